@@ -1,0 +1,55 @@
+"""Every error and warning that inscape raises, one line on what each means."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class InscapeError(Exception):
+    """Root of every error that inscape raises on purpose."""
+
+
+class ModelError(InscapeError, ValueError):
+    """The model cannot be read, cannot be called, or returned something that is not a classification."""
+
+
+class NonFiniteScoresError(ModelError):
+    """The model returned NaN or infinite scores; `rows` are the offending rows of its input."""
+
+    def __init__(self, message: str, rows: list[int]) -> None:
+        super().__init__(message)
+        self.rows = rows
+
+
+class ProbeError(InscapeError, ValueError):
+    """A segment, simplex or patch cannot be built from what was given."""
+
+
+class PartitionError(InscapeError, ValueError):
+    """The regions cannot be computed with the method or the resolution asked for."""
+
+
+class DataError(InscapeError, ValueError):
+    """A data set is missing, unreadable, empty, or not of the shape that is needed."""
+
+
+class MissingExtraError(InscapeError, ImportError):
+    """An optional dependency is not installed; the message says which extra brings it."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs {package}: pip install 'inscape[{extra}]'")
+
+
+class InscapeWarning(UserWarning):
+    """The result is correct but probably does not mean what one would read into it."""
+
+
+def unknown_name(what: str, given: object, known: Iterable[str]) -> str:
+    """The message for a name that is not in a fixed list, with the nearest known one suggested.
+
+    >>> unknown_name("method", "gird", ["grid", "exact"])
+    "unknown method 'gird': expected one of 'grid', 'exact'; did you mean 'grid'?"
+    """
+    names = list(known)
+    near = difflib.get_close_matches(str(given), names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"unknown {what} {given!r}: expected one of {', '.join(map(repr, names))}{hint}"

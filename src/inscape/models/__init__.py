@@ -1,0 +1,6 @@
+"""What we look at: classifiers of any library behind one small interface."""
+
+from inscape.models.base import Model, Prediction
+from inscape.models.wrapping import wrap
+
+__all__ = ["Model", "Prediction", "wrap"]

@@ -1,0 +1,211 @@
+"""What inscape needs of a classifier: points in, integer labels and float scores out, in bounded batches."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.errors import InscapeError, ModelError, NonFiniteScoresError
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+
+
+class Prediction(NamedTuple):
+    """What a model says of a batch of n points: labels (n,) and, if asked for and known, scores (n, c)."""
+
+    labels: npt.NDArray[np.int64]
+    scores: Array | None
+
+
+class Model(ABC):
+    """A classifier seen from its input space.
+
+    A label is the column of the winning score; `classes[label]` is its name where the model has names.
+    A one-column score is that of a binary net: its label is `score > 0`.
+
+    Attributes:
+        structure: "piecewise-affine", "trees" or "black-box": what exact methods may rely on.
+        name: how results and error messages call the model.
+        input_shape: the shape of one point that the model takes, or None if it does not say.
+        classes: the class names in label order, or None.
+        has_scores: whether `scores` works; a model without scores still has labels.
+        dtype: the precision in which points are handed to the model.
+        fixed_batch: the only batch length that the model takes (some exported files), or None.
+    """
+
+    structure: str = "black-box"
+    has_scores: bool = True
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    classes: tuple[str, ...] | None = None
+    fixed_batch: int | None = None
+    batch_bytes: ClassVar[int] = 32 * 2**20
+    max_batch: ClassVar[int] = 4096
+
+    def __init__(self, name: str, *, input_shape: Shape | None, batch_size: int | None) -> None:
+        if batch_size is not None and batch_size < 1:
+            raise ModelError(f"batch_size={batch_size} is too small: give at least 1, or None to let inscape choose")
+        self.name = name
+        self.input_shape = None if input_shape is None else tuple(int(n) for n in input_shape)
+        self.batch_size = batch_size
+
+    def __repr__(self) -> str:
+        return f"<inscape model {self.name}, {self.structure}>"
+
+    # what a subclass provides
+
+    @abstractmethod
+    def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
+        """Labels (n,) and scores (n, c) or None of one batch; `x` has the model's dtype and shape."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A short hash of what the model computes now, for the record."""
+
+    def session(self) -> AbstractContextManager[None]:
+        """The state in which batches are evaluated; entered once around a stream of them."""
+        return nullcontext()
+
+    def _bytes_per_point(self, size: int) -> int:
+        """Memory that one point of `size` numbers needs inside the model."""
+        return size * self.dtype.itemsize
+
+    # what users call
+
+    def labels(self, x: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """The predicted label of each point, (n,)."""
+        return self.predict(x, with_scores=False).labels
+
+    def scores(self, x: npt.ArrayLike) -> Array:
+        """The score of each class at each point, (n, c)."""
+        if not self.has_scores:
+            raise ModelError(f"{self.name} has labels but no scores (no predict_proba or decision_function)")
+        scores = self.predict(x, with_scores=True).scores
+        assert scores is not None
+        return scores
+
+    def predict(self, x: npt.ArrayLike, *, with_scores: bool) -> Prediction:
+        """Labels and scores of any number of points, batch by batch."""
+        points = as_points(x)
+        size = self.batch_length(points[0].size)
+        with self.session():
+            parts = [self.predict_batch(points[i : i + size], with_scores) for i in range(0, len(points), size)]
+        labels = np.concatenate([p.labels for p in parts])
+        scores = [p.scores for p in parts if p.scores is not None]
+        return Prediction(labels, np.concatenate(scores) if scores else None)
+
+    def predict_batch(self, x: Array, with_scores: bool) -> Prediction:
+        """Labels and scores of one batch, checked; call it inside `session()`."""
+        n = len(x)
+        x = self._to_input(x)
+        with self._explained(x):
+            labels, scores = self._call(self._padded(x), with_scores=with_scores and self.has_scores)
+        if labels.ndim != 1 or len(labels) < n:
+            raise ModelError(
+                f"{self.name} returned labels of shape {labels.shape} for {n} points: expected ({n},), or scores ({n}, c)"
+            )
+        return Prediction(labels[:n].astype(np.int64, copy=False), None if scores is None else scores[:n])
+
+    def batch_length(self, point_size: int) -> int:
+        """How many points of `point_size` numbers go into one batch.
+
+        `batch_size` if the user gave one; otherwise the largest power of two whose largest
+        intermediate array stays within `batch_bytes` (past some 32 MB the allocator returns memory to
+        the system after every layer, which halves the speed), between 8 and `max_batch`.
+        """
+        if self.fixed_batch is not None:
+            return self.fixed_batch
+        if self.batch_size is not None:
+            return self.batch_size
+        fitting = max(1, self.batch_bytes // self._bytes_per_point(point_size))
+        return int(np.clip(2 ** int(math.log2(fitting)), 8, self.max_batch))
+
+    # shared steps
+
+    def _to_input(self, x: Array) -> Array:
+        """Points in the model's shape and precision."""
+        expected = self.input_shape
+        if expected is not None and x.shape[1:] != expected:
+            if math.prod(x.shape[1:]) != math.prod(expected):
+                raise ModelError(f"{self.name} expects points of shape {expected}, got {x.shape[1:]}")
+            x = x.reshape(len(x), *expected)
+        return x.astype(self.dtype, copy=False)
+
+    def _padded(self, x: Array) -> Array:
+        """The batch, its last point repeated up to the only length that the model takes."""
+        if self.fixed_batch is None or len(x) == self.fixed_batch:
+            return x
+        return np.concatenate([x, np.repeat(x[-1:], self.fixed_batch - len(x), axis=0)])
+
+    @contextmanager
+    def _explained(self, x: Array) -> Iterator[None]:
+        """Turn what the model raises into an error that says on what."""
+        try:
+            yield
+        except InscapeError:
+            raise
+        except Exception as error:
+            line = next(iter(str(error).strip().splitlines()), "no message")
+            raise ModelError(
+                f"{self.name} failed on a batch of shape {x.shape}: {type(error).__name__}: {line}{self._input_hint()}"
+            ) from error
+
+    def _input_hint(self) -> str:
+        return "" if self.input_shape is not None else "; pass input_shape=... if the points need another shape"
+
+
+def as_points(x: npt.ArrayLike) -> Array:
+    """A float array (n, ...) of n >= 1 finite points."""
+    if hasattr(x, "detach"):  # a torch tensor, wherever it lives
+        x = x.detach().cpu().numpy()
+    try:
+        points = np.asarray(x)
+        if points.dtype.kind != "f":
+            points = points.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"points must be an array of numbers: {error}") from error
+    if points.ndim < 2 or len(points) == 0:
+        raise ModelError(f"points must be an array (n, ...) with n >= 1, got shape {points.shape}")
+    check_finite(points, "points")
+    return points
+
+
+def check_finite(x: Array, what: str, error: type[InscapeError] = ModelError) -> None:
+    """Raise `error` if a row of `x` holds NaN or infinity, saying how many rows and which is the first."""
+    if np.isfinite(x).all():
+        return
+    rows = bad_rows(x)
+    raise error(
+        f"{len(rows)} of {len(x)} {what} hold NaN or infinite values, the first at row {rows[0]}: "
+        "remove or impute them first"
+    )
+
+
+def bad_rows(x: Array) -> list[int]:
+    """The rows of `x` that hold NaN or infinity."""
+    return [int(i) for i in np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(axis=1))]
+
+
+def labels_of(scores: Array, name: str) -> npt.NDArray[np.int64]:
+    """The winning column of each row; `score > 0` for one column.
+
+    >>> labels_of(np.array([[0.2, 0.7], [0.9, 0.1]]), "net").tolist()
+    [1, 0]
+    >>> labels_of(np.array([[-3.0], [2.0]]), "net").tolist()
+    [0, 1]
+    """
+    if scores.ndim != 2 or scores.shape[1] == 0:
+        raise ModelError(f"{name} returned scores of shape {scores.shape}: expected (n, c)")
+    if not np.isfinite(scores).all():
+        rows = bad_rows(scores)
+        raise NonFiniteScoresError(
+            f"{name} returned NaN or infinite scores for {len(rows)} of {len(scores)} points, first at row {rows[0]}",
+            rows,
+        )
+    if scores.shape[1] == 1:
+        return (scores[:, 0] > 0).astype(np.int64)
+    return scores.argmax(axis=1)

@@ -1,0 +1,61 @@
+"""Any callable on arrays: a remote service, a rule, a model of another library."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.errors import ModelError
+from inscape.models.base import Array, Model, Shape, labels_of
+from inscape.models.class_names import ClassNames
+
+
+class FunctionModel(Model):
+    """A function from points (n, ...) to labels (n,) (integers, booleans or strings) or scores (n, c).
+
+    String labels are numbered as they are met, in alphabetical order within a batch; `classes` follows.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], *, input_shape: Shape | None = None, batch_size: int | None = None
+    ) -> None:
+        name = getattr(function, "__name__", type(function).__name__)
+        super().__init__(name, input_shape=input_shape, batch_size=batch_size)
+        self.function = function
+        self._names = ClassNames()
+        self.has_scores = True  # until it is seen to return labels
+
+    def fingerprint(self) -> str:
+        """A hash of the function's name and, where it has one, its byte code."""
+        code = getattr(self.function, "__code__", None)
+        content = self.name.encode() + (b"" if code is None else code.co_code)
+        return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+    def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
+        out = self.function(x)
+        out = np.asarray(out.detach().cpu() if hasattr(out, "detach") else out)
+        if out.ndim == 0 or len(out) != len(x):
+            raise ModelError(
+                f"{self.name} returned shape {out.shape} for {len(x)} points: expected labels ({len(x)},) "
+                f"or scores ({len(x)}, c)"
+            )
+        if out.ndim == 1:
+            self.has_scores = False
+            return self._as_labels(out), None
+        return labels_of(out, self.name), out if with_scores else None
+
+    def _as_labels(self, out: Array) -> npt.NDArray[np.int64]:
+        if out.dtype.kind in "iub":
+            return out.astype(np.int64)
+        if out.dtype.kind == "f":
+            if not np.isfinite(out).all() or (out != np.rint(out)).any():
+                raise ModelError(
+                    f"{self.name} returned fractional numbers of shape ({len(out)},), neither labels nor scores: "
+                    "return integer labels (n,), or scores (n, c), (n, 1) for a one-output model"
+                )
+            return out.astype(np.int64)
+        labels = self._names.number(out)
+        self.classes = self._names.seen
+        return labels

@@ -1,0 +1,154 @@
+"""torch modules: evaluated in eval mode and left exactly as they were found."""
+
+import copy
+import hashlib
+import random
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+from inscape.errors import ModelError
+from inscape.models.base import Array, Model, Shape, labels_of
+
+
+class TorchModel(Model):
+    """A `torch.nn.Module` that maps a batch (n, ...) to scores (n, c), (n, 1) or (n,), or to integer labels.
+
+    Without `device` the module runs where its parameters are. With another device a copy runs there,
+    since moving the module itself would be seen by its owner.
+    """
+
+    max_batch = 1024
+    batch_bytes = 16 * 2**20
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        *,
+        input_shape: Shape | None = None,
+        device: str | torch.device | None = None,
+        batch_size: int | None = None,
+        fixed_batch: int | None = None,
+    ) -> None:
+        super().__init__(type(module).__name__, input_shape=input_shape, batch_size=batch_size)
+        tensors = [*module.parameters(), *module.buffers()]
+        home = tensors[0].device if tensors else torch.device("cpu")
+        self.device = home if device is None else _as_device(device)
+        self.module = module if self.device == home else copy.deepcopy(module).to(self.device)
+        self.fixed_batch = fixed_batch
+        self.torch_dtype = next((t.dtype for t in tensors if t.dtype.is_floating_point), torch.float32)
+        self.dtype = np.dtype(np.float64 if self.torch_dtype == torch.float64 else np.float32)
+        if self.device.type != "cpu":
+            self.batch_bytes, self.max_batch = 256 * 2**20, 4096  # type: ignore[misc]
+
+    def session(self) -> AbstractContextManager[None]:
+        """Eval mode without gradients; everything observable is put back on leaving."""
+        return untouched(self.module)
+
+    def fingerprint(self) -> str:
+        """A hash of the parameters and buffers, their names and the module's printed structure."""
+        digest = hashlib.blake2b(repr(self.module).encode(), digest_size=8)
+        for key, value in self.module.state_dict().items():
+            digest.update(key.encode())
+            if isinstance(value, torch.Tensor):
+                digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
+
+    def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
+        with torch.no_grad():
+            out = self.module(torch.from_numpy(x).to(self.device, self.torch_dtype))
+        out = getattr(out, "logits", out)  # Hugging Face outputs
+        if not isinstance(out, torch.Tensor):
+            raise ModelError(
+                f"{self.name} returned a {type(out).__name__}: expected a tensor of scores (n, c); "
+                "wrap a function that picks it"
+            )
+        if not out.dtype.is_floating_point:
+            return out.cpu().numpy(), None
+        scores = out.double() if out.dtype == torch.float64 else out.float()  # numpy knows no bfloat16
+        array = scores.cpu().numpy()
+        if array.ndim == 1:
+            array = array[:, None]
+        return labels_of(array, self.name), array if with_scores else None
+
+    def _bytes_per_point(self, size: int) -> int:
+        """Bytes of the input or of the first convolution's output, usually a network's largest tensor."""
+        for layer in self.module.modules():
+            if isinstance(layer, torch.nn.Conv2d | torch.nn.Conv1d):
+                size = max(size, size // layer.in_channels * layer.out_channels)
+                break
+        return size * self.dtype.itemsize
+
+    def _input_hint(self) -> str:
+        for layer in self.module.modules():
+            if isinstance(layer, torch.nn.Linear):
+                return f"; its first layer takes {layer.in_features} features" + super()._input_hint()
+            if isinstance(layer, torch.nn.Conv1d | torch.nn.Conv2d | torch.nn.Conv3d):
+                return f"; its first layer takes {layer.in_channels} channels" + super()._input_hint()
+        return super()._input_hint()
+
+
+def _as_device(device: str | torch.device) -> torch.device:
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        line = str(error).splitlines()[0]
+        raise ModelError(f"device={str(device)!r} cannot be used here: {line}") from error
+
+
+@contextmanager
+def untouched(module: torch.nn.Module) -> Iterator[None]:
+    """Put `module` into eval mode and restore all that evaluation could change.
+
+    The mode is set on each submodule directly: `eval()` may be overridden, and its inverse
+    `train(mode)` cannot restore mixed modes. `no_grad`, set by the caller, and not `inference_mode`
+    is used to evaluate, because a module may cache tensors that its owner later trains with.
+    """
+    modes = [(m, m.training) for m in module.modules()]
+    buffers = [(m, name, b, None if b is None else b.clone()) for m, name, b in _buffers(module)]
+    with _random_state_kept(module):
+        try:
+            for m, _ in modes:
+                m.training = False
+            yield
+        finally:
+            for m, mode in modes:
+                m.training = mode
+            for m, name, buffer, value in buffers:
+                _restore_buffer(m, name, buffer, value)
+
+
+def _buffers(module: torch.nn.Module) -> Iterator[tuple[torch.nn.Module, str, torch.Tensor | None]]:
+    for m in module.modules():
+        for name, buffer in m._buffers.items():
+            yield m, name, buffer
+
+
+def _restore_buffer(
+    module: torch.nn.Module, name: str, buffer: torch.Tensor | None, value: torch.Tensor | None
+) -> None:
+    if module._buffers[name] is not buffer:
+        module._buffers[name] = buffer
+    if buffer is not None and value is not None and not _same(buffer, value):
+        with torch.no_grad():
+            buffer.copy_(value)
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return bool(torch.equal(a, b)) or bool(torch.allclose(a, b, rtol=0, atol=0, equal_nan=True))
+
+
+@contextmanager
+def _random_state_kept(module: torch.nn.Module) -> Iterator[None]:
+    devices = {p.device for p in module.parameters() if p.device.type == "cuda"}
+    numpy_state: Any = np.random.get_state()  # noqa: NPY002 - the caller's global state, kept as it was
+    python_state = random.getstate()
+    with torch.random.fork_rng(devices=list(devices)):
+        try:
+            yield
+        finally:
+            np.random.set_state(numpy_state)  # noqa: NPY002
+            random.setstate(python_state)

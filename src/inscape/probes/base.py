@@ -1,0 +1,73 @@
+"""What every probe is: an affine image of a low-dimensional domain in the input space."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.errors import ProbeError
+
+Array = npt.NDArray[np.float64]
+
+
+class Probe(ABC):
+    """A low-dimensional piece of the input space.
+
+    The points of a probe are `weights @ generators`: k generators in the input space, combined by
+    weights that depend only on the kind of probe and the position in its domain. So all probes of one
+    kind share their weights, and a batch of points is one small matrix product.
+    """
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """The dimension d of the probe."""
+
+    @property
+    @abstractmethod
+    def generators(self) -> Array:
+        """The k generators, (k, *input_shape)."""
+
+    @property
+    @abstractmethod
+    def anchors(self) -> Array:
+        """The data points that span the probe, (m, *input_shape)."""
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of one point of the input space."""
+        return self.generators.shape[1:]
+
+    @abstractmethod
+    def points(self, parameters: npt.ArrayLike) -> Array:
+        """The points of the input space at given parameters of the domain."""
+
+
+def as_point(value: Any, what: str) -> Array:
+    """A finite float64 array of at least one dimension, from an array or a tensor."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    try:
+        point = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ProbeError(f"{what} must be an array of numbers: {error}") from error
+    if point.ndim == 0:
+        point = point[None]
+    bad = int((~np.isfinite(point)).sum())
+    if bad:
+        where = np.argwhere(~np.isfinite(point))[0].tolist()
+        raise ProbeError(f"{what} holds {bad} NaN or infinite values, the first at index {where}")
+    point.flags.writeable = False
+    return point
+
+
+def as_interval(value: Any, what: str) -> tuple[float, float]:
+    """A pair low < high of finite numbers."""
+    try:
+        low, high = (float(v) for v in value)
+    except (TypeError, ValueError) as error:
+        raise ProbeError(f"{what}={value!r} must be a pair (low, high) of numbers") from error
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise ProbeError(f"{what}={value!r} must be finite with low < high")
+    return low, high

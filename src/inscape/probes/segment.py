@@ -1,0 +1,62 @@
+"""The segment: a straight line between two points, or a longer or shorter stretch of it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.errors import ProbeError
+from inscape.probes.base import Array, Probe, as_interval, as_point
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Segment(Probe):
+    """x(t) = start + t (end - start) for t in `span`.
+
+    Args:
+        start: the point at t = 0, an array of any shape.
+        end: the point at t = 1, another point of that shape.
+        span: the interval of t, such as (-1, 2) to look beyond both points.
+
+    >>> Segment([0.0, 0.0], [2.0, 4.0]).points([0.5]).tolist()
+    [[1.0, 2.0]]
+    """
+
+    start: Array
+    end: Array
+    span: tuple[float, float]
+
+    def __init__(
+        self, start: npt.ArrayLike, end: npt.ArrayLike, span: tuple[float, float] = (0.0, 1.0)
+    ) -> None:
+        a, b = as_point(start, "start"), as_point(end, "end")
+        if a.shape != b.shape:
+            raise ProbeError(f"start has shape {a.shape} but end has shape {b.shape}: they must agree")
+        if np.array_equal(a, b):
+            raise ProbeError("start and end are the same point: a segment needs two different points")
+        object.__setattr__(self, "start", a)
+        object.__setattr__(self, "end", b)
+        object.__setattr__(self, "span", as_interval(span, "span"))
+
+    @property
+    def dim(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def generators(self) -> Array:
+        """The two ends of the span."""
+        return self.points(self.span)
+
+    @property
+    def anchors(self) -> Array:
+        """The points at t = 0 and t = 1."""
+        return np.stack([self.start, self.end])
+
+    def points(self, parameters: npt.ArrayLike) -> Array:
+        """The points at parameters t, (n, *input_shape); x(0) and x(1) are exactly `start` and `end`."""
+        t = np.asarray(parameters, dtype=np.float64).reshape(-1, *(1,) * self.start.ndim)
+        return (1 - t) * self.start + t * self.end
+
+    def __repr__(self) -> str:
+        return f"Segment(input_shape={self.start.shape}, span={self.span})"
