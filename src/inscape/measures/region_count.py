@@ -255,9 +255,8 @@ class _Seen:
     def warn_if_constant(self, model: Model) -> None:
         if len(self.anywhere) == 1:
             (label,) = self.anywhere
-            name = str(label) if model.classes is None else model.classes[label]
             warnings.warn(
-                f"{model.name} predicts class {name} everywhere on the probes: "
+                f"{model.name} predicts class {model.class_name(label)} everywhere on the probes: "
                 "its region count is 1, which says nothing about its complexity",
                 InscapeWarning,
                 stacklevel=4,

@@ -21,9 +21,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class MeasureTable:
-    """One row per measure: measure, value, std_error, low, high, n, method, status, seconds, settings.
+    """One row per measure: measure, value, std_error, low, high, n, method, status, note, settings, seconds.
 
-    A measure that does not apply to the model is a row whose value is None and whose status says why.
+    A measure that does not apply to the model is a row whose value is None and whose note says why.
     """
 
     model: str
@@ -94,32 +94,37 @@ def _region_count(
     model: Model, source: PointSource, seed: int, progress: bool | Meter | None, **options: Any
 ) -> Row:
     result = region_count(model, source, random_state=seed, progress=progress, **options)
-    return _row(result.mean, result.std_error, result.interval, len(result.counts), result.method, result.status) | {
-        "settings": result.to_dict()["settings"] | {"seed": seed, "n_evaluations": result.n_evaluations}
-    }
+    off = result.classes_off_data
+    return _row(
+        (result.mean, result.std_error, *result.interval),
+        n=len(result.counts),
+        method=result.method,
+        status=result.status,
+        note=f"classes {', '.join(map(model.class_name, off))} appear only off the data" if off else "",
+        settings=result.to_dict()["settings"] | {"seed": seed, "n_evaluations": result.n_evaluations},
+    )
 
 
 def _accuracy(model: Model, source: PointSource, seed: int, progress: bool | Meter | None) -> Row:
     x, y = source.everything()
     if y is None:
-        return _row(None, None, (None, None), 0, "count", "not applicable: needs y, the true classes") | {"settings": {}}
-    values = correct(model, x, y)
-    mean, error, interval = mean_with_error(np.asarray(values, dtype=np.float64))
-    return _row(mean, error, interval, len(values), "count", "complete") | {"settings": {}}
+        return _row((None,) * 4, status="not applicable", note="needs y, the true classes")
+    mean, error, interval = mean_with_error(correct(model, x, y).astype(np.float64))
+    return _row((mean, error, *interval), n=len(y), method="count", status="complete")
 
 
 def _row(
-    value: float | None,
-    std_error: float | None,
-    interval: tuple[float | None, float | None],
-    n: int,
-    method: str,
+    numbers: tuple[float | None, ...],
+    *,
+    n: int = 0,
+    method: str = "",
     status: str,
+    note: str = "",
+    settings: Row | None = None,
 ) -> Row:
     names = ("value", "std_error", "low", "high")
-    numbers = (value, std_error, *interval)
-    finite = {k: None if v is None or np.isnan(v) else float(v) for k, v in zip(names, numbers, strict=True)}
-    return finite | {"n": n, "method": method, "status": status}
+    plain = {k: None if v is None or np.isnan(v) else float(v) for k, v in zip(names, numbers, strict=True)}
+    return plain | {"n": n, "method": method, "status": status, "note": note, "settings": settings or {}}
 
 
 MEASURES: dict[str, Callable[..., Row]] = {"region_count": _region_count, "accuracy": _accuracy}

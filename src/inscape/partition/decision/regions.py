@@ -13,7 +13,7 @@ CONVERGED = "converged"
 NOT_CONVERGED = "not converged in resolution"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DecisionRegions:
     """Maximal connected sets of equal prediction on a probe (Def. 1-3 of Li et al. 2025, arXiv 2505.11370).
 
@@ -60,7 +60,7 @@ class DecisionRegions:
         return names[label] if names is not None and 0 <= label < len(names) else str(label)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SegmentRegions(DecisionRegions):
     """Decision regions on a one-dimensional probe, in the order of t.
 
@@ -100,7 +100,7 @@ class SegmentRegions(DecisionRegions):
         return np.unique(np.concatenate([self.labels, *extra]))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class GridRegions(DecisionRegions):
     """Decision regions on a grid in two or more dimensions.
 
@@ -110,7 +110,7 @@ class GridRegions(DecisionRegions):
         sample_regions: the region of each sample, an index into `labels`, (p,).
     """
 
-    coordinates: npt.NDArray[np.int64] = field(repr=False)
+    coordinates: npt.NDArray[np.int64] = field()
     sample_labels: npt.NDArray[np.int64]
     sample_regions: npt.NDArray[np.int32]
 
