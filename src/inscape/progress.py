@@ -14,7 +14,7 @@ def _silent(done: int, total: int) -> None:
 
 
 class Bar:
-    """A rich progress bar on stderr that is a `Meter` and a context manager."""
+    """A rich progress bar on stderr, if that is a terminal, that is a `Meter` and a context manager."""
 
     def __init__(self, description: str) -> None:
         self._description = description
@@ -24,13 +24,15 @@ class Bar:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+        console = Console(stderr=True)
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=console,
             transient=True,
+            disable=not console.is_terminal,
         )
         self._progress.start()
         self._task = self._progress.add_task(self._description, total=None)

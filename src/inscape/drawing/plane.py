@@ -54,7 +54,8 @@ def draw_plane(
     ax.set_xlim(low[0] - pad, high[0] + pad)
     ax.set_ylim(low[1] - pad, high[1] + pad)
     count = int(regions.max()) + 1
-    ax.set_title(f"{count} decision region{"s" if count != 1 else ""}", pad=24 if has_images and is_triangle else None)
+    plural = "" if count == 1 else "s"
+    ax.set_title(f"{count} decision region{plural}", pad=24 if has_images and is_triangle else None)
     return ax
 
 

@@ -117,13 +117,14 @@ def _from_skops(path: Path) -> Any:
     if not zipfile.is_zipfile(path):
         raise ModelError(f"{path} is not a readable .skops file: it is truncated or of another kind")
     try:
-        untrusted = io.get_untrusted_types(file=path)
-        if untrusted:
+        unusual = io.get_untrusted_types(file=path)
+        foreign = [name for name in unusual if not name.startswith("sklearn.")]
+        if foreign:
             raise ModelError(
-                f"{path} holds types that are not scikit-learn's own ({', '.join(untrusted)}): "
+                f"{path} holds types that are not scikit-learn's own ({', '.join(foreign)}): "
                 "rebuild the model in Python and pass it to inscape.wrap"
             )
-        return io.load(path, trusted=[])
+        return io.load(path, trusted=unusual)
     except ModelError:
         raise
     except Exception as error:  # a damaged archive surfaces as KeyError, ValueError, BadZipFile, ...

@@ -68,7 +68,7 @@ def _read_npz(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDAr
     if split not in (None, "train", "test"):
         raise DataError(unknown_name("split", split, ("train", "test")))
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             suffix = "" if split is None and "x" in archive else f"_{split or 'test'}"
             if f"x{suffix}" not in archive:
                 raise DataError(f"{path} holds {', '.join(archive) or 'nothing'}: expected x, or x_train and x_test")
@@ -82,7 +82,8 @@ def _read_npz(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDAr
 
 def _read_npy(path: Path, split: str | None) -> tuple[npt.NDArray[Any], None]:
     try:
-        x = np.load(path, allow_pickle=False)
+        with path.open("rb") as file:
+            x = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise DataError(f"{path} is not a readable .npy file (truncated, of another kind, or pickled): {error}") from error
     if not isinstance(x, np.ndarray):

@@ -48,7 +48,7 @@ class Block:
         from inscape.partition.decision.components import components
 
         grid = self.lattice
-        return components(self.labels, grid.sites, grid.offsets(connectivity), grid.cells)
+        return components(self.labels, grid.sites, grid.neighbours(connectivity), grid.cells)
 
     def coarse_counts(self, connectivity: str) -> npt.NDArray[np.int64] | None:
         """The number of regions of each probe on every second grid point, from the same evaluations."""
@@ -58,7 +58,7 @@ class Block:
         if grid is None:
             return None
         labels = self.labels[:, self.lattice.every_second()]
-        return components(labels, grid.sites, grid.offsets(connectivity), grid.cells)[1]
+        return components(labels, grid.sites, grid.neighbours(connectivity), grid.cells)[1]
 
 
 def labelled_blocks(
