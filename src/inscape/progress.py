@@ -21,6 +21,7 @@ class Bar:
         self._task: Any = None
 
     def __enter__(self) -> Self:
+        """Start drawing."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -39,6 +40,7 @@ class Bar:
         return self
 
     def __call__(self, done: int, total: int) -> None:
+        """Show how far the work is."""
         self._progress.update(self._task, completed=done, total=total)
 
     def describe(self, description: str) -> None:
@@ -48,6 +50,7 @@ class Bar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Take the bar away."""
         self._progress.stop()
 
 

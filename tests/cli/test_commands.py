@@ -46,7 +46,9 @@ def test_measure(run, models):
 
 
 def test_measure_json_equals_the_library(run, models, digits):
-    result = run("measure", models / "depth3.skops", "--data", "digits", "--probes", 20, "--seed", 5, "--json")
+    result = run(
+        "measure", models / "depth3.skops", "--data", "digits", "--probes", 20, "--seed", 5, "--json"
+    )
     row = json.loads(result.stdout)["rows"][0]
     model = inscape.wrap(models / "depth3.skops")
     assert row["value"] == inscape.region_count(model, digits.x, n_probes=20, random_state=5).mean
@@ -85,7 +87,10 @@ def test_npz_data_and_scaling(run, models, tmp_path, digits):
         (("measure", "{m}/depth3.skops", "--data", "missing.npz"), "missing.npz does not exist"),
         (("measure", "{m}/depth3.skops", "--data", "iris"), "expects points of shape (64,), got (4,)"),
         (("measure", "{m}/depth3.skops", "--data", "digits", "--method", "gird"), "did you mean 'grid'"),
-        (("measure", "{m}/depth3.skops", "--data", "digits", "--resolution", "1"), "resolution=1 is too small"),
+        (
+            ("measure", "{m}/depth3.skops", "--data", "digits", "--resolution", "1"),
+            "resolution=1 is too small",
+        ),
         (("measure", "{m}/depth3.skops", "--data", "digits", "--divide", "0"), "give a non-zero number"),
         (("measure", "{m}/depth3.skops", "--data", "digits", "--input-shape", "8x8"), "write numbers"),
         (("rank", "{m}/depth3.skops", "--data", "digits"), "at least two models"),
@@ -102,7 +107,9 @@ def test_npz_data_and_scaling(run, models, tmp_path, digits):
         ),
     ],
 )
-def test_user_errors_are_one_line_on_stderr_and_exit_2(run, models, arguments, message, tmp_path, monkeypatch):
+def test_user_errors_are_one_line_on_stderr_and_exit_2(
+    run, models, arguments, message, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     result = run(*[str(a).replace("{m}", str(models)) for a in arguments])
     assert result.exit_code == 2
@@ -140,7 +147,9 @@ def test_python_dash_m(tmp_path):
     import subprocess
     import sys
 
-    out = subprocess.run([sys.executable, "-m", "inscape", "--version"], capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-m", "inscape", "--version"], capture_output=True, text=True, check=True
+    )
     assert out.stdout.startswith("inscape ")
 
 

@@ -44,7 +44,9 @@ def test_a_half_plane_against_its_closed_form(rng):
 
 
 def test_the_error_falls_like_one_over_the_root_of_n(x):
-    small, large = (inscape.region_count(halves, x, n_probes=n, resolution=20, random_state=0) for n in (100, 6400))
+    small, large = (
+        inscape.region_count(halves, x, n_probes=n, resolution=20, random_state=0) for n in (100, 6400)
+    )
     assert 6 < small.std_error / large.std_error < 10.5
 
 
@@ -100,7 +102,9 @@ def test_status_tells_a_grid_that_is_too_coarse(x):
     assert coarse.status == "not converged in resolution"
     assert fine.status == "converged"
     assert coarse.resolution_bias > fine.resolution_bias
-    assert inscape.region_count(halves, x, resolution=2, random_state=0).status == "not converged in resolution"
+    assert (
+        inscape.region_count(halves, x, resolution=2, random_state=0).status == "not converged in resolution"
+    )
 
 
 def test_how_many_probes_a_precision_needs(x):
@@ -180,7 +184,9 @@ def test_memory_does_not_grow_with_the_number_of_probes(rng):
         count_on(model, probes[n])
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < peaks[0] + 200 * 200 * 40  # labels and components, not 200 * 200 * 300 * 8 bytes of points
+    assert (
+        peaks[1] < peaks[0] + 200 * 200 * 40
+    )  # labels and components, not 200 * 200 * 300 * 8 bytes of points
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_accuracy_compares_names(x):
 
 
 def test_bad_requests(x):
-    with pytest.raises(InscapeError, match="unknown measure 'region_cuont'.*did you mean 'region_count'"):
+    with pytest.raises(InscapeError, match=r"unknown measure 'region_cuont'.*did you mean 'region_count'"):
         inscape.measure(halves, x, measures=["region_cuont"])
     with pytest.raises(DataError, match="has no class names"):
         correct(inscape.wrap(halves), x, np.full(60, "a"))

@@ -122,7 +122,7 @@ def test_truncated_skops(tmp_path, tree):
     path = tmp_path / "tree.skops"
     skops.io.dump(tree, path)
     path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(ModelError, match="not a readable .skops"):
+    with pytest.raises(ModelError, match=r"not a readable .skops"):
         load(path)
 
 
@@ -143,7 +143,7 @@ def test_weights_that_do_not_fit(tmp_path, factory):
 def test_pickles_need_trust(tmp_path, tree, x, ending):
     path = tmp_path / f"tree.{ending}"
     joblib.dump(tree, path)
-    with pytest.raises(ModelError, match="can run any code.*--trust-pickle"):
+    with pytest.raises(ModelError, match=r"can run any code.*--trust-pickle"):
         load(path)
     assert (load(path, trust_pickle=True).labels(x) == tree.predict(x)).all()
 

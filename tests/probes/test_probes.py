@@ -75,7 +75,9 @@ def test_first_generator_does_not_depend_on_the_order_of_vertices(order, seed):
 
 def test_first_generator_of_a_regular_simplex_is_stable():
     vertices = np.eye(4)
-    firsts = {tuple(Simplex(vertices[list(p)]).generators[0]) for p in ([0, 1, 2, 3], [3, 1, 0, 2], [2, 3, 1, 0])}
+    firsts = {
+        tuple(Simplex(vertices[list(p)]).generators[0]) for p in ([0, 1, 2, 3], [3, 1, 0, 2], [2, 3, 1, 0])
+    }
     assert len(firsts) == 1
 
 

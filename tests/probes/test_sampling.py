@@ -119,7 +119,9 @@ def test_sources_give_the_same_probes(x, y):
     for source in sources[3:]:
         assert rows_of(sample_probes(source, classes="same", random_state=0), x) == expected
     for source in sources:
-        assert rows_of(sample_probes(source, random_state=1), x) == rows_of(sample_probes(x, random_state=1), x)
+        assert rows_of(sample_probes(source, random_state=1), x) == rows_of(
+            sample_probes(x, random_state=1), x
+        )
 
 
 def test_a_data_set_is_asked_only_for_what_is_drawn():
@@ -155,7 +157,11 @@ def test_identical_points_are_drawn_again():
         (np.eye(3), {"dim": 3}, "dimension 3 needs 4 points, the data have 3"),
         (np.ones(5), {}, r"shape \(5,\)"),
         (np.array([["a"], ["b"]]), {}, "must be numbers"),
-        (np.array([[1.0], [np.nan], [np.inf]]), {}, "2 of 3 points hold NaN or infinite values, the first at row 1"),
+        (
+            np.array([[1.0], [np.nan], [np.inf]]),
+            {},
+            "2 of 3 points hold NaN or infinite values, the first at row 1",
+        ),
         (np.eye(3), {"how": "pair"}, "unknown how 'pair'.*did you mean 'pairs'"),
         (np.eye(3), {"classes": "sam"}, "unknown classes 'sam'.*did you mean 'same'"),
         (np.eye(3), {"classes": "same"}, "needs the class of each point"),

@@ -5,7 +5,9 @@ from inscape.errors import DataError
 from inscape.training import load_data
 
 
-@pytest.mark.parametrize(("name", "shape"), [("digits", (1797, 8, 8)), ("iris", (150, 4)), ("wine", (178, 13))])
+@pytest.mark.parametrize(
+    ("name", "shape"), [("digits", (1797, 8, 8)), ("iris", (150, 4)), ("wine", (178, 13))]
+)
 def test_embedded_sets(name, shape):
     data = load_data(name)
     assert data.x.shape == shape
@@ -23,7 +25,7 @@ def test_npz_with_and_without_splits(tmp_path):
     assert load_data(tmp_path / "b.npz").x.shape == (3, 2)
     assert load_data(tmp_path / "b.npz").y is None
     assert load_data(tmp_path / "b.npz", split="train").x.shape == (4, 2)
-    with pytest.raises(DataError, match="unknown split 'trian'.*did you mean 'train'"):
+    with pytest.raises(DataError, match=r"unknown split 'trian'.*did you mean 'train'"):
         load_data(tmp_path / "b.npz", split="trian")
 
 
@@ -59,7 +61,7 @@ def test_files_that_cannot_be_read(tmp_path, name, content, message):
 
 
 def test_names_are_suggested():
-    with pytest.raises(DataError, match="unknown data set 'digit'.*did you mean 'digits'"):
+    with pytest.raises(DataError, match=r"unknown data set 'digit'.*did you mean 'digits'"):
         load_data("digit")
 
 
@@ -81,7 +83,7 @@ def test_contents_that_are_no_points(tmp_path):
     with pytest.raises(DataError, match="pickled"):
         load_data(path)
     np.save(tmp_path / "c.npy", np.ones((2, 2)))
-    with pytest.raises(DataError, match="belongs to an .npz"):
+    with pytest.raises(DataError, match=r"belongs to an .npz"):
         load_data(tmp_path / "c.npy", split="train")
     path.rename(tmp_path / "d.npy")
     with pytest.raises(DataError, match="rename it"):

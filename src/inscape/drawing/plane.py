@@ -61,11 +61,13 @@ def draw_plane(
 
 def _domain(frame: Floats, is_triangle: bool) -> Floats:
     corner, s, t = frame
-    return np.array([corner, corner + s, corner + t] if is_triangle else [corner, corner + s, corner + s + t, corner + t])
+    return np.array(
+        [corner, corner + s, corner + t] if is_triangle else [corner, corner + s, corner + s + t, corner + t]
+    )
 
 
 def _to_plane(frame: Floats, uv: Floats) -> Floats:
-    return frame[0] + uv @ frame[1:]
+    return np.asarray(frame[0] + uv @ frame[1:])
 
 
 def _fill(ax: Any, labels: Ints, frame: Floats, colours: dict[int, Any], domain: Floats) -> None:
@@ -143,7 +145,7 @@ def _draw_marks(ax: Any, marks: Floats, images: npt.NDArray[Any]) -> bool:
         return False
     centre = tuple(marks.mean(axis=0))
     for mark, picture in zip(marks, pictures, strict=True):
-        place_image(ax, picture, (float(mark[0]), float(mark[1])), centre, size=52)  # type: ignore[arg-type]
+        place_image(ax, picture, (float(mark[0]), float(mark[1])), centre, size=52)
     return True
 
 

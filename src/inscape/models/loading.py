@@ -40,7 +40,9 @@ def load(
     name = os.fspath(model)
     suffix = Path(name).suffix.lower()
     options: dict[str, Any] = {"input_shape": input_shape, "batch_size": batch_size}
-    is_import_path = ":" in name and not Path(name).exists() and not suffix.startswith((".onnx", ".skops", ".pt"))
+    is_import_path = (
+        ":" in name and not Path(name).exists() and not suffix.startswith((".onnx", ".skops", ".pt"))
+    )
     if is_import_path:
         return wrap(_from_factory(name, weights), device=device, **options)
     if weights is not None:
@@ -179,5 +181,7 @@ def _from_pickle(path: Path, *, trust: bool) -> Any:
     except Exception as error:
         raise ModelError(f"{path} cannot be unpickled: {type(error).__name__}: {error}") from error
     if isinstance(model, dict):
-        raise ModelError(f"{path} holds weights, not a model: give package.module:factory with --weights {path}")
+        raise ModelError(
+            f"{path} holds weights, not a model: give package.module:factory with --weights {path}"
+        )
     return model

@@ -33,7 +33,9 @@ def wrap(
     if isinstance(model, Model):
         return model
     if isinstance(model, type):
-        raise ModelError(f"cannot read a model from the class {model.__name__}, not an instance: call it first")
+        raise ModelError(
+            f"cannot read a model from the class {model.__name__}, not an instance: call it first"
+        )
     options: dict[str, Any] = {"input_shape": input_shape, "batch_size": batch_size}
     if isinstance(model, str | Path):
         from inscape.models.loading import load

@@ -101,7 +101,9 @@ def _read(x: Any) -> tuple[npt.NDArray[Any], Any]:
     if points.ndim == 0:
         raise ProbeError("the data must be an array (n, ...) of points, got a single number")
     if points.ndim == 1 and len(points) > 0:
-        raise ProbeError(f"the data have shape {points.shape}: expected (n, ...), reshape to ({len(points)}, 1)?")
+        raise ProbeError(
+            f"the data have shape {points.shape}: expected (n, ...), reshape to ({len(points)}, 1)?"
+        )
     finite = np.isfinite(points).all(axis=tuple(range(1, points.ndim)))
     if not finite.all():
         bad = np.flatnonzero(~finite)

@@ -11,7 +11,9 @@ def count_breadth_first(grid, connectivity, is_simplex):
     d = grid.ndim
     steps = [s for s in product((-1, 0, 1), repeat=d) if any(s) and abs(sum(s)) <= 2]
     if connectivity == "face":
-        steps = [s for s in steps if sum(map(abs, s)) == 1 or (is_simplex and sorted(s) == [-1, *[0] * (d - 2), 1])]
+        steps = [
+            s for s in steps if sum(map(abs, s)) == 1 or (is_simplex and sorted(s) == [-1, *[0] * (d - 2), 1])
+        ]
     unseen = {tuple(map(int, i)) for i in np.argwhere(grid >= 0)}
     count = 0
     while unseen:
@@ -22,8 +24,12 @@ def count_breadth_first(grid, connectivity, is_simplex):
             here = queue.popleft()
             for step in steps:
                 there = tuple(a + b for a, b in zip(here, step, strict=True))
-                if there in unseen and grid[there] == grid[here] and not (
-                    connectivity == "face" and sum(map(abs, step)) == 2 and is_saddle(grid, here, step)
+                if (
+                    there in unseen
+                    and grid[there] == grid[here]
+                    and not (
+                        connectivity == "face" and sum(map(abs, step)) == 2 and is_saddle(grid, here, step)
+                    )
                 ):
                     unseen.remove(there)
                     queue.append(there)

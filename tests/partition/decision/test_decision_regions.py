@@ -39,7 +39,9 @@ def rings(k):
 
 def random_net(seed, n_in=3, n_out=3, width=12):
     torch.manual_seed(seed)
-    net = nn.Sequential(nn.Linear(n_in, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, n_out))
+    net = nn.Sequential(
+        nn.Linear(n_in, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, n_out)
+    )
     for p in net.parameters():
         p.data.normal_(std=1.0)
     return net.double()
@@ -94,7 +96,9 @@ def test_checkerboard_in_a_simplex(d, connectivity, expected):
     """Halves of each axis: 1 + d cells meet the corner simplex in more than their border."""
     probe = corner(d)
     p = decision_regions(lambda x: (x > 0.45).sum(axis=1) % 2, probe, connectivity=connectivity)
-    by_cell = {tuple(c) for c in (np.random.default_rng(0).dirichlet(np.ones(d + 1), 20000)[:, :d] > 0.45).tolist()}
+    by_cell = {
+        tuple(c) for c in (np.random.default_rng(0).dirichlet(np.ones(d + 1), 20000)[:, :d] > 0.45).tolist()
+    }
     assert p.n_regions == (len(by_cell) if expected == "cells" else expected)
 
 
@@ -107,7 +111,9 @@ def test_boundaries_and_labels_on_a_segment():
 
 
 def test_boundaries_are_in_t_over_any_span():
-    p = decision_regions(lambda x: (x[:, 0] > 3).astype(int), Segment([0.0], [2.0], span=(-1, 3)), resolution=401)
+    p = decision_regions(
+        lambda x: (x[:, 0] > 3).astype(int), Segment([0.0], [2.0], span=(-1, 3)), resolution=401
+    )
     assert np.allclose(p.boundaries, [1.5], atol=0.01)
 
 
@@ -131,7 +137,9 @@ def test_status_tells_when_the_grid_is_too_coarse():
     def comb(x):
         return np.floor(x[:, 0] * 79.5).astype(int) % 2
 
-    assert decision_regions(comb, Segment([0.0], [1.0]), resolution=100).status == "not converged in resolution"
+    assert (
+        decision_regions(comb, Segment([0.0], [1.0]), resolution=100).status == "not converged in resolution"
+    )
     assert decision_regions(comb, Segment([0.0], [1.0]), resolution=1600).status == "converged"
 
 
@@ -195,7 +203,9 @@ def test_image_is_minus_one_outside_the_triangle():
 
 def test_progress_counts_points():
     seen = []
-    decision_regions(stripes(2), [corner(1)] * 3, resolution=10, progress=lambda done, total: seen.append((done, total)))
+    decision_regions(
+        stripes(2), [corner(1)] * 3, resolution=10, progress=lambda done, total: seen.append((done, total))
+    )
     assert seen[0] == (0, 30)
     assert seen[-1] == (30, 30)
 
@@ -212,7 +222,10 @@ def test_results_say_where_they_came_from():
     [
         ({"method": "gird"}, "unknown method 'gird'.*did you mean 'grid'"),
         ({"connectivity": "edge"}, "unknown connectivity 'edge'"),
-        ({"resolution": 1}, "resolution=1 is too small.*a segment needs at least 2 points.*try resolution=200"),
+        (
+            {"resolution": 1},
+            "resolution=1 is too small.*a segment needs at least 2 points.*try resolution=200",
+        ),
     ],
 )
 def test_bad_options(options, message):
@@ -222,7 +235,7 @@ def test_bad_options(options, message):
 
 @pytest.mark.parametrize("bad", [[], "segment", [1, 2], None])
 def test_bad_probes(bad):
-    with pytest.raises((ProbeError, TypeError), match="expected a Segment|not iterable"):
+    with pytest.raises((ProbeError, TypeError), match=r"expected a Segment|not iterable"):
         decision_regions(stripes(2), bad)
 
 

@@ -84,5 +84,5 @@ def test_grids_that_would_not_fit():
 
 
 def test_unknown_connectivity():
-    with pytest.raises(PartitionError, match="unknown connectivity 'faces'.*did you mean 'face'"):
+    with pytest.raises(PartitionError, match=r"unknown connectivity 'faces'.*did you mean 'face'"):
         lattice_on(simplex(2), 5).neighbours("faces")

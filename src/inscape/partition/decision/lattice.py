@@ -104,8 +104,9 @@ def resolution_for(probe: Probe, resolution: int | None) -> int:
         )
     if (int(resolution) + 2) ** d > _MOST_CELLS:
         raise PartitionError(
-            f"resolution={resolution} in {d} dimensions is a grid of {(int(resolution) + 2) ** d:.1e} cells per "
-            f"probe, over the limit of {_MOST_CELLS:.1e}; try resolution={int(_MOST_CELLS ** (1 / d)) - 2}"
+            f"resolution={resolution} in {d} dimensions is a grid of {(int(resolution) + 2) ** d:.1e} cells "
+            f"per probe, over the limit of {_MOST_CELLS:.1e}; "
+            f"try resolution={int(_MOST_CELLS ** (1 / d)) - 2}"
         )
     return int(resolution)
 
