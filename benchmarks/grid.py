@@ -3,6 +3,7 @@
 import importlib.util
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,7 @@ def importing() -> None:
 def main() -> None:
     """Print every figure."""
     torch.set_num_threads(1)
+    warnings.simplefilter("ignore", inscape.InscapeWarning)  # untrained networks may predict one class only
     counting_on_a_resnet()
     counting_triangles()
     importing()

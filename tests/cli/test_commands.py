@@ -62,6 +62,31 @@ def test_rank(run, models):
     assert data["probabilities"][0] > 0.99
 
 
+def test_rank_several_states_of_one_factory(run, tmp_path, monkeypatch, digits):
+    import torch
+    from safetensors.torch import save_file
+
+    (tmp_path / "rank_nets.py").write_text(
+        "from torch import nn\ndef net():\n    return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    states = []
+    for seed in range(3):
+        weight = torch.randn(10, 64, generator=torch.Generator().manual_seed(seed))
+        save_file({"1.weight": weight, "1.bias": torch.zeros(10)}, tmp_path / f"s{seed}.safetensors")
+        states += ["--weights", tmp_path / f"s{seed}.safetensors"]
+    result = run("rank", "rank_nets:net", *states, "--data", "digits", "--probes", 5, "--json")
+    assert sorted(json.loads(result.stdout)["order"]) == [
+        "s0.safetensors",
+        "s1.safetensors",
+        "s2.safetensors",
+    ]
+    both = run("rank", "rank_nets:net", "other:net", *states, "--data", "digits")
+    assert both.exit_code == 2
+    assert "give one MODEL" in both.stderr
+
+
 @pytest.mark.parametrize("where", [("--points", 0, 1, 4), ("--segment", 0, 1), ()])
 def test_plot(run, models, tmp_path, where):
     out = tmp_path / "picture.png"
