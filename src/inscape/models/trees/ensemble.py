@@ -56,7 +56,7 @@ class TreeEnsemble:
     trees) / vote.divisor, all in float64, as scikit-learn computes them.
 
     Attributes:
-        feature: (n,) the input coordinate that a node looks at; -1 at a leaf.
+        feature: (n,) the input coordinate that a node looks at; -1 - j at a leaf of tree j.
         child: (n,) the left child of a node; the row of `value` at a leaf.
         cut: (n,) the last float64 number that `predict` sends to the left (see `cuts`).
         threshold: (n,) the stored threshold in the units of the input, for arithmetic without rounding.
@@ -107,19 +107,19 @@ def assemble(trees: Sequence[Tree], vote: Vote, scaling: Scaling, *, single: boo
     left = np.concatenate([np.where(t.left < 0, -1, t.left + r) for t, r in zip(trees, root, strict=True)])
     right = np.concatenate([np.where(t.left < 0, -1, t.right + r) for t, r in zip(trees, root, strict=True)])
     order = _by_level(root, left, right)
-    left = left[order]
-    leaf = left < 0
+    leaf = left[order] < 0
+    tree = np.repeat(np.arange(len(trees)), sizes)[order]
     value, row = _different_rows(np.concatenate([t.value for t in trees])[order][leaf])
-    child = np.empty(len(left), dtype=np.int32)
+    child = np.empty(len(order), dtype=np.int32)
     child[leaf], child[~leaf] = row, len(trees) + 2 * np.arange((~leaf).sum())
-    feature = np.where(leaf, -1, np.concatenate([t.feature for t in trees])[order]).astype(np.int32)
+    feature = np.where(leaf, -1 - tree, np.concatenate([t.feature for t in trees])[order]).astype(np.int32)
     threshold = np.where(leaf, np.inf, np.concatenate([t.threshold for t in trees])[order])
     return TreeEnsemble(
         feature=feature,
         child=child,
-        cut=cuts(threshold, feature, scaling, single=single),
-        threshold=scaling.inverse(threshold, feature),
-        blur=blurs(threshold, feature, scaling, single=single),
+        cut=cuts(threshold, np.maximum(feature, 0), scaling, single=single),
+        threshold=scaling.inverse(threshold, np.maximum(feature, 0)),
+        blur=blurs(threshold, np.maximum(feature, 0), scaling, single=single),
         value=value,
         column=np.array([t.column for t in trees], dtype=np.int32),
         vote=vote,

@@ -14,44 +14,51 @@ SAME = 4 * np.finfo(np.float64).eps  # crossings this close, relative to t, are 
 
 
 @njit(cache=True, error_model="numpy")
+def crossing(gap: float, d: float) -> float:
+    """The t at which a + t d reaches a + gap; a constant a crosses at infinity, on the side where it is."""
+    if d != 0.0:
+        return gap / d
+    return np.inf if gap >= 0.0 else -np.inf
+
+
+@njit(cache=True)
 def walk(line: Any, span: Any, trees: Any, front: Any, found: Any) -> Any:
     """The leaves that the line x(t) = line[:, 0] + t line[:, 1] meets, t in `span`.
 
-    All trees are walked at once, level by level. The front holds (node, tree, origin, t0, t1): the
-    interval from t0 to t1 on which the line is at that node, and the node `origin` whose crossing is t0. A
-    node is crossed at t = (cut - x_f) / d_f; if that lies inside (t0, t1) both children take their part,
-    otherwise one child takes all. A line along which x_f is constant crosses at infinity.
+    All trees are walked at once, level by level. The front holds (node, t0, t1): the interval from t0 to
+    t1 on which the line is at that node. A node is crossed at t = (cut - x_f) / d_f; if that lies inside
+    (t0, t1) both children take their part, otherwise one child takes all.
 
     The loop has no branch that the processor would often guess wrong: the far child is always written
     and counts only if there was a crossing. So several nodes are in flight at once.
 
     Returns:
-        n, n_nodes: leaf i < n of `found` starts at t[i] in tree[i], adds row leaf[i], begins at the
-        crossing of origin[i]; n_nodes nodes were visited.
+        n, n_nodes: `found` holds n leaves, (where each starts, its tree, its row of values); n_nodes
+        nodes were visited.
     """
     feature, child, cut, n_trees = trees
-    node, tree, origin, t0, t1 = front
-    found_t, found_tree, found_leaf, found_origin = found
+    node, t0, t1 = front
+    found_t, found_tree, found_row = found
     for k in range(n_trees):
-        node[0, k], tree[0, k], origin[0, k], t0[0, k], t1[0, k] = k, k, -1, span[0], span[1]
+        node[0, k], t0[0, k], t1[0, k] = k, span[0], span[1]
     n, n_nodes, m, here = 0, 0, n_trees, 0
     while m > 0:
         n_nodes += m
         new, there = 0, 1 - here
         for i in range(m):
-            at, k, o, low, high = node[here, i], tree[here, i], origin[here, i], t0[here, i], t1[here, i]
+            at, low, high = node[here, i], t0[here, i], t1[here, i]
             f, c = feature[at], child[at]
             if f < 0:
-                found_t[n], found_tree[n], found_leaf[n], found_origin[n] = low, k, c, o
+                found_t[n], found_tree[n], found_row[n] = low, -1 - f, c
                 n += 1
                 continue
-            gap, d = cut[at] - line[f, 0], line[f, 1]
-            t = gap / d if d != 0.0 else (np.inf if gap >= 0.0 else -np.inf)
+            d = line[f, 1]
+            t = crossing(cut[at] - line[f, 0], d)
             right = int(d < 0.0)  # the child on the near side of the crossing
             crossed = (t > low) & (t < high)
-            node[there, new], tree[there, new], origin[there, new] = c + (right if t > low else 1 - right), k, o
+            node[there, new] = c + (right if t > low else 1 - right)
             t0[there, new], t1[there, new] = low, t if crossed else high
-            node[there, new + 1], tree[there, new + 1], origin[there, new + 1] = c + 1 - right, k, at
+            node[there, new + 1] = c + 1 - right
             t0[there, new + 1], t1[there, new + 1] = t, high
             new += 1 + crossed
         m, here = new, there
@@ -59,12 +66,33 @@ def walk(line: Any, span: Any, trees: Any, front: Any, found: Any) -> Any:
 
 
 @njit(cache=True)
-def add_in_order(leaf: Any, value: Any, column: Any, start: Any, sums: Any) -> None:
-    """Put start + the values of the trees' present leaves into `sums`, in the order of the trees."""
+def blur_at(t: float, roots: Any, line: Any, trees: Any, blur: Any) -> float:
+    """The greatest uncertainty of t as a crossing in the trees at `roots`: number spacing over |d_f|.
+
+    The split of a crossing is found by walking down again at that t, which is rarely asked for.
+    """
+    feature, child, cut, _ = trees
+    widest = 0.0
+    for root in roots:
+        at = np.int64(root)
+        while feature[at] >= 0:
+            f = feature[at]
+            d = line[f, 1]
+            s = crossing(cut[at] - line[f, 0], d)
+            if abs(s - t) <= SAME * abs(t):
+                widest = max(widest, blur[at] / abs(d))
+                break
+            at = child[at] + (int(d < 0.0) if t < s else int(d >= 0.0))
+    return widest
+
+
+@njit(cache=True)
+def add_in_order(row: Any, value: Any, column: Any, start: Any, sums: Any) -> None:
+    """Put start + the present value rows of the trees into `sums`, in the order of the trees."""
     sums[:] = start
-    for k in range(len(leaf)):
+    for k in range(len(row)):
         for j in range(value.shape[1]):
-            sums[column[k] + j] += value[leaf[k], j]
+            sums[column[k] + j] += value[row[k], j]
 
 
 @njit(cache=True)
@@ -82,28 +110,19 @@ def winner(scores: Any, rule: int) -> Any:
 
 
 @njit(cache=True)
-def advance(i: int, n: int, order: Any, found: Any, leaf: Any, value: Any, column: Any, sums: Any) -> Any:
-    """Pass all crossings at the time of the i-th in `order`: (the next i, whether a leaf value changed)."""
-    times, tree, row, _ = found
+def advance(i: int, order: Any, found: Any, row: Any, value: Any, column: Any, sums: Any) -> Any:
+    """Pass all crossings at the time of the i-th in `order`: (the next i, whether a value changed)."""
+    times, trees, rows = found
     t, changed = times[order[i]], False
-    while i < n and times[order[i]] - t <= SAME * abs(t):
-        e = order[i]
-        k, old, new = tree[e], leaf[tree[e]], row[e]
+    while i < len(order) and times[order[i]] - t <= SAME * abs(t):
+        k, new = trees[order[i]], rows[order[i]]
+        old = row[k]
         if new != old:
             for j in range(value.shape[1]):
                 sums[column[k] + j] += value[new, j] - value[old, j]
-            leaf[k], changed = new, True
+            row[k], changed = new, True
         i += 1
     return i, changed
-
-
-@njit(cache=True)
-def widest_blur(crossings: Any, origin: Any, feature: Any, blur: Any, line: Any) -> float:
-    """The greatest uncertainty in t of some crossings: the spacing of numbers at the split over |d_f|."""
-    widest = 0.0
-    for e in crossings:
-        widest = max(widest, blur[origin[e]] / abs(line[feature[origin[e]], 1]))
-    return widest
 
 
 @njit(cache=True)
@@ -118,32 +137,31 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
         n_regions, n_pieces, n_nodes, n_tied (pieces), n_narrow (regions no wider than the blur of a
         crossing that bounds them).
     """
-    front, found, leaf, sums = scratch
+    front, found, row, sums = scratch
     value, column, start, divisor, rule, blur = votes
     boundaries, labels = result
     n, n_nodes = walk(line, span, trees, front, found)
-    times, tree, row, origin = found
+    times, tree, rows = found
     order = np.argsort(times[:n])
-    n_trees = trees[3]
-    for e in order[:n_trees]:  # the first leaf of every tree starts where the span does
-        leaf[tree[e]] = row[e]
-    add_in_order(leaf, value, column, start, sums)
+    for e in order[: len(row)]:  # the first leaf of every tree starts where the span does
+        row[tree[e]] = rows[e]
+    add_in_order(row, value, column, start, sums)
     labels[0], margin = winner(sums / divisor, rule)
     n_regions, n_pieces, n_tied, n_narrow = 1, 1, int(margin == 0), 0
-    i, since, since_blur = n_trees, span[0], 0.0
+    i, since, since_blur = len(row), span[0], 0.0
     while i < n:
         first, t = i, times[order[i]]
-        i, changed = advance(i, n, order, found, leaf, value, column, sums)
+        i, changed = advance(i, order, found, row, value, column, sums)
         if not changed:
             continue
         label, margin = winner(sums, rule)
         if slack > 0 and margin <= slack * n:
-            add_in_order(leaf, value, column, start, sums)
+            add_in_order(row, value, column, start, sums)
             label, margin = winner(sums / divisor, rule)
         n_pieces += 1
         n_tied += margin == 0
         if label != labels[n_regions - 1]:
-            t_blur = widest_blur(order[first:i], origin, trees[0], blur, line)
+            t_blur = blur_at(t, tree[order[first:i]], line, trees, blur)
             n_narrow += t - since <= max(since_blur, t_blur)
             boundaries[n_regions - 1], labels[n_regions] = t, label
             n_regions, since, since_blur = n_regions + 1, t, t_blur

@@ -166,20 +166,9 @@ def _regions(
 
 def _scratch(n_leaves: int, n_trees: int, n_columns: int) -> tuple[Any, ...]:
     """Room for the worst case, a line that meets every leaf; what is not used takes no memory."""
-    front_size = (2, n_leaves + 1)
-    front = (
-        np.empty(front_size, dtype=np.int32),
-        np.empty(front_size, dtype=np.int32),
-        np.empty(front_size, dtype=np.int32),
-        np.empty(front_size),
-        np.empty(front_size),
-    )
-    found = (
-        np.empty(n_leaves),
-        np.empty(n_leaves, dtype=np.int32),
-        np.empty(n_leaves, dtype=np.int32),
-        np.empty(n_leaves, dtype=np.int32),
-    )
+    size = (2, n_leaves + 1)
+    front = np.empty(size, dtype=np.int32), np.empty(size), np.empty(size)
+    found = np.empty(n_leaves), np.empty(n_leaves, dtype=np.int32), np.empty(n_leaves, dtype=np.int32)
     return front, found, np.empty(n_trees, dtype=np.int32), np.empty(n_columns)
 
 
