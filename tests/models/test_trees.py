@@ -56,7 +56,14 @@ SCALERS = {
 
 def data(n_classes=3, shift=0.0):
     x, y = make_classification(
-        120, 4, n_informative=3, n_redundant=0, n_classes=n_classes, n_clusters_per_class=1, flip_y=0.2, random_state=1
+        120,
+        4,
+        n_informative=3,
+        n_redundant=0,
+        n_classes=n_classes,
+        n_clusters_per_class=1,
+        flip_y=0.2,
+        random_state=1,
     )
     return x + shift, y
 
@@ -127,7 +134,9 @@ def test_a_cut_is_the_last_number_on_the_left(threshold, single):
 
 
 def test_cuts_outside_float32_have_all_of_float32_on_one_side():
-    low, high, infinite = cuts(np.array([-1e39, 1e39, np.inf]), np.zeros(3, dtype=np.int32), Scaling(), single=True)
+    low, high, infinite = cuts(
+        np.array([-1e39, 1e39, np.inf]), np.zeros(3, dtype=np.int32), Scaling(), single=True
+    )
     largest = float(np.finfo(np.float32).max)
     assert low < -largest
     assert high > largest
@@ -181,7 +190,10 @@ def test_a_tree_without_splits_is_one_leaf():
 def test_infinite_thresholds_of_missing_values_send_every_number_to_the_left():
     x = np.array([[0.0], [1.0], [np.nan], [np.nan]] * 10)
     y = np.isnan(x[:, 0]).astype(int)
-    for estimator in (DecisionTreeClassifier(), HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=1)):
+    for estimator in (
+        DecisionTreeClassifier(),
+        HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=1),
+    ):
         trees = read_trees(estimator.fit(x, y))
         assert np.isinf(trees.cut[0])
         assert estimator.predict([[5.0]]) == [0]

@@ -21,7 +21,9 @@ class SklearnModel(Model):
 
     max_batch = 16384
 
-    def __init__(self, estimator: Any, *, input_shape: Shape | None = None, batch_size: int | None = None) -> None:
+    def __init__(
+        self, estimator: Any, *, input_shape: Shape | None = None, batch_size: int | None = None
+    ) -> None:
         name = type(estimator).__name__
         classes = getattr(estimator, "classes_", None)
         if classes is None:

@@ -28,7 +28,9 @@ ESTIMATORS = {
     "shallow forest": lambda seed: RandomForestClassifier(10, max_depth=3, random_state=seed),
     "extra trees": lambda seed: ExtraTreesClassifier(10, min_samples_leaf=2, random_state=seed),
     "boosting": lambda seed: GradientBoostingClassifier(n_estimators=6, random_state=seed),
-    "histogram": lambda seed: HistGradientBoostingClassifier(max_iter=6, min_samples_leaf=5, random_state=seed),
+    "histogram": lambda seed: HistGradientBoostingClassifier(
+        max_iter=6, min_samples_leaf=5, random_state=seed
+    ),
     "scaled forest": lambda seed: make_pipeline(
         StandardScaler(), "passthrough", MinMaxScaler(), RandomForestClassifier(10, random_state=seed)
     ),
@@ -100,7 +102,8 @@ def test_a_checkerboard_along_its_diagonal_has_one_label():
 def test_regions_are_counted_only_inside_the_span():
     tree = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], [0, 1, 0])
     counts = [
-        r.n_regions for r in tree_segments(tree, [Segment([0.0], [1.0], span=s) for s in ((0, 2), (0, 1), (0.6, 1))])
+        r.n_regions
+        for r in tree_segments(tree, [Segment([0.0], [1.0], span=s) for s in ((0, 2), (0, 1), (0.6, 1))])
     ]
     assert counts == [3, 2, 1]
 
@@ -271,7 +274,8 @@ def test_the_order_of_the_trees_does_not_matter():
 def test_points_of_any_shape():
     model, x = fitted("forest")
     flat, shaped = (
-        tree_segments(model, [Segment(x[0].reshape(shape), x[1].reshape(shape))])[0] for shape in ((5,), (1, 5, 1))
+        tree_segments(model, [Segment(x[0].reshape(shape), x[1].reshape(shape))])[0]
+        for shape in ((5,), (1, 5, 1))
     )
     assert np.array_equal(flat.boundaries, shaped.boundaries)
 
@@ -293,7 +297,9 @@ def test_no_segments_give_no_results():
 def test_other_models_are_refused_with_a_reason():
     x, y = data()
     segments = [Segment(x[0], x[1])]
-    with pytest.raises(PartitionError, match=r"LogisticRegression is not one of .*; use method='grid' or 'adaptive'"):
+    with pytest.raises(
+        PartitionError, match=r"LogisticRegression is not one of .*; use method='grid' or 'adaptive'"
+    ):
         tree_segments(LogisticRegression().fit(x, y), segments)
     with pytest.raises(PartitionError, match="its structure is 'black-box'; use method='grid'"):
         tree_segments(lambda points: points[:, 0] > 0, segments)
@@ -301,11 +307,13 @@ def test_other_models_are_refused_with_a_reason():
 
 def test_probes_that_do_not_fit_are_refused():
     model, x = fitted("tree")
-    with pytest.raises(PartitionError, match=r"segment 1 has points of shape \(2,\) = 2 numbers, .* take 5 features"):
+    with pytest.raises(
+        PartitionError, match=r"segment 1 has points of shape \(2,\) = 2 numbers, .* take 5 features"
+    ):
         tree_segments(model, [Segment(x[0], x[1]), Segment([0.0, 0.0], [1.0, 1.0])])
     with pytest.raises(PartitionError, match="probe 0 is a Simplex: exact regions of trees need a Segment"):
         tree_segments(model, [Simplex(x[:3])])
-    with pytest.raises(PartitionError, match="segment 0 leaves the range of float32 .*: shorten its span"):
+    with pytest.raises(PartitionError, match=r"segment 0 leaves the range of float32 .*: shorten its span"):
         tree_segments(model, [Segment(x[0], x[1], span=(0, 1e39))])
     with pytest.raises(PartitionError, match="segment 0 leaves the range of float64"):
         tree_segments(fitted("histogram")[0], [Segment(x[0], x[1], span=(0, 1.7e308))])

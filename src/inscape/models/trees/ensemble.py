@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from inscape.models.trees.cuts import Floats, Indices, blurs, cuts
-from inscape.models.trees.scaling import Scaling
-
+from inscape.models.trees.cuts import Indices, blurs, cuts
+from inscape.models.trees.scaling import Floats, Scaling
 
 Nodes = npt.NDArray[np.int64]
 
@@ -93,14 +92,19 @@ class TreeEnsemble:
 
     @cached_property
     def rounding(self) -> float:
-        """A bound of the error of one addition of scores; 0 where all values are whole, as in full-grown forests."""
+        """A bound of the error of one addition of scores.
+
+        It is 0 where all values are whole, as in forests of full-grown trees: such sums are exact.
+        """
         if not (self.vote.start % 1).any() and not (self.value % 1).any():
             return 0.0
         bound = np.abs(self.vote.start).max() + self.n_trees * np.abs(self.value).max()
         return float(np.finfo(np.float64).eps * bound)
 
 
-def assemble(trees: Sequence[Tree], vote: Vote, scaling: Scaling, *, single: bool, n_features: int) -> TreeEnsemble:
+def assemble(
+    trees: Sequence[Tree], vote: Vote, scaling: Scaling, *, single: bool, n_features: int
+) -> TreeEnsemble:
     """The ensemble of `trees`, its nodes renumbered level by level."""
     sizes = np.array([len(t.feature) for t in trees])
     root = np.cumsum(sizes) - sizes

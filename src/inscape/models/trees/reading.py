@@ -39,7 +39,9 @@ def obstacle(estimator: Any) -> str | None:
     kind = type(last).__name__
     if not type(last).__module__.startswith("sklearn.") or kind not in _READERS:
         return f"{kind} is not one of {', '.join(_READERS)}"
-    if kind == "HistGradientBoostingClassifier" and np.any(np.asarray(getattr(last, "is_categorical_", None), dtype=bool)):
+    if kind == "HistGradientBoostingClassifier" and np.any(
+        np.asarray(getattr(last, "is_categorical_", None), dtype=bool)
+    ):
         return f"{kind} has categorical features, which have no order along a line"
     if kind == "GradientBoostingClassifier" and not _starts_constant(last):
         return f"{kind} starts from init={type(last.init_).__name__}, which is not a constant"
@@ -132,7 +134,14 @@ def _histogram_tree(nodes: Any, column: int) -> Tree:
     leaf = nodes["is_leaf"].astype(bool)
     left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
     value = np.array(nodes["value"], dtype=np.float64)[:, None]
-    return Tree(nodes["feature_idx"].astype(np.int64), nodes["num_threshold"].astype(np.float64), left, right, value, column)
+    return Tree(
+        nodes["feature_idx"].astype(np.int64),
+        nodes["num_threshold"].astype(np.float64),
+        left,
+        right,
+        value,
+        column,
+    )
 
 
 _READERS: dict[str, Callable[[Any], _Reading]] = {

@@ -74,7 +74,12 @@ def scaler_obstacle(scaler: Any) -> str | None:
 
 def read_scaling(scalers: list[Any]) -> Scaling:
     """The chain of fitted `scalers`, which have no obstacle."""
-    steps = [step for s in scalers if s is not None and s != "passthrough" for step in _READERS[type(s).__name__](s)]
+    steps = [
+        step
+        for s in scalers
+        if s is not None and s != "passthrough"
+        for step in _READERS[type(s).__name__](s)
+    ]
     return Scaling(tuple((operation, np.asarray(amount, dtype=np.float64)) for operation, amount in steps))
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numba import njit
 
 ARGMAX, POSITIVE, NON_NEGATIVE = 0, 1, 2  # the values of `inscape.models.trees.Rule`
-SAME = 4 * np.finfo(np.float64).eps  # crossings this close, relative to t, are one
+EPS = np.finfo(np.float64).eps
+SAME = 4 * EPS  # crossings this close, relative to t, are one
 
 
 @njit(cache=True, error_model="numpy")
@@ -33,15 +34,15 @@ def walk(line: Any, span: Any, trees: Any, front: Any, found: Any) -> Any:
     and counts only if there was a crossing. So several nodes are in flight at once.
 
     Returns:
-        n, n_nodes: `found` holds n leaves, (where each starts, its tree, its row of values); n_nodes
-        nodes were visited.
+        n, n_nodes, touched: `found` holds n leaves, (where each starts, its tree, its row of values);
+        n_nodes nodes were visited; touched says that an end of the span is on a cut, alone on its side.
     """
     feature, child, cut, n_trees = trees
     node, t0, t1 = front
     found_t, found_tree, found_row = found
     for k in range(n_trees):
         node[0, k], t0[0, k], t1[0, k] = k, span[0], span[1]
-    n, n_nodes, m, here = 0, 0, n_trees, 0
+    n, n_nodes, m, here, touched = 0, 0, n_trees, 0, False
     while m > 0:
         n_nodes += m
         new, there = 0, 1 - here
@@ -56,20 +57,23 @@ def walk(line: Any, span: Any, trees: Any, front: Any, found: Any) -> Any:
             t = crossing(cut[at] - line[f, 0], d)
             right = int(d < 0.0)  # the child on the near side of the crossing
             crossed = (t > low) & (t < high)
+            touched |= t == span[right]
             node[there, new] = c + (right if t > low else 1 - right)
             t0[there, new], t1[there, new] = low, t if crossed else high
             node[there, new + 1] = c + 1 - right
             t0[there, new + 1], t1[there, new + 1] = t, high
             new += 1 + crossed
         m, here = new, there
-    return n, n_nodes
+    return n, n_nodes, touched
 
 
 @njit(cache=True)
 def blur_at(t: float, roots: Any, line: Any, trees: Any, blur: Any) -> float:
-    """The greatest uncertainty of t as a crossing in the trees at `roots`: number spacing over |d_f|.
+    """The greatest uncertainty of t as a crossing in the trees at `roots`.
 
-    The split of a crossing is found by walking down again at that t, which is rarely asked for.
+    That is, over |d_f|, the spacing of the numbers that the trees tell apart at the cut, or the rounding of
+    x_f(t) = (1 - t) a_f + t b_f in float64 if that is more. The split of a crossing is found by walking
+    down again at that t, which is rarely asked for.
     """
     feature, child, cut, _ = trees
     widest = 0.0
@@ -80,7 +84,9 @@ def blur_at(t: float, roots: Any, line: Any, trees: Any, blur: Any) -> float:
             d = line[f, 1]
             s = crossing(cut[at] - line[f, 0], d)
             if abs(s - t) <= SAME * abs(t):
-                widest = max(widest, blur[at] / abs(d))
+                a, b = line[f, 0], line[f, 0] + d
+                rounding = 2 * EPS * (abs((1 - t) * a) + abs(t * b))
+                widest = max(widest, max(blur[at], rounding) / abs(d))
                 break
             at = child[at] + (int(d < 0.0) if t < s else int(d >= 0.0))
     return widest
@@ -110,6 +116,24 @@ def winner(scores: Any, rule: int) -> Any:
 
 
 @njit(cache=True)
+def label_at(t: float, line: Any, trees: Any, votes: Any) -> Any:
+    """The label of the very point at t, which is on the left of the cuts that it lies on."""
+    feature, child, cut, n_trees = trees
+    value, column, start, divisor, rule, _ = votes
+    row = np.empty(n_trees, dtype=np.int32)
+    for k in range(n_trees):
+        at = np.int64(k)
+        while feature[at] >= 0:
+            d = line[feature[at], 1]
+            s = crossing(cut[at] - line[feature[at], 0], d)
+            at = child[at] + (t != s and (t < s) == (d < 0.0))
+        row[k] = child[at]
+    sums = start.copy()
+    add_in_order(row, value, column, start, sums)
+    return winner(sums / divisor, rule)[0]
+
+
+@njit(cache=True)
 def advance(i: int, order: Any, found: Any, row: Any, value: Any, column: Any, sums: Any) -> Any:
     """Pass all crossings at the time of the i-th in `order`: (the next i, whether a value changed)."""
     times, trees, rows = found
@@ -135,16 +159,15 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
 
     Returns:
         n_regions, n_pieces, n_nodes, n_tied (pieces), n_narrow (regions no wider than the blur of a
-        crossing that bounds them).
+        crossing that bounds them), n_lone (ends of the span whose own label is not that of their region).
     """
     front, found, row, sums = scratch
     value, column, start, divisor, rule, blur = votes
     boundaries, labels = result
-    n, n_nodes = walk(line, span, trees, front, found)
+    n, n_nodes, touched = walk(line, span, trees, front, found)
     times, tree, rows = found
     order = np.argsort(times[:n])
-    for e in order[: len(row)]:  # the first leaf of every tree starts where the span does
-        row[tree[e]] = rows[e]
+    row[tree[order[: len(row)]]] = rows[order[: len(row)]]  # every tree's first leaf starts with the span
     add_in_order(row, value, column, start, sums)
     labels[0], margin = winner(sums / divisor, rule)
     n_regions, n_pieces, n_tied, n_narrow = 1, 1, int(margin == 0), 0
@@ -166,4 +189,8 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
             boundaries[n_regions - 1], labels[n_regions] = t, label
             n_regions, since, since_blur = n_regions + 1, t, t_blur
     n_narrow += n_regions > 1 and span[1] - since <= since_blur
-    return n_regions, n_pieces, n_nodes, n_tied, n_narrow
+    n_lone = 0
+    if touched:
+        for t, label in ((span[0], labels[0]), (span[1], labels[n_regions - 1])):
+            n_lone += label_at(t, line, trees, votes) != label
+    return n_regions, n_pieces, n_nodes, n_tied, n_narrow, n_lone

@@ -28,7 +28,10 @@ class TreeRegions:
         n_pieces: the intervals on which the scores are constant.
         n_tied: the pieces where two classes share the top score and the rule of scikit-learn decides.
         n_narrow: the regions that are not wider than the spacing of the numbers that the trees can tell
-            apart (float32, or float64 in histogram trees) at a split that bounds them.
+            apart (float32, or float64 in histogram trees) at a split that bounds them, or than the rounding
+            of x(t) to float64.
+        n_lone: the ends of the span (0 to 2) that lie on a split and are alone on its other side, with
+            another label than the region that they bound; such a point is not a region.
         n_nodes: the nodes that were visited.
         status: "complete", and what else there is to know of ties and narrow regions.
     """
@@ -38,6 +41,7 @@ class TreeRegions:
     n_pieces: int
     n_tied: int
     n_narrow: int
+    n_lone: int
     n_nodes: int
     status: str
 
@@ -71,7 +75,8 @@ def tree_segments(
 
     What remains is float64: each crossing is known to 1.5 units in the last place of t, and crossings
     closer than 4 units are taken as one. Regions have positive length: a label that holds at a single
-    point, where two splits are crossed at the very same t, is not a region.
+    point is not a region, be it where two splits are crossed at the very same t or at an end of the span
+    that lies on a split (the latter is counted in `n_lone`).
 
     Args:
         model: a wrapped model of structure "trees", or an estimator to wrap.
@@ -108,7 +113,11 @@ def tree_segments(
 def _trees_of(model: Model) -> TreeEnsemble:
     if model.structure == "trees" and isinstance(model, SklearnModel):
         return model.trees
-    reason = obstacle(model.estimator) if isinstance(model, SklearnModel) else f"its structure is {model.structure!r}"
+    reason = (
+        obstacle(model.estimator)
+        if isinstance(model, SklearnModel)
+        else f"its structure is {model.structure!r}"
+    )
     raise PartitionError(
         f"{model.name} has no exact regions of trees: {reason}; use method='grid' or 'adaptive' instead"
     )
@@ -117,7 +126,9 @@ def _trees_of(model: Model) -> TreeEnsemble:
 def _check(segment: Segment, i: int, ensemble: TreeEnsemble) -> None:
     """Raise if the trees cannot take the points of `segment`."""
     if not isinstance(segment, Segment):
-        raise PartitionError(f"probe {i} is a {type(segment).__name__}: exact regions of trees need a Segment")
+        raise PartitionError(
+            f"probe {i} is a {type(segment).__name__}: exact regions of trees need a Segment"
+        )
     if segment.start.size != ensemble.n_features:
         raise PartitionError(
             f"segment {i} has points of shape {segment.start.shape} = {segment.start.size} numbers, "
@@ -150,7 +161,7 @@ def _regions(
     for segment in segments:
         line[:, 0] = segment.start.ravel()
         line[:, 1] = segment.end.ravel() - line[:, 0]
-        k, n_pieces, n_nodes, n_tied, n_narrow = decide(
+        k, n_pieces, n_nodes, n_tied, n_narrow, n_lone = decide(
             line, segment.span, trees, votes, slack, scratch, (boundaries, labels)
         )
         yield TreeRegions(
@@ -159,8 +170,9 @@ def _regions(
             n_pieces=n_pieces,
             n_tied=n_tied,
             n_narrow=n_narrow,
+            n_lone=n_lone,
             n_nodes=n_nodes,
-            status=_status(n_pieces, n_tied, n_narrow, "float32" if ensemble.single else "float64"),
+            status=_status(n_pieces, n_tied, n_narrow, n_lone, "float32" if ensemble.single else "float64"),
         )
 
 
@@ -172,10 +184,12 @@ def _scratch(n_leaves: int, n_trees: int, n_columns: int) -> tuple[Any, ...]:
     return front, found, np.empty(n_trees, dtype=np.int32), np.empty(n_columns)
 
 
-def _status(n_pieces: int, n_tied: int, n_narrow: int, kind: str) -> str:
+def _status(n_pieces: int, n_tied: int, n_narrow: int, n_lone: int, kind: str) -> str:
     parts = ["complete"]
     if n_tied:
         parts.append(f"top scores tie on {n_tied} of {n_pieces} pieces, decided as scikit-learn does")
     if n_narrow:
         parts.append(f"{n_narrow} regions are narrower than the {kind} spacing at a split that bounds them")
+    if n_lone:
+        parts.append(f"{n_lone} ends lie on a split and have another label at that single point")
     return "; ".join(parts)
