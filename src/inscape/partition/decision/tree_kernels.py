@@ -14,6 +14,16 @@ EPS = np.finfo(np.float64).eps
 SAME = 4 * EPS  # crossings this close, relative to t, are one
 
 
+@njit(cache=True)
+def lay(start: Any, end: Any, line: Any, low: Any, high: Any, limit: float) -> Any:
+    """Write x(t) = start + t (end - start) into `line`; whether |low| and |high| stay within `limit`."""
+    inside = True
+    for f in range(len(start)):
+        line[f, 0], line[f, 1] = start[f], end[f] - start[f]
+        inside &= (abs(low[f]) <= limit) & (abs(high[f]) <= limit)
+    return inside
+
+
 @njit(cache=True, error_model="numpy")
 def crossing(gap: float, d: float) -> float:
     """The t at which a + t d reaches a + gap; a constant a crosses at infinity, on the side where it is."""
@@ -30,41 +40,73 @@ def walk(line: Any, span: Any, trees: Any, front: Any, found: Any) -> Any:
     t1 on which the line is at that node. A node is crossed at t = (cut - x_f) / d_f; if that lies inside
     (t0, t1) both children take their part, otherwise one child takes all.
 
-    The loop has no branch that the processor would often guess wrong: the far child is always written
-    and counts only if there was a crossing. So several nodes are in flight at once.
+    The loop has no branch that the processor would often guess wrong: a leaf and a far child are always
+    written, and count only if they are there. So several nodes are in flight at once.
 
     Returns:
         n, n_nodes, touched: `found` holds n leaves, (where each starts, its tree, its row of values);
-        n_nodes nodes were visited; touched says that an end of the span is on a cut, alone on its side.
+        n_nodes nodes were visited; touched says that an end of the span lies on a cut.
     """
     feature, child, cut, n_trees = trees
-    node, t0, t1 = front
+    node, t0, t1 = front[0]
+    next_node, next_t0, next_t1 = front[1]
     found_t, found_tree, found_row = found
-    for k in range(n_trees):
-        node[0, k], t0[0, k], t1[0, k] = k, span[0], span[1]
-    n, n_nodes, m, here, touched = 0, 0, n_trees, 0, False
+    begin, end = span
+    node[:n_trees], t0[:n_trees], t1[:n_trees] = np.arange(n_trees), begin, end
+    n, n_nodes, m, touched = 0, 0, n_trees, False
     while m > 0:
         n_nodes += m
-        new, there = 0, 1 - here
+        new = 0
         for i in range(m):
-            at, low, high = node[here, i], t0[here, i], t1[here, i]
+            at, low, high = node[i], t0[i], t1[i]
             f, c = feature[at], child[at]
-            if f < 0:
-                found_t[n], found_tree[n], found_row[n] = low, -1 - f, c
-                n += 1
-                continue
+            leaf = f < 0
+            found_t[n], found_tree[n], found_row[n] = low, -1 - f, c
+            n += leaf
+            f = 0 if leaf else f
             d = line[f, 1]
             t = crossing(cut[at] - line[f, 0], d)
             right = int(d < 0.0)  # the child on the near side of the crossing
             crossed = (t > low) & (t < high)
-            touched |= t == span[right]
-            node[there, new] = c + (right if t > low else 1 - right)
-            t0[there, new], t1[there, new] = low, t if crossed else high
-            node[there, new + 1] = c + 1 - right
-            t0[there, new + 1], t1[there, new + 1] = t, high
-            new += 1 + crossed
-        m, here = new, there
+            touched |= (t == begin) | (t == end)
+            next_node[new] = c + (right if t > low else 1 - right)
+            next_t0[new], next_t1[new] = low, t if crossed else high
+            next_node[new + 1], next_t0[new + 1], next_t1[new + 1] = c + 1 - right, t, high
+            new += (1 + crossed) * (1 - leaf)
+        node, t0, t1, next_node, next_t0, next_t1 = next_node, next_t0, next_t1, node, t0, t1
+        m = new
     return n, n_nodes, touched
+
+
+@njit(cache=True)
+def put_in_order(times: Any, span: Any, order: Any, count: Any) -> None:
+    """Put the indices of `times`, all within `span`, into `order` by increasing time.
+
+    The times are spread over as many buckets as there are of them and then sorted by insertion, which
+    finds little to do. Where they crowd, a comparison sort takes over.
+    """
+    n = len(times)
+    scale = n / (span[1] - span[0])
+    count[: n + 1] = 0
+    for i in range(n):
+        count[1 + min(int((times[i] - span[0]) * scale), n - 1)] += 1
+    for i in range(n):
+        count[i + 1] += count[i]
+    for i in range(n):
+        bucket = min(int((times[i] - span[0]) * scale), n - 1)
+        order[count[bucket]] = i
+        count[bucket] += 1
+    moves = 0
+    for i in range(1, n):
+        e, j = order[i], i
+        while j > 0 and times[order[j - 1]] > times[e]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = e
+        moves += i - j
+        if moves > 16 * n:
+            order[:n] = np.argsort(times)
+            return
 
 
 @njit(cache=True)
@@ -134,11 +176,11 @@ def label_at(t: float, line: Any, trees: Any, votes: Any) -> Any:
 
 
 @njit(cache=True)
-def advance(i: int, order: Any, found: Any, row: Any, value: Any, column: Any, sums: Any) -> Any:
-    """Pass all crossings at the time of the i-th in `order`: (the next i, whether a value changed)."""
+def advance(i: int, n: int, order: Any, found: Any, row: Any, value: Any, column: Any, sums: Any) -> Any:
+    """Pass all crossings at the time of the i-th of n in `order`: (the next i, whether a value changed)."""
     times, trees, rows = found
     t, changed = times[order[i]], False
-    while i < len(order) and times[order[i]] - t <= SAME * abs(t):
+    while i < n and times[order[i]] - t <= SAME * abs(t):
         k, new = trees[order[i]], rows[order[i]]
         old = row[k]
         if new != old:
@@ -161,12 +203,12 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
         n_regions, n_pieces, n_nodes, n_tied (pieces), n_narrow (regions no wider than the blur of a
         crossing that bounds them), n_lone (ends of the span whose own label is not that of their region).
     """
-    front, found, row, sums = scratch
+    front, found, order, count, row, sums = scratch
     value, column, start, divisor, rule, blur = votes
     boundaries, labels = result
     n, n_nodes, touched = walk(line, span, trees, front, found)
     times, tree, rows = found
-    order = np.argsort(times[:n])
+    put_in_order(times[:n], span, order, count)
     row[tree[order[: len(row)]]] = rows[order[: len(row)]]  # every tree's first leaf starts with the span
     add_in_order(row, value, column, start, sums)
     labels[0], margin = winner(sums / divisor, rule)
@@ -174,7 +216,7 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
     i, since, since_blur = len(row), span[0], 0.0
     while i < n:
         first, t = i, times[order[i]]
-        i, changed = advance(i, order, found, row, value, column, sums)
+        i, changed = advance(i, n, order, found, row, value, column, sums)
         if not changed:
             continue
         label, margin = winner(sums, rule)

@@ -134,22 +134,12 @@ def _check(segment: Segment, i: int, ensemble: TreeEnsemble) -> None:
             f"segment {i} has points of shape {segment.start.shape} = {segment.start.size} numbers, "
             f"but the trees take {ensemble.n_features} features"
         )
-    limit = float(np.finfo(np.float32).max) if ensemble.single else np.finfo(np.float64).max / 4
-    with np.errstate(over="ignore", invalid="ignore"):
-        ends = segment.anchors if segment.span == (0.0, 1.0) else segment.generators
-        seen = ensemble.scaling.forward(ends.reshape(2, -1))
-        if seen.max() <= limit and seen.min() >= -limit:
-            return
-    kind = "float32" if ensemble.single else "float64"
-    raise PartitionError(
-        f"segment {i} leaves the range of {kind} (+-{limit:.3g}) in which the trees compute: shorten its span"
-    )
 
 
 def _regions(
     ensemble: TreeEnsemble, segments: list[Segment], cut: npt.NDArray[np.float64]
 ) -> Iterator[TreeRegions]:
-    from inscape.partition.decision.tree_kernels import decide
+    from inscape.partition.decision.tree_kernels import decide, lay
 
     vote = ensemble.vote
     trees = (ensemble.feature, ensemble.child, cut, ensemble.n_trees)
@@ -158,9 +148,13 @@ def _regions(
     scratch = _scratch(ensemble.n_leaves, ensemble.n_trees, len(vote.start))
     boundaries, labels = np.empty(ensemble.n_leaves), np.empty(ensemble.n_leaves, dtype=np.int64)
     line = np.empty((ensemble.n_features, 2))
-    for segment in segments:
-        line[:, 0] = segment.start.ravel()
-        line[:, 1] = segment.end.ravel() - line[:, 0]
+    limit = float(np.finfo(np.float32).max) if ensemble.single else float(np.finfo(np.float64).max) / 4
+    for i, segment in enumerate(segments):
+        low, high = _ends(segment, ensemble)
+        if not lay(segment.start.ravel(), segment.end.ravel(), line, low, high, limit):
+            raise PartitionError(
+                f"segment {i} leaves the range +-{limit:.3g} in which the trees compute: shorten its span"
+            )
         k, n_pieces, n_nodes, n_tied, n_narrow, n_lone = decide(
             line, segment.span, trees, votes, slack, scratch, (boundaries, labels)
         )
@@ -176,12 +170,24 @@ def _regions(
         )
 
 
+def _ends(
+    segment: Segment, ensemble: TreeEnsemble
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Both ends of the span as the trees see them, infinite where they overflow."""
+    if segment.span == (0.0, 1.0) and not ensemble.scaling.steps:
+        return segment.start.ravel(), segment.end.ravel()
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = ensemble.scaling.forward(segment.generators.reshape(2, -1))
+    return low, high
+
+
 def _scratch(n_leaves: int, n_trees: int, n_columns: int) -> tuple[Any, ...]:
     """Room for the worst case, a line that meets every leaf; what is not used takes no memory."""
-    size = (2, n_leaves + 1)
-    front = np.empty(size, dtype=np.int32), np.empty(size), np.empty(size)
-    found = np.empty(n_leaves), np.empty(n_leaves, dtype=np.int32), np.empty(n_leaves, dtype=np.int32)
-    return front, found, np.empty(n_trees, dtype=np.int32), np.empty(n_columns)
+    size = n_leaves + 1
+    front = tuple((np.empty(size, dtype=np.int32), np.empty(size), np.empty(size)) for _ in range(2))
+    found = np.empty(size), np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+    order, count = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+    return front, found, order, count, np.empty(n_trees, dtype=np.int32), np.empty(n_columns)
 
 
 def _status(n_pieces: int, n_tied: int, n_narrow: int, n_lone: int, kind: str) -> str:
