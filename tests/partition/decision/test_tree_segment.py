@@ -242,6 +242,27 @@ def test_thresholds_that_the_cast_joins_leave_no_region_between():
     assert (cast.n_pieces, stored.n_pieces) == (2, 3)
 
 
+def test_a_region_too_narrow_for_float64_points_is_named():
+    x = np.repeat([[0.0], [1.0]], 5, axis=0)
+    model = HistGradientBoostingClassifier(max_iter=1, min_samples_leaf=1).fit(x, [0] * 5 + [1] * 5)
+    [r] = tree_segments(model, [Segment([np.nextafter(0.5, 0)], [1.0])])  # the cut, 0.5, is the next number
+    assert r.labels.tolist() == [0, 1]
+    assert r.n_narrow == 1
+    assert "narrower than the float64 spacing" in r.status
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "n_lone"), [(0.5, 1.0, 1), (1.0, 0.5, 1), (0.5, 0.0, 0), (0.0, 0.5, 0)]
+)
+def test_an_end_on_a_split_is_no_region_but_is_named(start, end, n_lone):
+    x = np.repeat([[0.0], [1.0]], 5, axis=0)
+    model = wrap(HistGradientBoostingClassifier(max_iter=1, min_samples_leaf=1).fit(x, [0] * 5 + [1] * 5))
+    [r] = tree_segments(model, [Segment([start], [end])])
+    assert model.labels([[0.5]]).tolist() == [0]
+    assert (r.n_regions, r.n_lone) == (1, n_lone)
+    assert ("1 ends lie on a split" in r.status) == bool(n_lone)
+
+
 # invariances
 
 
@@ -278,6 +299,25 @@ def test_points_of_any_shape():
         for shape in ((5,), (1, 5, 1))
     )
     assert np.array_equal(flat.boundaries, shaped.boundaries)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=60), st.booleans())
+def test_times_are_put_in_order_crowded_or_not(times, crowded):
+    from inscape.partition.decision.tree_kernels import put_in_order
+
+    t = np.array(times) * (1e-9 if crowded else 1.0)
+    order, count = np.empty(len(t) + 1, dtype=np.int32), np.empty(len(t) + 1, dtype=np.int32)
+    put_in_order(t, (0.0, 1.0), order, count)
+    assert sorted(order[: len(t)]) == list(range(len(t)))
+    assert (np.diff(t[order[: len(t)]]) >= 0).all()
+
+
+def test_crossings_that_crowd_in_a_long_span():
+    model, x = fitted("forest")
+    short, long = tree_segments(model, [Segment(x[0], x[1]), Segment(x[0], x[1], span=(-1e6, 1e6))])
+    inside = (long.boundaries > 0) & (long.boundaries < 1)
+    assert np.array_equal(long.boundaries[inside], short.boundaries)
 
 
 # at the door

@@ -32,7 +32,7 @@ def crossing(gap: float, d: float) -> float:
     return np.inf if gap >= 0.0 else -np.inf
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def walk(line: Any, span: Any, trees: Any, front: Any, found: Any) -> Any:
     """The leaves that the line x(t) = line[:, 0] + t line[:, 1] meets, t in `span`.
 
@@ -69,7 +69,7 @@ def walk(line: Any, span: Any, trees: Any, front: Any, found: Any) -> Any:
             right = int(d < 0.0)  # the child on the near side of the crossing
             crossed = (t > low) & (t < high)
             touched |= (t == begin) | (t == end)
-            next_node[new] = c + (right if t > low else 1 - right)
+            next_node[new] = c + (right ^ int(t <= low))
             next_t0[new], next_t1[new] = low, t if crossed else high
             next_node[new + 1], next_t0[new + 1], next_t1[new + 1] = c + 1 - right, t, high
             new += (1 + crossed) * (1 - leaf)
@@ -143,7 +143,7 @@ def add_in_order(row: Any, value: Any, column: Any, start: Any, sums: Any) -> No
             sums[column[k] + j] += value[row[k], j]
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")  # called on every piece
 def winner(scores: Any, rule: int) -> Any:
     """The label of `scores`, and by how much it wins (0: a tie that the rule breaks)."""
     if rule != ARGMAX:
@@ -175,7 +175,7 @@ def label_at(t: float, line: Any, trees: Any, votes: Any) -> Any:
     return winner(sums / divisor, rule)[0]
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")  # called at every crossing
 def advance(i: int, n: int, order: Any, found: Any, row: Any, value: Any, column: Any, sums: Any) -> Any:
     """Pass all crossings at the time of the i-th of n in `order`: (the next i, whether a value changed)."""
     times, trees, rows = found
