@@ -8,13 +8,15 @@ import numpy as np
 
 from inscape.errors import ModelError
 from inscape.models.base import Array, Model, Shape, labels_of
+from inscape.models.trees import TreeEnsemble, fitted_parts, obstacle, read_trees
 
 
 class SklearnModel(Model):
     """A fitted classifier with `predict` and `classes_`; images are flattened to its features.
 
     Labels come from `predict`. Scores are the numbers that `predict` compares: `decision_function`
-    where there is one (a binary one becomes two columns), else `predict_proba`, else none.
+    where there is one (a binary one becomes two columns), else `predict_proba`, else none. Its structure
+    is "trees" for the tree classifiers of scikit-learn, also behind scalers; `trees` is then what it learned.
     """
 
     max_batch = 16384
@@ -40,6 +42,16 @@ class SklearnModel(Model):
         self.classes = tuple(str(c) for c in self.class_values)
         self._score_method = _score_method(estimator, len(self.classes))
         self.has_scores = self._score_method is not None
+        self.structure = "trees" if obstacle(estimator) is None else "black-box"
+        self._trees: tuple[TreeEnsemble, list[Any]] | None = None
+
+    @property
+    def trees(self) -> TreeEnsemble:
+        """The trees as flat arrays, read once and again after another fit; a ModelError if there are none."""
+        parts = fitted_parts(self.estimator)
+        if self._trees is None or not _identical(self._trees[1], parts):
+            self._trees = read_trees(self.estimator), parts
+        return self._trees[0]
 
     def fingerprint(self) -> str:
         """A hash of the fitted estimator."""
@@ -71,3 +83,7 @@ def _score_method(estimator: Any, n_classes: int) -> str | None:
     if hasattr(estimator, "decision_function") and not one_versus_one:
         return "decision_function"
     return "predict_proba" if hasattr(estimator, "predict_proba") else None
+
+
+def _identical(a: list[Any], b: list[Any]) -> bool:
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))

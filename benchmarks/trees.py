@@ -1,0 +1,131 @@
+"""Exact regions of a forest against the 200-point grid that published counts used.
+
+The forest has 100 full-grown trees on 3,072 inputs. The images are CIFAR-10 if the folder INSCAPE_DATA holds
+cifar10.npz, otherwise smooth random images of the same shape. One thread; all jobs take turns in one run.
+
+The baseline is what one would write without inscape: build 200 points a segment in float64 by broadcasting
+and call `predict` on them. How many segments go into one call matters more than anything else, so three
+forms are timed, and the building of points apart:
+
+- one segment in each call: half of the time is what a call costs 100 trees however few the points are;
+- five in each call, the fastest of 1, 2, 5, 20, 50 and 100;
+- all in one call: 0.5 GB of points and 1 GB of temporaries.
+"""
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.timing import best_times, report
+from inscape.models import wrap
+from inscape.partition.decision.tree_segment import TreeRegions, tree_segments
+from inscape.probes import Segment, sample_probes
+
+Array = npt.NDArray[Any]
+
+N_IMAGES, N_TREES, N_SEGMENTS, N_POINTS = 5000, 100, 100, 200
+FASTEST = 5
+TOGETHER = (1, FASTEST, N_SEGMENTS)  # segments in each call of predict
+
+
+def images() -> tuple[Array, Array, str]:
+    """Pictures (n, 3072) in [0, 1], their classes, and where they come from."""
+    path = Path(os.environ.get("INSCAPE_DATA", "")) / "cifar10.npz"
+    if path.is_file():
+        with np.load(path) as data:
+            x, y = data["x_test"][:N_IMAGES], data["y_test"][:N_IMAGES]
+        return x.reshape(len(x), -1) / 255.0, y.astype(np.int64), "CIFAR-10"
+    return (*synthetic_images(N_IMAGES), "synthetic images")
+
+
+def synthetic_images(n: int) -> tuple[Array, Array]:
+    """Ten classes of smooth random pictures: waves of low frequency around a wave of the class, 8 bits."""
+    rng = np.random.default_rng(0)
+    waves = np.cos(np.arange(8)[:, None] * np.linspace(0, np.pi, 32))  # (8, 32)
+    decay = 1 / (1 + np.add.outer(np.arange(8), np.arange(8)))
+    y = rng.integers(10, size=n)
+    centre = rng.normal(size=(10, 3, 8, 8))
+    weights = (0.35 * centre[y] + rng.normal(size=(n, 3, 8, 8))) * decay
+    pictures = np.einsum("ncij,ih,jw->nhwc", weights, waves, waves, optimize=True).reshape(n, -1)
+    return np.clip(np.rint(128 + 40 * pictures), 0, 255) / 255.0, y
+
+
+def grid_points(segments: list[Segment]) -> Array:
+    """The points of the grids of some segments, (segments * N_POINTS, d)."""
+    t = np.linspace(0, 1, N_POINTS)[:, None]
+    start = np.stack([s.start for s in segments])[:, None]
+    end = np.stack([s.end for s in segments])[:, None]
+    return ((1 - t) * start + t * end).reshape(-1, start.shape[-1])
+
+
+def build(segments: list[Segment], together: int) -> None:
+    """Build all points, so many segments at a time."""
+    for i in range(0, len(segments), together):
+        grid_points(segments[i : i + together])
+
+
+def grid_counts(forest: Any, segments: list[Segment], together: int) -> list[int]:
+    """Regions that the grid sees on each segment, so many segments in each call of predict."""
+    counts: list[int] = []
+    for i in range(0, len(segments), together):
+        chunk = segments[i : i + together]
+        labels = forest.predict(grid_points(chunk)).reshape(len(chunk), N_POINTS)
+        counts += (1 + (np.diff(labels, axis=1) != 0).sum(axis=1)).tolist()
+    return counts
+
+
+def speed(model: Any, forest: Any, segments: list[Segment]) -> None:
+    """The time of the grid over that of the exact regions, for each form of the grid."""
+    tree_segments(model, segments[:1])  # compiles, or loads what was compiled before, and reads the trees
+    grids = [partial(grid_counts, forest, segments, together) for together in TOGETHER]
+    builds = [partial(build, segments, together) for together in TOGETHER]
+    exact, *times = best_times(partial(tree_segments, model, segments), *grids, *builds, repeats=5)
+    each = 1e3 / len(segments)
+    print(f"exact: {each * exact:.3f} ms a segment")
+    for i, together in enumerate(TOGETHER):
+        grid, points = times[i], times[len(TOGETHER) + i]
+        share = f"{each * grid:.2f} ms a segment, {points / grid:.0%} building"
+        bar = "none: the grid at its best" if together == FASTEST else "at least 50"
+        report(f"grid and predict, {together} segments a call ({share}), over exact", grid / exact, bar)
+
+
+def agreement(model: Any, segments: list[Segment], results: list[TreeRegions], grid: list[int]) -> None:
+    """How often the grid is right, and that `predict` agrees with the exact regions."""
+    counts, seen = np.array([r.n_regions for r in results]), np.array(grid)
+    assert (counts >= seen).all()
+    print(f"mean regions: exact {counts.mean():.2f}, grid {seen.mean():.2f} (the study: 17.3 and 11.2)")
+    report("segments on which the grid is right", 100 * (counts == seen).mean(), "the study found 17", "%")
+    wrong = 0
+    for s, r in zip(segments, results, strict=True):
+        ends = np.concatenate([[0.0], r.boundaries, [1.0]])
+        wrong += int((model.labels(s.points((ends[1:] + ends[:-1]) / 2)) != r.labels).sum())
+    report("regions whose middle predict labels otherwise", wrong, "0", "")
+    narrow = sum(r.n_narrow for r in results)
+    stored = np.array([r.n_regions for r in tree_segments(model, segments, cast=False)])
+    print(f"{narrow} of {counts.sum()} regions are narrower than the float32 spacing")
+    print(
+        f"thresholds as stored, without the cast: {stored.mean():.2f} regions, "
+        f"another count on {(counts != stored).sum()} of {len(counts)} segments"
+    )
+
+
+def main() -> None:
+    """Print every figure."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    x, y, source = images()
+    print(f"{source}: fitting {N_TREES} trees to {len(x)} images of {x.shape[1]} numbers", file=sys.stderr)
+    forest = RandomForestClassifier(N_TREES, random_state=0).fit(x, y)
+    model = wrap(forest)
+    segments = [s for s in sample_probes(x, n=N_SEGMENTS, random_state=0) if isinstance(s, Segment)]
+    n_nodes = sum(tree.tree_.node_count for tree in forest.estimators_)
+    results = tree_segments(model, segments)
+    visited = np.mean([r.n_nodes for r in results])
+    print(f"{source}, {len(x)} training images: {n_nodes} nodes, of which a segment meets {visited:.0f}")
+    speed(model, forest, segments)
+    agreement(model, segments, results, grid_counts(forest, segments, FASTEST))

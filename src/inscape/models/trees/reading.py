@@ -1,0 +1,154 @@
+"""Fitted scikit-learn tree classifiers, and pipelines of scalers that end in one, as flat arrays.
+
+Sums and ties follow scikit-learn 1.4 to 1.9. A forest adds its trees' class fractions in the order of
+`estimators_`, divides by their number and takes the first greatest; gradient boosting adds
+learning_rate * value to the starting score of each class; histogram gradient boosting adds the values as
+they are. A score of exactly zero is class 1 of a binary gradient boosting but class 0 of a binary
+histogram gradient boosting. Where a forest predicts with n_jobs > 1 the order of its own sum is left to
+chance, and scores that are equal up to rounding may go either way from call to call.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from inscape.errors import ModelError
+from inscape.models.trees.ensemble import Rule, Tree, TreeEnsemble, Vote, assemble
+from inscape.models.trees.scaling import read_scaling, scaler_obstacle
+
+
+class _Reading(NamedTuple):
+    trees: list[Tree]
+    vote: Vote
+    single: bool
+    """Whether the trees see float32."""
+
+
+def obstacle(estimator: Any) -> str | None:
+    """Why the fitted `estimator` cannot be read as trees, or None if it can.
+
+    Subclasses are not read, since they may predict in their own way.
+    """
+    steps = _steps(estimator)
+    for name, scaler in steps[:-1]:
+        reason = scaler_obstacle(scaler)
+        if reason is not None:
+            return f"its step {name!r} {reason}"
+    last = steps[-1][1]
+    kind = type(last).__name__
+    if not type(last).__module__.startswith("sklearn.") or kind not in _READERS:
+        return f"{kind} is not one of {', '.join(_READERS)}"
+    if kind == "HistGradientBoostingClassifier" and np.any(
+        np.asarray(getattr(last, "is_categorical_", None), dtype=bool)
+    ):
+        return f"{kind} has categorical features, which have no order along a line"
+    if kind == "GradientBoostingClassifier" and not _starts_constant(last):
+        return f"{kind} starts from init={type(last.init_).__name__}, which is not a constant"
+    return None
+
+
+def read_trees(estimator: Any) -> TreeEnsemble:
+    """The trees of a fitted classifier or pipeline.
+
+    Raises:
+        ModelError: if `obstacle` names one.
+    """
+    reason = obstacle(estimator)
+    if reason is not None:
+        raise ModelError(f"{type(estimator).__name__} cannot be read as trees: {reason}")
+    steps = _steps(estimator)
+    last = steps[-1][1]
+    reading = _READERS[type(last).__name__](last)
+    return assemble(
+        reading.trees,
+        reading.vote,
+        read_scaling([scaler for _, scaler in steps[:-1]]),
+        single=reading.single,
+        n_features=int(last.n_features_in_),
+    )
+
+
+def fitted_parts(estimator: Any) -> list[Any]:
+    """The objects that hold what `estimator` has learned: another fit replaces some of them."""
+    parts: list[Any] = []
+    for _, step in _steps(estimator):
+        for part in getattr(step, "__dict__", {}).values():
+            parts.append(part)
+            parts.extend(part if isinstance(part, list) else [])
+    return parts
+
+
+def _steps(estimator: Any) -> list[tuple[str, Any]]:
+    is_pipeline = type(estimator).__name__ == "Pipeline" and hasattr(estimator, "steps")
+    return list(estimator.steps) if is_pipeline else [("", estimator)]
+
+
+def _tree(fitted: Any, value: Any, column: int) -> Tree:
+    t = fitted.tree_
+    return Tree(t.feature, t.threshold, t.children_left, t.children_right, value(t.value[:, 0, :]), column)
+
+
+def _single_tree(estimator: Any) -> _Reading:
+    return _votes([estimator])
+
+
+def _forest(estimator: Any) -> _Reading:
+    return _votes(estimator.estimators_)
+
+
+def _votes(members: list[Any]) -> _Reading:
+    trees = [_tree(member, np.asarray, 0) for member in members]
+    start = np.zeros(trees[0].value.shape[1])
+    return _Reading(trees, Vote(start, float(len(members)), Rule.ARGMAX), single=True)
+
+
+def _boosting(estimator: Any) -> _Reading:
+    rate = estimator.learning_rate
+    rounds = estimator.estimators_
+    trees = [_tree(member, lambda v: rate * v, k) for members in rounds for k, member in enumerate(members)]
+    start = estimator._raw_predict_init(np.zeros((1, estimator.n_features_in_), dtype=np.float32))[0]
+    rule = Rule.NON_NEGATIVE if len(start) == 1 else Rule.ARGMAX
+    return _Reading(trees, Vote(np.array(start, dtype=np.float64), 1.0, rule), single=True)
+
+
+def _starts_constant(estimator: Any) -> bool:
+    init = estimator.init_
+    constant = ("prior", "most_frequent", "constant", "uniform")
+    is_dummy = type(init).__name__ == "DummyClassifier" and init.strategy in constant
+    return isinstance(init, str) or is_dummy
+
+
+def _histogram_boosting(estimator: Any) -> _Reading:
+    trees = [
+        _histogram_tree(predictor.nodes, k)
+        for predictors in estimator._predictors
+        for k, predictor in enumerate(predictors)
+    ]
+    start = np.array(estimator._baseline_prediction, dtype=np.float64).ravel()
+    rule = Rule.POSITIVE if len(start) == 1 else Rule.ARGMAX
+    return _Reading(trees, Vote(start, 1.0, rule), single=False)
+
+
+def _histogram_tree(nodes: Any, column: int) -> Tree:
+    leaf = nodes["is_leaf"].astype(bool)
+    left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
+    value = np.array(nodes["value"], dtype=np.float64)[:, None]
+    return Tree(
+        nodes["feature_idx"].astype(np.int64),
+        nodes["num_threshold"].astype(np.float64),
+        left,
+        right,
+        value,
+        column,
+    )
+
+
+_READERS: dict[str, Callable[[Any], _Reading]] = {
+    "DecisionTreeClassifier": _single_tree,
+    "ExtraTreeClassifier": _single_tree,
+    "RandomForestClassifier": _forest,
+    "ExtraTreesClassifier": _forest,
+    "GradientBoostingClassifier": _boosting,
+    "HistGradientBoostingClassifier": _histogram_boosting,
+}
