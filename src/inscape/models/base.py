@@ -120,6 +120,11 @@ class Model(ABC):
             )
         return Prediction(labels[:n].astype(np.int64, copy=False), None if scores is None else scores[:n])
 
+    def class_name(self, label: int) -> str:
+        """The name of a label, or its number where the model has no names."""
+        known = self.classes is not None and 0 <= label < len(self.classes)
+        return self.classes[label] if known and self.classes is not None else str(label)
+
     def batch_length(self, point_size: int) -> int:
         """How many points of `point_size` numbers go into one batch.
 

@@ -48,7 +48,7 @@ def sample_probes(
     [Segment(input_shape=(2,), span=(0.0, 1.0))]
     """
     _check_arguments(dim, n, how, span, length, classes)
-    source = PointSource(x, y)
+    source = x if isinstance(x, PointSource) else PointSource(x, y)
     rng = as_generator(random_state)
     if how == "direction":
         assert length is not None

@@ -1,5 +1,6 @@
 """Data points from wherever the user keeps them: arrays, tensors, data sets, loaders."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,11 @@ class PointSource:
         return self._n
 
     @property
+    def has_labels(self) -> bool:
+        """Whether the class of each point is known."""
+        return self._y is not None or self._carries_labels()
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of one point."""
         return self.points(np.zeros(1, dtype=np.int64)).shape[1:]
@@ -44,6 +50,12 @@ class PointSource:
             return np.array(self._x[indices], dtype=np.float64)
         return np.stack([as_point(_first(self._dataset[int(i)]), f"point {i}") for i in indices])
 
+    def everything(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+        """All points, and their classes if known."""
+        if self._dataset is None:
+            return self._x, self._y
+        return self.points(np.arange(self._n)), self._labels() if self.has_labels else None
+
     def by_class(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The point indices sorted by class, and where each class starts there and how many it has."""
         labels = self._labels()
@@ -51,11 +63,13 @@ class PointSource:
         _, start, size = np.unique(labels[order], return_index=True, return_counts=True)
         return order, start, size
 
+    def _carries_labels(self) -> bool:
+        return self._dataset is not None and isinstance(self._dataset[0], tuple | list)
+
     def _labels(self) -> npt.NDArray[Any]:
-        if self._y is None and self._dataset is not None:
-            items = (self._dataset[i] for i in range(self._n))
-            self._y = _as_labels([item[1] for item in items if isinstance(item, tuple | list)])
-        if self._y is None or len(self._y) != self._n:
+        if self._y is None and self._dataset is not None and self._carries_labels():
+            self._y = _as_labels([self._dataset[i][1] for i in range(self._n)])
+        if self._y is None:
             raise ProbeError("drawing by class needs the class of each point: give y, or data of (x, y)")
         return self._y
 
@@ -102,9 +116,12 @@ def _read_batches(loader: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | Non
     batches = list(loader)
     if not batches:
         return np.empty((0, 1)), None
-    x = np.concatenate([_array(_first(b)) for b in batches])
+    torch = sys.modules.get("torch")
+    one_by_one = torch is not None and isinstance(loader, torch.utils.data.IterableDataset)
+    join = np.stack if one_by_one else np.concatenate
+    x = join([_array(_first(b)) for b in batches])
     if all(isinstance(b, tuple | list) and len(b) > 1 for b in batches):
-        return x, np.concatenate([_array(b[1]) for b in batches])
+        return x, join([_array(b[1]) for b in batches])
     return x, None
 
 

@@ -1,0 +1,26 @@
+"""inscape: measure and draw the regions that a trained model cuts its input space into."""
+
+from importlib.metadata import version
+
+__version__ = version("inscape")
+
+from inscape.errors import InscapeError, InscapeWarning
+from inscape.measures import measure, rank, region_count
+from inscape.models import wrap
+from inscape.partition import decision_regions
+from inscape.probes import Patch, Segment, Simplex, sample_probes
+
+__all__ = [
+    "InscapeError",
+    "InscapeWarning",
+    "Patch",
+    "Segment",
+    "Simplex",
+    "__version__",
+    "decision_regions",
+    "measure",
+    "rank",
+    "region_count",
+    "sample_probes",
+    "wrap",
+]

@@ -1,0 +1,68 @@
+"""The command line: one file per command, errors as one line and exit code 2."""
+
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from inscape import __version__
+from inscape.cli.demo import demo
+from inscape.cli.measure import measure
+from inscape.cli.plot import plot
+from inscape.cli.rank import rank
+from inscape.errors import InscapeError, InscapeWarning
+
+
+class _Group(TyperGroup):
+    """A group whose commands end with one clear line on stderr when the user's input is at fault."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            try:
+                return super().invoke(ctx)
+            except InscapeError as error:
+                typer.echo(f"inscape: {' '.join(str(error).split())}", err=True)
+                raise typer.Exit(2) from error
+
+
+def _show_warning(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+    if issubclass(category, InscapeWarning):
+        typer.echo(f"inscape: warning: {message}", err=True)
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, *place[:2]))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"inscape {__version__}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Measure and draw the regions that a trained model cuts its input space into.",
+)
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Measure and draw the regions that a trained model cuts its input space into."""
+
+
+for command in (demo, measure, rank, plot):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

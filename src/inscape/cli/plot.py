@@ -1,0 +1,82 @@
+"""`inscape plot`: the picture of a plane or a segment through data points."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from inscape.cli import options
+from inscape.errors import DataError, InscapeError
+
+_ENDINGS = (".png", ".pdf", ".svg", ".jpg")
+
+
+def plot(
+    model: options.Model,
+    data: options.Data,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Picture: .png, .pdf, .svg or .jpg.")],
+    points: Annotated[
+        tuple[int, int, int] | None,
+        typer.Option(metavar="I J K", help="Rows of three data points that span the plane. [default: 3 classes]"),
+    ] = None,
+    segment: Annotated[
+        tuple[int, int] | None, typer.Option(metavar="I J", help="Draw the segment between two data points instead.")
+    ] = None,
+    resolution: Annotated[int | None, typer.Option(help="Grid points per axis. [default: 300; segments 1000]")] = None,
+    margin: Annotated[float, typer.Option(min=0.0, help="How far to look beyond the points, of their extent.")] = 0.25,
+    connectivity: options.Connectivity = "face",
+    split: options.Split = None,
+    divide: options.Divide = 1.0,
+    weights: options.Weights = None,
+    trust_pickle: options.TrustPickle = False,
+    input_shape: options.InputShape = None,
+    batch_size: options.BatchSize = None,
+    device: options.Device = None,
+) -> None:
+    """Draw the decision regions on the plane through three data points, or on a segment between two."""
+    from inscape.partition import decision_regions
+    from inscape.probes import Patch, Segment
+
+    if out.suffix.lower() not in _ENDINGS:
+        raise InscapeError(f"cannot draw into {out}: the file must end in {', '.join(_ENDINGS)}")
+    if points is not None and segment is not None:
+        raise InscapeError("give --points for a plane or --segment for a line, not both")
+    loaded = options.read_data(data, split, divide)
+    wrapped = options.read_model(
+        model,
+        weights=weights,
+        trust_pickle=trust_pickle,
+        input_shape=input_shape,
+        batch_size=batch_size,
+        device=device,
+    )
+    if segment is not None:
+        a, b = _rows(loaded.x, segment)
+        probe: Any = Segment(a, b, (-margin, 1 + margin))
+    else:
+        probe = Patch.through(_rows(loaded.x, points or _of_three_classes(loaded.y)), margin=margin)
+    resolution = resolution or (1000 if segment is not None else 300)
+    regions = decision_regions(wrapped, probe, resolution=resolution, connectivity=connectivity, progress=True)
+    ax = regions.plot()
+    ax.set_title(f"{wrapped.name}: {ax.get_title()}", pad=None if segment is None else 62)
+    try:
+        ax.figure.savefig(out, dpi=150)
+    except OSError as error:
+        raise InscapeError(f"cannot write {out}: {error.strerror or error}") from error
+    typer.echo(str(out))
+
+
+def _rows(x: Any, rows: tuple[int, ...]) -> Any:
+    outside = [i for i in rows if not 0 <= i < len(x)]
+    if outside:
+        raise DataError(f"there is no row {outside[0]}: the data have rows 0 to {len(x) - 1}")
+    return x[list(rows)]
+
+
+def _of_three_classes(y: Any) -> tuple[int, ...]:
+    """The first point of each of the first three classes, or simply the first three points."""
+    if y is None:
+        return (0, 1, 2)
+    first = np.sort(np.unique(y, return_index=True)[1])
+    return tuple(int(i) for i in first[:3]) if len(first) >= 3 else (0, 1, 2)

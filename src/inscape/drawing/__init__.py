@@ -1,0 +1,1 @@
+"""Pictures: arrays in, Axes out. Imports nothing else of inscape."""

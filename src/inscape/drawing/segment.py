@@ -1,0 +1,123 @@
+"""The picture of a segment: labels and the two highest scores along t."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.drawing.axes import axes_or_new
+from inscape.drawing.images import as_images
+from inscape.drawing.palette import class_colours, ink_on
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+_MOST_NAMES = 12
+
+
+def draw_segment(
+    boundaries: Floats,
+    labels: Ints,
+    span: tuple[float, float],
+    *,
+    names: dict[int, str],
+    samples: Floats | None = None,
+    top_scores: npt.NDArray[Any] | None = None,
+    top_labels: Ints | None = None,
+    anchors: npt.NDArray[Any] | None = None,
+    ax: Any = None,
+) -> Any:
+    """Draw the regions as a coloured band with class names, and above it the winning and second score."""
+    ax = axes_or_new(ax, (8.0, 3.4))
+    colours = class_colours(names)
+    edges = np.concatenate([[span[0]], boundaries, [span[1]]])
+    band = 0.16 if top_scores is not None else 1.0
+    _draw_band(ax, edges, labels, names, colours, band)
+    if samples is not None and top_scores is not None and top_labels is not None:
+        _draw_scores(ax, samples, top_scores, top_labels, colours, band)
+    else:
+        ax.set_yticks([])
+    ax.set_xlim(*span)
+    ax.set_xlabel("t")
+    images = None if anchors is None or span[0] > 0 or span[1] < 1 else as_images(anchors)
+    title = f"{len(labels)} decision region{'s' if len(labels) != 1 else ''}"
+    ax.set_title(title, pad=6 if images is None else 62)
+    _legend(ax, names, colours)
+    if images is not None:
+        _draw_ends(ax, images)
+    return ax
+
+
+def _draw_band(
+    ax: Any, edges: Floats, labels: Ints, names: dict[int, str], colours: dict[int, Any], height: float
+) -> None:
+    from matplotlib.transforms import blended_transform_factory
+
+    transform = blended_transform_factory(ax.transData, ax.transAxes)
+    for left, right, label in zip(edges[:-1], edges[1:], labels.tolist(), strict=True):
+        ax.axvspan(left, right, 0, height, color=colours[label], lw=0)
+        if (right - left) > 0.03 * (edges[-1] - edges[0]):
+            ax.text(
+                (left + right) / 2,
+                height / 2,
+                names[label],
+                transform=transform,
+                ha="center",
+                va="center",
+                color=ink_on(colours[label]),
+                fontsize=9,
+                clip_on=True,
+            )
+    for t in edges[1:-1]:
+        ax.axvline(t, color="black", lw=0.7)
+
+
+def _draw_scores(
+    ax: Any, t: Floats, scores: npt.NDArray[Any], labels: Ints, colours: dict[int, Any], band: float
+) -> None:
+    """The winner's score in its colour, the runner-up dashed; both lifted above the band."""
+    from matplotlib.collections import LineCollection
+
+    for rank, style, width in ((1, ":", 1.6), (0, "-", 2.4)):
+        points = np.stack([t, scores[:, rank]], axis=1)
+        middle = (points[:-1] + points[1:]) / 2
+        starts = np.concatenate([points[:1], middle])
+        ends = np.concatenate([middle, points[-1:]])
+        lines = np.stack([starts, points, ends], axis=1)
+        ax.add_collection(
+            LineCollection(lines, colors=[colours[i] for i in labels[:, rank].tolist()], lw=width, ls=style)
+        )
+    low, high = float(scores.min()), float(scores.max())
+    room = (high - low) or 1.0
+    low, high = low - 0.05 * room, high + 0.05 * room
+    ax.set_ylim(low - (high - low) * band / (1 - band), high)
+    ax.set_ylabel("score (dotted: second)")
+
+
+def _draw_ends(ax: Any, images: Floats) -> None:
+    """The two data points as images above t = 0 and t = 1."""
+    from matplotlib.offsetbox import AnnotationBbox, OffsetImage
+
+    for t, image in ((0.0, images[0]), (1.0, images[-1])):
+        ax.plot([t], [1.0], marker="v", color="black", transform=ax.get_xaxis_transform(), clip_on=False)
+        picture = OffsetImage(image, zoom=44 / image.shape[0], cmap="gray_r", interpolation="nearest")
+        ax.add_artist(
+            AnnotationBbox(
+                picture,
+                (t, 1.0),
+                xycoords=ax.get_xaxis_transform(),
+                xybox=(0, 6),
+                boxcoords="offset points",
+                box_alignment=(0.5, 0.0),
+                pad=0.1,
+                annotation_clip=False,
+            )
+        )
+
+
+def _legend(ax: Any, names: dict[int, str], colours: dict[int, Any]) -> None:
+    from matplotlib.patches import Patch
+
+    handles = [Patch(color=colours[label], label=names[label]) for label in sorted(names)[:_MOST_NAMES]]
+    if len(names) > _MOST_NAMES:
+        handles.append(Patch(fc="none", ec="none", label=f"+ {len(names) - _MOST_NAMES} more"))
+    ax.legend(handles=handles, title="class", loc="upper left", bbox_to_anchor=(1.03, 1.0), frameon=False)

@@ -1,0 +1,133 @@
+"""The grid on a probe: which points are evaluated, and which of them are neighbours."""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.errors import PartitionError, unknown_name
+from inscape.probes import Patch, Probe
+
+Ints = npt.NDArray[np.int64]
+
+DEFAULT_RESOLUTION = {1: 200, 2: 30}
+DEFAULT_BUDGET = 4096
+"""Most grid points per probe, by default, in three dimensions and more."""
+_MOST_CELLS = 2**27
+CONNECTIVITIES = ("face", "full")
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """p grid points on every probe of one kind.
+
+    The points have integer coordinates 0..r-1 along d axes (with sum at most r-1 on a simplex, so that
+    the grid covers the hull only, corners included). They are stored as flat positions in a grid with
+    a border, so that a neighbour is a fixed offset away and never outside.
+
+    Attributes:
+        weights: what combines a probe's generators into the points, (p, k).
+        coordinates: the integer coordinates, (p, d).
+        resolution: points per axis r.
+        cells: the number of positions in the bordered grid.
+        sites: the position of each point there, (p,).
+    """
+
+    weights: npt.NDArray[np.float64]
+    coordinates: Ints
+    resolution: int
+    cells: int
+    sites: Ints
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def offsets(self, connectivity: str) -> Ints:
+        """How far back in the bordered grid the neighbours that come before a point are.
+
+        "face" steps along one axis (4 neighbours in 2D); "full" also along diagonals (8 in 2D).
+        """
+        if connectivity not in CONNECTIVITIES:
+            raise PartitionError(unknown_name("connectivity", connectivity, CONNECTIVITIES))
+        d = self.coordinates.shape[1]
+        steps = np.array(list(product((-1, 0, 1), repeat=d)))
+        if connectivity == "face":
+            steps = steps[np.abs(steps).sum(axis=1) == 1]
+        flat = steps @ _strides(self.resolution, d)
+        return np.sort(flat[flat > 0])
+
+    def corners(self) -> Ints:
+        """The points that are generators themselves: on a simplex, its vertices."""
+        return np.flatnonzero((self.weights == 1).any(axis=1) & ((self.weights != 0).sum(axis=1) == 1))
+
+    def every_second(self) -> Ints:
+        """The points with even coordinates: the same grid at half the resolution."""
+        return np.flatnonzero((self.coordinates % 2 == 0).all(axis=1))
+
+
+def lattice_on(probe: Probe, resolution: int | None) -> Lattice:
+    """The grid with `resolution` points per axis on `probe`; None takes the default for its dimension."""
+    return _lattice(isinstance(probe, Patch), probe.dim, resolution_for(probe, resolution))
+
+
+def resolution_for(probe: Probe, resolution: int | None) -> int:
+    """The checked number of points per axis: 200 in 1D, 30 in 2D, at most 4,096 points in all above."""
+    d = probe.dim
+    if resolution is None:
+        return DEFAULT_RESOLUTION.get(d) or _largest_within(DEFAULT_BUDGET, d)
+    if resolution != int(resolution) or resolution < 2:
+        kind = {1: "a segment", 2: "a plane probe"}.get(d, f"a probe of dimension {d}")
+        usual = DEFAULT_RESOLUTION.get(d) or _largest_within(DEFAULT_BUDGET, d)
+        raise PartitionError(
+            f"resolution={resolution} is too small or not whole: {kind} needs at least 2 points per axis; "
+            f"try resolution={usual}"
+        )
+    if (int(resolution) + 2) ** d > _MOST_CELLS:
+        raise PartitionError(
+            f"resolution={resolution} in {d} dimensions is a grid of {(int(resolution) + 2) ** d:.1e} cells per "
+            f"probe, over the limit of {_MOST_CELLS:.1e}; try resolution={int(_MOST_CELLS ** (1 / d)) - 2}"
+        )
+    return int(resolution)
+
+
+def half(lattice: Lattice, probe: Probe) -> Lattice | None:
+    """The lattice of `lattice.every_second()`, or None if that has a single point per axis."""
+    r = (lattice.resolution - 1) // 2 + 1
+    return _lattice(isinstance(probe, Patch), probe.dim, r) if r >= 2 else None
+
+
+def _largest_within(budget: int, d: int) -> int:
+    r = 2
+    while math.comb(r + d, d) <= budget:  # points of the simplex grid with r + 1 per axis
+        r += 1
+    return r
+
+
+def _strides(resolution: int, d: int) -> Ints:
+    return (resolution + 2) ** np.arange(d - 1, -1, -1)
+
+
+@lru_cache(maxsize=32)
+def _lattice(is_patch: bool, d: int, r: int) -> Lattice:
+    coordinates = _grid(r, d) if is_patch else _simplex_grid(r, d)
+    u = coordinates / (r - 1)
+    first = np.ones(len(u)) if is_patch else (r - 1 - coordinates.sum(axis=1)) / (r - 1)
+    weights = np.column_stack([first, u])
+    return Lattice(weights, coordinates, r, (r + 2) ** d, (coordinates + 1) @ _strides(r, d))
+
+
+def _grid(r: int, d: int) -> Ints:
+    return np.stack(np.meshgrid(*[np.arange(r)] * d, indexing="ij"), axis=-1).reshape(-1, d)
+
+
+def _simplex_grid(r: int, d: int) -> Ints:
+    """All coordinates (i_1, ..., i_d) >= 0 with sum at most r - 1, in lexicographic order."""
+    points = np.zeros((1, 0), dtype=np.int64)
+    for _ in range(d):
+        room = r - points.sum(axis=1)
+        last = np.arange(room.sum()) - np.repeat(np.cumsum(room) - room, room)
+        points = np.column_stack([np.repeat(points, room, axis=0), last])
+    return points

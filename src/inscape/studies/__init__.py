@@ -1,0 +1,1 @@
+"""Many models: studies and what they show."""
