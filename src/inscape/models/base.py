@@ -173,6 +173,13 @@ class Model(ABC):
         return "" if self.input_shape is not None else "; pass input_shape=... if the points need another shape"
 
 
+def check_size(model: Model, shape: Shape) -> None:
+    """Raise an error unless points of `shape` can be reshaped to what the model takes."""
+    expected = model.input_shape
+    if expected is not None and math.prod(shape) != math.prod(expected):
+        raise ModelError(f"{model.name} expects points of shape {expected}, got {shape}")
+
+
 def as_points(x: npt.ArrayLike) -> Array:
     """A float array (n, ...) of n >= 1 finite points."""
     if hasattr(x, "detach"):  # a torch tensor, wherever it lives

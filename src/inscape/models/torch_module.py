@@ -145,7 +145,7 @@ def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
             for name, tensor in tensors.items():
                 if tensor is not None:
                     value = tensor.detach().cpu().contiguous()
-                    yield (name, value.shape, zlib.crc32(value.view(-1).view(torch.uint8).numpy()))
+                    yield (name, value.shape, zlib.crc32(value.view(-1).view(torch.uint8).numpy().data))
 
 
 def _as_device(device: str | torch.device) -> torch.device:

@@ -126,7 +126,7 @@ def shift(offset: Tensor) -> Affine:
 
 
 def channel_affine(factor: Tensor, offset: Tensor) -> Affine:
-    """The map y = factor * x + offset along the first row axis, as batch-norm in eval mode; both (channels,)."""
+    """The map y = factor * x + offset along the first row axis, as batch-norm in eval mode; both (c,)."""
 
     def apply(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
         return x * _channels(a, x.ndim - 1) + _channels(b, x.ndim - 1)

@@ -13,7 +13,8 @@ from inscape.models.graph.recorder import Call, NotPiecewiseAffine, Translation,
 # same arguments for any number of rows: pooling, padding and resampling of the axes after the channels
 _SPATIAL = (
     "avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d "
-    "reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d "
+    "reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d "
+    "replication_pad3d "
     "upsample_nearest1d upsample_nearest2d _upsample_nearest_exact1d _upsample_nearest_exact2d "
     "upsample_linear1d upsample_bilinear2d pixel_shuffle pixel_unshuffle channel_shuffle im2col"
 )
@@ -51,7 +52,7 @@ def _along(position: int, *names: str) -> Translation:
         x = call.args[0]
         given = next((v for n in names if (v := call.argument(position, n)) is not None), None)
         axes = given if isinstance(given, list | tuple) else [given]
-        if given is None or not axes or any(int(a) % x.ndim == 0 for a in axes):
+        if given is None or not axes or any(int(a or 0) % x.ndim == 0 for a in axes):
             raise NotPiecewiseAffine(f"{call.name} over the batch axis")
         node = call.unmerged(x)
         if isinstance(call.out, Tensor):

@@ -77,7 +77,7 @@ def _clip_by_tensors(call: Call, low: Any, high: Any) -> Value:
 
 
 def _larger(call: Call, node: int, bound: Tensor, sign: float) -> int:
-    """The larger (sign 1) or the smaller (sign -1) of a node and a constant c: c + sign relu(sign (x - c))."""
+    """The larger (sign 1) or smaller (sign -1) of a node and a constant c: c + sign relu(sign (x - c))."""
     node = call.emit(affine.shift(-bound), node)
     if sign < 0:
         node = call.emit(affine.scale(torch.tensor(-1.0)), node)

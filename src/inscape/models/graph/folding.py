@@ -26,7 +26,7 @@ def pruned(nodes: Sequence[Node], output: int) -> tuple[list[Node], int]:
 
 
 def folded(nodes: Sequence[Node], output: int) -> tuple[list[Node], int]:
-    """Batch-norm in eval mode merged into the convolution or linear map before it, if that has no other reader.
+    """Batch-norm in eval mode merged into the convolution or linear map before it, if only it reads that.
 
     (W x + b) s + m = (s W) x + (s b + m): one pass over the data instead of two.
     """

@@ -1,10 +1,11 @@
 """Record what a torch module does to one small batch, as nodes of the graph.
 
 The module runs once, on a few rows of noise, under a dispatch mode that sees every ATen operation: the
-vocabulary that torch.export uses, but without symbolic shapes, so no Python construct stands in the way and
-the record costs one forward pass. What depends on the input becomes nodes; everything else (weights and what
-is computed from them) is a constant. The batch axis stays free because each operation is admitted only if it
-treats rows alike, and a branch on data (`if x.sum() > 0`) is seen, since it must fetch a number from a tensor.
+vocabulary that torch.export uses, but without symbolic shapes, so that no Python construct stands in the way
+and the record costs one forward pass. What depends on the input becomes nodes; everything else (weights and
+what is computed from them) is a constant. The batch axis stays free because each operation is admitted only
+if it treats rows alike, and a branch on data (`if x.sum() > 0`) is seen, since it must fetch a number from a
+tensor.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a piecewise-linear node does to a batch of rows: where it bends, and its values on the refined rows."""
+"""What a piecewise-linear node does to a batch of rows: where it bends, and its values there."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,18 +36,21 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """Rows after a node has bent: each lies at `fraction` of the interval after old row `parent`."""
+    """Rows after a node has bent: each lies at `fraction` of the interval after old row `parent`.
+
+    `n_flat` counts the entries that lie on a threshold all along each old interval.
+    """
 
     parent: Ints
     fraction: Floats
     rows: Rows
-    n_flat: int
+    n_flat: Ints
 
     def part(self, start: int, stop: int) -> "Refinement":
         """The rows start, ..., stop - 1."""
         cut = slice(start, stop)
         rows = Rows(self.rows.t[cut], self.rows.segment[cut])
-        return Refinement(self.parent[cut], self.fraction[cut], rows, 0)
+        return Refinement(self.parent[cut], self.fraction[cut], rows, self.n_flat[:0])
 
 
 def refine(op: Bend, z: Tensor, rows: Rows, tolerance: Floats, noise: Callable[[], Floats]) -> Refinement:
@@ -65,16 +68,20 @@ def refine(op: Bend, z: Tensor, rows: Rows, tolerance: Floats, noise: Callable[[
         table = _table(op, tuple(z.shape[1:]))
         spread = _window_noise(values, table, noise)
         interval, s = kernels.window_crossings(values, rows.segment, table, spread)
-        n_flat = 0
+        n_flat = np.zeros(0, np.int64)
     else:
         found = [_threshold(values, rows.segment, theta, noise) for theta in thresholds(op)]
-        interval, s = (np.concatenate([f[k] for f in found]) for k in (0, 1)) if len(found) != 1 else found[0][:2]
-        n_flat = sum(f[2] for f in found)
-        if len(found) > 1:
-            order = np.argsort(interval, kind="stable")
-            interval, s = interval[order], s[order]
+        interval, s, n_flat = found[0] if len(found) == 1 else _merged(found, len(rows))
     parent, fraction, t, segment = kernels.refined(interval, s, rows.t, rows.segment, tolerance)
     return Refinement(parent, fraction, Rows(t, segment), n_flat)
+
+
+def _merged(found: list[tuple[Ints, Floats, Ints]], n_rows: int) -> tuple[Ints, Floats, Ints]:
+    """The crossings of several thresholds, or of none, in order of intervals."""
+    interval = np.concatenate([np.zeros(0, np.int64), *(f[0] for f in found)])
+    order = np.argsort(interval, kind="stable")
+    s = np.concatenate([np.zeros(0), *(f[1] for f in found)])
+    return interval[order], s[order], sum((f[2] for f in found), np.zeros(n_rows, np.int64))
 
 
 def thresholds(op: Bend) -> list[float]:
@@ -84,14 +91,17 @@ def thresholds(op: Bend) -> list[float]:
     return [0.0]
 
 
-def _threshold(values: Any, segment: Ints, theta: float, noise: Callable[[], Floats]) -> tuple[Ints, Floats, int]:
+def _threshold(
+    values: Any, segment: Ints, theta: float, noise: Callable[[], Floats]
+) -> tuple[Ints, Floats, Ints]:
     """Crossings of one threshold, without those that are rounding error; and entries that lie on it."""
     interval, entry, s, size, n_flat = kernels.threshold_crossings(values, segment, values.dtype.type(theta))
     if len(s):
         doubt = size <= SUSPICIOUS * np.abs(values[0]).max(initial=abs(theta))
         if doubt.any():
             false = doubt & (size <= noise()[entry])
-            interval, s, n_flat = interval[~false], s[~false], n_flat + int(false.sum())
+            np.add.at(n_flat, interval[false], 1)
+            interval, s = interval[~false], s[~false]
     return interval, s, n_flat
 
 

@@ -18,7 +18,16 @@ from torch import Tensor
 
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend
-from inscape.partition.linear.bending import ROUNDING, Floats, Refinement, Rows, bent, interpolate, refine
+from inscape.partition.linear.bending import (
+    ROUNDING,
+    Floats,
+    Ints,
+    Refinement,
+    Rows,
+    bent,
+    interpolate,
+    refine,
+)
 from inscape.probes import Segment
 
 CHUNK = 2**20
@@ -34,11 +43,11 @@ class Walk:
 
     Attributes:
         n_evaluations: rows at which the output was evaluated.
-        n_flat: entries found on their kink along a whole piece, per segment of the walk.
+        n_flat: how often a unit lay on its kink between two neighbouring rows, for each segment.
     """
 
     n_evaluations: int
-    n_flat: int
+    n_flat: Ints
 
 
 def walk(
@@ -87,7 +96,7 @@ class _Walker:
         held = 4 * (n_bends + 1) * dtype.itemsize  # at each level: input, output, a skip and a temporary
         self.chunk = max(1, min(CHUNK, memory // held))
         self.n_evaluations = 0
-        self.n_flat = 0
+        self.n_flat = np.zeros(len(segments), np.int64)
 
     def run(self) -> None:
         batch = max(1, self._most_rows(0) // 2)
@@ -124,7 +133,8 @@ class _Walker:
         (j,) = self.graph.nodes[i].inputs
         z = live[j]
         refinement = refine(op, z, rows, self.tolerance, lambda: self._noise(j, rows))
-        self.n_flat += refinement.n_flat
+        if refinement.n_flat.any():
+            np.add.at(self.n_flat, rows.segment, refinement.n_flat)
         later = [k for k in live if self.graph.last_use[k] > i]
         for part in _parts(refinement, self._most_rows(i)):
             new = {k: interpolate(live[k], part) for k in later}

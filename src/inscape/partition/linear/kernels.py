@@ -10,7 +10,7 @@ from numba import njit
 _BLOCK = 64  # entries whose sign changes are counted at once, in vector registers
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc]
+@njit(cache=True, nogil=True)
 def grown(array, n):
     """A copy with room for n entries."""
     out = np.empty(n, dtype=array.dtype)
@@ -18,7 +18,7 @@ def grown(array, n):
     return out
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc]
+@njit(cache=True, nogil=True)
 def threshold_crossings(z, segment, threshold):
     """Where entries of z (rows, h) pass a threshold between neighbouring rows.
 
@@ -26,14 +26,15 @@ def threshold_crossings(z, segment, threshold):
     changes at s = a / (a - b), a and b being z_u - threshold at the ends.
 
     Returns:
-        interval (m,), entry (m,), s (m,), max(|a|, |b|) (m,), in order of intervals, and the number of
-        entries that equal the threshold at both ends of an interval, so everywhere on it.
+        interval (m,), entry (m,), s (m,), max(|a|, |b|) (m,), in order of intervals, and for each interval
+        (n,) the number of entries that equal the threshold at both its ends, so everywhere on it.
     """
     n, h = z.shape
     room = 4 * n + 256
     interval, entry = np.empty(room, np.int64), np.empty(room, np.int64)
     s, size = np.empty(room), np.empty(room)
-    m, n_flat = 0, 0
+    n_flat = np.zeros(n, np.int64)
+    m = 0
     for i in range(n - 1):
         if segment[i] != segment[i + 1]:
             continue
@@ -43,12 +44,13 @@ def threshold_crossings(z, segment, threshold):
             for u in range(start, stop):
                 changes += (z[i, u] > threshold) != (z[i + 1, u] > threshold)
                 flat += (z[i, u] == threshold) & (z[i + 1, u] == threshold)
-            n_flat += flat
+            n_flat[i] += flat
             if changes == 0:
                 continue
             if m + changes > room:
                 room = 2 * room + changes
-                interval, entry, s, size = grown(interval, room), grown(entry, room), grown(s, room), grown(size, room)
+                interval, entry = grown(interval, room), grown(entry, room)
+                s, size = grown(s, room), grown(size, room)
             for u in range(start, stop):
                 if (z[i, u] > threshold) != (z[i + 1, u] > threshold):
                     a, b = z[i, u] - threshold, z[i + 1, u] - threshold
@@ -58,7 +60,7 @@ def threshold_crossings(z, segment, threshold):
     return interval[:m], entry[:m], s[:m], size[:m], n_flat
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc]
+@njit(cache=True, nogil=True)
 def window_winners(z, table):
     """The position in its window of the first largest entry, (rows, windows)."""
     n, n_windows, size = len(z), table.shape[0], table.shape[1]
@@ -74,7 +76,7 @@ def window_winners(z, table):
     return winner
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc]
+@njit(cache=True, nogil=True)
 def envelope(first, last, noise):
     """The upper envelope of k lines on [0, 1], given their values at both ends, (k,) each.
 
@@ -103,8 +105,8 @@ def envelope(first, last, noise):
                 continue  # it does not overtake before the end
             behind = first[lead] - first[j]
             at = max(behind / (behind + end), s)
-            steeper = following >= 0 and at == soonest and last[j] - first[j] > last[following] - first[following]
-            if at < soonest or steeper:
+            tied = following >= 0 and at == soonest
+            if at < soonest or (tied and last[j] - first[j] > last[following] - first[following]):
                 soonest, following = at, j
         if following < 0 or last[following] - first[following] <= rise:
             break
@@ -116,7 +118,7 @@ def envelope(first, last, noise):
     return changes[:m], leads[: m + 1]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc]
+@njit(cache=True, nogil=True)
 def window_crossings(z, segment, table, noise):
     """Where the winner of a window changes between neighbouring rows.
 
@@ -157,7 +159,7 @@ def window_crossings(z, segment, table, noise):
     return interval[:m], position[:m]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc]
+@njit(cache=True, nogil=True)
 def refined(interval, s, t, segment, tolerance):
     """Rows after adding crossings: the old rows and, between them, the new ones in order.
 
@@ -196,7 +198,7 @@ def refined(interval, s, t, segment, tolerance):
     return parent[:r], fraction[:r], position[:r], owner[:r]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc]
+@njit(cache=True, nogil=True)
 def interpolated(z, parent, fraction, out):
     """Rows of z (n, h) at the given places: out = z[p] + f (z[p + 1] - z[p])."""
     h = z.shape[1]
@@ -209,7 +211,7 @@ def interpolated(z, parent, fraction, out):
                 out[r, u] = z[p, u] + f * (z[p + 1, u] - z[p, u])
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc]
+@njit(cache=True, nogil=True)
 def interpolated_leaky(z, parent, fraction, slope, out):
     """As `interpolated`, then y -> y if y > 0 else slope y; `slope` is (1,) or (h,)."""
     h = z.shape[1]
@@ -231,7 +233,7 @@ def interpolated_leaky(z, parent, fraction, slope, out):
                 out[r, u] = y if y > zero else slope[u] * y
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc]
+@njit(cache=True, nogil=True)
 def interpolated_clip(z, parent, fraction, low, high, out):
     """As `interpolated`, then y -> min(max(y, low), high)."""
     h = z.shape[1]
