@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from inscape.errors import ModelError
 from inscape.models.base import Array, Model, Shape, labels_of
@@ -143,6 +144,8 @@ def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
         yield (id(m), type(m))
         for tensors in (m._parameters, m._buffers):
             for name, tensor in tensors.items():
+                if isinstance(tensor, UninitializedParameter | UninitializedBuffer):
+                    raise ModelError(f"{name} of a lazy layer has no value yet: call the module once on a batch")
                 if tensor is not None:
                     value = tensor.detach().cpu().contiguous()
                     yield (name, value.shape, zlib.crc32(value.view(-1).view(torch.uint8).numpy().data))

@@ -110,6 +110,13 @@ def _expand(call: Call) -> Value:
     return Value(call.emit(affine.expand(call.out.shape[1:]), call.unmerged(x)))
 
 
+def _repeat(call: Call) -> Value:
+    x, times = call.args[:2]
+    if len(times) != x.ndim or times[0] != 1:
+        raise NotPiecewiseAffine("a repetition of the batch axis")
+    return Value(call.emit(_replayed(call), call.unmerged(x)))
+
+
 def _same(call: Call) -> Value | list[Value | None]:
     value = call.value(call.args[0])
     assert value is not None
@@ -264,6 +271,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "slice": _slice,
     "index": _index,
     "expand": _expand,
+    "repeat": _repeat,
     "cat": _join,
     "stack": _join,
     "mul": _multiply,

@@ -175,4 +175,4 @@ def max_pool(
     n = len(kernel)
     stride = stride or kernel
     each = [tuple(v) * n if len(v) == 1 else tuple(v) for v in (kernel, stride, padding, dilation)]
-    return MaxPool(*each, ceil_mode=ceil_mode)
+    return MaxPool(each[0], each[1], each[2], each[3], ceil_mode=ceil_mode)

@@ -23,6 +23,10 @@ from inscape.models.graph.ir import Foreign, Node
 from inscape.models.graph.piecewise import Bend
 
 
+# these read only the shape of their argument
+_BY_SHAPE = frozenset("zeros_like ones_like full_like new_zeros new_ones new_full".split())
+
+
 class NotPiecewiseAffine(Exception):
     """Raised by a translation: the operation is foreign; the message says what it is."""
 
@@ -69,12 +73,12 @@ class Call:
         """A number or constant tensor as it broadcasts against rows of a tensor with `n_axes` axes in all."""
         if not isinstance(value, Tensor):
             return torch.tensor(float(value), dtype=torch.float64)
-        value = snapshot(value)
-        if value.ndim < n_axes:
-            return value
-        if value.ndim > n_axes or not torch.equal(value, value[:1].expand_as(value)):
+        constant = snapshot(value)
+        if constant.ndim < n_axes:
+            return constant
+        if constant.ndim > n_axes or not torch.equal(constant, constant[:1].expand_as(constant)):
             raise NotPiecewiseAffine(f"{self.name} with a constant that differs from row to row")
-        return value[0]
+        return constant[0]
 
     def emit(self, op: Affine | Bend, *inputs: int) -> int:
         """A new node."""
@@ -89,7 +93,7 @@ def snapshot(tensor: Tensor) -> Tensor:
     return tensor.detach().to("cpu", copy=True)
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Collects nodes while a module runs.
 
     Args:
@@ -101,7 +105,7 @@ class Recorder(TorchDispatchMode):
     def __init__(
         self, x: Tensor, names: dict[torch.nn.Module, str], translations: dict[str, Translation]
     ) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.n_rows = len(x)
         self.nodes: list[Node] = [Node(None)]
         self.opaque: dict[int, Foreign] = {}
@@ -154,9 +158,9 @@ class Recorder(TorchDispatchMode):
         read = [t for t in tensors if id(t) in self._values]
         stale = any(_storage(t) in self._overwritten and id(t) not in self._values for t in tensors)
         out = func(*args, **kwargs)
-        if not read and not stale:
-            return out
         name = func.overloadpacket.__name__
+        if (not read and not stale) or name in _BY_SHAPE:
+            return out
         writes = name.endswith("_") or "out" in kwargs
         call = Call(self, name.rstrip("_") or name, func, args, kwargs, out, self.n_rows)
         if name in ("_local_scalar_dense", "is_nonzero"):

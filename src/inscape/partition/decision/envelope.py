@@ -49,7 +49,7 @@ def label_changes(t, segment, scores, noise, lengths, label, owner):
 
     Returns:
         segment (m,), t (m,), label (m,) of every change, the start of a segment counting as one; the
-        part of each segment's span on which two labels tie; and the label in force at the end.
+        part of each segment's span on which two labels tie; the label in force at the end and its segment.
     """
     n, c = scores.shape
     room = 64 + n
@@ -68,8 +68,10 @@ def label_changes(t, segment, scores, noise, lengths, label, owner):
             continue
         part = (t[i + 1] - t[i]) / lengths[owner]
         changes, leads = envelope(first, last, noise)
-        if _is_tied(first, last, leads[0], noise):
-            tied[owner] += part
+        for k in range(len(leads)):
+            if _is_tied(first, last, leads[k], noise):
+                start = 0.0 if k == 0 else changes[k - 1]
+                tied[owner] += part * ((1.0 if k == len(changes) else changes[k]) - start)
         if m + len(leads) > room:
             room = 2 * room + c
             at, new, of = grown(at, room), grown(new, room), grown(of, room)
@@ -82,4 +84,4 @@ def label_changes(t, segment, scores, noise, lengths, label, owner):
                 at[m] = t[i] if k == 0 else t[i] + changes[k - 1] * (t[i + 1] - t[i])
                 new[m], of[m], label = lead, owner, lead
                 m += 1
-    return of[:m], at[:m], new[:m], tied, label
+    return of[:m], at[:m], new[:m], tied, label, owner

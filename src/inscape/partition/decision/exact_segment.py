@@ -105,10 +105,9 @@ class Labels:
         if values.shape[1] == 1:
             values = np.concatenate([np.zeros_like(values), values], axis=1)
         noise = _NOISE * torch.finfo(scores.dtype).eps * float(np.abs(values).max())
-        of, at, new, tied, self._label = label_changes(
+        of, at, new, tied, self._label, self._owner = label_changes(
             rows.t, rows.segment, values, noise, self._lengths, self._label, self._owner
         )
-        self._owner = int(rows.segment[-1])
         self._tied += tied
         self._changes.append((of, at, new))
         inside = rows.segment[1:] == rows.segment[:-1]
