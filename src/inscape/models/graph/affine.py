@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from inscape.models.graph.convolution import convolve, in_slices, is_faster
+
 
 @dataclass(frozen=True, eq=False)
 class Affine:
@@ -78,8 +80,9 @@ def conv(
     stride, padding, dilation = (_spread(v, weight.ndim - 2) for v in (stride, padding, dilation))
 
     def apply(x: Tensor, w: Tensor, b: Tensor | None = None) -> Tensor:
-        result: Tensor = function(x, w, b, stride, padding, dilation, groups)
-        return result
+        if is_faster(x, w, stride, groups):
+            return convolve(x, w, b, stride, padding, dilation, groups)
+        return in_slices(lambda part: function(part, w, b, stride, padding, dilation, groups), x, w)
 
     def then(scale: Tensor, shift: Tensor) -> Affine:
         moved = shift if bias is None else bias.to(scale) * scale + shift

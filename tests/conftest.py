@@ -1,0 +1,27 @@
+"""One thread per test process: two processes with two threads each fight for two cores."""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import hypothesis
+import numpy as np
+import pytest
+import torch
+
+torch.set_num_threads(1)
+hypothesis.settings.register_profile("suite", deadline=None, max_examples=50, derandomize=True)
+hypothesis.settings.load_profile("suite")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def digits():
+    from inscape.training import load_data
+
+    return load_data("digits")
