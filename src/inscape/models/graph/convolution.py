@@ -62,7 +62,14 @@ def convolve(
     out = torch.empty((len(x), len(weight), *size), dtype=x.dtype)
     shift = np.zeros(len(weight)) if bias is None else bias.numpy()
     _convolve(
-        x.contiguous().numpy(), weight.contiguous().numpy(), shift, stride, padding, dilation, groups, out.numpy()
+        x.contiguous().numpy(),
+        weight.contiguous().numpy(),
+        shift,
+        stride,
+        padding,
+        dilation,
+        groups,
+        out.numpy(),
     )
     return out
 

@@ -76,6 +76,7 @@ class Graph:
         self.output = output
         self.input_shape = tuple(input_shape)
         self.head = head
+        self._origin = self
         self._casts: dict[torch.dtype, Graph] = {}
 
     def __repr__(self) -> str:
@@ -83,13 +84,14 @@ class Graph:
         return f"Graph({len(self.nodes)} nodes, {bends} piecewise linear, input_shape={self.input_shape})"
 
     def cast(self, dtype: torch.dtype) -> "Graph":
-        """The graph with all constants in one precision."""
-        if dtype not in self._casts:
-            nodes = [Node(n.op and n.op.cast(dtype), n.inputs, n.path) for n in self.nodes]
+        """The graph with all constants in one precision, each rounded once from what was recorded."""
+        known = self._origin._casts
+        if dtype not in known:
+            nodes = [Node(n.op and n.op.cast(dtype), n.inputs, n.path) for n in self._origin.nodes]
             graph = Graph(nodes, output=self.output, input_shape=self.input_shape, head=self.head)
-            graph._casts[dtype] = graph
-            self._casts[dtype] = graph
-        return self._casts[dtype]
+            graph._origin = self._origin
+            known[dtype] = graph
+        return known[dtype]
 
     @cached_property
     def last_use(self) -> tuple[int, ...]:

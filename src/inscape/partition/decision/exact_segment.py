@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +11,10 @@ from torch import Tensor
 
 from inscape.errors import PartitionError
 from inscape.models import Model
+from inscape.models.graph import Graph
 from inscape.partition.decision.envelope import SHORT, label_changes
 from inscape.partition.linear.bending import Rows
-from inscape.partition.linear.engine import walk
+from inscape.partition.linear.engine import points_at, walk
 from inscape.partition.linear.segment import KNOT_TOLERANCE, MEMORY, as_segments, check_arguments, graph_of
 from inscape.probes import Segment
 from inscape.progress import Meter, meter
@@ -75,7 +77,7 @@ def exact_segments(
         raise PartitionError(
             f"{model.name} returns scores of shape (n, {', '.join(map(str, shape))}): expected (n, c)"
         )
-    labels = Labels(segments)
+    labels = Labels(graph, segments)
     with meter(progress, "segments") as show:
         walk(
             graph,
@@ -89,10 +91,16 @@ def exact_segments(
     return labels.results(precision)
 
 
+def as_lines(scores: Any) -> Any:
+    """Scores (n, c) whose largest column is the label: a single score competes with 0."""
+    return np.concatenate([np.zeros_like(scores), scores], axis=1) if scores.shape[1] == 1 else scores
+
+
 class Labels:
     """A sink that follows the label along the segments."""
 
-    def __init__(self, segments: Sequence[Segment]) -> None:
+    def __init__(self, graph: Graph, segments: Sequence[Segment]) -> None:
+        self._graph, self._segments = graph, segments
         self._lengths = np.array([s.span[1] - s.span[0] for s in segments])
         self._tied = np.zeros(len(segments))
         self._n_pieces = np.zeros(len(segments), np.int64)
@@ -101,10 +109,10 @@ class Labels:
 
     def take(self, rows: Rows, scores: Tensor) -> None:
         """Add the rows of one chunk."""
-        values = scores.double().numpy()
-        if values.shape[1] == 1:
-            values = np.concatenate([np.zeros_like(values), values], axis=1)
-        noise = _NOISE * torch.finfo(scores.dtype).eps * float(np.abs(values).max())
+        values = as_lines(scores.double().numpy())
+        if scores.dtype == torch.float32:
+            self._repair(rows, values)
+        noise = _NOISE * float(np.finfo(np.float64).eps) * float(np.abs(values).max())
         of, at, new, tied, self._label, self._owner = label_changes(
             rows.t, rows.segment, values, noise, self._lengths, self._label, self._owner
         )
@@ -112,6 +120,15 @@ class Labels:
         self._changes.append((of, at, new))
         inside = rows.segment[1:] == rows.segment[:-1]
         self._n_pieces += np.bincount(rows.segment[1:][inside], minlength=len(self._n_pieces))
+
+    def _repair(self, rows: Rows, values: Any) -> None:
+        """Evaluate anew in float64, in place, the scores of rows where float32 cannot tell the largest."""
+        top = np.partition(values, -2, axis=1)[:, -2:]
+        near = _NOISE * float(np.finfo(np.float32).eps) * float(np.abs(values).max())
+        chosen = np.flatnonzero(top[:, 1] - top[:, 0] <= near)
+        if len(chosen):
+            x = points_at(self._segments, rows, chosen, self._graph.input_shape)
+            values[chosen] = as_lines(self._graph.evaluate(x).reshape(len(x), -1).numpy())
 
     def results(self, precision: str) -> list[ExactSegment]:
         """The regions of each segment; its first change is its start."""

@@ -11,6 +11,7 @@ segments.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,10 +45,12 @@ class Walk:
     Attributes:
         n_evaluations: rows at which the output was evaluated.
         n_flat: how often a unit lay on its kink between two neighbouring rows, for each segment.
+        doubts: segments (m,) and parameters t (m,) around which float32 could not tell all crossings.
     """
 
     n_evaluations: int
     n_flat: Ints
+    doubts: tuple[Ints, Floats]
 
 
 def walk(
@@ -73,7 +76,8 @@ def walk(
     """
     walker = _Walker(graph.cast(dtype), segments, sink, memory, tolerance, dtype, done)
     walker.run()
-    return Walk(walker.n_evaluations, walker.n_flat)
+    segment, t = (np.concatenate([d[k] for d in walker.doubts]) for k in (0, 1))
+    return Walk(walker.n_evaluations, walker.n_flat, (segment, t))
 
 
 class _Walker:
@@ -96,10 +100,11 @@ class _Walker:
         held = 4 * (n_bends + 1) * dtype.itemsize  # at each level: input, output, a skip and a temporary
         self.chunk = max(1, min(CHUNK, memory // held))
         self.n_evaluations = 0
+        self.doubts: list[tuple[Ints, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
         self.n_flat = np.zeros(len(segments), np.int64)
 
     def run(self) -> None:
-        batch = max(1, self._most_rows(0) // 2)
+        batch = max(1, self.most_rows(0) // 2)
         for first in range(0, len(self.segments), batch):
             chosen = self.segments[first : first + batch]
             ends = np.concatenate([s.generators for s in chosen]).reshape(-1, *self.graph.input_shape)
@@ -108,7 +113,8 @@ class _Walker:
             with torch.no_grad():
                 self._advance(1, {0: torch.from_numpy(ends).to(self.dtype)}, rows)
 
-    def _most_rows(self, node: int) -> int:
+    def most_rows(self, node: int) -> int:
+        """How many rows go into one chunk from a node on."""
         return max(2, self.chunk // self.sizes[node])
 
     def _advance(self, node: int, live: dict[int, Tensor], rows: Rows) -> None:
@@ -132,21 +138,54 @@ class _Walker:
     def _bend(self, i: int, op: Bend, live: dict[int, Tensor], rows: Rows) -> None:
         (j,) = self.graph.nodes[i].inputs
         z = live[j]
-        refinement = refine(op, z, rows, self.tolerance, lambda: self._noise(j, rows))
+        refinement = refine(op, z, rows, self.tolerance, _NodeRounding(self, j, rows))
         if refinement.n_flat.any():
             np.add.at(self.n_flat, rows.segment, refinement.n_flat)
         later = [k for k in live if self.graph.last_use[k] > i]
-        for part in _parts(refinement, self._most_rows(i)):
+        for part in _parts(refinement, self.most_rows(i)):
             new = {k: interpolate(live[k], part) for k in later}
             new[i] = bent(op, z, part)
             self._advance(i + 1, new, part.rows)
 
-    def _noise(self, node: int, rows: Rows) -> Floats:
-        """Bounds for the rounding error of each entry of a node near the middle row, (h,)."""
-        r = len(rows) // 2
-        x = self.segments[rows.segment[r]].points(rows.t[r]).reshape(1, *self.graph.input_shape)
-        size = magnitude(self.graph, torch.from_numpy(x).to(self.dtype), node)
-        return ROUNDING * torch.finfo(self.dtype).eps * size.reshape(-1).double().numpy()
+
+def points_at(segments: Sequence[Segment], rows: Rows, chosen: Ints, shape: tuple[int, ...]) -> Tensor:
+    """The points of the input space at some rows, (k, *shape), in float64."""
+    numbers, which = np.unique(rows.segment[chosen], return_inverse=True)
+    start = np.stack([segments[k].start.reshape(-1) for k in numbers])
+    end = np.stack([segments[k].end.reshape(-1) for k in numbers])
+    t = rows.t[chosen][:, None]
+    return torch.from_numpy((1 - t) * start[which] + t * end[which]).reshape(-1, *shape)
+
+
+@dataclass(frozen=True, eq=False)
+class _NodeRounding:
+    """What the walk can say about the rounding of one node on some rows."""
+
+    walker: _Walker
+    node: int
+    rows: Rows
+
+    def _points(self, rows: Ints) -> Tensor:
+        return points_at(self.walker.segments, self.rows, rows, self.walker.graph.input_shape)
+
+    def noise(self) -> Floats:
+        """Bounds for the rounding error of each entry near the middle row, (h,)."""
+        x = self._points(np.array([len(self.rows) // 2]))
+        size = magnitude(self.walker.graph.cast(torch.float64), x, self.node)
+        return ROUNDING * float(np.finfo(np.float64).eps) * size.reshape(-1).numpy()
+
+    def exactly(self, rows: Ints) -> Any:
+        """The node's values at some rows in float64, (k, h)."""
+        most = self.walker.most_rows(0)
+        parts = [
+            self.walker.graph.evaluate(self._points(rows[k : k + most]), until=self.node)
+            for k in range(0, len(rows), most)
+        ]
+        return torch.cat([p.reshape(len(p), -1) for p in parts]).numpy()
+
+    def doubt(self, rows: Ints) -> None:
+        """Keep where the rows are."""
+        self.walker.doubts.append((self.rows.segment[rows], self.rows.t[rows]))
 
 
 def magnitude(graph: Graph, x: Tensor, node: int) -> Tensor:

@@ -160,6 +160,69 @@ def window_crossings(z, segment, table, noise):
 
 
 @njit(cache=True, nogil=True)
+def rows_touching_threshold(z, segment, threshold, near):
+    """Which rows hold an entry within `near` of a threshold whose neighbours lie on one side of it, (n,).
+
+    Such an entry may turn just before or just after the threshold. At the end of a batch or of a segment a
+    neighbour is missing, and any entry that near counts.
+    """
+    n, h = z.shape
+    found = np.zeros(n, np.bool_)
+    for r in range(n):
+        before = r - 1 if r > 0 and segment[r - 1] == segment[r] else -1
+        after = r + 1 if r + 1 < n and segment[r + 1] == segment[r] else -1
+        count = 0
+        if before < 0 or after < 0:
+            for u in range(h):
+                gap = abs(z[r, u] - threshold)
+                count += (gap <= near) & (gap > 0)
+        else:
+            for u in range(h):
+                gap = abs(z[r, u] - threshold)
+                turns = (z[before, u] > threshold) == (z[after, u] > threshold)
+                flat = (z[before, u] == threshold) & (z[after, u] == threshold)
+                count += (gap <= near) & turns & (not flat)
+        found[r] = count > 0
+    return found
+
+
+@njit(cache=True, nogil=True)
+def rows_touching_tie(z, segment, table, near):
+    """Which rows hold a window whose two largest entries differ by at most `near`, one winner around, (n,)."""
+    found = np.zeros(len(z), np.bool_)
+    winner = window_winners(z, table)
+    for r in range(1, len(z) - 1):
+        if segment[r - 1] != segment[r] or segment[r + 1] != segment[r]:
+            continue
+        for w in range(table.shape[0]):
+            if winner[r - 1, w] != winner[r + 1, w]:
+                continue
+            best = z[r, table[w, winner[r, w]]]
+            for k in range(table.shape[1]):
+                if table[w, k] >= 0 and z[r, table[w, k]] < best and best - z[r, table[w, k]] <= near:
+                    found[r] = True
+    return found
+
+
+@njit(cache=True, nogil=True)
+def intervals_with_close_crossings(interval, s, t, near):
+    """Which intervals hold two crossings nearer than `near` in t, (n,); `interval` is ascending."""
+    found = np.zeros(len(t), np.bool_)
+    m, k = len(s), 0
+    while k < m:
+        first, i = k, interval[k]
+        while k < m and interval[k] == i:
+            k += 1
+        if k - first > 1:
+            ordered = np.sort(s[first:k])
+            for j in range(1, k - first):
+                if (ordered[j] - ordered[j - 1]) * (t[i + 1] - t[i]) <= near:
+                    found[i] = True
+                    break
+    return found
+
+
+@njit(cache=True, nogil=True)
 def refined(interval, s, t, segment, tolerance):
     """Rows after adding crossings: the old rows and, between them, the new ones in order.
 

@@ -13,10 +13,14 @@ from inscape.models import Model
 from inscape.models.graph import Graph
 from inscape.partition.linear.bending import Floats, Rows
 from inscape.partition.linear.engine import CHUNK, walk
+from inscape.partition.linear.repair import stretches
 from inscape.partition.linear.segment import COMPLETE, NON_GENERIC, SegmentPieces, graph_of
 from inscape.probes import Segment
 from inscape.progress import Meter
 from inscape.provenance import Provenance
+
+Found = tuple[Floats, npt.NDArray[np.bool_]]
+"""The knots (k,) of one segment, and at which of them the output surely bends (k,)."""
 
 _DOUBTFUL_JUMP = 1e-6
 """A change of slope below this part of the slope is checked by the chain rule."""
@@ -41,6 +45,9 @@ def pieces(
         dtype=getattr(torch, precision),
         done=lambda n: meter(round(1000 * n), total),
     )
+    found = knots.by_segment(len(segments))
+    if len(result.doubts[0]):
+        found = decided(graph, segments, found, result.doubts, memory=memory, tolerance=tolerance)
     provenance = Provenance.of(model)
     slopes_at = Slopes(graph)
     return [
@@ -56,9 +63,7 @@ def pieces(
             _certain=certain,
             _slopes_at=slopes_at,
         )
-        for segment, n_flat, (t, certain) in zip(
-            segments, result.n_flat.tolist(), knots.by_segment(len(segments)), strict=True
-        )
+        for segment, n_flat, (t, certain) in zip(segments, result.n_flat.tolist(), found, strict=True)
     ]
 
 
@@ -89,7 +94,7 @@ class Knots:
         self._segment.append(segment[1:-1][inside])
         self._certain.append(surely_bends(t, f)[inside])
 
-    def by_segment(self, n: int) -> list[tuple[Floats, npt.NDArray[np.bool_]]]:
+    def by_segment(self, n: int) -> list[Found]:
         """The knots (k,) of each segment, and at which of them the output surely bends (k,)."""
         t, certain = np.concatenate(self._t), np.concatenate(self._certain)
         bounds = np.searchsorted(np.concatenate(self._segment), np.arange(n + 1))
@@ -113,6 +118,31 @@ def surely_bends(t: Floats, f: Any) -> npt.NDArray[np.bool_]:
     certain: npt.NDArray[np.bool_] = jump > _DOUBTFUL_JUMP * np.maximum(size[:-1], size[1:])
     certain &= bend > _DOUBTFUL_BEND * rounding
     return certain
+
+
+def decided(
+    graph: Graph,
+    segments: Sequence[Segment],
+    found: list[Found],
+    doubts: tuple[npt.NDArray[np.int64], Floats],
+    *,
+    memory: int,
+    tolerance: float,
+) -> list[Found]:
+    """Knots of a float32 walk, with those around doubtful places replaced by the knots of a float64 walk there."""
+    chosen = stretches(graph, segments, [f[0] for f in found], doubts)
+    again = [Segment(segments[k].start, segments[k].end, span=(a, b)) for k, a, b in chosen]
+    knots = Knots()
+    walk(graph, again, knots.take, memory=memory, tolerance=tolerance)
+    found = list(found)
+    for (k, a, b), (t, certain) in zip(chosen, knots.by_segment(len(again)), strict=True):
+        i, j = np.searchsorted(found[k][0], [a, b])
+        old_t, old_certain = found[k]
+        found[k] = (
+            np.concatenate([old_t[:i], t, old_t[j:]]),
+            np.concatenate([old_certain[:i], certain, old_certain[j:]]),
+        )
+    return found
 
 
 class Slopes:
