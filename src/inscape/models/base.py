@@ -4,12 +4,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import InscapeError, ModelError, NonFiniteScoresError
+from inscape.errors import InscapeError, ModelError, NonFiniteScoresError, PartitionError
+
+if TYPE_CHECKING:
+    from inscape.models.graph import Graph
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -67,6 +70,13 @@ class Model(ABC):
     @abstractmethod
     def fingerprint(self) -> str:
         """A short hash of what the model computes now, for the record."""
+
+    def graph(self, input_shape: Shape) -> "Graph":
+        """The piecewise-affine graph of the model on points of one shape; an error says why there is none."""
+        raise PartitionError(
+            f"{self.name} is a {self.structure} model, not a piecewise-affine network: exact regions by linear "
+            'pieces do not exist; use decision_regions(..., method="grid")'
+        )
 
     def session(self) -> AbstractContextManager[None]:
         """The state in which batches are evaluated; entered once around a stream of them."""
@@ -169,6 +179,13 @@ class Model(ABC):
         return (
             "" if self.input_shape is not None else "; pass input_shape=... if the points need another shape"
         )
+
+
+def check_size(model: Model, shape: Shape) -> None:
+    """Raise an error unless points of `shape` can be reshaped to what the model takes."""
+    expected = model.input_shape
+    if expected is not None and math.prod(shape) != math.prod(expected):
+        raise ModelError(f"{model.name} expects points of shape {expected}, got {shape}")
 
 
 def as_points(x: npt.ArrayLike) -> Array:

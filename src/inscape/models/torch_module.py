@@ -3,15 +3,19 @@
 import copy
 import hashlib
 import random
+import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from inscape.errors import ModelError
 from inscape.models.base import Array, Model, Shape, labels_of
+from inscape.models.graph import Graph
+from inscape.models.graph.torch_frontend import Trace, trace
 
 
 class TorchModel(Model):
@@ -38,10 +42,38 @@ class TorchModel(Model):
         self.device = home if device is None else _as_device(device)
         self.module = module if self.device == home else copy.deepcopy(module).to(self.device)
         self.fixed_batch = fixed_batch
+        self._traced: tuple[tuple[Any, ...], Trace] | None = None
         self.torch_dtype = next((t.dtype for t in tensors if t.dtype.is_floating_point), torch.float32)
         self.dtype = np.dtype(np.float64 if self.torch_dtype == torch.float64 else np.float32)
         # On a processor a layer's output should stay in the cache of the core that made it.
         self.batch_bytes = 4 * 2**20 * torch.get_num_threads() if self.device.type == "cpu" else 2**28
+
+    @property
+    def structure(self) -> str:  # type: ignore[override]
+        """Piecewise-affine if the module's graph holds no foreign operation, else black-box.
+
+        Without `input_shape` the shape is guessed from the first layer; a module that refuses every guess is
+        a black box until it is wrapped with its `input_shape`.
+        """
+        for shape in [self.input_shape] if self.input_shape is not None else guessed_shapes(self.module):
+            try:
+                return "black-box" if self.trace(shape).graph is None else "piecewise-affine"
+            except ModelError:
+                continue
+        return "black-box"
+
+    def graph(self, input_shape: Shape) -> Graph:
+        """The piecewise-affine graph of the module as it is now."""
+        return self.trace(self.input_shape or input_shape).require(self.name)
+
+    def trace(self, input_shape: Shape) -> Trace:
+        """The module's graph or its foreign operations, recorded anew when a weight or a layer has changed."""
+        state = (input_shape, *_contents(self.module))
+        if self._traced is None or self._traced[0] != state:
+            x = np.empty((self.fixed_batch or 1, *input_shape))
+            with self.session(), self._explained(x):
+                self._traced = (state, trace(self.module, input_shape, n_rows=self.fixed_batch))
+        return self._traced[1]
 
     def session(self) -> AbstractContextManager[None]:
         """Eval mode without gradients; everything observable is put back on leaving."""
@@ -88,6 +120,34 @@ class TorchModel(Model):
             if isinstance(layer, torch.nn.Conv1d | torch.nn.Conv2d | torch.nn.Conv3d):
                 return f"; its first layer takes {layer.in_channels} channels" + super()._input_hint()
         return super()._input_hint()
+
+
+def guessed_shapes(module: torch.nn.Module) -> list[Shape]:
+    """Input shapes that the first layer with weights would take."""
+    for layer in module.modules():
+        if isinstance(layer, torch.nn.Linear):
+            return [(layer.in_features,)]
+        if isinstance(layer, torch.nn.Conv1d):
+            return [(layer.in_channels, n) for n in (128, 1024)]
+        if isinstance(layer, torch.nn.Conv2d):
+            return [(layer.in_channels, n, n) for n in (32, 28, 64, 224)]
+    return []
+
+
+def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
+    """What identifies the function that a module computes: its layers, and a checksum of every tensor.
+
+    Version counters would be cheaper, but writes through `.data` do not move them.
+    """
+    for m in module.modules():
+        yield (id(m), type(m))
+        for tensors in (m._parameters, m._buffers):
+            for name, tensor in tensors.items():
+                if isinstance(tensor, UninitializedParameter | UninitializedBuffer):
+                    raise ModelError(f"{name} of a lazy layer has no value yet: call the module once on a batch")
+                if tensor is not None:
+                    value = tensor.detach().cpu().contiguous()
+                    yield (name, value.shape, zlib.crc32(value.view(-1).view(torch.uint8).numpy().data))
 
 
 def _as_device(device: str | torch.device) -> torch.device:

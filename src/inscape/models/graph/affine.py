@@ -1,0 +1,218 @@
+"""Affine operations of the graph: y = A(x_1, ..., x_k) + b on each row of a batch.
+
+Every operation acts on tensors whose first axis counts rows (points of the input space) and treats
+the rows alike. Axes in the arguments below count from the *row* shape: axis 0 is the first axis after
+the batch axis. Constants are torch tensors of any floating dtype; the graph casts them as needed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from inscape.models.graph.convolution import convolve, in_slices, is_faster
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """A map y = function(*inputs, *constants) that is affine in its inputs together.
+
+    Attributes:
+        name: what the operation is called in messages.
+        function: evaluates a batch; called with the inputs followed by the constants.
+        constants: the tensors that it depends on.
+        absolute: `function` with every coefficient replaced by its absolute value; by default
+            `function` on the absolute constants, which is right unless a coefficient is built in.
+        then: the operation followed by `y -> scale y + shift` along its channel axis, if that is one
+            operation of the same kind; scale and shift have shape (channels,).
+    """
+
+    name: str
+    function: Callable[..., Tensor]
+    constants: tuple[Tensor, ...] = ()
+    absolute: Callable[..., Tensor] | None = None
+    then: "Callable[[Tensor, Tensor], Affine] | None" = None
+
+    def __call__(self, *inputs: Tensor) -> Tensor:
+        """The operation on a batch."""
+        return self.function(*inputs, *self.constants)
+
+    def magnitude(self, *inputs: Tensor) -> Tensor:
+        """|A| |x| + |b|: the scale of the numbers that are summed, so of the rounding error."""
+        absolute = self.function if self.absolute is None else self.absolute
+        return absolute(*inputs, *(c.abs() for c in self.constants))
+
+    def cast(self, dtype: torch.dtype) -> "Affine":
+        """The operation with its constants in another precision."""
+        return replace(self, constants=tuple(c.to(dtype) for c in self.constants))
+
+
+def _channels(values: Tensor, n_axes: int) -> Tensor:
+    """(channels,) shaped so that it multiplies along the first of `n_axes` row axes."""
+    return values.reshape(-1, *(1,) * (n_axes - 1))
+
+
+def linear(weight: Tensor, bias: Tensor | None = None) -> Affine:
+    """The map y = W x + b along the last axis; `weight` is (out, in)."""
+
+    def then(scale: Tensor, shift: Tensor) -> Affine:
+        moved = shift if bias is None else bias.to(scale) * scale + shift
+        return linear(weight.to(scale) * scale[:, None], moved)
+
+    constants = (weight,) if bias is None else (weight, bias)
+    return Affine("linear", F.linear, constants, then=then)
+
+
+def conv(
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    groups: int = 1,
+) -> Affine:
+    """Convolution in one to three dimensions; `weight` is (out, in / groups, *kernel)."""
+    function: Any = (F.conv1d, F.conv2d, F.conv3d)[weight.ndim - 3]
+    stride, padding, dilation = (_spread(v, weight.ndim - 2) for v in (stride, padding, dilation))
+
+    def apply(x: Tensor, w: Tensor, b: Tensor | None = None) -> Tensor:
+        if is_faster(x, w, stride, groups):
+            return convolve(x, w, b, stride, padding, dilation, groups)
+        return in_slices(lambda part: function(part, w, b, stride, padding, dilation, groups), x, w)
+
+    def then(scale: Tensor, shift: Tensor) -> Affine:
+        moved = shift if bias is None else bias.to(scale) * scale + shift
+        scaled = weight.to(scale) * scale.reshape(-1, *(1,) * (weight.ndim - 1))
+        return conv(scaled, moved, stride=stride, padding=padding, dilation=dilation, groups=groups)
+
+    return Affine("conv", apply, (weight,) if bias is None else (weight, bias), then=then)
+
+
+def conv_transpose(
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    output_padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    groups: int = 1,
+) -> Affine:
+    """Transposed convolution; `weight` is (in, out / groups, *kernel)."""
+    function: Any = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[weight.ndim - 3]
+    n = weight.ndim - 2
+    args = (_spread(stride, n), _spread(padding, n), _spread(output_padding, n), groups, _spread(dilation, n))
+
+    def apply(x: Tensor, w: Tensor, b: Tensor | None = None) -> Tensor:
+        result: Tensor = function(x, w, b, *args)
+        return result
+
+    return Affine("conv_transpose", apply, (weight,) if bias is None else (weight, bias))
+
+
+def _spread(values: Sequence[int], n: int) -> tuple[int, ...]:
+    return tuple(values) * n if len(values) == 1 else tuple(values)
+
+
+def scale(factor: Tensor) -> Affine:
+    """The map y = factor * x; `factor` broadcasts against the row shape."""
+    return Affine("multiply", torch.mul, (factor,))
+
+
+def shift(offset: Tensor) -> Affine:
+    """The map y = x + offset; `offset` broadcasts against the row shape."""
+    return Affine("add", torch.add, (offset,))
+
+
+def channel_affine(factor: Tensor, offset: Tensor) -> Affine:
+    """The map y = factor * x + offset along the first row axis, as batch-norm in eval mode; both (c,)."""
+
+    def apply(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return x * _channels(a, x.ndim - 1) + _channels(b, x.ndim - 1)
+
+    def then(scale: Tensor, shift: Tensor) -> Affine:
+        return channel_affine(factor.to(scale) * scale, offset.to(scale) * scale + shift)
+
+    return Affine("batch_norm", apply, (factor, offset), then=then)
+
+
+def add(alpha: float = 1.0) -> Affine:
+    """The map y = x_1 + alpha x_2."""
+    if alpha == 1.0:
+        return Affine("add", torch.add)
+    return Affine("add", lambda a, b: torch.add(a, b, alpha=alpha), absolute=lambda a, b: a + abs(alpha) * b)
+
+
+def subtract() -> Affine:
+    """The map y = x_1 - x_2."""
+    return Affine("subtract", torch.sub, absolute=torch.add)
+
+
+def combine(matrix: Tensor) -> Affine:
+    """The map y = x M for `matrix` (in, out), along the last axis: a product with a constant on the right."""
+    return linear(matrix.mT)
+
+
+def structural(name: str, function: Callable[..., Tensor]) -> Affine:
+    """A map whose coefficients are fixed and not negative: moves, copies, sums or averages entries."""
+    return Affine(name, function)
+
+
+def reshape(shape: Sequence[int]) -> Affine:
+    """The row reshaped to `shape`."""
+    return structural("reshape", lambda x: x.reshape(x.shape[0], *shape))
+
+
+def permute(axes: Sequence[int]) -> Affine:
+    """The row's axes in another order."""
+    order = (0, *(a + 1 for a in axes))
+    return structural("permute", lambda x: x.permute(order))
+
+
+def cut(axis: int, start: int, stop: int, step: int = 1) -> Affine:
+    """Entries start, start + step, ... below stop along a row axis."""
+    index = (slice(None),) * (axis + 1) + (slice(start, stop, step),)
+    return structural("slice", lambda x: x[index])
+
+
+def take(axis: int, indices: Tensor) -> Affine:
+    """The entries at integer `indices` (m,) along a row axis."""
+    return structural("gather", lambda x: x.index_select(axis + 1, indices))
+
+
+def concat(axis: int) -> Affine:
+    """Rows joined along a row axis."""
+    return structural("concat", lambda *x: torch.cat(x, dim=axis + 1))
+
+
+def pad(widths: Sequence[int], *, mode: str = "constant", value: float = 0.0) -> Affine:
+    """`torch.nn.functional.pad`; widths run from the last axis backwards, two per axis."""
+    widths = list(widths)
+    if mode != "constant":
+        return structural("pad", lambda x: F.pad(x, widths, mode=mode))
+    return Affine(
+        "pad",
+        lambda x: F.pad(x, widths, value=value),
+        absolute=lambda x: F.pad(x, widths, value=abs(value)),
+    )
+
+
+def mean(axes: Sequence[int], *, keepdim: bool = False) -> Affine:
+    """The mean over row axes."""
+    dims = [a + 1 for a in axes]
+    return structural("mean", lambda x: x.mean(dim=dims, keepdim=keepdim))
+
+
+def total(axes: Sequence[int], *, keepdim: bool = False) -> Affine:
+    """The sum over row axes."""
+    dims = [a + 1 for a in axes]
+    return structural("sum", lambda x: x.sum(dim=dims, keepdim=keepdim))
+
+
+def expand(shape: Sequence[int]) -> Affine:
+    """The row broadcast to `shape`."""
+    return structural("expand", lambda x: x.expand(x.shape[0], *shape))

@@ -1,0 +1,178 @@
+"""Piecewise-linear operations of the graph: where the slope of a network can change.
+
+Two kinds suffice. *Elementwise* functions bend at fixed thresholds of one entry: relu, leaky relu,
+prelu and abs are z -> max(z, 0) + a min(z, 0) with a = 0, a constant, a constant per channel, and -1;
+relu6, hardtanh and clamp clip. *Window* functions take the maximum over windows of entries.
+The rest is written with these: max(a, b) = b + relu(a - b), min(a, b) = b - relu(b - a),
+hard-sigmoid(z) = clip(z / 6 + 1/2, 0, 1). Hard-swish, z times hard-sigmoid(z), is quadratic between its
+thresholds, so it is not piecewise linear: it is foreign.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+class Bend(ABC):
+    """A continuous piecewise-linear function of one batch, alike on every row."""
+
+    name: str
+
+    @abstractmethod
+    def __call__(self, x: Tensor) -> Tensor:
+        """The function on a batch."""
+
+    @abstractmethod
+    def derivative(self, x: Tensor, dx: Tensor) -> Tensor:
+        """Its derivative at `x` in the direction `dx`; at a threshold, that of the inactive side."""
+
+    def cast(self, dtype: torch.dtype) -> "Bend":
+        """The function with its constants in another precision."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Leaky(Bend):
+    """z -> z for z > 0, a z otherwise; `slope` a is a number or a tensor that broadcasts to the row shape."""
+
+    slope: float | Tensor = 0.0
+    name: str = "relu"
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The function on a batch."""
+        if isinstance(self.slope, Tensor):
+            return torch.where(x > 0, x, self.slope * x)
+        if self.slope == 0.0:
+            return F.relu(x)
+        return x.abs() if self.slope == -1.0 else F.leaky_relu(x, self.slope)
+
+    def derivative(self, x: Tensor, dx: Tensor) -> Tensor:
+        """The slope dz where z > 0, a dz elsewhere."""
+        return torch.where(x > 0, dx, self.slope * dx)
+
+    def cast(self, dtype: torch.dtype) -> "Leaky":
+        """The function with its slopes in another precision."""
+        return replace(self, slope=self.slope.to(dtype)) if isinstance(self.slope, Tensor) else self
+
+
+@dataclass(frozen=True, eq=False)
+class Clip(Bend):
+    """z -> min(max(z, low), high); either bound may be infinite."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    name: str = "clip"
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The function on a batch."""
+        return x.clamp(self.low, self.high)
+
+    def derivative(self, x: Tensor, dx: Tensor) -> Tensor:
+        """The slope dz strictly between the bounds, 0 elsewhere."""
+        return torch.where((x > self.low) & (x < self.high), dx, 0.0)
+
+
+class Windows(Bend):
+    """The maximum over windows of entries of a row."""
+
+    @abstractmethod
+    def table(self, shape: tuple[int, ...]) -> Tensor:
+        """Entry numbers (n_windows, size) in the flattened row of `shape`, -1 for padding."""
+
+    def derivative(self, x: Tensor, dx: Tensor) -> Tensor:
+        """The slope dz of the entry that wins; among equal entries, of the one that rises fastest."""
+        table = self.table(tuple(x.shape[1:]))
+        values, slopes = (v.flatten(1)[:, table.clamp(min=0)] for v in (x, dx))
+        best = values.masked_fill(table < 0, -math.inf).amax(dim=-1, keepdim=True)
+        wins = (values == best) & (table >= 0)
+        result = slopes.masked_fill(~wins, -math.inf).amax(dim=-1)
+        return result.reshape(len(x), *self(x[:1]).shape[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class MaxPool(Windows):
+    """Max-pooling in one or two dimensions over the last axes, padded with minus infinity."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    ceil_mode: bool = False
+    name: str = "max_pool"
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The function on a batch."""
+        function: Any = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[len(self.kernel) - 1]
+        lead = x.shape[: -len(self.kernel)]  # pooling takes exactly one axis of rows and one of channels
+        flat = x.reshape(1, -1, *x.shape[-len(self.kernel) :])
+        y = function(flat, self.kernel, self.stride, self.padding, self.dilation, self.ceil_mode)
+        result: Tensor = y.reshape(*lead, *y.shape[2:])
+        return result
+
+    def table(self, shape: tuple[int, ...]) -> Tensor:
+        """Entry numbers of each window, found by unfolding the numbers 1, 2, ... of one channel."""
+        n = len(self.kernel)
+        size = shape[-n:]
+        numbers = torch.arange(1, math.prod(size) + 1, dtype=torch.float64).reshape(1, 1, *size)
+        kernel, stride, padding, dilation = (
+            (1,) * (2 - n) + tuple(v) if v is not self.padding else (0,) * (2 - n) + tuple(v)
+            for v in (self.kernel, self.stride, self.padding, self.dilation)
+        )
+        extra = [self._overhang(i, s) for i, s in enumerate(size)]
+        numbers = F.pad(numbers, [w for e in reversed(extra) for w in (0, e)])
+        image = numbers.reshape(1, 1, *(1,) * (2 - n), *numbers.shape[2:])
+        found = F.unfold(image, kernel, padding=padding, dilation=dilation, stride=stride)[0].T.long() - 1
+        n_channels, area = math.prod(shape[:-n]), math.prod(size)
+        lifted = torch.where(found < 0, -1, found + area * torch.arange(n_channels)[:, None, None])
+        return lifted.reshape(-1, found.shape[1])
+
+    def _overhang(self, i: int, size: int) -> int:
+        """Further padding on the right that `ceil_mode` implies."""
+        reach = self.dilation[i] * (self.kernel[i] - 1) + 1
+        room = size + 2 * self.padding[i] - reach
+        if not self.ceil_mode or room % self.stride[i] == 0:
+            return 0
+        n_out = -(-room // self.stride[i]) + 1
+        if (n_out - 1) * self.stride[i] >= size + self.padding[i]:
+            return 0  # torch drops a window that would start in the right padding
+        return (n_out - 1) * self.stride[i] - room
+
+
+@dataclass(frozen=True, eq=False)
+class MaxOver(Windows):
+    """The maximum over row axes."""
+
+    axes: tuple[int, ...]
+    keepdim: bool = False
+    name: str = "max"
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The function on a batch."""
+        return x.amax(dim=[a + 1 for a in self.axes], keepdim=self.keepdim)
+
+    def table(self, shape: tuple[int, ...]) -> Tensor:
+        """Entry numbers along the reduced axes, one window per remaining entry."""
+        numbers = torch.arange(math.prod(shape)).reshape(shape)
+        kept = [a for a in range(len(shape)) if a not in self.axes]
+        return numbers.permute(*kept, *self.axes).reshape(-1, math.prod(shape[a] for a in self.axes))
+
+
+def max_pool(
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    *,
+    ceil_mode: bool = False,
+) -> MaxPool:
+    """Max-pooling with every argument spread to one number per axis, as torch does."""
+    n = len(kernel)
+    stride = stride or kernel
+    each = [tuple(v) * n if len(v) == 1 else tuple(v) for v in (kernel, stride, padding, dilation)]
+    return MaxPool(each[0], each[1], each[2], each[3], ceil_mode=ceil_mode)

@@ -1,0 +1,87 @@
+"""The label along a piecewise-linear score function: a compiled walk over its upper envelope."""
+
+import numpy as np
+from numba import njit
+
+from inscape.partition.linear.kernels import envelope, grown
+
+SHORT = 1e-9
+"""A tie on a shorter part of the span is rounding at a crossing, not a tie on an interval."""
+
+
+@njit(cache=True, nogil=True)
+def _margin(row):
+    """The first largest entry and its lead over the rest."""
+    best, second, where = -np.inf, -np.inf, 0
+    for j in range(len(row)):
+        if row[j] > best:
+            best, second, where = row[j], best, j
+        elif row[j] > second:
+            second = row[j]
+    return where, best - second
+
+
+@njit(cache=True, nogil=True)
+def _is_tied(first, last, lead, noise):
+    """Whether another line runs along the leading one, within noise, on the whole interval."""
+    for j in range(len(first)):
+        if j != lead and abs(first[j] - first[lead]) <= noise and abs(last[j] - last[lead]) <= noise:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def label_changes(t, segment, scores, noise, lengths, label, owner):
+    """Where the label changes along a chunk of rows.
+
+    Between neighbouring rows the scores are linear. One label that leads clearly at both ends leads between;
+    otherwise the upper envelope of the interval's lines is walked. Lines that coincide within `noise` count
+    as one, the first of them; on an interval shorter than `SHORT` the label in force stays if it is among them.
+
+    Args:
+        t: parameters of the rows, (n,).
+        segment: (n,).
+        scores: (n, c).
+        noise: rounding error of a score.
+        lengths: the length of each segment's span.
+        label: the label in force before the first row.
+        owner: the segment that it belongs to, -1 for none.
+
+    Returns:
+        segment (m,), t (m,), label (m,) of every change, the start of a segment counting as one; the
+        part of each segment's span on which two labels tie; the label in force at the end and its segment.
+    """
+    n, c = scores.shape
+    room = 64 + n
+    at, new, of = np.empty(room), np.empty(room, np.int64), np.empty(room, np.int64)
+    tied = np.zeros(len(lengths))
+    m = 0
+    for i in range(n - 1):
+        if segment[i] != segment[i + 1]:
+            continue
+        if segment[i] != owner:
+            owner, label = segment[i], -1
+        first, last = scores[i], scores[i + 1]
+        a, lead_a = _margin(first)
+        b, lead_b = _margin(last)
+        if a == b and a == label and lead_a > noise and lead_b > noise:
+            continue
+        part = (t[i + 1] - t[i]) / lengths[owner]
+        changes, leads = envelope(first, last, noise)
+        for k in range(len(leads)):
+            if _is_tied(first, last, leads[k], noise):
+                start = 0.0 if k == 0 else changes[k - 1]
+                tied[owner] += part * ((1.0 if k == len(changes) else changes[k]) - start)
+        if m + len(leads) > room:
+            room = 2 * room + c
+            at, new, of = grown(at, room), grown(new, room), grown(of, room)
+        for k in range(len(leads)):
+            lead = leads[k]
+            if part <= SHORT and label >= 0:
+                close = abs(first[label] - first[lead]) <= noise and abs(last[label] - last[lead]) <= noise
+                lead = label if close else lead
+            if lead != label:
+                at[m] = t[i] if k == 0 else t[i] + changes[k - 1] * (t[i + 1] - t[i])
+                new[m], of[m], label = lead, owner, lead
+                m += 1
+    return of[:m], at[:m], new[:m], tied, label, owner

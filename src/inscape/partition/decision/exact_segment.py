@@ -1,0 +1,147 @@
+"""Exact decision regions of a piecewise-affine network on segments."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from inscape.errors import PartitionError
+from inscape.models import Model
+from inscape.models.graph import Graph
+from inscape.partition.decision.envelope import SHORT, label_changes
+from inscape.partition.linear.bending import Rows
+from inscape.partition.linear.engine import points_at, walk
+from inscape.partition.linear.segment import KNOT_TOLERANCE, MEMORY, as_segments, check_arguments, graph_of
+from inscape.probes import Segment
+from inscape.progress import Meter, meter
+
+COMPLETE = "complete"
+TIES = "ties on an interval"
+
+_NOISE = 2.0**6
+"""Scores nearer than this many units of rounding, against the largest score, are equal."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactSegment:
+    """The decision regions on one segment.
+
+    Attributes:
+        boundaries: the parameters t where the label changes, ascending, (k - 1,).
+        labels: the label of each region, (k,).
+        status: "complete", or "ties on an interval" if two scores are equal and largest on some interval;
+            the label there is the smaller one, as argmax has it.
+        n_pieces: the number of linear pieces of the network on the segment.
+        n_evaluations: points at which the network's last layer was evaluated.
+        precision: of the tensors, "float64" or "float32".
+    """
+
+    boundaries: npt.NDArray[np.float64]
+    labels: npt.NDArray[np.int64]
+    status: str
+    n_pieces: int
+    n_evaluations: int
+    precision: str
+
+
+def exact_segments(
+    model: Model,
+    segments: Sequence[Segment],
+    *,
+    memory: int = MEMORY,
+    precision: str = "float64",
+    progress: bool | Meter | None = None,
+) -> list[ExactSegment]:
+    """The decision regions of a piecewise-affine model on each segment: where the largest score changes.
+
+    On a linear piece every score is a straight line, so that the label changes are the corners of the upper
+    envelope of c lines. A one-output net has the label `score > 0`: the envelope of 0 and the score. A final
+    softmax, log-softmax or sigmoid is left out, since it changes no label (for one output behind a sigmoid,
+    that is the threshold 1/2).
+
+    Args:
+        model: a wrapped model of structure "piecewise-affine".
+        segments: of one shape.
+        memory: bytes that the tensors may take.
+        precision: "float64", or "float32" for speed.
+        progress: True shows a bar on stderr; a function gets (thousandths of segments done, in all).
+    """
+    segments = as_segments(list(segments))
+    check_arguments(memory, KNOT_TOLERANCE, precision)
+    graph = graph_of(model, segments)
+    if len(shape := graph.shapes[graph.output]) > 1:
+        raise PartitionError(
+            f"{model.name} returns scores of shape (n, {', '.join(map(str, shape))}): expected (n, c)"
+        )
+    labels = Labels(graph, segments)
+    with meter(progress, "segments") as show:
+        walk(
+            graph,
+            segments,
+            labels.take,
+            memory=memory,
+            tolerance=KNOT_TOLERANCE,
+            dtype=getattr(torch, precision),
+            done=lambda n: show(round(1000 * n), 1000 * len(segments)),
+        )
+    return labels.results(precision)
+
+
+def as_lines(scores: Any) -> Any:
+    """Scores (n, c) whose largest column is the label: a single score competes with 0."""
+    return np.concatenate([np.zeros_like(scores), scores], axis=1) if scores.shape[1] == 1 else scores
+
+
+class Labels:
+    """A sink that follows the label along the segments."""
+
+    def __init__(self, graph: Graph, segments: Sequence[Segment]) -> None:
+        self._graph, self._segments = graph, segments
+        self._lengths = np.array([s.span[1] - s.span[0] for s in segments])
+        self._tied = np.zeros(len(segments))
+        self._n_pieces = np.zeros(len(segments), np.int64)
+        self._changes: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]] = []
+        self._label, self._owner = -1, -1
+
+    def take(self, rows: Rows, scores: Tensor) -> None:
+        """Add the rows of one chunk."""
+        values = as_lines(scores.double().numpy())
+        if scores.dtype == torch.float32:
+            self._repair(rows, values)
+        noise = _NOISE * float(np.finfo(np.float64).eps) * float(np.abs(values).max())
+        of, at, new, tied, self._label, self._owner = label_changes(
+            rows.t, rows.segment, values, noise, self._lengths, self._label, self._owner
+        )
+        self._tied += tied
+        self._changes.append((of, at, new))
+        inside = rows.segment[1:] == rows.segment[:-1]
+        self._n_pieces += np.bincount(rows.segment[1:][inside], minlength=len(self._n_pieces))
+
+    def _repair(self, rows: Rows, values: Any) -> None:
+        """Evaluate anew in float64, in place, the scores of rows where float32 cannot tell the largest."""
+        top = np.partition(values, -2, axis=1)[:, -2:]
+        near = _NOISE * float(np.finfo(np.float32).eps) * float(np.abs(values).max())
+        chosen = np.flatnonzero(top[:, 1] - top[:, 0] <= near)
+        if len(chosen):
+            x = points_at(self._segments, rows, chosen, self._graph.input_shape)
+            values[chosen] = as_lines(self._graph.evaluate(x).reshape(len(x), -1).numpy())
+
+    def results(self, precision: str) -> list[ExactSegment]:
+        """The regions of each segment; its first change is its start."""
+        of, at, new = (np.concatenate([c[k] for c in self._changes]) for k in range(3))
+        bounds = np.searchsorted(of, np.arange(len(self._lengths) + 1))
+        return [
+            ExactSegment(
+                boundaries=at[a + 1 : b].astype(np.float64),
+                labels=new[a:b].astype(np.int64),
+                status=TIES if tied > SHORT else COMPLETE,
+                n_pieces=int(n),
+                n_evaluations=int(n) + 1,
+                precision=precision,
+            )
+            for a, b, tied, n in zip(bounds[:-1], bounds[1:], self._tied, self._n_pieces, strict=True)
+        ]

@@ -1,0 +1,210 @@
+"""What a piecewise-linear node does to a batch of rows: where it bends, and its values there."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from inscape.models.graph.piecewise import Bend, Clip, Leaky, Windows
+from inscape.partition.linear import kernels
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+SUSPICIOUS = 1e-10
+"""A crossing whose values are this small, against the largest of the layer, may be rounding error."""
+
+ROUNDING = 2.0**10
+"""Rounding error of an entry, in units of eps times the sum of the absolute terms that it was summed from."""
+
+DROPPED = 1e-9
+"""In float32, a crossing this near to a row may be one with it or beside it: float64 decides."""
+
+NEAR = 8.0
+"""In float32, what is nearer than this many units of rounding is decided in float64."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Places along the segments of a batch, in order: row r has parameter t[r] on segment[r]."""
+
+    t: Floats
+    segment: Ints
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """Rows after a node has bent: each lies at `fraction` of the interval after old row `parent`.
+
+    `n_flat` counts the entries that lie on a threshold all along each old interval.
+    """
+
+    parent: Ints
+    fraction: Floats
+    rows: Rows
+    n_flat: Ints
+
+    def part(self, start: int, stop: int) -> "Refinement":
+        """The rows start, ..., stop - 1."""
+        cut = slice(start, stop)
+        rows = Rows(self.rows.t[cut], self.rows.segment[cut])
+        return Refinement(self.parent[cut], self.fraction[cut], rows, self.n_flat[:0])
+
+
+@dataclass(frozen=True, eq=False)
+class Crossings:
+    """Where an operation bends between neighbouring rows: at `s` of each `interval`, which ascend."""
+
+    interval: Ints
+    s: Floats
+    n_flat: Ints
+
+
+def refine(op: Bend, z: Tensor, rows: Rows, tolerance: Floats, rounding: "Rounding") -> Refinement:
+    """The rows and, between them, every place where `op` bends on z (rows, ...).
+
+    Args:
+        op: the piecewise-linear node.
+        z: its input on the rows.
+        rows: the rows.
+        tolerance: how near in t two crossings are one, per segment.
+        rounding: answers what z does not tell in its own precision.
+    """
+    values = flat(z)
+    shape = tuple(z.shape[1:])
+    found = crossings(op, values, shape, rows.segment, rounding.noise)
+    if values.dtype == np.float32:
+        found = repaired(op, values, shape, rows, found, rounding)
+    parent, fraction, t, segment = kernels.refined(found.interval, found.s, rows.t, rows.segment, tolerance)
+    return Refinement(parent, fraction, Rows(t, segment), found.n_flat)
+
+
+class Rounding(Protocol):
+    """What a walk can say about the rounding of a node's values."""
+
+    def noise(self) -> Floats:
+        """Bounds for the rounding error of each entry, (h,)."""
+
+    def exactly(self, rows: Ints) -> Any:
+        """The node's values at some rows, evaluated anew in float64, (k, h)."""
+
+    def doubt(self, rows: Ints) -> None:
+        """Take note of rows around which float32 cannot tell whether there are further crossings."""
+
+
+def crossings(
+    op: Bend, values: Any, shape: tuple[int, ...], segment: Ints, noise: Callable[[], Floats]
+) -> Crossings:
+    """Every crossing of `op` on values (rows, h), those that are rounding error left out."""
+    if isinstance(op, Windows):
+        table = window_table(op, shape)
+        eps = float(np.finfo(values.dtype).eps)
+        spread = np.full(len(table), 16 * eps * float(np.abs(values[0]).max(initial=0.0)))
+        return Crossings(*kernels.window_crossings(values, segment, table, spread), np.zeros(0, np.int64))
+    found = [_threshold(values, segment, theta, noise) for theta in thresholds(op)]
+    return found[0] if len(found) == 1 else _merged(found, len(values))
+
+
+def repaired(
+    op: Bend, values: Any, shape: tuple[int, ...], rows: Rows, found: Crossings, rounding: Rounding
+) -> Crossings:
+    """Crossings of float32 values, those that lie very near to each other placed anew from float64 values.
+
+    So a knot that several units share stays one knot. Rows where a unit comes near its threshold and may or
+    may not pass it, or passes it at the very row, are handed to `rounding.doubt`.
+    """
+    eps = float(np.finfo(values.dtype).eps)
+    near = NEAR * eps * float(np.abs(values[0]).max(initial=0.0))
+    if isinstance(op, Windows):
+        touching = kernels.rows_touching_tie(values, rows.segment, window_table(op, shape), near)
+    else:
+        touching = np.zeros(len(values), bool)
+        for theta in thresholds(op):
+            touching |= kernels.rows_touching_threshold(values, rows.segment, values.dtype.type(theta), near)
+    edge = np.minimum(found.s, 1 - found.s) * (rows.t[found.interval + 1] - rows.t[found.interval])
+    touching[(found.interval + (found.s > 0.5))[edge <= DROPPED]] = True
+    rounding.doubt(np.flatnonzero(touching))
+    close = kernels.intervals_with_close_crossings(found.interval, found.s, rows.t, NEAR * eps)
+    again = np.flatnonzero(close)
+    if not len(again):
+        return found
+    ends = np.stack([again, again + 1], axis=1).reshape(-1)
+    needed, where = np.unique(ends, return_inverse=True)
+    exact = rounding.exactly(needed)[where]
+    sure = crossings(op, exact, shape, np.repeat(np.arange(len(again)), 2), rounding.noise)
+    kept = ~close[found.interval]
+    interval = np.concatenate([found.interval[kept], again[sure.interval // 2]])
+    order = np.argsort(interval, kind="stable")
+    return Crossings(interval[order], np.concatenate([found.s[kept], sure.s])[order], found.n_flat)
+
+
+def _merged(found: list[Crossings], n_rows: int) -> Crossings:
+    """The crossings of several thresholds, or of none, in order of intervals."""
+    interval = np.concatenate([np.zeros(0, np.int64), *(f.interval for f in found)])
+    order = np.argsort(interval, kind="stable")
+    s = np.concatenate([np.zeros(0), *(f.s for f in found)])
+    return Crossings(interval[order], s[order], sum((f.n_flat for f in found), np.zeros(n_rows, np.int64)))
+
+
+def thresholds(op: Bend) -> list[float]:
+    """Where an elementwise function bends."""
+    if isinstance(op, Clip):
+        return [b for b in (op.low, op.high) if np.isfinite(b)]
+    return [0.0]
+
+
+def _threshold(values: Any, segment: Ints, theta: float, noise: Callable[[], Floats]) -> Crossings:
+    """Crossings of one threshold, without those that are rounding error; and entries that lie on it."""
+    interval, entry, s, size, n_flat = kernels.threshold_crossings(values, segment, values.dtype.type(theta))
+    if len(s) and values.dtype == np.float64:
+        doubt = size <= SUSPICIOUS * np.abs(values[0]).max(initial=abs(theta))
+        if doubt.any():
+            false = doubt & (size <= noise()[entry])
+            np.add.at(n_flat, interval[false], 1)
+            interval, s = interval[~false], s[~false]
+    return Crossings(interval, s, n_flat)
+
+
+@lru_cache(maxsize=64)
+def window_table(op: Windows, shape: tuple[int, ...]) -> Ints:
+    """The entries of each window of a row of `shape`."""
+    return np.ascontiguousarray(op.table(shape).numpy())
+
+
+def flat(z: Tensor) -> Any:
+    """A batch as a contiguous array (rows, h)."""
+    return z.reshape(len(z), -1).contiguous().numpy()
+
+
+def interpolate(z: Tensor, refinement: Refinement) -> Tensor:
+    """A tensor that is linear between the old rows, on the new rows."""
+    out = torch.empty((len(refinement.rows), *z.shape[1:]), dtype=z.dtype)
+    kernels.interpolated(flat(z), refinement.parent, refinement.fraction, out.view(len(out), -1).numpy())
+    return out
+
+
+def bent(op: Bend, z: Tensor, refinement: Refinement) -> Tensor:
+    """The node's output on the new rows, from its input on the old ones."""
+    if isinstance(op, Windows):
+        return op(interpolate(z, refinement))
+    out = torch.empty((len(refinement.rows), *z.shape[1:]), dtype=z.dtype)
+    values, target = flat(z), out.view(len(out), -1).numpy()
+    if isinstance(op, Clip):
+        kernels.interpolated_clip(values, refinement.parent, refinement.fraction, op.low, op.high, target)
+        return out
+    assert isinstance(op, Leaky)
+    slope = np.array([op.slope], values.dtype) if not isinstance(op.slope, Tensor) else _slopes(op.slope, z)
+    kernels.interpolated_leaky(values, refinement.parent, refinement.fraction, slope, target)
+    return out
+
+
+def _slopes(slope: Tensor, z: Tensor) -> Any:
+    return slope.to(z.dtype).expand(z.shape[1:]).reshape(-1).contiguous().numpy()

@@ -1,0 +1,226 @@
+"""Walk a network along segments: every break point of every layer, in bounded memory.
+
+All tensors are linear between neighbouring rows. An affine node is one batched evaluation. A piecewise-linear
+node adds the rows where it bends, and the tensors that later nodes need are interpolated there. Rows are
+streamed depth first: after each such node the rows are cut into chunks, and each chunk runs to the end of the
+network before the next one starts, so that memory does not grow with the number of pieces. Chunks of one
+segment share a row, hence every interval belongs to exactly one chunk, and chunks end in order along the
+segments.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inscape.models.graph import Graph
+from inscape.models.graph.piecewise import Bend
+from inscape.partition.linear.bending import (
+    ROUNDING,
+    Floats,
+    Ints,
+    Refinement,
+    Rows,
+    bent,
+    interpolate,
+    refine,
+)
+from inscape.probes import Segment
+
+CHUNK = 2**19
+"""Numbers per tensor and chunk, 4 MB: enough for a product to run at full speed, little enough to be reused."""
+
+Sink = Callable[[Rows, Tensor], None]
+"""Receives the rows of each finished chunk with the network's output there, (rows, c)."""
+
+
+@dataclass
+class Walk:
+    """What a walk along segments met.
+
+    Attributes:
+        n_evaluations: rows at which the output was evaluated.
+        n_flat: how often a unit lay on its kink between two neighbouring rows, for each segment.
+        doubts: segments (m,) and parameters t (m,) around which float32 could not tell all crossings.
+    """
+
+    n_evaluations: int
+    n_flat: Ints
+    doubts: tuple[Ints, Floats]
+
+
+def walk(
+    graph: Graph,
+    segments: Sequence[Segment],
+    sink: Sink,
+    *,
+    memory: int,
+    tolerance: float,
+    dtype: torch.dtype = torch.float64,
+    done: Callable[[float], None] = lambda _: None,
+) -> Walk:
+    """Send every break point of `graph` along `segments` to `sink`, chunk by chunk in order.
+
+    Args:
+        graph: the network.
+        segments: the segments; rows carry their positions in this list.
+        sink: takes the rows of a chunk and the scores there.
+        memory: bytes that the tensors of the walk may take.
+        tolerance: break points nearer than this part of the span are one.
+        dtype: the precision of the tensors; parameters t are always float64.
+        done: told, after each chunk, how many segments are finished, with a fraction.
+    """
+    walker = _Walker(graph.cast(dtype), segments, sink, memory, tolerance, dtype, done)
+    walker.run()
+    segment, t = (np.concatenate([d[k] for d in walker.doubts]) for k in (0, 1))
+    return Walk(walker.n_evaluations, walker.n_flat, (segment, t))
+
+
+class _Walker:
+    def __init__(
+        self,
+        graph: Graph,
+        segments: Sequence[Segment],
+        sink: Sink,
+        memory: int,
+        tolerance: float,
+        dtype: torch.dtype,
+        done: Callable[[float], None],
+    ) -> None:
+        self.graph, self.segments, self.sink, self.dtype, self.done = graph, segments, sink, dtype, done
+        self.lengths = np.array([s.span[1] - s.span[0] for s in segments])
+        self.starts = np.array([s.span[0] for s in segments])
+        self.tolerance = tolerance * self.lengths
+        self.sizes = _stage_sizes(graph)
+        n_bends = sum(not n.is_affine for n in graph.nodes)
+        held = 4 * (n_bends + 1) * dtype.itemsize  # at each level: input, output, a skip and a temporary
+        self.chunk = max(1, min(CHUNK, memory // held))
+        self.n_evaluations = 0
+        self.doubts: list[tuple[Ints, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
+        self.n_flat = np.zeros(len(segments), np.int64)
+
+    def run(self) -> None:
+        batch = max(1, self.most_rows(0) // 2)
+        for first in range(0, len(self.segments), batch):
+            chosen = self.segments[first : first + batch]
+            ends = np.concatenate([s.generators for s in chosen]).reshape(-1, *self.graph.input_shape)
+            t = np.array([s.span for s in chosen]).reshape(-1)
+            rows = Rows(t, np.repeat(np.arange(first, first + len(chosen)), 2))
+            with torch.no_grad():
+                self._advance(1, {0: torch.from_numpy(ends).to(self.dtype)}, rows)
+
+    def most_rows(self, node: int) -> int:
+        """How many rows go into one chunk from a node on."""
+        return max(2, self.chunk // self.sizes[node])
+
+    def _advance(self, node: int, live: dict[int, Tensor], rows: Rows) -> None:
+        """Evaluate from `node` on; split into chunks at the next piecewise-linear node."""
+        graph = self.graph
+        for i in range(node, graph.output + 1):
+            op, inputs = graph.nodes[i].op, graph.nodes[i].inputs
+            if isinstance(op, Bend):
+                self._bend(i, op, live, rows)
+                return
+            assert op is not None
+            live[i] = op(*(live[j] for j in inputs))
+            for j in inputs:
+                if graph.last_use[j] <= i:
+                    live.pop(j, None)
+        self.n_evaluations += len(rows)
+        self.sink(rows, live[graph.output].reshape(len(rows), -1))
+        last = rows.segment[-1]
+        self.done(float(last + (rows.t[-1] - self.starts[last]) / self.lengths[last]))
+
+    def _bend(self, i: int, op: Bend, live: dict[int, Tensor], rows: Rows) -> None:
+        (j,) = self.graph.nodes[i].inputs
+        z = live[j]
+        refinement = refine(op, z, rows, self.tolerance, _NodeRounding(self, j, rows))
+        if refinement.n_flat.any():
+            np.add.at(self.n_flat, rows.segment, refinement.n_flat)
+        later = [k for k in live if self.graph.last_use[k] > i]
+        for part in _parts(refinement, self.most_rows(i)):
+            new = {k: interpolate(live[k], part) for k in later}
+            new[i] = bent(op, z, part)
+            self._advance(i + 1, new, part.rows)
+
+
+def points_at(segments: Sequence[Segment], rows: Rows, chosen: Ints, shape: tuple[int, ...]) -> Tensor:
+    """The points of the input space at some rows, (k, *shape), in float64."""
+    numbers, which = np.unique(rows.segment[chosen], return_inverse=True)
+    start = np.stack([segments[k].start.reshape(-1) for k in numbers])
+    end = np.stack([segments[k].end.reshape(-1) for k in numbers])
+    t = rows.t[chosen][:, None]
+    return torch.from_numpy((1 - t) * start[which] + t * end[which]).reshape(-1, *shape)
+
+
+@dataclass(frozen=True, eq=False)
+class _NodeRounding:
+    """What the walk can say about the rounding of one node on some rows."""
+
+    walker: _Walker
+    node: int
+    rows: Rows
+
+    def _points(self, rows: Ints) -> Tensor:
+        return points_at(self.walker.segments, self.rows, rows, self.walker.graph.input_shape)
+
+    def noise(self) -> Floats:
+        """Bounds for the rounding error of each entry near the middle row, (h,)."""
+        x = self._points(np.array([len(self.rows) // 2]))
+        size = magnitude(self.walker.graph.cast(torch.float64), x, self.node)
+        return ROUNDING * float(np.finfo(np.float64).eps) * size.reshape(-1).numpy()
+
+    def exactly(self, rows: Ints) -> Any:
+        """The node's values at some rows in float64, (k, h)."""
+        most = self.walker.most_rows(0)
+        parts = [
+            self.walker.graph.evaluate(self._points(rows[k : k + most]), until=self.node)
+            for k in range(0, len(rows), most)
+        ]
+        return torch.cat([p.reshape(len(p), -1) for p in parts]).numpy()
+
+    def doubt(self, rows: Ints) -> None:
+        """Keep where the rows are."""
+        self.walker.doubts.append((self.rows.segment[rows], self.rows.t[rows]))
+
+
+def magnitude(graph: Graph, x: Tensor, node: int) -> Tensor:
+    """The sums of absolute terms from which the entries of a node are formed at one point."""
+    values: dict[int, Tensor] = {0: x}
+    sizes: dict[int, Tensor] = {0: x.abs()}
+    for i in range(1, node + 1):
+        op, inputs = graph.nodes[i].op, graph.nodes[i].inputs
+        assert op is not None
+        values[i] = op(*(values[j] for j in inputs))
+        sizes[i] = values[i].abs() if isinstance(op, Bend) else op.magnitude(*(sizes[j] for j in inputs))
+    return sizes[node]
+
+
+def _parts(refinement: Refinement, most: int) -> Iterator[Refinement]:
+    """Chunks of about equal length and at most `most` rows; neighbours within a segment share a row."""
+    n, segment = len(refinement.rows), refinement.rows.segment
+    n_parts = max(1, math.ceil((n - 1) / max(1, most - 1)))
+    step = max(1, math.ceil((n - 1) / n_parts))
+    start = 0
+    while start < n - 1:
+        stop = min(start + step, n - 1)
+        if n_parts == 1:
+            yield refinement
+            return
+        yield refinement.part(start, stop + 1)
+        start = stop + 1 if stop + 1 < n and segment[stop] != segment[stop + 1] else stop
+
+
+def _stage_sizes(graph: Graph) -> list[int]:
+    """For each node the largest row, in numbers, from it to the next piecewise-linear node."""
+    sizes = [max(1, math.prod(s)) for s in graph.shapes]
+    for i in range(graph.output - 1, -1, -1):
+        if graph.nodes[i + 1].is_affine:
+            sizes[i] = max(sizes[i], sizes[i + 1])
+        else:
+            sizes[i] = max(sizes[i], math.prod(graph.shapes[i + 1]))
+    return sizes

@@ -1,0 +1,309 @@
+"""Compiled loops of the segment engine: find crossings, order them, fill in the rows between.
+
+A batch holds rows (points of the segments, in order); `segment[r]` says to which segment row r belongs, and
+two neighbouring rows of one segment bound an interval on which every tensor is linear.
+"""
+
+import numpy as np
+from numba import njit
+
+_BLOCK = 64  # entries whose sign changes are counted at once, in vector registers
+
+
+@njit(cache=True, nogil=True)
+def grown(array, n):
+    """A copy with room for n entries."""
+    out = np.empty(n, dtype=array.dtype)
+    out[: len(array)] = array
+    return out
+
+
+@njit(cache=True, nogil=True)
+def threshold_crossings(z, segment, threshold):
+    """Where entries of z (rows, h) pass a threshold between neighbouring rows.
+
+    Entry u is active where z_u > threshold. On an interval where its activity differs between the ends, it
+    changes at s = a / (a - b), a and b being z_u - threshold at the ends.
+
+    Returns:
+        interval (m,), entry (m,), s (m,), max(|a|, |b|) (m,), in order of intervals, and for each interval
+        (n,) the number of entries that equal the threshold at both its ends, so everywhere on it.
+    """
+    n, h = z.shape
+    room = 4 * n + 256
+    interval, entry = np.empty(room, np.int64), np.empty(room, np.int64)
+    s, size = np.empty(room), np.empty(room)
+    n_flat = np.zeros(n, np.int64)
+    m = 0
+    for i in range(n - 1):
+        if segment[i] != segment[i + 1]:
+            continue
+        for start in range(0, h, _BLOCK):
+            stop = min(start + _BLOCK, h)
+            changes, flat = 0, 0
+            for u in range(start, stop):
+                changes += (z[i, u] > threshold) != (z[i + 1, u] > threshold)
+                flat += (z[i, u] == threshold) & (z[i + 1, u] == threshold)
+            n_flat[i] += flat
+            if changes == 0:
+                continue
+            if m + changes > room:
+                room = 2 * room + changes
+                interval, entry = grown(interval, room), grown(entry, room)
+                s, size = grown(s, room), grown(size, room)
+            for u in range(start, stop):
+                if (z[i, u] > threshold) != (z[i + 1, u] > threshold):
+                    a, b = z[i, u] - threshold, z[i + 1, u] - threshold
+                    interval[m], entry[m] = i, u
+                    s[m], size[m] = a / (a - b), max(abs(a), abs(b))
+                    m += 1
+    return interval[:m], entry[:m], s[:m], size[:m], n_flat
+
+
+@njit(cache=True, nogil=True)
+def window_winners(z, table):
+    """The position in its window of the first largest entry, (rows, windows)."""
+    n, n_windows, size = len(z), table.shape[0], table.shape[1]
+    winner = np.empty((n, n_windows), np.int64)
+    for r in range(n):
+        for w in range(n_windows):
+            best, where = -np.inf, 0
+            for k in range(size):
+                u = table[w, k]
+                if u >= 0 and z[r, u] > best:
+                    best, where = z[r, u], k
+            winner[r, w] = where
+    return winner
+
+
+@njit(cache=True, nogil=True)
+def envelope(first, last, noise):
+    """The upper envelope of k lines on [0, 1], given their values at both ends, (k,) each.
+
+    Walks from 0: the line that leads just after 0 is the largest, then the steepest, then the first; the next
+    is the one that overtakes it soonest, the steepest of those. Two lines that differ by at most `noise` at
+    both ends are one line. If one line leads at both ends it leads between, since the envelope is convex.
+
+    Returns:
+        s (m,) of the changes, strictly inside, and the lines that lead, (m + 1,).
+    """
+    k = len(first)
+    lead = 0
+    for j in range(1, k):
+        gap = first[j] - first[lead]
+        if gap > noise or (abs(gap) <= noise and last[j] > last[lead] + noise):
+            lead = j
+    changes, leads = np.empty(k), np.empty(k, np.int64)
+    leads[0] = lead
+    m, s = 0, 0.0
+    while m < k - 1:
+        soonest, following = 1.0, -1
+        rise = last[lead] - first[lead]
+        for j in range(k):
+            end = last[j] - last[lead]
+            if j == lead or end <= noise:
+                continue  # it does not overtake before the end
+            behind = first[lead] - first[j]
+            at = max(behind / (behind + end), s)
+            tied = following >= 0 and at == soonest
+            if at < soonest or (tied and last[j] - first[j] > last[following] - first[following]):
+                soonest, following = at, j
+        if following < 0 or last[following] - first[following] <= rise:
+            break
+        lead, s = following, soonest
+        if s > 0.0:
+            changes[m] = s
+            m += 1
+        leads[m] = lead
+    return changes[:m], leads[: m + 1]
+
+
+@njit(cache=True, nogil=True)
+def window_crossings(z, segment, table, noise):
+    """Where the winner of a window changes between neighbouring rows.
+
+    Args:
+        z: values (rows, h).
+        segment: (rows,).
+        table: entries of each window (windows, size), -1 for padding.
+        noise: how far two entries may differ and count as one, (windows,).
+
+    Returns:
+        interval (m,) and s (m,), in order of intervals.
+    """
+    n, size = len(z), table.shape[1]
+    winner = window_winners(z, table)
+    room = 4 * n + 256
+    interval, position = np.empty(room, np.int64), np.empty(room)
+    first, last = np.empty(size), np.empty(size)
+    m = 0
+    for i in range(n - 1):
+        if segment[i] != segment[i + 1]:
+            continue
+        for w in range(table.shape[0]):
+            if winner[i, w] == winner[i + 1, w]:
+                continue
+            k = 0
+            for j in range(size):
+                u = table[w, j]
+                if u >= 0:
+                    first[k], last[k] = z[i, u], z[i + 1, u]
+                    k += 1
+            changes, _ = envelope(first[:k], last[:k], noise[w])
+            if m + len(changes) > room:
+                room = 2 * room + len(changes)
+                interval, position = grown(interval, room), grown(position, room)
+            for s in changes:
+                interval[m], position[m] = i, s
+                m += 1
+    return interval[:m], position[:m]
+
+
+@njit(cache=True, nogil=True)
+def rows_touching_threshold(z, segment, threshold, near):
+    """Which rows hold an entry within `near` of a threshold whose neighbours lie on one side of it, (n,).
+
+    Such an entry may turn just before or just after the threshold. At the end of a batch or of a segment a
+    neighbour is missing, and any entry that near counts.
+    """
+    n, h = z.shape
+    found = np.zeros(n, np.bool_)
+    for r in range(n):
+        before = r - 1 if r > 0 and segment[r - 1] == segment[r] else -1
+        after = r + 1 if r + 1 < n and segment[r + 1] == segment[r] else -1
+        count = 0
+        if before < 0 or after < 0:
+            for u in range(h):
+                gap = abs(z[r, u] - threshold)
+                count += (gap <= near) & (gap > 0)
+        else:
+            for u in range(h):
+                gap = abs(z[r, u] - threshold)
+                turns = (z[before, u] > threshold) == (z[after, u] > threshold)
+                flat = (z[before, u] == threshold) & (z[after, u] == threshold)
+                count += (gap <= near) & turns & (not flat)
+        found[r] = count > 0
+    return found
+
+
+@njit(cache=True, nogil=True)
+def rows_touching_tie(z, segment, table, near):
+    """Which rows hold a window whose two largest entries differ by at most `near`, one winner around, (n,)."""
+    found = np.zeros(len(z), np.bool_)
+    winner = window_winners(z, table)
+    for r in range(1, len(z) - 1):
+        if segment[r - 1] != segment[r] or segment[r + 1] != segment[r]:
+            continue
+        for w in range(table.shape[0]):
+            if winner[r - 1, w] != winner[r + 1, w]:
+                continue
+            best = z[r, table[w, winner[r, w]]]
+            for k in range(table.shape[1]):
+                if table[w, k] >= 0 and z[r, table[w, k]] < best and best - z[r, table[w, k]] <= near:
+                    found[r] = True
+    return found
+
+
+@njit(cache=True, nogil=True)
+def intervals_with_close_crossings(interval, s, t, near):
+    """Which intervals hold two crossings nearer than `near` in t, (n,); `interval` is ascending."""
+    found = np.zeros(len(t), np.bool_)
+    m, k = len(s), 0
+    while k < m:
+        first, i = k, interval[k]
+        while k < m and interval[k] == i:
+            k += 1
+        if k - first > 1:
+            ordered = np.sort(s[first:k])
+            for j in range(1, k - first):
+                if (ordered[j] - ordered[j - 1]) * (t[i + 1] - t[i]) <= near:
+                    found[i] = True
+                    break
+    return found
+
+
+@njit(cache=True, nogil=True)
+def refined(interval, s, t, segment, tolerance):
+    """Rows after adding crossings: the old rows and, between them, the new ones in order.
+
+    Crossings nearer than `tolerance[segment]` to a row or to each other are one row.
+
+    Args:
+        interval: of each crossing, ascending, (m,).
+        s: its position in the interval, (m,).
+        t: the parameter of each row, (n,).
+        segment: (n,).
+        tolerance: in t, one per segment.
+
+    Returns:
+        parent (r,), fraction (r,), t (r,), segment (r,): row i lies at `fraction[i]` of the interval that
+        starts at old row `parent[i]`; an old row has fraction 0.
+    """
+    n, m = len(t), len(s)
+    parent, fraction = np.empty(n + m, np.int64), np.empty(n + m)
+    position, owner = np.empty(n + m), np.empty(n + m, segment.dtype)
+    r, k = 0, 0
+    for i in range(n):
+        parent[r], fraction[r], position[r], owner[r] = i, 0.0, t[i], segment[i]
+        r += 1
+        first = k
+        while k < m and interval[k] == i:
+            k += 1
+        if k == first:
+            continue
+        length = t[i + 1] - t[i]
+        near = tolerance[segment[i]]
+        for value in np.sort(s[first:k]):
+            at = t[i] + value * length
+            if at - position[r - 1] > near and t[i + 1] - at > near:
+                parent[r], fraction[r], position[r], owner[r] = i, value, at, segment[i]
+                r += 1
+    return parent[:r], fraction[:r], position[:r], owner[:r]
+
+
+@njit(cache=True, nogil=True)
+def interpolated(z, parent, fraction, out):
+    """Rows of z (n, h) at the given places: out = z[p] + f (z[p + 1] - z[p])."""
+    h = z.shape[1]
+    for r in range(len(parent)):
+        p, f = parent[r], z.dtype.type(fraction[r])
+        if f == 0:
+            out[r] = z[p]
+        else:
+            for u in range(h):
+                out[r, u] = z[p, u] + f * (z[p + 1, u] - z[p, u])
+
+
+@njit(cache=True, nogil=True)
+def interpolated_leaky(z, parent, fraction, slope, out):
+    """As `interpolated`, then y -> y if y > 0 else slope y; `slope` is (1,) or (h,)."""
+    h = z.shape[1]
+    zero = z.dtype.type(0)
+    for r in range(len(parent)):
+        p, f = parent[r], z.dtype.type(fraction[r])
+        q = p if f == 0 else p + 1
+        if len(slope) == 1 and slope[0] == 0:
+            for u in range(h):
+                y = z[p, u] + f * (z[q, u] - z[p, u])
+                out[r, u] = y if y > zero else zero
+        elif len(slope) == 1:
+            for u in range(h):
+                y = z[p, u] + f * (z[q, u] - z[p, u])
+                out[r, u] = y if y > zero else slope[0] * y
+        else:
+            for u in range(h):
+                y = z[p, u] + f * (z[q, u] - z[p, u])
+                out[r, u] = y if y > zero else slope[u] * y
+
+
+@njit(cache=True, nogil=True)
+def interpolated_clip(z, parent, fraction, low, high, out):
+    """As `interpolated`, then y -> min(max(y, low), high)."""
+    h = z.shape[1]
+    lo, hi = z.dtype.type(low), z.dtype.type(high)
+    for r in range(len(parent)):
+        p, f = parent[r], z.dtype.type(fraction[r])
+        q = p if f == 0 else p + 1
+        for u in range(h):
+            y = z[p, u] + f * (z[q, u] - z[p, u])
+            out[r, u] = min(max(y, lo), hi)

@@ -1,0 +1,97 @@
+"""Which stretches of a float32 walk to walk again in float64.
+
+A float32 walk places a knot with an error of about 1e-7 of the span, more for a unit that changes slowly, so it
+can miss a unit that turns just before its threshold. The walk notes such places. A stretch around each is cut
+out at points where every unit is clearly on one side of its thresholds, so that both walks agree on what
+happens before and after it, and its knots are found again in float64.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from inscape.models.graph import Graph
+from inscape.models.graph.piecewise import Bend, Windows
+from inscape.partition.linear.bending import NEAR, Floats, thresholds, window_table
+from inscape.partition.linear.engine import CHUNK
+from inscape.probes import Segment
+
+Stretch = tuple[int, float, float]
+"""A segment's number and an interval of its t."""
+
+_CANDIDATES = 4
+"""How many places to cut are tried on either side of a doubtful one, before the whole side is walked again."""
+
+
+def stretches(
+    graph: Graph,
+    segments: Sequence[Segment],
+    knots: Sequence[Floats],
+    doubts: tuple[npt.NDArray[np.int64], Floats],
+) -> list[Stretch]:
+    """Disjoint stretches that hold all doubtful places (segment, t), in order."""
+    found: list[Stretch] = []
+    for k in np.unique(doubts[0]).tolist():
+        t = np.sort(doubts[1][doubts[0] == k])
+        cuts = _safe_cuts(graph, segments[k], knots[k], t)
+        after = np.clip(np.searchsorted(cuts, t, side="right"), 1, len(cuts) - 1)
+        for j in np.unique(after).tolist():
+            if found and found[-1][0] == k and found[-1][2] == cuts[j - 1]:
+                found[-1] = (k, found[-1][1], float(cuts[j]))
+            else:
+                found.append((k, float(cuts[j - 1]), float(cuts[j])))
+    return found
+
+
+def _safe_cuts(graph: Graph, segment: Segment, knots: Floats, t: Floats) -> Floats:
+    """The ends of the span and, around each t, middles of pieces where every unit is on a clear side."""
+    low, high = segment.span
+    edges = np.concatenate([[low], knots, [high]])
+    piece = np.clip(np.searchsorted(edges, t) - 1, 0, len(edges) - 2)
+    reach = np.arange(-_CANDIDATES, _CANDIDATES + 1)
+    tried = np.unique(np.clip(piece[:, None] + reach, 0, len(edges) - 2))
+    middles = (edges[tried] + edges[tried + 1]) / 2
+    safe = middles[is_clear(graph, segment, middles)]
+    return np.concatenate([[low], safe, [high]])
+
+
+def is_clear(graph: Graph, segment: Segment, t: Floats) -> npt.NDArray[np.bool_]:
+    """Whether at parameters t (n,) every unit is further from its thresholds than float32 can err, (n,)."""
+    most = max(1, CHUNK // max(int(np.prod(s)) for s in graph.shapes))
+    parts = [_is_clear(graph, segment.points(t[k : k + most])) for k in range(0, len(t), most)]
+    return np.concatenate([np.zeros(0, bool), *parts])
+
+
+def _is_clear(graph: Graph, points: Floats) -> npt.NDArray[np.bool_]:
+    values: dict[int, Tensor] = {0: torch.from_numpy(points).float().reshape(-1, *graph.input_shape)}
+    clear = torch.ones(len(points), dtype=torch.bool)
+    with torch.no_grad():
+        for i, node in enumerate(graph.cast(torch.float32).nodes[1 : graph.output + 1], start=1):
+            assert node.op is not None
+            values[i] = node.op(*(values[j] for j in node.inputs))
+            if isinstance(node.op, Bend):
+                clear &= _sides_are_clear(node.op, values[node.inputs[0]])
+            for j in node.inputs:
+                if graph.last_use[j] == i:
+                    values.pop(j, None)
+    result: npt.NDArray[np.bool_] = clear.numpy()
+    return result
+
+
+def _sides_are_clear(op: Bend, z: Tensor) -> Tensor:
+    rows = z.reshape(len(z), -1)
+    near = 2 * NEAR * torch.finfo(z.dtype).eps * rows.abs().amax(dim=1, keepdim=True)
+    if isinstance(op, Windows):
+        table = torch.from_numpy(window_table(op, tuple(z.shape[1:])))
+        entries = rows[:, table.clamp(min=0)].masked_fill(table < 0, -torch.inf)
+        top = entries.topk(2, dim=-1).values
+        gap = top[..., 0] - top[..., 1]
+        return ((gap > near) | (gap == 0)).all(dim=1)
+    clear = torch.ones(len(z), dtype=torch.bool)
+    for theta in thresholds(op):
+        gap = (rows - theta).abs()
+        clear &= ((gap > near) | (gap == 0)).all(dim=1)
+    return clear

@@ -1,0 +1,214 @@
+"""The linear pieces of a network on a segment."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.errors import PartitionError, ProbeError, unknown_name
+from inscape.models import Model, wrap
+from inscape.probes import Probe, Segment
+from inscape.progress import Meter, meter
+from inscape.provenance import Provenance
+
+Floats = npt.NDArray[np.float64]
+
+COMPLETE = "complete"
+NON_GENERIC = "non-generic: some units lie on their kink along a whole piece"
+MEMORY = 2**30
+KNOT_TOLERANCE = 1e-12
+SLOPE_TOLERANCE = 1e-9
+PRECISIONS = ("float64", "float32")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SegmentPieces:
+    """The pieces of a segment x(t) on which the activity of every unit stays the same.
+
+    A relu is active where its input is positive, a clip is below, between or above its bounds, a max-pool
+    window has a winner. A *knot* is a t where any of these changes; the pieces between knots are the
+    activation regions that the segment crosses. The network is affine on each; neighbouring pieces may have
+    the same slope, when the unit that changed has no influence on the output.
+
+    Attributes:
+        probe: the segment.
+        knots: the parameters t inside the span where an activity changes, ascending, (n_regions - 1,).
+            Several units that change at one t make one knot.
+        status: "complete", or "non-generic: ..." if some unit is exactly at its kink along a whole piece (the
+            segment runs along that kink). Such a unit counts as inactive there; the count is right, but a
+            segment beside this one may have other pieces.
+        n_on_kink: how often a unit was met on its kink between two neighbouring break points.
+        n_evaluations: points at which the network's last layer was evaluated.
+        precision: "float64" or "float32", of the tensors; knots are float64.
+        tolerance: knots nearer than this part of the span are one.
+        provenance: model, precision, version.
+    """
+
+    probe: Segment
+    knots: Floats
+    status: str
+    n_on_kink: int
+    n_evaluations: int
+    precision: str
+    tolerance: float
+    provenance: Provenance
+    _certain: npt.NDArray[np.bool_] = field(repr=False)
+    _slopes_at: Callable[[Segment, Floats], Floats] = field(repr=False)
+
+    is_exact = True
+
+    @property
+    def n_regions(self) -> int:
+        """The number of activation regions that the segment crosses: knots + 1."""
+        return len(self.knots) + 1
+
+    @cached_property
+    def n_linear(self) -> int:
+        """The number of pieces after merging neighbours of equal slope.
+
+        Two slopes d score / dt are equal if no output differs by more than 1e-9 of the largest. Where the
+        scores at the knots leave that open, the slopes are computed by the chain rule in the pieces' middles.
+        """
+        doubt = np.flatnonzero(~self._certain)
+        edges = self._edges()
+        middle = (edges[:-1] + edges[1:]) / 2
+        asked = np.union1d(doubt, doubt + 1)
+        slopes = self._slopes_at(self.probe, middle[asked])
+        left, right = (slopes[np.searchsorted(asked, doubt + k)] for k in (0, 1))
+        largest = np.maximum(np.abs(left), np.abs(right)).max(axis=1, initial=0.0)
+        bends = np.abs(right - left).max(axis=1, initial=0.0) > SLOPE_TOLERANCE * largest
+        return 1 + int(self._certain.sum()) + int(bends.sum())
+
+    @cached_property
+    def slopes(self) -> Floats:
+        """The slope d score / dt of each output on each piece, (n_regions, c), computed when asked for."""
+        edges = self._edges()
+        return self._slopes_at(self.probe, (edges[:-1] + edges[1:]) / 2)
+
+    def _edges(self) -> Floats:
+        low, high = self.probe.span
+        return np.concatenate([[low], self.knots, [high]])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the scores along t with their knots, and return the matplotlib Axes."""
+        from inscape.drawing.linear import draw_pieces
+
+        edges = self._edges()
+        rises = self.slopes * np.diff(edges)[:, None]
+        scores = np.concatenate([np.zeros((1, rises.shape[1])), np.cumsum(rises, axis=0)])
+        return draw_pieces(edges, scores, ax=ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; slopes are left out, since they may be many."""
+        return {
+            "schema": 1,
+            "kind": "segment pieces",
+            "span": list(self.probe.span),
+            "n_regions": self.n_regions,
+            "knots": self.knots.tolist(),
+            "status": self.status,
+            "n_on_kink": self.n_on_kink,
+            "n_evaluations": self.n_evaluations,
+            "is_exact": True,
+            "precision": self.precision,
+            "tolerance": self.tolerance,
+            "provenance": self.provenance.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        return f"<{self.n_regions} linear pieces on {self.probe!r}, exactly, {self.status}, {self.precision}>"
+
+
+@overload
+def linear_regions(
+    model: Any,
+    probe: Segment,
+    *,
+    memory: int = ...,
+    tolerance: float = ...,
+    precision: str = ...,
+    progress: bool | Meter | None = ...,
+) -> SegmentPieces: ...
+@overload
+def linear_regions(
+    model: Any,
+    probe: Sequence[Segment],
+    *,
+    memory: int = ...,
+    tolerance: float = ...,
+    precision: str = ...,
+    progress: bool | Meter | None = ...,
+) -> list[SegmentPieces]: ...
+def linear_regions(
+    model: Any,
+    probe: Segment | Sequence[Segment],
+    *,
+    memory: int = MEMORY,
+    tolerance: float = KNOT_TOLERANCE,
+    precision: str = "float64",
+    progress: bool | Meter | None = None,
+) -> SegmentPieces | list[SegmentPieces]:
+    """The linear pieces of a piecewise-affine network on a segment, or on each of a list in one batch.
+
+    Layer by layer every break point is found as the root of a linear function between the break points of
+    the layers before (ExactLine: Sotoudeh & Thakur 2019, arXiv 1908.06214); no sampling is involved. The cost
+    is about one forward evaluation per piece.
+
+    Args:
+        model: a torch module, or what `inscape.wrap` made of one; it must be piecewise affine.
+        probe: a segment, or a list of segments of one shape.
+        memory: bytes that the tensors may take, however many pieces there are.
+        tolerance: knots nearer than this part of the span are one: rounding moves a knot by about 1e-14.
+        precision: "float64", or "float32" for speed; see `SegmentPieces.precision`.
+        progress: True shows a bar on stderr; a function gets (thousandths of segments done, in all).
+
+    >>> import torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).double()
+    >>> with torch.no_grad():
+    ...     _ = net[0].weight.fill_(1.0), net[0].bias.copy_(torch.tensor([-0.25, -0.5]))
+    >>> q = linear_regions(net, Segment([0.0], [1.0]))
+    >>> q.n_regions, q.knots.tolist()
+    (3, [0.25, 0.5])
+    """
+    model = wrap(model)
+    segments = as_segments(probe)
+    check_arguments(memory, tolerance, precision)
+    from inscape.partition.linear.pieces import pieces
+
+    with meter(progress, "segments") as show:
+        results = pieces(model, segments, memory=memory, tolerance=tolerance, precision=precision, meter=show)
+    return results[0] if isinstance(probe, Segment) else results
+
+
+def as_segments(probe: Any) -> list[Segment]:
+    """One segment or several of one shape, as a list."""
+    segments: list[Any] = [probe] if isinstance(probe, Probe) else list(probe)
+    wrong = [s for s in segments if not isinstance(s, Segment)]
+    if wrong or not segments:
+        given = f"a {type(wrong[0]).__name__}" if wrong else "an empty list"
+        raise ProbeError(f"expected a Segment or a list of Segments, got {given}")
+    shapes = {s.input_shape for s in segments}
+    if len(shapes) > 1:
+        raise ProbeError(f"the segments of one call must share a shape, got {sorted(shapes)}")
+    return segments
+
+
+def check_arguments(memory: int, tolerance: float, precision: str) -> None:
+    """Raise an error for arguments that make no sense."""
+    if precision not in PRECISIONS:
+        raise PartitionError(unknown_name("precision", precision, PRECISIONS))
+    if not memory > 0:
+        raise PartitionError(f"memory={memory} must be positive: a number of bytes, {MEMORY} by default")
+    if not 0 <= tolerance < 1:
+        raise PartitionError(f"tolerance={tolerance} must be at least 0 and below 1: a part of the span")
+
+
+def graph_of(model: Model, segments: Sequence[Segment]) -> Any:
+    """The model's graph on the segments' points."""
+    from inscape.models.base import check_size
+
+    check_size(model, segments[0].input_shape)
+    return model.graph(segments[0].input_shape)
