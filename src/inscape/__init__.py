@@ -7,7 +7,7 @@ __version__ = version("inscape")
 from inscape.errors import InscapeError, InscapeWarning
 from inscape.measures import measure, rank, region_count
 from inscape.models import wrap
-from inscape.partition import decision_regions
+from inscape.partition import decision_regions, linear_regions
 from inscape.probes import Patch, Segment, Simplex, sample_probes
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Simplex",
     "__version__",
     "decision_regions",
+    "linear_regions",
     "measure",
     "rank",
     "region_count",

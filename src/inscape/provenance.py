@@ -18,11 +18,13 @@ class Provenance:
     version: str
 
     @classmethod
-    def of(cls, model: Model, seed: int | None = None) -> "Provenance":
-        """The record of `model` as it is now."""
+    def of(cls, model: Model, seed: int | None = None, dtype: str | None = None) -> "Provenance":
+        """The record of `model` as it is now; `dtype` if it was not evaluated in its own precision."""
         from inscape import __version__
 
-        return cls(model.name, model.fingerprint(), model.structure, model.dtype.name, seed, __version__)
+        return cls(
+            model.name, model.fingerprint(), model.structure, dtype or model.dtype.name, seed, __version__
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""

@@ -32,6 +32,16 @@ def test_models_share_their_probes(x):
     assert alone.counts.tolist() == r.results["a"].counts.tolist()
 
 
+def test_counts_of_different_methods_are_not_compared(x):
+    from sklearn.tree import DecisionTreeClassifier
+
+    tree = DecisionTreeClassifier(random_state=0).fit(x, np.arange(100) % 2)
+    both = inscape.rank({"tree": tree, "waves": waves(3)}, x, random_state=0)
+    assert {r.method for r in both.results.values()} == {"grid"}
+    trees = inscape.rank({"a": tree, "b": DecisionTreeClassifier(max_depth=2).fit(x, np.arange(100) % 2)}, x)
+    assert {r.method for r in trees.results.values()} == {"exact"}
+
+
 def test_probability_is_the_one_sided_paired_t_test(rng):
     a, b = rng.poisson(3, 50), rng.poisson(3.4, 50)
     expected = 1 - stats.ttest_rel(b, a, alternative="greater").pvalue

@@ -1,5 +1,6 @@
 import json
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -70,15 +71,13 @@ def test_same_seed_same_counts_and_none_is_recorded(x):
 
 
 def test_global_random_state_is_left_alone(x):
-    torch.manual_seed(0)
+    net = nn.Linear(2, 2)
+    net.weight.data = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+    net.bias.data.zero_()
     before = torch.get_rng_state()
-    inscape.region_count(nn.Linear(2, 3), x, n_probes=5, resolution=5)
-    assert not torch.equal(before, torch.get_rng_state())  # made by nn.Linear above
-    after = torch.get_rng_state()
-    net = nn.Linear(2, 3)
-    torch.set_rng_state(after)
-    inscape.region_count(net, x, n_probes=5, resolution=5)
-    assert torch.equal(after, torch.get_rng_state())
+    for method in ("grid", "exact"):
+        inscape.region_count(net, x, n_probes=20, method=method, random_state=None)
+        assert torch.equal(before, torch.get_rng_state())
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 4, 5])
@@ -94,6 +93,62 @@ def test_counts_agree_with_decision_regions(x):
     r = inscape.region_count(tree, x, dim=2, n_probes=12, random_state=3)
     probes = inscape.sample_probes(x, dim=2, n=12, random_state=3)
     assert r.counts.tolist() == [p.n_regions for p in inscape.decision_regions(tree, probes)]
+
+
+def test_exact_on_trees_and_networks_finds_at_least_what_a_fine_grid_finds(x):
+    tree = DecisionTreeClassifier(random_state=0).fit(x, np.arange(200) % 3)
+    torch.manual_seed(1)
+    net = nn.Sequential(nn.Linear(2, 20), nn.ReLU(), nn.Linear(20, 3)).double()
+    net[0].weight.data *= 5
+    for model in (tree, net):
+        exact = inscape.region_count(model, x, method="exact", random_state=0)
+        grid = inscape.region_count(model, x, method="grid", resolution=2000, random_state=0)
+        assert exact.is_exact
+        assert (exact.method, exact.status) == ("exact", "complete")
+        assert (exact.counts >= grid.counts).all()
+        assert (exact.counts == grid.counts).mean() > 0.9
+        assert exact.settings["resolution"] is None
+        assert RegionCount.from_dict(exact.to_dict()).to_dict() == exact.to_dict()
+
+
+def test_auto_takes_the_exact_count_where_it_fits_and_says_why(x):
+    tree = DecisionTreeClassifier(random_state=0).fit(x, np.arange(200) % 3)
+    net = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2)).double()
+    gelu = nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Linear(8, 2)).double()
+    for model, method, reason in (
+        (tree, "exact", "tree ensemble"),
+        (net, "exact", "piecewise affine, about"),
+        (gelu, "grid", "gelu"),
+        (waves(2), "grid", "not a piecewise-affine network"),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            r = inscape.region_count(model, x, n_probes=5, random_state=0)
+        assert r.method == method
+        assert reason in r.reason
+    assert inscape.region_count(tree, x, resolution=50, random_state=0).reason == "a resolution was given"
+    assert inscape.region_count(tree, x, dim=2, n_probes=3, random_state=0).method == "grid"
+
+
+def test_auto_declines_an_exact_count_over_the_budget(x, monkeypatch):
+    from inscape.partition.decision import choice
+
+    monkeypatch.setattr(choice, "EXACT_BUDGET", 3)
+    net = nn.Sequential(nn.Linear(2, 50), nn.ReLU(), nn.Linear(50, 3)).double()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        r = inscape.region_count(net, x, n_probes=5, random_state=0)
+    assert r.method == "grid"
+    assert "evaluations per segment, over 3" in r.reason
+
+
+def test_exact_names_what_stands_in_its_way(x):
+    gelu = nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Linear(8, 2))
+    with pytest.raises(PartitionError, match=r"gelu in 1.*method=.grid"):
+        inscape.region_count(gelu, x, method="exact")
+    tree = DecisionTreeClassifier().fit(x, halves(x))
+    with pytest.raises(PartitionError, match=r"not on a Simplex of dimension 2: use method='grid'"):
+        inscape.region_count(tree, x, dim=2, method="exact")
 
 
 def test_status_tells_a_grid_that_is_too_coarse(x):

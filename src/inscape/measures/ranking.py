@@ -1,7 +1,7 @@
 """Ranking models by region count on common probes, and how sure that ranking is."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.errors import ModelError, ProbeError
-from inscape.measures.region_count import RegionCount, count_on
-from inscape.models import wrap
-from inscape.partition.decision import check_method
-from inscape.probes import sample_probes
+from inscape.measures.region_count import RegionCount, choose, count_on
+from inscape.models import Model, wrap
+from inscape.partition.decision.choice import Choice, check_method
+from inscape.probes import Probe, sample_probes
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
 
@@ -95,6 +95,7 @@ def rank(
     y: npt.ArrayLike | None = None,
     classes: str = "any",
     connectivity: str = "face",
+    precision: str = "float64",
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
 ) -> Ranking:
@@ -111,7 +112,8 @@ def rank(
         x: the data that span the probes.
         dim: as for `inscape.region_count`, like all that follow.
         n_probes: at least 2.
-        method: how to count.
+        method: how to count; "auto" is exact only if that fits every model, since counts of different
+            methods do not compare.
         resolution: grid points per axis.
         how: "pairs" or "direction".
         span: for segments, the interval of t.
@@ -119,6 +121,7 @@ def rank(
         y: classes of x.
         classes: "any", "same" or "different".
         connectivity: "face" or "full".
+        precision: as for `inscape.region_count`.
         random_state: a seed, a generator, or None.
         progress: True shows a bar on stderr; a function gets (models done, models in all).
 
@@ -140,17 +143,36 @@ def rank(
         x, dim=dim, n=n_probes, how=how, span=span, length=length, y=y, classes=classes, random_state=seed
     )
     settings = {"how": how, "span": tuple(span), "length": length, "classes": classes}
+    choice = _common_choice(list(wrapped.values()), probes, method, resolution)
     results = {}
     with meter(progress, "models") as show:
         show(0, len(wrapped))
         for i, (name, model) in enumerate(wrapped.items(), 1):
             results[name] = count_on(
-                model, probes, resolution=resolution, connectivity=connectivity, seed=seed, settings=settings
+                model,
+                probes,
+                choice=choice,
+                precision=precision,
+                resolution=resolution,
+                connectivity=connectivity,
+                seed=seed,
+                settings=settings,
             )
             show(i, len(wrapped))
     order = tuple(sorted(results, key=lambda name: results[name].mean))
     probabilities = tuple(probability_less(results[a].counts, results[b].counts) for a, b in pairwise(order))
     return Ranking(order=order, probabilities=probabilities, results=results)
+
+
+def _common_choice(
+    models: list[Model], probes: Sequence[Probe], method: str, resolution: int | None
+) -> Choice:
+    """The method for all models: exact if each can be counted exactly within the budget."""
+    for model in models:
+        choice = choose(model, probes, method, resolution)
+        if choice.method == "grid" and choice.reason != "asked for":
+            return Choice("grid", f"{model.name}: {choice.reason}")
+    return choice
 
 
 def probability_less(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> float:

@@ -10,16 +10,18 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.errors import InscapeWarning, PartitionError
 from inscape.models import Model, wrap
-from inscape.partition.decision import check_method
+from inscape.partition.decision import SegmentRegions
+from inscape.partition.decision.choice import Choice, check_method, choose_method
+from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.grid import labelled_blocks
-from inscape.partition.decision.regions import CONVERGED, NOT_CONVERGED
+from inscape.partition.decision.regions import COMPLETE, CONVERGED, NOT_CONVERGED
 from inscape.probes import Probe, Segment, sample_probes
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
@@ -27,6 +29,7 @@ from inscape.seeding import RandomState, as_seed
 
 SCHEMA = 1
 CONFIDENCE = 0.95
+ASKED_GRID = Choice("grid", "asked for")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,10 +42,11 @@ class RegionCount:
         interval: the 95 % interval of the mean, from Student's t.
         counts: the count on each probe, (n_probes,).
         coarse_mean: the mean count on every second grid point of the same evaluations; None if not known.
-        method: how regions were counted.
+        method: how regions were counted, "exact" or "grid".
+        reason: why so.
         is_exact: whether each count is exact (the mean over probes is an estimate all the same).
-        status: "converged" if the resolution is fine enough (see `resolution_bias`), else
-            "not converged in resolution".
+        status: on a grid, "converged" if the resolution is fine enough (see `resolution_bias`), else
+            "not converged in resolution"; "complete" if exact, with a word on ties where there are any.
         n_evaluations: at how many points the model was asked.
         classes_off_data: labels predicted somewhere on the probes but at none of the points that span
             them; None if the probes do not end at these points.
@@ -56,6 +60,7 @@ class RegionCount:
     counts: npt.NDArray[np.int64]
     coarse_mean: float | None
     method: str
+    reason: str
     is_exact: bool
     status: str
     n_evaluations: int
@@ -96,6 +101,7 @@ class RegionCount:
             "counts": self.counts.tolist(),
             "coarse_mean": self.coarse_mean,
             "method": self.method,
+            "reason": self.reason,
             "is_exact": self.is_exact,
             "status": self.status,
             "n_evaluations": self.n_evaluations,
@@ -145,6 +151,7 @@ def region_count(
     y: npt.ArrayLike | None = None,
     classes: str = "any",
     connectivity: str = "face",
+    precision: str = "float64",
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
 ) -> RegionCount:
@@ -153,7 +160,8 @@ def region_count(
     R_d = E_{x_1, ..., x_{d+1}} [ number of maximal connected sets of equal prediction in
     Conv{x_1, ..., x_{d+1}} ]  (Li et al. 2025, arXiv 2505.11370, Def. 4), estimated by the mean over
     `n_probes` random hulls. We draw the points without repetition and draw again when two coincide.
-    The cost is n_probes times the grid points of one hull, in forward evaluations.
+    The cost is n_probes times the grid points of one hull, in forward evaluations, or times the linear
+    pieces of one segment if the count is exact.
 
     Args:
         model: anything that `inscape.wrap` takes.
@@ -168,8 +176,9 @@ def region_count(
         y: the classes of x, for `classes`.
         classes: "any", "same" or "different".
         connectivity: "face" or "full".
+        precision: "float64", or "float32" for a faster exact count whose near ties are repaired.
         random_state: a seed, a generator, or None; the seed is recorded.
-        progress: True shows a bar on stderr; a function gets (points done, points in all).
+        progress: True shows a bar on stderr; a function gets (work done, work in all).
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(50, 2))
@@ -183,9 +192,12 @@ def region_count(
         x, dim=dim, n=n_probes, how=how, span=span, length=length, y=y, classes=classes, random_state=seed
     )
     settings = {"how": how, "span": tuple(span), "length": length, "classes": classes}
+    wrapped = wrap(model)
     return count_on(
-        wrap(model),
+        wrapped,
         probes,
+        choice=choose(wrapped, probes, method, resolution),
+        precision=precision,
         resolution=resolution,
         connectivity=connectivity,
         seed=seed,
@@ -194,10 +206,19 @@ def region_count(
     )
 
 
+def choose(model: Model, probes: Sequence[Probe], method: str, resolution: int | None) -> Choice:
+    """The method that counts; with "auto", naming a resolution asks for the grid."""
+    if method == "auto" and resolution is not None:
+        return Choice("grid", "a resolution was given")
+    return choose_method(model, probes, method)
+
+
 def count_on(
     model: Model,
     probes: Sequence[Probe],
     *,
+    choice: Choice = ASKED_GRID,
+    precision: str = "float64",
     resolution: int | None = None,
     connectivity: str = "face",
     seed: int | None = None,
@@ -205,42 +226,82 @@ def count_on(
     progress: bool | Meter | None = None,
 ) -> RegionCount:
     """The region count of a wrapped model on given probes of one dimension; models can share them."""
-    fine, coarse, seen = [], [], _Seen()
-    n_evaluations = 0
-    with meter(progress, "grid points") as show:
-        for block in labelled_blocks(model, probes, resolution, meter=show):
-            fine.append(block.components(connectivity)[1])
-            coarse.append(block.coarse_counts(connectivity))
-            seen.add(block.labels, block.lattice.corners())
-            n_evaluations += block.labels.size
-            resolution = block.lattice.resolution
+    seen = _Seen()
+    is_exact = choice.method == "exact"
+    with meter(progress, "regions") as show:
+        if is_exact:
+            tally = _count_exactly(model, probes, precision, seen, show)
+        else:
+            tally = _count_on_grid(model, probes, resolution, connectivity, seen, show)
     seen.warn_if_constant(model)
-    counts = np.concatenate(fine)
-    coarse_mean = (
-        float(np.mean(np.concatenate([c for c in coarse if c is not None])))
-        if coarse[0] is not None
-        else None
-    )
-    mean, std_error, interval = mean_with_error(counts)
+    mean, std_error, interval = mean_with_error(tally.counts)
     return RegionCount(
         mean=mean,
         std_error=std_error,
         interval=interval,
-        counts=counts,
-        coarse_mean=coarse_mean,
-        method="grid",
-        is_exact=False,
-        status=_status(mean, interval, coarse_mean),
-        n_evaluations=n_evaluations,
+        counts=tally.counts,
+        coarse_mean=tally.coarse_mean,
+        method=choice.method,
+        reason=choice.reason,
+        is_exact=is_exact,
+        status=tally.status or _status(mean, interval, tally.coarse_mean),
+        n_evaluations=tally.n_evaluations,
         classes_off_data=seen.off_corners() if _ends_at_data(probes) else None,
         settings={
             "dim": probes[0].dim,
-            "resolution": resolution,
-            "connectivity": connectivity,
+            "resolution": tally.resolution,
+            "connectivity": None if is_exact else connectivity,
             **(settings or {}),
         },
-        provenance=Provenance.of(model, seed),
+        provenance=Provenance.of(model, seed, precision if is_exact and model.structure != "trees" else None),
     )
+
+
+class _Tally(NamedTuple):
+    """The count on each probe, and how it was made."""
+
+    counts: npt.NDArray[np.int64]
+    n_evaluations: int
+    coarse_mean: float | None = None
+    resolution: int | None = None
+    status: str | None = None
+
+
+def _count_on_grid(
+    model: Model,
+    probes: Sequence[Probe],
+    resolution: int | None,
+    connectivity: str,
+    seen: "_Seen",
+    meter: Meter,
+) -> _Tally:
+    fine, coarse, n_evaluations = [], [], 0
+    for block in labelled_blocks(model, probes, resolution, meter=meter):
+        fine.append(block.components(connectivity)[1])
+        coarse.append(block.coarse_counts(connectivity))
+        seen.add(block.labels, block.labels[:, block.lattice.corners()])
+        n_evaluations += block.labels.size
+        resolution = block.lattice.resolution
+    known = [c for c in coarse if c is not None]
+    coarse_mean = float(np.mean(np.concatenate(known))) if known else None
+    return _Tally(np.concatenate(fine), n_evaluations, coarse_mean, resolution)
+
+
+def _count_exactly(
+    model: Model, probes: Sequence[Probe], precision: str, seen: "_Seen", meter: Meter
+) -> _Tally:
+    found = [
+        r
+        for r in exact_regions(model, probes, precision=precision, meter=meter)
+        if isinstance(r, SegmentRegions)
+    ]
+    for r in found:
+        seen.add(r.labels, r.labels[[0, -1]])
+    counts = np.array([r.n_regions for r in found], dtype=np.int64)
+    special = sum(r.status != COMPLETE for r in found)
+    first = next((r.status for r in found if r.status != COMPLETE), COMPLETE)
+    status = COMPLETE if special == 0 else f"{COMPLETE}; on {special} of {len(found)} segments: {first}"
+    return _Tally(counts, sum(r.n_evaluations for r in found), status=status)
 
 
 class _Seen:
@@ -250,9 +311,9 @@ class _Seen:
         self.anywhere: set[int] = set()
         self.at_corners: set[int] = set()
 
-    def add(self, labels: npt.NDArray[np.int64], corners: npt.NDArray[np.int64]) -> None:
+    def add(self, labels: npt.NDArray[np.int64], at_corners: npt.NDArray[np.int64]) -> None:
         self.anywhere.update(np.unique(labels).tolist())
-        self.at_corners.update(np.unique(labels[:, corners]).tolist())
+        self.at_corners.update(np.unique(at_corners).tolist())
 
     def off_corners(self) -> tuple[int, ...]:
         return tuple(sorted(self.anywhere - self.at_corners))

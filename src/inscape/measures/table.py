@@ -103,7 +103,8 @@ def _region_count(
         method=result.method,
         status=result.status,
         note=f"classes {', '.join(map(model.class_name, off))} appear only off the data" if off else "",
-        settings=result.to_dict()["settings"] | {"seed": seed, "n_evaluations": result.n_evaluations},
+        settings=result.to_dict()["settings"]
+        | {"seed": seed, "n_evaluations": result.n_evaluations, "reason": result.reason},
     )
 
 

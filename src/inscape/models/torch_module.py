@@ -144,7 +144,9 @@ def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
         for tensors in (m._parameters, m._buffers):
             for name, tensor in tensors.items():
                 if isinstance(tensor, UninitializedParameter | UninitializedBuffer):
-                    raise ModelError(f"{name} of a lazy layer has no value yet: call the module once on a batch")
+                    raise ModelError(
+                        f"{name} of a lazy layer has no value yet: call the module once on a batch"
+                    )
                 if tensor is not None:
                     value = tensor.detach().cpu().contiguous()
                     yield (name, value.shape, zlib.crc32(value.view(-1).view(torch.uint8).numpy().data))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from inscape.probes import Patch, Probe
 from inscape.provenance import Provenance
 
+COMPLETE = "complete"
 CONVERGED = "converged"
 NOT_CONVERGED = "not converged in resolution"
 
@@ -23,10 +24,11 @@ class DecisionRegions:
         method: how the regions were found: "grid", ...
         is_exact: whether the count is the true one; a grid can miss regions narrower than its spacing
             and split ones that are thinner than it in between.
-        status: "converged" if half the resolution gives the same count, else "not converged in resolution".
+        status: on a grid "converged" if half the resolution gives the same count, else "not converged in
+            resolution"; exact results are "complete", with a word on ties where there are any.
         n_evaluations: at how many points the model was asked.
         resolution: grid points per axis.
-        connectivity: which grid points are neighbours, "face" or "full".
+        connectivity: which grid points are neighbours, "face" or "full"; None without a grid.
         class_names: the class name of each label, if the model has names.
         provenance: model, precision, version.
     """
@@ -38,7 +40,7 @@ class DecisionRegions:
     status: str
     n_evaluations: int
     resolution: int | None
-    connectivity: str
+    connectivity: str | None
     class_names: tuple[str, ...] | None
     provenance: Provenance
 

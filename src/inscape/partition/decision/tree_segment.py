@@ -46,6 +46,11 @@ class TreeRegions:
     status: str
 
     @property
+    def n_evaluations(self) -> int:
+        """How often the votes of all trees were added up: once per piece."""
+        return self.n_pieces
+
+    @property
     def n_regions(self) -> int:
         """The number k of regions."""
         return len(self.labels)

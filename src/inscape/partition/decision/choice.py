@@ -1,0 +1,55 @@
+"""Which method counts: what was asked for, or the best that fits the model, and why."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from inscape.errors import InscapeError, PartitionError, unknown_name
+from inscape.models import Model
+from inscape.partition.decision.exact import as_segment
+from inscape.probes import Probe
+
+METHODS = ("auto", "grid", "exact")
+EXACT_BUDGET = 2000
+"""Evaluations per segment that "auto" allows an exact count: ten times the default grid."""
+
+
+class Choice(NamedTuple):
+    """The method, and the reason for it in a few words."""
+
+    method: str
+    reason: str
+
+
+def check_method(method: str) -> None:
+    """Raise an error for an unknown name."""
+    if method not in METHODS:
+        raise PartitionError(unknown_name("method", method, METHODS))
+
+
+def choose_method(model: Model, probes: Sequence[Probe], method: str) -> Choice:
+    """The method that stands behind `method` for these probes.
+
+    "auto" is exact on segments if the model is a tree ensemble, or a piecewise-affine network of which a few
+    probes predict at most 2,000 evaluations per segment; otherwise the grid. The prediction depends on the
+    model and the probes only, not on timing.
+    """
+    check_method(method)
+    if method != "auto":
+        return Choice(method, "asked for")
+    if any(p.dim > 1 for p in probes):
+        return Choice("grid", "exact regions are computed on segments only")
+    if model.structure == "trees":
+        return Choice("exact", "tree ensemble")
+    try:
+        model.graph(probes[0].input_shape)
+    except InscapeError as error:
+        return Choice("grid", str(error).split(": exact")[0])
+    from inscape.partition.linear.cost import estimate_cost
+
+    estimate = estimate_cost(model, [as_segment(p) for p in probes])
+    each = estimate.n_evaluations / len(probes)
+    if each > EXACT_BUDGET:
+        return Choice(
+            "grid", f"exact would take about {each:.0f} evaluations per segment, over {EXACT_BUDGET}"
+        )
+    return Choice("exact", f"piecewise affine, about {each:.0f} evaluations per segment")
