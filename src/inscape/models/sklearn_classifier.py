@@ -28,7 +28,8 @@ class SklearnModel(Model):
         classes = getattr(estimator, "classes_", None)
         if classes is None:
             raise ModelError(
-                f"{name} has no classes_: give a fitted classifier (call fit first; regressors have no regions)"
+                f"{name} has no classes_: give a fitted classifier "
+                "(call fit first; regressors have no regions)"
             )
         if isinstance(classes, list) or np.ndim(classes) != 1:
             raise ModelError(f"{name} predicts several outputs: wrap one of them as a function")
