@@ -18,7 +18,10 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from inscape.errors import PartitionError
 from inscape.models import wrap
-from inscape.partition.decision.tree_segment import tree_segments
+from inscape.models.trees import Rule
+from inscape.models.trees.ensemble import Tree, Vote, assemble
+from inscape.models.trees.scaling import Scaling
+from inscape.partition.decision.tree_segment import _regions, tree_segments
 from inscape.probes import Segment, Simplex, sample_probes
 
 ESTIMATORS = {
@@ -211,6 +214,47 @@ def test_a_score_of_zero_is_decided_as_predict_does(estimator, label):
     [r] = tree_segments(model, [Segment([0.0], [1.0])])
     assert r.labels.tolist() == [label]
     assert r.n_tied == 1
+
+
+def hand_made(trees, n_features, n_classes):
+    """A forest from (feature, threshold, left value, right value) or from the value of a lone leaf."""
+    built = []
+    for tree in trees:
+        if len(tree) == 4:
+            feature, threshold, left, right = tree
+            links = np.array([1, -1, -1]), np.array([2, -1, -1])
+            value = np.array([left, left, right], dtype=float)
+            built.append(
+                Tree(np.array([feature, -2, -2]), np.array([threshold, -2.0, -2.0]), *links, value, 0)
+            )
+        else:
+            leaf = np.array([-1])
+            built.append(Tree(leaf, np.zeros(1), leaf, leaf, np.array([tree], dtype=float), 0))
+    vote = Vote(np.zeros(n_classes), float(len(trees)), Rule.ARGMAX)
+    return assemble(built, vote, Scaling(), single=False, n_features=n_features)
+
+
+def test_sums_that_the_division_makes_equal_tie():
+    u = 2.0**-52
+    forest = hand_made([(0.5 + u, 0.5 + 2 * u, 0.0), (0.5, 0.5, 0.0), (0.5, 0.5, 0.0)], 1, 3)
+    assert 1.5 + u < 1.5 + 2 * u
+    assert (1.5 + u) / 3 == (1.5 + 2 * u) / 3
+    [r] = _regions(forest, [Segment([0.0], [1.0])], forest.cut)
+    assert (r.labels.tolist(), r.n_tied) == ([0], 1)
+
+
+def test_crossings_that_differ_only_by_rounding_are_one():
+    forest = hand_made([(0, 0.1, (1, 0), (0, 1)), (1, 1.0, (1, 0), (0, 1))], 2, 2)
+    assert 0.1 / 0.3 != 1.0 / 3.0
+    [r] = _regions(forest, [Segment([0.0, 0.0], [0.3, 3.0])], forest.cut)
+    assert (r.labels.tolist(), r.n_pieces) == ([0, 1], 2)
+
+
+@pytest.mark.parametrize(("level", "label"), [(0.5, 0), (np.nextafter(0.5, 1), 1)])
+def test_a_coordinate_that_stays_on_a_cut_is_on_the_left(level, label):
+    forest = hand_made([(0, 0.5, (1, 0), (0, 1))], 2, 2)
+    [r] = _regions(forest, [Segment([level, 0.0], [level, 1.0])], forest.cut)
+    assert r.labels.tolist() == [label]
 
 
 # narrow regions

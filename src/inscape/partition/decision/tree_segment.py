@@ -63,7 +63,7 @@ def tree_segments(
     cast: bool = True,
     progress: bool | Meter | None = None,
 ) -> list[TreeRegions]:
-    r"""The decision regions of a tree ensemble on each segment, exactly.
+    """The decision regions of a tree ensemble on each segment, exactly.
 
     On x(t) = a + t d a split x_f <= c is crossed at t = (c - a_f) / d_f and nowhere else. So each tree
     cuts the span into one interval per leaf that the line meets, an ensemble into the common refinement
