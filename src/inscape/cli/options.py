@@ -1,5 +1,7 @@
 """Options that several commands share, each described once."""
 
+import sys
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -67,7 +69,10 @@ def read_model(
     batch_size: int | None,
     device: str | None,
 ) -> Any:
-    """The wrapped model that a MODEL argument stands for."""
+    """The wrapped model that a MODEL argument stands for.
+
+    What a factory prints while it is loaded goes to stderr: stdout is for results.
+    """
     from inscape.models.loading import load
 
     try:

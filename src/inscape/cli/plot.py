@@ -7,6 +7,7 @@ import numpy as np
 import typer
 
 from inscape.cli import options
+from inscape.cli.output import print_json
 from inscape.errors import DataError, InscapeError
 
 _ENDINGS = (".png", ".pdf", ".svg", ".jpg")
@@ -42,6 +43,7 @@ def plot(
     input_shape: options.InputShape = None,
     batch_size: options.BatchSize = None,
     device: options.Device = None,
+    json: options.Json = False,
 ) -> None:
     """Draw the decision regions on the plane through three data points, or on a segment between two."""
     from inscape.partition import decision_regions
@@ -75,7 +77,10 @@ def plot(
         ax.figure.savefig(out, dpi=150)
     except OSError as error:
         raise InscapeError(f"cannot write {out}: {error.strerror or error}") from error
-    typer.echo(str(out))
+    if json:
+        print_json(regions.to_dict() | {"picture": str(out)})
+    else:
+        typer.echo(str(out))
 
 
 def _rows(x: Any, rows: tuple[int, ...]) -> Any:

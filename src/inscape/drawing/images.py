@@ -40,7 +40,7 @@ def place_image(
     direction = np.subtract(at, away_from)
     length = float(np.hypot(*direction)) or 1.0
     shift = direction / length * (size * 0.5 + 12)
-    picture = OffsetImage(image, zoom=size / image.shape[0], cmap="gray_r", interpolation="nearest")
+    picture = OffsetImage(image, zoom=size / max(image.shape[:2]), cmap="gray_r", interpolation="nearest")
     picture.image.set_clim(0, 1)
     ax.add_artist(
         AnnotationBbox(

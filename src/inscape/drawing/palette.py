@@ -22,12 +22,12 @@ TEN = (
 
 
 def class_colours(labels: Iterable[int]) -> dict[int, Colour]:
-    """A colour for each label, the same in every picture.
+    """A colour for each label.
 
-    Labels below ten take the ten colours of Petroff. No hundred colours are distinct to anyone; with more
-    classes each takes its place on the cividis scale (which differs in lightness, the one thing that all
-    readers see) at golden-ratio steps, so that neighbouring numbers are far apart; pictures then also
-    print the class name into each region and draw the boundaries.
+    If all labels are below ten they take the ten colours of Petroff. No hundred colours are distinct to
+    anyone; with others, each label takes its place on the cividis scale (which differs in lightness, the one
+    thing that all readers see) at golden-ratio steps, so that neighbouring numbers are far apart. Pictures
+    also draw the boundaries and print the class names into the large regions.
     """
     from matplotlib import colormaps
     from matplotlib.colors import to_rgb

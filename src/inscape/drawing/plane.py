@@ -11,12 +11,13 @@ from inscape.drawing.palette import class_colours, ink_on
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 _MOST_NAMES = 12
 
 
 def draw_plane(
-    labels: Ints,
     regions: Ints,
+    region_labels: Ints,
     frame: Floats,
     *,
     names: dict[int, str],
@@ -25,11 +26,11 @@ def draw_plane(
     is_triangle: bool,
     ax: Any = None,
 ) -> Any:
-    """Draw a grid of labels.
+    """Draw a grid of regions.
 
     Args:
-        labels: the label of each grid point, (r, r), -1 outside.
         regions: the region of each grid point, (r, r), -1 outside.
+        region_labels: the label of each region.
         frame: the corner and the two sides of the grid in drawing coordinates, (3, 2).
         names: the class name of each label that occurs.
         marks: the drawing coordinates of the data points, (m, 2).
@@ -39,12 +40,13 @@ def draw_plane(
     """
     ax = axes_or_new(ax, (7.2, 5.4))
     colours = class_colours(names)
+    labels, inside = region_labels[regions], regions >= 0
     domain = _domain(frame, is_triangle)
-    _fill(ax, labels, frame, colours, domain)
-    _draw_boundaries(ax, labels, frame, domain)
+    _fill(ax, labels, inside, frame, colours, domain)
+    _draw_boundaries(ax, labels, inside, frame, domain)
     _write_names(ax, labels, regions, frame, names, colours)
     has_images = _draw_marks(ax, marks, images)
-    _legend(ax, labels, names, colours)
+    _legend(ax, labels[inside], names, colours)
     ax.set_aspect("equal")
     ax.set_xticks([])
     ax.set_yticks([])
@@ -70,7 +72,9 @@ def _to_plane(frame: Floats, uv: Floats) -> Floats:
     return np.asarray(frame[0] + uv @ frame[1:])
 
 
-def _fill(ax: Any, labels: Ints, frame: Floats, colours: dict[int, Any], domain: Floats) -> None:
+def _fill(
+    ax: Any, labels: Ints, inside: Mask, frame: Floats, colours: dict[int, Any], domain: Floats
+) -> None:
     from matplotlib.patches import Polygon
 
     r = len(labels)
@@ -79,23 +83,23 @@ def _fill(ax: Any, labels: Ints, frame: Floats, colours: dict[int, Any], domain:
     rgba = np.ones((r, r, 4))
     for label, colour in colours.items():
         rgba[labels == label, :3] = colour
-    rgba[labels < 0] = _nearest_inside(rgba, labels)
+    rgba[~inside] = _nearest_inside(rgba, inside)
     mesh = ax.pcolormesh(corners[..., 0], corners[..., 1], rgba, rasterized=True, zorder=1)
     mesh.set_clip_path(Polygon(domain, transform=ax.transData))
     ax.add_patch(Polygon(domain, fill=False, ec="black", lw=1.0, zorder=3))
 
 
-def _nearest_inside(rgba: Floats, labels: Ints) -> Floats:
+def _nearest_inside(rgba: Floats, inside: Mask) -> Floats:
     """Colours of the nearest inside cells: half-cells at a slanted border belong to them."""
     from scipy.ndimage import distance_transform_edt
 
-    if (labels >= 0).all():
-        return rgba[labels < 0]
-    nearest = distance_transform_edt(labels < 0, return_distances=False, return_indices=True)
-    return np.asarray(rgba[tuple(nearest)][labels < 0])
+    if inside.all():
+        return rgba[~inside]
+    nearest = distance_transform_edt(~inside, return_distances=False, return_indices=True)
+    return np.asarray(rgba[tuple(nearest)][~inside])
 
 
-def _draw_boundaries(ax: Any, labels: Ints, frame: Floats, domain: Floats) -> None:
+def _draw_boundaries(ax: Any, labels: Ints, inside: Mask, frame: Floats, domain: Floats) -> None:
     """Lines along the sides of neighbouring cells whose labels differ."""
     from matplotlib.collections import LineCollection
     from matplotlib.patches import Polygon
@@ -103,8 +107,8 @@ def _draw_boundaries(ax: Any, labels: Ints, frame: Floats, domain: Floats) -> No
     r = len(labels)
     lines = []
     for axis in (0, 1):
-        a, b = (labels[:-1], labels[1:]) if axis == 0 else (labels[:, :-1], labels[:, 1:])
-        i, j = np.nonzero((a != b) & (a >= 0) & (b >= 0))
+        here, there = (np.s_[:-1], np.s_[1:]) if axis == 0 else (np.s_[:, :-1], np.s_[:, 1:])
+        i, j = np.nonzero((labels[here] != labels[there]) & inside[here] & inside[there])
         ends = np.array([[0.5, -0.5], [0.5, 0.5]] if axis == 0 else [[-0.5, 0.5], [0.5, 0.5]])
         cells = np.stack([i, j], axis=1)
         lines.append((cells[:, None] + ends[None]) / (r - 1))
@@ -130,7 +134,7 @@ def _write_names(
         label = int(labels[i, j])
         x, y = _to_plane(frame, np.array([i, j]) / (r - 1))
         ax.text(
-            x, y, names[label], ha="center", va="center", color=ink_on(colours[label]), fontsize=11, zorder=4,
+            x, y, _short(names[label]), ha="center", va="center", color=ink_on(colours[label]), fontsize=11, zorder=4,
             weight="bold",
         )  # fmt: skip
 
@@ -153,9 +157,15 @@ def _legend(ax: Any, labels: Ints, names: dict[int, str], colours: dict[int, Any
     """The classes by area, at most twelve of them, so that the legend stays readable with 100 classes."""
     from matplotlib.patches import Patch
 
-    present, areas = np.unique(labels[labels >= 0], return_counts=True)
+    present, areas = np.unique(labels, return_counts=True)
     largest = present[np.argsort(-areas)][:_MOST_NAMES]
-    handles = [Patch(fc=colours[i], ec="black", lw=0.5, label=names[i]) for i in sorted(largest.tolist())]
+    handles = [
+        Patch(fc=colours[i], ec="black", lw=0.5, label=_short(names[i])) for i in sorted(largest.tolist())
+    ]
     if len(present) > _MOST_NAMES:
         handles.append(Patch(fc="none", ec="none", label=f"+ {len(present) - _MOST_NAMES} more"))
     ax.legend(handles=handles, title="class", loc="upper left", bbox_to_anchor=(1.04, 1.0), frameon=False)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 20 else name[:19] + "…"

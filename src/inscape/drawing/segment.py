@@ -101,7 +101,7 @@ def _draw_ends(ax: Any, images: Floats) -> None:
 
     for t, image in ((0.0, images[0]), (1.0, images[-1])):
         ax.plot([t], [1.0], marker="v", color="black", transform=ax.get_xaxis_transform(), clip_on=False)
-        picture = OffsetImage(image, zoom=44 / image.shape[0], cmap="gray_r", interpolation="nearest")
+        picture = OffsetImage(image, zoom=44 / max(image.shape[:2]), cmap="gray_r", interpolation="nearest")
         ax.add_artist(
             AnnotationBbox(
                 picture,

@@ -24,7 +24,13 @@ def correct(model: Model, x: Any, y: npt.ArrayLike) -> npt.NDArray[np.bool_]:
             f"y has shape {truth.shape} for {len(predicted)} points: expected ({len(predicted)},)"
         )
     if model.classes is not None:
-        return np.asarray(np.array(model.classes)[predicted] == _names(truth))
+        names = _names(truth)
+        if not np.isin(names, model.classes).any():
+            raise DataError(
+                f"y holds {', '.join(np.unique(names)[:3])}, ..., but {model.name} knows only "
+                f"{', '.join(model.classes[:3])}, ...: they name no class in common"
+            )
+        return np.asarray(np.array(model.classes)[predicted] == names)
     if truth.dtype.kind not in "iubf":
         raise DataError(f"y holds {truth.dtype} but {model.name} has no class names: give integer labels")
     return np.asarray(predicted == truth)
@@ -34,3 +40,16 @@ def _names(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if y.dtype.kind == "f" and (y == np.rint(y)).all():
         y = y.astype(np.int64)
     return y.astype(str)
+
+
+def wilson(n_correct: int, n: int) -> tuple[float, float]:
+    """The 95 % interval of a fraction by Wilson's score method, which stays within 0 and 1.
+
+    >>> low, high = wilson(10, 10)
+    >>> round(low, 3), high
+    (0.722, 1.0)
+    """
+    z2 = 1.959963984540054**2
+    centre = (n_correct + z2 / 2) / (n + z2)
+    reach = (z2 * (n_correct * (n - n_correct) / n + z2 / 4)) ** 0.5 / (n + z2)
+    return max(0.0, centre - reach), min(1.0, centre + reach)

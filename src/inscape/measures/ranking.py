@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arguments import whole_number
 from inscape.errors import ModelError, ProbeError
-from inscape.measures.region_count import RegionCount, choose, count_on
+from inscape.measures.region_count import RegionCount, choose, count_on, variant
 from inscape.models import Model, wrap
 from inscape.partition.decision.choice import Choice, check_method
-from inscape.probes import Probe, sample_probes
+from inscape.probes import Probe
+from inscape.probes.sampling import draw_probes
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
 
@@ -104,8 +106,9 @@ def rank(
     All models are counted on the *same* probes, so that the difference of two models is a paired one
     and its error is usually far smaller than that of either count. With differences d_i over probes, the
     probability that the mean difference is positive is T(mean(d) / se(d)), T Student's
-    distribution function with n - 1 degrees of freedom: one look at one neighbouring pair, not
-    corrected for having looked at many.
+    distribution function with n - 1 degrees of freedom; n probes never show more than 1 - 2^-(n+1), the
+    posterior of n differences of one sign. It is one look at one neighbouring pair, not corrected for
+    having looked at many.
 
     Args:
         models: name -> anything that `inscape.wrap` takes; at least two.
@@ -134,15 +137,16 @@ def rank(
     """
     check_method(method)
     if not isinstance(models, Mapping) or len(models) < 2:
-        raise ModelError("rank needs at least two models: give a dictionary {name: model, ...}")
-    if n_probes < 2:
-        raise ProbeError(f"n_probes={n_probes} is too small: comparing models needs at least 2 probes")
+        raise ModelError("ranking needs at least two models (in Python, a dictionary {name: model, ...})")
+    n_probes = whole_number(n_probes, "n_probes", 2, ProbeError)
     seed = as_seed(random_state)
     wrapped = {str(name): wrap(model) for name, model in models.items()}
-    probes = sample_probes(
+    if len(wrapped) < len(models):
+        raise ModelError(f"two models have the same name: {', '.join(map(repr, models))}")
+    probes = draw_probes(
         x, dim=dim, n=n_probes, how=how, span=span, length=length, y=y, classes=classes, random_state=seed
     )
-    settings = {"how": how, "span": tuple(span), "length": length, "classes": classes}
+    settings = variant(how, span, length, classes)
     choice = _common_choice(list(wrapped.values()), probes, method, resolution)
     results = {}
     with meter(progress, "models") as show:
@@ -157,6 +161,7 @@ def rank(
                 connectivity=connectivity,
                 seed=seed,
                 settings=settings,
+                name=name,
             )
             show(i, len(wrapped))
     order = tuple(sorted(results, key=lambda name: results[name].mean))
@@ -186,5 +191,8 @@ def probability_less(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> floa
     d = (b - a).astype(np.float64)
     error = float(np.std(d, ddof=1)) / math.sqrt(len(d))
     if error == 0:
-        return 0.5 if d[0] == 0 else float(d[0] > 0)
-    return float(stdtr(len(d) - 1, np.mean(d) / error))
+        p = 0.5 if d[0] == 0 else float(d[0] > 0)
+    else:
+        p = float(stdtr(len(d) - 1, np.mean(d) / error))
+    doubt = 0.5 ** (len(d) + 1)
+    return min(max(p, doubt), 1 - doubt)

@@ -15,14 +15,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import InscapeWarning, PartitionError
+from inscape.arguments import whole_number
+from inscape.errors import InscapeWarning, PartitionError, ProbeError
 from inscape.models import Model, wrap
-from inscape.partition.decision import SegmentRegions
 from inscape.partition.decision.choice import Choice, check_method, choose_method
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.grid import labelled_blocks
 from inscape.partition.decision.regions import COMPLETE, CONVERGED, NOT_CONVERGED
-from inscape.probes import Probe, Segment, sample_probes
+from inscape.probes import Probe, Segment
+from inscape.probes.sampling import draw_probes
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
@@ -48,8 +49,8 @@ class RegionCount:
         status: on a grid, "converged" if the resolution is fine enough (see `resolution_bias`), else
             "not converged in resolution"; "complete" if exact, with a word on ties where there are any.
         n_evaluations: at how many points the model was asked.
-        classes_off_data: labels predicted somewhere on the probes but at none of the points that span
-            them; None if the probes do not end at these points.
+        classes_off_data: labels predicted somewhere on the probes but at none of the data points that span
+            them; None if the probes do not end at data points.
         settings: dim, how, span, length, classes, resolution, connectivity.
         provenance: model, precision, seed, version.
     """
@@ -74,7 +75,7 @@ class RegionCount:
 
         Regions narrower than the spacing are missed in proportion to it, so each halving of the
         spacing recovers half of what was missing. The count has converged if this is at most 1 % of
-        the mean or half of the interval's half-width.
+        the mean, or at most 5 % and half of the interval's half-width.
         """
         return None if self.coarse_mean is None else self.mean - self.coarse_mean
 
@@ -88,7 +89,10 @@ class RegionCount:
         if len(self.counts) < 2:
             raise PartitionError("one probe shows no spread: measure at least 2 first")
         s = float(np.std(self.counts, ddof=1))
-        return max(2, math.ceil((1.959963984540054 * s / half_width) ** 2))
+        needed = (1.959963984540054 * s / half_width) ** 2
+        if needed > 1e18:
+            raise PartitionError(f"half_width={half_width} is too small: no number of probes gives it")
+        return max(2, math.ceil(needed))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; `from_dict` reads it back."""
@@ -115,6 +119,9 @@ class RegionCount:
         """The result that `to_dict` wrote."""
         if data.get("schema") != SCHEMA or data.get("measure") != "region_count":
             raise PartitionError(f"not a region count of schema {SCHEMA}: {str(data)[:80]}")
+        missing = [k for k in cls.__dataclass_fields__ if k not in data]
+        if missing:
+            raise PartitionError(f"not a whole region count: {', '.join(missing)} missing")
         fields = {k: v for k, v in data.items() if k not in ("schema", "measure")}
         fields["std_error"] = math.nan if data["std_error"] is None else data["std_error"]
         fields["interval"] = tuple(math.nan if v is None else v for v in data["interval"])
@@ -188,10 +195,11 @@ def region_count(
     """
     check_method(method)
     seed = as_seed(random_state)
-    probes = sample_probes(
+    n_probes = whole_number(n_probes, "n_probes", 1, ProbeError)
+    probes = draw_probes(
         x, dim=dim, n=n_probes, how=how, span=span, length=length, y=y, classes=classes, random_state=seed
     )
-    settings = {"how": how, "span": tuple(span), "length": length, "classes": classes}
+    settings = variant(how, span, length, classes)
     wrapped = wrap(model)
     return count_on(
         wrapped,
@@ -204,6 +212,12 @@ def region_count(
         settings=settings,
         progress=progress,
     )
+
+
+def variant(how: str, span: tuple[float, float], length: float | None, classes: str) -> dict[str, Any]:
+    """How the probes were drawn, as plain values for the record."""
+    plain = None if length is None else float(length)
+    return {"how": how, "span": (float(span[0]), float(span[1])), "length": plain, "classes": classes}
 
 
 def choose(model: Model, probes: Sequence[Probe], method: str, resolution: int | None) -> Choice:
@@ -224,8 +238,12 @@ def count_on(
     seed: int | None = None,
     settings: dict[str, Any] | None = None,
     progress: bool | Meter | None = None,
+    name: str | None = None,
 ) -> RegionCount:
-    """The region count of a wrapped model on given probes of one dimension; models can share them."""
+    """The region count of a wrapped model on given probes of one dimension; models can share them.
+
+    `name` is what a warning calls the model, if not by its own name.
+    """
     seen = _Seen()
     is_exact = choice.method == "exact"
     with meter(progress, "regions") as show:
@@ -233,8 +251,9 @@ def count_on(
             tally = _count_exactly(model, probes, precision, seen, show)
         else:
             tally = _count_on_grid(model, probes, resolution, connectivity, seen, show)
-    seen.warn_if_constant(model)
-    mean, std_error, interval = mean_with_error(tally.counts)
+    seen.warn_if_constant(model, name or model.name)
+    mean, std_error, (low, high) = mean_with_error(tally.counts)
+    interval = (max(low, 1.0), high)  # there is at least one region
     return RegionCount(
         mean=mean,
         std_error=std_error,
@@ -246,7 +265,7 @@ def count_on(
         is_exact=is_exact,
         status=tally.status or _status(mean, interval, tally.coarse_mean),
         n_evaluations=tally.n_evaluations,
-        classes_off_data=seen.off_corners() if _ends_at_data(probes) else None,
+        classes_off_data=seen.off_corners() if _ends_at_data(probes, settings or {}) else None,
         settings={
             "dim": probes[0].dim,
             "resolution": tally.resolution,
@@ -290,18 +309,15 @@ def _count_on_grid(
 def _count_exactly(
     model: Model, probes: Sequence[Probe], precision: str, seen: "_Seen", meter: Meter
 ) -> _Tally:
-    found = [
-        r
-        for r in exact_regions(model, probes, precision=precision, meter=meter)
-        if isinstance(r, SegmentRegions)
-    ]
-    for r in found:
+    counts, special, n_evaluations = [], [], 0
+    for r in exact_regions(model, probes, precision=precision, meter=meter):
         seen.add(r.labels, r.labels[[0, -1]])
-    counts = np.array([r.n_regions for r in found], dtype=np.int64)
-    special = sum(r.status != COMPLETE for r in found)
-    first = next((r.status for r in found if r.status != COMPLETE), COMPLETE)
-    status = COMPLETE if special == 0 else f"{COMPLETE}; on {special} of {len(found)} segments: {first}"
-    return _Tally(counts, sum(r.n_evaluations for r in found), status=status)
+        counts.append(r.n_regions)
+        n_evaluations += r.n_evaluations
+        if r.status != COMPLETE:
+            special.append(r.status)
+    status = f"{COMPLETE}; on {len(special)} of {len(counts)} segments: {special[0]}" if special else COMPLETE
+    return _Tally(np.array(counts, dtype=np.int64), n_evaluations, status=status)
 
 
 class _Seen:
@@ -318,19 +334,21 @@ class _Seen:
     def off_corners(self) -> tuple[int, ...]:
         return tuple(sorted(self.anywhere - self.at_corners))
 
-    def warn_if_constant(self, model: Model) -> None:
+    def warn_if_constant(self, model: Model, name: str) -> None:
         if len(self.anywhere) == 1:
             (label,) = self.anywhere
             warnings.warn(
-                f"{model.name} predicts class {model.class_name(label)} everywhere on the probes: "
+                f"{name} predicts class {model.class_name(label)} everywhere on the probes: "
                 "its region count is 1, which says nothing about its complexity",
                 InscapeWarning,
                 stacklevel=4,
             )
 
 
-def _ends_at_data(probes: Sequence[Probe]) -> bool:
-    return all(p.span == (0, 1) for p in probes if isinstance(p, Segment))
+def _ends_at_data(probes: Sequence[Probe], settings: dict[str, Any]) -> bool:
+    """Whether the corners of the probes are data points."""
+    first = probes[0]
+    return settings.get("how") != "direction" and not (isinstance(first, Segment) and first.span != (0, 1))
 
 
 def mean_with_error(values: npt.NDArray[Any]) -> tuple[float, float, tuple[float, float]]:
@@ -355,8 +373,8 @@ def _status(mean: float, interval: tuple[float, float], coarse_mean: float | Non
     if coarse_mean is None:
         return NOT_CONVERGED
     half_width = (interval[1] - interval[0]) / 2
-    allowed = max(0.01 * mean, 0.0 if math.isnan(half_width) else half_width / 2)
-    return CONVERGED if abs(mean - coarse_mean) <= allowed else NOT_CONVERGED
+    noise = 0.0 if math.isnan(half_width) else min(half_width / 2, 0.05 * mean)
+    return CONVERGED if abs(mean - coarse_mean) <= max(0.01 * mean, noise) else NOT_CONVERGED
 
 
 def _or_none(value: float) -> float | None:

@@ -3,13 +3,14 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.errors import InscapeError, unknown_name
-from inscape.measures.accuracy import correct
+from inscape.measures.accuracy import correct, wilson
 from inscape.measures.region_count import mean_with_error, region_count
 from inscape.models import Model, wrap
 from inscape.probes.source import PointSource
@@ -40,7 +41,10 @@ class MeasureTable:
         return {"schema": 1, "model": self.model, "rows": [dict(row) for row in self.rows]}
 
     def __getitem__(self, measure: str) -> Row:
-        return next(row for row in self.rows if row["measure"] == measure)
+        for row in self.rows:
+            if row["measure"] == measure:
+                return row
+        raise KeyError(measure)
 
     def __repr__(self) -> str:
         parts = [
@@ -54,7 +58,7 @@ def measure(
     x: Any,
     y: npt.ArrayLike | None = None,
     *,
-    measures: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None,
+    measures: str | Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None,
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
 ) -> MeasureTable:
@@ -80,10 +84,15 @@ def measure(
     source = PointSource(x, y)
     if measures is None:
         measures = ("region_count", "accuracy") if source.has_labels else ("region_count",)
+    if isinstance(measures, str):
+        measures = (measures,)
     settings = dict(measures) if isinstance(measures, Mapping) else {name: {} for name in measures}
     for name in settings:
         if name not in MEASURES:
             raise InscapeError(unknown_name("measure", name, MEASURES))
+        for option in settings[name]:
+            if option not in OPTIONS[name]:
+                raise InscapeError(unknown_name(f"setting of {name}", option, OPTIONS[name]))
     rows = []
     for name, options in settings.items():
         start = time.perf_counter()
@@ -102,7 +111,9 @@ def _region_count(
         n=len(result.counts),
         method=result.method,
         status=result.status,
-        note=f"classes {', '.join(map(model.class_name, off))} appear only off the data" if off else "",
+        note=f"classes {', '.join(map(model.class_name, off))} are predicted on the probes but at none of their data points"
+        if off
+        else "",
         settings=result.to_dict()["settings"]
         | {"seed": seed, "n_evaluations": result.n_evaluations, "reason": result.reason},
     )
@@ -112,8 +123,11 @@ def _accuracy(model: Model, source: PointSource, seed: int, progress: bool | Met
     x, y = source.everything()
     if y is None:
         return _row((None,) * 4, status="not applicable", note="needs y, the true classes")
-    mean, error, interval = mean_with_error(correct(model, x, y).astype(np.float64))
-    return _row((mean, error, *interval), n=len(y), method="count", status="complete")
+    right = correct(model, x, y)
+    mean, error, _ = mean_with_error(right.astype(np.float64))
+    return _row(
+        (mean, error, *wilson(int(right.sum()), len(right))), n=len(y), method="count", status="complete"
+    )
 
 
 def _row(
@@ -131,3 +145,7 @@ def _row(
 
 
 MEASURES: dict[str, Callable[..., Row]] = {"region_count": _region_count, "accuracy": _accuracy}
+OPTIONS: dict[str, set[str]] = {
+    "region_count": {*signature(region_count).parameters} - {"model", "x", "y", "random_state", "progress"},
+    "accuracy": set(),
+}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arguments import whole_number
 from inscape.errors import InscapeError, ModelError, NonFiniteScoresError, PartitionError
 
 if TYPE_CHECKING:
@@ -50,13 +51,14 @@ class Model(ABC):
     max_batch: int = 4096
 
     def __init__(self, name: str, *, input_shape: Shape | None, batch_size: int | None) -> None:
-        if batch_size is not None and batch_size < 1:
-            raise ModelError(
-                f"batch_size={batch_size} is too small: give at least 1, or None to let inscape choose"
-            )
         self.name = name
-        self.input_shape = None if input_shape is None else tuple(int(n) for n in input_shape)
-        self.batch_size = batch_size
+        try:
+            self.input_shape = None if input_shape is None else tuple(int(n) for n in input_shape)
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"input_shape={input_shape!r} is not a shape such as (1, 28, 28)") from error
+        self.batch_size = (
+            None if batch_size is None else whole_number(batch_size, "batch_size", 1, ModelError, ", or None")
+        )
 
     def __repr__(self) -> str:
         return f"<inscape model {self.name}, {self.structure}>"
@@ -95,9 +97,10 @@ class Model(ABC):
     def scores(self, x: npt.ArrayLike) -> Array:
         """The score of each class at each point, (n, c)."""
         if not self.has_scores:
-            raise ModelError(f"{self.name} has labels but no scores (no predict_proba or decision_function)")
+            raise ModelError(f"{self.name} has labels but no score per class")
         scores = self.predict(x, with_scores=True).scores
-        assert scores is not None
+        if scores is None:
+            raise ModelError(f"{self.name} has labels but no score per class")
         return scores
 
     def predict(self, x: npt.ArrayLike, *, with_scores: bool) -> Prediction:
@@ -106,7 +109,10 @@ class Model(ABC):
         size = self.batch_length(points[0].size)
         with self.session():
             parts = [
-                self.predict_batch(points[i : i + size], with_scores) for i in range(0, len(points), size)
+                self.predict_batch(
+                    points[i : i + size].copy(), with_scores
+                )  # a model may write into its input
+                for i in range(0, len(points), size)
             ]
         labels = np.concatenate([p.labels for p in parts])
         scores = [p.scores for p in parts if p.scores is not None]
@@ -191,15 +197,15 @@ def check_size(model: Model, shape: Shape) -> None:
 def as_points(x: npt.ArrayLike) -> Array:
     """A float array (n, ...) of n >= 1 finite points."""
     if hasattr(x, "detach"):  # a torch tensor, wherever it lives
-        x = x.detach().cpu().numpy()
+        x = x.detach().cpu().double().numpy()  # numpy knows no bfloat16
     try:
         points = np.asarray(x)
         if points.dtype.kind != "f":
             points = points.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ModelError(f"points must be an array of numbers: {error}") from error
-    if points.ndim < 2 or len(points) == 0:
-        raise ModelError(f"points must be an array (n, ...) with n >= 1, got shape {points.shape}")
+    if points.ndim < 2 or points.size == 0:
+        raise ModelError(f"points must be an array (n, ...) that is not empty, got shape {points.shape}")
     check_finite(points, "points")
     return points
 
@@ -233,7 +239,7 @@ def labels_of(scores: Array, name: str) -> npt.NDArray[np.int64]:
     if not np.isfinite(scores).all():
         rows = bad_rows(scores)
         raise NonFiniteScoresError(
-            f"{name} returned NaN or infinite scores for {len(rows)} of {len(scores)} points, "
+            f"{name} returned NaN or infinite scores for {len(rows)} of the {len(scores)} points of a batch, "
             f"first at row {rows[0]}",
             rows,
         )

@@ -1,6 +1,7 @@
 """Any callable on arrays: a remote service, a rule, a model of another library."""
 
 import hashlib
+import marshal
 from collections.abc import Callable
 from typing import Any
 
@@ -28,10 +29,14 @@ class FunctionModel(Model):
         self.has_scores = True  # until it is seen to return labels
 
     def fingerprint(self) -> str:
-        """A hash of the function's name and, where it has one, its byte code."""
-        code = getattr(self.function, "__code__", None)
-        content = self.name.encode() + (b"" if code is None else code.co_code)
-        return hashlib.blake2b(content, digest_size=8).hexdigest()
+        """A hash of the function's name and, where it is written in Python, its code, defaults and closure."""
+        f: Any = self.function
+        digest = hashlib.blake2b(self.name.encode(), digest_size=8)
+        if hasattr(f, "__code__"):
+            cells = [c.cell_contents for c in f.__closure__ or ()]
+            digest.update(marshal.dumps(f.__code__))
+            digest.update(repr((f.__defaults__, f.__kwdefaults__, cells)).encode())
+        return digest.hexdigest()
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
         out = self.function(x)
@@ -44,6 +49,8 @@ class FunctionModel(Model):
         if out.ndim == 1:
             self.has_scores = False
             return self._as_labels(out), None
+        if out.dtype.kind != "f":
+            out = out.astype(np.float64)
         return labels_of(out, self.name), out if with_scores else None
 
     def _as_labels(self, out: Array) -> npt.NDArray[np.int64]:

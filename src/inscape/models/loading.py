@@ -1,9 +1,12 @@
 """Models from files and import paths, without running code that a file carries."""
 
 import importlib
+import logging
 import os
 import sys
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,27 @@ from inscape.errors import MissingExtraError, ModelError
 from inscape.models.base import Model, Shape
 from inscape.models.onnx_file import OnnxModel, read_model_file
 from inscape.models.wrapping import wrap
+from inscape.seeding import random_state_kept
 
 PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth")
+TRUSTED = [
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+    "sklearn.gaussian_process.kernels.ConstantKernel",
+    "sklearn.gaussian_process.kernels.Product",
+    "sklearn.gaussian_process.kernels.RBF",
+    "sklearn.metrics._dist_metrics.EuclideanDistance64",
+    "sklearn.neighbors._ball_tree.BallTree",
+    "sklearn.neighbors._kd_tree.KDTree",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.tree._tree.Tree",
+]
+"""Parts of scikit-learn's classifiers that skops does not trust by itself. Loading them runs no code of the
+file; a forged tree can make a wrong prediction or crash, no more. A whole package is never trusted: some of
+its functions run what they are given."""
 KINDS = ".onnx, .skops, .pt2, or package.module:factory"
 
 
@@ -48,9 +70,11 @@ def load(
     if weights is not None:
         raise ModelError(f"weights go with package.module:factory, not with the file {name}")
     if suffix == ".onnx":
+        if device is not None:
+            raise ModelError(f"device={device!r} is for torch modules, not for {name}")
         return OnnxModel(name, **options)
     if suffix == ".skops":
-        return wrap(_from_skops(Path(name)), **options)
+        return wrap(_from_skops(Path(name)), device=device, **options)
     if suffix == ".pt2":
         return _from_export(Path(name), device=device, **options)
     if suffix in PICKLES:
@@ -60,23 +84,32 @@ def load(
 
 def _from_factory(name: str, weights: str | Path | None) -> Any:
     module_name, _, attribute = name.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        factory = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, ValueError) as error:
-        raise ModelError(f"cannot import {module_name!r} from {name!r}: {error}") from error
-    except AttributeError as error:
-        raise ModelError(f"the module {module_name!r} has no {attribute!r}") from error
-    if not callable(factory):
-        raise ModelError(f"{name} is a {type(factory).__name__}, not a function that makes a model")
-    try:
-        model = factory()
-    except Exception as error:
-        raise ModelError(f"{name}() raised {type(error).__name__}: {error}") from error
+    with random_state_kept(), _working_folder_first():
+        try:
+            module = importlib.import_module(module_name)
+        except (Exception, SystemExit) as error:
+            raise ModelError(f"cannot import {module_name!r} from {name!r}: {error!r}") from error
+        factory = getattr(module, attribute, None)
+        if not callable(factory):
+            raise ModelError(f"the module {module_name!r} has no function {attribute!r}")
+        try:
+            model = factory()
+        except (Exception, SystemExit) as error:
+            raise ModelError(f"{name}() raised {error!r}") from error
     if weights is not None:
         _load_weights(model, Path(weights))
     return model
+
+
+@contextmanager
+def _working_folder_first() -> Iterator[None]:
+    """Let modules of the working folder be imported, as `python` itself does."""
+    before = list(sys.path)
+    sys.path.insert(0, os.getcwd())
+    try:
+        yield
+    finally:
+        sys.path[:] = before
 
 
 def _load_weights(model: Any, path: Path) -> None:
@@ -119,14 +152,13 @@ def _from_skops(path: Path) -> Any:
     if not zipfile.is_zipfile(path):
         raise ModelError(f"{path} is not a readable .skops file: it is truncated or of another kind")
     try:
-        unusual = io.get_untrusted_types(file=path)
-        foreign = [name for name in unusual if not name.startswith("sklearn.")]
+        foreign = [name for name in io.get_untrusted_types(file=path) if name not in TRUSTED]
         if foreign:
             raise ModelError(
-                f"{path} holds types that are not scikit-learn's own ({', '.join(foreign)}): "
+                f"{path} holds types that are not known to be safe ({', '.join(foreign)}): "
                 "rebuild the model in Python and pass it to inscape.wrap"
             )
-        return io.load(path, trusted=unusual)
+        return io.load(path, trusted=TRUSTED)
     except ModelError:
         raise
     except Exception as error:  # a damaged archive surfaces as KeyError, ValueError, BadZipFile, ...
@@ -139,11 +171,16 @@ def _from_export(path: Path, *, device: Any, input_shape: Shape | None, batch_si
     from inscape.models.torch_module import TorchModel
 
     read_model_file(path)
+    if not zipfile.is_zipfile(path):
+        raise ModelError(f"{path} is not a readable .pt2 file: it is truncated or of another kind")
+    logging.disable(logging.ERROR)  # torch logs a traceback of its own before it raises
     try:
         program = torch.export.load(path)
     except Exception as error:
         line = next(iter(str(error).splitlines()), type(error).__name__)
         raise ModelError(f"{path} is not a readable .pt2 file: {line}") from error
+    finally:
+        logging.disable(logging.NOTSET)
     inputs = program.graph_signature.user_inputs
     nodes = [n for n in program.graph.nodes if n.op == "placeholder" and n.name in inputs]
     if len(nodes) != 1:

@@ -14,8 +14,9 @@ from inscape.models.trees import TreeEnsemble, fitted_parts, obstacle, read_tree
 class SklearnModel(Model):
     """A fitted classifier with `predict` and `classes_`; images are flattened to its features.
 
-    Labels come from `predict`. Scores are the numbers that `predict` compares: `decision_function`
-    where there is one (a binary one becomes two columns), else `predict_proba`, else none. Its structure
+    Labels come from `predict`. Scores come from `decision_function` where there is one (a binary one
+    becomes two columns), else from `predict_proba`; there are none if they are not one per class (an SVC
+    that compares pairs). An estimator that was fitted on a table with column names is given one. Its structure
     is "trees" for the tree classifiers of scikit-learn, also behind scalers; `trees` is then what it learned.
     """
 
@@ -62,17 +63,32 @@ class SklearnModel(Model):
         return hashlib.blake2b(content, digest_size=8).hexdigest()
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
-        flat = x.reshape(len(x), -1)
-        predicted = np.asarray(self.estimator.predict(flat))
+        points = self._table(x.reshape(len(x), -1))
+        predicted = np.asarray(self.estimator.predict(points))
         order = np.argsort(self.class_values, kind="stable")
-        labels = order[np.searchsorted(self.class_values, predicted, sorter=order)]
-        return labels, self._scores(flat) if with_scores else None
+        places = np.searchsorted(self.class_values, predicted, sorter=order)
+        labels = order[np.minimum(places, len(order) - 1)]
+        strange = predicted[self.class_values[labels] != predicted]
+        if len(strange):
+            raise ModelError(f"{self.name} predicted {strange[0]!r}, which is none of its classes_")
+        return labels, self._scores(points) if with_scores else None
 
-    def _scores(self, x: Array) -> Array:
+    def _table(self, x: Array) -> Any:
+        names = getattr(self.estimator, "feature_names_in_", None)
+        if names is None:
+            return x
+        import pandas as pd
+
+        return pd.DataFrame(x, columns=names)
+
+    def _scores(self, points: Any) -> Array | None:
         assert self._score_method is not None
-        scores = np.asarray(getattr(self.estimator, self._score_method)(x))
+        scores = np.asarray(getattr(self.estimator, self._score_method)(points))
         if scores.ndim == 1:
             scores = np.stack([-scores / 2, scores / 2], axis=1)
+        if scores.shape[1] != len(self.classes or ()):
+            self.has_scores = False
+            return None
         labels_of(scores, self.name)  # for its checks
         return scores
 

@@ -2,10 +2,9 @@
 
 import copy
 import hashlib
-import random
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from inscape.errors import ModelError
 from inscape.models.base import Array, Model, Shape, labels_of
 from inscape.models.graph import Graph
 from inscape.models.graph.torch_frontend import Trace, trace
+from inscape.models.untouched import untouched
 
 
 class TorchModel(Model):
@@ -37,6 +37,7 @@ class TorchModel(Model):
         fixed_batch: int | None = None,
     ) -> None:
         super().__init__(type(module).__name__, input_shape=input_shape, batch_size=batch_size)
+        _check_layers(module)
         tensors = [*module.parameters(), *module.buffers()]
         home = tensors[0].device if tensors else torch.device("cpu")
         self.device = home if device is None else _as_device(device)
@@ -134,6 +135,22 @@ def guessed_shapes(module: torch.nn.Module) -> list[Shape]:
     return []
 
 
+def _check_layers(module: torch.nn.Module) -> None:
+    """Raise an error for layers that make no function of a point: without values, or of the whole batch."""
+    for path, m in module.named_modules():
+        where = path or type(m).__name__
+        for name, tensor in [*m._parameters.items(), *m._buffers.items()]:
+            if isinstance(tensor, UninitializedParameter | UninitializedBuffer):
+                raise ModelError(
+                    f"{name} of the lazy layer {where} has no value yet: call the module once on a batch"
+                )
+        if isinstance(m, torch.nn.modules.batchnorm._BatchNorm) and m.running_mean is None:
+            raise ModelError(
+                f"{where} is a batch-norm without running statistics: what it predicts for a point depends on "
+                "the rest of the batch, so that there are no regions to count"
+            )
+
+
 def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
     """What identifies the function that a module computes: its layers, and a checksum of every tensor.
 
@@ -143,10 +160,6 @@ def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
         yield (id(m), type(m))
         for tensors in (m._parameters, m._buffers):
             for name, tensor in tensors.items():
-                if isinstance(tensor, UninitializedParameter | UninitializedBuffer):
-                    raise ModelError(
-                        f"{name} of a lazy layer has no value yet: call the module once on a batch"
-                    )
                 if tensor is not None:
                     value = tensor.detach().cpu().contiguous()
                     yield (name, value.shape, zlib.crc32(value.view(-1).view(torch.uint8).numpy().data))
@@ -158,58 +171,3 @@ def _as_device(device: str | torch.device) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         line = str(error).splitlines()[0]
         raise ModelError(f"device={str(device)!r} cannot be used here: {line}") from error
-
-
-@contextmanager
-def untouched(module: torch.nn.Module) -> Iterator[None]:
-    """Put `module` into eval mode and restore all that evaluation could change.
-
-    The mode is set on each submodule directly: `eval()` may be overridden, and its inverse
-    `train(mode)` cannot restore mixed modes. `no_grad`, set by the caller, and not `inference_mode`
-    is used to evaluate, because a module may cache tensors that its owner later trains with.
-    """
-    modes = [(m, m.training) for m in module.modules()]
-    buffers = [(m, name, b, None if b is None else b.clone()) for m, name, b in _buffers(module)]
-    with _random_state_kept(module):
-        try:
-            for m, _ in modes:
-                m.training = False
-            yield
-        finally:
-            for m, mode in modes:
-                m.training = mode
-            for m, name, buffer, value in buffers:
-                _restore_buffer(m, name, buffer, value)
-
-
-def _buffers(module: torch.nn.Module) -> Iterator[tuple[torch.nn.Module, str, torch.Tensor | None]]:
-    for m in module.modules():
-        for name, buffer in m._buffers.items():
-            yield m, name, buffer
-
-
-def _restore_buffer(
-    module: torch.nn.Module, name: str, buffer: torch.Tensor | None, value: torch.Tensor | None
-) -> None:
-    if module._buffers[name] is not buffer:
-        module._buffers[name] = buffer
-    if buffer is not None and value is not None and not _same(buffer, value):
-        with torch.no_grad():
-            buffer.copy_(value)
-
-
-def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return bool(torch.equal(a, b)) or bool(torch.allclose(a, b, rtol=0, atol=0, equal_nan=True))
-
-
-@contextmanager
-def _random_state_kept(module: torch.nn.Module) -> Iterator[None]:
-    devices = {p.device for p in module.parameters() if p.device.type == "cuda"}
-    numpy_state: Any = np.random.get_state()  # noqa: NPY002 - the caller's global state, kept as it was
-    python_state = random.getstate()
-    with torch.random.fork_rng(devices=list(devices)):
-        try:
-            yield
-        finally:
-            np.random.set_state(numpy_state)  # noqa: NPY002
-            random.setstate(python_state)

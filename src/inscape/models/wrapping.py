@@ -31,6 +31,10 @@ def wrap(
     ([0, 1], 'black-box')
     """
     if isinstance(model, Model):
+        if (input_shape, device, batch_size) != (None, None, None):
+            raise ModelError(
+                f"{model.name} is wrapped already: give input_shape, device and batch_size there"
+            )
         return model
     if isinstance(model, type):
         raise ModelError(
@@ -46,6 +50,8 @@ def wrap(
         from inscape.models.torch_module import TorchModel
 
         return TorchModel(model, device=device, **options)
+    if device is not None:
+        raise ModelError(f"device={device!r} is for torch modules, not for a {type(model).__name__}")
     if hasattr(model, "predict") and hasattr(model, "fit"):
         from inscape.models.sklearn_classifier import SklearnModel
 

@@ -47,7 +47,7 @@ class Probe(ABC):
 def as_point(value: Any, what: str) -> Array:
     """A finite float64 array of at least one dimension, from an array or a tensor."""
     if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
+        value = value.detach().cpu().double().numpy()
     try:
         point = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:

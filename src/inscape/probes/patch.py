@@ -46,14 +46,17 @@ class Patch(Probe):
             )
         if np.linalg.matrix_rank(a.reshape(2, -1)) < 2:
             raise ProbeError("the two axes are parallel or zero: a patch needs two independent directions")
-        if np.shape(bounds) != (2, 2):
-            raise ProbeError(f"bounds={bounds!r} must be two pairs ((low, high), (low, high))")
+        try:
+            in_s, in_t = bounds
+        except (TypeError, ValueError) as error:
+            raise ProbeError(f"bounds={bounds!r} must be two pairs ((low, high), (low, high))") from error
+        coordinates = as_point(marks, "marks") if np.size(marks) else np.empty((0, 2))
+        if coordinates.ndim != 2 or coordinates.shape[1] != 2:
+            raise ProbeError(f"marks must be coordinates (m, 2), got shape {coordinates.shape}")
         object.__setattr__(self, "origin", o)
         object.__setattr__(self, "axes", a)
-        object.__setattr__(
-            self, "bounds", (as_interval(bounds[0], "bounds[0]"), as_interval(bounds[1], "bounds[1]"))
-        )
-        object.__setattr__(self, "marks", np.asarray(marks, dtype=np.float64).reshape(-1, 2))
+        object.__setattr__(self, "bounds", (as_interval(in_s, "bounds[0]"), as_interval(in_t, "bounds[1]")))
+        object.__setattr__(self, "marks", coordinates)
 
     @classmethod
     def through(cls, points: npt.ArrayLike, *, margin: float = 0.25) -> Self:
@@ -66,10 +69,12 @@ class Patch(Probe):
         p = as_point(points, "points")
         if len(p) != 3:
             raise ProbeError(f"a plane goes through 3 points, got {len(p)}")
+        if not (isinstance(margin, int | float | np.number) and 0 <= margin < np.inf):
+            raise ProbeError(f"margin={margin!r} must be a number of at least 0")
         flat = p.reshape(3, -1)
         q, r = np.linalg.qr((flat[1:] - flat[0]).T)
         scale = np.abs(r).max()
-        if scale == 0 or np.abs(np.diag(r)).min() <= 1e-12 * scale:
+        if len(r) < 2 or scale == 0 or np.abs(np.diag(r)).min() <= 1e-12 * scale:
             raise ProbeError("the three points are on a line: they span no plane")
         marks = np.concatenate([np.zeros((1, 2)), (flat[1:] - flat[0]) @ q])
         low, high = marks.min(axis=0), marks.max(axis=0)

@@ -7,17 +7,25 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.errors import ProbeError
-from inscape.probes.base import Array, as_point
+from inscape.probes.base import as_point
+from inscape.seeding import random_state_kept
+
+Indices = npt.NDArray[np.int64]
 
 
 class PointSource:
     """Random access to the points of a data set, and to their classes where known.
 
-    Arrays and tensors are taken as they are. A map-style torch data set is asked only for the points
-    that are drawn; a loader or another iterable of batches is read once, as a whole.
+    Arrays and tensors are taken as they are. A map-style data set is asked only for the points that are
+    drawn; a loader or another iterable of batches is read once, as a whole. Reading leaves the global
+    random states as they were; a loader that shuffles by torch's global state is read in one fixed order.
     """
 
     def __init__(self, x: Any, y: npt.ArrayLike | None = None) -> None:
+        if isinstance(x, str | bytes):
+            raise ProbeError(
+                f"x={x!r} is text: load the data first, with inscape.training.load_data or numpy"
+            )
         self._dataset = None
         if _is_dataset(x):
             self._dataset, self._n = x, len(x)
@@ -39,59 +47,72 @@ class PointSource:
         """Whether the class of each point is known."""
         return self._y is not None or self._carries_labels()
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of one point."""
-        return self.points(np.zeros(1, dtype=np.int64)).shape[1:]
-
-    def points(self, indices: npt.NDArray[np.int64]) -> Array:
-        """The points at `indices`, float64."""
+    def take(self, rows: Indices) -> tuple[npt.NDArray[Any], Indices]:
+        """An array of points, and the same `rows` as numbers into it."""
         if self._dataset is None:
-            return np.array(self._x[indices], dtype=np.float64)
-        return np.stack([as_point(_first(self._dataset[int(i)]), f"point {i}") for i in indices])
+            return self._x, rows
+        needed, inverse = np.unique(rows, return_inverse=True)
+        return self._items(needed), inverse.reshape(rows.shape)
 
     def everything(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
         """All points, and their classes if known."""
-        if self._dataset is None:
-            return self._x, self._y
-        return self.points(np.arange(self._n)), self._labels() if self.has_labels else None
+        points, _ = self.take(np.arange(self._n))
+        return points, self._labels() if self.has_labels else None
 
-    def by_class(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def by_class(self) -> tuple[Indices, Indices, Indices]:
         """The point indices sorted by class, and where each class starts there and how many it has."""
         labels = self._labels()
         order = np.argsort(labels, kind="stable")
         _, start, size = np.unique(labels[order], return_index=True, return_counts=True)
         return order, start, size
 
+    def _items(self, rows: Indices) -> npt.NDArray[Any]:
+        assert self._dataset is not None
+        with random_state_kept(torch_seed=0):
+            points = [as_point(_first(self._dataset[int(i)]), f"point {i}") for i in rows]
+        shapes = {p.shape for p in points}
+        if len(shapes) > 1:
+            raise ProbeError(f"the points of the data set differ in shape: {sorted(shapes)}")
+        return np.stack(points)
+
     def _carries_labels(self) -> bool:
-        return self._dataset is not None and isinstance(self._dataset[0], tuple | list)
+        if self._dataset is None:
+            return False
+        with random_state_kept(torch_seed=0):
+            item = self._dataset[0]
+        return isinstance(item, tuple | list) and len(item) > 1
 
     def _labels(self) -> npt.NDArray[Any]:
         if self._y is None and self._dataset is not None and self._carries_labels():
-            self._y = _as_labels([self._dataset[i][1] for i in range(self._n)])
+            with random_state_kept(torch_seed=0):
+                self._y = _as_labels([self._dataset[i][1] for i in range(self._n)])
         if self._y is None:
             raise ProbeError("drawing by class needs the class of each point: give y, or data of (x, y)")
         return self._y
 
 
 def _is_dataset(x: Any) -> bool:
-    """Whether `x` has indexed items but is no array, tensor, list or loader."""
+    """Whether `x` has indexed items, (x, y) or x, but is no array, tensor, list of points or loader."""
+    if isinstance(x, list):
+        return len(x) > 0 and isinstance(x[0], tuple)
     return (
         hasattr(x, "__getitem__")
         and hasattr(x, "__len__")
         and not hasattr(x, "shape")
-        and not isinstance(x, list | tuple)
+        and not isinstance(x, tuple)
     )
 
 
 def _first(item: Any) -> Any:
+    if isinstance(item, dict):
+        raise ProbeError(f"the data are dictionaries ({', '.join(map(str, item))}): give x or (x, y) instead")
     return item[0] if isinstance(item, tuple | list) else item
 
 
 def _read(x: Any) -> tuple[npt.NDArray[Any], Any]:
     """The points (n, ...) of an array, tensor, (x, y) pair or loader, and their labels if it has them."""
     labels: Any = None
-    if isinstance(x, tuple) and len(x) == 2 and np.ndim(_array(x[1])) == 1 and len(x[0]) == len(x[1]):
+    if isinstance(x, tuple) and len(x) == 2 and hasattr(x[0], "shape") and len(x[0]) == len(x[1]):
         x, labels = x
     elif not hasattr(x, "shape") and not isinstance(x, list | tuple) and hasattr(x, "__iter__"):
         x, labels = _read_batches(x)
@@ -99,7 +120,7 @@ def _read(x: Any) -> tuple[npt.NDArray[Any], Any]:
     if points.dtype.kind not in "fiub":
         raise ProbeError(f"the data must be numbers, got an array of {points.dtype}")
     if points.ndim == 0:
-        raise ProbeError("the data must be an array (n, ...) of points, got a single number")
+        raise ProbeError("the data must be an array (n, ...) of points, got a single value")
     if points.ndim == 1 and len(points) > 0:
         raise ProbeError(
             f"the data have shape {points.shape}: expected (n, ...), reshape to ({len(points)}, 1)?"
@@ -115,21 +136,28 @@ def _read(x: Any) -> tuple[npt.NDArray[Any], Any]:
 
 
 def _read_batches(loader: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-    batches = list(loader)
+    with random_state_kept(torch_seed=0):
+        batches = list(loader)
     if not batches:
         return np.empty((0, 1)), None
     torch = sys.modules.get("torch")
     one_by_one = torch is not None and isinstance(loader, torch.utils.data.IterableDataset)
-    join = np.stack if one_by_one else np.concatenate
-    x = join([_array(_first(b)) for b in batches])
-    if all(isinstance(b, tuple | list) and len(b) > 1 for b in batches):
-        return x, join([_array(b[1]) for b in batches])
+    join = np.stack if one_by_one or getattr(loader, "batch_size", 1) is None else np.concatenate
+    try:
+        x = join([_array(_first(b)) for b in batches])
+        if all(isinstance(b, tuple | list) and len(b) > 1 for b in batches):
+            return x, join([_array(b[1]) for b in batches])
+    except ValueError as error:
+        if isinstance(error, ProbeError):
+            raise
+        raise ProbeError(f"the batches do not form one array: {error}") from error
     return x, None
 
 
 def _array(value: Any) -> npt.NDArray[Any]:
     if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
+        value = value.detach().cpu()
+        value = (value.double() if value.is_floating_point() else value).numpy()  # numpy knows no bfloat16
     try:
         return np.asarray(value)
     except ValueError as error:

@@ -1,6 +1,7 @@
 """Data sets: embedded ones by name, the user's own from files."""
 
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,13 +42,15 @@ def load_data(source: str | Path, *, split: str | None = None) -> DataSet:
     name = str(source)
     suffix = Path(name).suffix.lower()
     if suffix == "" and not Path(name).exists():
+        if split is not None:
+            raise DataError(f"split={split!r} belongs to an .npz file with x_train and x_test, not to {name}")
         return _embedded(name)
     readers = {".npz": _read_npz, ".npy": _read_npy, ".csv": _read_csv}
     if suffix not in readers:
         raise DataError(f"cannot read {name}: expected .npz, .npy or .csv, or one of {', '.join(EMBEDDED)}")
     path = Path(name)
     if not path.is_file():
-        raise DataError(f"{name} does not exist")
+        raise DataError(f"{name} is a folder" if path.is_dir() else f"{name} does not exist")
     if split is not None and suffix != ".npz":
         raise DataError(f"split={split!r} belongs to an .npz file with x_train and x_test, not to {name}")
     x, y = readers[suffix](path, split)
@@ -77,11 +80,11 @@ def _read_npz(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDAr
                     f"{path} holds {', '.join(archive) or 'nothing'}: expected x, or x_train and x_test"
                 )
             return archive[f"x{suffix}"], archive.get(f"y{suffix}")
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(
-            f"{path} is not a readable .npz file (truncated, of another kind, or pickled): {error}"
+            f"{path} is not a readable .npz file: truncated, of another kind, or pickled"
         ) from error
 
 
@@ -91,7 +94,7 @@ def _read_npy(path: Path, split: str | None) -> tuple[npt.NDArray[Any], None]:
             x = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise DataError(
-            f"{path} is not a readable .npy file (truncated, of another kind, or pickled): {error}"
+            f"{path} is not a readable .npy file: truncated, of another kind, or pickled"
         ) from error
     if not isinstance(x, np.ndarray):
         raise DataError(f"{path} is an .npz archive with the ending .npy: rename it")
@@ -105,6 +108,10 @@ def _read_csv(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDAr
         frame = pd.read_csv(path)
     except (OSError, ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:
         raise DataError(f"{path} is not a readable .csv file: {error}") from error
+    if len(frame) == 0:
+        raise DataError(f"{path} has a header but no rows")
+    if all(_is_number(c) for c in frame.columns):
+        raise DataError(f"{path} has no header: its first line must name the columns")
     labels = [c for c in frame.columns if str(c).strip().lower() in _LABEL_COLUMNS]
     if len(labels) > 1:
         raise DataError(f"{path} has several columns of classes ({', '.join(labels)}): keep one")
@@ -116,6 +123,14 @@ def _read_csv(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDAr
     if y is not None and y.dtype.kind not in "fiub":
         y = y.astype(str)
     return features.to_numpy(dtype=np.float64), y
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _checked(name: str, x: npt.NDArray[Any], y: npt.NDArray[Any] | None) -> DataSet:

@@ -1,6 +1,6 @@
 """Decision regions: maximal connected sets of equal prediction on a probe."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
 from inscape.errors import ProbeError
@@ -68,14 +68,16 @@ def decision_regions(
     >>> p.n_regions, p.labels.tolist(), p.boundaries.round(2).tolist()
     (3, [1, 0, 1], [0.25, 0.75])
     """
-    probes = [probe] if isinstance(probe, Probe) else list(probe)
+    probes = [probe] if isinstance(probe, Probe) else list(probe) if isinstance(probe, Iterable) else []
     if not probes or not all(isinstance(p, Probe) for p in probes):
         raise ProbeError(f"expected a Segment, Simplex or Patch, or a list of them, got {probe!r}")
     wrapped = wrap(model)
     chosen = choose_method(wrapped, probes, "grid" if method == "auto" and resolution is not None else method)
     with meter(progress, "regions") as show:
         if chosen.method == "exact":
-            results = exact_regions(wrapped, probes, precision=precision, meter=show)
+            results: list[DecisionRegions] = [
+                *exact_regions(wrapped, probes, precision=precision, meter=show)
+            ]
         else:
             results = grid_regions(
                 wrapped, probes, resolution=resolution, connectivity=connectivity, meter=show

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from inscape.errors import InscapeError, PartitionError, unknown_name
 from inscape.models import Model
 from inscape.partition.decision.exact import as_segment
 from inscape.probes import Probe
+from inscape.probes.sampling import ProbeSample
 
 METHODS = ("auto", "grid", "exact")
 EXACT_BUDGET = 2000
@@ -36,7 +39,7 @@ def choose_method(model: Model, probes: Sequence[Probe], method: str) -> Choice:
     check_method(method)
     if method != "auto":
         return Choice(method, "asked for")
-    if any(p.dim > 1 for p in probes):
+    if any(p.dim > 1 for p in (probes[:1] if isinstance(probes, ProbeSample) else probes)):
         return Choice("grid", "exact regions are computed on segments only")
     if model.structure == "trees":
         return Choice("exact", "tree ensemble")
@@ -46,8 +49,8 @@ def choose_method(model: Model, probes: Sequence[Probe], method: str) -> Choice:
         return Choice("grid", str(error).split(": exact")[0])
     from inscape.partition.linear.cost import estimate_cost
 
-    estimate = estimate_cost(model, [as_segment(p) for p in probes])
-    each = estimate.n_evaluations / len(probes)
+    few = [as_segment(probes[i]) for i in np.linspace(0, len(probes) - 1, 3, dtype=int)]
+    each = estimate_cost(model, few).n_evaluations / len(few)
     if each > EXACT_BUDGET:
         return Choice(
             "grid", f"exact would take about {each:.0f} evaluations per segment, over {EXACT_BUDGET}"

@@ -1,55 +1,66 @@
 """Exact decision regions on segments, of networks and of tree ensembles."""
 
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
 from typing import Any
 
 from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.models.base import check_size
-from inscape.partition.decision.regions import DecisionRegions, SegmentRegions
+from inscape.partition.decision.regions import SegmentRegions
 from inscape.probes import Probe, Segment, Simplex
 from inscape.progress import Meter
 from inscape.provenance import Provenance
 
 
+_BLOCK = 256
+
+
 def exact_regions(
     model: Model, probes: Sequence[Probe], *, precision: str, meter: Meter
-) -> list[DecisionRegions]:
-    """The exact decision regions of a piecewise-affine network or a tree ensemble on each segment."""
+) -> Iterator[SegmentRegions]:
+    """The exact decision regions of a piecewise-affine network or a tree ensemble on each segment.
+
+    Segments are taken some 256 at a time, so that memory does not grow with their number.
+    """
     provenance = Provenance.of(model, dtype=None if model.structure == "trees" else precision)
-    results: list[DecisionRegions] = []
+    done = 0
     for shape, group in groupby(probes, key=lambda p: p.input_shape):
         check_size(model, shape)
-        alike = list(group)
-        segments = [as_segment(p) for p in alike]
-        found: list[Any]
-        if model.structure == "trees":
-            from inscape.partition.decision.tree_segment import tree_segments
+        while block := list(islice(group, _BLOCK)):
+            show = _part(meter, done, len(block), len(probes))
+            done += len(block)
+            segments = [as_segment(p) for p in block]
+            for probe, r in zip(block, _found(model, segments, precision, show), strict=True):
+                yield SegmentRegions(
+                    probe=probe,
+                    labels=r.labels,
+                    boundaries=r.boundaries,
+                    span=as_segment(probe).span,
+                    method="exact",
+                    is_exact=True,
+                    status=r.status,
+                    n_evaluations=r.n_evaluations,
+                    resolution=None,
+                    connectivity=None,
+                    class_names=model.classes,
+                    provenance=provenance,
+                )
 
-            found = tree_segments(model, segments, progress=meter)
-        else:
-            from inscape.partition.decision.exact_segment import exact_segments
 
-            found = exact_segments(model, segments, precision=precision, progress=meter)
-        results += [
-            SegmentRegions(
-                probe=probe,
-                labels=r.labels,
-                boundaries=r.boundaries,
-                span=segment.span,
-                method="exact",
-                is_exact=True,
-                status=r.status,
-                n_evaluations=r.n_evaluations,
-                resolution=None,
-                connectivity=None,
-                class_names=model.classes,
-                provenance=provenance,
-            )
-            for probe, segment, r in zip(alike, segments, found, strict=True)
-        ]
-    return results
+def _found(model: Model, segments: list[Segment], precision: str, meter: Meter) -> list[Any]:
+    if model.structure == "trees":
+        from inscape.partition.decision.tree_segment import tree_segments
+
+        return [*tree_segments(model, segments, progress=meter)]
+    from inscape.partition.decision.exact_segment import exact_segments
+
+    return [*exact_segments(model, segments, precision=precision, progress=meter)]
+
+
+def _part(meter: Meter, before: int, n: int, total: int) -> Meter:
+    """A meter for a block of n of `total` segments, in thousandths of a segment."""
+    return lambda done, of: meter(round(1000 * (before + n * done / of)), 1000 * total)
 
 
 def as_segment(probe: Probe) -> Segment:

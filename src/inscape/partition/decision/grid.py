@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from inscape.partition.decision.regions import (
     SegmentRegions,
 )
 from inscape.probes import Patch, Probe, Segment
+from inscape.probes.sampling import ProbeSample
 from inscape.progress import Meter
 from inscape.provenance import Provenance
 
@@ -70,7 +71,10 @@ def labelled_blocks(
     with_scores: bool = False,
 ) -> Iterator[Block]:
     """Evaluate the grid on every probe, in a stream of batches that run across probes."""
-    total = sum(len(lattice_on(p, resolution)) for p in probes)
+    if isinstance(probes, ProbeSample):
+        total = len(probes) * len(lattice_on(probes[0], resolution))
+    else:
+        total = sum(len(lattice_on(p, resolution)) for p in probes)
     done = first = 0
 
     def advance(n: int) -> None:
@@ -81,12 +85,17 @@ def labelled_blocks(
     meter(0, total)
     with model.session():
         for _, group in groupby(probes, key=lambda p: (isinstance(p, Patch), p.dim, p.input_shape)):
-            alike = list(group)
-            lattice = lattice_on(alike[0], resolution)
-            size = max(1, _BLOCK // len(lattice))
-            for i in range(0, len(alike), size):
-                yield _evaluate(model, alike[i : i + size], lattice, with_scores, advance, first + i)
-            first += len(alike)
+            for some in _blocks(group, resolution):
+                lattice = lattice_on(some[0], resolution)
+                yield _evaluate(model, some, lattice, with_scores and some[0].dim == 1, advance, first)
+                first += len(some)
+
+
+def _blocks(probes: Iterator[Probe], resolution: int | None) -> Iterator[list[Probe]]:
+    """Probes of one kind, as many at a time as have some 65,000 grid points together."""
+    for probe in probes:
+        size = max(1, _BLOCK // len(lattice_on(probe, resolution)))
+        yield [probe, *islice(probes, size - 1)]
 
 
 def _evaluate(
@@ -172,9 +181,7 @@ def grid_regions(
     """The decision regions on the grid of each probe."""
     provenance = Provenance.of(model)
     results: list[DecisionRegions] = []
-    for block in labelled_blocks(
-        model, probes, resolution, meter=meter, with_scores=_one_dimensional(probes)
-    ):
+    for block in labelled_blocks(model, probes, resolution, meter=meter, with_scores=True):
         ids, counts = block.components(connectivity)
         coarse = block.coarse_counts(connectivity)
         for i, probe in enumerate(block.probes):
@@ -192,10 +199,6 @@ def grid_regions(
             make = _segment_result if probe.dim == 1 else _grid_result
             results.append(make(block, i, ids[i], common))
     return results
-
-
-def _one_dimensional(probes: Sequence[Probe]) -> bool:
-    return all(p.dim == 1 for p in probes)
 
 
 def _segment_result(

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arguments import whole_number
 from inscape.errors import PartitionError, unknown_name
 from inscape.probes import Patch, Probe
 
@@ -93,22 +94,18 @@ def lattice_on(probe: Probe, resolution: int | None) -> Lattice:
 def resolution_for(probe: Probe, resolution: int | None) -> int:
     """The checked number of points per axis: 200 in 1D, 30 in 2D, at most 4,096 points in all above."""
     d = probe.dim
-    if resolution is None:
-        return DEFAULT_RESOLUTION.get(d) or _largest_within(DEFAULT_BUDGET, d)
-    if resolution != int(resolution) or resolution < 2:
-        kind = {1: "a segment", 2: "a plane probe"}.get(d, f"a probe of dimension {d}")
-        usual = DEFAULT_RESOLUTION.get(d) or _largest_within(DEFAULT_BUDGET, d)
+    usual = DEFAULT_RESOLUTION.get(d) or _largest_within(DEFAULT_BUDGET, d)
+    r = (
+        usual
+        if resolution is None
+        else whole_number(resolution, "resolution", 2, PartitionError, f" per axis; try resolution={usual}")
+    )
+    if d * math.log(r + 2) > math.log(_MOST_CELLS):
         raise PartitionError(
-            f"resolution={resolution} is too small or not whole: {kind} needs at least 2 points per axis; "
-            f"try resolution={usual}"
+            f"resolution={r} in {d} dimensions is a grid of 10^{d * math.log10(r + 2):.0f} cells per probe, over "
+            f"the limit of 10^{math.log10(_MOST_CELLS):.0f}: lower the {'dimension' if resolution is None else 'resolution'}"
         )
-    if (int(resolution) + 2) ** d > _MOST_CELLS:
-        raise PartitionError(
-            f"resolution={resolution} in {d} dimensions is a grid of {(int(resolution) + 2) ** d:.1e} cells "
-            f"per probe, over the limit of {_MOST_CELLS:.1e}; "
-            f"try resolution={int(_MOST_CELLS ** (1 / d)) - 2}"
-        )
-    return int(resolution)
+    return r
 
 
 def half(lattice: Lattice, probe: Probe) -> Lattice | None:

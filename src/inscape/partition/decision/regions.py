@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.errors import PartitionError
 from inscape.probes import Patch, Probe
 from inscape.provenance import Provenance
 
@@ -53,6 +54,24 @@ class DecisionRegions:
         """Draw the regions and return the matplotlib Axes; there are pictures of 1D and 2D probes."""
         raise NotImplementedError
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; the probe and the samples are left out, since they may be large."""
+        return {
+            "schema": 1,
+            "kind": "decision regions",
+            "probe": repr(self.probe),
+            "n_regions": self.n_regions,
+            "labels": self.labels.tolist(),
+            "method": self.method,
+            "is_exact": self.is_exact,
+            "status": self.status,
+            "n_evaluations": self.n_evaluations,
+            "resolution": self.resolution,
+            "connectivity": self.connectivity,
+            "class_names": None if self.class_names is None else list(self.class_names),
+            "provenance": self.provenance.to_dict(),
+        }
+
     def __repr__(self) -> str:
         kind = "exactly" if self.is_exact else f"by {self.method}"
         return f"<{self.n_regions} decision regions on {self.probe!r}, {kind}, {self.status}>"
@@ -97,6 +116,10 @@ class SegmentRegions(DecisionRegions):
             ax=ax,
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON, with the boundaries."""
+        return super().to_dict() | {"span": list(self.span), "boundaries": self.boundaries.tolist()}
+
     def _known_labels(self) -> npt.NDArray[np.int64]:
         extra = [] if self.top_labels is None else [self.top_labels.ravel()]
         return np.unique(np.concatenate([self.labels, *extra]))
@@ -117,20 +140,16 @@ class GridRegions(DecisionRegions):
     sample_regions: npt.NDArray[np.int32]
 
     def image(self) -> npt.NDArray[np.int64]:
-        """The labels as an array (resolution,) * d, -1 outside the probe."""
-        return self._on_grid(self.sample_labels)
-
-    def _on_grid(self, values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """The regions as an array (resolution,) * d of indices into `labels`, -1 outside the probe."""
         d, r = self.coordinates.shape[1], self.resolution
         assert r is not None
         grid = np.full((r,) * d, -1, dtype=np.int64)
-        grid[tuple(self.coordinates.T)] = values
+        grid[tuple(self.coordinates.T)] = self.sample_regions
         return grid
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the filled regions, the spanning points (images shown as images) and a class legend."""
         from inscape.drawing.plane import draw_plane
-        from inscape.errors import PartitionError
 
         if self.probe.dim != 2:
             raise PartitionError(
@@ -139,7 +158,7 @@ class GridRegions(DecisionRegions):
         frame, marks = _plane_frame(self.probe)
         return draw_plane(
             self.image(),
-            self._on_grid(self.sample_regions),
+            self.labels,
             frame,
             names={int(label): self._name(int(label)) for label in np.unique(self.labels)},
             marks=marks,
@@ -158,6 +177,8 @@ def _plane_frame(probe: Probe) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.
         (s0, s1), (t0, t1) = probe.bounds
         return np.array([[s0, t0], [s1 - s0, 0.0], [0.0, t1 - t0]]), probe.marks
     flat = probe.generators.reshape(3, -1)
+    if np.linalg.matrix_rank(flat[1:] - flat[0]) < 2:
+        raise PartitionError("the three points are on a line: their hull has no picture")
     sides = np.linalg.qr((flat[1:] - flat[0]).T)[1].T
     sides = sides * np.where(np.diag(sides) < 0, -1.0, 1.0)
     frame = np.concatenate([np.zeros((1, 2)), sides])

@@ -1,0 +1,22 @@
+"""Checks of arguments that many functions share."""
+
+from typing import Any
+
+from inscape.errors import InscapeError
+
+
+def whole_number(value: Any, name: str, at_least: int, error: type[InscapeError], hint: str = "") -> int:
+    """`value` as an int of at least `at_least`; an error says what was given and what is expected.
+
+    >>> whole_number(3.0, "n", 1, InscapeError)
+    3
+    """
+    try:
+        number = int(value)
+        is_whole = not isinstance(value, str | bytes) and number == value
+    except (TypeError, ValueError, OverflowError):
+        number, is_whole = at_least, False
+    if not is_whole or number < at_least:
+        kind = "too small" if is_whole else "not a whole number"
+        raise error(f"{name}={value!r} is {kind}: give a whole number of at least {at_least}{hint}")
+    return number
