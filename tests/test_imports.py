@@ -10,7 +10,7 @@ import inscape
 ROOT = Path(inscape.__file__).parent
 ORDER = [
     {"errors", "drawing"},
-    {"seeding", "progress"},
+    {"seeding", "progress", "arguments"},
     {"models"},
     {"provenance"},
     {"probes"},

@@ -96,6 +96,34 @@ def test_plot(run, models, tmp_path, where):
         assert min(picture.size) > 300
 
 
+def test_plot_json(run, models, tmp_path):
+    out = tmp_path / "p.png"
+    arguments = (
+        "plot",
+        models / "depth10.skops",
+        "--data",
+        "digits",
+        "-o",
+        out,
+        "--resolution",
+        30,
+        "--json",
+    )
+    data = json.loads(run(*arguments).stdout)
+    assert data["picture"] == str(out)
+    assert data["n_regions"] == len(data["labels"])
+
+
+def test_what_a_factory_prints_does_not_break_json(run, tmp_path, monkeypatch):
+    (tmp_path / "chatty.py").write_text(
+        "def rule():\n    print('hello')\n    return lambda x: (x[:, 0, 0] > x[:, 2, 3]).astype(int)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    result = run("measure", "chatty:rule", "--data", "digits", "--probes", 3, "--json")
+    assert json.loads(result.stdout)["rows"]
+    assert "hello" in result.stderr
+
+
 def test_npz_data_and_scaling(run, models, tmp_path, digits):
     np.savez(tmp_path / "d.npz", x=(digits.x * 16).astype(np.uint8), y=digits.y)
     base = ("measure", models / "depth3.skops", "--json", "--probes", 10)
@@ -118,6 +146,15 @@ def test_npz_data_and_scaling(run, models, tmp_path, digits):
         ),
         (("measure", "{m}/depth3.skops", "--data", "digits", "--divide", "0"), "give a non-zero number"),
         (("measure", "{m}/depth3.skops", "--data", "digits", "--input-shape", "8x8"), "write numbers"),
+        (("measure", "{m}/depth3.skops"), "Missing option '--data'"),
+        (("measure", "{m}/depth3.skops", "--data", "digits", "--dim", "0"), "--dim"),
+        (("measure", "{m}/depth3.skops", "--data", "digits", "--dim", "12"), "lower the dimension"),
+        (("measure", "{m}/depth3.skops", "--data", "digits", "--device", "cpu"), "is for torch modules"),
+        (("measures",), "measures"),
+        (
+            ("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.png", "--resolution", "0"),
+            "resolution=0",
+        ),
         (("rank", "{m}/depth3.skops", "--data", "digits"), "at least two models"),
         (("rank", "{m}/depth3.skops", "{m}/depth3.skops", "--data", "digits"), "named twice"),
         (("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.bmp2"), "must end in"),

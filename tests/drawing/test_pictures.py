@@ -95,6 +95,24 @@ def test_colours_stand_where_the_labels_are():
         assert np.allclose(pixels[len(pixels) - 1 - int(row), int(column)], to_rgb(TEN[label]), atol=0.02)
 
 
+def test_negative_labels_are_drawn():
+    p = inscape.decision_regions(lambda x: np.where(x[:, 0] > 0, 1, -1), Patch([0.0, 0.0], np.eye(2)))
+    ax = render(p.plot())
+    assert {t.get_text() for t in ax.get_legend().get_texts()} == {"-1", "1"}
+    assert len(np.unique(np.asarray(ax.collections[0].get_array()).reshape(-1, 4), axis=0)) == 2
+
+
+def test_a_hull_on_a_line_has_no_picture():
+    p = inscape.decision_regions(three, Simplex([[0.0], [1.0], [2.0]]), resolution=5)
+    with pytest.raises(PartitionError, match="on a line: their hull has no picture"):
+        p.plot()
+
+
+def test_long_names_are_shortened(rng):
+    p = inscape.decision_regions(lambda x: np.where(x[:, 0] > 0, "x" * 60, "y"), Patch([0.0, 0.0], np.eye(2)))
+    assert max(map(len, texts(p.plot()))) == 20
+
+
 def test_a_hundred_classes_have_names_and_a_short_legend():
     ax = render(inscape.decision_regions(many, Patch([0.5, 0.5], np.eye(2) / 2), resolution=300).plot())
     legend = [t.get_text() for t in ax.get_legend().get_texts()]

@@ -55,9 +55,15 @@ def test_probability_is_calibrated(rng):
     assert stats.kstest(said, "uniform").pvalue > 1e-3
 
 
-def test_a_constant_difference_is_certain():
-    assert probability_less(np.array([1, 2]), np.array([2, 3])) == 1.0
-    assert probability_less(np.array([2, 3]), np.array([1, 2])) == 0.0
+def test_few_probes_are_never_certain():
+    assert probability_less(np.array([1, 2]), np.array([2, 3])) == 1 - 1 / 8
+    assert probability_less(np.array([2, 3]), np.array([1, 2])) == 1 / 8
+    assert probability_less(np.zeros(60, dtype=int), np.ones(60, dtype=int)) == pytest.approx(1)
+
+
+def test_a_warning_calls_the_model_by_its_name_in_the_ranking(x):
+    with pytest.warns(inscape.InscapeWarning, match="flat predicts class 0"):
+        inscape.rank({"flat": lambda x: np.zeros(len(x), dtype=int), "waves": waves(2)}, x)
 
 
 def test_table_and_json(x):
@@ -80,7 +86,9 @@ def test_progress_counts_models(x):
 def test_bad_requests(x):
     with pytest.raises(ModelError, match="at least two models"):
         inscape.rank({"a": waves(1)}, x)
-    with pytest.raises(ModelError, match="give a dictionary"):
+    with pytest.raises(ModelError, match="a dictionary"):
         inscape.rank([waves(1), waves(2)], x)
+    with pytest.raises(ModelError, match="same name"):
+        inscape.rank({1: waves(1), "1": waves(2)}, x)
     with pytest.raises(ProbeError, match="n_probes=1 is too small"):
         inscape.rank({"a": waves(1), "b": waves(2)}, x, n_probes=1)

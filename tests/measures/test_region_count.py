@@ -99,7 +99,8 @@ def test_exact_on_trees_and_networks_finds_at_least_what_a_fine_grid_finds(x):
     tree = DecisionTreeClassifier(random_state=0).fit(x, np.arange(200) % 3)
     torch.manual_seed(1)
     net = nn.Sequential(nn.Linear(2, 20), nn.ReLU(), nn.Linear(20, 3)).double()
-    net[0].weight.data *= 5
+    for p in net.parameters():
+        p.data.normal_()
     for model in (tree, net):
         exact = inscape.region_count(model, x, method="exact", random_state=0)
         grid = inscape.region_count(model, x, method="grid", resolution=2000, random_state=0)
@@ -162,6 +163,15 @@ def test_status_tells_a_grid_that_is_too_coarse(x):
     )
 
 
+@pytest.mark.parametrize("n_probes", [2, 3, 5, 100])
+def test_few_probes_do_not_make_a_coarse_grid_look_fine(rng, n_probes):
+    x = rng.uniform(size=(100, 1))
+    r = inscape.region_count(
+        lambda x: np.floor(37 * x[:, 0]).astype(int) % 2, x, resolution=8, n_probes=n_probes, random_state=0
+    )
+    assert r.status == "not converged in resolution"
+
+
 def test_how_many_probes_a_precision_needs(x):
     r = inscape.region_count(waves(2), x, random_state=0)
     n = r.probes_needed(0.05)
@@ -209,6 +219,8 @@ def test_a_class_that_appears_only_off_the_data():
     r = inscape.region_count(lambda x: np.digitize(x[:, 0], [0.4, 0.6]), x, n_probes=3, random_state=0)
     assert r.classes_off_data == (1,)
     assert r.mean == 3
+    away = inscape.region_count(halves, x, n_probes=3, how="direction", length=5.0, random_state=0)
+    assert away.classes_off_data is None
     extended = inscape.region_count(halves, x, n_probes=3, span=(-1, 2), random_state=0)
     assert extended.classes_off_data is None
 
@@ -256,6 +268,57 @@ def test_memory_does_not_grow_with_the_number_of_probes(rng):
 def test_bad_input(x, call, error, message):
     with pytest.raises(error, match=message):
         call(x)
+
+
+def test_probes_take_no_memory_until_they_are_looked_at(rng):
+    """10^4 segments between images: 500 MB if they were all built, here a few MB."""
+    import tracemalloc
+
+    x = rng.uniform(size=(20, 3, 32, 32))
+    model = inscape.wrap(lambda x: (x[:, 0, 0, 0] > 0.5).astype(int), batch_size=1024)
+    tracemalloc.start()
+    inscape.region_count(model, x, n_probes=10_000, resolution=2, random_state=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 250e6
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_probes": 2.5}, "n_probes=2.5 is not a whole number"),
+        ({"n_probes": "10"}, "n_probes='10' is not a whole number"),
+        ({"dim": 12}, "resolution=2 in 12 dimensions|lower the dimension"),
+        ({"dim": 60}, "lower the dimension|needs 61 points"),
+        ({"resolution": float("nan")}, "resolution=nan is not a whole number"),
+        ({"resolution": (10, 10)}, r"resolution=\(10, 10\) is not a whole number"),
+        ({"how": "direction", "length": "a"}, "needs a positive length, got length='a'"),
+    ],
+)
+def test_numbers_that_are_none(x, options, message):
+    with pytest.raises(InscapeError, match=message):
+        inscape.region_count(halves, x, **options)
+
+
+def test_numpy_numbers_are_numbers(x):
+    r = inscape.region_count(
+        waves(2),
+        x,
+        n_probes=np.int64(7),
+        span=(np.float32(-1), np.float32(2)),
+        resolution=50.0,
+        random_state=0,
+    )
+    json.dumps(r.to_dict(), allow_nan=False)
+    r = inscape.region_count(waves(9), x, n_probes=7, how="direction", length=np.float32(2), random_state=0)
+    json.dumps(r.to_dict(), allow_nan=False)
+    assert r.probes_needed(0.1) >= 2
+    with pytest.raises(PartitionError, match="too small"):
+        r.probes_needed(1e-200)
+    with pytest.raises(PartitionError, match="counts, .* missing"):
+        RegionCount.from_dict(
+            {"schema": 1, "measure": "region_count", "mean": 1.0, "std_error": 0.0, "interval": []}
+        )
 
 
 def test_mean_with_error_of_equal_values():

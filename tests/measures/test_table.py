@@ -3,12 +3,13 @@ import json
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from sklearn.tree import DecisionTreeClassifier
 from torch.utils.data import TensorDataset
 
 import inscape
 from inscape.errors import DataError, InscapeError
-from inscape.measures.accuracy import correct
+from inscape.measures.accuracy import correct, wilson
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_a_measure_that_does_not_apply_is_a_row_with_the_reason(x):
 def test_off_data_classes_are_noted():
     x = np.array([[0.0], [1.0]])
     row = inscape.measure(lambda x: np.digitize(x[:, 0], [0.4, 0.6]), x)["region_count"]
-    assert row["note"] == "classes 1 appear only off the data"
+    assert row["note"] == "classes 1 are predicted on the probes but at none of their data points"
 
 
 def test_data_sets_carry_their_classes(x):
@@ -71,7 +72,29 @@ def test_accuracy_compares_names(x):
     assert correct(numbers, x, (halves(x) * 4 + 3).astype(float)).all()
 
 
+def test_one_measure_by_name(x):
+    assert [r["measure"] for r in inscape.measure(halves, x, measures="region_count").rows] == [
+        "region_count"
+    ]
+
+
+def test_the_interval_of_an_accuracy_stays_within_0_and_1(x):
+    row = inscape.measure(halves, x, halves(x), measures=["accuracy"])["accuracy"]
+    assert 0.9 < row["low"] < 1
+    assert row["high"] == pytest.approx(1.0)
+    low, high = wilson(3, 40)
+    expected = stats.binomtest(3, 40).proportion_ci(method="wilson")
+    assert (low, high) == pytest.approx((expected.low, expected.high))
+
+
 def test_bad_requests(x):
+    with pytest.raises(InscapeError, match=r"unknown setting of region_count 'dims'.*did you mean 'dim'"):
+        inscape.measure(halves, x, measures={"region_count": {"dims": 2}})
+    with pytest.raises(KeyError, match="foo"):
+        inscape.measure(halves, x)["foo"]
+    tree = inscape.wrap(DecisionTreeClassifier().fit(x, halves(x)))
+    with pytest.raises(DataError, match="y holds cat, dog.* knows only 0, 1.*no class in common"):
+        correct(tree, x, np.where(halves(x) == 1, "cat", "dog"))
     with pytest.raises(InscapeError, match=r"unknown measure 'region_cuont'.*did you mean 'region_count'"):
         inscape.measure(halves, x, measures=["region_cuont"])
     with pytest.raises(DataError, match="has no class names"):

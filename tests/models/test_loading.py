@@ -1,3 +1,7 @@
+import json
+import sys
+import zipfile
+
 import joblib
 import numpy as np
 import pytest
@@ -31,10 +35,12 @@ def factory(tmp_path, monkeypatch):
         "def net():\n    return nn.Linear(3, 2)\n"
         "def rule():\n    return lambda x: (x[:, 0] > 0).astype(int)\n"
         "def broken():\n    raise OSError('no licence')\n"
+        "def leave():\n    raise SystemExit(5)\n"
         "number = 3\n"
     )
+    (tmp_path / "broken_module.py").write_text("def net(:\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "user_models", raising=False)
     return "user_models"
 
 
@@ -56,7 +62,7 @@ def test_skops(tmp_path, tree, x):
 def test_skops_with_unknown_types_is_refused(tmp_path, x):
     path = tmp_path / "own.skops"
     skops.io.dump(OwnClassifier().fit(x, np.arange(30) % 2), path)
-    with pytest.raises(ModelError, match=r"not scikit-learn's own \(.*OwnClassifier"):
+    with pytest.raises(ModelError, match=r"not known to be safe \(.*OwnClassifier"):
         load(path)
 
 
@@ -84,6 +90,44 @@ def test_factory_with_weights(tmp_path, factory, x, kind):
     assert np.allclose(m.scores(x), net(torch.from_numpy(x)).detach().numpy(), atol=1e-6)
 
 
+def test_a_factory_leaves_path_and_random_state(factory):
+    path, state = list(sys.path), torch.get_rng_state()
+    load(f"{factory}:net")
+    assert sys.path == path
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_skops_file_cannot_call_functions_of_scikit_learn(tmp_path, tree):
+    """skops takes constructor names from the file, and some functions in sklearn run what they are given."""
+    path = tmp_path / "forged.skops"
+    skops.io.dump(tree, path)
+    with zipfile.ZipFile(path) as archive:
+        schema = json.loads(archive.read("schema.json"))
+    marker = tmp_path / "ran"
+    schema["content"]["content"]["criterion"] = {
+        "__class__": "assert_run_python_script_without_output",
+        "__module__": "sklearn.utils._testing",
+        "__loader__": "LossNode",
+        "content": {},
+        "__reduce__": {
+            "args": {
+                "__class__": "str",
+                "__module__": "builtins",
+                "__loader__": "JsonNode",
+                "content": json.dumps(f"open({str(marker)!r}, 'w')"),
+                "is_json": True,
+                "__id__": 1,
+            }
+        },
+        "__id__": 2,
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("schema.json", json.dumps(schema))
+    with pytest.raises(ModelError, match="not known to be safe|not a readable"):
+        load(path)
+    assert not marker.exists()
+
+
 def test_factory_of_a_function(factory, x):
     assert load(f"{factory}:rule").labels(x).tolist() == (x[:, 0] > 0).astype(int).tolist()
 
@@ -92,9 +136,11 @@ def test_factory_of_a_function(factory, x):
     ("name", "message"),
     [
         ("no_such_module:net", "cannot import 'no_such_module'"),
-        ("user_models:nothing", "has no 'nothing'"),
-        ("user_models:number", "is a int, not a function"),
-        ("user_models:broken", "raised OSError: no licence"),
+        ("user_models:nothing", "has no function 'nothing'"),
+        ("user_models:number", "has no function 'number'"),
+        ("user_models:broken", r"raised OSError\('no licence'\)"),
+        ("user_models:leave", r"raised SystemExit\(5\)"),
+        ("broken_module:net", "cannot import 'broken_module'.*SyntaxError"),
         ("model.xyz", "cannot tell what kind of model"),
         ("model", "cannot tell what kind of model"),
         ("missing.skops", "cannot be read: No such file"),

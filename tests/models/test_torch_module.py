@@ -25,6 +25,8 @@ class Nasty(nn.Module):
         self.calls += 1
         self.cache = x.mean(0)
         torch.rand(3)
+        torch.set_default_dtype(torch.float64)
+        self.register_buffer("late", torch.ones(1))
         np.random.random(3)  # noqa: NPY002
         random.random()
         if self.fail:
@@ -76,6 +78,33 @@ def test_a_module_is_left_as_it_was_found(module, aspect, fail, rng):
         inscape.region_count(module, x, n_probes=20, resolution=10, random_state=0)
         inscape.wrap(module).scores(x)
     assert observable(module)[aspect] == before
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("norm", [nn.utils.weight_norm, nn.utils.spectral_norm])
+def test_weights_made_by_hooks_keep_their_gradients(norm, rng):
+    net = norm(nn.Linear(3, 2))
+    net(torch.zeros(1, 3))
+    before = net.weight
+    inscape.wrap(net).labels(rng.normal(size=(5, 3)))
+    assert net.weight is before
+    assert net.weight.requires_grad
+
+
+def test_layers_that_make_no_function_of_a_point():
+    with pytest.raises(ModelError, match="lazy layer 0 has no value yet"):
+        inscape.wrap(nn.Sequential(nn.LazyLinear(3)))
+    with pytest.raises(ModelError, match="1 is a batch-norm without running statistics"):
+        inscape.wrap(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3, track_running_stats=False)))
+    inscape.wrap(nn.Sequential(nn.InstanceNorm1d(3)))  # of one point alone
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_frozen_torchscript(rng):
+    net = nn.Linear(2, 3).eval()
+    x = rng.normal(size=(4, 2))
+    frozen = torch.jit.freeze(torch.jit.script(net))
+    assert (inscape.wrap(frozen).labels(x) == inscape.wrap(net).labels(x)).all()
 
 
 def test_buffers_keep_their_identity(module, rng):

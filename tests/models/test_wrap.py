@@ -1,8 +1,11 @@
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputClassifier
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -44,7 +47,7 @@ def test_sklearn_labels_are_predictions(estimator, data):
         assert m.scores(x).shape == (80, 3)
         assert (m.scores(x).argmax(axis=1) == m.labels(x)).mean() > 0.97  # SVC votes by pairs
     else:
-        with pytest.raises(ModelError, match="no scores"):
+        with pytest.raises(ModelError, match="no score per class"):
             m.scores(x)
 
 
@@ -142,7 +145,10 @@ def test_automatic_batches_shrink_with_the_points():
         (lambda x: 0, r"returned shape \(\) for 5 points"),
         (lambda x: x[:, 0] + 0.5, "neither labels nor scores"),
         (lambda x: np.zeros((len(x), 2, 2)), r"scores of shape \(5, 2, 2\)"),
-        (lambda x: np.full((len(x), 2), np.nan), "NaN or infinite scores for 5 of 5 points, first at row 0"),
+        (
+            lambda x: np.full((len(x), 2), np.nan),
+            "NaN or infinite scores for 5 of the 5 points of a batch, first at row 0",
+        ),
         (lambda x: 1 / 0, "ZeroDivisionError"),
     ],
 )
@@ -172,9 +178,72 @@ def test_what_is_no_model():
         inscape.wrap(DecisionTreeClassifier)
     with pytest.raises(ModelError, match="batch_size=0 is too small"):
         inscape.wrap(lambda x: x, batch_size=0)
+    with pytest.raises(ModelError, match="input_shape=4 is not a shape"):
+        inscape.wrap(lambda x: x, input_shape=4)
+    with pytest.raises(ModelError, match="is wrapped already"):
+        inscape.wrap(inscape.wrap(lambda x: x), batch_size=3)
+    with pytest.raises(ModelError, match="device='cpu' is for torch modules"):
+        inscape.wrap(lambda x: x, device="cpu")
+
+
+def test_a_model_that_writes_into_its_input_does_not_reach_the_callers_array():
+    def f(x):
+        x *= 0
+        return x
+
+    x = np.ones((4, 2))
+    inscape.wrap(f).labels(x)
+    assert (x == 1).all()
+    x.flags.writeable = False
+    assert inscape.wrap(f).labels(x[::-1]).tolist() == [0] * 4
+
+
+def test_scores_of_labels_only():
+    with pytest.raises(ModelError, match="no score per class"):
+        inscape.wrap(lambda x: x[:, 0].astype(int)).scores([[1.0]])
+
+
+def test_boolean_and_object_scores():
+    assert inscape.wrap(lambda x: x > 0).labels([[1.0, -1.0]]).tolist() == [0]
+    assert inscape.wrap(lambda x: x.astype(object)).labels([[1.0, 2.0]]).tolist() == [1]
+
+
+def test_pairwise_scores_behind_a_search_are_no_scores_per_class(data):
+    x, y = data
+    search = GridSearchCV(SVC(decision_function_shape="ovo"), {"C": [1.0]}, cv=2).fit(x, np.arange(80) % 4)
+    m = inscape.wrap(search)
+    with pytest.raises(ModelError, match="no score per class"):
+        m.scores(x)
+    p = inscape.decision_regions(search, inscape.Segment(x[0], x[1]))
+    assert p.top_scores is None
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_labels_that_are_no_classes(data):
+    x, y = data
+    model = RadiusNeighborsClassifier(radius=0.01, outlier_label=99).fit(x, y)
+    with pytest.raises(ModelError, match="predicted 99|predicted np.int64"):
+        inscape.wrap(model).labels(x + 50)
+
+
+def test_estimators_fitted_on_tables_are_given_tables(data):
+    x, y = data
+    frame = pd.DataFrame(x, columns=list("abcd"))
+    pipeline = make_pipeline(
+        ColumnTransformer([("some", StandardScaler(), ["a", "c"])]), LogisticRegression()
+    )
+    m = inscape.wrap(pipeline.fit(frame, y))
+    assert (m.labels(frame) == pipeline.predict(frame)).all()
+    assert inscape.region_count(m, frame, n_probes=5, resolution=9, random_state=0).n_evaluations == 45
 
 
 def test_fingerprint_follows_the_model(data):
     x, y = data
     a, b = DecisionTreeClassifier(max_depth=2).fit(x, y), DecisionTreeClassifier(max_depth=3).fit(x, y)
     assert inscape.wrap(a).fingerprint() == inscape.wrap(a).fingerprint() != inscape.wrap(b).fingerprint()
+
+
+def test_fingerprints_of_functions_tell_constants_and_defaults_apart():
+    functions = [lambda x: x > 1, lambda x: x > 2, lambda x, k=1: x > k, lambda x, k=2: x > k]
+    functions += [(lambda c: lambda x: x > c)(c) for c in (1, 2)]
+    assert len({inscape.wrap(f).fingerprint() for f in functions}) == 6

@@ -113,6 +113,12 @@ def test_patch_through_three_points_is_true_to_scale(rng):
         (lambda: Patch.through([[0, 0], [1, 1]]), "3 points, got 2"),
         (lambda: Patch.through([[0, 0], [1, 1], [3, 3]]), "on a line"),
         (lambda: Patch.through([[0, 0], [0, 0], [0, 0]]), "on a line"),
+        (lambda: Patch.through([[0], [1], [2]]), "on a line"),
+        (lambda: Patch.through(np.eye(3), margin="a"), "margin='a' must be a number"),
+        (lambda: Patch.through(np.eye(3), margin=np.inf), "margin=inf must be"),
+        (lambda: Patch([0.0, 0.0], np.eye(2), 3), "two pairs"),
+        (lambda: Patch([0.0, 0.0], np.eye(2), ((0, 1), (0, 1, 2))), r"bounds\[1\]"),
+        (lambda: Patch([0.0, 0.0], np.eye(2), marks=[1.0, 2.0, 3.0]), r"marks must be coordinates \(m, 2\)"),
     ],
 )
 def test_bad_patches(make, message):

@@ -1,6 +1,7 @@
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.stats import chisquare
@@ -135,6 +136,30 @@ def test_an_iterable_data_set():
     assert sample_probes(Stream(), n=3, classes="different", random_state=0)[0].input_shape == (1,)
 
 
+def test_loaders_leave_the_random_state_and_repeat(x, y):
+    loader = DataLoader(TensorDataset(torch.from_numpy(x)), batch_size=8, shuffle=True)
+    before = torch.get_rng_state()
+    a = rows_of(sample_probes(loader, random_state=0), x)
+    assert torch.equal(before, torch.get_rng_state())
+    torch.rand(1)
+    assert rows_of(sample_probes(loader, random_state=0), x) == a
+
+
+def test_other_kinds_of_data(x, y):
+    pairs = list(zip(x, y, strict=True))
+    assert rows_of(sample_probes(pairs, classes="same", random_state=0), x)
+    assert rows_of(sample_probes(pd.DataFrame(x), random_state=0), x)
+    assert sample_probes(torch.from_numpy(x).bfloat16(), random_state=0)[0].input_shape == (3,)
+    single = DataLoader(TensorDataset(torch.from_numpy(x)), batch_size=None)
+    assert rows_of(sample_probes(single, random_state=0), x)
+
+
+def test_directions_repeat_and_differ(x):
+    a, b = (sample_probes(x, n=3, how="direction", length=1.0, random_state=2) for _ in range(2))
+    assert all((p.end == q.end).all() for p, q in zip(a, b, strict=True))
+    assert not np.allclose(a[0].end - a[0].start, a[1].end - a[1].start)
+
+
 def test_integer_pixels_become_floats():
     x = np.arange(32, dtype=np.uint8).reshape(2, 4, 4)
     assert sample_probes(x, n=1, random_state=0)[0].start.dtype == np.float64
@@ -153,6 +178,10 @@ def test_identical_points_are_drawn_again():
         (np.zeros((9, 2)), {}, "only identical points"),
         (np.empty((0, 2)), {}, "data are empty"),
         ([], {}, "shape|empty"),
+        ("digits", {}, "is text: load the data first"),
+        ([{"x": 1.0}, {"x": 2.0}], {}, "must be numbers"),
+        ([(np.ones(2), 0), (np.ones(3), 1)], {"n": 50}, "differ in shape"),
+        (TensorDataset(torch.eye(3)), {"classes": "same"}, "needs the class of each point"),
         (np.ones((1, 2)), {}, "dimension 1 needs 2 points, the data have 1"),
         (np.eye(3), {"dim": 3}, "dimension 3 needs 4 points, the data have 3"),
         (np.ones(5), {}, r"shape \(5,\)"),
@@ -174,6 +203,7 @@ def test_identical_points_are_drawn_again():
         (np.eye(3), {"dim": 2, "span": (-1, 2)}, "needs dim=1"),
         (np.eye(3), {"how": "direction"}, "needs a positive length"),
         (np.eye(3), {"length": 1.0}, "belongs to how='direction'"),
+        (np.ones((3, 2)), {"how": "direction", "length": 1e-300}, "same point"),
         (np.eye(3), {"how": "direction", "length": 1.0, "classes": "same"}, "a direction has no class"),
     ],
 )

@@ -50,6 +50,8 @@ def test_npy_and_csv(tmp_path):
         ("a.csv", b"a,b\n1,x\n", "column 'b' is not numeric"),
         ("a.csv", b"a,y,label\n1,2,3\n", "several columns of classes"),
         ("a.csv", b"\xff\xfe\x00", "not a readable .csv"),
+        ("a.csv", b"a,b\n", "a header but no rows"),
+        ("a.csv", b"1.5,2\n3,4\n", "has no header"),
         ("a.txt", b"1 2 3", "expected .npz, .npy or .csv"),
     ],
 )
@@ -60,7 +62,22 @@ def test_files_that_cannot_be_read(tmp_path, name, content, message):
         load_data(tmp_path / name)
 
 
+def test_folders_and_corrupt_contents(tmp_path):
+    (tmp_path / "d.npz").mkdir()
+    with pytest.raises(DataError, match="is a folder"):
+        load_data(tmp_path / "d.npz")
+    path = tmp_path / "c.npz"
+    np.savez_compressed(path, x=np.random.default_rng(0).normal(size=(200, 5)))
+    content = bytearray(path.read_bytes())
+    content[200:400] = bytes(200)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="not a readable .npz"):
+        load_data(path)
+
+
 def test_names_are_suggested():
+    with pytest.raises(DataError, match="split='test' belongs to"):
+        load_data("iris", split="test")
     with pytest.raises(DataError, match=r"unknown data set 'digit'.*did you mean 'digits'"):
         load_data("digit")
 

@@ -18,18 +18,14 @@ from inscape.errors import InscapeError, InscapeWarning
 class _Group(TyperGroup):
     """A group whose commands end with one clear line on stderr when the user's input is at fault."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+    def main(self, *args: Any, **options: Any) -> Any:
         """Run, and turn an error of usage, which would be shown as a box, into that line as well."""
         try:
-            code = super().main(*args, standalone_mode=False, **extra)
+            code = super().main(*args, **{**options, "standalone_mode": False})
         except Exception as error:
-            if not hasattr(error, "format_message"):
+            if not hasattr(error, "format_message"):  # not an error of usage
                 raise
-            message = " ".join(error.format_message().split())
-            if "no_args" in type(error).__name__.lower() or type(error).__name__ == "NoArgsIsHelpError":
-                typer.echo(error.format_message())
-            else:
-                typer.echo(f"inscape: {message} (see --help)", err=True)
+            typer.echo(f"inscape: {' '.join(error.format_message().split())} (see --help)", err=True)
             code = 2
         sys.exit(code if isinstance(code, int) else 0)
 

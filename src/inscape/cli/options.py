@@ -81,11 +81,12 @@ def read_model(
         raise ModelError(
             f"--input-shape {input_shape!r} is not a shape: write numbers, as in 1,28,28"
         ) from error
-    return load(
-        model,
-        weights=weights,
-        trust_pickle=trust_pickle,
-        input_shape=shape,
-        device=device,
-        batch_size=batch_size,
-    )
+    with redirect_stdout(sys.stderr):
+        return load(
+            model,
+            weights=weights,
+            trust_pickle=trust_pickle,
+            input_shape=shape,
+            device=device,
+            batch_size=batch_size,
+        )

@@ -67,9 +67,10 @@ def plot(
         probe: Any = Segment(a, b, (-margin, 1 + margin))
     else:
         probe = Patch.through(_rows(loaded.x, points or _of_three_classes(loaded.y)), margin=margin)
-    resolution = resolution or (1000 if segment is not None else 300)
+    if resolution is None:
+        resolution = 1000 if segment is not None else 300
     regions = decision_regions(
-        wrapped, probe, resolution=resolution, connectivity=connectivity, progress=True
+        wrapped, probe, method="grid", resolution=resolution, connectivity=connectivity, progress=True
     )
     ax = regions.plot()
     ax.set_title(f"{wrapped.name}: {ax.get_title()}", pad=None if segment is None else 62)

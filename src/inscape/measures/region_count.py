@@ -89,10 +89,10 @@ class RegionCount:
         if len(self.counts) < 2:
             raise PartitionError("one probe shows no spread: measure at least 2 first")
         s = float(np.std(self.counts, ddof=1))
-        needed = (1.959963984540054 * s / half_width) ** 2
-        if needed > 1e18:
+        root = 1.959963984540054 * s / half_width
+        if root > 1e9:
             raise PartitionError(f"half_width={half_width} is too small: no number of probes gives it")
-        return max(2, math.ceil(needed))
+        return max(2, math.ceil(root**2))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; `from_dict` reads it back."""

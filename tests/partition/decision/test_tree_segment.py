@@ -381,9 +381,7 @@ def test_no_segments_give_no_results():
 def test_other_models_are_refused_with_a_reason():
     x, y = data()
     segments = [Segment(x[0], x[1])]
-    with pytest.raises(
-        PartitionError, match=r"LogisticRegression is not one of .*; use method='grid' or 'adaptive'"
-    ):
+    with pytest.raises(PartitionError, match=r"LogisticRegression is not one of .*; use method='grid'"):
         tree_segments(LogisticRegression().fit(x, y), segments)
     with pytest.raises(PartitionError, match="its structure is 'black-box'; use method='grid'"):
         tree_segments(lambda points: points[:, 0] > 0, segments)

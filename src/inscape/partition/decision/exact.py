@@ -1,5 +1,6 @@
 """Exact decision regions on segments, of networks and of tree ensembles."""
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 from typing import Any
@@ -14,6 +15,7 @@ from inscape.provenance import Provenance
 
 
 _BLOCK = 256
+_NUMBERS = 2**21
 
 
 def exact_regions(
@@ -21,13 +23,14 @@ def exact_regions(
 ) -> Iterator[SegmentRegions]:
     """The exact decision regions of a piecewise-affine network or a tree ensemble on each segment.
 
-    Segments are taken some 256 at a time, so that memory does not grow with their number.
+    Segments are taken at most 256 at a time, so that memory does not grow with their number.
     """
     provenance = Provenance.of(model, dtype=None if model.structure == "trees" else precision)
     done = 0
     for shape, group in groupby(probes, key=lambda p: p.input_shape):
         check_size(model, shape)
-        while block := list(islice(group, _BLOCK)):
+        size = max(1, min(_BLOCK, _NUMBERS // math.prod(shape)))
+        while block := list(islice(group, size)):
             show = _part(meter, done, len(block), len(probes))
             done += len(block)
             segments = [as_segment(p) for p in block]

@@ -24,6 +24,7 @@ from inscape.progress import Meter
 from inscape.provenance import Provenance
 
 _BLOCK = 2**16
+_NUMBERS = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +93,9 @@ def labelled_blocks(
 
 
 def _blocks(probes: Iterator[Probe], resolution: int | None) -> Iterator[list[Probe]]:
-    """Probes of one kind, as many at a time as have some 65,000 grid points together."""
+    """Probes of one kind, as many at a time as have 65,536 grid points and 32 MB of generators together."""
     for probe in probes:
-        size = max(1, _BLOCK // len(lattice_on(probe, resolution)))
+        size = max(1, min(_BLOCK // len(lattice_on(probe, resolution)), _NUMBERS // probe.generators.size))
         yield [probe, *islice(probes, size - 1)]
 
 
