@@ -55,6 +55,7 @@ class OnnxModel(Model):
         self.takes_single_points, batch, input_shape = _batch_and_shape(self._input.shape, input_shape)
         super().__init__(self.path.name, input_shape=input_shape, batch_size=batch_size)
         self.fixed_batch = batch
+        self._one_by_one = False
         self._traced: tuple[Shape, Trace] | None = None
         self.dtype = np.dtype(_DTYPES.get(self._input.type, np.float32))
         self._label_output, self._score_output = self._choose_outputs()
@@ -117,7 +118,7 @@ class OnnxModel(Model):
         out = self._run(x)
         scores = None if self._score_output is None else np.asarray(out[self._score_output])
         if scores is not None:
-            scores = scores.reshape(1 if self.fixed_batch == 1 else len(scores), -1)
+            scores = scores.reshape(len(x) if self.fixed_batch == 1 else len(scores), -1)
         if self._label_output is None:
             assert scores is not None
             return labels_of(scores, self.name), scores if with_scores else None
@@ -126,16 +127,17 @@ class OnnxModel(Model):
     def _run(self, x: Array) -> dict[str, Array]:
         """The outputs on a batch, one point at a time if the file turns out to take no more."""
         names = [n for n in (self._label_output, self._score_output) if n is not None]
-        alone = self.fixed_batch is not None or len(x) == 1
-        try:
-            out = self._session.run(names, {self._input.name: x[0] if self.takes_single_points else x})
-            if alone or all(np.ndim(o) > 0 and len(o) == len(x) for o in out):
-                return dict(zip(names, out, strict=True))
-        except Exception:
-            if alone:
-                raise
+        may_fail = self.fixed_batch is None and len(x) > 1
+        if not (may_fail and self._one_by_one):
+            try:
+                out = self._session.run(names, {self._input.name: x[0] if self.takes_single_points else x})
+                if not may_fail or all(np.ndim(o) > 0 and len(o) == len(x) for o in out):
+                    return dict(zip(names, out, strict=True))
+            except Exception:
+                if not may_fail:
+                    raise
         rows = [self._session.run(names, {self._input.name: x[i : i + 1]}) for i in range(len(x))]
-        self.fixed_batch = 1
+        self._one_by_one = True
         return {name: np.stack([np.ravel(r[k]) for r in rows]) for k, name in enumerate(names)}
 
     def _numbered(self, labels: Array) -> Array:

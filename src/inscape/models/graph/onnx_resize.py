@@ -65,7 +65,8 @@ def _resize(step: Step) -> Value:
     live, old = step.live(), step.kind == "Upsample" or step.opset < 11
     scales = step.constant(1 if old else 2, "scales")
     sizes = None if old else step.constant(3)
-    axes = integers(step.attributes.get("axes", range(len(live.shape))))
+    rank = len(live.shape)
+    axes = [a % rank for a in integers(step.attributes.get("axes", range(rank)))]
     mode = step.attributes.get("mode", "nearest")
     default = ("asymmetric", "floor") if old else ("half_pixel", "round_prefer_floor")
     where = step.attributes.get("coordinate_transformation_mode", default[0])
