@@ -362,6 +362,12 @@ OPERATIONS = {
         {"w": weights(3, 2, 3, 3)},
         {},
     ),
+    "ConvTranspose to a larger shape": (
+        [("ConvTranspose", "x w", "y", {"strides": [3, 2], "output_shape": [19, 12]})],
+        IMAGE,
+        {"w": weights(3, 2, 3, 3)},
+        {},
+    ),
     "ConvTranspose to the same shape": (
         [("ConvTranspose", "x w", "y", {"strides": [2, 2], "auto_pad": "SAME_UPPER"})],
         IMAGE,

@@ -11,6 +11,7 @@ from onnx_files import check, run, save
 import inscape
 from inscape.models.graph.padded_pool import PaddedMaxPool
 from inscape.models.graph.piecewise import Windows, max_pool
+from inscape.partition.linear import linear_regions
 
 often = settings(
     max_examples=40,
@@ -125,6 +126,36 @@ def test_unequal_padding_of_a_max_pool(size):
         assert torch.equal(entries.amax(-1).reshape(pool(x).shape), pool(x))
         dx = torch.randn_like(x)
         assert torch.allclose(pool.derivative(x, dx), (pool(x + 1e-9 * dx) - pool(x)) / 1e-9, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"pads": [0, 1, 2, 0], "strides": [2, 1]},
+        {"ceil_mode": 1, "strides": [2, 2]},
+        {"auto_pad": "SAME_LOWER", "strides": [3, 2]},
+        {"dilations": [2, 1], "pads": [1, 0, 0, 1]},
+    ],
+)
+def test_linear_pieces_through_an_unequal_max_pool(attributes, tmp_path):
+    """The scores are straight between neighbouring knots, and every knot of theirs is found."""
+    rng = np.random.default_rng(2)
+    nodes = [
+        ("Conv", "x w", "a"),
+        ("MaxPool", "a", "p", {"kernel_shape": [3, 3], **attributes}),
+        ("GlobalAveragePool", "p", "g"),
+        ("Flatten", "g", "y"),
+    ]
+    path = save(tmp_path / "m.onnx", nodes, (1, 8, 9), {"w": rng.standard_normal((3, 1, 2, 2))})
+    segment = inscape.Segment(*rng.standard_normal((2, 1, 8, 9)))
+    found = linear_regions(path, segment)
+    graph = inscape.wrap(path).graph((1, 8, 9))
+    edges = np.concatenate([[0.0], found.knots, [1.0]])
+    t = np.sort(np.concatenate([edges, (edges[:-1] + edges[1:]) / 2, np.linspace(0, 1, 4001)]))
+    at_t, at_edges = (graph.evaluate(torch.from_numpy(segment.points(s))).numpy() for s in (t, edges))
+    straight = np.stack([np.interp(t, edges, f) for f in at_edges.T], axis=1)
+    assert np.abs(at_t - straight).max() < 1e-12
+    assert found.n_regions == found.n_linear > 10
 
 
 def test_max_pooling_in_three_dimensions_is_foreign(tmp_path):

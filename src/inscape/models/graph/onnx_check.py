@@ -10,8 +10,8 @@ from inscape.models.graph.trace import HEADS, Trace, agree
 
 def check(graph: Graph, x: Array, scores: Array | None, labels: Array | None) -> Trace:
     """The graph, refused if it disagrees with the file's scores (n, c) or labels (n,) at points (n, ...)."""
-    points = tensor(x).double()
-    found = graph.evaluate(points)
+    points = tensor(x)
+    found = graph.evaluate(points if points.dtype == torch.float64 else points.float())
     if scores is not None:
         expected = tensor(scores)
         values = found if graph.head is None else HEADS[graph.head](found)

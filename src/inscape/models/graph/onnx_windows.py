@@ -117,7 +117,8 @@ def _conv_transpose(step: Step) -> Value:
     )
     reach = [d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation, strict=True)]
     whole = [(m - 1) * s + r + e for m, s, r, e in zip(size, stride, reach, extra, strict=True)]
-    before, after = _taken_away(step, size, stride, whole)
+    before, after, more = _taken_away(step, size, stride, whole)
+    extra = tuple(a + b for a, b in zip(extra, more, strict=True))
     op = affine.conv_transpose(
         weight,
         bias,
@@ -134,18 +135,19 @@ def _conv_transpose(step: Step) -> Value:
     return _result(step, node)
 
 
-def _taken_away(step: Step, size: Shape, stride: Shape, whole: list[int]) -> tuple[Shape, Shape]:
-    """What a transposed convolution's padding cuts off in front and behind; `whole` is the uncut size."""
+def _taken_away(step: Step, size: Shape, stride: Shape, whole: list[int]) -> tuple[Shape, Shape, Shape]:
+    """What a transposed convolution cuts off in front and behind, or adds behind `whole`, the uncut size."""
     n, mode = len(size), step.attributes.get("auto_pad", "NOTSET")
     target = step.attributes.get("output_shape")
     if target is None and mode.startswith("SAME"):
         target = [m * s for m, s in zip(size, stride, strict=True)]
     if target is None:
         pads = (0,) * 2 * n if mode == "VALID" else integers(step.attributes.get("pads", [0] * 2 * n))
-        return pads[:n], pads[n:]
-    total = [max(w - t, 0) for w, t in zip(whole, integers(target)[-n:], strict=True)]
-    less, more = tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
-    return (less, more) if mode == "SAME_UPPER" else (more, less)
+        return pads[:n], pads[n:], (0,) * n
+    rest = [w - t for w, t in zip(whole, integers(target)[-n:], strict=True)]
+    less, more = tuple(max(r, 0) // 2 for r in rest), tuple(max(r, 0) - max(r, 0) // 2 for r in rest)
+    missing = tuple(max(-r, 0) for r in rest)
+    return (less, more, missing) if mode == "SAME_UPPER" else (more, less, missing)
 
 
 def _average_pool(step: Step) -> Value:
