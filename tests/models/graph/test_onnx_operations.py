@@ -405,6 +405,11 @@ def test_a_product_and_its_bias_are_one_node(tmp_path):
     assert [n.op.name for n in graph.nodes[1:]] == ["linear", "relu", "linear"]
 
 
+def test_a_product_that_is_also_read_without_its_bias(tmp_path):
+    nodes = [("MatMul", "x w", "a"), ("Add", "a b", "c"), ("Relu", "c", "d"), ("Add", "a d", "y")]
+    check(save(tmp_path / "m.onnx", nodes, (5, 4), {"w": weights(4, 4), "b": weights(1, 1, 4)}), (5, 4))
+
+
 def test_arithmetic_by_channel_goes_into_the_convolution(tmp_path):
     nodes = [("Conv", "x w", "a"), ("Mul", "a s", "b"), ("Sub", "b m", "c"), ("Div", "c two", "y")]
     constants = {

@@ -10,6 +10,7 @@ from inscape.models.graph import (
     onnx_affine,
     onnx_heads,
     onnx_piecewise,
+    onnx_products,
     onnx_resize,
     onnx_shapes,
     onnx_windows,
@@ -23,6 +24,7 @@ from inscape.models.graph.trace import Trace
 TRANSLATIONS: dict[str, Translation] = {
     **onnx_shapes.TRANSLATIONS,
     **onnx_affine.TRANSLATIONS,
+    **onnx_products.TRANSLATIONS,
     **onnx_windows.TRANSLATIONS,
     **onnx_resize.TRANSLATIONS,
     **onnx_piecewise.TRANSLATIONS,
