@@ -1,3 +1,4 @@
+import copy
 import re
 import subprocess
 import sys
@@ -41,12 +42,13 @@ def perceptron(x):
 @pytest.mark.parametrize("name", zoo.MAKERS)
 def test_an_exported_network(name, tmp_path):
     net, shape = zoo.make(name), zoo.shape_of(name)
-    path = onnx_files.export(net, shape, tmp_path / "m.onnx")
-    graph = check(path, shape)
-    with torch.no_grad():
-        x = torch.randn(3, *shape, generator=torch.Generator().manual_seed(5))
-        expected = net(x)
-        assert (graph.evaluate(x) - expected).abs().max() < 1e-5 * expected.abs().max()
+    check(onnx_files.export(net, shape, tmp_path / "folded.onnx"), shape)
+    graph = check(onnx_files.export(net, shape, tmp_path / "plain.onnx", fold=False), shape)
+    x = torch.randn(3, *shape, generator=torch.Generator().manual_seed(5))
+    for module, points, tolerance in ((net, x, 1e-5), (copy.deepcopy(net).double(), x.double(), 1e-10)):
+        with torch.no_grad():
+            expected = module(points)
+        assert (graph.evaluate(points) - expected).abs().max() < tolerance * expected.abs().max()
 
 
 @pytest.mark.parametrize("name", ["cnn", "shufflenet_v2", "unet"])
