@@ -1,20 +1,29 @@
-"""ONNX files, evaluated by onnxruntime (extra `onnx`)."""
+"""ONNX files, evaluated by onnxruntime and read by onnx (extra `onnx`)."""
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.errors import MissingExtraError, ModelError
+from inscape.errors import InscapeError, MissingExtraError, ModelError
 from inscape.models.base import Array, Model, Shape, labels_of
 from inscape.models.class_names import ClassNames
 
+if TYPE_CHECKING:
+    from inscape.models.graph import Graph
+    from inscape.models.graph.trace import Trace
+
+N_ROWS = 3  # points on which a graph is compared with its file
 _DTYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 
 
 class OnnxModel(Model):
-    """An ONNX classifier with one input: scores (n, c), or labels (n,) with or without scores."""
+    """An ONNX classifier with one input: scores (n, c), or labels (n,) with or without scores.
+
+    A file whose input has one axis of known size takes single points; so does one that is wrapped with an
+    `input_shape` of as many axes as its input has.
+    """
 
     max_batch = 1024
 
@@ -29,7 +38,7 @@ class OnnxModel(Model):
         content = read_model_file(self.path)
         self._fingerprint = hashlib.blake2b(content, digest_size=8).hexdigest()
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
+        options.log_severity_level = 4  # what fails is raised, not printed
         try:
             self._session: Any = onnxruntime.InferenceSession(
                 str(self.path), options, providers=["CPUExecutionProvider"]
@@ -43,11 +52,11 @@ class OnnxModel(Model):
             names = ", ".join(i.name for i in inputs)
             raise ModelError(f"{self.path} takes {len(inputs)} inputs ({names}): inscape needs exactly one")
         self._input = inputs[0]
-        batch, *shape = self._input.shape or [None]
-        if input_shape is None and all(isinstance(n, int) and n > 0 for n in shape):
-            input_shape = tuple(shape)
+        self.takes_single_points, batch, input_shape = _batch_and_shape(self._input.shape, input_shape)
         super().__init__(self.path.name, input_shape=input_shape, batch_size=batch_size)
-        self.fixed_batch = batch if isinstance(batch, int) and batch > 0 else None
+        self.fixed_batch = batch
+        self._one_by_one = False
+        self._traced: tuple[Shape, Trace] | None = None
         self.dtype = np.dtype(_DTYPES.get(self._input.type, np.float32))
         self._label_output, self._score_output = self._choose_outputs()
         self.has_scores = self._score_output is not None
@@ -67,16 +76,69 @@ class OnnxModel(Model):
             raise ModelError(f"{self.path} has no output of labels or scores ({kinds})")
         return next(iter(labels), None), next(iter(scores), None)
 
+    @property
+    def structure(self) -> str:  # type: ignore[override]
+        """Piecewise-affine if the file's graph holds no foreign operation, else black-box.
+
+        A file that leaves the size of its input open is a black box until it is wrapped with `input_shape`.
+        """
+        if self.input_shape is None:
+            return "black-box"
+        try:
+            return "black-box" if self.trace(self.input_shape).graph is None else "piecewise-affine"
+        except InscapeError:  # onnx is not installed, or the file cannot be run
+            return "black-box"
+
+    def graph(self, input_shape: Shape) -> "Graph":
+        """The piecewise-affine graph of the file."""
+        return self.trace(self.input_shape or input_shape).require(self.name)
+
+    def trace(self, input_shape: Shape) -> "Trace":
+        """The file's graph, if it agrees with what the file computes, or its foreign operations."""
+        from inscape.models.graph.onnx_frontend import read_onnx
+
+        if self._traced is None or self._traced[0] != input_shape:
+            found = read_onnx(self.path, input_shape, output=self._score_output or self._label_output)
+            self._traced = input_shape, self._checked(found, input_shape)
+        return self._traced[1]
+
+    def _checked(self, found: "Trace", input_shape: Shape) -> "Trace":
+        """The trace, refused if the graph disagrees with the file on a few points of noise."""
+        if found.graph is None:
+            return found
+        from inscape.models.graph.onnx_check import check
+
+        n = self.fixed_batch or N_ROWS
+        x = np.random.default_rng(0).standard_normal((n, *input_shape)).astype(self.dtype)
+        with self._explained(x):
+            labels, scores = self._call(x, with_scores=True)
+        return check(found.graph, x, scores, None if self._label_output is None else labels)
+
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
-        names = [n for n in (self._label_output, self._score_output) if n is not None]
-        out = dict(zip(names, self._session.run(names, {self._input.name: x}), strict=True))
+        out = self._run(x)
         scores = None if self._score_output is None else np.asarray(out[self._score_output])
         if scores is not None:
-            scores = scores.reshape(len(scores), -1)
+            scores = scores.reshape(len(x) if self.fixed_batch == 1 else len(scores), -1)
         if self._label_output is None:
             assert scores is not None
             return labels_of(scores, self.name), scores if with_scores else None
         return self._numbered(np.ravel(out[self._label_output])), scores if with_scores else None
+
+    def _run(self, x: Array) -> dict[str, Array]:
+        """The outputs on a batch, one point at a time if the file turns out to take no more."""
+        names = [n for n in (self._label_output, self._score_output) if n is not None]
+        may_fail = self.fixed_batch is None and len(x) > 1
+        if not (may_fail and self._one_by_one):
+            try:
+                out = self._session.run(names, {self._input.name: x[0] if self.takes_single_points else x})
+                if not may_fail or all(np.ndim(o) > 0 and len(o) == len(x) for o in out):
+                    return dict(zip(names, out, strict=True))
+            except Exception:
+                if not may_fail:
+                    raise
+        rows = [self._session.run(names, {self._input.name: x[i : i + 1]}) for i in range(len(x))]
+        self._one_by_one = True
+        return {name: np.stack([np.ravel(r[k]) for r in rows]) for k, name in enumerate(names)}
 
     def _numbered(self, labels: Array) -> Array:
         if labels.dtype.kind in "iu":
@@ -84,6 +146,15 @@ class OnnxModel(Model):
         numbers = self._names.number(labels)
         self.classes = self._names.seen
         return numbers
+
+
+def _batch_and_shape(declared: Any, input_shape: Shape | None) -> tuple[bool, int | None, Shape | None]:
+    """Whether a file takes single points, the batch length that it fixes, and the shape of a point."""
+    sizes = [n if isinstance(n, int) and n > 0 else None for n in declared or [None]]
+    single = len(sizes) == (1 if input_shape is None else len(input_shape)) and None not in sizes
+    batch, shape = (1, sizes) if single else (sizes[0], sizes[1:])
+    known = tuple(n for n in shape if n is not None)
+    return single, batch, known if input_shape is None and len(known) == len(shape) else input_shape
 
 
 def read_model_file(path: Path) -> bytes:

@@ -14,7 +14,8 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from inscape.errors import ModelError
 from inscape.models.base import Array, Model, Shape, labels_of
 from inscape.models.graph import Graph
-from inscape.models.graph.torch_frontend import Trace, trace
+from inscape.models.graph.torch_frontend import trace
+from inscape.models.graph.trace import Trace
 from inscape.models.untouched import untouched
 
 

@@ -1,8 +1,5 @@
 """From a torch module to the piecewise-affine graph."""
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,8 +7,9 @@ from torch import Tensor
 
 from inscape.models.graph import aten_affine, aten_piecewise
 from inscape.models.graph.folding import folded, needed
-from inscape.models.graph.ir import Foreign, Graph, Shape, refuse
+from inscape.models.graph.ir import Foreign, Graph, Shape
 from inscape.models.graph.recorder import Call, NotPiecewiseAffine, Recorder, Translation, Value
+from inscape.models.graph.trace import HEADS, Trace, agree
 
 
 def _softmax(call: Call) -> Value:
@@ -26,26 +24,7 @@ TRANSLATIONS: dict[str, Translation] = {
     **aten_piecewise.TRANSLATIONS,
     **dict.fromkeys(["_softmax", "_log_softmax"], _softmax),
 }
-HEADS: dict[str, Callable[[Tensor], Tensor]] = {
-    "softmax": lambda x: x.softmax(-1),
-    "log_softmax": lambda x: x.log_softmax(-1),
-    "sigmoid": torch.sigmoid,
-}
 N_ROWS = 3  # enough to tell the batch axis from axes of size one or two
-
-
-@dataclass(frozen=True, eq=False)
-class Trace:
-    """What was found: the graph, or the foreign operations that prevent it."""
-
-    graph: Graph | None
-    foreign: tuple[Foreign, ...] = ()
-
-    def require(self, name: str) -> Graph:
-        """The graph, or an error that says why there is none."""
-        if self.graph is None:
-            raise refuse(name, self.foreign)
-        return self.graph
 
 
 def trace(module: torch.nn.Module, input_shape: Shape, *, n_rows: int | None = None) -> Trace:
@@ -84,7 +63,7 @@ def _trace_of(recorder: Recorder, rows: Tensor, out: Any, input_shape: Shape) ->
     nodes, output = folded(nodes, output)
     graph = Graph(nodes, output=output, input_shape=input_shape, head=head)
     scores = graph.evaluate(rows.double())
-    if not _agree(scores if head is None else HEADS[head](scores), out):
+    if not agree(scores if head is None else HEADS[head](scores), out):
         return Trace(None, (Foreign("an operation that torch does not record", ""),))
     return Trace(graph)
 
@@ -98,13 +77,3 @@ def _before_head(recorder: Recorder, node: int, out: Tensor) -> tuple[int, str |
     if found is None or found.operation not in HEADS or out.ndim > 2:
         return node, None
     return recorder.nodes[current].inputs[0], found.operation
-
-
-def _agree(scores: Tensor, out: Tensor) -> bool:
-    """Whether two results are equal up to the rounding of the module's own precision."""
-    if scores.numel() != out.numel():
-        return False
-    expected = out.detach().cpu().double()
-    scale = expected.abs().max().clamp(min=1e-30)
-    error = (scores.reshape(expected.shape) - expected).abs().max()
-    return bool(error <= math.sqrt(torch.finfo(out.dtype).eps) * scale)

@@ -1,0 +1,115 @@
+"""From an ONNX file to the piecewise-affine graph."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from inscape.errors import MissingExtraError
+from inscape.models.graph import (
+    onnx_affine,
+    onnx_heads,
+    onnx_piecewise,
+    onnx_products,
+    onnx_resize,
+    onnx_shapes,
+    onnx_windows,
+)
+from inscape.models.graph.folding import folded
+from inscape.models.graph.ir import Foreign, Graph, Shape
+from inscape.models.graph.onnx_constants import stored
+from inscape.models.graph.onnx_reader import Live, Reader, Translation
+from inscape.models.graph.trace import Trace
+
+TRANSLATIONS: dict[str, Translation] = {
+    **onnx_shapes.TRANSLATIONS,
+    **onnx_affine.TRANSLATIONS,
+    **onnx_products.TRANSLATIONS,
+    **onnx_windows.TRANSLATIONS,
+    **onnx_resize.TRANSLATIONS,
+    **onnx_piecewise.TRANSLATIONS,
+    **onnx_heads.TRANSLATIONS,
+}
+
+
+def read_onnx(path: str | Path, input_shape: Shape, *, output: str | None = None) -> Trace:
+    """The graph of an ONNX file on points of one shape, or why it has none.
+
+    Args:
+        path: the file; weights that it keeps in other files are read too.
+        input_shape: the shape of one point. If it has as many axes as the file's input, that input has no
+            batch axis.
+        output: the name of the output to follow, by default the first.
+
+    The output's scores are rows (c,), whatever shape the file gives them. That the points of a batch do not
+    influence each other is left to the caller to check, who can run the file.
+    """
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingExtraError("onnx", "onnx", "reading the operations of an .onnx model") from error
+    try:
+        model = onnx.load(path)
+        if model.functions:
+            from onnx.inliner import inline_local_functions
+
+            model = inline_local_functions(model)
+    except Exception as error:  # protobuf, file system and checker each have classes of their own
+        line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        return _refused(f"a file that the onnx package cannot read ({line})")
+    return _trace_of(model, input_shape, output)
+
+
+def _trace_of(model: Any, input_shape: Shape, output: str | None) -> Trace:
+    graph, constants = model.graph, stored(model.graph)
+    inputs = [i for i in graph.input if i.name not in constants]
+    name = output or graph.output[0].name
+    if len(inputs) != 1:
+        return _refused(f"{len(inputs)} inputs")
+    batch, shape = _batch_of(inputs[0], input_shape)
+    reader = Reader(input_shape, {o.domain: o.version for o in model.opset_import}, TRANSLATIONS, batch)
+    reader.values.update(constants)
+    reader.values[inputs[0].name] = Live(0, shape)
+    reader.read(_needed(graph, name))
+    found = reader.values.get(name)
+    if reader.foreign:
+        return Trace(None, tuple(reader.foreign))
+    if not isinstance(found, Live):
+        return _refused(f"an output {name!r} that does not depend on the input")
+    row = (math.prod(reader.row(found.node)),)
+    nodes, end = folded(reader.nodes, reader.laid(found.node, row, ""))
+    head = found.head.name if found.head is not None else None
+    return Trace(Graph(nodes, output=end, input_shape=input_shape, head=head))
+
+
+def _refused(reason: str) -> Trace:
+    return Trace(None, (Foreign(reason, ""),))
+
+
+def _batch_of(info: Any, input_shape: Shape) -> tuple[int | None, Shape]:
+    """The number of points that the file takes at once (None: any), and the shape of its input for one."""
+    declared = info.type.tensor_type
+    sizes = [d.dim_value for d in declared.shape.dim] if declared.HasField("shape") else None
+    if sizes is not None and len(sizes) == len(input_shape) and all(sizes):
+        return 1, input_shape
+    return (sizes[0] or None) if sizes else None, (1, *input_shape)
+
+
+def _needed(graph: Any, output: str) -> list[Any]:
+    """The nodes that an output depends on, in order."""
+    wanted, kept = {output}, []
+    for node in reversed(graph.node):
+        if wanted.intersection(node.output):
+            wanted.update(_reads(node))
+            kept.append(node)
+    return kept[::-1]
+
+
+def _reads(node: Any) -> Iterator[str]:
+    """The names that a node reads, those in its branches included."""
+    yield from node.input
+    for attribute in node.attribute:
+        for branch in [attribute.g, *attribute.graphs]:
+            yield from (o.name for o in branch.output)
+            for inner in branch.node:
+                yield from _reads(inner)
