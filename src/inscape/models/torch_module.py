@@ -3,7 +3,6 @@
 import copy
 import hashlib
 import random
-import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -14,6 +13,7 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from inscape.errors import ModelError
 from inscape.models.base import Array, Model, Shape, labels_of
+from inscape.models.checksum import checksum
 from inscape.models.graph import Graph
 from inscape.models.graph.torch_frontend import Trace, trace
 
@@ -43,6 +43,7 @@ class TorchModel(Model):
         self.device = home if device is None else _as_device(device)
         self.module = module if self.device == home else copy.deepcopy(module).to(self.device)
         self.fixed_batch = fixed_batch
+        self._fingerprint: tuple[tuple[Any, ...], str] | None = None
         self._traced: tuple[tuple[Any, ...], Trace] | None = None
         self.torch_dtype = next((t.dtype for t in tensors if t.dtype.is_floating_point), torch.float32)
         self.dtype = np.dtype(np.float64 if self.torch_dtype == torch.float64 else np.float32)
@@ -82,6 +83,12 @@ class TorchModel(Model):
 
     def fingerprint(self) -> str:
         """A hash of the parameters and buffers, their names and the module's printed structure."""
+        state = tuple(_contents(self.module))
+        if self._fingerprint is None or self._fingerprint[0] != state:
+            self._fingerprint = (state, self._digest())
+        return self._fingerprint[1]
+
+    def _digest(self) -> str:
         digest = hashlib.blake2b(repr(self.module).encode(), digest_size=8)
         for key, value in self.module.state_dict().items():
             digest.update(key.encode())
@@ -147,8 +154,7 @@ def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
                 if isinstance(tensor, UninitializedParameter | UninitializedBuffer):
                     raise ModelError(f"{name} of a lazy layer has no value yet: call the module once on a batch")
                 if tensor is not None:
-                    value = tensor.detach().cpu().contiguous()
-                    yield (name, value.shape, zlib.crc32(value.view(-1).view(torch.uint8).numpy().data))
+                    yield (name, tensor.shape, checksum(tensor.numpy(force=True)))
 
 
 def _as_device(device: str | torch.device) -> torch.device:

@@ -26,9 +26,12 @@ from inscape.partition.linear.bending import (
     Refinement,
     Rows,
     bent,
+    flat,
     interpolate,
+    overwrite,
     refine,
 )
+from inscape.partition.linear.fusing import fusions, slope_changes
 from inscape.probes import Segment
 
 CHUNK = 2**19
@@ -96,6 +99,7 @@ class _Walker:
         self.starts = np.array([s.span[0] for s in segments])
         self.tolerance = tolerance * self.lengths
         self.sizes = _stage_sizes(graph)
+        self.fusions = fusions(graph)
         n_bends = sum(not n.is_affine for n in graph.nodes)
         held = 4 * (n_bends + 1) * dtype.itemsize  # at each level: input, output, a skip and a temporary
         self.chunk = max(1, min(CHUNK, memory // held))
@@ -139,13 +143,36 @@ class _Walker:
         (j,) = self.graph.nodes[i].inputs
         z = live[j]
         refinement = refine(op, z, rows, self.tolerance, _NodeRounding(self, j, rows))
-        if refinement.n_flat.any():
-            np.add.at(self.n_flat, rows.segment, refinement.n_flat)
-        later = [k for k in live if self.graph.last_use[k] > i]
-        for part in _parts(refinement, self.most_rows(i)):
+        if refinement.bends.n_flat.any():
+            np.add.at(self.n_flat, rows.segment, refinement.bends.n_flat)
+        fusion = self.fusions.get(i)
+        last = i if fusion is None else fusion.last
+        later = [k for k in live if self.graph.last_use[k] > last]
+        keep = fusion is None or self.graph.last_use[i] > i + 1
+        if fusion is not None:
+            change = slope_changes(op, flat(z), refinement.bends)
+            y = self._through(i, last, op(z) if keep or not self._may_overwrite(j, i) else overwrite(op, z))
+        for part in _parts(refinement, self.most_rows(last)):
             new = {k: interpolate(live[k], part) for k in later}
-            new[i] = bent(op, z, part)
-            self._advance(i + 1, new, part.rows)
+            if keep:
+                new[i] = bent(op, z, part)
+            if fusion is not None:
+                new[last] = fusion.expand(y, refinement.bends, change, part)
+            self._advance(last + 1, new, part.rows)
+
+    def _may_overwrite(self, node: int, reader: int) -> bool:
+        """Whether a node's tensor is its own, and nobody but `reader` needs it."""
+        op = self.graph.nodes[node].op
+        own = op is not None and op.name in ("linear", "conv", "batch_norm", "add", "subtract")
+        return own and self.graph.last_use[node] == reader
+
+    def _through(self, node: int, last: int, value: Tensor) -> Tensor:
+        """The value of node `last` in a chain of affine nodes that starts after `node`."""
+        for k in range(node + 1, last + 1):
+            op = self.graph.nodes[k].op
+            assert op is not None
+            value = op(value)
+        return value
 
 
 def points_at(segments: Sequence[Segment], rows: Rows, chosen: Ints, shape: tuple[int, ...]) -> Tensor:

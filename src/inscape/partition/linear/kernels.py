@@ -51,7 +51,10 @@ def threshold_crossings(z, segment, threshold):
                 room = 2 * room + changes
                 interval, entry = grown(interval, room), grown(entry, room)
                 s, size = grown(s, room), grown(size, room)
+            target = m + changes
             for u in range(start, stop):
+                if m == target:
+                    break
                 if (z[i, u] > threshold) != (z[i + 1, u] > threshold):
                     a, b = z[i, u] - threshold, z[i + 1, u] - threshold
                     interval[m], entry[m] = i, u
@@ -223,14 +226,41 @@ def intervals_with_close_crossings(interval, s, t, near):
 
 
 @njit(cache=True, nogil=True)
-def refined(interval, s, t, segment, tolerance):
+def ordered(interval, s, n):
+    """The order (m,) that sorts crossings by interval, then s; and where each of n intervals starts, (n + 1,).
+
+    `interval` is ascending already.
+    """
+    m = len(s)
+    order, start = np.arange(m), np.zeros(n + 1, np.int64)
+    k = 0
+    for i in range(n):
+        start[i] = k
+        while k < m and interval[k] == i:
+            k += 1
+        first = start[i]
+        if k - first > 16:
+            order[first:k] = first + np.argsort(s[first:k])
+        else:
+            for a in range(first + 1, k):
+                item, b = order[a], a
+                while b > first and s[order[b - 1]] > s[item]:
+                    order[b] = order[b - 1]
+                    b -= 1
+                order[b] = item
+    start[n] = m
+    return order, start
+
+
+@njit(cache=True, nogil=True)
+def refined(start, s, t, segment, tolerance):
     """Rows after adding crossings: the old rows and, between them, the new ones in order.
 
     Crossings nearer than `tolerance[segment]` to a row or to each other are one row.
 
     Args:
-        interval: of each crossing, ascending, (m,).
-        s: its position in the interval, (m,).
+        start: where the crossings of each interval start, (n + 1,).
+        s: their positions in the interval, ascending in each, (m,).
         t: the parameter of each row, (n,).
         segment: (n,).
         tolerance: in t, one per segment.
@@ -242,18 +272,15 @@ def refined(interval, s, t, segment, tolerance):
     n, m = len(t), len(s)
     parent, fraction = np.empty(n + m, np.int64), np.empty(n + m)
     position, owner = np.empty(n + m), np.empty(n + m, segment.dtype)
-    r, k = 0, 0
+    r = 0
     for i in range(n):
         parent[r], fraction[r], position[r], owner[r] = i, 0.0, t[i], segment[i]
         r += 1
-        first = k
-        while k < m and interval[k] == i:
-            k += 1
-        if k == first:
+        if start[i] == start[i + 1]:
             continue
         length = t[i + 1] - t[i]
         near = tolerance[segment[i]]
-        for value in np.sort(s[first:k]):
+        for value in s[start[i] : start[i + 1]]:
             at = t[i] + value * length
             if at - position[r - 1] > near and t[i + 1] - at > near:
                 parent[r], fraction[r], position[r], owner[r] = i, value, at, segment[i]
