@@ -43,6 +43,7 @@ class TorchModel(Model):
         self.device = home if device is None else _as_device(device)
         self.module = module if self.device == home else copy.deepcopy(module).to(self.device)
         self.fixed_batch = fixed_batch
+        self._known: tuple[Any, ...] | None = None
         self._fingerprint: tuple[tuple[Any, ...], str] | None = None
         self._traced: tuple[tuple[Any, ...], Trace] | None = None
         self.torch_dtype = next((t.dtype for t in tensors if t.dtype.is_floating_point), torch.float32)
@@ -70,12 +71,24 @@ class TorchModel(Model):
 
     def trace(self, input_shape: Shape) -> Trace:
         """The module's graph or its foreign operations, recorded anew when a weight or a layer has changed."""
-        state = (input_shape, *_contents(self.module))
+        state = (input_shape, *self._state())
         if self._traced is None or self._traced[0] != state:
             x = np.empty((self.fixed_batch or 1, *input_shape))
             with self.session(), self._explained(x):
                 self._traced = (state, trace(self.module, input_shape, n_rows=self.fixed_batch))
         return self._traced[1]
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """A time in which the weights are taken to stay as they are."""
+        before, self._known = self._known, self._state()
+        try:
+            yield
+        finally:
+            self._known = before
+
+    def _state(self) -> tuple[Any, ...]:
+        return tuple(_contents(self.module)) if self._known is None else self._known
 
     def session(self) -> AbstractContextManager[None]:
         """Eval mode without gradients; everything observable is put back on leaving."""
@@ -83,7 +96,7 @@ class TorchModel(Model):
 
     def fingerprint(self) -> str:
         """A hash of the parameters and buffers, their names and the module's printed structure."""
-        state = tuple(_contents(self.module))
+        state = self._state()
         if self._fingerprint is None or self._fingerprint[0] != state:
             self._fingerprint = (state, self._digest())
         return self._fingerprint[1]

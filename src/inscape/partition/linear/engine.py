@@ -111,11 +111,12 @@ class _Walker:
         batch = max(1, self.most_rows(0) // 2)
         for first in range(0, len(self.segments), batch):
             chosen = self.segments[first : first + batch]
-            ends = np.concatenate([s.generators for s in chosen]).reshape(-1, *self.graph.input_shape)
-            t = np.array([s.span for s in chosen]).reshape(-1)
-            rows = Rows(t, np.repeat(np.arange(first, first + len(chosen)), 2))
+            t = np.array([s.span for s in chosen])
+            rows = Rows(t.reshape(-1), np.repeat(np.arange(first, first + len(chosen)), 2))
+            start, end = (np.stack([getattr(s, name).reshape(1, -1) for s in chosen]) for name in ("start", "end"))
+            ends = torch.from_numpy((1 - t[..., None]) * start + t[..., None] * end)
             with torch.no_grad():
-                self._advance(1, {0: torch.from_numpy(ends).to(self.dtype)}, rows)
+                self._advance(1, {0: ends.reshape(-1, *self.graph.input_shape).to(self.dtype)}, rows)
 
     def most_rows(self, node: int) -> int:
         """How many rows go into one chunk from a node on."""

@@ -11,6 +11,7 @@ one patch of the map) and a sum of two vectors; products are needed at the old r
 
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -71,6 +72,15 @@ def slope_changes(op: Bend, z: Any, bends: Crossings) -> Any:
 
 def fusions(graph: Graph) -> dict[int, Fusion]:
     """For each elementwise node with one slope whose next reader is a linear map: that map."""
+    if graph not in _KNOWN:
+        _KNOWN[graph] = _fusions(graph)
+    return _KNOWN[graph]
+
+
+_KNOWN: WeakKeyDictionary[Graph, dict[int, Fusion]] = WeakKeyDictionary()
+
+
+def _fusions(graph: Graph) -> dict[int, Fusion]:
     found = {}
     for i, node in enumerate(graph.nodes):
         if not isinstance(node.op, Leaky | Clip) or isinstance(getattr(node.op, "slope", 0.0), Tensor):

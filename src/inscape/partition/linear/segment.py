@@ -178,7 +178,7 @@ def linear_regions(
     check_arguments(memory, tolerance, precision)
     from inscape.partition.linear.pieces import pieces
 
-    with meter(progress, "segments") as show:
+    with meter(progress, "segments") as show, model.unchanged():
         results = pieces(model, segments, memory=memory, tolerance=tolerance, precision=precision, meter=show)
     return results[0] if isinstance(probe, Segment) else results
 
