@@ -163,7 +163,7 @@ def repaired(
     may not pass it, or passes it at the very row, are handed to `rounding.doubt`.
     """
     eps = float(np.finfo(values.dtype).eps)
-    near = NEAR * eps * float(np.abs(values[0]).max(initial=0.0))
+    near = values.dtype.type(NEAR * eps * float(np.abs(values[0]).max(initial=0.0)))
     if isinstance(op, Windows):
         touching = kernels.rows_touching_tie(values, rows.segment, window_table(op, shape), near)
     else:

@@ -31,11 +31,11 @@ from inscape.partition.linear.bending import (
     overwrite,
     refine,
 )
-from inscape.partition.linear.fusing import fusions, slope_changes
+from inscape.partition.linear.fusing import Expansion, fusions, slope_changes
 from inscape.probes import Segment
 
-CHUNK = 2**19
-"""Numbers per tensor and chunk, 4 MB: enough for a product to run at full speed, little enough to be reused."""
+CHUNK = 2**22
+"""Bytes per tensor and chunk: enough for a product to run at full speed, little enough to be used again."""
 
 Sink = Callable[[Rows, Tensor], None]
 """Receives the rows of each finished chunk with the network's output there, (rows, c)."""
@@ -102,7 +102,7 @@ class _Walker:
         self.fusions = fusions(graph)
         n_bends = sum(not n.is_affine for n in graph.nodes)
         held = 4 * (n_bends + 1) * dtype.itemsize  # at each level: input, output, a skip and a temporary
-        self.chunk = max(1, min(CHUNK, memory // held))
+        self.chunk = max(1, min(CHUNK // dtype.itemsize, memory // held))
         self.n_evaluations = 0
         self.doubts: list[tuple[Ints, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
         self.n_flat = np.zeros(len(segments), np.int64)
@@ -152,13 +152,14 @@ class _Walker:
         keep = fusion is None or self.graph.last_use[i] > i + 1
         if fusion is not None:
             change = slope_changes(op, flat(z), refinement.bends)
-            y = self._through(i, last, op(z) if keep or not self._may_overwrite(j, i) else overwrite(op, z))
+            h = op(z) if keep or not self._may_overwrite(j, i) else overwrite(op, z)
+            expansion = Expansion(fusion, self._through(i, last, h), refinement.bends, change)
         for part in _parts(refinement, self.most_rows(last)):
             new = {k: interpolate(live[k], part) for k in later}
             if keep:
                 new[i] = bent(op, z, part)
             if fusion is not None:
-                new[last] = fusion.expand(y, refinement.bends, change, part)
+                new[last] = expansion.rows(part)
             self._advance(last + 1, new, part.rows)
 
     def _may_overwrite(self, node: int, reader: int) -> bool:

@@ -24,6 +24,10 @@ from inscape.models.graph.piecewise import Bend, Clip, Leaky
 from inscape.partition.linear.bending import Crossings, Refinement
 
 
+_STRIDE = 1 / 32
+"""How far from where it was last written out in full a map is continued along its slope."""
+
+
 @dataclass(frozen=True, eq=False)
 class Fusion:
     """A linear map that reads an elementwise node, perhaps reshaped.
@@ -38,24 +42,33 @@ class Fusion:
     columns: Any
     geometry: tuple[int, ...] | None
 
-    def expand(self, y: Tensor, bends: Crossings, change: Any, refinement: Refinement) -> Tensor:
-        """The map's values on refined rows, from those on the old rows and the bends between."""
-        out = torch.empty((len(refinement.rows), *y.shape[1:]), dtype=y.dtype)
-        arrays = (
-            y.reshape(len(y), -1).contiguous().numpy(),
-            bends.start,
-            bends.s,
-            bends.entry,
-            change,
-            self.columns,
-            refinement.parent,
-            refinement.fraction,
-            out.view(len(out), -1).numpy(),
-        )
-        if self.geometry is None:
-            _expand_matrix(*arrays)
+
+class Expansion:
+    """The map's values on refined rows, from those on the old rows and the bends between.
+
+    Ask for the rows part after part, in order: where the last part ended, the next one goes on.
+    """
+
+    def __init__(self, fusion: Fusion, y: Tensor, bends: Crossings, change: Any) -> None:
+        self._shape = tuple(y.shape[1:])
+        self._y = y.reshape(len(y), -1).contiguous()
+        self._bends, self._change, self._fusion = bends, change, fusion
+        n_out = self._y.shape[1]
+        kind = self._y.numpy().dtype
+        self._line = np.empty((2, n_out))  # base and slope: the map is base + s slope
+        self._stored = np.empty((2, n_out), kind)  # its value at the anchor and its slope, as they are stored
+        self._place = np.array([-1.0, 0.0, 0.0])  # the interval, the next crossing, the anchor
+
+    def rows(self, part: Refinement) -> Tensor:
+        """The values on the rows of one part."""
+        out = torch.empty((len(part.rows), *self._shape), dtype=self._y.dtype)
+        bends = self._bends
+        common = (self._y.numpy(), bends.start, bends.s, bends.entry, self._change, self._fusion.columns)
+        target = (part.parent, part.fraction, out.view(len(out), -1).numpy(), self._line, self._place)
+        if self._fusion.geometry is None:
+            _expand_matrix(*common, *target)
         else:
-            _expand_convolution(*arrays, np.array(self.geometry))
+            _expand_convolution(*common, *target, self._stored, np.array(self._fusion.geometry))
         return out
 
 
@@ -114,10 +127,10 @@ def _fusion(graph: Graph, k: int) -> Fusion | None:
 
 
 @njit(cache=True, nogil=True)
-def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out):
+def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, line, place):
     n_out = y.shape[1]
-    base, slope = np.empty(n_out), np.empty(n_out)
-    current, k = -1, 0
+    base, slope = line[0], line[1]
+    current, k = int(place[0]), int(place[1])
     for r in range(len(parent)):
         i, f = parent[r], fraction[r]
         if f == 0.0:
@@ -127,8 +140,8 @@ def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out):
             current, k = i, start[i]
             for v in range(n_out):
                 base[v] = y[i, v]
-                slope[v] = y[i + 1, v] - y[i, v]
-            for j in range(start[i], start[i + 1]):
+                slope[v] = y[i + 1, v] - base[v]
+            for j in range(start[i], start[i + 1]):  # back from the slope of the chord to that at the start
                 weight, column = change[j] * (1.0 - s[j]), columns[entry[j]]
                 for v in range(n_out):
                     slope[v] -= weight * column[v]
@@ -141,11 +154,16 @@ def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out):
             k += 1
         for v in range(n_out):
             out[r, v] = base[v] + f * slope[v]
+    place[0], place[1] = current, k
 
 
 @njit(cache=True, nogil=True)
-def _add_patch(target, weight, entry, factor, geometry):
-    """Add to a map the convolution's answer to `factor` at one entry of its input."""
+def _add_patch(base, slope, near, steep, weight, entry, at, change, anchor, geometry):
+    """Add the convolution's answer to one entry that changes its slope by `change` at s = `at`.
+
+    The map is base + s slope in float64; `near` and `steep` are its value at s = `anchor` and its slope as they
+    are stored.
+    """
     _, height, width, n_out, ho, wo, sy, sx, py, px, dy, dx, groups = geometry
     place = entry % (height * width)
     channel, y, x = entry // (height * width), place // width, place % width
@@ -162,29 +180,48 @@ def _add_patch(target, weight, entry, factor, geometry):
                 continue
             where = at_y // sy * wo + at_x // sx
             for o in range(first, first + outs):
-                target[o * ho * wo + where] += factor * weight[o, inside, a, b]
+                v = o * ho * wo + where
+                bend = change * weight[o, inside, a, b]
+                slope[v] += bend
+                base[v] -= at * bend
+                near[v] = base[v] + anchor * slope[v]
+                steep[v] = slope[v]
 
 
 @njit(cache=True, nogil=True)
-def _expand_convolution(y, start, s, entry, change, weight, parent, fraction, out, geometry):
+def _anchored(base, slope, near, steep, anchor):
+    for v in range(len(base)):
+        near[v] = base[v] + anchor * slope[v]
+        steep[v] = slope[v]
+
+
+@njit(cache=True, nogil=True)
+def _expand_convolution(
+    y, start, s, entry, change, weight, parent, fraction, out, line, place, stored, geometry
+):
     n_out = y.shape[1]
-    base, slope = np.empty(n_out), np.empty(n_out)
-    current, k = -1, 0
+    base, slope, near, steep = line[0], line[1], stored[0], stored[1]
+    current, k, anchor = int(place[0]), int(place[1]), place[2]
     for r in range(len(parent)):
         i, f = parent[r], fraction[r]
         if f == 0.0:
             out[r] = y[i]
             continue
         if i != current:
-            current, k = i, start[i]
+            current, k, anchor = i, start[i], 0.0
             for v in range(n_out):
                 base[v] = y[i, v]
-                slope[v] = y[i + 1, v] - y[i, v]
-            for j in range(start[i], start[i + 1]):
-                _add_patch(slope, weight, entry[j], -change[j] * (1.0 - s[j]), geometry)
+                slope[v] = y[i + 1, v] - base[v]
+            for j in range(start[i], start[i + 1]):  # back from the slope of the chord to that at the start
+                _add_patch(base, slope, near, steep, weight, entry[j], 0.0, -change[j] * (1.0 - s[j]), 0.0, geometry)
+            _anchored(base, slope, near, steep, anchor)
         while k < start[i + 1] and s[k] <= f:
-            _add_patch(slope, weight, entry[k], change[k], geometry)
-            _add_patch(base, weight, entry[k], -change[k] * s[k], geometry)
+            _add_patch(base, slope, near, steep, weight, entry[k], s[k], change[k], anchor, geometry)
             k += 1
+        if f - anchor > _STRIDE:
+            anchor = f
+            _anchored(base, slope, near, steep, anchor)
+        step = y.dtype.type(f - anchor)
         for v in range(n_out):
-            out[r, v] = base[v] + f * slope[v]
+            out[r, v] = near[v] + step * steep[v]
+    place[0], place[1], place[2] = current, k, anchor

@@ -7,7 +7,7 @@ two neighbouring rows of one segment bound an interval on which every tensor is 
 import numpy as np
 from numba import njit
 
-_BLOCK = 64  # entries whose sign changes are counted at once, in vector registers
+_BLOCK = 256  # entries whose sign changes are counted at once, in vector registers
 
 
 @njit(cache=True, nogil=True)
@@ -18,7 +18,7 @@ def grown(array, n):
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
 def threshold_crossings(z, segment, threshold):
     """Where entries of z (rows, h) pass a threshold between neighbouring rows.
 
@@ -30,6 +30,7 @@ def threshold_crossings(z, segment, threshold):
         (n,) the number of entries that equal the threshold at both its ends, so everywhere on it.
     """
     n, h = z.shape
+    one, nought = z.dtype.type(1), z.dtype.type(0)
     room = 4 * n + 256
     interval, entry = np.empty(room, np.int64), np.empty(room, np.int64)
     s, size = np.empty(room), np.empty(room)
@@ -40,11 +41,12 @@ def threshold_crossings(z, segment, threshold):
             continue
         for start in range(0, h, _BLOCK):
             stop = min(start + _BLOCK, h)
-            changes, flat = 0, 0
+            n_changed, n_zero = nought, nought  # counted in the type of z, which fills the vector registers
             for u in range(start, stop):
-                changes += (z[i, u] > threshold) != (z[i + 1, u] > threshold)
-                flat += (z[i, u] == threshold) & (z[i + 1, u] == threshold)
-            n_flat[i] += flat
+                n_changed += one if (z[i, u] > threshold) != (z[i + 1, u] > threshold) else nought
+                n_zero += one if (z[i, u] == threshold) & (z[i + 1, u] == threshold) else nought
+            changes = int(n_changed)
+            n_flat[i] += int(n_zero)
             if changes == 0:
                 continue
             if m + changes > room:
@@ -162,7 +164,7 @@ def window_crossings(z, segment, table, noise):
     return interval[:m], position[:m]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
 def rows_touching_threshold(z, segment, threshold, near):
     """Which rows hold an entry within `near` of a threshold whose neighbours lie on one side of it, (n,).
 
@@ -170,21 +172,22 @@ def rows_touching_threshold(z, segment, threshold, near):
     neighbour is missing, and any entry that near counts.
     """
     n, h = z.shape
+    one, nought = z.dtype.type(1), z.dtype.type(0)
     found = np.zeros(n, np.bool_)
     for r in range(n):
         before = r - 1 if r > 0 and segment[r - 1] == segment[r] else -1
         after = r + 1 if r + 1 < n and segment[r + 1] == segment[r] else -1
-        count = 0
+        count = nought
         if before < 0 or after < 0:
             for u in range(h):
                 gap = abs(z[r, u] - threshold)
-                count += (gap <= near) & (gap > 0)
+                count += one if (gap <= near) & (gap > 0) else nought
         else:
             for u in range(h):
                 gap = abs(z[r, u] - threshold)
                 turns = (z[before, u] > threshold) == (z[after, u] > threshold)
                 flat = (z[before, u] == threshold) & (z[after, u] == threshold)
-                count += (gap <= near) & turns & (not flat)
+                count += one if (gap <= near) & turns & (not flat) else nought
         found[r] = count > 0
     return found
 

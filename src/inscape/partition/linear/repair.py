@@ -60,7 +60,7 @@ def _safe_cuts(graph: Graph, segment: Segment, knots: Floats, t: Floats) -> Floa
 
 def is_clear(graph: Graph, segment: Segment, t: Floats) -> npt.NDArray[np.bool_]:
     """Whether at parameters t (n,) every unit is further from its thresholds than float32 can err, (n,)."""
-    most = max(1, CHUNK // max(int(np.prod(s)) for s in graph.shapes))
+    most = max(1, CHUNK // 4 // max(int(np.prod(s)) for s in graph.shapes))
     parts = [_is_clear(graph, segment.points(t[k : k + most])) for k in range(0, len(t), most)]
     return np.concatenate([np.zeros(0, bool), *parts])
 
