@@ -25,8 +25,9 @@ ROUNDING = 2.0**10
 DROPPED = 1e-9
 """In float32, a crossing this near to a row may be one with it or beside it: float64 decides."""
 
-NEAR = 8.0
-"""In float32, what is nearer than this many units of rounding is decided in float64."""
+NEAR = 4.0
+"""In float32, what is nearer than this many units of rounding, against the largest entry of the layer, is decided
+in float64. Measured errors have a root mean square of 0.2 to 1.4 such units."""
 
 
 @dataclass(frozen=True, eq=False)

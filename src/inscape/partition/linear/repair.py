@@ -22,8 +22,8 @@ from inscape.probes import Segment
 Stretch = tuple[int, float, float]
 """A segment's number and an interval of its t."""
 
-_CANDIDATES = 4
-"""How many places to cut are tried on either side of a doubtful one, before the whole side is walked again."""
+_REACH = np.array([0, 1, 2, 4, 8, 16, 32, 64, 128])
+"""How many pieces away from a doubtful place cuts are tried: a unit that turns there does so slowly."""
 
 
 def stretches(
@@ -51,7 +51,7 @@ def _safe_cuts(graph: Graph, segment: Segment, knots: Floats, t: Floats) -> Floa
     low, high = segment.span
     edges = np.concatenate([[low], knots, [high]])
     piece = np.clip(np.searchsorted(edges, t) - 1, 0, len(edges) - 2)
-    reach = np.arange(-_CANDIDATES, _CANDIDATES + 1)
+    reach = np.concatenate([-_REACH, _REACH])
     tried = np.unique(np.clip(piece[:, None] + reach, 0, len(edges) - 2))
     middles = (edges[tried] + edges[tried + 1]) / 2
     safe = middles[is_clear(graph, segment, middles)]
@@ -83,7 +83,7 @@ def _is_clear(graph: Graph, points: Floats) -> npt.NDArray[np.bool_]:
 
 def _sides_are_clear(op: Bend, z: Tensor) -> Tensor:
     rows = z.reshape(len(z), -1)
-    near = 2 * NEAR * torch.finfo(z.dtype).eps * rows.abs().amax(dim=1, keepdim=True)
+    near = NEAR * torch.finfo(z.dtype).eps * rows.abs().amax(dim=1, keepdim=True)
     if isinstance(op, Windows):
         table = torch.from_numpy(window_table(op, tuple(z.shape[1:])))
         entries = rows[:, table.clamp(min=0)].masked_fill(table < 0, -torch.inf)
