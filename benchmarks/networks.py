@@ -51,7 +51,7 @@ def resnet18(width: int = 64, n_classes: int = 10, *, seed: int = 0) -> nn.Seque
 
 
 def cnn(
-    channels: tuple[int, int, int] = (16, 32, 32), n_classes: int = 10, *, seed: int = 0
+    channels: tuple[int, int, int] = (16, 32, 64), n_classes: int = 10, *, seed: int = 0
 ) -> nn.Sequential:
     """Three convolutions on 32 x 32 images, the second and third with stride 2, and a linear layer."""
     a, b, c = channels

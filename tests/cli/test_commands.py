@@ -116,10 +116,10 @@ def test_plot_json(run, models, tmp_path):
 
 def test_what_a_factory_prints_does_not_break_json(run, tmp_path, monkeypatch):
     (tmp_path / "chatty.py").write_text(
-        "def rule():\n    print('hello')\n    return lambda x: (x[:, 0, 0] > x[:, 2, 3]).astype(int)\n"
+        "def rule():\n    print('hello')\n    return lambda x: (x[:, 2, 3] > 0.4).astype(int)\n"
     )
     monkeypatch.chdir(tmp_path)
-    result = run("measure", "chatty:rule", "--data", "digits", "--probes", 3, "--json")
+    result = run("measure", "chatty:rule", "--data", "digits", "--probes", 30, "--json")
     assert json.loads(result.stdout)["rows"]
     assert "hello" in result.stderr
 

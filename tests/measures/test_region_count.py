@@ -315,7 +315,7 @@ def test_numpy_numbers_are_numbers(x):
     assert r.probes_needed(0.1) >= 2
     with pytest.raises(PartitionError, match="too small"):
         r.probes_needed(1e-200)
-    with pytest.raises(PartitionError, match="counts, .* missing"):
+    with pytest.raises(PartitionError, match=r"counts, .* missing"):
         RegionCount.from_dict(
             {"schema": 1, "measure": "region_count", "mean": 1.0, "std_error": 0.0, "interval": []}
         )

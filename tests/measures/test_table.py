@@ -93,7 +93,7 @@ def test_bad_requests(x):
     with pytest.raises(KeyError, match="foo"):
         inscape.measure(halves, x)["foo"]
     tree = inscape.wrap(DecisionTreeClassifier().fit(x, halves(x)))
-    with pytest.raises(DataError, match="y holds cat, dog.* knows only 0, 1.*no class in common"):
+    with pytest.raises(DataError, match=r"y holds cat, dog.* knows only 0, 1.*no class in common"):
         correct(tree, x, np.where(halves(x) == 1, "cat", "dog"))
     with pytest.raises(InscapeError, match=r"unknown measure 'region_cuont'.*did you mean 'region_count'"):
         inscape.measure(halves, x, measures=["region_cuont"])

@@ -38,6 +38,22 @@ def test_scores_and_labels(tmp_path, rng, batch):
     assert inscape.wrap(path).fingerprint() == m.fingerprint()
 
 
+def test_one_score_behind_a_sigmoid_is_compared_with_one_half(tmp_path, rng):
+    path = save(
+        tmp_path / "m.onnx",
+        [helper.make_node("Sigmoid", ["x"], ["y"])],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 1])],
+    )
+    m = inscape.wrap(path)
+    assert m.labels([[-1.0], [2.0]]).tolist() == [0, 1]
+    for how in ("exact", "grid"):
+        assert inscape.decision_regions(m, inscape.Segment([-1.0], [2.0]), method=how).labels.tolist() == [
+            0,
+            1,
+        ]
+
+
 def test_label_output_beside_scores(tmp_path, rng):
     names = helper.make_node("ArgMax", ["s"], ["label"], axis=1, keepdims=0)
     path = save(

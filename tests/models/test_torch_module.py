@@ -46,6 +46,13 @@ def module():
     return m
 
 
+@pytest.fixture(autouse=True)
+def default_dtype():
+    """The nasty module changes it, also when a test calls it directly."""
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
 def observable(module):
     return {
         "modes": [m.training for m in module.modules()],
@@ -149,6 +156,24 @@ def test_one_output_is_a_sign(squeeze):
     m = inscape.wrap(net)
     assert m.labels([[-1.0], [0.0], [1.0]]).tolist() == [0, 0, 1]
     assert m.scores([[-1.0], [0.0], [1.0]]).shape == (3, 1)
+
+
+def test_one_output_behind_a_sigmoid_is_compared_with_one_half():
+    for act in (nn.ReLU(), nn.GELU()):
+        torch.manual_seed(0)
+        body = nn.Sequential(nn.Linear(1, 8), act, nn.Linear(8, 1))
+        x = np.linspace(-3, 3, 101)[:, None]
+        body[2].bias.data -= np.median(inscape.wrap(body).scores(x))
+        m = inscape.wrap(nn.Sequential(body, nn.Sigmoid()))
+        assert (m.labels(x) == inscape.wrap(body).labels(x)).all()
+        assert ((m.scores(x)[:, 0] > 0) == m.labels(x)).all()
+    exact, grid = (
+        inscape.decision_regions(
+            nn.Sequential(nn.Linear(1, 1), nn.Sigmoid()), inscape.Segment([-9.0], [9.0]), method=how
+        )
+        for how in ("exact", "grid")
+    )
+    assert exact.labels.tolist() == grid.labels.tolist()
 
 
 def test_integer_output_is_labels():

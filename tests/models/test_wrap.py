@@ -209,7 +209,7 @@ def test_boolean_and_object_scores():
 
 
 def test_pairwise_scores_behind_a_search_are_no_scores_per_class(data):
-    x, y = data
+    x, _ = data
     search = GridSearchCV(SVC(decision_function_shape="ovo"), {"C": [1.0]}, cv=2).fit(x, np.arange(80) % 4)
     m = inscape.wrap(search)
     with pytest.raises(ModelError, match="no score per class"):
@@ -222,7 +222,7 @@ def test_pairwise_scores_behind_a_search_are_no_scores_per_class(data):
 def test_labels_that_are_no_classes(data):
     x, y = data
     model = RadiusNeighborsClassifier(radius=0.01, outlier_label=99).fit(x, y)
-    with pytest.raises(ModelError, match="predicted 99|predicted np.int64"):
+    with pytest.raises(ModelError, match=r"predicted 99|predicted np.int64"):
         inscape.wrap(model).labels(x + 50)
 
 
@@ -243,7 +243,11 @@ def test_fingerprint_follows_the_model(data):
     assert inscape.wrap(a).fingerprint() == inscape.wrap(a).fingerprint() != inscape.wrap(b).fingerprint()
 
 
+def more_than(c):
+    return lambda x: x > c
+
+
 def test_fingerprints_of_functions_tell_constants_and_defaults_apart():
     functions = [lambda x: x > 1, lambda x: x > 2, lambda x, k=1: x > k, lambda x, k=2: x > k]
-    functions += [(lambda c: lambda x: x > c)(c) for c in (1, 2)]
+    functions += [more_than(c) for c in (1, 2)]
     assert len({inscape.wrap(f).fingerprint() for f in functions}) == 6

@@ -133,10 +133,8 @@ def _write_names(
         i, j = np.unravel_index(np.argmax(depth), depth.shape)
         label = int(labels[i, j])
         x, y = _to_plane(frame, np.array([i, j]) / (r - 1))
-        ax.text(
-            x, y, _short(names[label]), ha="center", va="center", color=ink_on(colours[label]), fontsize=11, zorder=4,
-            weight="bold",
-        )  # fmt: skip
+        style = {"color": ink_on(colours[label]), "fontsize": 11, "weight": "bold", "zorder": 4}
+        ax.text(x, y, _short(names[label]), ha="center", va="center", **style)
 
 
 def _draw_marks(ax: Any, marks: Floats, images: npt.NDArray[Any]) -> bool:

@@ -111,12 +111,15 @@ def _region_count(
         n=len(result.counts),
         method=result.method,
         status=result.status,
-        note=f"classes {', '.join(map(model.class_name, off))} are predicted on the probes but at none of their data points"
-        if off
-        else "",
+        note=_off_data_note(model, off or ()),
         settings=result.to_dict()["settings"]
         | {"seed": seed, "n_evaluations": result.n_evaluations, "reason": result.reason},
     )
+
+
+def _off_data_note(model: Model, labels: tuple[int, ...]) -> str:
+    names = ", ".join(map(model.class_name, labels))
+    return f"classes {names} are predicted on the probes but at none of their data points" if names else ""
 
 
 def _accuracy(model: Model, source: PointSource, seed: int, progress: bool | Meter | None) -> Row:

@@ -80,6 +80,10 @@ class Model(ABC):
             'pieces do not exist; use decision_regions(..., method="grid")'
         )
 
+    def unchanged(self) -> AbstractContextManager[None]:
+        """A time in which nobody changes the model, so that it need not be looked over again and again."""
+        return nullcontext()
+
     def session(self) -> AbstractContextManager[None]:
         """The state in which batches are evaluated; entered once around a stream of them."""
         return nullcontext()

@@ -29,7 +29,7 @@ class FunctionModel(Model):
         self.has_scores = True  # until it is seen to return labels
 
     def fingerprint(self) -> str:
-        """A hash of the function's name and, where it is written in Python, its code, defaults and closure."""
+        """A hash of the function's name and, if it is Python, of its code, defaults and closure."""
         f: Any = self.function
         digest = hashlib.blake2b(self.name.encode(), digest_size=8)
         if hasattr(f, "__code__"):

@@ -59,6 +59,7 @@ class OnnxModel(Model):
         self._traced: tuple[Shape, Trace] | None = None
         self.dtype = np.dtype(_DTYPES.get(self._input.type, np.float32))
         self._label_output, self._score_output = self._choose_outputs()
+        self._ends_in_sigmoid = self._output_of_sigmoid(content)
         self.has_scores = self._score_output is not None
         self._names = ClassNames()
 
@@ -75,6 +76,15 @@ class OnnxModel(Model):
             kinds = ", ".join(f"{o.name}: {o.type}" for o in outputs)
             raise ModelError(f"{self.path} has no output of labels or scores ({kinds})")
         return next(iter(labels), None), next(iter(scores), None)
+
+    def _output_of_sigmoid(self, content: bytes) -> bool:
+        """Whether the scores come out of a sigmoid: a single one is then compared with 1/2, not with 0."""
+        try:
+            import onnx
+        except ImportError:
+            return False
+        nodes = onnx.load_model_from_string(content).graph.node
+        return any(n.op_type == "Sigmoid" and self._score_output in n.output for n in nodes)
 
     @property
     def structure(self) -> str:  # type: ignore[override]
@@ -111,18 +121,26 @@ class OnnxModel(Model):
         n = self.fixed_batch or N_ROWS
         x = np.random.default_rng(0).standard_normal((n, *input_shape)).astype(self.dtype)
         with self._explained(x):
-            labels, scores = self._call(x, with_scores=True)
-        return check(found.graph, x, scores, None if self._label_output is None else labels)
+            labels, scores = self._outputs(x)
+        return check(found.graph, x, scores, labels)
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
+        labels, scores = self._outputs(x)
+        if scores is not None and scores.shape[1] == 1 and self._ends_in_sigmoid:
+            scores = scores - np.asarray(0.5, dtype=scores.dtype)
+        if labels is None:
+            assert scores is not None
+            labels = labels_of(scores, self.name)
+        return labels, scores if with_scores else None
+
+    def _outputs(self, x: Array) -> tuple[Array | None, Array | None]:
+        """The labels (n,) and the scores (n, c) that the file returns, None for what it does not."""
         out = self._run(x)
+        labels = None if self._label_output is None else self._numbered(np.ravel(out[self._label_output]))
         scores = None if self._score_output is None else np.asarray(out[self._score_output])
         if scores is not None:
             scores = scores.reshape(len(x) if self.fixed_batch == 1 else len(scores), -1)
-        if self._label_output is None:
-            assert scores is not None
-            return labels_of(scores, self.name), scores if with_scores else None
-        return self._numbered(np.ravel(out[self._label_output])), scores if with_scores else None
+        return labels, scores
 
     def _run(self, x: Array) -> dict[str, Array]:
         """The outputs on a batch, one point at a time if the file turns out to take no more."""

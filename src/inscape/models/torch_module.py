@@ -2,9 +2,8 @@
 
 import copy
 import hashlib
-import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from inscape.errors import ModelError
 from inscape.models.base import Array, Model, Shape, labels_of
+from inscape.models.checksum import checksum
 from inscape.models.graph import Graph
 from inscape.models.graph.torch_frontend import trace
 from inscape.models.graph.trace import Trace
@@ -21,6 +21,9 @@ from inscape.models.untouched import untouched
 
 class TorchModel(Model):
     """A `torch.nn.Module` that maps a batch (n, ...) to scores (n, c), (n, 1) or (n,), or to integer labels.
+
+    One output is a binary score, whose label is `score > 0`; if it comes out of a final sigmoid, the score is
+    the output minus 1/2.
 
     Without `device` the module runs where its parameters are. With another device a copy runs there,
     since moving the module itself would be seen by its owner.
@@ -44,7 +47,10 @@ class TorchModel(Model):
         self.device = home if device is None else _as_device(device)
         self.module = module if self.device == home else copy.deepcopy(module).to(self.device)
         self.fixed_batch = fixed_batch
+        self._known: tuple[Any, ...] | None = None
+        self._fingerprint: tuple[tuple[Any, ...], str] | None = None
         self._traced: tuple[tuple[Any, ...], Trace] | None = None
+        self._sigmoid: bool | None = None
         self.torch_dtype = next((t.dtype for t in tensors if t.dtype.is_floating_point), torch.float32)
         self.dtype = np.dtype(np.float64 if self.torch_dtype == torch.float64 else np.float32)
         # On a processor a layer's output should stay in the cache of the core that made it.
@@ -70,12 +76,24 @@ class TorchModel(Model):
 
     def trace(self, input_shape: Shape) -> Trace:
         """The module's graph or its foreign operations, recorded anew when a weight or a layer has changed."""
-        state = (input_shape, *_contents(self.module))
+        state = (input_shape, *self._state())
         if self._traced is None or self._traced[0] != state:
             x = np.empty((self.fixed_batch or 1, *input_shape))
             with self.session(), self._explained(x):
                 self._traced = (state, trace(self.module, input_shape, n_rows=self.fixed_batch))
         return self._traced[1]
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """A time in which the weights are taken to stay as they are."""
+        before, self._known = self._known, self._state()
+        try:
+            yield
+        finally:
+            self._known = before
+
+    def _state(self) -> tuple[Any, ...]:
+        return tuple(_contents(self.module)) if self._known is None else self._known
 
     def session(self) -> AbstractContextManager[None]:
         """Eval mode without gradients; everything observable is put back on leaving."""
@@ -83,6 +101,12 @@ class TorchModel(Model):
 
     def fingerprint(self) -> str:
         """A hash of the parameters and buffers, their names and the module's printed structure."""
+        state = self._state()
+        if self._fingerprint is None or self._fingerprint[0] != state:
+            self._fingerprint = (state, self._digest())
+        return self._fingerprint[1]
+
+    def _digest(self) -> str:
         digest = hashlib.blake2b(repr(self.module).encode(), digest_size=8)
         for key, value in self.module.state_dict().items():
             digest.update(key.encode())
@@ -105,7 +129,18 @@ class TorchModel(Model):
         array = scores.cpu().numpy()
         if array.ndim == 1:
             array = array[:, None]
+        if array.shape[1] == 1 and self._ends_in_sigmoid(x.shape[1:]):
+            array = array - 0.5
         return labels_of(array, self.name), array if with_scores else None
+
+    def _ends_in_sigmoid(self, input_shape: Shape) -> bool:
+        """Whether one output comes out of a sigmoid, so that it is compared with 1/2 and not with 0."""
+        if self._sigmoid is None:
+            graph = self.trace(input_shape).graph
+            layers = list(self.module.modules())
+            last_is = isinstance(layers[-1], torch.nn.Sigmoid)
+            self._sigmoid = last_is if graph is None else graph.head == "sigmoid"
+        return self._sigmoid
 
     def _bytes_per_point(self, size: int) -> int:
         """Bytes of the input or of the first convolution's output, usually a network's largest tensor."""
@@ -162,8 +197,8 @@ def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
         for tensors in (m._parameters, m._buffers):
             for name, tensor in tensors.items():
                 if tensor is not None:
-                    value = tensor.detach().cpu().contiguous()
-                    yield (name, value.shape, zlib.crc32(value.view(-1).view(torch.uint8).numpy().data))
+                    content = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
+                    yield (name, tensor.shape, checksum(content.numpy()))
 
 
 def _as_device(device: str | torch.device) -> torch.device:

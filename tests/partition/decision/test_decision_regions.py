@@ -165,7 +165,7 @@ def test_scores_of_segments_in_a_mixed_list():
     def scores(x):
         return x[:, :2]
 
-    segment, patch = decision_regions(scores, [Segment([0.0, 0.0], [1.0, 1.0]), SQUARE])
+    segment, _ = decision_regions(scores, [Segment([0.0, 0.0], [1.0, 1.0]), SQUARE])
     assert segment.top_scores is not None
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 import zoo
 from activity import check_pieces
-from benchmarks.networks import mlp
 from torch import nn
 
+from benchmarks.networks import mlp
 from inscape import Segment, wrap
 from inscape.errors import ModelError, PartitionError, ProbeError
 from inscape.partition.linear import linear_regions

@@ -28,6 +28,7 @@ class Affine:
             `function` on the absolute constants, which is right unless a coefficient is built in.
         then: the operation followed by `y -> scale y + shift` along its channel axis, if that is one
             operation of the same kind; scale and shift have shape (channels,).
+        geometry: of a convolution in two dimensions: stride, padding, dilation, groups.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Affine:
     constants: tuple[Tensor, ...] = ()
     absolute: Callable[..., Tensor] | None = None
     then: "Callable[[Tensor, Tensor], Affine] | None" = None
+    geometry: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int] | None = None
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         """The operation on a batch."""
@@ -89,7 +91,9 @@ def conv(
         scaled = weight.to(scale) * scale.reshape(-1, *(1,) * (weight.ndim - 1))
         return conv(scaled, moved, stride=stride, padding=padding, dilation=dilation, groups=groups)
 
-    return Affine("conv", apply, (weight,) if bias is None else (weight, bias), then=then)
+    geometry = (stride, padding, dilation, groups) if weight.ndim == 4 else None
+    constants = (weight,) if bias is None else (weight, bias)
+    return Affine("conv", apply, constants, then=then, geometry=geometry)
 
 
 def conv_transpose(

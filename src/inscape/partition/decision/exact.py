@@ -13,7 +13,6 @@ from inscape.probes import Probe, Segment, Simplex
 from inscape.progress import Meter
 from inscape.provenance import Provenance
 
-
 _BLOCK = 256
 _NUMBERS = 2**21
 

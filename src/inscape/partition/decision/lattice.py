@@ -101,9 +101,10 @@ def resolution_for(probe: Probe, resolution: int | None) -> int:
         else whole_number(resolution, "resolution", 2, PartitionError, f" per axis; try resolution={usual}")
     )
     if d * math.log(r + 2) > math.log(_MOST_CELLS):
+        less = "dimension" if resolution is None else "resolution"
         raise PartitionError(
-            f"resolution={r} in {d} dimensions is a grid of 10^{d * math.log10(r + 2):.0f} cells per probe, over "
-            f"the limit of 10^{math.log10(_MOST_CELLS):.0f}: lower the {'dimension' if resolution is None else 'resolution'}"
+            f"resolution={r} in {d} dimensions is a grid of 10^{d * math.log10(r + 2):.0f} cells per probe, "
+            f"over the limit of 10^{math.log10(_MOST_CELLS):.0f}: lower the {less}"
         )
     return r
 

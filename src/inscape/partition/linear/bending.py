@@ -1,7 +1,7 @@
 """What a piecewise-linear node does to a batch of rows: where it bends, and its values there."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -25,8 +25,9 @@ ROUNDING = 2.0**10
 DROPPED = 1e-9
 """In float32, a crossing this near to a row may be one with it or beside it: float64 decides."""
 
-NEAR = 8.0
-"""In float32, what is nearer than this many units of rounding is decided in float64."""
+NEAR = 4.0
+"""In float32, what is nearer than this many units of rounding, against the largest entry of the layer, is decided
+in float64. Measured errors have a root mean square of 0.2 to 1.4 such units."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,30 +43,60 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """Rows after a node has bent: each lies at `fraction` of the interval after old row `parent`.
-
-    `n_flat` counts the entries that lie on a threshold all along each old interval.
-    """
+    """Rows after a node has bent: each lies at `fraction` of the interval after old row `parent`."""
 
     parent: Ints
     fraction: Floats
     rows: Rows
-    n_flat: Ints
+    bends: "Crossings"
 
     def part(self, start: int, stop: int) -> "Refinement":
         """The rows start, ..., stop - 1."""
         cut = slice(start, stop)
         rows = Rows(self.rows.t[cut], self.rows.segment[cut])
-        return Refinement(self.parent[cut], self.fraction[cut], rows, self.n_flat[:0])
+        return Refinement(self.parent[cut], self.fraction[cut], rows, self.bends)
 
 
 @dataclass(frozen=True, eq=False)
 class Crossings:
-    """Where an operation bends between neighbouring rows: at `s` of each `interval`, which ascend."""
+    """Where an operation bends between neighbouring rows, in order of intervals.
+
+    Attributes:
+        interval: the row after which it bends, (m,).
+        s: how far on the way to the next row, (m,).
+        entry: which entry bends, (m,); for windows, nothing.
+        is_upper: whether it does at the second of two thresholds, (m,).
+        n_flat: for each interval the number of entries that lie on a threshold all along it, (rows,).
+        start: where the crossings of each interval start, (rows + 1,), once `sorted_by_place` has been called.
+    """
 
     interval: Ints
     s: Floats
+    entry: Ints
+    is_upper: npt.NDArray[np.bool_]
     n_flat: Ints
+    start: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def chosen(self, which: Any) -> "Crossings":
+        """Some of them, or all in another order."""
+        arrays = (a[which] if len(a) else a for a in (self.interval, self.s, self.entry, self.is_upper))
+        return Crossings(*arrays, self.n_flat)
+
+    def sorted_by_place(self, n_rows: int) -> "Crossings":
+        """In order of intervals and of s within each."""
+        order, start = kernels.ordered(self.interval, self.s, n_rows)
+        arrays = (a[order] if len(a) else a for a in (self.interval, self.s, self.entry, self.is_upper))
+        return Crossings(*arrays, self.n_flat, start)
+
+    @staticmethod
+    def joined(parts: "Sequence[Crossings]", n_flat: Ints) -> "Crossings":
+        """The crossings of all parts, in order of intervals."""
+        arrays = [
+            np.concatenate([getattr(p, name) for p in parts])
+            for name in ("interval", "s", "entry", "is_upper")
+        ]
+        whole = Crossings(*arrays, n_flat)
+        return whole.chosen(np.argsort(whole.interval, kind="stable"))
 
 
 def refine(op: Bend, z: Tensor, rows: Rows, tolerance: Floats, rounding: "Rounding") -> Refinement:
@@ -83,8 +114,9 @@ def refine(op: Bend, z: Tensor, rows: Rows, tolerance: Floats, rounding: "Roundi
     found = crossings(op, values, shape, rows.segment, rounding.noise)
     if values.dtype == np.float32:
         found = repaired(op, values, shape, rows, found, rounding)
-    parent, fraction, t, segment = kernels.refined(found.interval, found.s, rows.t, rows.segment, tolerance)
-    return Refinement(parent, fraction, Rows(t, segment), found.n_flat)
+    found = found.sorted_by_place(len(rows))
+    parent, fraction, t, segment = kernels.refined(found.start, found.s, rows.t, rows.segment, tolerance)
+    return Refinement(parent, fraction, Rows(t, segment), found)
 
 
 class Rounding(Protocol):
@@ -108,9 +140,19 @@ def crossings(
         table = window_table(op, shape)
         eps = float(np.finfo(values.dtype).eps)
         spread = np.full(len(table), 16 * eps * float(np.abs(values[0]).max(initial=0.0)))
-        return Crossings(*kernels.window_crossings(values, segment, table, spread), np.zeros(0, np.int64))
+        interval, s = kernels.window_crossings(values, segment, table, spread)
+        none = np.zeros(0, np.int64)
+        return Crossings(interval, s, none, none.astype(bool), none)
     found = [_threshold(values, segment, theta, noise) for theta in thresholds(op)]
-    return found[0] if len(found) == 1 else _merged(found, len(values))
+    if len(found) == 1:
+        if isinstance(op, Clip) and np.isinf(op.low):
+            return replace(found[0], is_upper=np.ones(len(found[0].s), bool))
+        return found[0]
+    if not found:
+        none = np.zeros(0, np.int64)
+        return Crossings(none, np.zeros(0), none, none.astype(bool), np.zeros(len(values), np.int64))
+    upper = replace(found[1], is_upper=np.ones(len(found[1].s), bool))
+    return Crossings.joined([found[0], upper], found[0].n_flat + found[1].n_flat)
 
 
 def repaired(
@@ -122,7 +164,7 @@ def repaired(
     may not pass it, or passes it at the very row, are handed to `rounding.doubt`.
     """
     eps = float(np.finfo(values.dtype).eps)
-    near = NEAR * eps * float(np.abs(values[0]).max(initial=0.0))
+    near = values.dtype.type(NEAR * eps * float(np.abs(values[0]).max(initial=0.0)))
     if isinstance(op, Windows):
         touching = kernels.rows_touching_tie(values, rows.segment, window_table(op, shape), near)
     else:
@@ -140,18 +182,8 @@ def repaired(
     needed, where = np.unique(ends, return_inverse=True)
     exact = rounding.exactly(needed)[where]
     sure = crossings(op, exact, shape, np.repeat(np.arange(len(again)), 2), rounding.noise)
-    kept = ~close[found.interval]
-    interval = np.concatenate([found.interval[kept], again[sure.interval // 2]])
-    order = np.argsort(interval, kind="stable")
-    return Crossings(interval[order], np.concatenate([found.s[kept], sure.s])[order], found.n_flat)
-
-
-def _merged(found: list[Crossings], n_rows: int) -> Crossings:
-    """The crossings of several thresholds, or of none, in order of intervals."""
-    interval = np.concatenate([np.zeros(0, np.int64), *(f.interval for f in found)])
-    order = np.argsort(interval, kind="stable")
-    s = np.concatenate([np.zeros(0), *(f.s for f in found)])
-    return Crossings(interval[order], s[order], sum((f.n_flat for f in found), np.zeros(n_rows, np.int64)))
+    sure = replace(sure, interval=again[sure.interval // 2])
+    return Crossings.joined([found.chosen(~close[found.interval]), sure], found.n_flat)
 
 
 def thresholds(op: Bend) -> list[float]:
@@ -169,8 +201,8 @@ def _threshold(values: Any, segment: Ints, theta: float, noise: Callable[[], Flo
         if doubt.any():
             false = doubt & (size <= noise()[entry])
             np.add.at(n_flat, interval[false], 1)
-            interval, s = interval[~false], s[~false]
-    return Crossings(interval, s, n_flat)
+            interval, entry, s = interval[~false], entry[~false], s[~false]
+    return Crossings(interval, s, entry, np.zeros(len(s), bool), n_flat)
 
 
 @lru_cache(maxsize=64)
@@ -204,6 +236,13 @@ def bent(op: Bend, z: Tensor, refinement: Refinement) -> Tensor:
     slope = np.array([op.slope], values.dtype) if not isinstance(op.slope, Tensor) else _slopes(op.slope, z)
     kernels.interpolated_leaky(values, refinement.parent, refinement.fraction, slope, target)
     return out
+
+
+def overwrite(op: Bend, z: Tensor) -> Tensor:
+    """The node's output, written over its input where that is possible."""
+    if isinstance(op, Clip):
+        return z.clamp_(op.low, op.high)
+    return z.relu_() if isinstance(op, Leaky) and op.slope == 0.0 else op(z)
 
 
 def _slopes(slope: Tensor, z: Tensor) -> Any:

@@ -26,13 +26,16 @@ from inscape.partition.linear.bending import (
     Refinement,
     Rows,
     bent,
+    flat,
     interpolate,
+    overwrite,
     refine,
 )
+from inscape.partition.linear.fusing import Expansion, fusions, slope_changes
 from inscape.probes import Segment
 
-CHUNK = 2**19
-"""Numbers per tensor and chunk, 4 MB: enough for a product to run at full speed, little enough to be reused."""
+CHUNK = 2**22
+"""Bytes per tensor and chunk: enough for a product to run at full speed, little enough to be used again."""
 
 Sink = Callable[[Rows, Tensor], None]
 """Receives the rows of each finished chunk with the network's output there, (rows, c)."""
@@ -96,9 +99,10 @@ class _Walker:
         self.starts = np.array([s.span[0] for s in segments])
         self.tolerance = tolerance * self.lengths
         self.sizes = _stage_sizes(graph)
+        self.fusions = fusions(graph)
         n_bends = sum(not n.is_affine for n in graph.nodes)
         held = 4 * (n_bends + 1) * dtype.itemsize  # at each level: input, output, a skip and a temporary
-        self.chunk = max(1, min(CHUNK, memory // held))
+        self.chunk = max(1, min(CHUNK // dtype.itemsize, memory // held))
         self.n_evaluations = 0
         self.doubts: list[tuple[Ints, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
         self.n_flat = np.zeros(len(segments), np.int64)
@@ -107,11 +111,14 @@ class _Walker:
         batch = max(1, self.most_rows(0) // 2)
         for first in range(0, len(self.segments), batch):
             chosen = self.segments[first : first + batch]
-            ends = np.concatenate([s.generators for s in chosen]).reshape(-1, *self.graph.input_shape)
-            t = np.array([s.span for s in chosen]).reshape(-1)
-            rows = Rows(t, np.repeat(np.arange(first, first + len(chosen)), 2))
+            t = np.array([s.span for s in chosen])
+            rows = Rows(t.reshape(-1), np.repeat(np.arange(first, first + len(chosen)), 2))
+            start, end = (
+                np.stack([getattr(s, name).reshape(1, -1) for s in chosen]) for name in ("start", "end")
+            )
+            ends = torch.from_numpy((1 - t[..., None]) * start + t[..., None] * end)
             with torch.no_grad():
-                self._advance(1, {0: torch.from_numpy(ends).to(self.dtype)}, rows)
+                self._advance(1, {0: ends.reshape(-1, *self.graph.input_shape).to(self.dtype)}, rows)
 
     def most_rows(self, node: int) -> int:
         """How many rows go into one chunk from a node on."""
@@ -139,13 +146,37 @@ class _Walker:
         (j,) = self.graph.nodes[i].inputs
         z = live[j]
         refinement = refine(op, z, rows, self.tolerance, _NodeRounding(self, j, rows))
-        if refinement.n_flat.any():
-            np.add.at(self.n_flat, rows.segment, refinement.n_flat)
-        later = [k for k in live if self.graph.last_use[k] > i]
-        for part in _parts(refinement, self.most_rows(i)):
+        if refinement.bends.n_flat.any():
+            np.add.at(self.n_flat, rows.segment, refinement.bends.n_flat)
+        fusion = self.fusions.get(i)
+        last = i if fusion is None else fusion.last
+        later = [k for k in live if self.graph.last_use[k] > last]
+        keep = fusion is None or self.graph.last_use[i] > i + 1
+        if fusion is not None:
+            change = slope_changes(op, flat(z), refinement.bends)
+            h = op(z) if keep or not self._may_overwrite(j, i) else overwrite(op, z)
+            expansion = Expansion(fusion, self._through(i, last, h), refinement.bends, change)
+        for part in _parts(refinement, self.most_rows(last)):
             new = {k: interpolate(live[k], part) for k in later}
-            new[i] = bent(op, z, part)
-            self._advance(i + 1, new, part.rows)
+            if keep:
+                new[i] = bent(op, z, part)
+            if fusion is not None:
+                new[last] = expansion.rows(part)
+            self._advance(last + 1, new, part.rows)
+
+    def _may_overwrite(self, node: int, reader: int) -> bool:
+        """Whether a node's tensor is its own, and nobody but `reader` needs it."""
+        op = self.graph.nodes[node].op
+        own = op is not None and op.name in ("linear", "conv", "batch_norm", "add", "subtract")
+        return own and self.graph.last_use[node] == reader
+
+    def _through(self, node: int, last: int, value: Tensor) -> Tensor:
+        """The value of node `last` in a chain of affine nodes that starts after `node`."""
+        for k in range(node + 1, last + 1):
+            op = self.graph.nodes[k].op
+            assert op is not None
+            value = op(value)
+        return value
 
 
 def points_at(segments: Sequence[Segment], rows: Rows, chosen: Ints, shape: tuple[int, ...]) -> Tensor:

@@ -7,7 +7,7 @@ two neighbouring rows of one segment bound an interval on which every tensor is 
 import numpy as np
 from numba import njit
 
-_BLOCK = 64  # entries whose sign changes are counted at once, in vector registers
+_BLOCK = 256  # entries whose sign changes are counted at once, in vector registers
 
 
 @njit(cache=True, nogil=True)
@@ -18,7 +18,7 @@ def grown(array, n):
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
 def threshold_crossings(z, segment, threshold):
     """Where entries of z (rows, h) pass a threshold between neighbouring rows.
 
@@ -30,6 +30,7 @@ def threshold_crossings(z, segment, threshold):
         (n,) the number of entries that equal the threshold at both its ends, so everywhere on it.
     """
     n, h = z.shape
+    one, nought = z.dtype.type(1), z.dtype.type(0)
     room = 4 * n + 256
     interval, entry = np.empty(room, np.int64), np.empty(room, np.int64)
     s, size = np.empty(room), np.empty(room)
@@ -40,18 +41,22 @@ def threshold_crossings(z, segment, threshold):
             continue
         for start in range(0, h, _BLOCK):
             stop = min(start + _BLOCK, h)
-            changes, flat = 0, 0
+            n_changed, n_zero = nought, nought  # counted in the type of z, which fills the vector registers
             for u in range(start, stop):
-                changes += (z[i, u] > threshold) != (z[i + 1, u] > threshold)
-                flat += (z[i, u] == threshold) & (z[i + 1, u] == threshold)
-            n_flat[i] += flat
+                n_changed += one if (z[i, u] > threshold) != (z[i + 1, u] > threshold) else nought
+                n_zero += one if (z[i, u] == threshold) & (z[i + 1, u] == threshold) else nought
+            changes = int(n_changed)
+            n_flat[i] += int(n_zero)
             if changes == 0:
                 continue
             if m + changes > room:
                 room = 2 * room + changes
                 interval, entry = grown(interval, room), grown(entry, room)
                 s, size = grown(s, room), grown(size, room)
+            target = m + changes
             for u in range(start, stop):
+                if m == target:
+                    break
                 if (z[i, u] > threshold) != (z[i + 1, u] > threshold):
                     a, b = z[i, u] - threshold, z[i + 1, u] - threshold
                     interval[m], entry[m] = i, u
@@ -159,7 +164,7 @@ def window_crossings(z, segment, table, noise):
     return interval[:m], position[:m]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
 def rows_touching_threshold(z, segment, threshold, near):
     """Which rows hold an entry within `near` of a threshold whose neighbours lie on one side of it, (n,).
 
@@ -167,21 +172,22 @@ def rows_touching_threshold(z, segment, threshold, near):
     neighbour is missing, and any entry that near counts.
     """
     n, h = z.shape
+    one, nought = z.dtype.type(1), z.dtype.type(0)
     found = np.zeros(n, np.bool_)
     for r in range(n):
         before = r - 1 if r > 0 and segment[r - 1] == segment[r] else -1
         after = r + 1 if r + 1 < n and segment[r + 1] == segment[r] else -1
-        count = 0
+        count = nought
         if before < 0 or after < 0:
             for u in range(h):
                 gap = abs(z[r, u] - threshold)
-                count += (gap <= near) & (gap > 0)
+                count += one if (gap <= near) & (gap > 0) else nought
         else:
             for u in range(h):
                 gap = abs(z[r, u] - threshold)
                 turns = (z[before, u] > threshold) == (z[after, u] > threshold)
                 flat = (z[before, u] == threshold) & (z[after, u] == threshold)
-                count += (gap <= near) & turns & (not flat)
+                count += one if (gap <= near) & turns & (not flat) else nought
         found[r] = count > 0
     return found
 
@@ -223,14 +229,41 @@ def intervals_with_close_crossings(interval, s, t, near):
 
 
 @njit(cache=True, nogil=True)
-def refined(interval, s, t, segment, tolerance):
+def ordered(interval, s, n):
+    """The order (m,) that sorts crossings by interval, then s; and where each of n intervals starts, (n + 1,).
+
+    `interval` is ascending already.
+    """
+    m = len(s)
+    order, start = np.arange(m), np.zeros(n + 1, np.int64)
+    k = 0
+    for i in range(n):
+        start[i] = k
+        while k < m and interval[k] == i:
+            k += 1
+        first = start[i]
+        if k - first > 16:
+            order[first:k] = first + np.argsort(s[first:k])
+        else:
+            for a in range(first + 1, k):
+                item, b = order[a], a
+                while b > first and s[order[b - 1]] > s[item]:
+                    order[b] = order[b - 1]
+                    b -= 1
+                order[b] = item
+    start[n] = m
+    return order, start
+
+
+@njit(cache=True, nogil=True)
+def refined(start, s, t, segment, tolerance):
     """Rows after adding crossings: the old rows and, between them, the new ones in order.
 
     Crossings nearer than `tolerance[segment]` to a row or to each other are one row.
 
     Args:
-        interval: of each crossing, ascending, (m,).
-        s: its position in the interval, (m,).
+        start: where the crossings of each interval start, (n + 1,).
+        s: their positions in the interval, ascending in each, (m,).
         t: the parameter of each row, (n,).
         segment: (n,).
         tolerance: in t, one per segment.
@@ -242,18 +275,15 @@ def refined(interval, s, t, segment, tolerance):
     n, m = len(t), len(s)
     parent, fraction = np.empty(n + m, np.int64), np.empty(n + m)
     position, owner = np.empty(n + m), np.empty(n + m, segment.dtype)
-    r, k = 0, 0
+    r = 0
     for i in range(n):
         parent[r], fraction[r], position[r], owner[r] = i, 0.0, t[i], segment[i]
         r += 1
-        first = k
-        while k < m and interval[k] == i:
-            k += 1
-        if k == first:
+        if start[i] == start[i + 1]:
             continue
         length = t[i + 1] - t[i]
         near = tolerance[segment[i]]
-        for value in np.sort(s[first:k]):
+        for value in s[start[i] : start[i + 1]]:
             at = t[i] + value * length
             if at - position[r - 1] > near and t[i + 1] - at > near:
                 parent[r], fraction[r], position[r], owner[r] = i, value, at, segment[i]

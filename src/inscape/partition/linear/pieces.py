@@ -155,7 +155,7 @@ class Slopes:
         """The slope d score / dt at parameters t that are no knots, (n, c)."""
         shape = self.graph.input_shape
         direction = torch.from_numpy((segment.end - segment.start).reshape(1, *shape))
-        most = max(1, CHUNK // max(1, *(int(np.prod(s)) for s in self.graph.shapes)))
+        most = max(1, CHUNK // 8 // max(1, *(int(np.prod(s)) for s in self.graph.shapes)))
         parts = [np.empty((0, int(np.prod(self.graph.shapes[self.graph.output]))))]
         for start in range(0, len(t), most):
             x = torch.from_numpy(segment.points(t[start : start + most]).reshape(-1, *shape))

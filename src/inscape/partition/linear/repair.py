@@ -22,8 +22,8 @@ from inscape.probes import Segment
 Stretch = tuple[int, float, float]
 """A segment's number and an interval of its t."""
 
-_CANDIDATES = 4
-"""How many places to cut are tried on either side of a doubtful one, before the whole side is walked again."""
+_REACH = np.array([0, 1, 2, 4, 8, 16, 32, 64, 128])
+"""How many pieces away from a doubtful place cuts are tried: a unit that turns there does so slowly."""
 
 
 def stretches(
@@ -51,7 +51,7 @@ def _safe_cuts(graph: Graph, segment: Segment, knots: Floats, t: Floats) -> Floa
     low, high = segment.span
     edges = np.concatenate([[low], knots, [high]])
     piece = np.clip(np.searchsorted(edges, t) - 1, 0, len(edges) - 2)
-    reach = np.arange(-_CANDIDATES, _CANDIDATES + 1)
+    reach = np.concatenate([-_REACH, _REACH])
     tried = np.unique(np.clip(piece[:, None] + reach, 0, len(edges) - 2))
     middles = (edges[tried] + edges[tried + 1]) / 2
     safe = middles[is_clear(graph, segment, middles)]
@@ -60,7 +60,7 @@ def _safe_cuts(graph: Graph, segment: Segment, knots: Floats, t: Floats) -> Floa
 
 def is_clear(graph: Graph, segment: Segment, t: Floats) -> npt.NDArray[np.bool_]:
     """Whether at parameters t (n,) every unit is further from its thresholds than float32 can err, (n,)."""
-    most = max(1, CHUNK // max(int(np.prod(s)) for s in graph.shapes))
+    most = max(1, CHUNK // 4 // max(int(np.prod(s)) for s in graph.shapes))
     parts = [_is_clear(graph, segment.points(t[k : k + most])) for k in range(0, len(t), most)]
     return np.concatenate([np.zeros(0, bool), *parts])
 
@@ -83,7 +83,7 @@ def _is_clear(graph: Graph, points: Floats) -> npt.NDArray[np.bool_]:
 
 def _sides_are_clear(op: Bend, z: Tensor) -> Tensor:
     rows = z.reshape(len(z), -1)
-    near = 2 * NEAR * torch.finfo(z.dtype).eps * rows.abs().amax(dim=1, keepdim=True)
+    near = NEAR * torch.finfo(z.dtype).eps * rows.abs().amax(dim=1, keepdim=True)
     if isinstance(op, Windows):
         table = torch.from_numpy(window_table(op, tuple(z.shape[1:])))
         entries = rows[:, table.clamp(min=0)].masked_fill(table < 0, -torch.inf)

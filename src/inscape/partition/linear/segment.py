@@ -178,7 +178,7 @@ def linear_regions(
     check_arguments(memory, tolerance, precision)
     from inscape.partition.linear.pieces import pieces
 
-    with meter(progress, "segments") as show:
+    with meter(progress, "segments") as show, model.unchanged():
         results = pieces(model, segments, memory=memory, tolerance=tolerance, precision=precision, meter=show)
     return results[0] if isinstance(probe, Segment) else results
 
@@ -190,7 +190,7 @@ def as_segments(probe: Any) -> list[Segment]:
     if wrong or not segments:
         given = f"a {type(wrong[0]).__name__}" if wrong else "an empty list"
         raise ProbeError(f"expected a Segment or a list of Segments, got {given}")
-    shapes = {s.input_shape for s in segments}
+    shapes = {s.start.shape for s in segments}
     if len(shapes) > 1:
         raise ProbeError(f"the segments of one call must share a shape, got {sorted(shapes)}")
     return segments
@@ -210,5 +210,6 @@ def graph_of(model: Model, segments: Sequence[Segment]) -> Any:
     """The model's graph on the segments' points."""
     from inscape.models.base import check_size
 
-    check_size(model, segments[0].input_shape)
-    return model.graph(segments[0].input_shape)
+    shape = segments[0].start.shape
+    check_size(model, shape)
+    return model.graph(shape)

@@ -1,0 +1,228 @@
+"""A linear map right after a piecewise-linear node, at new rows without a product each.
+
+Between two old rows a and b the node's output h(s) bends at s_1 < ... < s_m, where entry u_k changes its slope
+by c_k. A linear map W of it is then
+
+    y(s) = y(a) + s g + sum over s_k < s of (s - s_k) c_k W[:, u_k],
+
+and y(b), known from the product at the old row, fixes g. So a new row costs one column of W (for a convolution,
+one patch of the map) and a sum of two vectors; products are needed at the old rows only.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+from inscape.models.graph import Graph
+from inscape.models.graph.affine import Affine
+from inscape.models.graph.piecewise import Bend, Clip, Leaky
+from inscape.partition.linear.bending import Crossings, Refinement
+
+_STRIDE = 1 / 32
+"""How far from where it was last written out in full a map is continued along its slope."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fusion:
+    """A linear map that reads an elementwise node, perhaps reshaped.
+
+    Attributes:
+        last: the number of the map's node.
+        columns: for a matrix its transpose, (in, out); for a convolution its weight.
+        geometry: for a convolution: channels, height and width of input and output, stride, padding, dilation.
+    """
+
+    last: int
+    columns: Any
+    geometry: tuple[int, ...] | None
+
+
+class Expansion:
+    """The map's values on refined rows, from those on the old rows and the bends between.
+
+    Ask for the rows part after part, in order: where the last part ended, the next one goes on.
+    """
+
+    def __init__(self, fusion: Fusion, y: Tensor, bends: Crossings, change: Any) -> None:
+        self._shape = tuple(y.shape[1:])
+        self._y = y.reshape(len(y), -1).contiguous()
+        self._bends, self._change, self._fusion = bends, change, fusion
+        n_out = self._y.shape[1]
+        kind = self._y.numpy().dtype
+        self._line = np.empty((2, n_out))  # base and slope: the map is base + s slope
+        self._stored = np.empty((2, n_out), kind)  # its value at the anchor and its slope, as they are stored
+        self._place = np.array([-1.0, 0.0, 0.0])  # the interval, the next crossing, the anchor
+
+    def rows(self, part: Refinement) -> Tensor:
+        """The values on the rows of one part."""
+        out = torch.empty((len(part.rows), *self._shape), dtype=self._y.dtype)
+        bends = self._bends
+        common = (self._y.numpy(), bends.start, bends.s, bends.entry, self._change, self._fusion.columns)
+        target = (part.parent, part.fraction, out.view(len(out), -1).numpy(), self._line, self._place)
+        if self._fusion.geometry is None:
+            _expand_matrix(*common, *target)
+        else:
+            _expand_convolution(*common, *target, self._stored, np.array(self._fusion.geometry))
+        return out
+
+
+def slope_changes(op: Bend, z: Any, bends: Crossings) -> Any:
+    """By how much the slope d h / d s of the bending entry changes at each crossing, (m,)."""
+    rise = np.abs(z[bends.interval + 1, bends.entry].astype(np.float64) - z[bends.interval, bends.entry])
+    if isinstance(op, Clip):
+        return np.where(bends.is_upper, -rise, rise)
+    assert isinstance(op, Leaky)
+    if not isinstance(op.slope, Tensor):
+        return (1.0 - op.slope) * rise
+    raise NotImplementedError
+
+
+def fusions(graph: Graph) -> dict[int, Fusion]:
+    """For each elementwise node with one slope whose next reader is a linear map: that map."""
+    if graph not in _KNOWN:
+        _KNOWN[graph] = _fusions(graph)
+    return _KNOWN[graph]
+
+
+_KNOWN: WeakKeyDictionary[Graph, dict[int, Fusion]] = WeakKeyDictionary()
+
+
+def _fusions(graph: Graph) -> dict[int, Fusion]:
+    found = {}
+    for i, node in enumerate(graph.nodes):
+        if not isinstance(node.op, Leaky | Clip) or isinstance(getattr(node.op, "slope", 0.0), Tensor):
+            continue
+        k = i + 1
+        while k <= graph.output and _is_reshape(graph, k, k - 1) and graph.last_use[k] == k + 1:
+            k += 1
+        if k <= graph.output and graph.nodes[k].inputs == (k - 1,):
+            fusion = _fusion(graph, k)
+            if fusion is not None:
+                found[i] = fusion
+    return found
+
+
+def _is_reshape(graph: Graph, k: int, before: int) -> bool:
+    op = graph.nodes[k].op
+    return isinstance(op, Affine) and op.name == "reshape" and graph.nodes[k].inputs == (before,)
+
+
+def _fusion(graph: Graph, k: int) -> Fusion | None:
+    op, row = graph.nodes[k].op, graph.shapes[k - 1]
+    if not isinstance(op, Affine):
+        return None
+    if op.name == "linear" and len(row) == 1:
+        return Fusion(k, np.ascontiguousarray(op.constants[0].numpy().T), None)
+    if op.name == "conv" and len(row) == 3 and op.geometry is not None:
+        stride, padding, dilation, groups = op.geometry
+        sizes = (*row, *graph.shapes[k], *stride, *padding, *dilation, groups)
+        return Fusion(k, np.ascontiguousarray(op.constants[0].numpy()), sizes)
+    return None
+
+
+@njit(cache=True, nogil=True)
+def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, line, place):
+    n_out = y.shape[1]
+    base, slope = line[0], line[1]
+    current, k = int(place[0]), int(place[1])
+    for r in range(len(parent)):
+        i, f = parent[r], fraction[r]
+        if f == 0.0:
+            out[r] = y[i]
+            continue
+        if i != current:
+            current, k = i, start[i]
+            for v in range(n_out):
+                base[v] = y[i, v]
+                slope[v] = y[i + 1, v] - base[v]
+            for j in range(start[i], start[i + 1]):  # back from the slope of the chord to that at the start
+                weight, column = change[j] * (1.0 - s[j]), columns[entry[j]]
+                for v in range(n_out):
+                    slope[v] -= weight * column[v]
+        while k < start[i + 1] and s[k] <= f:
+            c, column = change[k], columns[entry[k]]
+            d = c * s[k]
+            for v in range(n_out):
+                slope[v] += c * column[v]
+                base[v] -= d * column[v]
+            k += 1
+        for v in range(n_out):
+            out[r, v] = base[v] + f * slope[v]
+    place[0], place[1] = current, k
+
+
+@njit(cache=True, nogil=True)
+def _add_patch(base, slope, near, steep, weight, entry, at, change, anchor, geometry):
+    """Add the convolution's answer to one entry that changes its slope by `change` at s = `at`.
+
+    The map is base + s slope in float64; `near` and `steep` are its value at s = `anchor` and its slope as they
+    are stored.
+    """
+    _, height, width, n_out, ho, wo, sy, sx, py, px, dy, dx, groups = geometry
+    place = entry % (height * width)
+    channel, y, x = entry // (height * width), place // width, place % width
+    per_group, outs = weight.shape[1], n_out // groups
+    first = channel // per_group * outs
+    inside = channel % per_group
+    for a in range(weight.shape[2]):
+        at_y = y + py - a * dy
+        if at_y < 0 or at_y % sy != 0 or at_y // sy >= ho:
+            continue
+        for b in range(weight.shape[3]):
+            at_x = x + px - b * dx
+            if at_x < 0 or at_x % sx != 0 or at_x // sx >= wo:
+                continue
+            where = at_y // sy * wo + at_x // sx
+            for o in range(first, first + outs):
+                v = o * ho * wo + where
+                bend = change * weight[o, inside, a, b]
+                slope[v] += bend
+                base[v] -= at * bend
+                near[v] = base[v] + anchor * slope[v]
+                steep[v] = slope[v]
+
+
+@njit(cache=True, nogil=True)
+def _anchored(base, slope, near, steep, anchor):
+    for v in range(len(base)):
+        near[v] = base[v] + anchor * slope[v]
+        steep[v] = slope[v]
+
+
+@njit(cache=True, nogil=True)
+def _expand_convolution(
+    y, start, s, entry, change, weight, parent, fraction, out, line, place, stored, geometry
+):
+    n_out = y.shape[1]
+    base, slope, near, steep = line[0], line[1], stored[0], stored[1]
+    current, k, anchor = int(place[0]), int(place[1]), place[2]
+    for r in range(len(parent)):
+        i, f = parent[r], fraction[r]
+        if f == 0.0:
+            out[r] = y[i]
+            continue
+        if i != current:
+            current, k, anchor = i, start[i], 0.0
+            for v in range(n_out):
+                base[v] = y[i, v]
+                slope[v] = y[i + 1, v] - base[v]
+            for j in range(start[i], start[i + 1]):  # back from the slope of the chord to that at the start
+                _add_patch(
+                    base, slope, near, steep, weight, entry[j], 0.0, -change[j] * (1.0 - s[j]), 0.0, geometry
+                )
+            _anchored(base, slope, near, steep, anchor)
+        while k < start[i + 1] and s[k] <= f:
+            _add_patch(base, slope, near, steep, weight, entry[k], s[k], change[k], anchor, geometry)
+            k += 1
+        if f - anchor > _STRIDE:
+            anchor = f
+            _anchored(base, slope, near, steep, anchor)
+        step = y.dtype.type(f - anchor)
+        for v in range(n_out):
+            out[r, v] = near[v] + step * steep[v]
+    place[0], place[1], place[2] = current, k, anchor
