@@ -167,12 +167,9 @@ def test_one_output_behind_a_sigmoid_is_compared_with_one_half():
         m = inscape.wrap(nn.Sequential(body, nn.Sigmoid()))
         assert (m.labels(x) == inscape.wrap(body).labels(x)).all()
         assert ((m.scores(x)[:, 0] > 0) == m.labels(x)).all()
-    exact, grid = (
-        inscape.decision_regions(
-            nn.Sequential(nn.Linear(1, 1), nn.Sigmoid()), inscape.Segment([-9.0], [9.0]), method=how
-        )
-        for how in ("exact", "grid")
-    )
+    net = nn.Sequential(nn.Linear(1, 1), nn.Sigmoid())
+    segment = inscape.Segment([-9.0], [9.0])
+    exact, grid = (inscape.decision_regions(net, segment, method=how) for how in ("exact", "grid"))
     assert exact.labels.tolist() == grid.labels.tolist()
 
 

@@ -25,7 +25,7 @@ def demo(
         print_json(result.to_dict())
         return
     print_table(
-        "digits: 600 training and 1,197 test images; regions on 200 common segments between test images",
+        "digits: 600 training and 1,197 test images; exact regions on 200 common segments of test images",
         result.rows(),
         {
             "model": ("model", ""),
@@ -34,7 +34,6 @@ def demo(
             "train_accuracy": ("train acc.", ".1%"),
             "test_accuracy": ("test acc.", ".1%"),
             "gap": ("gap", ".1%"),
-            "status": ("resolution", ""),
         },
     )
     typer.echo("Correlation of region count and gap (Pearson, 95 % bootstrap interval):")

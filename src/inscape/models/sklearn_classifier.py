@@ -17,7 +17,8 @@ class SklearnModel(Model):
     Labels come from `predict`. Scores come from `decision_function` where there is one (a binary one
     becomes two columns), else from `predict_proba`; there are none if they are not one per class (an SVC
     that compares pairs). An estimator that was fitted on a table with column names is given one. Its
-    structure is "trees" for the tree classifiers of scikit-learn, also behind scalers; `trees` is then what it learned.
+    structure is "trees" for the tree classifiers of scikit-learn, also behind scalers; `trees` is then what
+    it learned.
     """
 
     max_batch = 16384
