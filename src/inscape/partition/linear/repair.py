@@ -15,14 +15,15 @@ from torch import Tensor
 
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows
-from inscape.partition.linear.bending import NEAR, Floats, thresholds, window_table
+from inscape.partition.linear import kernels
+from inscape.partition.linear.bending import NEAR, Floats, flat, thresholds, window_table
 from inscape.partition.linear.engine import CHUNK
 from inscape.probes import Segment
 
 Stretch = tuple[int, float, float]
 """A segment's number and an interval of its t."""
 
-_REACH = np.array([0, 1, 2, 4, 8, 16, 32, 64, 128])
+_REACH = (1, 2, 4, 8, 16, 32, 64, 128)
 """How many pieces away from a doubtful place cuts are tried: a unit that turns there does so slowly."""
 
 
@@ -47,15 +48,26 @@ def stretches(
 
 
 def _safe_cuts(graph: Graph, segment: Segment, knots: Floats, t: Floats) -> Floats:
-    """The ends of the span and, around each t, middles of pieces where every unit is on a clear side."""
+    """The ends of the span and, around each t, middles of pieces where every unit is on a clear side.
+
+    The nearest pieces are tried first; places without a cut on one side try further ones there.
+    """
     low, high = segment.span
     edges = np.concatenate([[low], knots, [high]])
     piece = np.clip(np.searchsorted(edges, t) - 1, 0, len(edges) - 2)
-    reach = np.concatenate([-_REACH, _REACH])
-    tried = np.unique(np.clip(piece[:, None] + reach, 0, len(edges) - 2))
-    middles = (edges[tried] + edges[tried + 1]) / 2
-    safe = middles[is_clear(graph, segment, middles)]
-    return np.concatenate([[low], safe, [high]])
+    cuts = np.zeros(0)
+    for side in (-1, 1):
+        waiting = piece
+        for reach in _REACH:
+            tried = np.unique(waiting + side * reach)
+            tried = tried[(tried >= 0) & (tried < len(edges) - 1)]
+            middles = (edges[tried] + edges[tried + 1]) / 2
+            clear = is_clear(graph, segment, middles)
+            cuts = np.concatenate([cuts, middles[clear]])
+            waiting = waiting[np.isin(waiting + side * reach, tried[~clear])]
+            if not len(waiting):
+                break
+    return np.concatenate([[low], np.unique(cuts), [high]])
 
 
 def is_clear(graph: Graph, segment: Segment, t: Floats) -> npt.NDArray[np.bool_]:
@@ -82,16 +94,20 @@ def _is_clear(graph: Graph, points: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _sides_are_clear(op: Bend, z: Tensor) -> Tensor:
-    rows = z.reshape(len(z), -1)
-    near = NEAR * torch.finfo(z.dtype).eps * rows.abs().amax(dim=1, keepdim=True)
+    rows = flat(z)
+    near = rows.dtype.type(NEAR * float(np.finfo(rows.dtype).eps) * float(np.abs(rows).max(initial=0.0)))
     if isinstance(op, Windows):
-        table = torch.from_numpy(window_table(op, tuple(z.shape[1:])))
-        entries = rows[:, table.clamp(min=0)].masked_fill(table < 0, -torch.inf)
-        top = entries.topk(2, dim=-1).values
-        gap = top[..., 0] - top[..., 1]
-        return ((gap > near) | (gap == 0)).all(dim=1)
-    clear = torch.ones(len(z), dtype=torch.bool)
+        return _winners_are_clear(op, z, float(near))
+    apart = np.arange(len(rows))  # every row a segment of its own
+    clear = np.ones(len(rows), bool)
     for theta in thresholds(op):
-        gap = (rows - theta).abs()
-        clear &= ((gap > near) | (gap == 0)).all(dim=1)
-    return clear
+        clear &= ~kernels.rows_touching_threshold(rows, apart, rows.dtype.type(theta), near)
+    return torch.from_numpy(clear)
+
+
+def _winners_are_clear(op: Windows, z: Tensor, near: float) -> Tensor:
+    table = torch.from_numpy(window_table(op, tuple(z.shape[1:])))
+    entries = z.reshape(len(z), -1)[:, table.clamp(min=0)].masked_fill(table < 0, -torch.inf)
+    top = entries.topk(2, dim=-1).values
+    gap = top[..., 0] - top[..., 1]
+    return ((gap > near) | (gap == 0)).all(dim=1)
