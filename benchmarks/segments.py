@@ -1,8 +1,9 @@
 """Exact pieces on segments: what they cost, as ratios measured in one run on one thread.
 
-Run `python -m benchmarks segments`. Each row prints the bar and what was measured. The networks are trained for
-a few seconds on scikit-learn's digits, enlarged to the size of the input; `INSCAPE_BENCH` may name a folder with
-the networks of the trusted counts, else seeded networks of the same sizes stand in for them.
+Run `python -m benchmarks segments`. Each row prints the bar and what was measured. The MLP and the CNN are
+trained for a few seconds on scikit-learn's digits, enlarged to the size of the input; ResNet18 has the
+batch-norm statistics of noise images, on which it has about as many pieces as on photographs. `INSCAPE_BENCH`
+may name a folder with the networks of the trusted counts, else seeded networks of the same sizes stand in.
 """
 
 import copy
@@ -11,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +49,10 @@ def main() -> None:
     colour = np.repeat(digits(32)[:, None], 3, axis=1)
     convolutional = trained(cnn(), colour, steps=60)
     over_forward("CNN of three convolutions on 3x32x32", convolutional, pairs(colour, 2), 0.9)
-    residual = calibrated(resnet18(8), colour)
-    part = pairs(colour, 1, span=(0.5, 0.52))
-    over_forward("ResNet18 of width 8, a fiftieth of a segment", residual, part, 1.1)
+    over_forward("ResNet18 of width 8, 1/20 of a segment", calibrated(resnet18(8)), noise_segment(0.05), 1.1)
     peak_memory()
     against_grids(net, pairs(images, 100))
-    single_precision(convolutional, pairs(colour, 4, seed=1))
+    single_precision(convolutional, pairs(colour, 6, seed=1))
     growth()
 
 
@@ -90,13 +88,23 @@ def trained(net: nn.Module, x: Floats, *, steps: int = 200) -> nn.Module:
     return net.eval()
 
 
-def calibrated(net: nn.Module, x: Floats) -> nn.Module:
-    """The network with the batch-norm statistics of the data, as after training."""
+def noise(n: int) -> Floats:
+    """Images of independent normal entries, (n, 3, 32, 32)."""
+    return np.random.default_rng(0).normal(size=(n, 3, 32, 32))
+
+
+def calibrated(net: nn.Module) -> nn.Module:
+    """The network with the batch-norm statistics of noise images, as after training."""
     net.train()
     with torch.no_grad():
         for _ in range(20):
-            net(torch.from_numpy(x[:64]).float())
+            net(torch.from_numpy(noise(16)).float())
     return net.eval()
+
+
+def noise_segment(part: float) -> list[Segment]:
+    """A part of the segment between two noise images, from its middle on."""
+    return [Segment(*noise(2), span=(0.5, 0.5 + part))]
 
 
 def pairs(x: Floats, n: int, *, span: tuple[float, float] = (0.0, 1.0), seed: int = 0) -> list[Segment]:
@@ -142,8 +150,9 @@ def against_regioncam() -> None:
         model = inscape.wrap(as_module(layers))
         segments = [Segment(a, b) for a, b in ends]
         single = [(w.T.astype(np.float32).copy(), b.astype(np.float32)) for w, b in layers]
+        ends = ends.astype(np.float32)
 
-        def theirs(single: Any = single, ends: Any = ends.astype(np.float32)) -> int:
+        def theirs(single: Any = single, ends: Any = ends) -> int:
             return sum(regioncam_pieces(regioncam, single, a, b) for a, b in ends)
 
         def ours(model: Model = model, segments: list[Segment] = segments) -> int:
@@ -211,7 +220,7 @@ def over_forward(
     batch: int | None = None,
     sizes: Sequence[int] = (8, 32, 128),
 ) -> None:
-    """The time of exact pieces over that of the bare float64 network on as many points, at its best batch size."""
+    """The time of exact pieces over that of the bare float64 network on as many points, in its best batches."""
     model, double = inscape.wrap(net, input_shape=segments[0].start.shape), copy.deepcopy(net).double()
     batch = batch or len(segments)
     groups = [segments[k : k + batch] for k in range(0, len(segments), batch)]
@@ -224,31 +233,36 @@ def over_forward(
     works += [lambda size=size: forward(double, x, size) for size in sizes]  # type: ignore[misc]
     ours, *bare = best(*works, repeats=3)
     points = min(bare) * n / len(x)
-    details = f"{n / len(segments):.0f} pieces a segment, {ours / n * 1e6:.0f} us a piece, forward {points / n * 1e6:.0f} us"
+    per_piece = f"{ours / n * 1e6:.0f} us a piece, forward {points / n * 1e6:.0f} us"
+    details = f"{n / len(segments):.0f} pieces a segment, {per_piece}"
     row(f"{work}, over forward", f"{bar}", f"{ours / points:.2f}", details)
 
 
 def peak_memory() -> None:
-    """The peak memory of the ResNet18 walk in a process of its own, and that of the process before it."""
+    """How far memory rises during the ResNet18 walk, in a process of its own."""
     code = "from benchmarks.segments import resnet_memory; resnet_memory()"
     out = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    row("the same, peak memory of its process in GB", "1.0", out[1], f"{out[0]} GB before the walk")
+    row(
+        "  memory of that walk in GB, at its peak",
+        "1.0",
+        out[1],
+        f"above {out[0]} GB of the process before it",
+    )
 
 
 def resnet_memory() -> None:
-    """Print the peak resident memory in GB before and after a ResNet18 walk."""
+    """Print the resident memory before a ResNet18 walk, and how far its peak lies above, in GB."""
     import resource
 
     torch.set_num_threads(1)
-    colour = np.repeat(digits(32)[:, None], 3, axis=1)
-    model = inscape.wrap(calibrated(resnet18(8), colour), input_shape=(3, 32, 32))
-    linear_regions(model, pairs(colour, 1, span=(0.5, 0.5001)))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    linear_regions(model, pairs(colour, 1, span=(0.5, 0.52)))
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"{before * 1024 / 1e9:.2f} {after * 1024 / 1e9:.2f}")
+    model = inscape.wrap(calibrated(resnet18(8)), input_shape=(3, 32, 32))
+    linear_regions(model, noise_segment(1e-5))
+    before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    linear_regions(model, noise_segment(0.05))
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(f"{before / 1e9:.2f} {(after - before) / 1e9:.2f}")
 
 
 def against_grids(net: nn.Module, segments: list[Segment]) -> None:
@@ -265,7 +279,8 @@ def against_grids(net: nn.Module, segments: list[Segment]) -> None:
     )
     wrong = [f"{np.mean(grid(r) != counts):.1%}" for r in (200, 500)]
     each = [f"{t / len(segments) * 1e3:.2f}" for t in (exact, coarse, fine)]
-    details = f"ms a segment: exact {each[0]}, 200 points {each[1]}, 500 points {each[2]}; wrong {wrong[0]}, {wrong[1]}"
+    times = f"ms a segment: exact {each[0]}, 200 points {each[1]}, 500 points {each[2]}"
+    details = f"{times}; grids wrong on {wrong[0]} and {wrong[1]}"
     row("exact regions of that MLP, over a 500-point grid", "1.0", f"{exact / fine:.2f}", details)
 
 
@@ -299,18 +314,14 @@ def growth() -> None:
         (seconds,) = best(lambda m=model, s=segments: linear_regions(m, s), repeats=3)  # type: ignore[misc]
         n = sum(q.n_regions for q in linear_regions(model, segments)) / 10
         print(f"  {len(sizes)} layers of {sizes[0]:>3}: {n:>6.0f} pieces {seconds / 10 * 1e3:>8.2f} ms")
-    print("ResNet18 on 3x32x32 images, one segment, extrapolated from a short stretch")
-    colour = np.repeat(digits(32)[:, None], 3, axis=1)
+    print("one segment of ResNet18 between noise images, from a short stretch of it")
     for width, part in ((4, 4e-3), (8, 2e-3), (16, 1e-3), (64, 1e-4)):
-        model = inscape.wrap(calibrated(resnet18(width), colour), input_shape=(3, 32, 32))
-        low, high = 0.5, 0.5 + part
-        for start, end in pairwise((low, low + part / 10, high)):
-            started = time.perf_counter()
-            q = linear_regions(model, pairs(colour, 1, span=(start, end))[0])
-        seconds, share = time.perf_counter() - started, high - (low + part / 10)
-        print(
-            f"  width {width:>2}: about {q.n_regions / share:>8.0f} pieces, {seconds / share / 60:>7.1f} minutes"
-        )
+        model = inscape.wrap(calibrated(resnet18(width)), input_shape=(3, 32, 32))
+        linear_regions(model, noise_segment(part / 100))
+        started = time.perf_counter()
+        n = linear_regions(model, noise_segment(part))[0].n_regions
+        minutes = (time.perf_counter() - started) / part / 60
+        print(f"  width {width:>2}: about {n / part:>7.0f} pieces in {minutes:>6.1f} minutes")
 
 
 if __name__ == "__main__":
