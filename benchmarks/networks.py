@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +33,7 @@ class ResidualBlock(nn.Module):
 
 
 def resnet18(width: int = 64, n_classes: int = 10, *, seed: int = 0) -> nn.Sequential:
-    """ResNet18 for 32 x 32 images: four stages of two blocks with width, 2 width, 4 width, 8 width channels."""
+    """ResNet18 for 32 x 32 images: four stages of two blocks with 1, 2, 4 and 8 times `width` channels."""
     with seeded(seed):
         layers: list[nn.Module] = [
             nn.Conv2d(3, width, 3, 1, 1, bias=False),
@@ -69,10 +70,10 @@ def cnn(
 
 
 def mlp(*sizes: int, seed: int = 0) -> nn.Sequential:
-    """A relu network on vectors with layers of the given sizes, weights N(0, 2 / fan-in), biases N(0, 0.1^2)."""
+    """A relu network on vectors, layers of the given sizes, weights N(0, 2 / fan-in), biases N(0, 0.1^2)."""
     layers: list[nn.Module] = []
     with seeded(seed):
-        for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+        for n_in, n_out in pairwise(sizes):
             linear = nn.Linear(n_in, n_out)
             nn.init.normal_(linear.weight, std=(2 / n_in) ** 0.5)
             nn.init.normal_(linear.bias, std=0.1)

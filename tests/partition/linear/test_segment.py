@@ -115,7 +115,7 @@ def test_a_batch_equals_its_segments_and_memory_changes_nothing():
     net = zoo.make("vgg")
     segments = random_segments((3, 16, 16), 3, span=(-0.5, 1.5))
     together = linear_regions(net, segments)
-    small = linear_regions(net, segments, memory=2**16)
+    small = linear_regions(net, segments, memory=2**20)
     for segment, a, b in zip(segments, together, small, strict=True):
         alone = linear_regions(net, segment)
         assert np.allclose(a.knots, alone.knots, rtol=0, atol=1e-12)

@@ -7,7 +7,7 @@ two neighbouring rows of one segment bound an interval on which every tensor is 
 import numpy as np
 from numba import njit
 
-_BLOCK = 256  # entries whose sign changes are counted at once, in vector registers
+_BLOCK = 256  # entries whose changes are counted at once, before any is looked for
 
 
 @njit(cache=True, nogil=True)
@@ -19,6 +19,20 @@ def grown(array, n):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
+def _counts(a, b, threshold):
+    """How many entries are active in one row and not in the other, and how many lie on the threshold in both.
+
+    Counted in the type of the rows, so that the sums fill vector registers.
+    """
+    one, nought = a.dtype.type(1), a.dtype.type(0)
+    changed, on = nought, nought
+    for u in range(len(a)):
+        changed += one if (a[u] > threshold) != (b[u] > threshold) else nought
+        on += one if (a[u] == threshold) & (b[u] == threshold) else nought
+    return int(changed), int(on)
+
+
+@njit(cache=True, nogil=True)
 def threshold_crossings(z, segment, threshold):
     """Where entries of z (rows, h) pass a threshold between neighbouring rows.
 
@@ -30,7 +44,6 @@ def threshold_crossings(z, segment, threshold):
         (n,) the number of entries that equal the threshold at both its ends, so everywhere on it.
     """
     n, h = z.shape
-    one, nought = z.dtype.type(1), z.dtype.type(0)
     room = 4 * n + 256
     interval, entry = np.empty(room, np.int64), np.empty(room, np.int64)
     s, size = np.empty(room), np.empty(room)
@@ -41,12 +54,8 @@ def threshold_crossings(z, segment, threshold):
             continue
         for start in range(0, h, _BLOCK):
             stop = min(start + _BLOCK, h)
-            n_changed, n_zero = nought, nought  # counted in the type of z, which fills the vector registers
-            for u in range(start, stop):
-                n_changed += one if (z[i, u] > threshold) != (z[i + 1, u] > threshold) else nought
-                n_zero += one if (z[i, u] == threshold) & (z[i + 1, u] == threshold) else nought
-            changes = int(n_changed)
-            n_flat[i] += int(n_zero)
+            changes, on = _counts(z[i, start:stop], z[i + 1, start:stop], threshold)
+            n_flat[i] += on
             if changes == 0:
                 continue
             if m + changes > room:
@@ -165,30 +174,36 @@ def window_crossings(z, segment, table, noise):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
+def _count_near(a, threshold, near):
+    """How many entries of a row lie within `near` of a threshold."""
+    one, nought = a.dtype.type(1), a.dtype.type(0)
+    count = nought
+    for u in range(len(a)):
+        count += one if abs(a[u] - threshold) <= near else nought
+    return int(count)
+
+
+@njit(cache=True, nogil=True)
 def rows_touching_threshold(z, segment, threshold, near):
     """Which rows hold an entry within `near` of a threshold whose neighbours lie on one side of it, (n,).
 
     Such an entry may turn just before or just after the threshold. At the end of a batch or of a segment a
-    neighbour is missing, and any entry that near counts.
+    neighbour is missing, and any entry that near counts, unless it is on the threshold.
     """
     n, h = z.shape
-    one, nought = z.dtype.type(1), z.dtype.type(0)
     found = np.zeros(n, np.bool_)
     for r in range(n):
-        before = r - 1 if r > 0 and segment[r - 1] == segment[r] else -1
-        after = r + 1 if r + 1 < n and segment[r + 1] == segment[r] else -1
-        count = nought
-        if before < 0 or after < 0:
-            for u in range(h):
-                gap = abs(z[r, u] - threshold)
-                count += one if (gap <= near) & (gap > 0) else nought
-        else:
-            for u in range(h):
-                gap = abs(z[r, u] - threshold)
-                turns = (z[before, u] > threshold) == (z[after, u] > threshold)
+        if _count_near(z[r], threshold, near) == 0:
+            continue
+        before = r - 1 if r > 0 and segment[r - 1] == segment[r] else r
+        after = r + 1 if r + 1 < n and segment[r + 1] == segment[r] else r
+        for u in range(h):
+            if abs(z[r, u] - threshold) <= near:
+                turns = before == r or after == r or (z[before, u] > threshold) == (z[after, u] > threshold)
                 flat = (z[before, u] == threshold) & (z[after, u] == threshold)
-                count += one if (gap <= near) & turns & (not flat) else nought
-        found[r] = count > 0
+                if turns and not flat:
+                    found[r] = True
+                    break
     return found
 
 

@@ -15,58 +15,77 @@ from torch import Tensor
 
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows
-from inscape.partition.linear.bending import NEAR, Floats, thresholds, window_table
-from inscape.partition.linear.engine import CHUNK
+from inscape.partition.linear import kernels
+from inscape.partition.linear.bending import NEAR, Floats, Ints, Rows, flat, thresholds, window_table
+from inscape.partition.linear.engine import CHUNK, points_at
 from inscape.probes import Segment
 
 Stretch = tuple[int, float, float]
 """A segment's number and an interval of its t."""
 
-_REACH = np.array([0, 1, 2, 4, 8, 16, 32, 64, 128])
-"""How many pieces away from a doubtful place cuts are tried: a unit that turns there does so slowly."""
+_REACH = (1, 2, 4, 8, 16, 32, 64, 128)
+"""How many pieces away from a doubtful place cuts are tried; a unit that turns there may do so slowly."""
 
 
 def stretches(
-    graph: Graph,
-    segments: Sequence[Segment],
-    knots: Sequence[Floats],
-    doubts: tuple[npt.NDArray[np.int64], Floats],
+    graph: Graph, segments: Sequence[Segment], knots: Sequence[Floats], doubts: tuple[Ints, Floats]
 ) -> list[Stretch]:
     """Disjoint stretches that hold all doubtful places (segment, t), in order."""
+    edges = {
+        k: np.concatenate([segments[k].span[:1], knots[k], segments[k].span[1:]]) for k in np.unique(doubts[0])
+    }
+    cuts = _clear_middles(graph, segments, edges, doubts)
     found: list[Stretch] = []
-    for k in np.unique(doubts[0]).tolist():
+    for k, own in edges.items():
+        places = np.concatenate([own[:1], np.sort(cuts.t[cuts.segment == k]), own[-1:]])
         t = np.sort(doubts[1][doubts[0] == k])
-        cuts = _safe_cuts(graph, segments[k], knots[k], t)
-        after = np.clip(np.searchsorted(cuts, t, side="right"), 1, len(cuts) - 1)
+        after = np.clip(np.searchsorted(places, t, side="right"), 1, len(places) - 1)
         for j in np.unique(after).tolist():
-            if found and found[-1][0] == k and found[-1][2] == cuts[j - 1]:
-                found[-1] = (k, found[-1][1], float(cuts[j]))
+            if found and found[-1][0] == k and found[-1][2] == places[j - 1]:
+                found[-1] = (int(k), found[-1][1], float(places[j]))
             else:
-                found.append((k, float(cuts[j - 1]), float(cuts[j])))
+                found.append((int(k), float(places[j - 1]), float(places[j])))
     return found
 
 
-def _safe_cuts(graph: Graph, segment: Segment, knots: Floats, t: Floats) -> Floats:
-    """The ends of the span and, around each t, middles of pieces where every unit is on a clear side."""
-    low, high = segment.span
-    edges = np.concatenate([[low], knots, [high]])
-    piece = np.clip(np.searchsorted(edges, t) - 1, 0, len(edges) - 2)
-    reach = np.concatenate([-_REACH, _REACH])
-    tried = np.unique(np.clip(piece[:, None] + reach, 0, len(edges) - 2))
-    middles = (edges[tried] + edges[tried + 1]) / 2
-    safe = middles[is_clear(graph, segment, middles)]
-    return np.concatenate([[low], safe, [high]])
+def _clear_middles(
+    graph: Graph, segments: Sequence[Segment], edges: dict[int, Floats], doubts: tuple[Ints, Floats]
+) -> Rows:
+    """On both sides of each doubtful place, the middle of a piece where every unit is on a clear side.
+
+    The nearest pieces are tried first, all places in one batch; those without a cut try further ones.
+    """
+    pieces = [int(np.searchsorted(edges[k], t)) - 1 for k, t in zip(*doubts, strict=True)]
+    waiting = {(int(k), piece, side) for k, piece in zip(doubts[0], pieces, strict=True) for side in (-1, 1)}
+    cuts: list[Rows] = [Rows(np.zeros(0), np.zeros(0, np.int64))]
+    for reach in _REACH:
+        tried = sorted({(k, piece + side * reach) for k, piece, side in waiting})
+        tried = [(k, j) for k, j in tried if 0 <= j < len(edges[k]) - 1]
+        middles = Rows(
+            np.array([(edges[k][j] + edges[k][j + 1]) / 2 for k, j in tried]),
+            np.array([k for k, _ in tried], dtype=np.int64),
+        )
+        clear = is_clear(graph, segments, middles)
+        cuts.append(Rows(middles.t[clear], middles.segment[clear]))
+        unclear = {place for place, good in zip(tried, clear, strict=True) if not good}
+        waiting = {w for w in waiting if (w[0], w[1] + w[2] * reach) in unclear}
+        if not waiting:
+            break
+    return Rows(np.concatenate([c.t for c in cuts]), np.concatenate([c.segment for c in cuts]))
 
 
-def is_clear(graph: Graph, segment: Segment, t: Floats) -> npt.NDArray[np.bool_]:
-    """Whether at parameters t (n,) every unit is further from its thresholds than float32 can err, (n,)."""
+def is_clear(graph: Graph, segments: Sequence[Segment], rows: Rows) -> npt.NDArray[np.bool_]:
+    """Whether at each row every unit is further from its thresholds than float32 can err, (n,)."""
     most = max(1, CHUNK // 4 // max(int(np.prod(s)) for s in graph.shapes))
-    parts = [_is_clear(graph, segment.points(t[k : k + most])) for k in range(0, len(t), most)]
+    parts = [
+        _is_clear(graph, points_at(segments, rows, np.arange(k, min(k + most, len(rows))), graph.input_shape))
+        for k in range(0, len(rows), most)
+    ]
     return np.concatenate([np.zeros(0, bool), *parts])
 
 
-def _is_clear(graph: Graph, points: Floats) -> npt.NDArray[np.bool_]:
-    values: dict[int, Tensor] = {0: torch.from_numpy(points).float().reshape(-1, *graph.input_shape)}
+def _is_clear(graph: Graph, points: Tensor) -> npt.NDArray[np.bool_]:
+    values: dict[int, Tensor] = {0: points.float()}
     clear = torch.ones(len(points), dtype=torch.bool)
     with torch.no_grad():
         for i, node in enumerate(graph.cast(torch.float32).nodes[1 : graph.output + 1], start=1):
@@ -82,16 +101,20 @@ def _is_clear(graph: Graph, points: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _sides_are_clear(op: Bend, z: Tensor) -> Tensor:
-    rows = z.reshape(len(z), -1)
-    near = NEAR * torch.finfo(z.dtype).eps * rows.abs().amax(dim=1, keepdim=True)
+    rows = flat(z)
+    near = rows.dtype.type(NEAR * float(np.finfo(rows.dtype).eps) * float(np.abs(rows).max(initial=0.0)))
     if isinstance(op, Windows):
-        table = torch.from_numpy(window_table(op, tuple(z.shape[1:])))
-        entries = rows[:, table.clamp(min=0)].masked_fill(table < 0, -torch.inf)
-        top = entries.topk(2, dim=-1).values
-        gap = top[..., 0] - top[..., 1]
-        return ((gap > near) | (gap == 0)).all(dim=1)
-    clear = torch.ones(len(z), dtype=torch.bool)
+        return _winners_are_clear(op, z, float(near))
+    apart = np.arange(len(rows))  # every row a segment of its own
+    clear = np.ones(len(rows), bool)
     for theta in thresholds(op):
-        gap = (rows - theta).abs()
-        clear &= ((gap > near) | (gap == 0)).all(dim=1)
-    return clear
+        clear &= ~kernels.rows_touching_threshold(rows, apart, rows.dtype.type(theta), near)
+    return torch.from_numpy(clear)
+
+
+def _winners_are_clear(op: Windows, z: Tensor, near: float) -> Tensor:
+    table = torch.from_numpy(window_table(op, tuple(z.shape[1:])))
+    entries = z.reshape(len(z), -1)[:, table.clamp(min=0)].masked_fill(table < 0, -torch.inf)
+    top = entries.topk(2, dim=-1).values
+    gap = top[..., 0] - top[..., 1]
+    return ((gap > near) | (gap == 0)).all(dim=1)
