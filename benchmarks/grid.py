@@ -13,7 +13,7 @@ from torch import nn
 
 import inscape
 from benchmarks.timing import best_times, report
-from inscape.measures.region_count import count_on
+from inscape.measures.region_count import Counter
 from inscape.partition.decision.components import components
 from inscape.partition.decision.lattice import lattice_on
 
@@ -69,7 +69,8 @@ def counting_on_a_resnet() -> None:
     x = np.random.default_rng(0).uniform(size=(200, 3, 32, 32))
     probes = inscape.sample_probes(x, n=100, random_state=0)
     model = inscape.wrap(net)
-    count_on(model, probes[:2])  # compiles the counting
+    counter = Counter(probes=probes, method="grid")
+    Counter(probes=probes[:2], method="grid").count(model)  # compiles the counting
     lattice = lattice_on(probes[0], None)
     points = torch.from_numpy(
         np.concatenate([lattice.weights @ p.generators.reshape(2, -1) for p in probes]).astype(np.float32)
@@ -78,7 +79,7 @@ def counting_on_a_resnet() -> None:
     speeds = best_times(*[lambda b=b: forward_only(net, sample, b) for b in BATCH_SIZES], repeats=2)
     best = BATCH_SIZES[int(np.argmin(speeds))]
     counting, bare = best_times(
-        lambda: count_on(model, probes), lambda: forward_only(net, points, best), repeats=3
+        lambda: counter.count(model), lambda: forward_only(net, points, best), repeats=3
     )
     chosen = model.batch_length(3 * 32 * 32)
     print(f"small ResNet, width 16: {len(points)} points; batch {best} is best, ours {chosen}; {bare:.2f} s")

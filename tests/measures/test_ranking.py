@@ -6,7 +6,7 @@ from scipy import stats
 
 import inscape
 from inscape.errors import ModelError, ProbeError
-from inscape.measures.ranking import probability_less
+from inscape.measures.statistics import probability_less
 
 
 @pytest.fixture

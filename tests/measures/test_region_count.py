@@ -11,7 +11,9 @@ from torch import nn
 
 import inscape
 from inscape.errors import InscapeError, InscapeWarning, ModelError, PartitionError
-from inscape.measures.region_count import RegionCount, mean_with_error
+from inscape.measures import RegionCount
+from inscape.measures.region_count import Counter
+from inscape.measures.statistics import mean_with_error
 
 
 @pytest.fixture
@@ -242,13 +244,11 @@ def test_memory_does_not_grow_with_the_number_of_probes(rng):
     x = rng.uniform(size=(50, 300))
     model = inscape.wrap(halves, batch_size=100)
     probes = {n: inscape.sample_probes(x, n=n, random_state=0) for n in (20, 200)}
-    from inscape.measures.region_count import count_on
-
-    count_on(model, probes[20])  # compiles
+    Counter(probes=probes[20]).count(model)  # compiles
     peaks = []
     for n in (20, 200):
         tracemalloc.start()
-        count_on(model, probes[n])
+        Counter(probes=probes[n]).count(model)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert (

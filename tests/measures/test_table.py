@@ -9,7 +9,8 @@ from torch.utils.data import TensorDataset
 
 import inscape
 from inscape.errors import DataError, InscapeError
-from inscape.measures.accuracy import correct, wilson
+from inscape.measures.accuracy import correct
+from inscape.measures.statistics import wilson
 
 
 @pytest.fixture

@@ -3,6 +3,18 @@
 from inscape.cli import options
 from inscape.cli.output import print_json, print_table
 
+COLUMNS = {
+    "measure": ("measure", ""),
+    "value": ("value", ".4f"),
+    "std_error": ("+-", ".4f"),
+    "low": ("95 % low", ".4f"),
+    "high": ("high", ".4f"),
+    "n": ("n", "d"),
+    "method": ("method", ""),
+    "status": ("status", ""),
+    "note": ("note", ""),
+}
+
 
 def measure(
     model: options.Model,
@@ -53,19 +65,5 @@ def measure(
     table = measure_model(wrapped, loaded.x, loaded.y, measures=measures, random_state=seed, progress=True)
     if json:
         print_json(table.to_dict())
-        return
-    print_table(
-        f"{table.model} on {loaded.name} (seed {seed})",
-        table.rows,
-        {
-            "measure": ("measure", ""),
-            "value": ("value", ".4f"),
-            "std_error": ("+-", ".4f"),
-            "low": ("95 % low", ".4f"),
-            "high": ("high", ".4f"),
-            "n": ("n", "d"),
-            "method": ("method", ""),
-            "status": ("status", ""),
-            "note": ("note", ""),
-        },
-    )
+    else:
+        print_table(f"{table.model} on {loaded.name} (seed {seed})", table.rows, COLUMNS)

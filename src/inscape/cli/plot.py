@@ -47,7 +47,6 @@ def plot(
 ) -> None:
     """Draw the decision regions on the plane through three data points, or on a segment between two."""
     from inscape.partition import decision_regions
-    from inscape.probes import Patch, Segment
 
     if out.suffix.lower() not in _ENDINGS:
         raise InscapeError(f"cannot draw into {out}: the file must end in {', '.join(_ENDINGS)}")
@@ -62,11 +61,7 @@ def plot(
         batch_size=batch_size,
         device=device,
     )
-    if segment is not None:
-        a, b = _rows(loaded.x, segment)
-        probe: Any = Segment(a, b, (-margin, 1 + margin))
-    else:
-        probe = Patch.through(_rows(loaded.x, points or _of_three_classes(loaded.y)), margin=margin)
+    probe = _probe(loaded, points, segment, margin)
     if resolution is None:
         resolution = 1000 if segment is not None else 300
     regions = decision_regions(
@@ -82,6 +77,18 @@ def plot(
         print_json(regions.to_dict() | {"picture": str(out)})
     else:
         typer.echo(str(out))
+
+
+def _probe(
+    data: Any, points: tuple[int, int, int] | None, segment: tuple[int, int] | None, margin: float
+) -> Any:
+    """The segment between two data points, or the plane through three."""
+    from inscape.probes import Patch, Segment
+
+    if segment is not None:
+        a, b = _rows(data.x, segment)
+        return Segment(a, b, (-margin, 1 + margin))
+    return Patch.through(_rows(data.x, points or _of_three_classes(data.y)), margin=margin)
 
 
 def _rows(x: Any, rows: tuple[int, ...]) -> Any:

@@ -9,6 +9,16 @@ from inscape.cli import options
 from inscape.cli.output import print_json, print_table
 from inscape.errors import ModelError
 
+COLUMNS = {
+    "rank": ("", "d"),
+    "model": ("model", ""),
+    "region_count": ("regions", ".3f"),
+    "std_error": ("+-", ".3f"),
+    "p_before_next": ("P(before next)", ".1%"),
+    "method": ("method", ""),
+    "status": ("status", ""),
+}
+
 
 def rank(
     models: options.Models,
@@ -70,19 +80,9 @@ def rank(
     )
     if json:
         print_json(result.to_dict())
-        return
-    print_table(
-        f"fewest regions first, on {probes} common probes of {loaded.name} (seed {seed})",
-        result.rows(),
-        {
-            "rank": ("", "d"),
-            "model": ("model", ""),
-            "region_count": ("regions", ".3f"),
-            "std_error": ("+-", ".3f"),
-            "p_before_next": ("P(before next)", ".1%"),
-            "status": ("status", ""),
-        },
-    )
+    else:
+        title = f"fewest regions first, on {probes} common probes of {loaded.name} (seed {seed})"
+        print_table(title, result.rows(), COLUMNS)
 
 
 def _candidates(models: list[str], weights: list[Path]) -> dict[str, tuple[str, Path | None]]:

@@ -40,16 +40,3 @@ def _names(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if y.dtype.kind == "f" and (y == np.rint(y)).all():
         y = y.astype(np.int64)
     return y.astype(str)
-
-
-def wilson(n_correct: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a fraction by Wilson's score method, which stays within 0 and 1.
-
-    >>> low, high = wilson(10, 10)
-    >>> round(low, 3), high
-    (0.722, 1.0)
-    """
-    z2 = 1.959963984540054**2
-    centre = (n_correct + z2 / 2) / (n + z2)
-    reach = (z2 * (n_correct * (n - n_correct) / n + z2 / 4)) ** 0.5 / (n + z2)
-    return max(0.0, centre - reach), min(1.0, centre + reach)

@@ -1,23 +1,19 @@
 """Ranking models by region count on common probes, and how sure that ranking is."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from inscape.arguments import whole_number
 from inscape.errors import ModelError, ProbeError
-from inscape.measures.region_count import RegionCount, choose, count_on, variant
+from inscape.measures.region_count import Counter, draw_counter
+from inscape.measures.region_count_result import RegionCount
+from inscape.measures.statistics import probability_less
 from inscape.models import Model, wrap
-from inscape.partition.decision.choice import Choice, check_method
-from inscape.probes import Probe
-from inscape.probes.sampling import draw_probes
+from inscape.partition.decision.choice import Choice
 from inscape.progress import Meter, meter
-from inscape.seeding import RandomState, as_seed
+from inscape.seeding import RandomState
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,6 +52,7 @@ class Ranking:
                     "low": result.interval[0],
                     "high": result.interval[1],
                     "p_before_next": self.probabilities[place - 1] if below else None,
+                    "method": result.method,
                     "status": result.status,
                 }
             )
@@ -87,46 +84,27 @@ def rank(
     models: Mapping[str, Any],
     x: Any,
     *,
-    dim: int = 1,
     n_probes: int = 100,
-    method: str = "auto",
-    resolution: int | None = None,
-    how: str = "pairs",
-    span: tuple[float, float] = (0.0, 1.0),
-    length: float | None = None,
-    y: npt.ArrayLike | None = None,
-    classes: str = "any",
-    connectivity: str = "face",
-    precision: str = "float64",
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
+    **settings: Any,
 ) -> Ranking:
     """The models ordered by region count, with the probability that each neighbouring order is right.
 
     All models are counted on the *same* probes, so that the difference of two models is a paired one
-    and its error is usually far smaller than that of either count. With differences d_i over probes, the
-    probability that the mean difference is positive is T(mean(d) / se(d)), T Student's
-    distribution function with n - 1 degrees of freedom; n probes never show more than 1 - 2^-(n+1), the
-    posterior of n differences of one sign. It is one look at one neighbouring pair, not corrected for
-    having looked at many.
+    and its error is usually far smaller than that of either count. Each probability
+    (`inscape.measures.statistics.probability_less`) is one look at one neighbouring pair, not corrected
+    for having looked at many.
 
     Args:
         models: name -> anything that `inscape.wrap` takes; at least two.
         x: the data that span the probes.
-        dim: as for `inscape.region_count`, like all that follow.
         n_probes: at least 2.
-        method: how to count; "auto" is exact only if that fits every model, since counts of different
-            methods do not compare.
-        resolution: grid points per axis.
-        how: "pairs" or "direction".
-        span: for segments, the interval of t.
-        length: for "direction".
-        y: classes of x.
-        classes: "any", "same" or "different".
-        connectivity: "face" or "full".
-        precision: as for `inscape.region_count`.
         random_state: a seed, a generator, or None.
         progress: True shows a bar on stderr; a function gets (models done, models in all).
+        settings: all else that `inscape.region_count` takes: dim, method, resolution, how, span, length, y,
+            classes, connectivity, precision. With method "auto" the count is exact only if that fits
+            every model, since counts of different methods do not compare.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(100, 1))
@@ -135,64 +113,29 @@ def rank(
     >>> r.order, round(r.probabilities[0], 3)
     (('sin 3x', 'sin 9x'), 1.0)
     """
-    check_method(method)
     if not isinstance(models, Mapping) or len(models) < 2:
         raise ModelError("ranking needs at least two models (in Python, a dictionary {name: model, ...})")
-    n_probes = whole_number(n_probes, "n_probes", 2, ProbeError)
-    seed = as_seed(random_state)
     wrapped = {str(name): wrap(model) for name, model in models.items()}
     if len(wrapped) < len(models):
         raise ModelError(f"two models have the same name: {', '.join(map(repr, models))}")
-    probes = draw_probes(
-        x, dim=dim, n=n_probes, how=how, span=span, length=length, y=y, classes=classes, random_state=seed
-    )
-    settings = variant(how, span, length, classes)
-    choice = _common_choice(list(wrapped.values()), probes, method, resolution)
+    n_probes = whole_number(n_probes, "n_probes", 2, ProbeError)
+    counter = draw_counter(x, n_probes=n_probes, random_state=random_state, **settings)
+    choice = _common_choice(counter, wrapped)
     results = {}
     with meter(progress, "models") as show:
         show(0, len(wrapped))
         for i, (name, model) in enumerate(wrapped.items(), 1):
-            results[name] = count_on(
-                model,
-                probes,
-                choice=choice,
-                precision=precision,
-                resolution=resolution,
-                connectivity=connectivity,
-                seed=seed,
-                settings=settings,
-                name=name,
-            )
+            results[name] = counter.count(model, choice, name=name)
             show(i, len(wrapped))
     order = tuple(sorted(results, key=lambda name: results[name].mean))
     probabilities = tuple(probability_less(results[a].counts, results[b].counts) for a, b in pairwise(order))
     return Ranking(order=order, probabilities=probabilities, results=results)
 
 
-def _common_choice(
-    models: list[Model], probes: Sequence[Probe], method: str, resolution: int | None
-) -> Choice:
-    """The method for all models: exact if each can be counted exactly within the budget."""
-    for model in models:
-        choice = choose(model, probes, method, resolution)
-        if choice.method == "grid" and choice.reason != "asked for":
-            return Choice("grid", f"{model.name}: {choice.reason}")
-    return choice
-
-
-def probability_less(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> float:
-    """The probability that the mean of `a` is below that of `b`, from paired samples.
-
-    >>> probability_less(np.array([1, 2, 3, 4]), np.array([1, 2, 3, 4]))
-    0.5
-    """
-    from scipy.special import stdtr
-
-    d = (b - a).astype(np.float64)
-    error = float(np.std(d, ddof=1)) / math.sqrt(len(d))
-    if error == 0:
-        p = 0.5 if d[0] == 0 else float(d[0] > 0)
-    else:
-        p = float(stdtr(len(d) - 1, np.mean(d) / error))
-    doubt = 0.5 ** (len(d) + 1)
-    return min(max(p, doubt), 1 - doubt)
+def _common_choice(counter: Counter, models: Mapping[str, Model]) -> Choice:
+    """The method for all models: exact only if each is to be counted exactly."""
+    choices = {name: counter.choose(model) for name, model in models.items()}
+    for name, choice in choices.items():
+        if choice.method == "grid" and counter.method == "auto":
+            return Choice("grid", f"{name}: {choice.reason}")
+    return next(iter(choices.values()))

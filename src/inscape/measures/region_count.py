@@ -7,141 +7,26 @@ and for families such as k-nearest neighbours; the count of one model alone says
 """
 
 import math
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.errors import InscapeWarning, PartitionError, ProbeError
+from inscape.errors import ProbeError
+from inscape.measures.region_count_result import RegionCount
+from inscape.measures.statistics import mean_with_error
+from inscape.measures.tally import count_exactly, count_on_grid
 from inscape.models import Model, wrap
 from inscape.partition.decision.choice import Choice, check_method, choose_method
-from inscape.partition.decision.exact import exact_regions
-from inscape.partition.decision.grid import labelled_blocks
-from inscape.partition.decision.regions import COMPLETE, CONVERGED, NOT_CONVERGED
+from inscape.partition.decision.regions import CONVERGED, NOT_CONVERGED
 from inscape.probes import Probe, Segment
 from inscape.probes.sampling import draw_probes
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
-
-SCHEMA = 1
-CONFIDENCE = 0.95
-ASKED_GRID = Choice("grid", "asked for")
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RegionCount:
-    """The mean number of decision regions over random probes, with its error.
-
-    Attributes:
-        mean: the mean count, an estimate of R_d.
-        std_error: its standard error over probes; NaN for a single probe.
-        interval: the 95 % interval of the mean, from Student's t.
-        counts: the count on each probe, (n_probes,).
-        coarse_mean: the mean count on every second grid point of the same evaluations; None if not known.
-        method: how regions were counted, "exact" or "grid".
-        reason: why so.
-        is_exact: whether each count is exact (the mean over probes is an estimate all the same).
-        status: on a grid, "converged" if the resolution is fine enough (see `resolution_bias`), else
-            "not converged in resolution"; "complete" if exact, with a word on ties where there are any.
-        n_evaluations: at how many points the model was asked.
-        classes_off_data: labels predicted somewhere on the probes but at none of the data points that span
-            them; None if the probes do not end at data points.
-        settings: dim, how, span, length, classes, resolution, connectivity.
-        provenance: model, precision, seed, version.
-    """
-
-    mean: float
-    std_error: float
-    interval: tuple[float, float]
-    counts: npt.NDArray[np.int64]
-    coarse_mean: float | None
-    method: str
-    reason: str
-    is_exact: bool
-    status: str
-    n_evaluations: int
-    classes_off_data: tuple[int, ...] | None
-    settings: dict[str, Any]
-    provenance: Provenance
-
-    @property
-    def resolution_bias(self) -> float | None:
-        """What the mean would gain from half the spacing again, estimated by what the last halving gained.
-
-        Regions narrower than the spacing are missed in proportion to it, so each halving of the
-        spacing recovers half of what was missing. The count has converged if this is at most 1 % of
-        the mean, or at most 5 % and half of the interval's half-width.
-        """
-        return None if self.coarse_mean is None else self.mean - self.coarse_mean
-
-    def probes_needed(self, half_width: float) -> int:
-        """How many probes give a 95 % interval of mean +- `half_width`, at the spread seen here.
-
-        The first 1.96 standard errors rule is used: n = (1.96 s / half_width)^2, at least 2.
-        """
-        if not half_width > 0:
-            raise PartitionError(f"half_width={half_width} must be positive")
-        if len(self.counts) < 2:
-            raise PartitionError("one probe shows no spread: measure at least 2 first")
-        s = float(np.std(self.counts, ddof=1))
-        root = 1.959963984540054 * s / half_width
-        if root > 1e9:
-            raise PartitionError(f"half_width={half_width} is too small: no number of probes gives it")
-        return max(2, math.ceil(root**2))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; `from_dict` reads it back."""
-        return {
-            "schema": SCHEMA,
-            "measure": "region_count",
-            "mean": self.mean,
-            "std_error": _or_none(self.std_error),
-            "interval": [_or_none(v) for v in self.interval],
-            "counts": self.counts.tolist(),
-            "coarse_mean": self.coarse_mean,
-            "method": self.method,
-            "reason": self.reason,
-            "is_exact": self.is_exact,
-            "status": self.status,
-            "n_evaluations": self.n_evaluations,
-            "classes_off_data": None if self.classes_off_data is None else list(self.classes_off_data),
-            "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in self.settings.items()},
-            "provenance": self.provenance.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The result that `to_dict` wrote."""
-        if data.get("schema") != SCHEMA or data.get("measure") != "region_count":
-            raise PartitionError(f"not a region count of schema {SCHEMA}: {str(data)[:80]}")
-        missing = [k for k in cls.__dataclass_fields__ if k not in data]
-        if missing:
-            raise PartitionError(f"not a whole region count: {', '.join(missing)} missing")
-        fields = {k: v for k, v in data.items() if k not in ("schema", "measure")}
-        fields["std_error"] = math.nan if data["std_error"] is None else data["std_error"]
-        fields["interval"] = tuple(math.nan if v is None else v for v in data["interval"])
-        fields["counts"] = np.array(data["counts"], dtype=np.int64)
-        off = data["classes_off_data"]
-        fields["classes_off_data"] = None if off is None else tuple(off)
-        fields["settings"] = {k: tuple(v) if isinstance(v, list) else v for k, v in data["settings"].items()}
-        fields["provenance"] = Provenance(**data["provenance"])
-        return cls(**fields)
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw how the counts are distributed over probes; returns the matplotlib Axes."""
-        from inscape.drawing.counts import draw_counts
-
-        return draw_counts(self.counts, self.mean, self.interval, title=self.provenance.model, ax=ax)
-
-    def __repr__(self) -> str:
-        d, n = self.settings["dim"], len(self.counts)
-        value = f"{self.mean:.3g} +- {self.std_error:.2g}"
-        return f"<region count R_{d} = {value} on {n} probes, {self.method}, {self.status}>"
 
 
 def region_count(
@@ -193,180 +78,143 @@ def region_count(
     >>> sorted(set(result.counts.tolist())), result.status
     ([1, 2], 'converged')
     """
+    counter = draw_counter(
+        x,
+        dim=dim,
+        n_probes=n_probes,
+        method=method,
+        resolution=resolution,
+        how=how,
+        span=span,
+        length=length,
+        y=y,
+        classes=classes,
+        connectivity=connectivity,
+        precision=precision,
+        random_state=random_state,
+    )
+    return counter.count(wrap(model), progress=progress)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Counter:
+    """Probes and how to count on them: several models can share them.
+
+    Attributes:
+        probes: all of one dimension.
+        method: "auto", "exact" or "grid".
+        resolution: for the grid.
+        connectivity: for the grid.
+        precision: for exact counts.
+        seed: the seed of the probes, for the record.
+        variant: how the probes were drawn, for the record.
+    """
+
+    probes: Sequence[Probe]
+    method: str = "auto"
+    resolution: int | None = None
+    connectivity: str = "face"
+    precision: str = "float64"
+    seed: int | None = None
+    variant: dict[str, Any] = field(default_factory=dict)
+
+    def choose(self, model: Model) -> Choice:
+        """The method that counts this model; with "auto", naming a resolution asks for the grid."""
+        if self.method == "auto" and self.resolution is not None:
+            return Choice("grid", "a resolution was given")
+        return choose_method(model, self.probes, self.method)
+
+    def count(
+        self,
+        model: Model,
+        choice: Choice | None = None,
+        *,
+        name: str | None = None,
+        progress: bool | Meter | None = None,
+    ) -> RegionCount:
+        """The region count of a wrapped model, by a given method or the chosen one.
+
+        `name` is what a warning calls the model, if not by its own name.
+        """
+        choice = choice or self.choose(model)
+        is_exact = choice.method == "exact"
+        with meter(progress, "regions") as show:
+            if is_exact:
+                tally = count_exactly(model, self.probes, self.precision, show)
+            else:
+                tally = count_on_grid(model, self.probes, self.resolution, self.connectivity, show)
+        tally.warn_if_constant(model, name or model.name)
+        counts = np.array(tally.counts, dtype=np.int64)
+        mean, std_error, (low, high) = mean_with_error(counts)
+        interval = (max(low, 1.0), high)  # there is at least one region
+        off = tuple(sorted(tally.anywhere - tally.at_corners))
+        dtype = self.precision if is_exact and model.structure != "trees" else None
+        return RegionCount(
+            mean=mean,
+            std_error=std_error,
+            interval=interval,
+            counts=counts,
+            coarse_mean=tally.coarse_mean,
+            method=choice.method,
+            reason=choice.reason,
+            is_exact=is_exact,
+            status=tally.status or _status(mean, interval, tally.coarse_mean),
+            n_evaluations=tally.n_evaluations,
+            classes_off_data=off if self._ends_at_data() else None,
+            settings={
+                "dim": self.probes[0].dim,
+                "resolution": tally.resolution,
+                "connectivity": None if is_exact else self.connectivity,
+                **self.variant,
+            },
+            provenance=Provenance.of(model, self.seed, dtype),
+        )
+
+    def _ends_at_data(self) -> bool:
+        """Whether the corners of the probes are data points."""
+        first = self.probes[0]
+        beyond = isinstance(first, Segment) and first.span != (0, 1)
+        return self.variant.get("how") != "direction" and not beyond
+
+
+def draw_counter(
+    x: Any,
+    *,
+    dim: int = 1,
+    n_probes: int = 100,
+    method: str = "auto",
+    resolution: int | None = None,
+    how: str = "pairs",
+    span: tuple[float, float] = (0.0, 1.0),
+    length: float | None = None,
+    y: npt.ArrayLike | None = None,
+    classes: str = "any",
+    connectivity: str = "face",
+    precision: str = "float64",
+    random_state: RandomState = None,
+) -> Counter:
+    """Random probes, drawn and counted on as `region_count` says."""
     check_method(method)
-    seed = as_seed(random_state)
     n_probes = whole_number(n_probes, "n_probes", 1, ProbeError)
+    seed = as_seed(random_state)
     probes = draw_probes(
         x, dim=dim, n=n_probes, how=how, span=span, length=length, y=y, classes=classes, random_state=seed
     )
-    settings = variant(how, span, length, classes)
-    wrapped = wrap(model)
-    return count_on(
-        wrapped,
-        probes,
-        choice=choose(wrapped, probes, method, resolution),
-        precision=precision,
+    variant = {
+        "how": how,
+        "span": (float(span[0]), float(span[1])),
+        "length": None if length is None else float(length),
+        "classes": classes,
+    }
+    return Counter(
+        probes=probes,
+        method=method,
         resolution=resolution,
         connectivity=connectivity,
+        precision=precision,
         seed=seed,
-        settings=settings,
-        progress=progress,
+        variant=variant,
     )
-
-
-def variant(how: str, span: tuple[float, float], length: float | None, classes: str) -> dict[str, Any]:
-    """How the probes were drawn, as plain values for the record."""
-    plain = None if length is None else float(length)
-    return {"how": how, "span": (float(span[0]), float(span[1])), "length": plain, "classes": classes}
-
-
-def choose(model: Model, probes: Sequence[Probe], method: str, resolution: int | None) -> Choice:
-    """The method that counts; with "auto", naming a resolution asks for the grid."""
-    if method == "auto" and resolution is not None:
-        return Choice("grid", "a resolution was given")
-    return choose_method(model, probes, method)
-
-
-def count_on(
-    model: Model,
-    probes: Sequence[Probe],
-    *,
-    choice: Choice = ASKED_GRID,
-    precision: str = "float64",
-    resolution: int | None = None,
-    connectivity: str = "face",
-    seed: int | None = None,
-    settings: dict[str, Any] | None = None,
-    progress: bool | Meter | None = None,
-    name: str | None = None,
-) -> RegionCount:
-    """The region count of a wrapped model on given probes of one dimension; models can share them.
-
-    `name` is what a warning calls the model, if not by its own name.
-    """
-    seen = _Seen()
-    is_exact = choice.method == "exact"
-    with meter(progress, "regions") as show:
-        if is_exact:
-            tally = _count_exactly(model, probes, precision, seen, show)
-        else:
-            tally = _count_on_grid(model, probes, resolution, connectivity, seen, show)
-    seen.warn_if_constant(model, name or model.name)
-    mean, std_error, (low, high) = mean_with_error(tally.counts)
-    interval = (max(low, 1.0), high)  # there is at least one region
-    return RegionCount(
-        mean=mean,
-        std_error=std_error,
-        interval=interval,
-        counts=tally.counts,
-        coarse_mean=tally.coarse_mean,
-        method=choice.method,
-        reason=choice.reason,
-        is_exact=is_exact,
-        status=tally.status or _status(mean, interval, tally.coarse_mean),
-        n_evaluations=tally.n_evaluations,
-        classes_off_data=seen.off_corners() if _ends_at_data(probes, settings or {}) else None,
-        settings={
-            "dim": probes[0].dim,
-            "resolution": tally.resolution,
-            "connectivity": None if is_exact else connectivity,
-            **(settings or {}),
-        },
-        provenance=Provenance.of(model, seed, precision if is_exact and model.structure != "trees" else None),
-    )
-
-
-class _Tally(NamedTuple):
-    """The count on each probe, and how it was made."""
-
-    counts: npt.NDArray[np.int64]
-    n_evaluations: int
-    coarse_mean: float | None = None
-    resolution: int | None = None
-    status: str | None = None
-
-
-def _count_on_grid(
-    model: Model,
-    probes: Sequence[Probe],
-    resolution: int | None,
-    connectivity: str,
-    seen: "_Seen",
-    meter: Meter,
-) -> _Tally:
-    fine, coarse, n_evaluations = [], [], 0
-    for block in labelled_blocks(model, probes, resolution, meter=meter):
-        fine.append(block.components(connectivity)[1])
-        coarse.append(block.coarse_counts(connectivity))
-        seen.add(block.labels, block.labels[:, block.lattice.corners()])
-        n_evaluations += block.labels.size
-        resolution = block.lattice.resolution
-    known = [c for c in coarse if c is not None]
-    coarse_mean = float(np.mean(np.concatenate(known))) if known else None
-    return _Tally(np.concatenate(fine), n_evaluations, coarse_mean, resolution)
-
-
-def _count_exactly(
-    model: Model, probes: Sequence[Probe], precision: str, seen: "_Seen", meter: Meter
-) -> _Tally:
-    counts, special, n_evaluations = [], [], 0
-    for r in exact_regions(model, probes, precision=precision, meter=meter):
-        seen.add(r.labels, r.labels[[0, -1]])
-        counts.append(r.n_regions)
-        n_evaluations += r.n_evaluations
-        if r.status != COMPLETE:
-            special.append(r.status)
-    status = f"{COMPLETE}; on {len(special)} of {len(counts)} segments: {special[0]}" if special else COMPLETE
-    return _Tally(np.array(counts, dtype=np.int64), n_evaluations, status=status)
-
-
-class _Seen:
-    """Which labels were predicted, and which of them at the corners of probes."""
-
-    def __init__(self) -> None:
-        self.anywhere: set[int] = set()
-        self.at_corners: set[int] = set()
-
-    def add(self, labels: npt.NDArray[np.int64], at_corners: npt.NDArray[np.int64]) -> None:
-        self.anywhere.update(np.unique(labels).tolist())
-        self.at_corners.update(np.unique(at_corners).tolist())
-
-    def off_corners(self) -> tuple[int, ...]:
-        return tuple(sorted(self.anywhere - self.at_corners))
-
-    def warn_if_constant(self, model: Model, name: str) -> None:
-        if len(self.anywhere) == 1:
-            (label,) = self.anywhere
-            warnings.warn(
-                f"{name} predicts class {model.class_name(label)} everywhere on the probes: "
-                "its region count is 1, which says nothing about its complexity",
-                InscapeWarning,
-                stacklevel=4,
-            )
-
-
-def _ends_at_data(probes: Sequence[Probe], settings: dict[str, Any]) -> bool:
-    """Whether the corners of the probes are data points."""
-    first = probes[0]
-    return settings.get("how") != "direction" and not (isinstance(first, Segment) and first.span != (0, 1))
-
-
-def mean_with_error(values: npt.NDArray[Any]) -> tuple[float, float, tuple[float, float]]:
-    """The mean, its standard error, and its 95 % interval from Student's t.
-
-    >>> mean, error, (low, high) = mean_with_error(np.array([1, 2, 3]))
-    >>> round(mean, 3), round(error, 3), round(low, 3), round(high, 3)
-    (2.0, 0.577, -0.484, 4.484)
-    """
-    from scipy.special import stdtrit
-
-    n = len(values)
-    mean = float(np.mean(values))
-    if n < 2:
-        return mean, math.nan, (math.nan, math.nan)
-    error = float(np.std(values, ddof=1) / math.sqrt(n))
-    reach = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * error
-    return mean, error, (mean - reach, mean + reach)
 
 
 def _status(mean: float, interval: tuple[float, float], coarse_mean: float | None) -> str:
@@ -375,7 +223,3 @@ def _status(mean: float, interval: tuple[float, float], coarse_mean: float | Non
     half_width = (interval[1] - interval[0]) / 2
     noise = 0.0 if math.isnan(half_width) else min(half_width / 2, 0.05 * mean)
     return CONVERGED if abs(mean - coarse_mean) <= max(0.01 * mean, noise) else NOT_CONVERGED
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value

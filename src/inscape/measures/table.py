@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.errors import InscapeError, unknown_name
-from inscape.measures.accuracy import correct, wilson
-from inscape.measures.region_count import mean_with_error, region_count
+from inscape.measures.accuracy import correct
+from inscape.measures.region_count import region_count
+from inscape.measures.statistics import mean_with_error, wilson
 from inscape.models import Model, wrap
 from inscape.probes.source import PointSource
 from inscape.progress import Meter

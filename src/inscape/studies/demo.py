@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from inscape.errors import InscapeError
 from inscape.measures.accuracy import correct
-from inscape.measures.ranking import probability_less
-from inscape.measures.region_count import RegionCount, count_on
+from inscape.measures.region_count import draw_counter
+from inscape.measures.region_count_result import RegionCount
+from inscape.measures.statistics import probability_less
 from inscape.models import Model, wrap
 from inscape.partition import decision_regions
-from inscape.partition.decision.choice import Choice
-from inscape.probes import Patch, sample_probes
+from inscape.probes import Patch
 from inscape.progress import Meter, meter
 from inscape.seeding import as_generator, as_seed
 from inscape.studies.correlation import Correlation, pearson
@@ -29,7 +29,6 @@ EPOCHS = 150
 N_TRAIN = 600
 N_PROBES = 200
 FITTED = 0.98
-EXACT = Choice("exact", "all of these models can be counted exactly")
 MEANING = (
     "Over these models, on this data set, the correlation says how well the region count orders the gaps. "
     "It does not say that fewer regions cause better generalisation, nor that the order holds within one "
@@ -120,7 +119,7 @@ def run_demo(out: str | Path, *, random_state: int = 0, progress: bool | Meter |
     order = as_generator(seed).permutation(len(data))
     train, test = order[:N_TRAIN], order[N_TRAIN:]
     split = Split(data.x[train], data.y[train], data.x[test], data.y[test])
-    probes = sample_probes(split.x_test, n=N_PROBES, random_state=seed)
+    counter = draw_counter(split.x_test, n_probes=N_PROBES, method="exact", random_state=seed)
     total = len(LEARNING_RATES) * len(BATCH_SIZES) + 2 * len(DEPTHS)
     models = []
     with meter(progress, "models") as show:
@@ -128,7 +127,7 @@ def run_demo(out: str | Path, *, random_state: int = 0, progress: bool | Meter |
         for i, (name, family, estimator) in enumerate(_fitted(split, seed), 1):
             model = wrap(estimator)
             accuracies = (correct(model, *split.train).mean(), correct(model, *split.test).mean())
-            count = count_on(model, probes, choice=EXACT, seed=seed)
+            count = counter.count(model)
             models.append(DemoModel(name, family, model, float(accuracies[0]), float(accuracies[1]), count))
             show(i, total)
     models.sort(key=lambda m: m.count.mean)

@@ -1,0 +1,129 @@
+"""What a region count is: the mean, its error, and how it was made."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.errors import PartitionError
+from inscape.measures.statistics import Z
+from inscape.provenance import Provenance
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RegionCount:
+    """The mean number of decision regions over random probes, with its error.
+
+    Attributes:
+        mean: the mean count, an estimate of R_d.
+        std_error: its standard error over probes; NaN for a single probe.
+        interval: the 95 % interval of the mean, from Student's t.
+        counts: the count on each probe, (n_probes,).
+        coarse_mean: the mean count on every second grid point of the same evaluations; None if not known.
+        method: how regions were counted, "exact" or "grid".
+        reason: why so.
+        is_exact: whether each count is exact (the mean over probes is an estimate all the same).
+        status: on a grid, "converged" if the resolution is fine enough (see `resolution_bias`), else
+            "not converged in resolution"; "complete" if exact, with a word on ties where there are any.
+        n_evaluations: at how many points the model was asked.
+        classes_off_data: labels predicted somewhere on the probes but at none of the data points that span
+            them; None if the probes do not end at data points.
+        settings: dim, how, span, length, classes, resolution, connectivity.
+        provenance: model, precision, seed, version.
+    """
+
+    mean: float
+    std_error: float
+    interval: tuple[float, float]
+    counts: npt.NDArray[np.int64]
+    coarse_mean: float | None
+    method: str
+    reason: str
+    is_exact: bool
+    status: str
+    n_evaluations: int
+    classes_off_data: tuple[int, ...] | None
+    settings: dict[str, Any]
+    provenance: Provenance
+
+    @property
+    def resolution_bias(self) -> float | None:
+        """What the mean would gain from half the spacing again, estimated by what the last halving gained.
+
+        Regions narrower than the spacing are missed in proportion to it, so each halving of the
+        spacing recovers half of what was missing. The count has converged if this is at most 1 % of
+        the mean, or at most 5 % and half of the interval's half-width.
+        """
+        return None if self.coarse_mean is None else self.mean - self.coarse_mean
+
+    def probes_needed(self, half_width: float) -> int:
+        """How many probes give a 95 % interval of mean +- `half_width`, at the spread seen here.
+
+        The half-width is taken as 1.96 standard errors: n = (1.96 s / half_width)^2, at least 2.
+        """
+        if not half_width > 0:
+            raise PartitionError(f"half_width={half_width} must be positive")
+        if len(self.counts) < 2:
+            raise PartitionError("one probe shows no spread: measure at least 2 first")
+        s = float(np.std(self.counts, ddof=1))
+        root = Z * s / half_width
+        if root > 1e9:
+            raise PartitionError(f"half_width={half_width} is too small: no number of probes gives it")
+        return max(2, math.ceil(root**2))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; `from_dict` reads it back."""
+        return {
+            "schema": SCHEMA,
+            "measure": "region_count",
+            "mean": self.mean,
+            "std_error": _or_none(self.std_error),
+            "interval": [_or_none(v) for v in self.interval],
+            "counts": self.counts.tolist(),
+            "coarse_mean": self.coarse_mean,
+            "method": self.method,
+            "reason": self.reason,
+            "is_exact": self.is_exact,
+            "status": self.status,
+            "n_evaluations": self.n_evaluations,
+            "classes_off_data": None if self.classes_off_data is None else list(self.classes_off_data),
+            "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in self.settings.items()},
+            "provenance": self.provenance.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The result that `to_dict` wrote."""
+        if data.get("schema") != SCHEMA or data.get("measure") != "region_count":
+            raise PartitionError(f"not a region count of schema {SCHEMA}: {str(data)[:80]}")
+        missing = [k for k in cls.__dataclass_fields__ if k not in data]
+        if missing:
+            raise PartitionError(f"not a whole region count: {', '.join(missing)} missing")
+        fields = {k: v for k, v in data.items() if k not in ("schema", "measure")}
+        fields["std_error"] = math.nan if data["std_error"] is None else data["std_error"]
+        fields["interval"] = tuple(math.nan if v is None else v for v in data["interval"])
+        fields["counts"] = np.array(data["counts"], dtype=np.int64)
+        off = data["classes_off_data"]
+        fields["classes_off_data"] = None if off is None else tuple(off)
+        fields["settings"] = {k: tuple(v) if isinstance(v, list) else v for k, v in data["settings"].items()}
+        fields["provenance"] = Provenance(**data["provenance"])
+        return cls(**fields)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how the counts are distributed over probes; returns the matplotlib Axes."""
+        from inscape.drawing.counts import draw_counts
+
+        return draw_counts(self.counts, self.mean, self.interval, title=self.provenance.model, ax=ax)
+
+    def __repr__(self) -> str:
+        d, n = self.settings["dim"], len(self.counts)
+        value = f"{self.mean:.3g} +- {self.std_error:.2g}"
+        return f"<region count R_{d} = {value} on {n} probes, {self.method}, {self.status}>"
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value
