@@ -227,7 +227,12 @@ def interpolate(z: Tensor, refinement: Refinement) -> Tensor:
 def bent(op: Bend, z: Tensor, refinement: Refinement) -> Tensor:
     """The node's output on the new rows, from its input on the old ones."""
     if isinstance(op, Windows):
-        return op(interpolate(z, refinement))
+        shape = op(z[:1]).shape[1:]
+        out = torch.empty((len(refinement.rows), *shape), dtype=z.dtype)
+        table = window_table(op, tuple(z.shape[1:]))
+        places = refinement.parent, refinement.fraction
+        kernels.interpolated_windows(flat(z), *places, table, out.view(len(out), -1).numpy())
+        return out
     out = torch.empty((len(refinement.rows), *z.shape[1:]), dtype=z.dtype)
     values, target = flat(z), out.view(len(out), -1).numpy()
     if isinstance(op, Clip):

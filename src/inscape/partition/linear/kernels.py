@@ -352,3 +352,22 @@ def interpolated_clip(z, parent, fraction, low, high, out):
         for u in range(h):
             y = z[p, u] + f * (z[q, u] - z[p, u])
             out[r, u] = min(max(y, lo), hi)
+
+
+@njit(cache=True, nogil=True)
+def interpolated_windows(z, parent, fraction, table, out):
+    """As `interpolated`, then the maximum over each window of `table` (windows, size), -1 for padding."""
+    h = z.shape[1]
+    n_windows, size = table.shape
+    row = np.empty(h, z.dtype)
+    for r in range(len(parent)):
+        p, f = parent[r], z.dtype.type(fraction[r])
+        q = p if f == 0 else p + 1
+        for u in range(h):
+            row[u] = z[p, u] + f * (z[q, u] - z[p, u])
+        for w in range(n_windows):
+            best = row[table[w, 0]] if table[w, 0] >= 0 else z.dtype.type(-np.inf)
+            for k in range(1, size):
+                if table[w, k] >= 0:
+                    best = max(best, row[table[w, k]])
+            out[r, w] = best
