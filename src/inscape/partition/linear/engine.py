@@ -113,7 +113,9 @@ class _Walker:
             chosen = self.segments[first : first + batch]
             t = np.array([s.span for s in chosen])
             rows = Rows(t.reshape(-1), np.repeat(np.arange(first, first + len(chosen)), 2))
-            start, end = (np.stack([getattr(s, name).reshape(1, -1) for s in chosen]) for name in ("start", "end"))
+            start, end = (
+                np.stack([getattr(s, name).reshape(1, -1) for s in chosen]) for name in ("start", "end")
+            )
             ends = torch.from_numpy((1 - t[..., None]) * start + t[..., None] * end)
             with torch.no_grad():
                 self._advance(1, {0: ends.reshape(-1, *self.graph.input_shape).to(self.dtype)}, rows)

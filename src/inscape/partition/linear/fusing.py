@@ -213,7 +213,9 @@ def _expand_convolution(
                 base[v] = y[i, v]
                 slope[v] = y[i + 1, v] - base[v]
             for j in range(start[i], start[i + 1]):  # back from the slope of the chord to that at the start
-                _add_patch(base, slope, near, steep, weight, entry[j], 0.0, -change[j] * (1.0 - s[j]), 0.0, geometry)
+                _add_patch(
+                    base, slope, near, steep, weight, entry[j], 0.0, -change[j] * (1.0 - s[j]), 0.0, geometry
+                )
             _anchored(base, slope, near, steep, anchor)
         while k < start[i + 1] and s[k] <= f:
             _add_patch(base, slope, near, steep, weight, entry[k], s[k], change[k], anchor, geometry)

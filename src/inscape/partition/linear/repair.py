@@ -32,7 +32,8 @@ def stretches(
 ) -> list[Stretch]:
     """Disjoint stretches that hold all doubtful places (segment, t), in order."""
     edges = {
-        k: np.concatenate([segments[k].span[:1], knots[k], segments[k].span[1:]]) for k in np.unique(doubts[0])
+        k: np.concatenate([segments[k].span[:1], knots[k], segments[k].span[1:]])
+        for k in np.unique(doubts[0])
     }
     cuts = _clear_middles(graph, segments, edges, doubts)
     found: list[Stretch] = []
