@@ -141,7 +141,7 @@ def crossings(
         # in float32 lines that differ at all are different: `repaired` sees to those that hardly do
         eps = float(np.finfo(np.float64).eps) if values.dtype == np.float64 else 0.0
         spread = np.full(len(table), 16 * eps * float(np.abs(values[0]).max(initial=0.0)))
-        interval, s = kernels.window_crossings(values, segment, table, spread)
+        interval, s = kernels.window_crossings(values, segment, table, gather_table(op, shape), spread)
         none = np.zeros(0, np.int64)
         return Crossings(interval, s, none, none.astype(bool), none)
     found = [_threshold(values, segment, theta, noise) for theta in thresholds(op)]
@@ -167,7 +167,8 @@ def repaired(
     eps = float(np.finfo(values.dtype).eps)
     near = values.dtype.type(NEAR * eps * float(np.abs(values[0]).max(initial=0.0)))
     if isinstance(op, Windows):
-        touching = kernels.rows_touching_tie(values, rows.segment, window_table(op, shape), near)
+        tables = window_table(op, shape), gather_table(op, shape)
+        touching = kernels.rows_touching_tie(values, rows.segment, *tables, near)
     else:
         touching = np.zeros(len(values), bool)
         for theta in thresholds(op):
@@ -212,6 +213,13 @@ def window_table(op: Windows, shape: tuple[int, ...]) -> Ints:
     return np.ascontiguousarray(op.table(shape).numpy())
 
 
+@lru_cache(maxsize=64)
+def gather_table(op: Windows, shape: tuple[int, ...]) -> npt.NDArray[np.int32]:
+    """The same turned round, with the length of the row for padding."""
+    table = window_table(op, shape)
+    return np.ascontiguousarray(np.where(table < 0, int(np.prod(shape)), table).T.astype(np.int32))
+
+
 def flat(z: Tensor) -> Any:
     """A batch as a contiguous array (rows, h)."""
     return z.reshape(len(z), -1).contiguous().numpy()
@@ -227,7 +235,12 @@ def interpolate(z: Tensor, refinement: Refinement) -> Tensor:
 def bent(op: Bend, z: Tensor, refinement: Refinement) -> Tensor:
     """The node's output on the new rows, from its input on the old ones."""
     if isinstance(op, Windows):
-        return op(interpolate(z, refinement))
+        shape = op(z[:1]).shape[1:]
+        out = torch.empty((len(refinement.rows), *shape), dtype=z.dtype)
+        gather = gather_table(op, tuple(z.shape[1:]))
+        places = refinement.parent, refinement.fraction
+        kernels.interpolated_windows(flat(z), *places, gather, out.view(len(out), -1).numpy())
+        return out
     out = torch.empty((len(refinement.rows), *z.shape[1:]), dtype=z.dtype)
     values, target = flat(z), out.view(len(out), -1).numpy()
     if isinstance(op, Clip):

@@ -75,18 +75,33 @@ def threshold_crossings(z, segment, threshold):
 
 
 @njit(cache=True, nogil=True)
-def window_winners(z, table):
-    """The position in its window of the first largest entry, (rows, windows)."""
-    n, n_windows, size = len(z), table.shape[0], table.shape[1]
-    winner = np.empty((n, n_windows), np.int64)
-    for r in range(n):
+def _best_of_windows(row, gather, best, winner):
+    """Write the largest entry of each window and, first come, its position in the window.
+
+    `gather` (size, windows) holds entry numbers; padding is the number of an entry after the row, minus
+    infinity. The inner loops run over windows, so that they become vector gathers.
+    """
+    size, n_windows = gather.shape
+    for w in range(n_windows):
+        best[w], winner[w] = row[gather[0, w]], 0
+    for k in range(1, size):
+        number, position = gather[k], np.int32(k)
         for w in range(n_windows):
-            best, where = -np.inf, 0
-            for k in range(size):
-                u = table[w, k]
-                if u >= 0 and z[r, u] > best:
-                    best, where = z[r, u], k
-            winner[r, w] = where
+            value = row[number[w]]
+            winner[w] = position if value > best[w] else winner[w]
+            best[w] = max(value, best[w])
+
+
+@njit(cache=True, nogil=True)
+def window_winners(z, gather):
+    """The position in its window of the first largest entry, (rows, windows)."""
+    n, h = z.shape
+    winner, best = np.empty((n, gather.shape[1]), np.int32), np.empty(gather.shape[1], z.dtype)
+    row = np.empty(h + 1, z.dtype)
+    row[h] = -np.inf
+    for r in range(n):
+        row[:h] = z[r]
+        _best_of_windows(row, gather, best, winner[r])
     return winner
 
 
@@ -133,20 +148,21 @@ def envelope(first, last, noise):
 
 
 @njit(cache=True, nogil=True)
-def window_crossings(z, segment, table, noise):
+def window_crossings(z, segment, table, gather, noise):
     """Where the winner of a window changes between neighbouring rows.
 
     Args:
         z: values (rows, h).
         segment: (rows,).
         table: entries of each window (windows, size), -1 for padding.
+        gather: the same turned, (size, windows), the row's length for padding.
         noise: how far two entries may differ and count as one, (windows,).
 
     Returns:
         interval (m,) and s (m,), in order of intervals.
     """
     n, size = len(z), table.shape[1]
-    winner = window_winners(z, table)
+    winner = window_winners(z, gather)
     room = 4 * n + 256
     interval, position = np.empty(room, np.int64), np.empty(room)
     first, last = np.empty(size), np.empty(size)
@@ -208,10 +224,10 @@ def rows_touching_threshold(z, segment, threshold, near):
 
 
 @njit(cache=True, nogil=True)
-def rows_touching_tie(z, segment, table, near):
+def rows_touching_tie(z, segment, table, gather, near):
     """Which rows hold a window whose two largest entries differ by at most `near`, one winner around, (n,)."""
     found = np.zeros(len(z), np.bool_)
-    winner = window_winners(z, table)
+    winner = window_winners(z, gather)
     for r in range(1, len(z) - 1):
         if segment[r - 1] != segment[r] or segment[r + 1] != segment[r]:
             continue
@@ -352,3 +368,24 @@ def interpolated_clip(z, parent, fraction, low, high, out):
         for u in range(h):
             y = z[p, u] + f * (z[q, u] - z[p, u])
             out[r, u] = min(max(y, lo), hi)
+
+
+@njit(cache=True, nogil=True)
+def interpolated_windows(z, parent, fraction, gather, out):
+    """As `interpolated`, then the maximum over each window of `gather` (size, windows)."""
+    h = z.shape[1]
+    size, n_windows = gather.shape
+    row = np.empty(h + 1, z.dtype)
+    row[h] = -np.inf
+    for r in range(len(parent)):
+        p, f = parent[r], z.dtype.type(fraction[r])
+        q = p if f == 0 else p + 1
+        for u in range(h):
+            row[u] = z[p, u] + f * (z[q, u] - z[p, u])
+        best = out[r]
+        for w in range(n_windows):
+            best[w] = row[gather[0, w]]
+        for k in range(1, size):
+            number = gather[k]
+            for w in range(n_windows):
+                best[w] = max(row[number[w]], best[w])
