@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -140,8 +141,19 @@ def test_segments_with_and_without_scores(model):
 def test_top_two_scores_are_those_of_the_model():
     p = inscape.decision_regions(scored, Segment([0.0, 0.0], [1.0, 1.0]), resolution=50)
     scores = np.sort(scored(p.probe.points(p.samples)), axis=1)[:, ::-1]
-    assert np.allclose(p.top_scores, scores[:, :2])
-    assert (p.top_labels[:, 0] == scored(p.probe.points(p.samples)).argmax(axis=1)).all()
+    assert np.allclose(p.top.scores, scores[:, :2])
+    assert (p.top.labels[:, 0] == scored(p.probe.points(p.samples)).argmax(axis=1)).all()
+
+
+def test_an_exact_segment_shows_the_scores_too():
+    from torch import nn
+
+    net = nn.Linear(2, 3)
+    net.weight.data.copy_(torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5]]))
+    p = inscape.decision_regions(net, Segment([-1.0, 0.0], [1.0, 1.0]), method="exact")
+    assert len(render(p.plot()).collections) == 2  # winning and second score
+    net.weight.data += 1
+    assert len(render(p.plot()).collections) == 0  # the scores would not belong to these regions
 
 
 def test_higher_dimensions_have_no_picture():

@@ -215,7 +215,7 @@ def test_pairwise_scores_behind_a_search_are_no_scores_per_class(data):
     with pytest.raises(ModelError, match="no score per class"):
         m.scores(x)
     p = inscape.decision_regions(search, inscape.Segment(x[0], x[1]))
-    assert p.top_scores is None
+    assert p.top is None
 
 
 @pytest.mark.filterwarnings("ignore")

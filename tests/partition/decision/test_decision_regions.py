@@ -166,7 +166,7 @@ def test_scores_of_segments_in_a_mixed_list():
         return x[:, :2]
 
     segment, _ = decision_regions(scores, [Segment([0.0, 0.0], [1.0, 1.0]), SQUARE])
-    assert segment.top_scores is not None
+    assert segment.top is not None
 
 
 def test_plain_json():

@@ -47,6 +47,7 @@ def exact_regions(
                     connectivity=None,
                     class_names=model.classes,
                     provenance=provenance,
+                    model=model,
                 )
 
 

@@ -18,6 +18,7 @@ from inscape.partition.decision.regions import (
     GridRegions,
     SegmentRegions,
 )
+from inscape.partition.decision.top_scores import TopScores, top_two
 from inscape.probes import Patch, Probe, Segment
 from inscape.probes.sampling import ProbeSample
 from inscape.progress import Meter
@@ -123,7 +124,7 @@ def _evaluate(
         if prediction.scores is not None:
             if top_scores is None or top_labels is None:
                 top_scores, top_labels = np.empty((n, 2)), np.empty((n, 2), dtype=np.int64)
-            top_scores[start:stop], top_labels[start:stop] = _top_two(prediction.scores)
+            top_scores[start:stop], top_labels[start:stop] = top_two(prediction.scores)
         advance(len(points))
         start = stop
     shape = (len(probes), p)
@@ -153,16 +154,6 @@ def _batches(probes: Sequence[Probe], lattice: Lattice, size: int) -> Iterator[n
             np.matmul(lattice.weights[first : first + n], generators, out=points[i - start : i - start + n])
             i += n
         yield points.reshape(-1, *shape)
-
-
-def _top_two(scores: Array) -> tuple[Array, npt.NDArray[np.int64]]:
-    """The two highest scores of each row and their columns; a one-column score s reads as (-s/2, s/2)."""
-    if scores.shape[1] == 1:
-        scores = np.column_stack([-scores / 2, scores / 2])
-    columns = np.argpartition(-scores, 1, axis=1)[:, :2]
-    values = np.take_along_axis(scores, columns, axis=1)
-    order = np.argsort(-values, axis=1, kind="stable")
-    return np.take_along_axis(values, order, axis=1), np.take_along_axis(columns, order, axis=1)
 
 
 def _located(
@@ -214,8 +205,9 @@ def _segment_result(
         boundaries=(t[changes] + t[changes + 1]) / 2,
         span=(low, high),
         samples=t,
-        top_scores=None if block.top_scores is None else block.top_scores[i],
-        top_labels=None if block.top_labels is None else block.top_labels[i],
+        top=None
+        if block.top_scores is None or block.top_labels is None
+        else TopScores(t, block.top_scores[i], block.top_labels[i]),
         **common,  # type: ignore[arg-type]
     )
 

@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.errors import PartitionError
+from inscape.models import Model
+from inscape.partition.decision.top_scores import TopScores, sample_top_scores
 from inscape.probes import Patch, Probe
 from inscape.provenance import Provenance
 
@@ -90,28 +92,36 @@ class SegmentRegions(DecisionRegions):
             between the two samples.
         span: the interval of t.
         samples: the parameters t at which the model was asked, if the method samples.
-        top_scores: the two highest scores at each sample, (n, 2), if the model has scores.
-        top_labels: whose they are, (n, 2).
+        top: the two highest scores at the samples, if the model has scores.
+        model: where to get them from for a picture, if the method does not sample.
     """
 
     boundaries: npt.NDArray[np.float64]
     span: tuple[float, float]
     samples: npt.NDArray[np.float64] | None = None
-    top_scores: npt.NDArray[Any] | None = None
-    top_labels: npt.NDArray[np.int64] | None = None
+    top: TopScores | None = None
+    model: Model | None = None
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the labels along t, and the two highest scores where the model has scores."""
+        """Draw the labels along t, and the two highest scores where the model has scores.
+
+        Scores of an exact result are evaluated now, and left out if the model has changed in the meantime.
+        """
         from inscape.drawing.segment import draw_segment
 
+        top = self.top
+        if top is None and self.model is not None and self.model.has_scores:
+            if self.model.fingerprint() == self.provenance.fingerprint:
+                top = sample_top_scores(self.model, self.probe, self.boundaries)
+        known = self.labels if top is None else np.concatenate([self.labels, top.labels.ravel()])
         return draw_segment(
             self.boundaries,
             self.labels,
             self.span,
-            names={int(label): self._name(int(label)) for label in self._known_labels()},
-            samples=self.samples,
-            top_scores=self.top_scores,
-            top_labels=self.top_labels,
+            names={int(label): self._name(int(label)) for label in np.unique(known)},
+            samples=None if top is None else top.t,
+            top_scores=None if top is None else top.scores,
+            top_labels=None if top is None else top.labels,
             anchors=self.probe.anchors,
             ax=ax,
         )
@@ -119,10 +129,6 @@ class SegmentRegions(DecisionRegions):
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON, with the boundaries."""
         return super().to_dict() | {"span": list(self.span), "boundaries": self.boundaries.tolist()}
-
-    def _known_labels(self) -> npt.NDArray[np.int64]:
-        extra = [] if self.top_labels is None else [self.top_labels.ravel()]
-        return np.unique(np.concatenate([self.labels, *extra]))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
