@@ -71,7 +71,7 @@ def test_folders_and_corrupt_contents(tmp_path):
     content = bytearray(path.read_bytes())
     content[200:400] = bytes(200)
     path.write_bytes(content)
-    with pytest.raises(DataError, match="not a readable .npz"):
+    with pytest.raises(DataError, match=r"not a readable .npz"):
         load_data(path)
 
 

@@ -110,9 +110,9 @@ class SegmentRegions(DecisionRegions):
         from inscape.drawing.segment import draw_segment
 
         top = self.top
-        if top is None and self.model is not None and self.model.has_scores:
-            if self.model.fingerprint() == self.provenance.fingerprint:
-                top = sample_top_scores(self.model, self.probe, self.boundaries)
+        model = self.model
+        if model is not None and model.has_scores and model.fingerprint() == self.provenance.fingerprint:
+            top = sample_top_scores(model, self.probe, self.boundaries)
         known = self.labels if top is None else np.concatenate([self.labels, top.labels.ravel()])
         return draw_segment(
             self.boundaries,
