@@ -2,8 +2,9 @@
 
 import torch
 import torch.nn.functional as F
-from benchmarks.networks import cnn, mlp, resnet18, seeded
 from torch import nn
+
+from benchmarks.networks import cnn, mlp, resnet18, seeded
 
 
 def conv_bn(n_in, n_out, kernel=3, stride=1, groups=1, act=nn.ReLU):

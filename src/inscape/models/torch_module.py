@@ -70,7 +70,7 @@ class TorchModel(Model):
         return self.trace(self.input_shape or input_shape).require(self.name)
 
     def trace(self, input_shape: Shape) -> Trace:
-        """The module's graph or its foreign operations, recorded anew when a weight or a layer has changed."""
+        """The module's graph or its foreign operations, recorded anew when weights or layers have changed."""
         state = (input_shape, *self._state())
         if self._traced is None or self._traced[0] != state:
             x = np.empty((self.fixed_batch or 1, *input_shape))
@@ -165,7 +165,7 @@ def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
         for tensors in (m._parameters, m._buffers):
             for name, tensor in tensors.items():
                 if isinstance(tensor, UninitializedParameter | UninitializedBuffer):
-                    raise ModelError(f"{name} of a lazy layer has no value yet: call the module once on a batch")
+                    raise ModelError(f"{name} of a lazy layer has no value yet: call the module once")
                 if tensor is not None:
                     yield (name, tensor.shape, checksum(tensor.numpy(force=True)))
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 import zoo
-from benchmarks.networks import mlp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from benchmarks.networks import mlp
 from inscape import Segment, wrap
 from inscape.errors import PartitionError
 from inscape.partition.decision.exact_segment import exact_segments

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import zoo
-from benchmarks.networks import cnn, mlp
 
+from benchmarks.networks import cnn, mlp
 from inscape import Segment, wrap
 from inscape.errors import PartitionError
 from inscape.partition.decision.exact_segment import exact_segments

@@ -6,11 +6,11 @@ import torch
 import torch.nn.functional as F
 import zoo
 from activity import TIE, activities, check_pieces
-from benchmarks.networks import mlp, seeded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from benchmarks.networks import mlp, seeded
 from inscape import Segment, wrap
 from inscape.partition.linear import linear_regions
 

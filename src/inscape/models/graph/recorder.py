@@ -22,9 +22,8 @@ from inscape.models.graph.affine import Affine
 from inscape.models.graph.ir import Foreign, Node
 from inscape.models.graph.piecewise import Bend
 
-
 # these read only the shape of their argument
-_BY_SHAPE = frozenset("zeros_like ones_like full_like new_zeros new_ones new_full".split())
+_BY_SHAPE = frozenset(["zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"])
 
 
 class NotPiecewiseAffine(Exception):
