@@ -104,13 +104,15 @@ def calibrated(net: nn.Module) -> nn.Module:
 
 def noise_segment(part: float) -> list[Segment]:
     """A part of the segment between two noise images, from its middle on."""
-    return [Segment(*noise(2), span=(0.5, 0.5 + part))]
+    start, end = noise(2)
+    return [Segment(start, end, span=(0.5, 0.5 + part))]
 
 
 def pairs(x: Floats, n: int, *, span: tuple[float, float] = (0.0, 1.0), seed: int = 0) -> list[Segment]:
     """Segments between random pairs of data points."""
     rng = np.random.default_rng(seed)
-    return [Segment(*x[rng.choice(len(x), size=2, replace=False)], span=span) for _ in range(n)]
+    chosen = [rng.choice(len(x), size=2, replace=False) for _ in range(n)]
+    return [Segment(x[i], x[j], span=span) for i, j in chosen]
 
 
 # timing
@@ -220,7 +222,7 @@ def over_forward(
     batch: int | None = None,
     sizes: Sequence[int] = (8, 32, 128),
 ) -> None:
-    """The time of exact pieces over that of the bare float64 network on as many points, in its best batches."""
+    """The time of exact pieces over that of the bare float64 network on as many points, at its best."""
     model, double = inscape.wrap(net, input_shape=segments[0].start.shape), copy.deepcopy(net).double()
     batch = batch or len(segments)
     groups = [segments[k : k + batch] for k in range(0, len(segments), batch)]

@@ -1,4 +1,4 @@
-"""A second route to linear pieces: the activity of every unit at given points, straight from the definition."""
+"""A second route to linear pieces: the activity of every unit at given points, from the definition."""
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ def winners(op, x):
 
 
 def check_pieces(graph, segment, knots, *, margin=1e-4, shortest=1e-8):
-    """No activity changes inside a piece and one changes across every knot; very short pieces are passed over.
+    """No activity changes inside a piece, one changes across every knot; very short pieces are passed over.
 
     A window whose two largest entries tie (several relus at zero) has no winner and counts for neither.
     """

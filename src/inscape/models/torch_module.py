@@ -75,7 +75,7 @@ class TorchModel(Model):
         return self.trace(self.input_shape or input_shape).require(self.name)
 
     def trace(self, input_shape: Shape) -> Trace:
-        """The module's graph or its foreign operations, recorded anew when a weight or a layer has changed."""
+        """The module's graph or its foreign operations, recorded anew when weights or layers have changed."""
         state = (input_shape, *self._state())
         if self._traced is None or self._traced[0] != state:
             x = np.empty((self.fixed_batch or 1, *input_shape))

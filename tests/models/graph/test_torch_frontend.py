@@ -74,7 +74,7 @@ FUNCTIONS = {
     "sub with alpha": lambda x: torch.sub(x, x.flip(1), alpha=0.5),
     "concat and slice": lambda x: torch.cat([x[:, 2:], x[:, :2]], dim=1),
     "concat with a constant": lambda x: torch.cat([x[:, :2], torch.zeros_like(x[:, :2])], dim=1),
-    "split": lambda x: torch.stack(x.split([1, 3], dim=1)[1].unbind(1) + (x[:, 0],), dim=1),
+    "split": lambda x: torch.stack((*x.split([1, 3], dim=1)[1].unbind(1), x[:, 0]), dim=1),
     "channel shuffle": lambda x: x.view(len(x), 2, 2).transpose(1, 2).reshape(len(x), -1),
     "linear on three axes": lambda x: F.relu(F.linear(x.view(-1, 2, 2), torch.eye(2) + 1)).flatten(1),
     "matrix product": lambda x: x @ torch.arange(16.0).view(4, 4),

@@ -191,7 +191,7 @@ def test_all_zero_windows_of_a_pool_make_no_knots():
     x = np.array([[-1.0, -1.0, -1.0, 1.0]])
     y = np.array([[-2.0, -3.0, 3.0, 0.0]])
     q = linear_regions(net, Segment(x, y))
-    # relus change at 1/4 (third) and at the end (fourth); the second window changes winner where 4t - 1 = 1 - t
+    # relus change at 1/4 and at the end; the second window changes winner where 4t - 1 = 1 - t
     assert np.allclose(q.knots, [0.25, 0.4])
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 from numba import njit
 
-from inscape.partition.linear.kernels import envelope, grown
+from inscape.partition.linear.kernels import grown
+from inscape.partition.linear.windows import envelope
 
 SHORT = 1e-9
 """A tie on a shorter part of the span is rounding at a crossing, not a tie on an interval."""
@@ -35,8 +36,8 @@ def label_changes(t, segment, scores, noise, lengths, label, owner):
     """Where the label changes along a chunk of rows.
 
     Between neighbouring rows the scores are linear. One label that leads clearly at both ends leads between;
-    otherwise the upper envelope of the interval's lines is walked. Lines that coincide within `noise` count
-    as one, the first of them; on an interval shorter than `SHORT` the label in force stays if it is among them.
+    otherwise the upper envelope of the lines is walked. Lines that coincide within `noise` count as one, the
+    first of them; on an interval shorter than `SHORT` the label in force stays if it is among them.
 
     Args:
         t: parameters of the rows, (n,).

@@ -13,8 +13,8 @@ from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.models.graph import Graph
 from inscape.partition.decision.envelope import SHORT, label_changes
-from inscape.partition.linear.bending import Rows
 from inscape.partition.linear.engine import points_at, walk
+from inscape.partition.linear.rows import Rows
 from inscape.partition.linear.segment import KNOT_TOLERANCE, MEMORY, as_segments, check_arguments, graph_of
 from inscape.probes import Segment
 from inscape.progress import Meter, meter

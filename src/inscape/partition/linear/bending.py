@@ -1,7 +1,7 @@
 """What a piecewise-linear node does to a batch of rows: where it bends, and its values there."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -11,10 +11,8 @@ import torch
 from torch import Tensor
 
 from inscape.models.graph.piecewise import Bend, Clip, Leaky, Windows
-from inscape.partition.linear import kernels
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from inscape.partition.linear import kernels, windows
+from inscape.partition.linear.rows import Crossings, Floats, Ints, Refinement, Rows
 
 SUSPICIOUS = 1e-10
 """A crossing whose values are this small, against the largest of the layer, may be rounding error."""
@@ -26,77 +24,8 @@ DROPPED = 1e-9
 """In float32, a crossing this near to a row may be one with it or beside it: float64 decides."""
 
 NEAR = 4.0
-"""In float32, what is nearer than this many units of rounding, against the largest entry of the layer, is decided
-in float64. Measured errors have a root mean square of 0.2 to 1.4 such units."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Places along the segments of a batch, in order: row r has parameter t[r] on segment[r]."""
-
-    t: Floats
-    segment: Ints
-
-    def __len__(self) -> int:
-        return len(self.t)
-
-
-@dataclass(frozen=True, eq=False)
-class Refinement:
-    """Rows after a node has bent: each lies at `fraction` of the interval after old row `parent`."""
-
-    parent: Ints
-    fraction: Floats
-    rows: Rows
-    bends: "Crossings"
-
-    def part(self, start: int, stop: int) -> "Refinement":
-        """The rows start, ..., stop - 1."""
-        cut = slice(start, stop)
-        rows = Rows(self.rows.t[cut], self.rows.segment[cut])
-        return Refinement(self.parent[cut], self.fraction[cut], rows, self.bends)
-
-
-@dataclass(frozen=True, eq=False)
-class Crossings:
-    """Where an operation bends between neighbouring rows, in order of intervals.
-
-    Attributes:
-        interval: the row after which it bends, (m,).
-        s: how far on the way to the next row, (m,).
-        entry: which entry bends, (m,); for windows, nothing.
-        is_upper: whether it does at the second of two thresholds, (m,).
-        n_flat: for each interval the number of entries that lie on a threshold all along it, (rows,).
-        start: where the crossings of each interval start, (rows + 1,), once `sorted_by_place` has been called.
-    """
-
-    interval: Ints
-    s: Floats
-    entry: Ints
-    is_upper: npt.NDArray[np.bool_]
-    n_flat: Ints
-    start: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def chosen(self, which: Any) -> "Crossings":
-        """Some of them, or all in another order."""
-        arrays = (a[which] if len(a) else a for a in (self.interval, self.s, self.entry, self.is_upper))
-        return Crossings(*arrays, self.n_flat)
-
-    def sorted_by_place(self, n_rows: int) -> "Crossings":
-        """In order of intervals and of s within each."""
-        order, start = kernels.ordered(self.interval, self.s, n_rows)
-        arrays = (a[order] if len(a) else a for a in (self.interval, self.s, self.entry, self.is_upper))
-        return Crossings(*arrays, self.n_flat, start)
-
-    @staticmethod
-    def joined(parts: "Sequence[Crossings]", n_flat: Ints) -> "Crossings":
-        """The crossings of all parts, in order of intervals."""
-        arrays = [
-            np.concatenate([getattr(p, name) for p in parts])
-            for name in ("interval", "s", "entry", "is_upper")
-        ]
-        whole = Crossings(*arrays, n_flat)
-        return whole.chosen(np.argsort(whole.interval, kind="stable"))
+"""In float32, what is nearer than this many units of rounding, against the largest entry of the layer, is
+decided in float64. Measured errors have a root mean square of 0.2 to 1.4 such units."""
 
 
 def refine(op: Bend, z: Tensor, rows: Rows, tolerance: Floats, rounding: "Rounding") -> Refinement:
@@ -141,7 +70,7 @@ def crossings(
         # in float32 lines that differ at all are different: `repaired` sees to those that hardly do
         eps = float(np.finfo(np.float64).eps) if values.dtype == np.float64 else 0.0
         spread = np.full(len(table), 16 * eps * float(np.abs(values[0]).max(initial=0.0)))
-        interval, s = kernels.window_crossings(values, segment, table, gather_table(op, shape), spread)
+        interval, s = windows.window_crossings(values, segment, table, gather_table(op, shape), spread)
         none = np.zeros(0, np.int64)
         return Crossings(interval, s, none, none.astype(bool), none)
     found = [_threshold(values, segment, theta, noise) for theta in thresholds(op)]
@@ -168,7 +97,7 @@ def repaired(
     near = values.dtype.type(NEAR * eps * float(np.abs(values[0]).max(initial=0.0)))
     if isinstance(op, Windows):
         tables = window_table(op, shape), gather_table(op, shape)
-        touching = kernels.rows_touching_tie(values, rows.segment, *tables, near)
+        touching = windows.rows_touching_tie(values, rows.segment, *tables, near)
     else:
         touching = np.zeros(len(values), bool)
         for theta in thresholds(op):
@@ -239,7 +168,7 @@ def bent(op: Bend, z: Tensor, refinement: Refinement) -> Tensor:
         out = torch.empty((len(refinement.rows), *shape), dtype=z.dtype)
         gather = gather_table(op, tuple(z.shape[1:]))
         places = refinement.parent, refinement.fraction
-        kernels.interpolated_windows(flat(z), *places, gather, out.view(len(out), -1).numpy())
+        windows.interpolated_windows(flat(z), *places, gather, out.view(len(out), -1).numpy())
         return out
     out = torch.empty((len(refinement.rows), *z.shape[1:]), dtype=z.dtype)
     values, target = flat(z), out.view(len(out), -1).numpy()

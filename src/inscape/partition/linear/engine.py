@@ -21,10 +21,6 @@ from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend
 from inscape.partition.linear.bending import (
     ROUNDING,
-    Floats,
-    Ints,
-    Refinement,
-    Rows,
     bent,
     flat,
     interpolate,
@@ -32,6 +28,7 @@ from inscape.partition.linear.bending import (
     refine,
 )
 from inscape.partition.linear.fusing import Expansion, fusions, slope_changes
+from inscape.partition.linear.rows import Floats, Ints, Refinement, Rows
 from inscape.probes import Segment
 
 CHUNK = 2**22

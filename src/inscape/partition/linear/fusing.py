@@ -1,12 +1,12 @@
 """A linear map right after a piecewise-linear node, at new rows without a product each.
 
-Between two old rows a and b the node's output h(s) bends at s_1 < ... < s_m, where entry u_k changes its slope
-by c_k. A linear map W of it is then
+Between two old rows a and b the node's output h(s) bends at s_1 < ... < s_m, where entry u_k changes its
+slope by c_k. A linear map W of it is then
 
     y(s) = y(a) + s g + sum over s_k < s of (s - s_k) c_k W[:, u_k],
 
-and y(b), known from the product at the old row, fixes g. So a new row costs one column of W (for a convolution,
-one patch of the map) and a sum of two vectors; products are needed at the old rows only.
+and y(b), known from the product at the old row, fixes g. So a new row costs one column of W (for a
+convolution, one patch of the map) and a sum of two vectors; products are needed at the old rows only.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from torch import Tensor
 from inscape.models.graph import Graph
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend, Clip, Leaky
-from inscape.partition.linear.bending import Crossings, Refinement
+from inscape.partition.linear.rows import Crossings, Refinement
 
 _STRIDE = 1 / 32
 """How far from where it was last written out in full a map is continued along its slope."""
@@ -34,7 +34,7 @@ class Fusion:
     Attributes:
         last: the number of the map's node.
         columns: for a matrix its transpose, (in, out); for a convolution its weight.
-        geometry: for a convolution: channels, height and width of input and output, stride, padding, dilation.
+        geometry: for a convolution: shapes of input and output, stride, padding, dilation, groups.
     """
 
     last: int
@@ -77,9 +77,8 @@ def slope_changes(op: Bend, z: Any, bends: Crossings) -> Any:
     if isinstance(op, Clip):
         return np.where(bends.is_upper, -rise, rise)
     assert isinstance(op, Leaky)
-    if not isinstance(op.slope, Tensor):
-        return (1.0 - op.slope) * rise
-    raise NotImplementedError
+    assert not isinstance(op.slope, Tensor)
+    return (1.0 - op.slope) * rise
 
 
 def fusions(graph: Graph) -> dict[int, Fusion]:
@@ -160,8 +159,8 @@ def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, l
 def _add_patch(base, slope, near, steep, weight, entry, at, change, anchor, geometry):
     """Add the convolution's answer to one entry that changes its slope by `change` at s = `at`.
 
-    The map is base + s slope in float64; `near` and `steep` are its value at s = `anchor` and its slope as they
-    are stored.
+    The map is base + s slope in float64; `near` and `steep` are its value at s = `anchor` and its slope as
+    they are stored.
     """
     _, height, width, n_out, ho, wo, sy, sx, py, px, dy, dx, groups = geometry
     place = entry % (height * width)

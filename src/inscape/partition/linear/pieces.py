@@ -11,9 +11,9 @@ from torch import Tensor
 
 from inscape.models import Model
 from inscape.models.graph import Graph
-from inscape.partition.linear.bending import Floats, Rows
 from inscape.partition.linear.engine import CHUNK, walk
 from inscape.partition.linear.repair import stretches
+from inscape.partition.linear.rows import Floats, Rows
 from inscape.partition.linear.segment import COMPLETE, NON_GENERIC, SegmentPieces, graph_of
 from inscape.probes import Segment
 from inscape.progress import Meter
@@ -129,7 +129,7 @@ def decided(
     memory: int,
     tolerance: float,
 ) -> list[Found]:
-    """Knots of a float32 walk, with those around doubtful places replaced by the knots of a float64 walk there."""
+    """Knots of a float32 walk, those around doubtful places replaced by the knots of a float64 walk there."""
     chosen = stretches(graph, segments, [f[0] for f in found], doubts)
     again = [Segment(segments[k].start, segments[k].end, span=(a, b)) for k, a, b in chosen]
     knots = Knots()

@@ -1,8 +1,8 @@
 """Which stretches of a float32 walk to walk again in float64.
 
-A float32 walk places a knot with an error of about 1e-7 of the span, more for a unit that changes slowly, so it
-can miss a unit that turns just before its threshold. The walk notes such places. A stretch around each is cut
-out at points where every unit is clearly on one side of its thresholds, so that both walks agree on what
+A float32 walk places a knot with an error of about 1e-7 of the span, more for a unit that changes slowly, so
+it can miss a unit that turns just before its threshold. The walk notes such places. A stretch around each is
+cut out at points where every unit is clearly on one side of its thresholds, so that both walks agree on what
 happens before and after it, and its knots are found again in float64.
 """
 
@@ -16,8 +16,9 @@ from torch import Tensor
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows
 from inscape.partition.linear import kernels
-from inscape.partition.linear.bending import NEAR, Floats, Ints, Rows, flat, thresholds, window_table
+from inscape.partition.linear.bending import NEAR, flat, thresholds, window_table
 from inscape.partition.linear.engine import CHUNK, points_at
+from inscape.partition.linear.rows import Floats, Ints, Rows
 from inscape.probes import Segment
 
 Stretch = tuple[int, float, float]

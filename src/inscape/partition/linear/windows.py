@@ -1,0 +1,160 @@
+"""Compiled loops for maxima: upper envelopes of lines, and windows of a max-pool along the rows of a batch."""
+
+import numpy as np
+from numba import njit
+
+from inscape.partition.linear.kernels import grown
+
+
+@njit(cache=True, nogil=True)
+def _best_of_windows(row, gather, best, winner):
+    """Write the largest entry of each window and, first come, its position in the window.
+
+    `gather` (size, windows) holds entry numbers; padding is the number of an entry after the row, minus
+    infinity. The inner loops run over windows, so that they become vector gathers.
+    """
+    size, n_windows = gather.shape
+    for w in range(n_windows):
+        best[w], winner[w] = row[gather[0, w]], 0
+    for k in range(1, size):
+        number, position = gather[k], np.int32(k)
+        for w in range(n_windows):
+            value = row[number[w]]
+            winner[w] = position if value > best[w] else winner[w]
+            best[w] = max(value, best[w])
+
+
+@njit(cache=True, nogil=True)
+def window_winners(z, gather):
+    """The position in its window of the first largest entry, (rows, windows)."""
+    n, h = z.shape
+    winner, best = np.empty((n, gather.shape[1]), np.int32), np.empty(gather.shape[1], z.dtype)
+    row = np.empty(h + 1, z.dtype)
+    row[h] = -np.inf
+    for r in range(n):
+        row[:h] = z[r]
+        _best_of_windows(row, gather, best, winner[r])
+    return winner
+
+
+@njit(cache=True, nogil=True)
+def envelope(first, last, noise):
+    """The upper envelope of k lines on [0, 1], given their values at both ends, (k,) each.
+
+    Walks from 0: the line that leads just after 0 is the largest, then the steepest, then the first; the next
+    is the one that overtakes it soonest, the steepest of those. Two lines that differ by at most `noise` at
+    both ends are one line. If one line leads at both ends it leads between, since the envelope is convex.
+
+    Returns:
+        s (m,) of the changes, strictly inside, and the lines that lead, (m + 1,).
+    """
+    k = len(first)
+    lead = 0
+    for j in range(1, k):
+        gap = first[j] - first[lead]
+        if gap > noise or (abs(gap) <= noise and last[j] > last[lead] + noise):
+            lead = j
+    changes, leads = np.empty(k), np.empty(k, np.int64)
+    leads[0] = lead
+    m, s = 0, 0.0
+    while m < k - 1:
+        soonest, following = 1.0, -1
+        rise = last[lead] - first[lead]
+        for j in range(k):
+            end = last[j] - last[lead]
+            if j == lead or end <= noise:
+                continue  # it does not overtake before the end
+            behind = first[lead] - first[j]
+            at = max(behind / (behind + end), s)
+            tied = following >= 0 and at == soonest
+            if at < soonest or (tied and last[j] - first[j] > last[following] - first[following]):
+                soonest, following = at, j
+        if following < 0 or last[following] - first[following] <= rise:
+            break
+        lead, s = following, soonest
+        if s > 0.0:
+            changes[m] = s
+            m += 1
+        leads[m] = lead
+    return changes[:m], leads[: m + 1]
+
+
+@njit(cache=True, nogil=True)
+def window_crossings(z, segment, table, gather, noise):
+    """Where the winner of a window changes between neighbouring rows.
+
+    Args:
+        z: values (rows, h).
+        segment: (rows,).
+        table: entries of each window (windows, size), -1 for padding.
+        gather: the same turned, (size, windows), the row's length for padding.
+        noise: how far two entries may differ and count as one, (windows,).
+
+    Returns:
+        interval (m,) and s (m,), in order of intervals.
+    """
+    n, size = len(z), table.shape[1]
+    winner = window_winners(z, gather)
+    room = 4 * n + 256
+    interval, position = np.empty(room, np.int64), np.empty(room)
+    first, last = np.empty(size), np.empty(size)
+    m = 0
+    for i in range(n - 1):
+        if segment[i] != segment[i + 1]:
+            continue
+        for w in range(table.shape[0]):
+            if winner[i, w] == winner[i + 1, w]:
+                continue
+            k = 0
+            for j in range(size):
+                u = table[w, j]
+                if u >= 0:
+                    first[k], last[k] = z[i, u], z[i + 1, u]
+                    k += 1
+            changes, _ = envelope(first[:k], last[:k], noise[w])
+            if m + len(changes) > room:
+                room = 2 * room + len(changes)
+                interval, position = grown(interval, room), grown(position, room)
+            for s in changes:
+                interval[m], position[m] = i, s
+                m += 1
+    return interval[:m], position[:m]
+
+
+@njit(cache=True, nogil=True)
+def rows_touching_tie(z, segment, table, gather, near):
+    """Which rows hold a window whose largest entries differ by at most `near`, one winner around, (n,)."""
+    found = np.zeros(len(z), np.bool_)
+    winner = window_winners(z, gather)
+    for r in range(1, len(z) - 1):
+        if segment[r - 1] != segment[r] or segment[r + 1] != segment[r]:
+            continue
+        for w in range(table.shape[0]):
+            if winner[r - 1, w] != winner[r + 1, w]:
+                continue
+            best = z[r, table[w, winner[r, w]]]
+            for k in range(table.shape[1]):
+                if table[w, k] >= 0 and z[r, table[w, k]] < best and best - z[r, table[w, k]] <= near:
+                    found[r] = True
+    return found
+
+
+@njit(cache=True, nogil=True)
+def interpolated_windows(z, parent, fraction, gather, out):
+    """As `interpolated`, then the maximum over each window of `gather` (size, windows)."""
+    h = z.shape[1]
+    size, n_windows = gather.shape
+    row = np.empty(h + 1, z.dtype)
+    row[h] = -np.inf
+    for r in range(len(parent)):
+        p, f = parent[r], z.dtype.type(fraction[r])
+        q = p if f == 0 else p + 1
+        for u in range(h):
+            row[u] = z[p, u] + f * (z[q, u] - z[p, u])
+        best = out[r]
+        for w in range(n_windows):
+            best[w] = row[gather[0, w]]
+        for k in range(1, size):
+            number = gather[k]
+            for w in range(n_windows):
+                best[w] = max(row[number[w]], best[w])
