@@ -76,8 +76,8 @@ class Model(ABC):
     def graph(self, input_shape: Shape) -> "Graph":
         """The piecewise-affine graph of the model on points of one shape; an error says why there is none."""
         raise PartitionError(
-            f"{self.name} is a {self.structure} model, not a piecewise-affine network: exact regions by linear "
-            'pieces do not exist; use decision_regions(..., method="grid")'
+            f"{self.name} is a {self.structure} model, not a piecewise-affine network: exact regions by "
+            'linear pieces do not exist; use decision_regions(..., method="grid")'
         )
 
     def unchanged(self) -> AbstractContextManager[None]:

@@ -182,8 +182,8 @@ def _check_layers(module: torch.nn.Module) -> None:
                 )
         if isinstance(m, torch.nn.modules.batchnorm._BatchNorm) and m.running_mean is None:
             raise ModelError(
-                f"{where} is a batch-norm without running statistics: what it predicts for a point depends on "
-                "the rest of the batch, so that there are no regions to count"
+                f"{where} is a batch-norm without running statistics: what it predicts for a point depends "
+                "on the rest of the batch, so that there are no regions to count"
             )
 
 
