@@ -157,7 +157,7 @@ class Counter:
             coarse_mean=tally.coarse_mean,
             method=choice.method,
             reason=choice.reason,
-            is_exact=is_exact,
+            is_exact=is_exact and dtype != "float32",
             status=tally.status or _status(mean, interval, tally.coarse_mean),
             n_evaluations=tally.n_evaluations,
             classes_off_data=off if self._ends_at_data() else None,

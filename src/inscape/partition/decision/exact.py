@@ -40,7 +40,7 @@ def exact_regions(
                     boundaries=r.boundaries,
                     span=as_segment(probe).span,
                     method="exact",
-                    is_exact=True,
+                    is_exact=precision == "float64" or model.structure == "trees",
                     status=r.status,
                     n_evaluations=r.n_evaluations,
                     resolution=None,
