@@ -167,7 +167,8 @@ def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
                 if isinstance(tensor, UninitializedParameter | UninitializedBuffer):
                     raise ModelError(f"{name} of a lazy layer has no value yet: call the module once")
                 if tensor is not None:
-                    yield (name, tensor.shape, checksum(tensor.numpy(force=True)))
+                    content = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+                    yield (name, tensor.shape, checksum(content.numpy()))
 
 
 def _as_device(device: str | torch.device) -> torch.device:
