@@ -14,29 +14,33 @@ def _silent(done: int, total: int) -> None:
 
 
 class Bar:
-    """A rich progress bar on stderr that is a `Meter` and a context manager."""
+    """A rich progress bar on stderr, if that is a terminal, that is a `Meter` and a context manager."""
 
     def __init__(self, description: str) -> None:
         self._description = description
         self._task: Any = None
 
     def __enter__(self) -> Self:
+        """Start drawing."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+        console = Console(stderr=True)
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=console,
             transient=True,
+            disable=not console.is_terminal,
         )
         self._progress.start()
         self._task = self._progress.add_task(self._description, total=None)
         return self
 
     def __call__(self, done: int, total: int) -> None:
+        """Show how far the work is."""
         self._progress.update(self._task, completed=done, total=total)
 
     def describe(self, description: str) -> None:
@@ -46,6 +50,7 @@ class Bar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Take the bar away."""
         self._progress.stop()
 
 

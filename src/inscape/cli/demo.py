@@ -39,6 +39,8 @@ def demo(
     )
     typer.echo("Correlation of region count and gap (Pearson, 95 % bootstrap interval):")
     for family, c in result.correlations.items():
-        typer.echo(f"  {family:22s} r = {c.value:+.2f}  [{c.interval[0]:+.2f}, {c.interval[1]:+.2f}]  {c.n} models")
+        typer.echo(
+            f"  {family:22s} r = {c.value:+.2f}  [{c.interval[0]:+.2f}, {c.interval[1]:+.2f}]  {c.n} models"
+        )
     typer.echo(MEANING)
     typer.echo(f"Pictures: {', '.join(str(p) for p in result.pictures)}")

@@ -18,21 +18,28 @@ Data = Annotated[str, typer.Option("--data", metavar="DATA", help=DATA_HELP)]
 Split = Annotated[str | None, typer.Option(help="train or test, for an .npz with both. [default: test]")]
 Divide = Annotated[float, typer.Option(help="Divide the data by this, e.g. 255 for pixels.")]
 Weights = Annotated[
-    Path | None, typer.Option(help="State for the factory's torch module: .safetensors, or .pt (weights only).")
+    Path | None,
+    typer.Option(help="State for the factory's torch module: .safetensors, or .pt (weights only)."),
 ]
 TrustPickle = Annotated[
-    bool, typer.Option("--trust-pickle", help="Also load pickles (.pkl, .joblib, .pt). A pickle can run any code.")
+    bool,
+    typer.Option("--trust-pickle", help="Also load pickles (.pkl, .joblib, .pt). A pickle can run any code."),
 ]
 InputShape = Annotated[str | None, typer.Option(metavar="N,N,...", help="Shape of one point, e.g. 1,28,28.")]
-BatchSize = Annotated[int | None, typer.Option(min=1, help="Most points per call of the model. [default: automatic]")]
+BatchSize = Annotated[
+    int | None, typer.Option(min=1, help="Most points per call of the model. [default: automatic]")
+]
 Device = Annotated[str | None, typer.Option(help="Where to run a torch module, e.g. cuda.")]
 Dim = Annotated[int, typer.Option(min=1, help="Dimension of the probes: 1 segments, 2 triangles, ...")]
 Probes = Annotated[int, typer.Option(min=1, help="How many random probes.")]
 Method = Annotated[str, typer.Option(help="How to count: auto, grid.")]
 Resolution = Annotated[
-    int | None, typer.Option(help="Grid points per axis. [default: 200 in 1D, 30 in 2D, 4096 points in all above]")
+    int | None,
+    typer.Option(help="Grid points per axis. [default: 200 in 1D, 30 in 2D, 4096 points in all above]"),
 ]
-How = Annotated[str, typer.Option(help="pairs: hulls of data points; direction: a point and a random direction.")]
+How = Annotated[
+    str, typer.Option(help="pairs: hulls of data points; direction: a point and a random direction.")
+]
 Length = Annotated[float | None, typer.Option(help="Length of the random direction.")]
 Span = Annotated[tuple[float, float], typer.Option(help="Stretch of the line; 0 and 1 are the data points.")]
 Classes = Annotated[str, typer.Option(help="Draw points of any, same or different classes.")]
@@ -66,7 +73,14 @@ def read_model(
     try:
         shape = None if input_shape is None else tuple(int(n) for n in input_shape.split(","))
     except ValueError as error:
-        raise ModelError(f"--input-shape {input_shape!r} is not a shape: write numbers, as in 1,28,28") from error
+        raise ModelError(
+            f"--input-shape {input_shape!r} is not a shape: write numbers, as in 1,28,28"
+        ) from error
     return load(
-        model, weights=weights, trust_pickle=trust_pickle, input_shape=shape, device=device, batch_size=batch_size
+        model,
+        weights=weights,
+        trust_pickle=trust_pickle,
+        input_shape=shape,
+        device=device,
+        batch_size=batch_size,
     )

@@ -15,16 +15,25 @@ _ENDINGS = (".png", ".pdf", ".svg", ".jpg")
 def plot(
     model: options.Model,
     data: options.Data,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Picture: .png, .pdf, .svg or .jpg.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Picture: .png, .pdf, .svg or .jpg.")
+    ],
     points: Annotated[
         tuple[int, int, int] | None,
-        typer.Option(metavar="I J K", help="Rows of three data points that span the plane. [default: 3 classes]"),
+        typer.Option(
+            metavar="I J K", help="Rows of three data points that span the plane. [default: 3 classes]"
+        ),
     ] = None,
     segment: Annotated[
-        tuple[int, int] | None, typer.Option(metavar="I J", help="Draw the segment between two data points instead.")
+        tuple[int, int] | None,
+        typer.Option(metavar="I J", help="Draw the segment between two data points instead."),
     ] = None,
-    resolution: Annotated[int | None, typer.Option(help="Grid points per axis. [default: 300; segments 1000]")] = None,
-    margin: Annotated[float, typer.Option(min=0.0, help="How far to look beyond the points, of their extent.")] = 0.25,
+    resolution: Annotated[
+        int | None, typer.Option(help="Grid points per axis. [default: 300; segments 1000]")
+    ] = None,
+    margin: Annotated[
+        float, typer.Option(min=0.0, help="How far to look beyond the points, of their extent.")
+    ] = 0.25,
     connectivity: options.Connectivity = "face",
     split: options.Split = None,
     divide: options.Divide = 1.0,
@@ -57,7 +66,9 @@ def plot(
     else:
         probe = Patch.through(_rows(loaded.x, points or _of_three_classes(loaded.y)), margin=margin)
     resolution = resolution or (1000 if segment is not None else 300)
-    regions = decision_regions(wrapped, probe, resolution=resolution, connectivity=connectivity, progress=True)
+    regions = decision_regions(
+        wrapped, probe, resolution=resolution, connectivity=connectivity, progress=True
+    )
     ax = regions.plot()
     ax.set_title(f"{wrapped.name}: {ax.get_title()}", pad=None if segment is None else 62)
     try:

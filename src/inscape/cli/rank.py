@@ -1,6 +1,9 @@
 """`inscape rank`: several models in the order of their region count."""
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from inscape.cli import options
 from inscape.cli.output import print_json, print_table
@@ -22,6 +25,12 @@ def rank(
     seed: options.Seed = 0,
     split: options.Split = None,
     divide: options.Divide = 1.0,
+    weights: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Rank these states (.safetensors, .pt) of the one factory that MODEL names; repeat it."
+        ),
+    ] = None,
     trust_pickle: options.TrustPickle = False,
     input_shape: options.InputShape = None,
     batch_size: options.BatchSize = None,
@@ -31,19 +40,17 @@ def rank(
     """Order models by region count on common probes, with the probability that each order is right."""
     from inscape.measures import rank as rank_models
 
-    if len(set(models)) < len(models):
-        raise ModelError("a model is named twice: each can be ranked once")
     loaded = options.read_data(data, split, divide)
     wrapped = {
         name: options.read_model(
             model,
-            weights=None,
+            weights=state,
             trust_pickle=trust_pickle,
             input_shape=input_shape,
             batch_size=batch_size,
             device=device,
         )
-        for name, model in zip(_names(models), models, strict=True)
+        for name, (model, state) in _candidates(models, weights or []).items()
     }
     result = rank_models(
         wrapped,
@@ -78,7 +85,15 @@ def rank(
     )
 
 
-def _names(models: list[str]) -> list[str]:
-    """File names where these tell the models apart, else what was typed."""
-    short = [Path(m).name for m in models]
-    return short if len(set(short)) == len(short) else models
+def _candidates(models: list[str], weights: list[Path]) -> dict[str, tuple[str, Path | None]]:
+    """Name -> model and weights; the names are file names where these tell the candidates apart."""
+    if weights and len(models) > 1:
+        raise ModelError("--weights ranks several states of one factory: give one MODEL with it")
+    typed = [str(w) for w in weights] or models
+    if len(set(typed)) < len(typed):
+        raise ModelError("a model is named twice: each can be ranked once")
+    short = [Path(t).name for t in typed]
+    names = short if len(set(short)) == len(short) else typed
+    states: list[Path | None] = [*weights] or [None] * len(models)
+    factories = models * len(weights) if weights else models
+    return dict(zip(names, zip(factories, states, strict=True), strict=True))

@@ -45,7 +45,9 @@ def draw_ranking(
     ax.errorbar(means, rows, xerr=reach, fmt="o", color=TEN[0], ecolor=TEN[8], capsize=3)
     right = max(high for _, high in intervals)
     for row, p in enumerate(probabilities):
-        ax.annotate(f"{p:.0%}", (right, row + 0.5), xytext=(8, 0), textcoords="offset points", va="center", fontsize=9)
+        ax.annotate(
+            f"{p:.0%}", (right, row + 0.5), xytext=(8, 0), textcoords="offset points", va="center", fontsize=9
+        )
     ax.set_yticks(rows, names)
     ax.invert_yaxis()
     ax.set_xlabel("region count (95 % interval); right: probability of this order")
@@ -63,7 +65,15 @@ def draw_scatter(
     """One marker and colour per group of points (x, y)."""
     ax = axes_or_new(ax, (6.2, 4.4))
     for i, (name, (x, y)) in enumerate(groups.items()):
-        ax.scatter(x, y, marker=MARKERS[i % len(MARKERS)], color=TEN[i % len(TEN)], edgecolor="black", lw=0.5, label=name)
+        ax.scatter(
+            x,
+            y,
+            marker=MARKERS[i % len(MARKERS)],
+            color=TEN[i % len(TEN)],
+            edgecolor="black",
+            lw=0.5,
+            label=name,
+        )
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     ax.set_title(title)

@@ -28,7 +28,11 @@ def as_images(points: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
 
 
 def place_image(
-    ax: Any, image: npt.NDArray[np.float64], at: tuple[float, float], away_from: tuple[float, float], size: float
+    ax: Any,
+    image: npt.NDArray[np.float64],
+    at: tuple[float, float],
+    away_from: tuple[float, float],
+    size: float,
 ) -> None:
     """Put a framed thumbnail of `size` points beside `at`, on the side that faces away from `away_from`."""
     from matplotlib.offsetbox import AnnotationBbox, OffsetImage

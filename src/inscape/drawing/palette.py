@@ -7,7 +7,18 @@ import numpy as np
 Colour = tuple[float, float, float]
 
 # Petroff 2021 (arXiv 2107.02270), ten colours optimised for readers with colour-vision deficiencies.
-TEN = ("#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6", "#a96b59", "#e76300", "#b9ac70", "#717581", "#92dadd")
+TEN = (
+    "#3f90da",
+    "#ffa90e",
+    "#bd1f01",
+    "#94a4a2",
+    "#832db6",
+    "#a96b59",
+    "#e76300",
+    "#b9ac70",
+    "#717581",
+    "#92dadd",
+)
 
 
 def class_colours(labels: Iterable[int]) -> dict[int, Colour]:

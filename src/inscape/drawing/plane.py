@@ -54,17 +54,20 @@ def draw_plane(
     ax.set_xlim(low[0] - pad, high[0] + pad)
     ax.set_ylim(low[1] - pad, high[1] + pad)
     count = int(regions.max()) + 1
-    ax.set_title(f"{count} decision region{"s" if count != 1 else ""}", pad=24 if has_images and is_triangle else None)
+    plural = "" if count == 1 else "s"
+    ax.set_title(f"{count} decision region{plural}", pad=24 if has_images and is_triangle else None)
     return ax
 
 
 def _domain(frame: Floats, is_triangle: bool) -> Floats:
     corner, s, t = frame
-    return np.array([corner, corner + s, corner + t] if is_triangle else [corner, corner + s, corner + s + t, corner + t])
+    return np.array(
+        [corner, corner + s, corner + t] if is_triangle else [corner, corner + s, corner + s + t, corner + t]
+    )
 
 
 def _to_plane(frame: Floats, uv: Floats) -> Floats:
-    return frame[0] + uv @ frame[1:]
+    return np.asarray(frame[0] + uv @ frame[1:])
 
 
 def _fill(ax: Any, labels: Ints, frame: Floats, colours: dict[int, Any], domain: Floats) -> None:
@@ -142,7 +145,7 @@ def _draw_marks(ax: Any, marks: Floats, images: npt.NDArray[Any]) -> bool:
         return False
     centre = tuple(marks.mean(axis=0))
     for mark, picture in zip(marks, pictures, strict=True):
-        place_image(ax, picture, (float(mark[0]), float(mark[1])), centre, size=52)  # type: ignore[arg-type]
+        place_image(ax, picture, (float(mark[0]), float(mark[1])), centre, size=52)
     return True
 
 

@@ -84,7 +84,9 @@ def _draw_scores(
         ends = np.concatenate([middle, points[-1:]])
         lines = np.stack([starts, points, ends], axis=1)
         ax.add_collection(
-            LineCollection(lines, colors=[colours[i] for i in labels[:, rank].tolist()], lw=width, ls=style)
+            LineCollection(
+                list(lines), colors=[colours[i] for i in labels[:, rank].tolist()], lw=width, ls=style
+            )
         )
     low, high = float(scores.min()), float(scores.max())
     room = (high - low) or 1.0

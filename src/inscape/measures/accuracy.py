@@ -20,7 +20,9 @@ def correct(model: Model, x: Any, y: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     predicted = model.labels(x)
     truth = np.asarray(y)
     if truth.shape != predicted.shape:
-        raise DataError(f"y has shape {truth.shape} for {len(predicted)} points: expected ({len(predicted)},)")
+        raise DataError(
+            f"y has shape {truth.shape} for {len(predicted)} points: expected ({len(predicted)},)"
+        )
     if model.classes is not None:
         return np.asarray(np.array(model.classes)[predicted] == _names(truth))
     if truth.dtype.kind not in "iubf":

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -148,8 +149,7 @@ def rank(
             )
             show(i, len(wrapped))
     order = tuple(sorted(results, key=lambda name: results[name].mean))
-    pairs = zip(order[:-1], order[1:], strict=True)
-    probabilities = tuple(probability_less(results[a].counts, results[b].counts) for a, b in pairs)
+    probabilities = tuple(probability_less(results[a].counts, results[b].counts) for a, b in pairwise(order))
     return Ranking(order=order, probabilities=probabilities, results=results)
 
 

@@ -127,7 +127,8 @@ class RegionCount:
 
     def __repr__(self) -> str:
         d, n = self.settings["dim"], len(self.counts)
-        return f"<region count R_{d} = {self.mean:.3g} +- {self.std_error:.2g} on {n} probes, {self.method}, {self.status}>"
+        value = f"{self.mean:.3g} +- {self.std_error:.2g}"
+        return f"<region count R_{d} = {value} on {n} probes, {self.method}, {self.status}>"
 
 
 def region_count(
@@ -215,7 +216,11 @@ def count_on(
             resolution = block.lattice.resolution
     seen.warn_if_constant(model)
     counts = np.concatenate(fine)
-    coarse_mean = float(np.mean(np.concatenate([c for c in coarse if c is not None]))) if coarse[0] is not None else None
+    coarse_mean = (
+        float(np.mean(np.concatenate([c for c in coarse if c is not None])))
+        if coarse[0] is not None
+        else None
+    )
     mean, std_error, interval = mean_with_error(counts)
     return RegionCount(
         mean=mean,

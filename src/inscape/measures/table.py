@@ -43,7 +43,9 @@ class MeasureTable:
         return next(row for row in self.rows if row["measure"] == measure)
 
     def __repr__(self) -> str:
-        parts = [f"{r['measure']} {r['value']:.4g}" if r["value"] is not None else r["measure"] for r in self.rows]
+        parts = [
+            f"{r['measure']} {r['value']:.4g}" if r["value"] is not None else r["measure"] for r in self.rows
+        ]
         return f"<measures of {self.model}: {', '.join(parts)}>"
 
 

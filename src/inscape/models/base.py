@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,12 +46,14 @@ class Model(ABC):
     dtype: np.dtype[Any] = np.dtype(np.float64)
     classes: tuple[str, ...] | None = None
     fixed_batch: int | None = None
-    batch_bytes: ClassVar[int] = 32 * 2**20
-    max_batch: ClassVar[int] = 4096
+    batch_bytes: int = 32 * 2**20
+    max_batch: int = 4096
 
     def __init__(self, name: str, *, input_shape: Shape | None, batch_size: int | None) -> None:
         if batch_size is not None and batch_size < 1:
-            raise ModelError(f"batch_size={batch_size} is too small: give at least 1, or None to let inscape choose")
+            raise ModelError(
+                f"batch_size={batch_size} is too small: give at least 1, or None to let inscape choose"
+            )
         self.name = name
         self.input_shape = None if input_shape is None else tuple(int(n) for n in input_shape)
         self.batch_size = batch_size
@@ -107,7 +109,9 @@ class Model(ABC):
         points = as_points(x)
         size = self.batch_length(points[0].size)
         with self.session():
-            parts = [self.predict_batch(points[i : i + size], with_scores) for i in range(0, len(points), size)]
+            parts = [
+                self.predict_batch(points[i : i + size], with_scores) for i in range(0, len(points), size)
+            ]
         labels = np.concatenate([p.labels for p in parts])
         scores = [p.scores for p in parts if p.scores is not None]
         return Prediction(labels, np.concatenate(scores) if scores else None)
@@ -120,7 +124,8 @@ class Model(ABC):
             labels, scores = self._call(self._padded(x), with_scores=with_scores and self.has_scores)
         if labels.ndim != 1 or len(labels) < n:
             raise ModelError(
-                f"{self.name} returned labels of shape {labels.shape} for {n} points: expected ({n},), or scores ({n}, c)"
+                f"{self.name} returned labels of shape {labels.shape} for {n} points: expected ({n},), "
+                f"or scores ({n}, c)"
             )
         return Prediction(labels[:n].astype(np.int64, copy=False), None if scores is None else scores[:n])
 
@@ -132,9 +137,9 @@ class Model(ABC):
     def batch_length(self, point_size: int) -> int:
         """How many points of `point_size` numbers go into one batch.
 
-        `batch_size` if the user gave one; otherwise the largest power of two whose largest
-        intermediate array stays within `batch_bytes` (past some 32 MB the allocator returns memory to
-        the system after every layer, which halves the speed), between 8 and `max_batch`.
+        `batch_size` if the user gave one; otherwise the largest power of two whose largest intermediate
+        array stays within `batch_bytes`, between 8 and `max_batch`. It depends on the model and the size of
+        a point only, never on timing, so that results repeat.
         """
         if self.fixed_batch is not None:
             return self.fixed_batch
@@ -170,11 +175,14 @@ class Model(ABC):
         except Exception as error:
             line = next(iter(str(error).strip().splitlines()), "no message")
             raise ModelError(
-                f"{self.name} failed on a batch of shape {x.shape}: {type(error).__name__}: {line}{self._input_hint()}"
+                f"{self.name} failed on a batch of shape {x.shape}: {type(error).__name__}: {line}"
+                + self._input_hint()
             ) from error
 
     def _input_hint(self) -> str:
-        return "" if self.input_shape is not None else "; pass input_shape=... if the points need another shape"
+        return (
+            "" if self.input_shape is not None else "; pass input_shape=... if the points need another shape"
+        )
 
 
 def check_size(model: Model, shape: Shape) -> None:
@@ -229,9 +237,10 @@ def labels_of(scores: Array, name: str) -> npt.NDArray[np.int64]:
     if not np.isfinite(scores).all():
         rows = bad_rows(scores)
         raise NonFiniteScoresError(
-            f"{name} returned NaN or infinite scores for {len(rows)} of {len(scores)} points, first at row {rows[0]}",
+            f"{name} returned NaN or infinite scores for {len(rows)} of {len(scores)} points, "
+            f"first at row {rows[0]}",
             rows,
         )
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0).astype(np.int64)
-    return scores.argmax(axis=1)
+    return np.asarray(scores.argmax(axis=1))

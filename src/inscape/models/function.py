@@ -52,7 +52,7 @@ class FunctionModel(Model):
         if out.dtype.kind == "f":
             if not np.isfinite(out).all() or (out != np.rint(out)).any():
                 raise ModelError(
-                    f"{self.name} returned fractional numbers of shape ({len(out)},), neither labels nor scores: "
+                    f"{self.name} returned fractions of shape ({len(out)},), neither labels nor scores: "
                     "return integer labels (n,), or scores (n, c), (n, 1) for a one-output model"
                 )
             return out.astype(np.int64)

@@ -40,7 +40,9 @@ def load(
     name = os.fspath(model)
     suffix = Path(name).suffix.lower()
     options: dict[str, Any] = {"input_shape": input_shape, "batch_size": batch_size}
-    is_import_path = ":" in name and not Path(name).exists() and not suffix.startswith((".onnx", ".skops", ".pt"))
+    is_import_path = (
+        ":" in name and not Path(name).exists() and not suffix.startswith((".onnx", ".skops", ".pt"))
+    )
     if is_import_path:
         return wrap(_from_factory(name, weights), device=device, **options)
     if weights is not None:
@@ -117,13 +119,14 @@ def _from_skops(path: Path) -> Any:
     if not zipfile.is_zipfile(path):
         raise ModelError(f"{path} is not a readable .skops file: it is truncated or of another kind")
     try:
-        untrusted = io.get_untrusted_types(file=path)
-        if untrusted:
+        unusual = io.get_untrusted_types(file=path)
+        foreign = [name for name in unusual if not name.startswith("sklearn.")]
+        if foreign:
             raise ModelError(
-                f"{path} holds types that are not scikit-learn's own ({', '.join(untrusted)}): "
+                f"{path} holds types that are not scikit-learn's own ({', '.join(foreign)}): "
                 "rebuild the model in Python and pass it to inscape.wrap"
             )
-        return io.load(path, trusted=[])
+        return io.load(path, trusted=unusual)
     except ModelError:
         raise
     except Exception as error:  # a damaged archive surfaces as KeyError, ValueError, BadZipFile, ...
@@ -178,5 +181,7 @@ def _from_pickle(path: Path, *, trust: bool) -> Any:
     except Exception as error:
         raise ModelError(f"{path} cannot be unpickled: {type(error).__name__}: {error}") from error
     if isinstance(model, dict):
-        raise ModelError(f"{path} holds weights, not a model: give package.module:factory with --weights {path}")
+        raise ModelError(
+            f"{path} holds weights, not a model: give package.module:factory with --weights {path}"
+        )
     return model

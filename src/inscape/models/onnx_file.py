@@ -35,7 +35,9 @@ class OnnxModel(Model):
                 str(self.path), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # onnxruntime raises its own classes, which share no public root
-            raise ModelError(f"{self.path} is not a readable ONNX model: {str(error).splitlines()[0]}") from error
+            raise ModelError(
+                f"{self.path} is not a readable ONNX model: {str(error).splitlines()[0]}"
+            ) from error
         inputs = self._session.get_inputs()
         if len(inputs) != 1:
             names = ", ".join(i.name for i in inputs)

@@ -19,12 +19,15 @@ class SklearnModel(Model):
 
     max_batch = 16384
 
-    def __init__(self, estimator: Any, *, input_shape: Shape | None = None, batch_size: int | None = None) -> None:
+    def __init__(
+        self, estimator: Any, *, input_shape: Shape | None = None, batch_size: int | None = None
+    ) -> None:
         name = type(estimator).__name__
         classes = getattr(estimator, "classes_", None)
         if classes is None:
             raise ModelError(
-                f"{name} has no classes_: give a fitted classifier (call fit first; regressors have no regions)"
+                f"{name} has no classes_: give a fitted classifier "
+                "(call fit first; regressors have no regions)"
             )
         if isinstance(classes, list) or np.ndim(classes) != 1:
             raise ModelError(f"{name} predicts several outputs: wrap one of them as a function")

@@ -26,7 +26,6 @@ class TorchModel(Model):
     """
 
     max_batch = 1024
-    batch_bytes = 16 * 2**20
 
     def __init__(
         self,
@@ -48,8 +47,8 @@ class TorchModel(Model):
         self._traced: tuple[tuple[Any, ...], Trace] | None = None
         self.torch_dtype = next((t.dtype for t in tensors if t.dtype.is_floating_point), torch.float32)
         self.dtype = np.dtype(np.float64 if self.torch_dtype == torch.float64 else np.float32)
-        if self.device.type != "cpu":
-            self.batch_bytes, self.max_batch = 256 * 2**20, 4096  # type: ignore[misc]
+        # On a processor a layer's output should stay in the cache of the core that made it.
+        self.batch_bytes = 4 * 2**20 * torch.get_num_threads() if self.device.type == "cpu" else 2**28
 
     @property
     def structure(self) -> str:  # type: ignore[override]

@@ -32,6 +32,10 @@ def wrap(
     """
     if isinstance(model, Model):
         return model
+    if isinstance(model, type):
+        raise ModelError(
+            f"cannot read a model from the class {model.__name__}, not an instance: call it first"
+        )
     options: dict[str, Any] = {"input_shape": input_shape, "batch_size": batch_size}
     if isinstance(model, str | Path):
         from inscape.models.loading import load
@@ -46,10 +50,9 @@ def wrap(
         from inscape.models.sklearn_classifier import SklearnModel
 
         return SklearnModel(model, **options)
-    if isinstance(model, type) or not callable(model):
-        what = f"the class {model.__name__}, not an instance" if isinstance(model, type) else type(model).__name__
+    if not callable(model):
         raise ModelError(
-            f"cannot read a model from {what}: give a torch module, a fitted scikit-learn classifier, "
-            "a path to a model file, or a callable on arrays"
+            f"cannot read a model from {type(model).__name__}: give a torch module, a fitted scikit-learn "
+            "classifier, a path to a model file, or a callable on arrays"
         )
     return FunctionModel(model, **options)

@@ -41,14 +41,18 @@ class Patch(Probe):
     ) -> None:
         o, a = as_point(origin, "origin"), as_point(axes, "axes")
         if a.shape != (2, *o.shape):
-            raise ProbeError(f"axes must have shape {(2, *o.shape)} for an origin of shape {o.shape}, got {a.shape}")
+            raise ProbeError(
+                f"axes must have shape {(2, *o.shape)} for an origin of shape {o.shape}, got {a.shape}"
+            )
         if np.linalg.matrix_rank(a.reshape(2, -1)) < 2:
             raise ProbeError("the two axes are parallel or zero: a patch needs two independent directions")
         if np.shape(bounds) != (2, 2):
             raise ProbeError(f"bounds={bounds!r} must be two pairs ((low, high), (low, high))")
         object.__setattr__(self, "origin", o)
         object.__setattr__(self, "axes", a)
-        object.__setattr__(self, "bounds", (as_interval(bounds[0], "bounds[0]"), as_interval(bounds[1], "bounds[1]")))
+        object.__setattr__(
+            self, "bounds", (as_interval(bounds[0], "bounds[0]"), as_interval(bounds[1], "bounds[1]"))
+        )
         object.__setattr__(self, "marks", np.asarray(marks, dtype=np.float64).reshape(-1, 2))
 
     @classmethod

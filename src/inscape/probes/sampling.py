@@ -1,5 +1,6 @@
 """Random probes from data: the hulls of Def. 4, and their variants."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def sample_probes(
     classes: str = "any",
     random_state: RandomState = None,
 ) -> list[Probe]:
-    """n random probes of dimension `dim`: segments for 1, simplices above.
+    """Random probes of dimension `dim`: segments for 1, simplices above.
 
     Args:
         x: data (n, ...): an array, a tensor, a torch data set or a loader of x or (x, y).
@@ -81,7 +82,9 @@ def _check_arguments(
         raise ProbeError(f"classes={classes!r} belongs to how='pairs': a direction has no class")
 
 
-def _along_directions(source: PointSource, dim: int, n: int, length: float, rng: np.random.Generator) -> Array:
+def _along_directions(
+    source: PointSource, dim: int, n: int, length: float, rng: np.random.Generator
+) -> Array:
     start = source.points(rng.integers(len(source), size=n))[:, None]
     steps = rng.standard_normal((n, dim, *start.shape[2:]))
     flat = steps.reshape(n, dim, -1)
@@ -100,7 +103,8 @@ def _hulls(source: PointSource, dim: int, n: int, classes: str, rng: np.random.G
         fresh = draw(rng, len(again))
         corners[again] = source.points(fresh.ravel()).reshape(len(again), dim + 1, *source.shape)
     raise ProbeError(
-        f"found no {dim + 1} different points after {_REDRAWS} draws: the data hold (almost) only identical points"
+        f"found no {dim + 1} different points after {_REDRAWS} draws: "
+        "the data hold (almost) only identical points"
     )
 
 
@@ -108,7 +112,7 @@ def _coincide(corners: Array) -> npt.NDArray[np.bool_]:
     """For each row of k points, whether two of them are the same."""
     flat = corners.reshape(*corners.shape[:2], -1)
     pairs = zip(*np.triu_indices(flat.shape[1], 1), strict=True)
-    return np.any([(flat[:, i] == flat[:, j]).all(axis=1) for i, j in pairs], axis=0)
+    return np.asarray(np.any([(flat[:, i] == flat[:, j]).all(axis=1) for i, j in pairs], axis=0))
 
 
 class _DrawAny:
@@ -137,7 +141,7 @@ class _DrawSame:
     def __call__(self, rng: np.random.Generator, n: int) -> Indices:
         group = self.class_of[rng.choice(self.eligible, size=n)]
         within = _without_repetition(rng, self.size[group], self.k)
-        return self.order[self.start[group][:, None] + within]
+        return np.asarray(self.order[self.start[group][:, None] + within])
 
 
 class _DrawDifferent:
@@ -148,7 +152,9 @@ class _DrawDifferent:
         self.class_of = np.repeat(np.arange(len(self.size)), self.size)
         self.k = k
         if len(self.size) < k:
-            raise ProbeError(f"the data have {len(self.size)} classes: cannot draw {k} points of different classes")
+            raise ProbeError(
+                f"the data have {len(self.size)} classes: cannot draw {k} points of different classes"
+            )
 
     def __call__(self, rng: np.random.Generator, n: int) -> Indices:
         taken = np.empty((n, 0), dtype=np.int64)
@@ -163,7 +169,11 @@ class _DrawDifferent:
         return drawn
 
 
-_DRAWS = {"any": _DrawAny, "same": _DrawSame, "different": _DrawDifferent}
+_DRAWS: dict[str, Callable[[PointSource, int], Callable[[np.random.Generator, int], Indices]]] = {
+    "any": _DrawAny,
+    "same": _DrawSame,
+    "different": _DrawDifferent,
+}
 
 
 def _without_repetition(rng: np.random.Generator, n: Indices, k: int) -> Indices:

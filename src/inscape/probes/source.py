@@ -25,9 +25,9 @@ class PointSource:
         else:
             self._x, labels = _read(x)
             self._n = len(self._x)
-        self._y = _as_labels(labels if y is None else y)
         if self._n == 0:
             raise ProbeError("the data are empty: give at least two points")
+        self._y = _as_labels(labels if y is None else y)
         if self._y is not None and len(self._y) != self._n:
             raise ProbeError(f"y has {len(self._y)} labels for {self._n} points")
 
@@ -100,9 +100,11 @@ def _read(x: Any) -> tuple[npt.NDArray[Any], Any]:
         raise ProbeError(f"the data must be numbers, got an array of {points.dtype}")
     if points.ndim == 0:
         raise ProbeError("the data must be an array (n, ...) of points, got a single number")
-    if points.ndim == 1:
-        raise ProbeError(f"the data have shape {points.shape}: expected (n, ...), reshape to ({len(points)}, 1)?")
-    finite = np.isfinite(points).reshape(len(points), -1).all(axis=1)
+    if points.ndim == 1 and len(points) > 0:
+        raise ProbeError(
+            f"the data have shape {points.shape}: expected (n, ...), reshape to ({len(points)}, 1)?"
+        )
+    finite = np.isfinite(points).all(axis=tuple(range(1, points.ndim)))
     if not finite.all():
         bad = np.flatnonzero(~finite)
         raise ProbeError(

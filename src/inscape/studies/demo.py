@@ -1,4 +1,4 @@
-"""The demonstration: twenty-nine models of the digits, their region counts beside their generalisation gaps."""
+"""The demonstration: many models of the digits, their region counts beside their gaps."""
 
 import math
 from collections.abc import Iterator
@@ -92,7 +92,9 @@ class Demo:
             "seed": self.seed,
             "models": self.rows(),
             "correlation": correlations,
-            "p_first_before_last": probability_less(self.models[0].count.counts, self.models[-1].count.counts),
+            "p_first_before_last": probability_less(
+                self.models[0].count.counts, self.models[-1].count.counts
+            ),
             "meaning": MEANING,
             "pictures": [str(p) for p in self.pictures],
         }
@@ -170,8 +172,10 @@ def _fitted(split: Split, seed: int) -> Iterator[tuple[str, str, Any]]:
     flat = split.x_train.reshape(len(split.x_train), -1)
     random_state = seed % 2**32  # scikit-learn takes 32 bits
     for depth in DEPTHS:
-        yield f"tree depth={depth}", "tree", DecisionTreeClassifier(max_depth=depth, random_state=random_state).fit(
-            flat, split.y_train
+        yield (
+            f"tree depth={depth}",
+            "tree",
+            DecisionTreeClassifier(max_depth=depth, random_state=random_state).fit(flat, split.y_train),
         )
     for depth in DEPTHS:
         forest = RandomForestClassifier(100, max_depth=depth, random_state=random_state)
@@ -193,7 +197,7 @@ def _correlations(models: list[DemoModel], seed: int) -> dict[str, Correlation]:
 def _draw(
     out: Path, models: list[DemoModel], correlations: dict[str, Correlation], split: Split
 ) -> tuple[Path, ...]:
-    """The scatter, and the same plane of three test images for the models with the smallest and largest gap."""
+    """The scatter, and one plane through three test images for the smallest and the largest gap."""
     from inscape.drawing.counts import draw_scatter
 
     groups = {}

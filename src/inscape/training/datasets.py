@@ -56,7 +56,9 @@ def load_data(source: str | Path, *, split: str | None = None) -> DataSet:
 
 def _embedded(name: str) -> DataSet:
     if name not in EMBEDDED:
-        raise DataError(unknown_name("data set", name, EMBEDDED) + " (a file needs its ending: .npz, .npy, .csv)")
+        raise DataError(
+            unknown_name("data set", name, EMBEDDED) + " (a file needs its ending: .npz, .npy, .csv)"
+        )
     from sklearn import datasets
 
     bunch = getattr(datasets, f"load_{name}")()
@@ -68,23 +70,29 @@ def _read_npz(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDAr
     if split not in (None, "train", "test"):
         raise DataError(unknown_name("split", split, ("train", "test")))
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             suffix = "" if split is None and "x" in archive else f"_{split or 'test'}"
             if f"x{suffix}" not in archive:
-                raise DataError(f"{path} holds {', '.join(archive) or 'nothing'}: expected x, or x_train and x_test")
-            y = archive[f"y{suffix}"] if f"y{suffix}" in archive else None
-            return archive[f"x{suffix}"], y
+                raise DataError(
+                    f"{path} holds {', '.join(archive) or 'nothing'}: expected x, or x_train and x_test"
+                )
+            return archive[f"x{suffix}"], archive.get(f"y{suffix}")
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{path} is not a readable .npz file (truncated, of another kind, or pickled): {error}") from error
+        raise DataError(
+            f"{path} is not a readable .npz file (truncated, of another kind, or pickled): {error}"
+        ) from error
 
 
 def _read_npy(path: Path, split: str | None) -> tuple[npt.NDArray[Any], None]:
     try:
-        x = np.load(path, allow_pickle=False)
+        with path.open("rb") as file:
+            x = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{path} is not a readable .npy file (truncated, of another kind, or pickled): {error}") from error
+        raise DataError(
+            f"{path} is not a readable .npy file (truncated, of another kind, or pickled): {error}"
+        ) from error
     if not isinstance(x, np.ndarray):
         raise DataError(f"{path} is an .npz archive with the ending .npy: rename it")
     return x, None

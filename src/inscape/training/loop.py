@@ -10,7 +10,7 @@ from torch import nn
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train: SGD with momentum and a cosine schedule, as in Li et al. 2025 (arXiv 2505.11370, App. C)."""
+    """SGD with momentum and a cosine schedule, as in Li et al. 2025 (arXiv 2505.11370, App. C)."""
 
     learning_rate: float
     batch_size: int
@@ -31,7 +31,10 @@ def train(
     n, size = len(points), min(recipe.batch_size, len(points))
     steps_per_epoch = -(-n // size)
     optimiser = torch.optim.SGD(
-        module.parameters(), lr=recipe.learning_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay
+        module.parameters(),
+        lr=recipe.learning_rate,
+        momentum=recipe.momentum,
+        weight_decay=recipe.weight_decay,
     )
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, recipe.epochs * steps_per_epoch)
     generator = torch.Generator().manual_seed(seed)
@@ -39,7 +42,7 @@ def train(
     mean_loss = float("nan")
     for _ in range(recipe.epochs):
         total = 0.0
-        for batch in torch.randperm(n, generator=generator).split(size):
+        for batch in torch.randperm(n, generator=generator).split(size):  # type: ignore[no-untyped-call]
             loss = nn.functional.cross_entropy(module(points[batch]), labels[batch])
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]

@@ -1,5 +1,7 @@
 """Networks that inscape can train itself."""
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 
@@ -12,8 +14,8 @@ def mlp(n_inputs: int, hidden: tuple[int, ...], n_classes: int, *, seed: int) ->
     sizes = [n_inputs, *hidden, n_classes]
     generator = torch.Generator().manual_seed(seed)
     layers: list[nn.Module] = [nn.Flatten()]
-    for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
-        linear = nn.utils.skip_init(nn.Linear, n_in, n_out)
+    for n_in, n_out in pairwise(sizes):
+        linear: nn.Linear = nn.utils.skip_init(nn.Linear, n_in, n_out)  # type: ignore[no-untyped-call]
         nn.init.kaiming_normal_(linear.weight, nonlinearity="relu", generator=generator)
         nn.init.zeros_(linear.bias)
         layers += [linear, nn.ReLU()]

@@ -59,9 +59,9 @@ def decision_regions(
         method: "grid", or "auto" for the best method that fits the model (the grid, for now).
         resolution: grid points per axis; by default 200 in 1D, 30 in 2D, and at most 4,096 points in
             all above.
-        connectivity: "face" joins grid points one step apart along one axis (4 neighbours in 2D);
-            "full" also along diagonals (8 in 2D). On a simplex the axes are the edges at its most
-            central vertex.
+        connectivity: "face" joins grid points one step apart along one axis (4 neighbours in 2D; on a
+            simplex also across, unless at a saddle); "full" also along diagonals (8 in 2D). On a simplex
+            the axes are the edges at its most central vertex.
         progress: True shows a bar on stderr; a function gets (points done, points in all).
 
     >>> from inscape import Segment

@@ -48,7 +48,7 @@ class Block:
         from inscape.partition.decision.components import components
 
         grid = self.lattice
-        return components(self.labels, grid.sites, grid.offsets(connectivity), grid.cells)
+        return components(self.labels, grid.sites, grid.neighbours(connectivity), grid.cells)
 
     def coarse_counts(self, connectivity: str) -> npt.NDArray[np.int64] | None:
         """The number of regions of each probe on every second grid point, from the same evaluations."""
@@ -58,7 +58,7 @@ class Block:
         if grid is None:
             return None
         labels = self.labels[:, self.lattice.every_second()]
-        return components(labels, grid.sites, grid.offsets(connectivity), grid.cells)[1]
+        return components(labels, grid.sites, grid.neighbours(connectivity), grid.cells)[1]
 
 
 def labelled_blocks(
@@ -130,7 +130,7 @@ def _batches(probes: Sequence[Probe], lattice: Lattice, size: int) -> Iterator[n
     """The grid points of all probes in order, `size` at a time: one small product per probe and batch."""
     p = len(lattice)
     shape = probes[0].input_shape
-    current, generators = -1, np.empty(0)
+    current, generators = -1, np.empty((0, 0))
     for start in range(0, len(probes) * p, size):
         stop = min(start + size, len(probes) * p)
         points = np.empty((stop - start, int(np.prod(shape))))
@@ -172,7 +172,9 @@ def grid_regions(
     """The decision regions on the grid of each probe."""
     provenance = Provenance.of(model)
     results: list[DecisionRegions] = []
-    for block in labelled_blocks(model, probes, resolution, meter=meter, with_scores=_one_dimensional(probes)):
+    for block in labelled_blocks(
+        model, probes, resolution, meter=meter, with_scores=_one_dimensional(probes)
+    ):
         ids, counts = block.components(connectivity)
         coarse = block.coarse_counts(connectivity)
         for i, probe in enumerate(block.probes):
@@ -196,7 +198,9 @@ def _one_dimensional(probes: Sequence[Probe]) -> bool:
     return all(p.dim == 1 for p in probes)
 
 
-def _segment_result(block: Block, i: int, ids: npt.NDArray[np.int32], common: dict[str, object]) -> SegmentRegions:
+def _segment_result(
+    block: Block, i: int, ids: npt.NDArray[np.int32], common: dict[str, object]
+) -> SegmentRegions:
     probe = block.probes[i]
     low, high = probe.span if isinstance(probe, Segment) else (0.0, 1.0)
     t = low + block.lattice.weights[:, 1] * (high - low)

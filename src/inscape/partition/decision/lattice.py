@@ -32,6 +32,7 @@ class Lattice:
         weights: what combines a probe's generators into the points, (p, k).
         coordinates: the integer coordinates, (p, d).
         resolution: points per axis r.
+        is_patch: whether the grid fills a square, not a simplex.
         cells: the number of positions in the bordered grid.
         sites: the position of each point there, (p,).
     """
@@ -39,25 +40,41 @@ class Lattice:
     weights: npt.NDArray[np.float64]
     coordinates: Ints
     resolution: int
+    is_patch: bool
     cells: int
     sites: Ints
 
     def __len__(self) -> int:
         return len(self.weights)
 
-    def offsets(self, connectivity: str) -> Ints:
-        """How far back in the bordered grid the neighbours that come before a point are.
+    def neighbours(self, connectivity: str) -> Ints:
+        """The neighbours that come before a point, (m, 3): how far back, and two corners to look at.
 
-        "face" steps along one axis (4 neighbours in 2D); "full" also along diagonals (8 in 2D).
+        "face" joins points one step apart along an axis (4 neighbours in 2D). On a simplex that alone would
+        shatter a thin slab along the face where all axes end into single points. So there the step from one
+        axis to another, e_i - e_j, joins as well, except at a saddle: where the other two corners of its
+        square share another label, or where one of them is outside and both ends also go on inwards.
+        So a half-space is always connected (of its square's corners, the complement cannot hold the other
+        two), and a checkerboard still is not. The corners are given as offsets from the point; (0, 0)
+        stands for no condition.
+
+        "full" also joins along diagonals (8 neighbours in 2D), saddle or not. On a simplex the first
+        barycentric weight changes by the sum of the steps; diagonals that change it by more than two
+        would lead across whole regions and are left out.
         """
         if connectivity not in CONNECTIVITIES:
             raise PartitionError(unknown_name("connectivity", connectivity, CONNECTIVITIES))
         d = self.coordinates.shape[1]
-        steps = np.array(list(product((-1, 0, 1), repeat=d)))
-        if connectivity == "face":
-            steps = steps[np.abs(steps).sum(axis=1) == 1]
-        flat = steps @ _strides(self.resolution, d)
-        return np.sort(flat[flat > 0])
+        strides = _strides(self.resolution, d)
+        if connectivity == "full":
+            steps = np.array(list(product((-1, 0, 1), repeat=d)))
+            flat = steps[np.abs(steps.sum(axis=1)) <= 2] @ strides
+            return np.array([(o, 0, 0) for o in np.sort(flat[flat > 0])])
+        along = [(o, 0, 0) for o in strides[::-1]]
+        if self.is_patch:
+            return np.array(along)
+        i, j = np.triu_indices(d, 1)
+        return np.array([*along, *zip(strides[i] - strides[j], -strides[i], strides[j], strict=True)])
 
     def corners(self) -> Ints:
         """The points that are generators themselves: on a simplex, its vertices."""
@@ -87,8 +104,9 @@ def resolution_for(probe: Probe, resolution: int | None) -> int:
         )
     if (int(resolution) + 2) ** d > _MOST_CELLS:
         raise PartitionError(
-            f"resolution={resolution} in {d} dimensions is a grid of {(int(resolution) + 2) ** d:.1e} cells per "
-            f"probe, over the limit of {_MOST_CELLS:.1e}; try resolution={int(_MOST_CELLS ** (1 / d)) - 2}"
+            f"resolution={resolution} in {d} dimensions is a grid of {(int(resolution) + 2) ** d:.1e} cells "
+            f"per probe, over the limit of {_MOST_CELLS:.1e}; "
+            f"try resolution={int(_MOST_CELLS ** (1 / d)) - 2}"
         )
     return int(resolution)
 
@@ -116,7 +134,7 @@ def _lattice(is_patch: bool, d: int, r: int) -> Lattice:
     u = coordinates / (r - 1)
     first = np.ones(len(u)) if is_patch else (r - 1 - coordinates.sum(axis=1)) / (r - 1)
     weights = np.column_stack([first, u])
-    return Lattice(weights, coordinates, r, (r + 2) ** d, (coordinates + 1) @ _strides(r, d))
+    return Lattice(weights, coordinates, r, is_patch, (r + 2) ** d, (coordinates + 1) @ _strides(r, d))
 
 
 def _grid(r: int, d: int) -> Ints:

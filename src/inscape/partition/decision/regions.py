@@ -131,7 +131,9 @@ class GridRegions(DecisionRegions):
         from inscape.errors import PartitionError
 
         if self.probe.dim != 2:
-            raise PartitionError(f"a probe of dimension {self.probe.dim} has no picture: plot one of dimension 1 or 2")
+            raise PartitionError(
+                f"a probe of dimension {self.probe.dim} has no picture: plot one of dimension 1 or 2"
+            )
         frame, marks = _plane_frame(self.probe)
         return draw_plane(
             self.image(),

@@ -1,0 +1,22 @@
+"""`python -m benchmarks NAME` runs one benchmark; without a name it lists them."""
+
+import importlib
+import pkgutil
+import sys
+
+import benchmarks
+
+NAMES = sorted(
+    m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name not in ("__main__", "timing")
+)
+
+
+def main() -> None:
+    """Run the benchmark that the command line names."""
+    if len(sys.argv) != 2 or sys.argv[1] not in NAMES:
+        sys.exit(f"usage: python -m benchmarks {{{' | '.join(NAMES)}}}")
+    importlib.import_module(f"benchmarks.{sys.argv[1]}").main()
+
+
+if __name__ == "__main__":
+    main()

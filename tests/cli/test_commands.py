@@ -1,0 +1,191 @@
+import json
+
+import numpy as np
+import pytest
+import skops.io
+from PIL import Image
+from sklearn.tree import DecisionTreeClassifier
+from typer.testing import CliRunner
+
+import inscape
+from inscape.cli import app
+
+
+@pytest.fixture
+def run():
+    runner = CliRunner()
+    return lambda *arguments: runner.invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory, digits):
+    folder = tmp_path_factory.mktemp("models")
+    x = digits.x.reshape(len(digits), -1)
+    for depth in (3, 10):
+        tree = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(x[:600], digits.y[:600])
+        skops.io.dump(tree, folder / f"depth{depth}.skops")
+    return folder
+
+
+def test_version_and_help(run):
+    assert run("--version").stdout == f"inscape {inscape.__version__}\n"
+    for command in ("demo", "measure", "rank", "plot"):
+        assert command in run("--help").stdout
+        assert "Usage" in run(command, "--help").stdout
+
+
+def test_no_arguments_show_the_help(run):
+    assert "Usage" in run().output
+
+
+def test_measure(run, models):
+    result = run("measure", models / "depth3.skops", "--data", "digits")
+    assert result.exit_code == 0
+    assert "region_count" in result.stdout
+    assert "accuracy" in result.stdout
+
+
+def test_measure_json_equals_the_library(run, models, digits):
+    result = run(
+        "measure", models / "depth3.skops", "--data", "digits", "--probes", 20, "--seed", 5, "--json"
+    )
+    row = json.loads(result.stdout)["rows"][0]
+    model = inscape.wrap(models / "depth3.skops")
+    assert row["value"] == inscape.region_count(model, digits.x, n_probes=20, random_state=5).mean
+
+
+def test_rank(run, models):
+    arguments = ("rank", models / "depth10.skops", models / "depth3.skops", "--data", "digits")
+    assert "P(before next)" in run(*arguments).stdout
+    data = json.loads(run(*arguments, "--json").stdout)
+    assert data["order"] == ["depth3.skops", "depth10.skops"]
+    assert data["probabilities"][0] > 0.99
+
+
+def test_rank_several_states_of_one_factory(run, tmp_path, monkeypatch, digits):
+    import torch
+    from safetensors.torch import save_file
+
+    (tmp_path / "rank_nets.py").write_text(
+        "from torch import nn\ndef net():\n    return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    states = []
+    for seed in range(3):
+        weight = torch.randn(10, 64, generator=torch.Generator().manual_seed(seed))
+        save_file({"1.weight": weight, "1.bias": torch.zeros(10)}, tmp_path / f"s{seed}.safetensors")
+        states += ["--weights", tmp_path / f"s{seed}.safetensors"]
+    result = run("rank", "rank_nets:net", *states, "--data", "digits", "--probes", 5, "--json")
+    assert sorted(json.loads(result.stdout)["order"]) == [
+        "s0.safetensors",
+        "s1.safetensors",
+        "s2.safetensors",
+    ]
+    both = run("rank", "rank_nets:net", "other:net", *states, "--data", "digits")
+    assert both.exit_code == 2
+    assert "give one MODEL" in both.stderr
+
+
+@pytest.mark.parametrize("where", [("--points", 0, 1, 4), ("--segment", 0, 1), ()])
+def test_plot(run, models, tmp_path, where):
+    out = tmp_path / "picture.png"
+    result = run("plot", models / "depth10.skops", "--data", "digits", *where, "-o", out, "--resolution", 40)
+    assert result.exit_code == 0, result.output
+    with Image.open(out) as picture:
+        assert min(picture.size) > 300
+
+
+def test_npz_data_and_scaling(run, models, tmp_path, digits):
+    np.savez(tmp_path / "d.npz", x=(digits.x * 16).astype(np.uint8), y=digits.y)
+    base = ("measure", models / "depth3.skops", "--json", "--probes", 10)
+    a = json.loads(run(*base, "--data", tmp_path / "d.npz", "--divide", 16).stdout)
+    b = json.loads(run(*base, "--data", "digits").stdout)
+    assert [r["value"] for r in a["rows"]] == [r["value"] for r in b["rows"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("measure", "missing.onnx", "--data", "digits"), "missing.onnx cannot be read"),
+        (("measure", "{m}/depth3.skops", "--data", "digit"), "did you mean 'digits'"),
+        (("measure", "{m}/depth3.skops", "--data", "missing.npz"), "missing.npz does not exist"),
+        (("measure", "{m}/depth3.skops", "--data", "iris"), "expects points of shape (64,), got (4,)"),
+        (("measure", "{m}/depth3.skops", "--data", "digits", "--method", "gird"), "did you mean 'grid'"),
+        (
+            ("measure", "{m}/depth3.skops", "--data", "digits", "--resolution", "1"),
+            "resolution=1 is too small",
+        ),
+        (("measure", "{m}/depth3.skops", "--data", "digits", "--divide", "0"), "give a non-zero number"),
+        (("measure", "{m}/depth3.skops", "--data", "digits", "--input-shape", "8x8"), "write numbers"),
+        (("rank", "{m}/depth3.skops", "--data", "digits"), "at least two models"),
+        (("rank", "{m}/depth3.skops", "{m}/depth3.skops", "--data", "digits"), "named twice"),
+        (("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.bmp2"), "must end in"),
+        (("plot", "{m}/depth3.skops", "--data", "digits", "-o", "no/such/folder/x.png"), "cannot write"),
+        (
+            ("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.png", "--points", "0", "1", "9999"),
+            "rows 0 to 1796",
+        ),
+        (
+            ("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.png", "--points", "0", "0", "1"),
+            "on a line",
+        ),
+    ],
+)
+def test_user_errors_are_one_line_on_stderr_and_exit_2(
+    run, models, arguments, message, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    result = run(*[str(a).replace("{m}", str(models)) for a in arguments])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pickles_are_refused_without_trust(run, tmp_path, digits):
+    import joblib
+
+    tree = DecisionTreeClassifier(max_depth=2).fit(digits.x.reshape(-1, 64), digits.y)
+    joblib.dump(tree, tmp_path / "tree.joblib")
+    arguments = ("measure", tmp_path / "tree.joblib", "--data", "digits", "--probes", 5)
+    refused = run(*arguments)
+    assert refused.exit_code == 2
+    assert "--trust-pickle" in refused.stderr
+    assert run(*arguments, "--trust-pickle").exit_code == 0
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_one_line_on_stderr(run, tmp_path, digits):
+    import joblib
+    from sklearn.dummy import DummyClassifier
+
+    joblib.dump(DummyClassifier().fit(digits.x.reshape(-1, 64), digits.y), tmp_path / "d.joblib")
+    result = run("measure", tmp_path / "d.joblib", "--data", "digits", "--probes", 5, "--trust-pickle")
+    assert result.exit_code == 0
+    assert "inscape: warning:" in result.stderr
+    assert "says nothing" in result.stderr
+
+
+def test_python_dash_m(tmp_path):
+    import subprocess
+    import sys
+
+    out = subprocess.run(
+        [sys.executable, "-m", "inscape", "--version"], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.startswith("inscape ")
+
+
+def test_help_does_not_load_torch():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; sys.argv = ['inscape', '--help']\n"
+        "from inscape.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "assert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

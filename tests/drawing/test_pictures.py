@@ -1,0 +1,140 @@
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+import inscape
+from inscape import Patch, Segment, Simplex
+from inscape.errors import PartitionError
+
+
+def many(x):
+    """100 classes as vertical stripes of the first pixel."""
+    return np.clip(x.reshape(len(x), -1)[:, 0] * 100, 0, 99).astype(int)
+
+
+def three(x):
+    return np.digitize(x.reshape(len(x), -1).sum(axis=1), [0.5, 1.5])
+
+
+def scored(x):
+    flat = x.reshape(len(x), -1)
+    return np.stack([flat[:, 0], 1 - flat[:, 0], 0.4 + 0.3 * flat[:, 1]], axis=1)
+
+
+def texts(ax):
+    return [t.get_text() for t in ax.texts] + [t.get_text() for t in ax.get_legend().get_texts()]
+
+
+def render(ax):
+    ax.figure.canvas.draw()
+    return ax
+
+
+@pytest.mark.parametrize("probe", [Patch([0.0, 0.0], np.eye(2)), Simplex([[0.0, 0], [1, 0], [0.3, 1]])])
+def test_planes(probe):
+    p = inscape.decision_regions(three, probe)
+    ax = render(p.plot())
+    assert isinstance(ax, Axes)
+    assert ax.get_title() == f"{p.n_regions} decision regions"
+    assert ax.get_aspect() == 1.0
+    assert set(texts(ax)) >= {str(label) for label in p.labels}
+
+
+def test_a_given_axes_is_used():
+    ax = Figure().subplots()
+    assert inscape.decision_regions(three, Patch([0.0, 0.0], np.eye(2))).plot(ax) is ax
+    assert inscape.decision_regions(three, Segment([0.0, 0.0], [1.0, 1.0])).plot(ax=ax) is ax
+
+
+def test_pictures_do_not_pile_up_in_pyplot():
+    import matplotlib.pyplot as plt
+
+    before = plt.get_fignums()
+    inscape.decision_regions(three, Patch([0.0, 0.0], np.eye(2))).plot()
+    assert plt.get_fignums() == before
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (1, 8, 8), (3, 8, 8), (8, 8, 3)])
+def test_images_that_span_a_plane_are_shown(shape, rng):
+    points = rng.uniform(size=(3, *shape))
+    for probe in (Patch.through(points), Simplex(points)):
+        ax = render(inscape.decision_regions(three, probe, resolution=12).plot())
+        assert sum(type(a).__name__ == "AnnotationBbox" for a in ax.artists) == 3
+    ax = render(inscape.decision_regions(scored, Segment(points[0], points[1])).plot())
+    assert sum(type(a).__name__ == "AnnotationBbox" for a in ax.artists) == 2
+
+
+def test_vectors_are_not_shown_as_images(rng):
+    ax = inscape.decision_regions(three, Patch.through(rng.uniform(size=(3, 64))), resolution=12).plot()
+    assert not ax.artists
+
+
+def test_triangle_marks_are_true_to_scale(rng):
+    vertices = rng.normal(size=(3, 5))
+    ax = inscape.decision_regions(three, Simplex(vertices), resolution=6).plot()
+    marks = np.asarray(ax.collections[-1].get_offsets())
+    drawn = np.linalg.norm(marks[:, None] - marks[None], axis=2)
+    assert np.allclose(drawn, np.linalg.norm(vertices[:, None] - vertices[None], axis=2))
+
+
+def test_colours_stand_where_the_labels_are():
+    """Left of x = 0 is class 0, right of it class 1, in the rendered pixels too."""
+    from matplotlib.colors import to_rgb
+
+    from inscape.drawing.palette import TEN
+
+    p = inscape.decision_regions(lambda x: (x[:, 0] > 0).astype(int), Patch([0.0, 0.0], np.eye(2)))
+    ax = p.plot()
+    canvas = FigureCanvasAgg(ax.figure)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[..., :3] / 255
+    for x, label in ((-0.7, 0), (0.7, 1)):
+        column, row = ax.transData.transform((x, 0.6))
+        assert np.allclose(pixels[len(pixels) - 1 - int(row), int(column)], to_rgb(TEN[label]), atol=0.02)
+
+
+def test_a_hundred_classes_have_names_and_a_short_legend():
+    ax = render(inscape.decision_regions(many, Patch([0.5, 0.5], np.eye(2) / 2), resolution=300).plot())
+    legend = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert len(legend) == 13
+    assert legend[-1].startswith("+ ")
+
+
+def test_class_names_are_written(rng):
+    from sklearn.linear_model import LogisticRegression
+
+    x = rng.uniform(size=(60, 2))
+    model = LogisticRegression().fit(x, np.where(x[:, 0] > 0.5, "cat", "dog"))
+    ax = inscape.decision_regions(model, Patch([0.5, 0.5], np.eye(2) / 2)).plot()
+    assert {"cat", "dog"} <= set(texts(ax))
+
+
+@pytest.mark.parametrize("model", [scored, three, lambda x: x[:, :1] - 0.3])
+def test_segments_with_and_without_scores(model):
+    p = inscape.decision_regions(model, Segment([0.0, 0.0], [1.0, 1.0]))
+    ax = render(p.plot())
+    assert ax.get_xlim() == (0, 1)
+    assert ax.get_title().startswith(f"{p.n_regions} decision region")
+
+
+def test_top_two_scores_are_those_of_the_model():
+    p = inscape.decision_regions(scored, Segment([0.0, 0.0], [1.0, 1.0]), resolution=50)
+    scores = np.sort(scored(p.probe.points(p.samples)), axis=1)[:, ::-1]
+    assert np.allclose(p.top_scores, scores[:, :2])
+    assert (p.top_labels[:, 0] == scored(p.probe.points(p.samples)).argmax(axis=1)).all()
+
+
+def test_higher_dimensions_have_no_picture():
+    p = inscape.decision_regions(three, Simplex(np.eye(4)), resolution=4)
+    with pytest.raises(PartitionError, match="dimension 3 has no picture"):
+        p.plot()
+
+
+def test_counts_and_ranking(rng):
+    x = rng.uniform(size=(50, 2))
+    assert "mean" in render(inscape.region_count(three, x).plot()).get_legend().get_texts()[0].get_text()
+    r = inscape.rank({"a": three, "b": scored}, x)
+    ax = render(r.plot())
+    assert [t.get_text() for t in ax.get_yticklabels()] == list(r.order)

@@ -1,0 +1,76 @@
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import inscape
+from inscape.errors import ModelError, ProbeError
+from inscape.measures.ranking import probability_less
+
+
+@pytest.fixture
+def x(rng):
+    return rng.uniform(size=(100, 2))
+
+
+def waves(k):
+    return lambda x: (np.sin(2 * np.pi * k * x[:, 0]) > 0).astype(int)
+
+
+def test_order_and_certainty(x):
+    r = inscape.rank({"many": waves(8), "few": waves(1), "some": waves(3)}, x, random_state=0)
+    assert r.order == ("few", "some", "many")
+    assert all(p > 0.999 for p in r.probabilities)
+
+
+def test_models_share_their_probes(x):
+    r = inscape.rank({"a": waves(2), "b": waves(2)}, x, random_state=0)
+    assert r.results["a"].counts.tolist() == r.results["b"].counts.tolist()
+    assert r.probabilities == (0.5,)
+    alone = inscape.region_count(waves(2), x, random_state=0)
+    assert alone.counts.tolist() == r.results["a"].counts.tolist()
+
+
+def test_probability_is_the_one_sided_paired_t_test(rng):
+    a, b = rng.poisson(3, 50), rng.poisson(3.4, 50)
+    expected = 1 - stats.ttest_rel(b, a, alternative="greater").pvalue
+    assert np.isclose(probability_less(a, b), expected)
+    assert np.isclose(probability_less(a, b) + probability_less(b, a), 1)
+
+
+def test_probability_is_calibrated(rng):
+    """Of pairs declared right with probability p, about p are; here half of all pairs are ordered wrongly."""
+    said = np.array([probability_less(*rng.poisson(4, (2, 40))) for _ in range(2000)])
+    assert stats.kstest(said, "uniform").pvalue > 1e-3
+
+
+def test_a_constant_difference_is_certain():
+    assert probability_less(np.array([1, 2]), np.array([2, 3])) == 1.0
+    assert probability_less(np.array([2, 3]), np.array([1, 2])) == 0.0
+
+
+def test_table_and_json(x):
+    r = inscape.rank({"a": waves(2), "b": waves(5)}, x, n_probes=10, random_state=0)
+    frame = r.to_frame()
+    assert frame["model"].tolist() == ["a", "b"]
+    assert frame["p_before_next"].isna().tolist() == [False, True]
+    data = json.loads(json.dumps(r.to_dict(), allow_nan=False))
+    assert data["order"] == ["a", "b"]
+    assert "a < b" in repr(r)
+
+
+def test_progress_counts_models(x):
+    seen = []
+    models = {"a": waves(2), "b": waves(5)}
+    inscape.rank(models, x, n_probes=3, random_state=0, progress=lambda *s: seen.append(s))
+    assert seen == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_bad_requests(x):
+    with pytest.raises(ModelError, match="at least two models"):
+        inscape.rank({"a": waves(1)}, x)
+    with pytest.raises(ModelError, match="give a dictionary"):
+        inscape.rank([waves(1), waves(2)], x)
+    with pytest.raises(ProbeError, match="n_probes=1 is too small"):
+        inscape.rank({"a": waves(1), "b": waves(2)}, x, n_probes=1)

@@ -1,0 +1,213 @@
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from sklearn.tree import DecisionTreeClassifier
+from torch import nn
+
+import inscape
+from inscape.errors import InscapeError, InscapeWarning, ModelError, PartitionError
+from inscape.measures.region_count import RegionCount, mean_with_error
+
+
+@pytest.fixture
+def x(rng):
+    return rng.uniform(size=(200, 2))
+
+
+def halves(x):
+    return (x[:, 0] > 0.5).astype(int)
+
+
+def waves(k):
+    return lambda x: (np.sin(2 * np.pi * k * x[:, 0]) > 0).astype(int)
+
+
+def test_mean_error_and_interval_are_those_of_the_counts(x):
+    r = inscape.region_count(waves(2), x, n_probes=60, random_state=0)
+    assert len(r.counts) == 60
+    assert math.isclose(r.mean, r.counts.mean())
+    assert math.isclose(r.std_error, stats.sem(r.counts))
+    assert np.allclose(r.interval, stats.t.interval(0.95, 59, r.mean, r.std_error))
+    assert r.n_evaluations == 60 * 200
+    assert not r.is_exact
+
+
+def test_a_half_plane_against_its_closed_form(rng):
+    """A segment between uniform points crosses x = 1/2 with probability 1/2, so R_1 = 1.5."""
+    x = rng.uniform(size=(5000, 2))
+    r = inscape.region_count(halves, x, n_probes=4000, resolution=20, random_state=1)
+    assert abs(r.mean - 1.5) < 4 * r.std_error
+
+
+def test_the_error_falls_like_one_over_the_root_of_n(x):
+    small, large = (
+        inscape.region_count(halves, x, n_probes=n, resolution=20, random_state=0) for n in (100, 6400)
+    )
+    assert 6 < small.std_error / large.std_error < 10.5
+
+
+def test_the_interval_covers_in_95_percent(x):
+    truth = inscape.region_count(waves(2), x, n_probes=20000, resolution=40, random_state=999).mean
+    hits = [
+        (r := inscape.region_count(waves(2), x, n_probes=30, resolution=40, random_state=s)).interval[0]
+        <= truth
+        <= r.interval[1]
+        for s in range(200)
+    ]
+    assert 0.89 <= np.mean(hits) <= 0.99
+
+
+def test_same_seed_same_counts_and_none_is_recorded(x):
+    a, b = (inscape.region_count(waves(3), x, random_state=5) for _ in range(2))
+    assert a.counts.tolist() == b.counts.tolist()
+    fresh = inscape.region_count(waves(3), x, random_state=None)
+    again = inscape.region_count(waves(3), x, random_state=fresh.provenance.seed)
+    assert fresh.counts.tolist() == again.counts.tolist()
+
+
+def test_global_random_state_is_left_alone(x):
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    inscape.region_count(nn.Linear(2, 3), x, n_probes=5, resolution=5)
+    assert not torch.equal(before, torch.get_rng_state())  # made by nn.Linear above
+    after = torch.get_rng_state()
+    net = nn.Linear(2, 3)
+    torch.set_rng_state(after)
+    inscape.region_count(net, x, n_probes=5, resolution=5)
+    assert torch.equal(after, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 4, 5])
+def test_dimensions_one_to_five(rng, dim):
+    x = rng.uniform(size=(50, 6))
+    r = inscape.region_count(halves, x, dim=dim, n_probes=10, random_state=0)
+    assert set(r.counts.tolist()) <= {1, 2}
+    assert r.settings["dim"] == dim
+
+
+def test_counts_agree_with_decision_regions(x):
+    tree = DecisionTreeClassifier(random_state=0).fit(x, np.arange(200) % 3)
+    r = inscape.region_count(tree, x, dim=2, n_probes=12, random_state=3)
+    probes = inscape.sample_probes(x, dim=2, n=12, random_state=3)
+    assert r.counts.tolist() == [p.n_regions for p in inscape.decision_regions(tree, probes)]
+
+
+def test_status_tells_a_grid_that_is_too_coarse(x):
+    coarse = inscape.region_count(waves(30), x, resolution=40, random_state=0)
+    fine = inscape.region_count(waves(30), x, resolution=1500, random_state=0)
+    assert coarse.status == "not converged in resolution"
+    assert fine.status == "converged"
+    assert coarse.resolution_bias > fine.resolution_bias
+    assert (
+        inscape.region_count(halves, x, resolution=2, random_state=0).status == "not converged in resolution"
+    )
+
+
+def test_how_many_probes_a_precision_needs(x):
+    r = inscape.region_count(waves(2), x, random_state=0)
+    n = r.probes_needed(0.05)
+    better = inscape.region_count(waves(2), x, n_probes=n, random_state=1)
+    half_width = (better.interval[1] - better.interval[0]) / 2
+    assert 0.035 < half_width < 0.065
+    with pytest.raises(PartitionError, match="must be positive"):
+        r.probes_needed(0)
+
+
+def test_one_probe_has_no_error(x):
+    r = inscape.region_count(waves(2), x, n_probes=1, random_state=0)
+    assert math.isnan(r.std_error)
+    assert r.to_dict()["std_error"] is None
+    with pytest.raises(PartitionError, match="at least 2"):
+        r.probes_needed(0.1)
+
+
+def test_json_round_trip(x):
+    r = inscape.region_count(waves(2), x, dim=2, n_probes=7, random_state=0)
+    text = json.dumps(r.to_dict(), allow_nan=False)
+    again = RegionCount.from_dict(json.loads(text))
+    assert again.to_dict() == r.to_dict()
+    assert again.counts.tolist() == r.counts.tolist()
+    assert again.provenance == r.provenance
+    with pytest.raises(PartitionError, match="not a region count of schema 1"):
+        RegionCount.from_dict({"schema": 99})
+
+
+def test_a_constant_predictor_counts_one_and_warns(x):
+    with pytest.warns(InscapeWarning, match=r"predicts class 0 everywhere.*says nothing"):
+        r = inscape.region_count(lambda x: np.zeros(len(x), dtype=int), x, random_state=0)
+    assert r.mean == 1
+    assert r.std_error == 0
+
+
+def test_the_warning_points_at_the_caller(x):
+    with pytest.warns(InscapeWarning) as caught:
+        inscape.region_count(lambda x: np.zeros(len(x), dtype=int), x, random_state=0)
+    assert caught[0].filename == __file__
+
+
+def test_a_class_that_appears_only_off_the_data():
+    x = np.array([[0.0], [1.0]])
+    r = inscape.region_count(lambda x: np.digitize(x[:, 0], [0.4, 0.6]), x, n_probes=3, random_state=0)
+    assert r.classes_off_data == (1,)
+    assert r.mean == 3
+    extended = inscape.region_count(halves, x, n_probes=3, span=(-1, 2), random_state=0)
+    assert extended.classes_off_data is None
+
+
+def test_variants_of_probes(x, rng):
+    y = halves(x)
+    different = inscape.region_count(halves, x, y=y, classes="different", random_state=0)
+    same = inscape.region_count(waves(1), x, y=y, classes="same", random_state=0)
+    assert set(different.counts.tolist()) == {2}
+    assert same.settings["classes"] == "same"
+    near = inscape.region_count(waves(1), x, how="direction", length=0.01, random_state=0)
+    assert near.mean < inscape.region_count(waves(1), x, span=(-1, 2), random_state=0).mean
+
+
+def test_memory_does_not_grow_with_the_number_of_probes(rng):
+    """The model never sees more than a batch, and no array of all points is made."""
+    import tracemalloc
+
+    x = rng.uniform(size=(50, 300))
+    model = inscape.wrap(halves, batch_size=100)
+    probes = {n: inscape.sample_probes(x, n=n, random_state=0) for n in (20, 200)}
+    from inscape.measures.region_count import count_on
+
+    count_on(model, probes[20])  # compiles
+    peaks = []
+    for n in (20, 200):
+        tracemalloc.start()
+        count_on(model, probes[n])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert (
+        peaks[1] < peaks[0] + 200 * 200 * 40
+    )  # labels and components, not 200 * 200 * 300 * 8 bytes of points
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: inscape.region_count(halves, x, method="grit"), PartitionError, "did you mean 'grid'"),
+        (lambda x: inscape.region_count(halves, x[:1]), InscapeError, "needs 2 points, the data have 1"),
+        (lambda x: inscape.region_count(halves, x, random_state=-2), InscapeError, "not a seed"),
+        (lambda x: inscape.region_count(nn.Linear(3, 2), x), ModelError, "takes 3 features"),
+    ],
+)
+def test_bad_input(x, call, error, message):
+    with pytest.raises(error, match=message):
+        call(x)
+
+
+def test_mean_with_error_of_equal_values():
+    assert mean_with_error(np.full(5, 2)) == (2.0, 0.0, (2.0, 2.0))
+
+
+def test_repr_is_one_line(x):
+    r = inscape.region_count(halves, x, random_state=0)
+    assert repr(r).startswith("<region count R_1 = 1.")
+    assert len(repr(r)) < 120

@@ -1,0 +1,91 @@
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import inscape
+from inscape.errors import ModelError
+
+
+def save(path, nodes, inputs, outputs, initialisers=()):
+    graph = helper.make_graph(
+        nodes, "g", inputs, outputs, [numpy_helper.from_array(v, name) for name, v in initialisers]
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    return path
+
+
+def linear(path, batch="n", weight=((1.0, -1.0), (0.5, 2.0), (0.0, 1.0))):
+    w = np.array(weight, dtype=np.float32)
+    return save(
+        path,
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, w.shape[1]])],
+        [("w", w)],
+    ), w
+
+
+@pytest.mark.parametrize("batch", ["n", 1, 4])
+def test_scores_and_labels(tmp_path, rng, batch):
+    path, w = linear(tmp_path / "m.onnx", batch)
+    x = rng.normal(size=(10, 3))
+    m = inscape.wrap(str(path))
+    assert m.input_shape == (3,)
+    assert np.allclose(m.scores(x), x @ w, atol=1e-6)
+    assert (m.labels(x) == (x @ w).argmax(axis=1)).all()
+    assert inscape.wrap(path).fingerprint() == m.fingerprint()
+
+
+def test_label_output_beside_scores(tmp_path, rng):
+    names = helper.make_node("ArgMax", ["s"], ["label"], axis=1, keepdims=0)
+    path = save(
+        tmp_path / "m.onnx",
+        [helper.make_node("Identity", ["x"], ["s"]), names],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2])],
+        [
+            helper.make_tensor_value_info("label", TensorProto.INT64, ["n"]),
+            helper.make_tensor_value_info("s", TensorProto.FLOAT, ["n", 2]),
+        ],
+    )
+    x = rng.normal(size=(6, 2))
+    m = inscape.wrap(path)
+    assert (m.labels(x) == x.argmax(axis=1)).all()
+    assert np.allclose(m.scores(x), x, atol=1e-6)
+
+
+def test_string_labels(tmp_path):
+    nodes = [
+        helper.make_node("ArgMax", ["x"], ["i"], axis=1, keepdims=0),
+        helper.make_node("Gather", ["names", "i"], ["label"]),
+    ]
+    names = numpy_helper.from_array(np.array(["no", "yes"], dtype=object), "names")
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2])],
+        [helper.make_tensor_value_info("label", TensorProto.STRING, ["n"])],
+        [names],
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    m = inscape.wrap(path)
+    assert np.array(["no", "yes"])[[0, 1, 0]].tolist() == [
+        m.classes[i] for i in m.labels([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0]])
+    ]
+    assert not m.has_scores
+
+
+def test_two_inputs_are_refused(tmp_path):
+    info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n", 2]) for n in ("a", "b", "y")]
+    path = save(tmp_path / "m.onnx", [helper.make_node("Add", ["a", "b"], ["y"])], info[:2], info[2:])
+    with pytest.raises(ModelError, match=r"takes 2 inputs \(a, b\)"):
+        inscape.wrap(path)
+
+
+def test_missing_runtime_names_the_extra(tmp_path, monkeypatch):
+    path, _ = linear(tmp_path / "m.onnx")
+    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    with pytest.raises(ImportError, match=r"pip install 'inscape\[onnx\]'"):
+        inscape.wrap(path)

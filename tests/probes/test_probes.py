@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inscape import Patch, Segment, Simplex
+from inscape.errors import ProbeError
+
+
+def test_segment_points_and_ends():
+    s = Segment([0.0, 1.0], [2.0, 5.0], span=(-1, 2))
+    assert s.points([0.0, 1.0, 0.5]).tolist() == [[0, 1], [2, 5], [1, 3]]
+    assert s.generators.tolist() == s.points([-1, 2]).tolist()
+    assert (s.dim, s.input_shape) == (1, (2,))
+
+
+def test_images_stay_images():
+    a, b = torch.zeros(3, 4, 4), torch.ones(3, 4, 4)
+    assert Segment(a, b).points([0.25]).shape == (1, 3, 4, 4)
+    assert Simplex([a, b, 2 * b]).input_shape == (3, 4, 4)
+
+
+@given(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3))
+def test_segment_passes_exactly_through_its_ends(a, b):
+    if a != b:
+        assert Segment([a], [b]).points([0, 1]).ravel().tolist() == [a, b]
+
+
+def test_probes_are_frozen():
+    s = Segment([0.0], [1.0])
+    with pytest.raises(AttributeError):
+        s.start = 3
+    with pytest.raises(ValueError, match="read-only"):
+        s.start[0] = 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0.0], [0.0]), "same point"),
+        (([0.0], [0.0, 1.0]), "shape"),
+        (([0.0, np.nan], [0.0, 1.0]), r"start holds 1 NaN or infinite values, the first at index \[1\]"),
+        (([0.0], [1.0], (1, 0)), "low < high"),
+        (([0.0], [1.0], (0, np.inf)), "finite"),
+        (([0.0], [1.0], 3), "pair"),
+        ((["a"], [1.0]), "array of numbers"),
+    ],
+)
+def test_bad_segments(arguments, message):
+    with pytest.raises(ProbeError, match=message):
+        Segment(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("vertices", "message"),
+    [
+        ([[0.0, 1.0]], "at least 2 vertices"),
+        ([[0.0, 1.0], [1.0, 1.0], [0.0, 1.0]], "same point"),
+        ([[0.0, 1.0], [np.inf, 1.0]], "vertex 1 holds 1 NaN"),
+        ([[0.0, 1.0], [1.0]], "array of numbers"),
+    ],
+)
+def test_bad_simplices(vertices, message):
+    with pytest.raises(ProbeError, match=message):
+        Simplex(vertices)
+
+
+@given(st.permutations(range(4)), st.integers(0, 10**6))
+def test_first_generator_does_not_depend_on_the_order_of_vertices(order, seed):
+    vertices = np.random.default_rng(seed).normal(size=(4, 5))
+    a, b = Simplex(vertices), Simplex(vertices[order])
+    assert (a.generators[0] == b.generators[0]).all()
+
+
+def test_first_generator_of_a_regular_simplex_is_stable():
+    vertices = np.eye(4)
+    firsts = {
+        tuple(Simplex(vertices[list(p)]).generators[0]) for p in ([0, 1, 2, 3], [3, 1, 0, 2], [2, 3, 1, 0])
+    }
+    assert len(firsts) == 1
+
+
+def test_right_angle_comes_first():
+    assert Simplex([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]).generators[0].tolist() == [0, 0]
+
+
+def test_patch_points_bounds_and_corner():
+    p = Patch([1.0, 1.0, 1.0], [[1, 0, 0], [0, 2, 0]], ((0, 2), (-1, 1)))
+    assert p.points([[2, 1]]).tolist() == [[3, 3, 1]]
+    assert p.generators[0].tolist() == p.points([[0, -1]])[0].tolist()
+
+
+def test_patch_through_three_points_is_true_to_scale(rng):
+    points = rng.normal(size=(3, 2, 5))
+    p = Patch.through(points)
+    assert np.allclose(p.anchors, points)
+    drawn = np.linalg.norm(p.marks[:, None] - p.marks[None], axis=2)
+    real = np.linalg.norm((points[:, None] - points[None]).reshape(3, 3, -1), axis=2)
+    assert np.allclose(drawn, real)
+    for (low, high), marks in zip(p.bounds, p.marks.T, strict=True):
+        assert low < marks.min()
+        assert marks.max() < high
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Patch([0.0, 0.0], [[1, 0], [2, 0]]), "parallel"),
+        (lambda: Patch([0.0, 0.0], [[1, 0]]), r"shape \(2, 2\)"),
+        (lambda: Patch([0.0, 0.0], np.eye(2), ((0, 1),)), "two pairs"),
+        (lambda: Patch([0.0, 0.0], np.eye(2), ((1, 0), (0, 1))), r"bounds\[0\]"),
+        (lambda: Patch.through([[0, 0], [1, 1]]), "3 points, got 2"),
+        (lambda: Patch.through([[0, 0], [1, 1], [3, 3]]), "on a line"),
+        (lambda: Patch.through([[0, 0], [0, 0], [0, 0]]), "on a line"),
+    ],
+)
+def test_bad_patches(make, message):
+    with pytest.raises(ProbeError, match=message):
+        make()

@@ -1,0 +1,70 @@
+"""Imports point one way through the packages, and `import inscape` stays light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import inscape
+
+ROOT = Path(inscape.__file__).parent
+ORDER = [
+    {"errors", "drawing"},
+    {"seeding", "progress"},
+    {"models"},
+    {"provenance"},
+    {"probes"},
+    {"partition"},
+    {"measures"},
+    {"training"},
+    {"studies"},
+    {"cli"},
+]
+RANK = {name: i for i, names in enumerate(ORDER) for name in names}
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_every_package_has_a_place_in_the_order():
+    names = {p.stem if p.suffix else p.name for p in ROOT.iterdir() if p.suffix == ".py" or p.is_dir()}
+    assert names - {"__init__", "__main__", "__pycache__"} == set(RANK)
+
+
+def test_imports_point_one_way():
+    backwards = []
+    for path in ROOT.rglob("*.py"):
+        package = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if package in ("__init__", "__main__"):
+            continue
+        for name in imports_of(path):
+            parts = name.split(".")
+            if parts[0] != "inscape" or parts[1] == package or parts[1] == "__version__":
+                continue
+            if RANK[parts[1]] >= RANK[package]:
+                backwards.append(f"{path.relative_to(ROOT)} imports {name}")
+    assert backwards == []
+
+
+def test_drawing_imports_nothing_else_of_ours():
+    for path in (ROOT / "drawing").glob("*.py"):
+        ours = [n for n in imports_of(path) if n.startswith("inscape.")]
+        assert all(n.startswith("inscape.drawing.") for n in ours), path
+
+
+def test_importing_inscape_is_light():
+    heavy = "matplotlib pandas sklearn onnxruntime torch numba typer rich"
+    code = f"import inscape, sys; print([m for m in '{heavy}'.split() if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
+
+
+def test_public_names_exist_and_are_documented():
+    for name in inscape.__all__:
+        assert getattr(inscape, name).__doc__

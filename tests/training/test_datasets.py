@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from inscape.errors import DataError
+from inscape.training import load_data
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("digits", (1797, 8, 8)), ("iris", (150, 4)), ("wine", (178, 13))]
+)
+def test_embedded_sets(name, shape):
+    data = load_data(name)
+    assert data.x.shape == shape
+    assert len(data.y) == shape[0]
+
+
+def test_digits_are_between_zero_and_one(digits):
+    assert (digits.x.min(), digits.x.max()) == (0, 1)
+
+
+def test_npz_with_and_without_splits(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.ones((4, 2)), y=np.arange(4))
+    np.savez(tmp_path / "b.npz", x_train=np.ones((4, 2)), y_train=np.arange(4), x_test=np.zeros((3, 2)))
+    assert load_data(tmp_path / "a.npz").y.tolist() == [0, 1, 2, 3]
+    assert load_data(tmp_path / "b.npz").x.shape == (3, 2)
+    assert load_data(tmp_path / "b.npz").y is None
+    assert load_data(tmp_path / "b.npz", split="train").x.shape == (4, 2)
+    with pytest.raises(DataError, match=r"unknown split 'trian'.*did you mean 'train'"):
+        load_data(tmp_path / "b.npz", split="trian")
+
+
+def test_npy_and_csv(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((4, 2, 2)))
+    assert load_data(tmp_path / "x.npy").x.shape == (4, 2, 2)
+    (tmp_path / "t.csv").write_text("a,b,Class\n1,2.5,cat\n3,4,dog\n")
+    data = load_data(tmp_path / "t.csv")
+    assert data.x.tolist() == [[1, 2.5], [3, 4]]
+    assert data.y.tolist() == ["cat", "dog"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("missing.npz", None, "does not exist"),
+        ("a.npz", b"PK\x03\x04 truncated", "not a readable .npz"),
+        ("a.npz", b"plain text", "not a readable .npz"),
+        ("a.npz", b"", "not a readable .npz"),
+        ("a.npy", b"\x93NUMPY", "not a readable .npy"),
+        ("a.csv", b"", "not a readable .csv"),
+        ("a.csv", b"a,b\n1,x\n", "column 'b' is not numeric"),
+        ("a.csv", b"a,y,label\n1,2,3\n", "several columns of classes"),
+        ("a.csv", b"\xff\xfe\x00", "not a readable .csv"),
+        ("a.txt", b"1 2 3", "expected .npz, .npy or .csv"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        load_data(tmp_path / name)
+
+
+def test_names_are_suggested():
+    with pytest.raises(DataError, match=r"unknown data set 'digit'.*did you mean 'digits'"):
+        load_data("digit")
+
+
+def test_contents_that_are_no_points(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, z=np.ones(3))
+    with pytest.raises(DataError, match="holds z: expected x"):
+        load_data(path)
+    np.savez(path, x=np.ones(3))
+    with pytest.raises(DataError, match=r"x has shape \(3,\)"):
+        load_data(path)
+    np.savez(path, x=np.ones((3, 1)), y=np.ones(2))
+    with pytest.raises(DataError, match=r"y has shape \(2,\), expected \(3,\)"):
+        load_data(path)
+    np.savez(path, x=np.array([["a"], ["b"]]))
+    with pytest.raises(DataError, match="must hold numbers"):
+        load_data(path)
+    np.savez(path, x=np.array([[object()]]), allow_pickle=True)
+    with pytest.raises(DataError, match="pickled"):
+        load_data(path)
+    np.save(tmp_path / "c.npy", np.ones((2, 2)))
+    with pytest.raises(DataError, match=r"belongs to an .npz"):
+        load_data(tmp_path / "c.npy", split="train")
+    path.rename(tmp_path / "d.npy")
+    with pytest.raises(DataError, match="rename it"):
+        load_data(tmp_path / "d.npy")
