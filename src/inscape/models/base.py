@@ -74,7 +74,7 @@ class Model(ABC):
     def graph(self, input_shape: Shape) -> "Graph":
         """The piecewise-affine graph of the model on points of one shape; an error says why it has none."""
         raise PartitionError(
-            f"{self.name} is a {self.structure} model, not a piecewise-affine network: it has no exact linear "
+            f"{self.name} is a {self.structure} model, not a piecewise-affine network: it has no linear "
             'pieces; use decision_regions(..., method="grid")'
         )
 
