@@ -7,7 +7,9 @@ import sys
 import benchmarks
 
 NAMES = sorted(
-    m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name not in ("__main__", "timing")
+    m.name
+    for m in pkgutil.iter_modules(benchmarks.__path__)
+    if m.name not in ("__main__", "networks", "timing")
 )
 
 

@@ -74,10 +74,10 @@ class Model(ABC):
         """A short hash of what the model computes now, for the record."""
 
     def graph(self, input_shape: Shape) -> "Graph":
-        """The piecewise-affine graph of the model on points of one shape; an error says why there is none."""
+        """The piecewise-affine graph of the model on points of one shape; an error says why it has none."""
         raise PartitionError(
-            f"{self.name} is a {self.structure} model, not a piecewise-affine network: exact regions by "
-            'linear pieces do not exist; use decision_regions(..., method="grid")'
+            f"{self.name} is a {self.structure} model, not a piecewise-affine network: it has no linear "
+            'pieces; use decision_regions(..., method="grid")'
         )
 
     def unchanged(self) -> AbstractContextManager[None]:

@@ -197,7 +197,7 @@ def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
         for tensors in (m._parameters, m._buffers):
             for name, tensor in tensors.items():
                 if tensor is not None:
-                    content = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
+                    content = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
                     yield (name, tensor.shape, checksum(content.numpy()))
 
 

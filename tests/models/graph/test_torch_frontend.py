@@ -217,3 +217,12 @@ def test_structure_without_an_input_shape():
 def test_a_model_that_is_no_network_has_no_graph():
     with pytest.raises(PartitionError, match="is a black-box model, not a piecewise-affine network"):
         wrap(lambda x: x).graph((2,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_weights_of_any_precision_are_read(dtype):
+    net = zoo.make("mlp").to(dtype)
+    graph = wrap(net).graph((12,))
+    x = torch.randn(5, 12)
+    with torch.no_grad():
+        assert torch.allclose(graph.evaluate(x), net.float()(x), atol=1e-5)

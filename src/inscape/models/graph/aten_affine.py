@@ -278,4 +278,5 @@ TRANSLATIONS: dict[str, Translation] = {
     "div": _divide,
     "neg": _negate,
     "convolution": _convolution,
+    "_convolution": _convolution,
 }

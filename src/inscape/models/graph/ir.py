@@ -148,7 +148,7 @@ class Graph:
 
 def refuse(name: str, foreign: Sequence[Foreign]) -> PartitionError:
     """The error for an exact request on a model that holds foreign operations."""
-    rest = f" (and {len(foreign) - 1} more such operations)" if len(foreign) > 1 else ""
+    rest = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
     return PartitionError(
         f"{name} is not piecewise affine because of {foreign[0]}{rest}: exact regions do not exist; "
         'use decision_regions(..., method="grid") or region_count(..., method="grid")'

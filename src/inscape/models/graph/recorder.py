@@ -183,9 +183,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 raise NotPiecewiseAffine("a write into part of a tensor" if stale else call.name.lstrip("_"))
             result = translation(call)
             return result if isinstance(result, list) else [result] + [None] * (len(outs) - 1)
-        except NotPiecewiseAffine as reason:
+        except (NotPiecewiseAffine, AttributeError, IndexError, TypeError, ValueError) as reason:
+            # an overload that a translation does not expect is as foreign as an unknown operation
+            what = str(reason) if isinstance(reason, NotPiecewiseAffine) else call.name.lstrip("_")
             inputs = [v.node for t in _tensors((call.args, call.kwargs)) if (v := self.value(t)) is not None]
-            return [Value(self.emit(None, inputs, Foreign(str(reason), self.path)))] * len(outs)
+            return [Value(self.emit(None, inputs, Foreign(what, self.path)))] * len(outs)
 
     def _spread_write(self, written: Tensor, value: Value | None) -> None:
         """After a write in place, every other view of the same memory holds something else."""

@@ -46,7 +46,7 @@ def choose_method(model: Model, probes: Sequence[Probe], method: str) -> Choice:
     try:
         model.graph(probes[0].input_shape)
     except InscapeError as error:
-        return Choice("grid", str(error).split(": exact")[0])
+        return Choice("grid", str(error).split(": ")[0])
     from inscape.partition.linear.cost import estimate_cost
 
     few = [as_segment(probes[i]) for i in np.linspace(0, len(probes) - 1, 3, dtype=int)]

@@ -1,4 +1,4 @@
-"""Compiled loops for maxima: upper envelopes of lines, and windows of a max-pool along rows."""
+"""Compiled loops for maxima: upper envelopes of lines, and windows of a max-pool along rows of a batch."""
 
 import numpy as np
 from numba import njit
