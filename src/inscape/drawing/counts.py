@@ -43,11 +43,8 @@ def draw_ranking(
     rows = np.arange(len(names))
     reach = np.abs(np.array(intervals).T - np.array(means))
     ax.errorbar(means, rows, xerr=reach, fmt="o", color=TEN[0], ecolor=TEN[8], capsize=3)
-    right = max(high for _, high in intervals)
     for row, p in enumerate(probabilities):
-        ax.annotate(
-            f"{p:.0%}", (right, row + 0.5), xytext=(8, 0), textcoords="offset points", va="center", fontsize=9
-        )
+        ax.text(1.02, row + 0.5, f"{p:.1%}", transform=ax.get_yaxis_transform(), va="center", fontsize=9)
     ax.set_yticks(rows, names)
     ax.invert_yaxis()
     ax.set_xlabel("region count (95 % interval); right: probability of this order")

@@ -16,7 +16,7 @@ def draw_pieces(t: npt.NDArray[np.float64], scores: npt.NDArray[np.float64], *, 
 
     Args:
         t: the ends of the span and the knots between, ascending.
-        scores: relative to their values at the start of the span.
+        scores: the scores there.
         ax: Axes to draw into; new ones if None.
     """
     ax = axes_or_new(ax, (8.0, 3.4))
@@ -26,7 +26,7 @@ def draw_pieces(t: npt.NDArray[np.float64], scores: npt.NDArray[np.float64], *, 
     ax.vlines(knots, 0, 0.05, transform=ax.get_xaxis_transform(), color="black", lw=0.5)
     ax.set_xlim(t[0], t[-1])
     ax.set_xlabel("t (ticks: knots)")
-    ax.set_ylabel("score - score at the start")
+    ax.set_ylabel("score")
     ax.set_title(f"{len(t) - 1} linear piece{'s' if len(t) != 2 else ''}")
     if scores.shape[1] > 1:
         ax.legend(title="class", loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)

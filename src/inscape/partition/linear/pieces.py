@@ -49,7 +49,7 @@ def pieces(
     if len(result.doubts[0]):
         found = decided(graph, segments, found, result.doubts, memory=memory, tolerance=tolerance)
     provenance = Provenance.of(model)
-    slopes_at = Slopes(graph)
+    scores = Scores(graph)
     return [
         SegmentPieces(
             probe=segment,
@@ -61,7 +61,7 @@ def pieces(
             tolerance=tolerance,
             provenance=provenance,
             _certain=certain,
-            _slopes_at=slopes_at,
+            _scores=scores,
         )
         for segment, n_flat, (t, certain) in zip(segments, result.n_flat.tolist(), found, strict=True)
     ]
@@ -145,14 +145,19 @@ def decided(
     return found
 
 
-class Slopes:
-    """Slopes of the scores along a segment, by the chain rule, from the graph as it was recorded."""
+class Scores:
+    """Values and slopes of the scores along a segment, from the graph as it was recorded."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
-    def __call__(self, segment: Segment, t: Floats) -> Floats:
-        """The slope d score / dt at parameters t that are no knots, (n, c)."""
+    def values(self, segment: Segment, t: Floats) -> Floats:
+        """The scores at parameters t, (n, c)."""
+        x = torch.from_numpy(segment.points(t).reshape(-1, *self.graph.input_shape))
+        return np.asarray(self.graph.evaluate(x).reshape(len(x), -1).numpy())
+
+    def slopes(self, segment: Segment, t: Floats) -> Floats:
+        """The slope d score / dt at parameters t that are no knots, by the chain rule, (n, c)."""
         shape = self.graph.input_shape
         direction = torch.from_numpy((segment.end - segment.start).reshape(1, *shape))
         most = max(1, CHUNK // 8 // max(1, *(int(np.prod(s)) for s in self.graph.shapes)))

@@ -1,9 +1,9 @@
 """The linear pieces of a network on a segment."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from inscape.models import Model, wrap
 from inscape.probes import Probe, Segment
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
+
+if TYPE_CHECKING:
+    from inscape.partition.linear.pieces import Scores
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,7 +59,7 @@ class SegmentPieces:
     tolerance: float
     provenance: Provenance
     _certain: npt.NDArray[np.bool_] = field(repr=False)
-    _slopes_at: Callable[[Segment, Floats], Floats] = field(repr=False)
+    _scores: "Scores" = field(repr=False)
 
     @property
     def is_exact(self) -> bool:
@@ -79,7 +82,7 @@ class SegmentPieces:
         edges = self._edges()
         middle = (edges[:-1] + edges[1:]) / 2
         asked = np.union1d(doubt, doubt + 1)
-        slopes = self._slopes_at(self.probe, middle[asked])
+        slopes = self._scores.slopes(self.probe, middle[asked])
         left, right = (slopes[np.searchsorted(asked, doubt + k)] for k in (0, 1))
         largest = np.maximum(np.abs(left), np.abs(right)).max(axis=1, initial=0.0)
         bends = np.abs(right - left).max(axis=1, initial=0.0) > SLOPE_TOLERANCE * largest
@@ -89,7 +92,7 @@ class SegmentPieces:
     def slopes(self) -> Floats:
         """The slope d score / dt of each output on each piece, (n_regions, c), computed when asked for."""
         edges = self._edges()
-        return self._slopes_at(self.probe, (edges[:-1] + edges[1:]) / 2)
+        return self._scores.slopes(self.probe, (edges[:-1] + edges[1:]) / 2)
 
     def _edges(self) -> Floats:
         low, high = self.probe.span
@@ -101,7 +104,8 @@ class SegmentPieces:
 
         edges = self._edges()
         rises = self.slopes * np.diff(edges)[:, None]
-        scores = np.concatenate([np.zeros((1, rises.shape[1])), np.cumsum(rises, axis=0)])
+        start = self._scores.values(self.probe, edges[:1])
+        scores = np.concatenate([start, start + np.cumsum(rises, axis=0)])
         return draw_pieces(edges, scores, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
