@@ -215,6 +215,27 @@ def test_python_dash_m(tmp_path):
     assert out.stdout.startswith("inscape ")
 
 
+def test_control_c_is_one_line(run, models, monkeypatch):
+    from inscape.cli import options
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(options, "read_data", interrupted)
+    result = run("measure", models / "depth3.skops", "--data", "digits")
+    assert result.exit_code == 130
+    assert result.stderr.strip() == "inscape: stopped"
+
+
+def test_a_reader_that_leaves_is_no_traceback(models):
+    import subprocess
+    import sys
+
+    command = f"{sys.executable} -m inscape measure {models}/depth3.skops --data digits --json | head -c 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert "Traceback" not in done.stderr
+
+
 def test_help_does_not_load_torch():
     import subprocess
     import sys

@@ -1,5 +1,6 @@
 """The command line: one file per command, errors as one line and exit code 2."""
 
+import os
 import sys
 import warnings
 from typing import Annotated, Any
@@ -22,6 +23,12 @@ class _Group(TyperGroup):
         """Run, and turn an error of usage, which would be shown as a box, into that line as well."""
         try:
             code = super().main(*args, **{**options, "standalone_mode": False})
+        except (typer.Abort, KeyboardInterrupt):
+            typer.echo("inscape: stopped", err=True)
+            code = 130
+        except BrokenPipeError:  # the reader of our output has left, as in `inscape ... | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 1
         except Exception as error:
             if not hasattr(error, "format_message"):  # not an error of usage
                 raise
@@ -62,7 +69,7 @@ app = typer.Typer(
 
 
 @app.callback()
-def options(
+def root(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
     ] = False,
