@@ -1,6 +1,5 @@
 """The command line: one file per command, errors as one line and exit code 2."""
 
-import os
 import sys
 import warnings
 from typing import Annotated, Any
@@ -23,12 +22,6 @@ class _Group(TyperGroup):
         """Run, and turn an error of usage, which would be shown as a box, into that line as well."""
         try:
             code = super().main(*args, **{**options, "standalone_mode": False})
-        except (typer.Abort, KeyboardInterrupt):
-            typer.echo("inscape: stopped", err=True)
-            code = 130
-        except BrokenPipeError:  # the reader of our output has left, as in `inscape ... | head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = 1
         except Exception as error:
             if not hasattr(error, "format_message"):  # not an error of usage
                 raise
@@ -44,6 +37,9 @@ class _Group(TyperGroup):
             except InscapeError as error:
                 typer.echo(f"inscape: {' '.join(str(error).split())}", err=True)
                 raise typer.Exit(2) from error
+            except KeyboardInterrupt as error:
+                typer.echo("inscape: stopped", err=True)
+                raise typer.Exit(130) from error
 
 
 def _show_warning(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
