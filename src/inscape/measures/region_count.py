@@ -119,10 +119,8 @@ class Counter:
     variant: dict[str, Any] = field(default_factory=dict)
 
     def choose(self, model: Model) -> Choice:
-        """The method that counts this model; with "auto", naming a resolution asks for the grid."""
-        if self.method == "auto" and self.resolution is not None:
-            return Choice("grid", "a resolution was given")
-        return choose_method(model, self.probes, self.method)
+        """The method that counts this model."""
+        return choose_method(model, self.probes, self.method, self.resolution)
 
     def count(
         self,

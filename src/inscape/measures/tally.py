@@ -83,5 +83,8 @@ def count_exactly(model: Model, probes: Sequence[Probe], precision: str, meter: 
         if r.status != COMPLETE:
             special.append(r.status)
     n = len(tally.counts)
-    tally.status = f"{COMPLETE}; on {len(special)} of {n} segments: {special[0]}" if special else COMPLETE
+    example = special[0].removeprefix(f"{COMPLETE}; ") if special else ""
+    tally.status = (
+        f"{COMPLETE}; {len(special)} of {n} segments special, such as: {example}" if special else COMPLETE
+    )
     return tally

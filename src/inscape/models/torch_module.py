@@ -188,17 +188,28 @@ def _check_layers(module: torch.nn.Module) -> None:
 
 
 def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
-    """What identifies the function that a module computes: its layers, and a checksum of every tensor.
+    """What identifies the function that a module computes: layers, plain attributes, checksums of tensors.
 
     Version counters would be cheaper, but writes through `.data` do not move them.
     """
     for m in module.modules():
-        yield (id(m), type(m))
+        yield (id(m), type(m), len(m._forward_hooks), len(m._forward_pre_hooks))
+        for name, value in vars(m).items():
+            if isinstance(value, torch.Tensor):
+                yield (name, value.shape, _checksum(value))
+            elif name[0] != "_" and name != "training" and isinstance(value, _PLAIN):
+                yield (name, value)
         for tensors in (m._parameters, m._buffers):
             for name, tensor in tensors.items():
                 if tensor is not None:
-                    content = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-                    yield (name, tensor.shape, checksum(content.numpy()))
+                    yield (name, tensor.shape, _checksum(tensor))
+
+
+_PLAIN = (bool, int, float, complex, str, tuple)
+
+
+def _checksum(tensor: torch.Tensor) -> int:
+    return checksum(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
 
 
 def _as_device(device: str | torch.device) -> torch.device:

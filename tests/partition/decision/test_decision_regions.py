@@ -256,6 +256,11 @@ def test_bad_probes(bad):
         decision_regions(stripes(2), bad)
 
 
+def test_a_resolution_belongs_to_the_grid():
+    with pytest.raises(PartitionError, match="resolution=50 belongs to the grid"):
+        decision_regions(random_net(0), Segment(np.zeros(3), np.ones(3)), method="exact", resolution=50)
+
+
 def test_a_model_of_another_input_shape():
     with pytest.raises(ModelError, match=r"takes 5 features"):
         decision_regions(nn.Linear(5, 2), corner(2))

@@ -1,5 +1,6 @@
 """The intermediate representation: nodes that are affine or piecewise linear, in order of evaluation."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -76,6 +77,7 @@ class Graph:
         self.output = output
         self.input_shape = tuple(input_shape)
         self.head = head
+        self.is_confirmed = False  # whether it was compared with its model on the points of a request
         self._origin = self
         self._casts: dict[torch.dtype, Graph] = {}
 
@@ -114,6 +116,25 @@ class Graph:
                 values.append(node.op(*(values[j] for j in node.inputs)))
         return tuple(tuple(v.shape[1:]) for v in values)
 
+    @cached_property
+    def cancelling(self) -> frozenset[int]:
+        """The nodes whose terms cancel in every entry, on a few points of noise: zero but for rounding."""
+        graph = self.cast(torch.float64)
+        x = torch.randn(3, *self.input_shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+        values, sizes = {0: x}, {0: x.abs()}
+        found = set()
+        with torch.no_grad():
+            for i, node in enumerate(graph.nodes[1:], start=1):
+                assert node.op is not None
+                values[i] = node.op(*(values[j] for j in node.inputs))
+                if isinstance(node.op, Bend):
+                    sizes[i] = values[i].abs()
+                else:
+                    sizes[i] = node.op.magnitude(*(sizes[j] for j in node.inputs))
+                if bool((values[i].abs() <= 1e-9 * sizes[i]).all()):
+                    found.add(i)
+        return frozenset(found)
+
     def evaluate(self, x: Tensor, *, until: int | None = None) -> Tensor:
         """The value of the output, or of node `until`, on a batch, in the precision of `x`."""
         graph, stop = self.cast(x.dtype), self.output if until is None else until
@@ -139,17 +160,34 @@ class Graph:
                 else:
                     assert node.op is not None
                     values[i] = node.op(*inputs)
-                    slopes[i] = node.op(*directions) - node.op(*(torch.zeros_like(d[:1]) for d in directions))
+                    slopes[i] = _linear_part(node.op, directions)
                 for j in node.inputs:
                     if self.last_use[j] == i:
                         del values[j], slopes[j]
         return values[self.output], slopes[self.output]
 
 
+def _linear_part(op: Affine, directions: list[Tensor]) -> Tensor:
+    """A d for the operation y = A d + b: op(k d) - op(0), over k.
+
+    A large power of two for k makes b so small beside k A d that no digit of the difference is lost.
+    """
+    largest = max(float(d.abs().max()) for d in directions)
+    offset = op(*(torch.zeros_like(d[:1]) for d in directions))
+    if largest == 0.0:
+        return torch.zeros_like(op(*directions))
+    k = 2.0 ** (_LARGE[directions[0].dtype] - math.frexp(largest)[1])
+    return (op(*(d * k for d in directions)) - offset) / k
+
+
+_LARGE = {torch.float64: 300, torch.float32: 40}
+"""Powers of two that dwarf any offset and leave room for a sum of products."""
+
+
 def refuse(name: str, foreign: Sequence[Foreign]) -> PartitionError:
     """The error for an exact request on a model that holds foreign operations."""
     rest = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
     return PartitionError(
-        f"{name} is not piecewise affine because of {foreign[0]}{rest}: exact regions do not exist; "
+        f"{name} is not piecewise affine because of {foreign[0]}{rest}: it cannot be counted exactly; "
         'use decision_regions(..., method="grid") or region_count(..., method="grid")'
     )

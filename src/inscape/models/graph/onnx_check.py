@@ -5,12 +5,15 @@ import torch
 from inscape.models.base import Array, labels_of
 from inscape.models.graph.ir import Foreign, Graph
 from inscape.models.graph.onnx_constants import tensor
-from inscape.models.graph.trace import HEADS, Trace, agree
+from inscape.models.graph.trace import HEADS, Trace, agree, infinite_node
 
 
 def check(graph: Graph, x: Array, scores: Array | None, labels: Array | None) -> Trace:
     """The graph, refused if it disagrees with the file's scores (n, c) or labels (n,) at points (n, ...)."""
     points = tensor(x)
+    strange = infinite_node(graph, points)
+    if strange is not None:
+        return Trace(None, (strange,))
     found = graph.evaluate(points if points.dtype == torch.float64 else points.float())
     if scores is not None:
         expected = tensor(scores)

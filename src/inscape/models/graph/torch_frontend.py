@@ -9,7 +9,7 @@ from inscape.models.graph import aten_affine, aten_piecewise
 from inscape.models.graph.folding import folded, needed
 from inscape.models.graph.ir import Foreign, Graph, Shape
 from inscape.models.graph.recorder import Call, NotPiecewiseAffine, Recorder, Translation, Value
-from inscape.models.graph.trace import HEADS, Trace, agree
+from inscape.models.graph.trace import HEADS, Trace, agree, infinite_node
 
 
 def _softmax(call: Call) -> Value:
@@ -62,6 +62,9 @@ def _trace_of(recorder: Recorder, rows: Tensor, out: Any, input_shape: Shape) ->
         return Trace(None, tuple(foreign))
     nodes, output = folded(nodes, output)
     graph = Graph(nodes, output=output, input_shape=input_shape, head=head)
+    strange = infinite_node(graph, rows)
+    if strange is not None:
+        return Trace(None, (strange,))
     scores = graph.evaluate(rows.double())
     if not agree(scores if head is None else HEADS[head](scores), out):
         return Trace(None, (Foreign("an operation that torch does not record", ""),))

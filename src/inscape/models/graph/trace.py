@@ -3,7 +3,10 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -29,6 +32,31 @@ class Trace:
         if self.graph is None:
             raise refuse(name, self.foreign)
         return self.graph
+
+
+def same_scores(graph: Graph, x: npt.NDArray[np.float64], scores: npt.NDArray[Any]) -> bool:
+    """Whether the graph gives a model's scores (n, c) at points (n, ...); mere rounding always agrees."""
+    if graph.output in graph.cancelling:
+        return True
+    values = graph.evaluate(torch.from_numpy(x.reshape(-1, *graph.input_shape)))
+    if graph.head is not None:
+        values = HEADS[graph.head](values)
+    values = values.reshape(len(x), -1)
+    if graph.head == "sigmoid" and values.shape[1] == 1:
+        values = values - 0.5  # as models centre it
+    return agree(values, torch.from_numpy(np.ascontiguousarray(scores)))
+
+
+def infinite_node(graph: Graph, x: Tensor) -> Foreign | None:
+    """The first operation whose result on a batch is not finite: NaN weights, a pad with minus infinity."""
+    values = {0: x.double()}
+    with torch.no_grad():
+        for i, node in enumerate(graph.cast(torch.float64).nodes[1 : graph.output + 1], start=1):
+            assert node.op is not None
+            values[i] = node.op(*(values[j] for j in node.inputs))
+            if not bool(torch.isfinite(values[i]).all()):
+                return Foreign(f"numbers that are not finite, made by {node.op.name},", node.path)
+    return None
 
 
 def agree(scores: Tensor, out: Tensor) -> bool:

@@ -73,7 +73,7 @@ def decision_regions(
     if not probes or not all(isinstance(p, Probe) for p in probes):
         raise ProbeError(f"expected a Segment, Simplex or Patch, or a list of them, got {probe!r}")
     wrapped = wrap(model)
-    chosen = choose_method(wrapped, probes, "grid" if method == "auto" and resolution is not None else method)
+    chosen = choose_method(wrapped, probes, method, resolution)
     with meter(progress, "regions") as show:
         if chosen.method == "exact":
             results: list[DecisionRegions] = [

@@ -29,14 +29,20 @@ def check_method(method: str) -> None:
         raise PartitionError(unknown_name("method", method, METHODS))
 
 
-def choose_method(model: Model, probes: Sequence[Probe], method: str) -> Choice:
+def choose_method(
+    model: Model, probes: Sequence[Probe], method: str, resolution: int | None = None
+) -> Choice:
     """The method that stands behind `method` for these probes.
 
     "auto" is exact on segments if the model is a tree ensemble, or a piecewise-affine network of which a few
     probes predict at most 2,000 evaluations per segment; otherwise the grid. The prediction depends on the
-    model and the probes only, not on timing.
+    model and the probes only, not on timing. Naming a `resolution` asks for the grid.
     """
     check_method(method)
+    if method == "exact" and resolution is not None:
+        raise PartitionError(f"resolution={resolution} belongs to the grid: an exact count has none")
+    if method == "auto" and resolution is not None:
+        return Choice("grid", "a resolution was given")
     if method != "auto":
         return Choice(method, "asked for")
     if any(p.dim > 1 for p in (probes[:1] if isinstance(probes, ProbeSample) else probes)):

@@ -43,7 +43,8 @@ def label_changes(t, segment, scores, noise, lengths, label, owner):
         t: parameters of the rows, (n,).
         segment: (n,).
         scores: (n, c).
-        noise: rounding error of a score.
+        noise: rounding error of a score, as a part of the leading scores around it: a score far below them,
+            such as that of a class that is masked out, does not matter.
         lengths: the length of each segment's span.
         label: the label in force before the first row.
         owner: the segment that it belongs to, -1 for none.
@@ -65,12 +66,13 @@ def label_changes(t, segment, scores, noise, lengths, label, owner):
         first, last = scores[i], scores[i + 1]
         a, lead_a = _margin(first)
         b, lead_b = _margin(last)
-        if a == b and a == label and lead_a > noise and lead_b > noise:
+        error = noise * max(abs(first[a]), abs(last[b]))
+        if a == b and a == label and lead_a > error and lead_b > error:
             continue
         part = (t[i + 1] - t[i]) / lengths[owner]
-        changes, leads = envelope(first, last, noise)
+        changes, leads = envelope(first, last, error)
         for k in range(len(leads)):
-            if _is_tied(first, last, leads[k], noise):
+            if _is_tied(first, last, leads[k], error):
                 start = 0.0 if k == 0 else changes[k - 1]
                 tied[owner] += part * ((1.0 if k == len(changes) else changes[k]) - start)
         if m + len(leads) > room:
@@ -79,7 +81,7 @@ def label_changes(t, segment, scores, noise, lengths, label, owner):
         for k in range(len(leads)):
             lead = leads[k]
             if part <= SHORT and label >= 0:
-                close = abs(first[label] - first[lead]) <= noise and abs(last[label] - last[lead]) <= noise
+                close = abs(first[label] - first[lead]) <= error and abs(last[label] - last[lead]) <= error
                 lead = label if close else lead
             if lead != label:
                 at[m] = t[i] if k == 0 else t[i] + changes[k - 1] * (t[i + 1] - t[i])

@@ -23,7 +23,7 @@ COMPLETE = "complete"
 TIES = "ties on an interval"
 
 _NOISE = 2.0**6
-"""Scores nearer than this many units of rounding, against the largest score, are equal."""
+"""Scores nearer than this many units of rounding, against the leading score, are equal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ class Labels:
         values = as_lines(scores.double().numpy())
         if scores.dtype == torch.float32:
             self._repair(rows, values)
-        noise = _NOISE * float(np.finfo(np.float64).eps) * float(np.abs(values).max())
+        noise = _NOISE * float(np.finfo(np.float64).eps)
         of, at, new, tied, self._label, self._owner = label_changes(
             rows.t, rows.segment, values, noise, self._lengths, self._label, self._owner
         )

@@ -1,6 +1,5 @@
 """What a piecewise-linear node does to a batch of rows: where it bends, and its values there."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Protocol
@@ -15,7 +14,7 @@ from inscape.partition.linear import kernels, windows
 from inscape.partition.linear.rows import Crossings, Floats, Ints, Refinement, Rows
 
 SUSPICIOUS = 1e-10
-"""A crossing whose values are this small, against the largest of the layer, may be rounding error."""
+"""A crossing whose values are this small, against the largest of the layer on a chunk, may be rounding."""
 
 ROUNDING = 2.0**10
 """Rounding error of an entry, in units of eps times the sum of the absolute terms that it was summed from."""
@@ -28,7 +27,27 @@ NEAR = 4.0
 decided in float64. Measured errors have a root mean square of 0.2 to 1.4 such units."""
 
 
-def refine(op: Bend, z: Tensor, rows: Rows, tolerance: Floats, rounding: "Rounding") -> Refinement:
+class Rounding(Protocol):
+    """What a walk can say about the rounding of a node's values."""
+
+    def noise(self, interval: Ints, entry: Ints) -> Floats:
+        """A bound for the rounding error of an entry between a row and the next one, for each pair (m,)."""
+
+    @property
+    def cancels(self) -> bool:
+        """Whether every entry of the node is zero but for rounding."""
+
+    def at(self, rows: Ints) -> "Rounding":
+        """The same for some of the rows, in that order."""
+
+    def exactly(self, rows: Ints) -> Any:
+        """The node's values at some rows, evaluated anew in float64, (k, h)."""
+
+    def doubt(self, rows: Ints) -> None:
+        """Take note of rows around which float32 cannot tell whether there are further crossings."""
+
+
+def refine(op: Bend, z: Tensor, rows: Rows, tolerance: Floats, rounding: Rounding) -> Refinement:
     """The rows and, between them, every place where `op` bends on z (rows, ...).
 
     Args:
@@ -40,7 +59,7 @@ def refine(op: Bend, z: Tensor, rows: Rows, tolerance: Floats, rounding: "Roundi
     """
     values = flat(z)
     shape = tuple(z.shape[1:])
-    found = crossings(op, values, shape, rows.segment, rounding.noise)
+    found = crossings(op, values, shape, rows.segment, rounding)
     if values.dtype == np.float32:
         found = repaired(op, values, shape, rows, found, rounding)
     found = found.sorted_by_place(len(rows))
@@ -48,32 +67,16 @@ def refine(op: Bend, z: Tensor, rows: Rows, tolerance: Floats, rounding: "Roundi
     return Refinement(parent, fraction, Rows(t, segment), found)
 
 
-class Rounding(Protocol):
-    """What a walk can say about the rounding of a node's values."""
-
-    def noise(self) -> Floats:
-        """Bounds for the rounding error of each entry, (h,)."""
-
-    def exactly(self, rows: Ints) -> Any:
-        """The node's values at some rows, evaluated anew in float64, (k, h)."""
-
-    def doubt(self, rows: Ints) -> None:
-        """Take note of rows around which float32 cannot tell whether there are further crossings."""
-
-
-def crossings(
-    op: Bend, values: Any, shape: tuple[int, ...], segment: Ints, noise: Callable[[], Floats]
-) -> Crossings:
+def crossings(op: Bend, values: Any, shape: tuple[int, ...], segment: Ints, rounding: Rounding) -> Crossings:
     """Every crossing of `op` on values (rows, h), those that are rounding error left out."""
     if isinstance(op, Windows):
         table = window_table(op, shape)
         # in float32 lines that differ at all are different: `repaired` sees to those that hardly do
-        eps = float(np.finfo(np.float64).eps) if values.dtype == np.float64 else 0.0
-        spread = np.full(len(table), 16 * eps * float(np.abs(values[0]).max(initial=0.0)))
-        interval, s = windows.window_crossings(values, segment, table, gather_table(op, shape), spread)
+        relative = 16 * float(np.finfo(np.float64).eps) if values.dtype == np.float64 else 0.0
+        interval, s = windows.window_crossings(values, segment, table, gather_table(op, shape), relative)
         none = np.zeros(0, np.int64)
         return Crossings(interval, s, none, none.astype(bool), none)
-    found = [_threshold(values, segment, theta, noise) for theta in thresholds(op)]
+    found = [_threshold(values, segment, theta, rounding) for theta in thresholds(op)]
     if len(found) == 1:
         if isinstance(op, Clip) and np.isinf(op.low):
             return replace(found[0], is_upper=np.ones(len(found[0].s), bool))
@@ -94,7 +97,8 @@ def repaired(
     may not pass it, or passes it at the very row, are handed to `rounding.doubt`.
     """
     eps = float(np.finfo(values.dtype).eps)
-    near = values.dtype.type(NEAR * eps * float(np.abs(values[0]).max(initial=0.0)))
+    some = values[[0, len(values) // 2, len(values) - 1]]
+    near = values.dtype.type(NEAR * eps * float(np.abs(some).max(initial=0.0)))
     if isinstance(op, Windows):
         tables = window_table(op, shape), gather_table(op, shape)
         touching = windows.rows_touching_tie(values, rows.segment, *tables, near)
@@ -112,7 +116,7 @@ def repaired(
     ends = np.stack([again, again + 1], axis=1).reshape(-1)
     needed, where = np.unique(ends, return_inverse=True)
     exact = rounding.exactly(needed)[where]
-    sure = crossings(op, exact, shape, np.repeat(np.arange(len(again)), 2), rounding.noise)
+    sure = crossings(op, exact, shape, np.repeat(np.arange(len(again)), 2), rounding.at(ends))
     sure = replace(sure, interval=again[sure.interval // 2])
     return Crossings.joined([found.chosen(~close[found.interval]), sure], found.n_flat)
 
@@ -124,13 +128,15 @@ def thresholds(op: Bend) -> list[float]:
     return [0.0]
 
 
-def _threshold(values: Any, segment: Ints, theta: float, noise: Callable[[], Floats]) -> Crossings:
+def _threshold(values: Any, segment: Ints, theta: float, rounding: Rounding) -> Crossings:
     """Crossings of one threshold, without those that are rounding error; and entries that lie on it."""
     interval, entry, s, size, n_flat = kernels.threshold_crossings(values, segment, values.dtype.type(theta))
     if len(s) and values.dtype == np.float64:
-        doubt = size <= SUSPICIOUS * np.abs(values[0]).max(initial=abs(theta))
-        if doubt.any():
-            false = doubt & (size <= noise()[entry])
+        largest = max(float(values.max()), -float(values.min()), abs(theta))
+        doubt = np.flatnonzero((size <= SUSPICIOUS * largest) | rounding.cancels)
+        if len(doubt):
+            false = np.zeros(len(s), bool)
+            false[doubt] = size[doubt] <= rounding.noise(interval[doubt], entry[doubt])
             np.add.at(n_flat, interval[false], 1)
             interval, entry, s = interval[~false], entry[~false], s[~false]
     return Crossings(interval, s, entry, np.zeros(len(s), bool), n_flat)

@@ -10,7 +10,7 @@ segments.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -196,11 +196,28 @@ class _NodeRounding:
     def _points(self, rows: Ints) -> Tensor:
         return points_at(self.walker.segments, self.rows, rows, self.walker.graph.input_shape)
 
-    def noise(self) -> Floats:
-        """Bounds for the rounding error of each entry near the middle row, (h,)."""
-        x = self._points(np.array([len(self.rows) // 2]))
-        size = magnitude(self.walker.graph.cast(torch.float64), x, self.node)
-        return ROUNDING * float(np.finfo(np.float64).eps) * size.reshape(-1).numpy()
+    def noise(self, interval: Ints, entry: Ints) -> Floats:
+        """A bound for the rounding error of an entry between a row and the next one, for each pair (m,)."""
+        graph = self.walker.graph.cast(torch.float64)
+        needed, where = np.unique(np.stack([interval, interval + 1]), return_inverse=True)
+        where = where.reshape(2, -1)
+        size, most = np.zeros(len(interval)), self.walker.most_rows(0)
+        for start in range(0, len(needed), most):
+            sizes = magnitude(graph, self._points(needed[start : start + most]), self.node)
+            found = sizes.reshape(len(sizes), -1).numpy()
+            for row in where - start:
+                here = np.flatnonzero((row >= 0) & (row < len(found)))
+                size[here] = np.maximum(size[here], found[row[here], entry[here]])
+        return np.asarray(ROUNDING * float(np.finfo(np.float64).eps) * size)
+
+    @property
+    def cancels(self) -> bool:
+        """Whether every entry of the node is zero but for rounding."""
+        return self.node in self.walker.graph.cancelling
+
+    def at(self, rows: Ints) -> "_NodeRounding":
+        """The same for some of the rows, in that order."""
+        return replace(self, rows=Rows(self.rows.t[rows], self.rows.segment[rows]))
 
     def exactly(self, rows: Ints) -> Any:
         """The node's values at some rows in float64, (k, h)."""
@@ -217,7 +234,7 @@ class _NodeRounding:
 
 
 def magnitude(graph: Graph, x: Tensor, node: int) -> Tensor:
-    """The sums of absolute terms from which the entries of a node are formed at one point."""
+    """The sums of absolute terms from which the entries of a node are formed at some points."""
     values: dict[int, Tensor] = {0: x}
     sizes: dict[int, Tensor] = {0: x.abs()}
     for i in range(1, node + 1):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import PartitionError, ProbeError, unknown_name
+from inscape.errors import ModelError, PartitionError, ProbeError, unknown_name
 from inscape.models import Model, wrap
 from inscape.probes import Probe, Segment
 from inscape.progress import Meter, meter
@@ -214,9 +214,33 @@ def check_arguments(memory: int, tolerance: float, precision: str) -> None:
 
 
 def graph_of(model: Model, segments: Sequence[Segment]) -> Any:
-    """The model's graph on the segments' points."""
+    """The model's graph on the segments' points, compared with the model there once."""
     from inscape.models.base import check_size
 
-    shape = segments[0].start.shape
-    check_size(model, shape)
-    return model.graph(shape)
+    check_size(model, segments[0].input_shape)
+    graph = model.graph(segments[0].input_shape)
+    if not graph.is_confirmed:
+        _confirm(graph, model, segments)
+    return graph
+
+
+def _confirm(graph: Any, model: Model, segments: Sequence[Segment]) -> None:
+    """Compare the graph with the model at a few points of the segments, one by one, once for each graph.
+
+    A model that branches on its input in a way that tracing does not see, or that is random, is caught here.
+    """
+    from inscape.models.graph.trace import same_scores
+
+    few = [segments[i] for i in sorted({0, len(segments) // 2, len(segments) - 1})]
+    x = np.concatenate([s.points(np.linspace(*s.span, 3)) for s in few])
+    try:
+        found = [model.predict(p[None], with_scores=True).scores for p in x]
+    except ModelError:  # a map of scores, or labels only: nothing to compare with
+        found = []
+    scores = [s for s in found if s is not None]
+    if scores and not same_scores(graph, x, np.concatenate(scores)):
+        raise PartitionError(
+            f"{model.name} is not what was recorded of it: on these segments it computes other scores, so "
+            "it branches on its input or is random; use method='grid'"
+        )
+    graph.is_confirmed = True

@@ -26,15 +26,21 @@ def _best_of_windows(row, gather, best, winner):
 
 @njit(cache=True, nogil=True)
 def window_winners(z, gather):
-    """The position in its window of the first largest entry, (rows, windows)."""
+    """The position in its window of the first largest entry, (rows, windows), and each row's size, (rows,).
+
+    The size is that of the windows' largest entries, so that a pad with a huge negative number is left out.
+    """
     n, h = z.shape
+    size = np.zeros(n)
     winner, best = np.empty((n, gather.shape[1]), np.int32), np.empty(gather.shape[1], z.dtype)
     row = np.empty(h + 1, z.dtype)
     row[h] = -np.inf
     for r in range(n):
         row[:h] = z[r]
         _best_of_windows(row, gather, best, winner[r])
-    return winner
+        for w in range(len(best)):
+            size[r] = max(size[r], abs(best[w]))
+    return winner, size
 
 
 @njit(cache=True, nogil=True)
@@ -88,13 +94,13 @@ def window_crossings(z, segment, table, gather, noise):
         segment: (rows,).
         table: entries of each window (windows, size), -1 for padding.
         gather: the same turned, (size, windows), the row's length for padding.
-        noise: how far two entries may differ and count as one, (windows,).
+        noise: how far two entries may differ and count as one, as a part of the size of their rows.
 
     Returns:
         interval (m,) and s (m,), in order of intervals.
     """
     n, size = len(z), table.shape[1]
-    winner = window_winners(z, gather)
+    winner, scale = window_winners(z, gather)
     room = 4 * n + 256
     interval, position = np.empty(room, np.int64), np.empty(room)
     first, last = np.empty(size), np.empty(size)
@@ -111,7 +117,7 @@ def window_crossings(z, segment, table, gather, noise):
                 if u >= 0:
                     first[k], last[k] = z[i, u], z[i + 1, u]
                     k += 1
-            changes, _ = envelope(first[:k], last[:k], noise[w])
+            changes, _ = envelope(first[:k], last[:k], noise * max(scale[i], scale[i + 1]))
             if m + len(changes) > room:
                 room = 2 * room + len(changes)
                 interval, position = grown(interval, room), grown(position, room)
@@ -125,7 +131,7 @@ def window_crossings(z, segment, table, gather, noise):
 def rows_touching_tie(z, segment, table, gather, near):
     """Which rows hold a window whose largest entries differ by at most `near`, one winner around, (n,)."""
     found = np.zeros(len(z), np.bool_)
-    winner = window_winners(z, gather)
+    winner, _ = window_winners(z, gather)
     for r in range(1, len(z) - 1):
         if segment[r - 1] != segment[r] or segment[r + 1] != segment[r]:
             continue
