@@ -316,6 +316,16 @@ FOREIGN = {
         "Softmax over a part of the scores",
         {},
     ),
+    "a softmax of one score": (
+        [("ReduceSum", "x one", "a", {"keepdims": 1}), ("Softmax", "a", "y")],
+        "Softmax of one score, which is constant in softmax_y",
+        {},
+    ),
+    "a log-softmax of one score": (
+        [("ReduceSum", "x one", "a", {"keepdims": 1}), ("LogSoftmax", "a", "y")],
+        "LogSoftmax of one score, which is constant in logsoftmax_y",
+        {},
+    ),
     "rounding": (
         [("Cast", "x", "i", {"to": TensorProto.INT64}), ("Cast", "i", "y", {"to": TensorProto.FLOAT})],
         "Cast to int64 in cast_i",
@@ -338,7 +348,7 @@ FOREIGN = {
         {},
     ),
     "a branch on the data": (
-        [("ReduceSum", "x one", "a"), ("Greater", "a c", "is_positive"), ("Where", "is_positive x c", "y")],
+        [("ReduceSum", "x one", "a", {"keepdims": 1}), ("Greater", "a c", "is_positive"), ("Where", "is_positive x c", "y")],
         "Greater in greater_is_positive",
         {},
     ),
