@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 N_ROWS = 3  # points on which a graph is compared with its file
 _DTYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
+_SAME_VALUES = frozenset(["Identity", "Dropout", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze"])
 
 
 class OnnxModel(Model):
@@ -83,8 +84,11 @@ class OnnxModel(Model):
             import onnx
         except ImportError:
             return False
-        nodes = onnx.load_model_from_string(content).graph.node
-        return any(n.op_type == "Sigmoid" and self._score_output in n.output for n in nodes)
+        makers = {name: n for n in onnx.load_model_from_string(content).graph.node for name in n.output}
+        node = makers.get(self._score_output)
+        while node is not None and node.op_type in _SAME_VALUES:
+            node = makers.get(node.input[0])
+        return node is not None and node.op_type == "Sigmoid"
 
     @property
     def structure(self) -> str:  # type: ignore[override]
