@@ -1,6 +1,7 @@
 import numpy as np
 import onnx
 import pytest
+import torch
 from onnx import TensorProto, helper, numpy_helper
 
 import inscape
@@ -108,6 +109,26 @@ def test_string_labels(tmp_path):
         m.classes[i] for i in m.labels([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0]])
     ]
     assert not m.has_scores
+
+
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_a_file_that_changes_after_it_was_wrapped(rewritten, tmp_path):
+    path, w = linear(tmp_path / "m.onnx")
+    m = inscape.wrap(path)
+    path.unlink()
+    if rewritten:
+        linear(path, weight=((5.0, 1.0), (1.0, 0.0), (0.0, 3.0)))
+    assert m.structure == "piecewise-affine"
+    assert np.allclose(m.graph((3,)).evaluate(torch.eye(3)).numpy(), w)
+
+
+def test_weights_beside_a_file_are_found_from_another_folder(tmp_path, monkeypatch):
+    path, w = linear(tmp_path / "m.onnx")
+    onnx.save_model(onnx.load(path), path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    monkeypatch.chdir(tmp_path)
+    m = inscape.wrap("m.onnx")
+    monkeypatch.chdir("/")
+    assert np.allclose(m.graph((3,)).evaluate(torch.eye(3)).numpy(), w)
 
 
 def test_two_inputs_are_refused(tmp_path):
