@@ -2,13 +2,16 @@
 
 import hashlib
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.errors import ModelError
+from inscape.errors import ModelError, PartitionError
 from inscape.models.base import Array, Model, Shape, labels_of
 from inscape.models.trees import TreeEnsemble, fitted_parts, obstacle, read_trees
+
+if TYPE_CHECKING:
+    from inscape.models.graph import Graph
 
 
 class SklearnModel(Model):
@@ -54,6 +57,19 @@ class SklearnModel(Model):
         if self._trees is None or not _identical(self._trees[1], parts):
             self._trees = read_trees(self.estimator), parts
         return self._trees[0]
+
+    def graph(self, input_shape: Shape) -> "Graph":
+        """An error that says why there is none: trees have no linear pieces, other estimators no graph."""
+        reason = obstacle(self.estimator)
+        if reason is None:
+            raise PartitionError(
+                f"{self.name} is made of trees, which are piecewise constant: it has no linear pieces; "
+                'use decision_regions(..., method="exact")'
+            )
+        raise PartitionError(
+            f"{self.name} cannot be counted exactly because {reason}: use decision_regions(..., "
+            'method="grid") or region_count(..., method="grid")'
+        )
 
     def fingerprint(self) -> str:
         """A hash of the fitted estimator."""
