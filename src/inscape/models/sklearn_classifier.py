@@ -43,12 +43,19 @@ class SklearnModel(Model):
             input_shape = (int(features),)
         super().__init__(name, input_shape=input_shape, batch_size=batch_size)
         self.estimator = estimator
-        self.class_values = np.asarray(classes)
-        self.classes = tuple(str(c) for c in self.class_values)
-        self._score_method = _score_method(estimator, len(self.classes))
-        self.has_scores = self._score_method is not None
+        self.has_scores = _score_method(estimator, len(classes)) is not None
         self.structure = "trees" if obstacle(estimator) is None else "black-box"
         self._trees: tuple[TreeEnsemble, list[Any]] | None = None
+
+    @property
+    def class_values(self) -> Array:
+        """The classes as the estimator has them now, in label order."""
+        return np.asarray(self.estimator.classes_)
+
+    @property
+    def classes(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names of the classes, in label order."""
+        return tuple(str(c) for c in self.class_values)
 
     @property
     def trees(self) -> TreeEnsemble:
@@ -82,10 +89,11 @@ class SklearnModel(Model):
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
         points = self._table(x.reshape(len(x), -1))
         predicted = np.asarray(self.estimator.predict(points))
-        order = np.argsort(self.class_values, kind="stable")
-        places = np.searchsorted(self.class_values, predicted, sorter=order)
+        values = self.class_values
+        order = np.argsort(values, kind="stable")
+        places = np.searchsorted(values, predicted, sorter=order)
         labels = order[np.minimum(places, len(order) - 1)]
-        strange = predicted[self.class_values[labels] != predicted]
+        strange = predicted[values[labels] != predicted]
         if len(strange):
             raise ModelError(f"{self.name} predicted {strange[0]!r}, which is none of its classes_")
         return labels, self._scores(points) if with_scores else None
@@ -99,11 +107,15 @@ class SklearnModel(Model):
         return pd.DataFrame(x, columns=names)
 
     def _scores(self, points: Any) -> Array | None:
-        assert self._score_method is not None
-        scores = np.asarray(getattr(self.estimator, self._score_method)(points))
+        n_classes = len(self.class_values)
+        method = _score_method(self.estimator, n_classes)
+        if method is None:  # since another fit
+            self.has_scores = False
+            return None
+        scores = np.asarray(getattr(self.estimator, method)(points))
         if scores.ndim == 1:
             scores = np.stack([-scores / 2, scores / 2], axis=1)
-        if scores.shape[1] != len(self.classes or ()):
+        if scores.shape[1] != n_classes:
             self.has_scores = False
             return None
         labels_of(scores, self.name)  # for its checks
