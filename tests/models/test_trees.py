@@ -231,6 +231,7 @@ class OwnForest(RandomForestClassifier):
         ),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*its region count is 1")
 def test_what_is_not_trees_says_why(estimator, reason):
     x, y = data()
     x[:, 0] = x[:, 0] > 0
