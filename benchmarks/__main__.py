@@ -15,8 +15,13 @@ NAMES = sorted(
 
 def main() -> None:
     """Run the benchmark that the command line names."""
+    usage = f"usage: python -m benchmarks {{{' | '.join(NAMES)}}}"
+    if len(sys.argv) == 1:
+        print(usage)
+        return
     if len(sys.argv) != 2 or sys.argv[1] not in NAMES:
-        sys.exit(f"usage: python -m benchmarks {{{' | '.join(NAMES)}}}")
+        print(usage, file=sys.stderr)
+        sys.exit(2)
     importlib.import_module(f"benchmarks.{sys.argv[1]}").main()
 
 

@@ -1,6 +1,7 @@
 import numpy as np
 import onnx
 import pytest
+import torch
 from onnx import TensorProto, helper, numpy_helper
 
 import inscape
@@ -38,20 +39,37 @@ def test_scores_and_labels(tmp_path, rng, batch):
     assert inscape.wrap(path).fingerprint() == m.fingerprint()
 
 
-def test_one_score_behind_a_sigmoid_is_compared_with_one_half(tmp_path, rng):
+@pytest.mark.parametrize(
+    "after",
+    [
+        [],
+        [("Squeeze", ["one"], {})],
+        [("Squeeze", ["one"], {}), ("Unsqueeze", ["one"], {})],
+        [("Reshape", ["flat"], {}), ("Identity", [], {})],
+        [("Flatten", [], {}), ("Cast", [], {"to": TensorProto.FLOAT})],
+    ],
+    ids=lambda after: "-".join(kind for kind, _, _ in after) or "none",
+)
+def test_one_score_behind_a_sigmoid_is_compared_with_one_half(after, tmp_path):
+    chain = [("Sigmoid", [], {}), *after]
+    names = ["x", *(f"h{i}" for i in range(len(after))), "y"]
     path = save(
         tmp_path / "m.onnx",
-        [helper.make_node("Sigmoid", ["x"], ["y"])],
+        [
+            helper.make_node(kind, [names[i], *more], [names[i + 1]], **attributes)
+            for i, (kind, more, attributes) in enumerate(chain)
+        ],
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 1])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [("one", np.array([1])), ("flat", np.array([-1]))],
     )
     m = inscape.wrap(path)
+    assert m.structure == "piecewise-affine"
     assert m.labels([[-1.0], [2.0]]).tolist() == [0, 1]
     for how in ("exact", "grid"):
-        assert inscape.decision_regions(m, inscape.Segment([-1.0], [2.0]), method=how).labels.tolist() == [
-            0,
-            1,
-        ]
+        found = inscape.decision_regions(m, inscape.Segment([-1.0], [2.0]), method=how)
+        assert found.labels.tolist() == [0, 1]
+        assert abs(found.boundaries[0] - 1 / 3) < 0.01
 
 
 def test_label_output_beside_scores(tmp_path, rng):
@@ -91,6 +109,26 @@ def test_string_labels(tmp_path):
         m.classes[i] for i in m.labels([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0]])
     ]
     assert not m.has_scores
+
+
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_a_file_that_changes_after_it_was_wrapped(rewritten, tmp_path):
+    path, w = linear(tmp_path / "m.onnx")
+    m = inscape.wrap(path)
+    path.unlink()
+    if rewritten:
+        linear(path, weight=((5.0, 1.0), (1.0, 0.0), (0.0, 3.0)))
+    assert m.structure == "piecewise-affine"
+    assert np.allclose(m.graph((3,)).evaluate(torch.eye(3)).numpy(), w)
+
+
+def test_weights_beside_a_file_are_found_from_another_folder(tmp_path, monkeypatch):
+    path, w = linear(tmp_path / "m.onnx")
+    onnx.save_model(onnx.load(path), path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    monkeypatch.chdir(tmp_path)
+    m = inscape.wrap("m.onnx")
+    monkeypatch.chdir("/")
+    assert np.allclose(m.graph((3,)).evaluate(torch.eye(3)).numpy(), w)
 
 
 def test_two_inputs_are_refused(tmp_path):

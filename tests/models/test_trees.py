@@ -20,7 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
-from inscape.errors import ModelError
+from inscape import Segment, decision_regions, linear_regions, region_count
+from inscape.errors import ModelError, PartitionError
 from inscape.models import wrap
 from inscape.models.trees import Rule, TreeEnsemble, obstacle, read_trees
 from inscape.models.trees.cuts import cuts
@@ -230,6 +231,7 @@ class OwnForest(RandomForestClassifier):
         ),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*its region count is 1")
 def test_what_is_not_trees_says_why(estimator, reason):
     x, y = data()
     x[:, 0] = x[:, 0] > 0
@@ -239,6 +241,16 @@ def test_what_is_not_trees_says_why(estimator, reason):
     assert reason in obstacle(estimator)
     with pytest.raises(ModelError, match="cannot be read as trees: .*" + reason):
         _ = model.trees
+    with pytest.raises(PartitionError, match=f"cannot be counted exactly because .*{reason}.*method=.grid"):
+        decision_regions(model, Segment(x[0], x[1]), method="exact")
+    assert reason in region_count(model, x, n_probes=2, random_state=0).reason
+
+
+def test_trees_have_no_linear_pieces():
+    x, y = data()
+    forest = RandomForestClassifier(3, random_state=0).fit(x, y)
+    with pytest.raises(PartitionError, match=r"trees, which are piecewise constant.*method=.exact"):
+        linear_regions(forest, Segment(x[0], x[1]))
 
 
 def test_a_scale_that_is_not_positive_is_refused():

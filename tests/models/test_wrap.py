@@ -60,6 +60,30 @@ def test_sklearn_string_classes(make, data):
     assert (np.array(m.classes)[m.labels(x)] == m.estimator.predict(x)).all()
 
 
+@pytest.mark.parametrize("make", [LogisticRegression, DecisionTreeClassifier, SVC])
+def test_sklearn_classes_follow_another_fit(make, data):
+    x, y = data
+    estimator = make().fit(x, np.array(["no", "yes"])[np.minimum(y, 1)])
+    m = inscape.wrap(estimator)
+    assert m.classes == ("no", "yes")
+    estimator.fit(x, np.array(["cat", "ant", "bee"])[y])
+    assert m.classes == ("ant", "bee", "cat")
+    assert m.class_values.tolist() == ["ant", "bee", "cat"]
+    assert (np.array(m.classes)[m.labels(x)] == estimator.predict(x)).all()
+    assert m.scores(x).shape == (80, 3)
+    assert inscape.decision_regions(m, inscape.Segment(x[0], x[1])).class_names == m.classes
+
+
+def test_sklearn_scores_that_another_fit_takes_away(data):
+    x, y = data
+    estimator = SVC(decision_function_shape="ovo").fit(x, np.minimum(y, 1))
+    m = inscape.wrap(estimator)
+    assert m.scores(x).shape == (80, 2)
+    estimator.fit(x, y)
+    with pytest.raises(ModelError, match="no score per class"):
+        m.scores(x)
+
+
 def test_sklearn_binary_scores_have_two_columns_that_agree_with_the_label(data):
     x, y = data
     m = inscape.wrap(LogisticRegression().fit(x, np.minimum(y, 1)))

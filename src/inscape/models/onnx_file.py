@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 N_ROWS = 3  # points on which a graph is compared with its file
 _DTYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
+_SAME_VALUES = frozenset(["Identity", "Dropout", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze"])
 
 
 class OnnxModel(Model):
@@ -35,8 +36,9 @@ class OnnxModel(Model):
         except ImportError as error:
             raise MissingExtraError("onnxruntime", "onnx", "an .onnx model") from error
         self.path = Path(path)
-        content = read_model_file(self.path)
-        self._fingerprint = hashlib.blake2b(content, digest_size=8).hexdigest()
+        self._content = read_model_file(self.path)
+        self._folder = self.path.absolute().parent
+        self._fingerprint = hashlib.blake2b(self._content, digest_size=8).hexdigest()
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what fails is raised, not printed
         try:
@@ -59,7 +61,7 @@ class OnnxModel(Model):
         self._traced: tuple[Shape, Trace] | None = None
         self.dtype = np.dtype(_DTYPES.get(self._input.type, np.float32))
         self._label_output, self._score_output = self._choose_outputs()
-        self._ends_in_sigmoid = self._output_of_sigmoid(content)
+        self._ends_in_sigmoid = self._output_of_sigmoid()
         self.has_scores = self._score_output is not None
         self._names = ClassNames()
 
@@ -77,14 +79,18 @@ class OnnxModel(Model):
             raise ModelError(f"{self.path} has no output of labels or scores ({kinds})")
         return next(iter(labels), None), next(iter(scores), None)
 
-    def _output_of_sigmoid(self, content: bytes) -> bool:
+    def _output_of_sigmoid(self) -> bool:
         """Whether the scores come out of a sigmoid: a single one is then compared with 1/2, not with 0."""
         try:
             import onnx
         except ImportError:
             return False
-        nodes = onnx.load_model_from_string(content).graph.node
-        return any(n.op_type == "Sigmoid" and self._score_output in n.output for n in nodes)
+        nodes = onnx.load_model_from_string(self._content).graph.node
+        makers = {name: n for n in nodes for name in n.output}
+        node = makers.get(self._score_output)
+        while node is not None and node.op_type in _SAME_VALUES:
+            node = makers.get(node.input[0])
+        return node is not None and node.op_type == "Sigmoid"
 
     @property
     def structure(self) -> str:  # type: ignore[override]
@@ -108,7 +114,8 @@ class OnnxModel(Model):
         from inscape.models.graph.onnx_frontend import read_onnx
 
         if self._traced is None or self._traced[0] != input_shape:
-            found = read_onnx(self.path, input_shape, output=self._score_output or self._label_output)
+            output = self._score_output or self._label_output
+            found = read_onnx(self._content, self._folder, input_shape, output=output)
             self._traced = input_shape, self._checked(found, input_shape)
         return self._traced[1]
 

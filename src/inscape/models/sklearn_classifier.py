@@ -2,13 +2,16 @@
 
 import hashlib
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.errors import ModelError
+from inscape.errors import ModelError, PartitionError
 from inscape.models.base import Array, Model, Shape, labels_of
 from inscape.models.trees import TreeEnsemble, fitted_parts, obstacle, read_trees
+
+if TYPE_CHECKING:
+    from inscape.models.graph import Graph
 
 
 class SklearnModel(Model):
@@ -40,12 +43,19 @@ class SklearnModel(Model):
             input_shape = (int(features),)
         super().__init__(name, input_shape=input_shape, batch_size=batch_size)
         self.estimator = estimator
-        self.class_values = np.asarray(classes)
-        self.classes = tuple(str(c) for c in self.class_values)
-        self._score_method = _score_method(estimator, len(self.classes))
-        self.has_scores = self._score_method is not None
+        self.has_scores = _score_method(estimator, len(classes)) is not None
         self.structure = "trees" if obstacle(estimator) is None else "black-box"
         self._trees: tuple[TreeEnsemble, list[Any]] | None = None
+
+    @property
+    def class_values(self) -> Array:
+        """The classes as the estimator has them now, in label order."""
+        return np.asarray(self.estimator.classes_)
+
+    @property
+    def classes(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names of the classes, in label order."""
+        return tuple(str(c) for c in self.class_values)
 
     @property
     def trees(self) -> TreeEnsemble:
@@ -54,6 +64,19 @@ class SklearnModel(Model):
         if self._trees is None or not _identical(self._trees[1], parts):
             self._trees = read_trees(self.estimator), parts
         return self._trees[0]
+
+    def graph(self, input_shape: Shape) -> "Graph":
+        """An error that says why there is none: trees have no linear pieces, other estimators no graph."""
+        reason = obstacle(self.estimator)
+        if reason is None:
+            raise PartitionError(
+                f"{self.name} is made of trees, which are piecewise constant: it has no linear pieces; "
+                'use decision_regions(..., method="exact")'
+            )
+        raise PartitionError(
+            f"{self.name} cannot be counted exactly because {reason}: use decision_regions(..., "
+            'method="grid") or region_count(..., method="grid")'
+        )
 
     def fingerprint(self) -> str:
         """A hash of the fitted estimator."""
@@ -66,10 +89,11 @@ class SklearnModel(Model):
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
         points = self._table(x.reshape(len(x), -1))
         predicted = np.asarray(self.estimator.predict(points))
-        order = np.argsort(self.class_values, kind="stable")
-        places = np.searchsorted(self.class_values, predicted, sorter=order)
+        values = self.class_values
+        order = np.argsort(values, kind="stable")
+        places = np.searchsorted(values, predicted, sorter=order)
         labels = order[np.minimum(places, len(order) - 1)]
-        strange = predicted[self.class_values[labels] != predicted]
+        strange = predicted[values[labels] != predicted]
         if len(strange):
             raise ModelError(f"{self.name} predicted {strange[0]!r}, which is none of its classes_")
         return labels, self._scores(points) if with_scores else None
@@ -83,11 +107,15 @@ class SklearnModel(Model):
         return pd.DataFrame(x, columns=names)
 
     def _scores(self, points: Any) -> Array | None:
-        assert self._score_method is not None
-        scores = np.asarray(getattr(self.estimator, self._score_method)(points))
+        n_classes = len(self.class_values)
+        method = _score_method(self.estimator, n_classes)
+        if method is None:  # since another fit
+            self.has_scores = False
+            return None
+        scores = np.asarray(getattr(self.estimator, method)(points))
         if scores.ndim == 1:
             scores = np.stack([-scores / 2, scores / 2], axis=1)
-        if scores.shape[1] != len(self.classes or ()):
+        if scores.shape[1] != n_classes:
             self.has_scores = False
             return None
         labels_of(scores, self.name)  # for its checks

@@ -316,6 +316,16 @@ FOREIGN = {
         "Softmax over a part of the scores",
         {},
     ),
+    "a softmax of one score": (
+        [("ReduceSum", "x one", "a"), ("Softmax", "a", "y")],
+        "Softmax of one score, which is constant in softmax_y",
+        {},
+    ),
+    "a log-softmax of one score": (
+        [("ReduceSum", "x one", "a"), ("LogSoftmax", "a", "y")],
+        "LogSoftmax of one score, which is constant in logsoftmax_y",
+        {},
+    ),
     "rounding": (
         [("Cast", "x", "i", {"to": TensorProto.INT64}), ("Cast", "i", "y", {"to": TensorProto.FLOAT})],
         "Cast to int64 in cast_i",

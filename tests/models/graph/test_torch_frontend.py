@@ -172,6 +172,22 @@ def test_a_softmax_over_the_rows_is_no_head():
         wrap(net).graph((4,))
 
 
+@pytest.mark.parametrize(
+    ("n", "ending", "message"),
+    [
+        (1, [nn.Softmax(dim=1)], "softmax of one score, which is constant in 1"),
+        (1, [nn.LogSoftmax(dim=1)], "log_softmax of one score, which is constant in 1"),
+        (3, [nn.Unflatten(1, (3, 1)), nn.Softmax(dim=-1), nn.Flatten()], "softmax over a part of the scores"),
+        (6, [nn.Unflatten(1, (2, 3)), nn.Softmax(dim=-1), nn.Flatten()], "softmax over a part of the scores"),
+    ],
+)
+def test_a_softmax_that_may_change_the_label_is_no_head(n, ending, message):
+    model = wrap(nn.Sequential(nn.Linear(4, n), *ending), input_shape=(4,))
+    assert model.structure == "black-box"
+    with pytest.raises(PartitionError, match=message):
+        model.graph((4,))
+
+
 def test_the_module_is_left_as_it_was():
     net = zoo.make("resnet18")
     net.train()

@@ -32,11 +32,12 @@ TRANSLATIONS: dict[str, Translation] = {
 }
 
 
-def read_onnx(path: str | Path, input_shape: Shape, *, output: str | None = None) -> Trace:
+def read_onnx(content: bytes, folder: Path, input_shape: Shape, *, output: str | None = None) -> Trace:
     """The graph of an ONNX file on points of one shape, or why it has none.
 
     Args:
-        path: the file; weights that it keeps in other files are read too.
+        content: what the file holds.
+        folder: where it lies; weights that it keeps in other files are read from there.
         input_shape: the shape of one point. If it has as many axes as the file's input, that input has no
             batch axis.
         output: the name of the output to follow, by default the first.
@@ -46,10 +47,12 @@ def read_onnx(path: str | Path, input_shape: Shape, *, output: str | None = None
     """
     try:
         import onnx
+        from onnx.external_data_helper import load_external_data_for_model
     except ImportError as error:
         raise MissingExtraError("onnx", "onnx", "reading the operations of an .onnx model") from error
     try:
-        model = onnx.load(path)
+        model = onnx.load_model_from_string(content)
+        load_external_data_for_model(model, str(folder))
         if model.functions:
             from onnx.inliner import inline_local_functions
 

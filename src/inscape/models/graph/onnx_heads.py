@@ -18,6 +18,8 @@ def _set_aside(step: Step) -> Value:
         # before version 13 all axes from `axis` on were taken together
         axis = step.axis(-1 if step.opset >= 13 else 1, rank)
         _check_all(step, live, live.shape[axis : axis + 1] if step.opset >= 13 else live.shape[axis:])
+        if math.prod(live.shape) == 1:
+            raise NotPiecewiseAffine(f"{step.kind} of one score, which is constant")
     return replace(live, head=Head(NAMES[step.kind], Foreign(step.kind, path_of(step.node))))
 
 

@@ -13,10 +13,13 @@ from inscape.models.graph.trace import HEADS, Trace, agree, infinite_node
 
 
 def _softmax(call: Call) -> Value:
-    """Foreign; over the last axis its name is one that may end a model."""
-    name = call.name.lstrip("_")
-    last = int(call.args[1]) % call.out.ndim == call.out.ndim - 1
-    raise NotPiecewiseAffine(name if last else f"{name} over another axis than the last")
+    """Foreign; over all of at least two scores of a point its name is one that may end a model."""
+    name, out = call.name.lstrip("_"), call.out
+    if int(call.args[1]) % max(out.ndim, 1) != out.ndim - 1:
+        raise NotPiecewiseAffine(f"{name} over another axis than the last")
+    if out.shape[-1] * call.n_rows != out.numel():
+        raise NotPiecewiseAffine(f"{name} over a part of the scores")
+    raise NotPiecewiseAffine(name if out.shape[-1] > 1 else f"{name} of one score, which is constant")
 
 
 TRANSLATIONS: dict[str, Translation] = {
