@@ -61,7 +61,7 @@ def decision_regions(
             simplex also across, unless at a saddle); "full" also along diagonals (8 in 2D). On a simplex
             the axes are the edges at its most central vertex.
         precision: "float64", or "float32" for a faster "exact" method whose near ties are repaired; its
-            counts agreed in all our tests, but that is not proved, so they are not called exact.
+            regions agreed in all our tests, but that is not proved, so they are not called exact.
         progress: True shows a bar on stderr; a function gets (work done, work in all).
 
     >>> from inscape import Segment

@@ -132,7 +132,8 @@ def _threshold(values: Any, segment: Ints, theta: float, rounding: Rounding) -> 
     """Crossings of one threshold, without those that are rounding error; and entries that lie on it."""
     interval, entry, s, size, n_flat = kernels.threshold_crossings(values, segment, values.dtype.type(theta))
     if len(s) and values.dtype == np.float64:
-        largest = max(float(values.max()), -float(values.min()), abs(theta))
+        low, high = torch.from_numpy(values).aminmax()
+        largest = max(float(high), -float(low), abs(theta))
         doubt = np.flatnonzero((size <= SUSPICIOUS * largest) | rounding.cancels)
         if len(doubt):
             false = np.zeros(len(s), bool)

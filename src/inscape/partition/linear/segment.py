@@ -63,7 +63,7 @@ class SegmentPieces:
 
     @property
     def is_exact(self) -> bool:
-        """True in float64; counts in float32 agreed in all our tests, but that is not proved."""
+        """True in float64; in float32 coinciding knots may be told apart, or neighbouring ones not."""
         return self.precision == "float64"
 
     @property
