@@ -195,10 +195,12 @@ def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
     for m in module.modules():
         yield (id(m), type(m), len(m._forward_hooks), len(m._forward_pre_hooks))
         for name, value in vars(m).items():
-            if isinstance(value, torch.Tensor):
-                yield (name, value.shape, _checksum(value))
-            elif name[0] != "_" and name != "training" and isinstance(value, _PLAIN):
+            if name in _INTERNAL:
+                continue
+            if isinstance(value, _PLAIN):
                 yield (name, value)
+            elif isinstance(value, torch.Tensor):
+                yield (name, value.shape, _checksum(value))
         for tensors in (m._parameters, m._buffers):
             for name, tensor in tensors.items():
                 if tensor is not None:
@@ -206,6 +208,7 @@ def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
 
 
 _PLAIN = (bool, int, float, complex, str, tuple)
+_INTERNAL = frozenset(vars(torch.nn.Module()))
 
 
 def _checksum(tensor: torch.Tensor) -> int:
