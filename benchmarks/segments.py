@@ -1,9 +1,10 @@
 """Exact pieces on segments: what they cost, as ratios measured in one run on one thread.
 
 Run `python -m benchmarks segments`. Each row prints the bar and what was measured. The MLP and the CNN are
-trained for a few seconds on scikit-learn's digits, enlarged to the size of the input; ResNet18 has the
-batch-norm statistics of noise images, on which it has about as many pieces as on photographs. `INSCAPE_BENCH`
-may name a folder with the networks of the trusted counts, else seeded networks of the same sizes stand in.
+trained for a few seconds on MNIST (if `INSCAPE_DATA` has it) or on scikit-learn's digits, enlarged to the size of
+the input; ResNet18 has the batch-norm statistics of noise images, on which it has about as many pieces as on
+photographs. `INSCAPE_BENCH` may name a folder with the networks of the trusted counts, else seeded networks of
+the same sizes stand in.
 """
 
 import copy
@@ -36,8 +37,9 @@ def main() -> None:
     torch.set_num_threads(1)
     print(f"{'work':58} {'bar':>10} {'measured':>9}   details")
     against_regioncam()
-    images = digits(28).reshape(-1, 784)
-    net = trained(mlp(784, 200, 200, 200, 200, 10), images)
+    name, images, labels = handwritten()
+    print(f"the MLP is trained on {name}")
+    net = trained(mlp(784, 200, 200, 200, 200, 10), images, labels, steps=600)
     over_forward(
         "trained MLP 784-200x4-10, 10 segments a batch",
         net,
@@ -47,7 +49,7 @@ def main() -> None:
         sizes=(256, 1024),
     )
     colour = np.repeat(digits(32)[:, None], 3, axis=1)
-    convolutional = trained(cnn(), colour, steps=60)
+    convolutional = trained(cnn(), colour, digit_labels(), steps=60)
     over_forward("CNN of three convolutions on 3x32x32", convolutional, pairs(colour, 2), 0.9)
     over_forward("ResNet18 of width 8, 1/20 of a segment", calibrated(resnet18(8)), noise_segment(0.05), 1.1)
     peak_memory()
@@ -72,12 +74,27 @@ def digits(size: int) -> Floats:
     return F.interpolate(small, size=(size, size), mode="bilinear").squeeze(1).numpy()
 
 
-def trained(net: nn.Module, x: Floats, *, steps: int = 200) -> nn.Module:
-    """The network after some steps of Adam on batches of 128 digits."""
+def digit_labels() -> npt.NDArray[np.int64]:
+    """The classes of the digits data set."""
     from sklearn.datasets import load_digits
 
+    return np.asarray(load_digits().target)
+
+
+def handwritten() -> tuple[str, Floats, npt.NDArray[np.int64]]:
+    """10,000 images of MNIST if `INSCAPE_DATA` has it, else enlarged digits: name, (n, 784) and classes."""
+    path = Path(os.environ.get("INSCAPE_DATA", "-")) / "mnist.npz"
+    if not path.is_file():
+        return "digits", digits(28).reshape(-1, 784), digit_labels()
+    with np.load(path) as data:
+        x, y = data["x_train"][:10000], data["y_train"][:10000]
+    return "MNIST", x.reshape(-1, 784) / 255.0, y.astype(np.int64)
+
+
+def trained(net: nn.Module, x: Floats, y: npt.NDArray[np.int64], *, steps: int) -> nn.Module:
+    """The network after some steps of Adam on batches of 128 images."""
     rng = np.random.default_rng(0)
-    labels = torch.from_numpy(load_digits().target)
+    labels = torch.from_numpy(y)
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
     for _ in range(steps):
         batch = rng.integers(len(x), size=128)
