@@ -1,10 +1,10 @@
 """Exact pieces on segments: what they cost, as ratios measured in one run on one thread.
 
-Run `python -m benchmarks segments`. Each row prints the bar and what was measured. The MLP and the CNN are
-trained for a few seconds on MNIST (if `INSCAPE_DATA` has it) or on scikit-learn's digits, enlarged to the size of
-the input; ResNet18 has the batch-norm statistics of noise images, on which it has about as many pieces as on
-photographs. `INSCAPE_BENCH` may name a folder with the networks of the trusted counts, else seeded networks of
-the same sizes stand in.
+Run `python -m benchmarks segments`. Each row prints the bar and what was measured. The MLP and the CNN
+are trained for a few seconds on MNIST (if `INSCAPE_DATA` has it) or on scikit-learn's digits, enlarged
+to the size of the input; ResNet18 has the batch-norm statistics of noise images, on which it has about
+as many pieces as on photographs. `INSCAPE_BENCH` may name a folder with the networks of the trusted
+counts, else seeded networks of the same sizes stand in.
 """
 
 import copy
