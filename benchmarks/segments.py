@@ -51,11 +51,13 @@ def main() -> None:
     colour = np.repeat(digits(32)[:, None], 3, axis=1)
     convolutional = trained(cnn(), colour, digit_labels(), steps=60)
     over_forward("CNN of three convolutions on 3x32x32", convolutional, pairs(colour, 2), 0.9)
-    over_forward("ResNet18 of width 8, 1/20 of a segment", calibrated(resnet18(8)), noise_segment(0.05), 1.1)
+    ratio = over_forward(
+        "ResNet18 of width 8, 1/20 of a segment", calibrated(resnet18(8)), noise_segment(0.05), 1.1
+    )
     peak_memory()
     against_grids(net, pairs(images, 100))
     single_precision(convolutional, pairs(colour, 6, seed=1))
-    growth()
+    growth(ratio)
 
 
 def row(work: str, bar: str, measured: str, details: str) -> None:
@@ -238,7 +240,7 @@ def over_forward(
     *,
     batch: int | None = None,
     sizes: Sequence[int] = (8, 32, 128),
-) -> None:
+) -> float:
     """The time of exact pieces over that of the bare float64 network on as many points, at its best."""
     model, double = inscape.wrap(net, input_shape=segments[0].start.shape), copy.deepcopy(net).double()
     batch = batch or len(segments)
@@ -255,6 +257,7 @@ def over_forward(
     per_piece = f"{ours / n * 1e6:.0f} us a piece, forward {points / n * 1e6:.0f} us"
     details = f"{n / len(segments):.0f} pieces a segment, {per_piece}"
     row(f"{work}, over forward", f"{bar}", f"{ours / points:.2f}", details)
+    return ours / points
 
 
 def peak_memory() -> None:
@@ -323,8 +326,12 @@ def single_precision(net: nn.Module, segments: list[Segment]) -> None:
     row("the CNN in float32, speed over float64", ">= 2.0", f"{double / single:.2f}", details)
 
 
-def growth() -> None:
-    """How pieces and time grow with width and depth, and what ResNet18 of width 64 would take."""
+def growth(ratio: float) -> None:
+    """How pieces and time grow with width and depth, and what ResNet18 of width 64 would take.
+
+    Its time is extrapolated in two ways: from a short stretch of a segment, and from its layers, each timed
+    on a few rows: their sum, for each piece, times what a walk takes over the bare network at width 8.
+    """
     rng = np.random.default_rng(0)
     print("\npieces and milliseconds a segment between random points of R^100")
     for sizes in [(w,) * 3 for w in (50, 100, 200, 400)] + [(100,) * d for d in (1, 2, 4, 8)]:
@@ -340,7 +347,23 @@ def growth() -> None:
         started = time.perf_counter()
         n = linear_regions(model, noise_segment(part))[0].n_regions
         minutes = (time.perf_counter() - started) / part / 60
-        print(f"  width {width:>2}: about {n / part:>7.0f} pieces in {minutes:>6.1f} minutes")
+        layers = ratio * seconds_of_layers(model) * n / part / 60
+        times = f"{minutes:>6.1f} minutes; from its layers {layers:>6.1f}"
+        print(f"  width {width:>2}: about {n / part:>7.0f} pieces in {times}")
+
+
+def seconds_of_layers(model: Model, n_rows: int = 8) -> float:
+    """The time of all layers of a network on one row, in float64, each layer timed by itself."""
+    graph = model.graph((3, 32, 32)).cast(torch.float64)
+    values, total = [torch.from_numpy(noise(n_rows))], 0.0
+    with torch.no_grad():
+        for node in graph.nodes[1 : graph.output + 1]:
+            assert node.op is not None
+            inputs = [values[j] for j in node.inputs]
+            (seconds,) = best(lambda op=node.op, x=inputs: op(*x), repeats=2)  # type: ignore[misc]
+            values.append(node.op(*inputs))
+            total += seconds
+    return total / n_rows
 
 
 if __name__ == "__main__":
