@@ -28,6 +28,10 @@ class PartitionError(InscapeError, ValueError):
     """The regions cannot be computed with the method or the resolution asked for."""
 
 
+class NonGenericError(PartitionError):
+    """Lines meet so closely that float64 cannot order them; nothing is counted rather than counted wrongly."""
+
+
 class DataError(InscapeError, ValueError):
     """A data set is missing, unreadable, empty, or not of the shape that is needed."""
 

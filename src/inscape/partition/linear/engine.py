@@ -233,10 +233,13 @@ class _NodeRounding:
         self.walker.doubts.append((self.rows.segment[rows], self.rows.t[rows]))
 
 
-def magnitude(graph: Graph, x: Tensor, node: int) -> Tensor:
-    """The sums of absolute terms from which the entries of a node are formed at some points."""
+def magnitude(graph: Graph, x: Tensor, node: int, size: Tensor | None = None) -> Tensor:
+    """The sums of absolute terms from which the entries of a node are formed at some points.
+
+    `size` is the scale of the numbers from which the points themselves were formed, |x| if not given.
+    """
     values: dict[int, Tensor] = {0: x}
-    sizes: dict[int, Tensor] = {0: x.abs()}
+    sizes: dict[int, Tensor] = {0: x.abs() if size is None else size}
     for i in range(1, node + 1):
         op, inputs = graph.nodes[i].op, graph.nodes[i].inputs
         assert op is not None

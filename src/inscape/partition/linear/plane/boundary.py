@@ -1,0 +1,99 @@
+"""The boundary of a face after its edges were cut, and the chords that join its cut points.
+
+A half-edge is numbered 2 e + d: edge e from its first end to its second if d = 0, back if d = 1. A face lies to
+the left of its half-edges. Edge e with cut points k = nstart[e], ..., nstart[e + 1] - 1 becomes the edges
+e + nstart[e], ..., e + nstart[e + 1]; cut point k becomes vertex v + k, v being the number of vertices before.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def walk_boundary(half_edges, ends, nstart, n_vertices, node, half, cut):
+    """Write a face's vertices and cut points in order, the half-edges after them, and which cut point each is.
+
+    Returns how many there are; `cut` is -1 at a vertex.
+    """
+    n = 0
+    for i in range(len(half_edges)):
+        e, d = half_edges[i] >> 1, half_edges[i] & 1
+        first, last = nstart[e], nstart[e + 1]
+        node[n], cut[n] = ends[e, d], -1
+        if d == 0:
+            half[n] = 2 * (e + first)
+            n += 1
+            for k in range(first, last):
+                node[n], cut[n], half[n] = n_vertices + k, k, 2 * (e + k + 1)
+                n += 1
+        else:
+            half[n] = 2 * (e + last) + 1
+            n += 1
+            for k in range(last - 1, first - 1, -1):
+                node[n], cut[n], half[n] = n_vertices + k, k, 2 * (e + k) + 1
+                n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def find_chords(n, cut, unit, first_seen, chords):
+    """Write where the two ends of each chord are along the boundary, (m, 2), in order of the first.
+
+    `first_seen` (units,) is -1 before and after. Returns m, or -1 if a unit has a single cut point.
+    """
+    m, is_complete = 0, True
+    for i in range(n):
+        if cut[i] >= 0:
+            u = unit[cut[i]]
+            if first_seen[u] < 0:
+                first_seen[u] = m
+                chords[m, 0], chords[m, 1] = i, -1
+                m += 1
+            else:
+                chords[first_seen[u], 1] = i
+    for j in range(m):
+        first_seen[unit[cut[chords[j, 0]]]] = -1
+        is_complete &= chords[j, 1] >= 0
+    return m if is_complete else -1
+
+
+@njit(cache=True, nogil=True)
+def boundary_lengths(fstart, floop, nstart):
+    """The number of half-edges around each face after the cut, (f,)."""
+    n = np.empty(len(fstart) - 1, np.int64)
+    for f in range(len(n)):
+        n[f] = fstart[f + 1] - fstart[f]
+        for i in range(fstart[f], fstart[f + 1]):
+            e = floop[i] >> 1
+            n[f] += nstart[e + 1] - nstart[e]
+    return n
+
+
+@njit(cache=True, nogil=True)
+def count_chords(fstart, floop, ends, nstart, n_vertices, unit, n_units, lengths, tied):
+    """For each face the number of chords and of points where two of them cross, (f, 2); none for tied faces.
+
+    A face on whose boundary a unit changes sign only once becomes tied.
+    """
+    found = np.zeros((len(fstart) - 1, 2), np.int64)
+    longest = max(1, lengths.max())
+    node, half = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    cut, chords = np.empty(longest, np.int64), np.empty((longest, 2), np.int64)
+    first_seen = np.full(n_units, -1, np.int64)
+    for f in range(len(found)):
+        half_edges = floop[fstart[f] : fstart[f + 1]]
+        cuts = lengths[f] - len(half_edges)
+        if tied[f] or cuts == 0:
+            continue
+        n = walk_boundary(half_edges, ends, nstart, n_vertices, node, half, cut)
+        m = find_chords(n, cut, unit, first_seen, chords)
+        if m < 0:
+            tied[f] = True
+            continue
+        found[f, 0] = m
+        for j in range(m):
+            for k in range(j + 1, m):
+                if chords[k, 0] > chords[j, 1]:
+                    break
+                found[f, 1] += chords[k, 1] > chords[j, 1]
+    return found

@@ -1,0 +1,76 @@
+"""A domain that holds the input 0, where a network with small biases or none bends in many directions at once.
+
+There every line passes near one point, and what happens around it is as small as the biases. The domain is cut into
+triangles around that point, so that positions near it are exact to a part of themselves; edges of the triangles along
+which nothing changes are taken away in the end.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from inscape.models.graph import Graph
+from inscape.partition.linear.plane.cells import BORDER, Cells, Floats
+from inscape.partition.linear.plane.noise import Plane
+
+_NEAR = 1e-6
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+
+
+def centre_of(graph: Graph, plane: Plane, corners: Floats) -> Floats | None:
+    """The coordinates of the input 0, if it lies in the domain and the first layer nearly vanishes there."""
+    gram = plane.axes @ plane.axes.T
+    centre = np.linalg.solve(gram, -plane.axes @ plane.origin)
+    extent = np.abs(plane.axes).max(axis=1) @ np.abs(corners - centre).max(axis=0)
+    scale = max(extent, float(np.abs(plane.origin).max(initial=0.0)))
+    if np.abs(plane.origin + centre @ plane.axes).max() > _ROUNDING * scale:
+        return None
+    sides = np.roll(corners, -1, axis=0) - corners
+    way = centre - corners
+    inward = (sides[:, 0] * way[:, 1] - sides[:, 1] * way[:, 0]) / np.hypot(*sides.T)
+    if inward.min() < 0:
+        return None
+    bends = [i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine]
+    if not bends:
+        return None
+    (first,) = graph.nodes[bends[0]].inputs
+    there = torch.zeros(1, *graph.input_shape, dtype=torch.float64)
+    around = plane.points(corners).reshape(-1, *graph.input_shape)
+    z, far = (graph.evaluate(x, until=first).reshape(len(x), -1).numpy() for x in (there, around))
+    vanish = np.abs(z[0]) <= _NEAR * np.abs(far).max(axis=0)
+    return centre if vanish.sum() > 1 else None
+
+
+def fan_cells(corners: Floats) -> Cells:
+    """A convex polygon (k, 2) around or beside (0, 0), cut into triangles there."""
+    middles = (corners + np.roll(corners, -1, axis=0)) / 2
+    ring = np.stack([corners, middles], axis=1).reshape(-1, 2)
+    n = len(ring)
+    after = np.roll(ring, -1, axis=0)
+    area = ring[:, 0] * after[:, 1] - ring[:, 1] * after[:, 0]
+    kept = np.flatnonzero(area > _ROUNDING * area.sum())
+    k = np.arange(n)
+    spokes = np.stack([np.zeros(n, np.int64), k + 1], axis=1)  # edge i: centre to ring point i
+    rim = np.stack([k + 1, (k + 1) % n + 1], axis=1)  # edge n + i: ring point i to the next
+    loops = np.stack([2 * k, 2 * (n + k), 2 * ((k + 1) % n) + 1], axis=1)[kept]
+    at_corner = bool((np.abs(corners).max(axis=1) == 0).any())
+    fixed = np.concatenate([[at_corner], np.arange(n) % 2 == 0])
+    return _used(np.concatenate([np.zeros((1, 2)), ring]), np.concatenate([spokes, rim]), loops, fixed)
+
+
+def _used(xy: Floats, ends: Any, loops: Any, fixed: Any) -> Cells:
+    """The triangles `loops` with the edges and vertices that they have."""
+    edges, number = np.unique(loops >> 1, return_inverse=True)
+    vertices, place = np.unique(ends[edges], return_inverse=True)
+    loop = 2 * number.reshape(-1) + (loops.reshape(-1) & 1)
+    return Cells(
+        xy=xy[vertices],
+        ends=place.reshape(-1, 2).astype(np.int32),
+        born=np.full(len(edges), BORDER, np.int32),
+        unit=np.full(len(edges), -1, np.int32),
+        start=np.arange(0, loops.size + 1, 3),
+        loop=loop.astype(np.int32),
+        shared=np.zeros(len(edges), bool),
+        fixed=fixed[vertices],
+    )

@@ -1,0 +1,106 @@
+"""Small compiled loops over a subdivision."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def points_between(xy, ends, s):
+    """The points at s on the way between two vertices each, measured from the nearer one, (m, 2)."""
+    out = np.empty((len(s), 2))
+    for i in range(len(s)):
+        a, b, t = ends[i, 0], ends[i, 1], s[i]
+        if t > 0.5:
+            a, b, t = b, a, 1.0 - t
+        for d in range(2):
+            out[i, d] = xy[a, d] + t * (xy[b, d] - xy[a, d])
+    return out
+
+
+@njit(cache=True, nogil=True)
+def divided(ends, nstart, n_vertices):
+    """The ends of the pieces of edges that were cut."""
+    out = np.empty((len(ends) + nstart[-1], 2), np.int32)
+    i = 0
+    for e in range(len(ends)):
+        out[i, 0] = ends[e, 0]
+        for k in range(nstart[e], nstart[e + 1]):
+            out[i, 1] = n_vertices + k
+            i += 1
+            out[i, 0] = n_vertices + k
+        out[i, 1] = ends[e, 1]
+        i += 1
+    return out
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz", "nnan"})
+def largest(z, thresholds):
+    """The largest |z| and |threshold|."""
+    found = np.abs(thresholds).max() if len(thresholds) else 0.0
+    for r in range(len(z)):
+        row, top = z[r], 0.0
+        for u in range(len(row)):
+            top = max(top, abs(row[u]))
+        found = max(found, top)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def mark_zero(above, zero, rows, entries, k, h):
+    """Set the zero bits, and clear the others, of entries at threshold number k."""
+    per = (h + 63) // 64
+    for i in range(len(rows)):
+        word, bit = k * per + (entries[i] >> 6), np.uint64(1) << np.uint64(entries[i] & 63)
+        zero[rows[i], word] |= bit
+        above[rows[i], word] &= ~bit
+
+
+@njit(cache=True, nogil=True)
+def close_pairs(start, s, near):
+    """The crossings k whose successor on the same edge is at most `near` further on, (m,)."""
+    count = 0
+    for e in range(len(start) - 1):
+        for k in range(start[e], start[e + 1] - 1):
+            count += s[k + 1] - s[k] <= near
+    found = np.empty(count, np.int64)
+    i = 0
+    for e in range(len(start) - 1):
+        for k in range(start[e], start[e + 1] - 1):
+            if s[k + 1] - s[k] <= near:
+                found[i] = k
+                i += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def signs_of_faces(start, corners, above, zero):
+    """For each face the units that are positive somewhere, those with both signs, and whether one of these is
+    zero at a corner."""
+    n, n_words = len(start) - 1, above.shape[1]
+    plus, cutting = np.zeros((n, n_words), np.uint64), np.empty((n, n_words), np.uint64)
+    through = np.zeros(n, np.bool_)
+    for f in range(n):
+        for w in range(n_words):
+            p, m, o = np.uint64(0), np.uint64(0), np.uint64(0)
+            for i in range(start[f], start[f + 1]):
+                a, z = above[corners[i], w], zero[corners[i], w]
+                p |= a
+                m |= ~(a | z)
+                o |= z
+            plus[f, w], cutting[f, w] = p, p & m
+            through[f] |= (p & m & o) != 0
+    return plus, cutting, through
+
+
+@njit(cache=True, nogil=True)
+def reordered(start, loop, order):
+    """Loops in another order."""
+    new_start, new_loop = np.zeros(len(start), start.dtype), np.empty_like(loop)
+    i = 0
+    for k in range(len(order)):
+        f = order[k]
+        for j in range(start[f], start[f + 1]):
+            new_loop[i] = loop[j]
+            i += 1
+        new_start[k + 1] = i
+    return new_start, new_loop

@@ -1,0 +1,188 @@
+"""The whole subdivision of a convex polygon by a network: put together from its parts, tidied and checked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from inscape.errors import NonGenericError
+from inscape.models.graph import Graph
+from inscape.models.graph.piecewise import Bend, Clip, Windows
+from inscape.partition.linear.bending import thresholds
+from inscape.partition.linear.plane.bits import lowest
+from inscape.partition.linear.plane.cells import BORDER, Cells, Floats, Ints, polygon_cells
+from inscape.partition.linear.plane.dissolve import dissolve
+from inscape.partition.linear.plane.engine import PlaneWalk, walk_plane
+from inscape.partition.linear.plane.fan import centre_of, fan_cells
+from inscape.partition.linear.plane.noise import Plane
+from inscape.partition.linear.plane.parts import joined
+
+AREA_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Subdivision:
+    """A planar subdivision with what the network does on each face.
+
+    Attributes:
+        cells: vertices, edges and faces.
+        lineage: for each layer the row of `patterns` that belongs to each face.
+        patterns: for each layer its packed patterns.
+        layers: the graph's piecewise-linear nodes, in order.
+        labels: the label of each face, if asked for.
+        is_complete: whether all layers that were asked for were cut.
+        has_tie: whether two scores are equal and largest on a whole face.
+    """
+
+    graph: Graph
+    cells: Cells
+    lineage: tuple[Ints, ...]
+    patterns: tuple[Any, ...]
+    layers: tuple[int, ...]
+    labels: Ints | None
+    is_complete: bool
+    has_tie: bool
+
+    @cached_property
+    def birth(self) -> Ints:
+        """The number of the last layer that cut each face out, 0 for none, (f,)."""
+        found = np.zeros(self.cells.n_faces, np.int64)
+        for k, rows in enumerate(self.lineage):
+            siblings = rows if k == 0 else self.lineage[k - 1]
+            parent = np.zeros(self.cells.n_faces, np.int64) if k == 0 else siblings
+            pairs = np.unique(np.stack([parent, rows], axis=1), axis=0)
+            n_children = np.bincount(pairs[:, 0])
+            found[n_children[parent] > 1] = k + 1
+        return found
+
+    def states(self, layer: int) -> Any:
+        """The state of each unit of a layer on each face, (f, units), uint8 or uint16.
+
+        0 and 1 for below and above the threshold; 0, 1, 2 for a unit with two; the winner's place in a window.
+        """
+        op = self.graph.nodes[self.layers[layer]].op
+        rows = self.patterns[layer][self.lineage[layer]]
+        if isinstance(op, Windows):
+            return rows
+        assert isinstance(op, Bend)
+        h = int(np.prod(self.graph.shapes[self.layers[layer]]))
+        n_words = 8 * 8 * ((h + 63) // 64)
+        bits = np.unpackbits(np.ascontiguousarray(rows).view(np.uint8), axis=1, bitorder="little")
+        parts = [bits[:, k * n_words : k * n_words + h] for k in range(len(thresholds(op)))]
+        return sum(parts[1:], start=parts[0]) if parts else bits[:, :0]
+
+
+def subdivide(
+    graph: Graph,
+    plane: Plane,
+    corners: Floats,
+    *,
+    memory: int,
+    n_layers: int | None = None,
+    max_faces: float = np.inf,
+    with_labels: bool = False,
+    done: Callable[[float], None] = lambda _: None,
+) -> Subdivision:
+    """Cut a convex polygon with corners (k, 2), anticlockwise; `engine.walk_plane` documents the arguments."""
+    centre = centre_of(graph, plane, corners)
+    if centre is None:
+        start = polygon_cells(corners)
+        extent = float(np.abs(corners).max())
+        plane = replace(plane, extent=extent)
+    else:
+        start = fan_cells(corners - centre)
+        plane = Plane(np.zeros_like(plane.origin), plane.axes)
+    walk = walk_plane(
+        graph,
+        plane,
+        start,
+        memory=memory,
+        n_layers=n_layers,
+        max_faces=max_faces,
+        with_labels=with_labels,
+        done=done,
+    )
+    found = _assembled(graph, walk)
+    if centre is not None:
+        found = _without_spokes(found)
+        found = replace(found, cells=replace(found.cells, xy=found.cells.xy + centre))
+    check(found.cells, corners)
+    return found
+
+
+def _assembled(graph: Graph, walk: PlaneWalk) -> Subdivision:
+    """The parts of a walk as one; a walk that was stopped has the layers that all its parts went through."""
+    n_layers = min(len(p.lineage) for p in walk.parts)
+    lineage = tuple(np.concatenate([p.lineage[k] for p in walk.parts]) for k in range(n_layers))
+    patterns = tuple(np.concatenate(walk.patterns[k]) for k in range(n_layers))
+    labels = [p.labels for p in walk.parts if p.labels is not None]
+    cells = joined([p.cells for p in walk.parts])
+    found = Subdivision(
+        graph=graph,
+        cells=cells,
+        lineage=lineage,
+        patterns=patterns,
+        layers=tuple(walk.layers[:n_layers]),
+        labels=np.concatenate(labels) if len(labels) == len(walk.parts) else None,
+        is_complete=walk.is_complete,
+        has_tie=walk.has_tie,
+    )
+    if len(walk.parts) > 1:
+        found = _without(found, np.zeros(len(cells.ends), bool))
+    return found
+
+
+def _without_spokes(found: Subdivision) -> Subdivision:
+    """Take the edges of the first triangles away where nothing changes across them; date the others."""
+    cells = found.cells
+    left, right = cells.sides().T
+    spokes = np.flatnonzero((cells.born == BORDER) & (left >= 0) & (right >= 0))
+    born, unit = cells.born.copy(), cells.unit.copy()
+    for k in reversed(range(len(found.layers))):
+        a, b = (found.patterns[k][found.lineage[k][side[spokes]]] for side in (left, right))
+        differ = (a != b).any(axis=1)
+        born[spokes[differ]] = found.layers[k]
+        unit[spokes[differ]] = _first_difference(found, k, a[differ], b[differ])
+    if found.labels is not None:
+        differ = found.labels[left[spokes]] != found.labels[right[spokes]]
+        fresh = spokes[differ & (born[spokes] == BORDER)]
+        born[fresh] = found.graph.output + 1
+    gone = (born == BORDER) & (left >= 0) & (right >= 0)
+    return _without(replace(found, cells=replace(cells, born=born, unit=unit)), gone)
+
+
+def _first_difference(found: Subdivision, layer: int, a: Any, b: Any) -> Ints:
+    """The number of the first unit in which packed patterns differ."""
+    op = found.graph.nodes[found.layers[layer]].op
+    first = np.argmax(a != b, axis=1) if len(a) else np.zeros(0, np.int64)
+    if isinstance(op, Windows):
+        return first
+    h = int(np.prod(found.graph.shapes[found.layers[layer]]))
+    per = (h + 63) // 64
+    change = (a ^ b)[np.arange(len(a)), first]
+    bit = np.array([int(lowest(word)) for word in change], np.int64)
+    return np.asarray(first // per * h + first % per * 64 + bit, np.int64)
+
+
+def _without(found: Subdivision, gone: Any) -> Subdivision:
+    """The subdivision without some edges across which nothing changes."""
+    cells, _, faces = dissolve(found.cells, gone)
+    old = np.empty(cells.n_faces, np.int64)
+    old[faces] = np.arange(len(faces))
+    labels = None if found.labels is None else found.labels[old]
+    return replace(found, cells=cells, lineage=tuple(r[old] for r in found.lineage), labels=labels)
+
+
+def check(cells: Cells, corners: Floats) -> None:
+    """Raise an error unless V - E + F = 1 and the faces' areas add up to the domain's."""
+    v, e, f = len(cells.xy), len(cells.ends), cells.n_faces
+    after = np.roll(corners, -1, axis=0)
+    domain = float((corners[:, 0] * after[:, 1] - corners[:, 1] * after[:, 0]).sum() / 2)
+    covered = float(cells.areas().sum())
+    if v - e + f != 1 or abs(covered - domain) > AREA_TOLERANCE * domain:
+        raise NonGenericError(
+            f"the pieces do not fit together (V - E + F = {v - e + f}, area {covered} of {domain}): lines meet too "
+            "closely for float64; move the probe a little"
+        )

@@ -1,0 +1,385 @@
+"""Cut faces where lines meet in one point, run through a vertex or coincide: signs with three values.
+
+A unit is positive, negative or zero at each node of a face; zero means within the rounding error of float64. Units
+are taken one after the other; a cell with nodes on both sides of a unit is divided, through its zero nodes or through
+new nodes on its edges. Whatever lies along a line that is there already divides nothing.
+"""
+
+import numpy as np
+from numba import njit
+from numba.typed import List
+
+from inscape.partition.linear.plane.boundary import walk_boundary
+
+
+@njit(cache=True, nogil=True)
+def _sign(value, error):
+    if abs(value) <= error:
+        return 0
+    return 1 if value > 0.0 else -1
+
+
+@njit(cache=True, nogil=True)
+def _on_edge(values, errors, xy, signs, p, q, k, x):
+    """Write node x, where unit k is zero between nodes p and q; it is zero too where both are."""
+    s = values[p, k] / (values[p, k] - values[q, k])
+    a, b = p, q
+    if s > 0.5:
+        a, b, s = q, p, values[q, k] / (values[q, k] - values[p, k])
+    for i in range(2):
+        xy[x, i] = xy[a, i] + s * (xy[b, i] - xy[a, i])
+    for j in range(values.shape[1]):
+        values[x, j] = values[a, j] + s * (values[b, j] - values[a, j])
+        errors[x, j] = errors[a, j] + s * (errors[b, j] - errors[a, j])
+        signs[x, j] = _sign(values[x, j], errors[x, j])
+        if j == k or (signs[p, j] == 0 and signs[q, j] == 0):
+            values[x, j], signs[x, j] = 0.0, 0
+        elif signs[p, j] == signs[q, j]:
+            signs[x, j] = signs[p, j]
+
+
+@njit(cache=True, nogil=True)
+def _grow_matrix(old, n):
+    new = np.empty((n, old.shape[1]), old.dtype)
+    new[: len(old)] = old
+    return new
+
+
+@njit(cache=True, nogil=True)
+def _changes(loop, signs, k):
+    """Where around a cell unit k passes from positive to negative and back: positions after which it has.
+
+    Returns the positions of the last node before each passage that is not on the far side, or -1 if the cell is
+    not divided, -2 if its signs alternate more than once.
+    """
+    n = len(loop)
+    out, back, n_changes = -1, -1, 0
+    has_plus, has_minus = False, False
+    for i in range(n):
+        s = signs[loop[i], k]
+        has_plus |= s > 0
+        has_minus |= s < 0
+    if not (has_plus and has_minus):
+        return -1, -1
+    start = 0
+    while signs[loop[start], k] <= 0:
+        start += 1
+    previous = 1
+    for step in range(1, n + 1):
+        i = (start + step) % n
+        s = signs[loop[i], k]
+        if s != 0 and s != previous:
+            n_changes += 1
+            if s < 0:
+                out = (i - 1) % n
+            else:
+                back = (i - 1) % n
+            previous = s
+    return (out, back) if n_changes == 2 else (-2, -2)
+
+
+@njit(cache=True, nogil=True)
+def divide(n, values, errors, signs, xy):
+    """Divide a face of n boundary nodes along every unit.
+
+    Args:
+        n: the number of boundary nodes.
+        values: of the units at the nodes, (n, m); errors: of rounding; signs: -1, 0, 1.
+        xy: coordinates of the nodes.
+
+    Returns:
+        is_clear, the cells as loops of nodes, and the four arrays with the new nodes added.
+    """
+    m = values.shape[1]
+    cells = List()
+    cells.append(np.arange(n))
+    n_nodes = n
+    fresh = np.empty((4 * m + 16, 3), np.int64)  # edges divided by the unit at hand: both ends and the new node
+    for k in range(m):
+        n_fresh = 0
+        for c in range(len(cells)):
+            loop = cells[c]
+            out, back = _changes(loop, signs, k)
+            if out == -1:
+                continue
+            if out == -2:
+                return False, cells, values, errors, signs, xy
+            gates = np.empty(2, np.int64)
+            is_new = np.zeros(2, np.bool_)
+            for g in range(2):
+                i = out if g == 0 else back
+                p, q = loop[i], loop[(i + 1) % len(loop)]
+                if signs[p, k] == 0:
+                    gates[g] = p
+                    continue
+                is_new[g] = True
+                gates[g] = -1
+                for t in range(n_fresh):
+                    if fresh[t, 0] == q and fresh[t, 1] == p:
+                        gates[g] = fresh[t, 2]
+                if gates[g] < 0:
+                    if n_nodes == len(xy):
+                        room = 2 * n_nodes + 16
+                        values, errors = _grow_matrix(values, room), _grow_matrix(errors, room)
+                        signs, xy = _grow_matrix(signs, room), _grow_matrix(xy, room)
+                    if n_fresh == len(fresh):
+                        fresh = _grow_matrix(fresh, 2 * n_fresh)
+                    if p < n and q < n and (abs(p - q) == 1 or abs(p - q) == n - 1):
+                        return False, cells, values, errors, signs, xy  # boundary edges are cut already
+                    _on_edge(values, errors, xy, signs, p, q, k, n_nodes)
+                    fresh[n_fresh, 0], fresh[n_fresh, 1], fresh[n_fresh, 2] = p, q, n_nodes
+                    gates[g] = n_nodes
+                    n_fresh += 1
+                    n_nodes += 1
+            size = len(loop)
+            first, second = np.empty(size + 2, np.int64), np.empty(size + 2, np.int64)
+            first[0], n1 = gates[0], 1  # gate, the far side, gate
+            i = (out + 1) % size
+            while True:
+                first[n1] = loop[i]
+                n1 += 1
+                if i == back:
+                    break
+                i = (i + 1) % size
+            if is_new[1]:
+                first[n1] = gates[1]
+                n1 += 1
+            second[0], n2 = gates[1], 1
+            i = (back + 1) % size
+            while True:
+                second[n2] = loop[i]
+                n2 += 1
+                if i == out:
+                    break
+                i = (i + 1) % size
+            if is_new[0]:
+                second[n2] = gates[0]
+                n2 += 1
+            cells[c] = first[:n1].copy()
+            cells.append(second[:n2].copy())
+    return True, cells, values[:n_nodes], errors[:n_nodes], signs[:n_nodes], xy[:n_nodes]
+
+
+@njit(cache=True, nogil=True)
+def tied_pairs(faces, fstart, floop, ends, cutting, h):
+    """For each tied face the units that cut it, and every pair of one of its vertices with one of them.
+
+    Args:
+        faces: numbers of the tied faces, (t,).
+        fstart, floop, ends: the subdivision.
+        cutting: packed bits of the units with both signs on each tied face, (t, words).
+        h: the number of entries; units are entries at thresholds.
+
+    Returns:
+        start (t + 1,) and units of each face; vertex and unit of each pair, units first.
+    """
+    per = (h + 63) // 64
+    start = np.zeros(len(faces) + 1, np.int64)
+    n_pairs = 0
+    for t in range(len(faces)):
+        n = 0
+        for w in range(cutting.shape[1]):
+            for bit in range(64):
+                n += (cutting[t, w] >> np.uint64(bit)) & np.uint64(1) != 0
+        start[t + 1] = start[t] + n
+        n_pairs += n * (fstart[faces[t] + 1] - fstart[faces[t]])
+    units = np.empty(start[-1], np.int64)
+    vertex, unit = np.empty(n_pairs, np.int64), np.empty(n_pairs, np.int64)
+    i, j = 0, 0
+    for t in range(len(faces)):
+        for w in range(cutting.shape[1]):
+            for bit in range(64):
+                if (cutting[t, w] >> np.uint64(bit)) & np.uint64(1) != 0:
+                    units[i] = w // per * h + (w % per) * 64 + bit
+                    i += 1
+        for g in range(fstart[faces[t]], fstart[faces[t] + 1]):
+            for k in range(start[t], start[t + 1]):
+                vertex[j], unit[j] = ends[floop[g] >> 1, floop[g] & 1], units[k]
+                j += 1
+    return start, units, vertex, unit
+
+
+@njit(cache=True, nogil=True)
+def _is_zero(zero, v, u, h):
+    per = (h + 63) // 64
+    k = u // h
+    e = u - k * h
+    return len(zero) > 0 and (zero[v, k * per + (e >> 6)] >> np.uint64(e & 63)) & np.uint64(1) != 0
+
+
+@njit(cache=True, nogil=True)
+def _fill_vertices(half_edges, ends, units, z, thresholds, zero, errors_of, values, errors, signs):
+    """Values, errors and signs of the units at a face's vertices, in the order of its half-edges."""
+    h = z.shape[1]
+    for i in range(len(half_edges)):
+        v = ends[half_edges[i] >> 1, half_edges[i] & 1]
+        for j in range(len(units)):
+            u = units[j]
+            value = z[v, u % h] - thresholds[u // h]
+            is_zero = _is_zero(zero, v, u, h)
+            values[i, j] = 0.0 if is_zero else value
+            errors[i, j] = errors_of[i * len(units) + j]
+            signs[i, j] = 0 if is_zero else (1 if value > 0.0 else -1)
+
+
+@njit(cache=True, nogil=True)
+def _fill_cut(k, s, a, b, units, cunit, cnode, first, last, corner, values, errors, signs, i):
+    """The same at cut point k of an edge between corners a and b (rows of `corner`), written to row i."""
+    cv, ce, cs = corner
+    for j in range(len(units)):
+        if s <= 0.5:
+            values[i, j] = cv[a, j] + s * (cv[b, j] - cv[a, j])
+        else:
+            values[i, j] = cv[b, j] + (1.0 - s) * (cv[a, j] - cv[b, j])
+        errors[i, j] = ce[a, j] + s * (ce[b, j] - ce[a, j])
+        sign = cs[a, j] if cs[a, j] != 0 else cs[b, j]
+        if cs[a, j] * cs[b, j] < 0:
+            for c in range(first, last):
+                if cunit[c] == units[j]:
+                    sign = 0 if cnode[c] == k else (cs[a, j] if k < cnode[c] else cs[b, j])
+        signs[i, j] = sign
+        if sign == 0:
+            values[i, j] = 0.0
+        elif values[i, j] * sign <= 0.0:
+            values[i, j] = sign * 1e-300
+
+
+@njit(cache=True, nogil=True)
+def _start(half_edges, ends, nstart, node_s, cstart, cunit, cnode, units, z, thresholds, zero, errors_of, n, xy):
+    """Values, errors and signs of the units at all nodes around a face."""
+    n_corners, m = len(half_edges), len(units)
+    corner = np.empty((n_corners, m)), np.empty((n_corners, m)), np.empty((n_corners, m), np.int8)
+    _fill_vertices(half_edges, ends, units, z, thresholds, zero, errors_of, *corner)
+    values, errors, signs = np.empty((n, m)), np.empty((n, m)), np.empty((n, m), np.int8)
+    row = 0
+    for i in range(n_corners):
+        values[row], errors[row], signs[row] = corner[0][i], corner[1][i], corner[2][i]
+        row += 1
+        e, d = half_edges[i] >> 1, half_edges[i] & 1
+        a, b = (i, (i + 1) % n_corners) if d == 0 else ((i + 1) % n_corners, i)
+        for step in range(nstart[e + 1] - nstart[e]):
+            k = nstart[e] + step if d == 0 else nstart[e + 1] - 1 - step
+            first, last = cstart[e], cstart[e + 1]
+            _fill_cut(k, node_s[k], a, b, units, cunit, cnode, first, last, corner, values, errors, signs, row)
+            row += 1
+    return divide(n, values, errors, signs, xy)
+
+
+@njit(cache=True, nogil=True)
+def _loops(cells, n, half, signs, units):
+    """The cells as loops of half-edges: the subdivision's on the boundary, -1 - (2 l + d) for own edge l."""
+    sizes, total = np.empty(len(cells), np.int64), 0
+    for c in range(len(cells)):
+        sizes[c] = len(cells[c])
+        total += sizes[c]
+    loop, ends, unit = np.empty(total, np.int64), np.empty((total, 2), np.int64), np.empty(total, np.int64)
+    known = {(np.int64(-1), np.int64(-1)): np.int64(0)}
+    i, n_edges = 0, 0
+    for cell in cells:
+        for at in range(len(cell)):
+            p, q = cell[at], cell[(at + 1) % len(cell)]
+            if p < n and q < n and q == (p + 1) % n:
+                loop[i] = half[p]
+            elif (q, p) in known:
+                loop[i] = -2 - 2 * known[(q, p)]
+            else:
+                known[(p, q)] = n_edges
+                k = 0
+                while k < len(units) - 1 and (signs[p, k] != 0 or signs[q, k] != 0):
+                    k += 1
+                ends[n_edges, 0], ends[n_edges, 1], unit[n_edges] = p, q, units[k]
+                loop[i] = -1 - 2 * n_edges
+                n_edges += 1
+            i += 1
+    return sizes, loop, ends[:n_edges], unit[:n_edges]
+
+
+@njit(cache=True, nogil=True)
+def _cell_words(cells, signs, units, h, word):
+    """The packed signs of each cell: those of its face, with the units that cut the face as they are here."""
+    per = (h + 63) // 64
+    words = np.empty((len(cells), len(word)), np.uint64)
+    for c in range(len(cells)):
+        words[c] = word
+        for k in range(len(units)):
+            place = units[k] // h * per + ((units[k] % h) >> 6)
+            bit = np.uint64(1) << np.uint64((units[k] % h) & 63)
+            words[c, place] &= ~bit
+            for v in cells[c]:
+                if signs[v, k] > 0:
+                    words[c, place] |= bit
+    return words
+
+
+@njit(cache=True, nogil=True)
+def _lines(n, values, signs, units, xy):
+    """Each unit's chord, with the nodes inside where other units cross it; see `cutting.Lines`.
+
+    A chord starts at its end nearer to (0, 0), around which positions may be exact to a part of themselves.
+    """
+    m, n_nodes = len(units), len(values)
+    ends, start = np.empty((m, 2), np.int64), np.zeros(m + 1, np.int64)
+    s, unit, change = np.empty(m * m), np.empty(m * m, np.int64), np.empty(m * m)
+    vertex = np.empty(m * m, np.int64)
+    ring = np.arange(n)
+    i = 0
+    for k in range(m):
+        a, b = _changes(ring, signs, k)
+        if np.hypot(xy[b, 0], xy[b, 1]) < np.hypot(xy[a, 0], xy[a, 1]):
+            a, b = b, a
+        ends[k, 0], ends[k, 1] = a, b
+        first = i
+        for j in range(m):
+            if signs[a, j] * signs[b, j] >= 0:
+                continue
+            at = values[a, j] / (values[a, j] - values[b, j])
+            here = -1
+            for v in range(n, n_nodes):
+                if signs[v, k] == 0 and signs[v, j] == 0:
+                    here = v
+                    break
+            q = i
+            while q > first and s[q - 1] > at:
+                s[q], unit[q], change[q], vertex[q] = s[q - 1], unit[q - 1], change[q - 1], vertex[q - 1]
+                q -= 1
+            s[q], unit[q], change[q], vertex[q] = at, units[j], abs(values[b, j] - values[a, j]), here
+            i += 1
+        start[k + 1] = i
+    return ends, start, s[:i], unit[:i], change[:i], vertex[:i]
+
+
+@njit(cache=True, nogil=True)
+def cut_tied_face(
+    half_edges, ends, nstart, node_s, cstart, cunit, cnode, units, z, thresholds, zero, errors_of, n_vertices, p, word
+):
+    """Divide one face along `units`, whose signs at its vertices may be zero.
+
+    Args:
+        half_edges: of the face.
+        ends, nstart, n_vertices, p: as in `cutting.cut_faces`; node_s: where each cut point is on its edge.
+        cstart, cunit, cnode: the crossings of each edge, with the cut point that each belongs to.
+        units: those with both signs on the face.
+        z, thresholds, zero: values at the vertices, and where they count as zero.
+        errors_of: rounding errors, for each half-edge's first vertex and each unit.
+        word: the face's packed signs.
+
+    Returns:
+        is_clear: whether the signs fit together; the nodes of the boundary; sizes and loops of the cells, their
+        words; ends and unit of the face's own edges; coordinates of the nodes inside; the lines.
+    """
+    n = 0
+    for i in range(len(half_edges)):
+        e = half_edges[i] >> 1
+        n += 1 + nstart[e + 1] - nstart[e]
+    node, half, cut = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    walk_boundary(half_edges, ends, nstart, n_vertices, node, half, cut)
+    xy = np.empty((n, 2))
+    for i in range(n):
+        xy[i] = p[node[i]]
+    is_clear, cells, values, _, signs, xy = _start(
+        half_edges, ends, nstart, node_s, cstart, cunit, cnode, units, z, thresholds, zero, errors_of, n, xy
+    )
+    sizes, loop, own_ends, own_unit = _loops(cells, n, half, signs, units)
+    words = _cell_words(cells, signs, units, z.shape[1], word)
+    lines = _lines(n, values, signs, units, xy)
+    return is_clear, node, sizes, loop, words, own_ends, own_unit, xy[n:], lines
