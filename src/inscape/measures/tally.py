@@ -74,17 +74,17 @@ def count_on_grid(
 
 
 def count_exactly(model: Model, probes: Sequence[Probe], precision: str, meter: Meter) -> Tally:
-    """Count every region on each segment; the status says on how many there was something special."""
+    """Count every region on each probe; the status says on how many there was something special."""
     tally, special = Tally(), []
     for r in exact_regions(model, probes, precision=precision, meter=meter):
         tally.counts.append(r.n_regions)
-        tally.see(r.labels, r.labels[[0, -1]])
+        tally.see(r.labels, r.corner_labels)
         tally.n_evaluations += r.n_evaluations
         if r.status != COMPLETE:
             special.append(r.status)
     n = len(tally.counts)
     example = special[0].removeprefix(f"{COMPLETE}; ") if special else ""
     tally.status = (
-        f"{COMPLETE}; {len(special)} of {n} segments special, such as: {example}" if special else COMPLETE
+        f"{COMPLETE}; {len(special)} of {n} probes special, such as: {example}" if special else COMPLETE
     )
     return tally

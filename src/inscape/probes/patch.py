@@ -1,4 +1,4 @@
-"""The patch: a rectangle in a plane of the input space."""
+"""The patch: a rectangle or another convex polygon in a plane of the input space."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -21,6 +21,8 @@ class Patch(Probe):
         axes: two linearly independent directions of that shape.
         bounds: the intervals of s and of t.
         marks: coordinates (m, 2) of data points in the plane, drawn in pictures.
+        corners: coordinates (k, 2) of the corners of a convex polygon, in order around it; `bounds` are then
+            those of the rectangle around it. None takes the rectangle `bounds`.
 
     >>> Patch([0, 0, 0], [[1, 0, 0], [0, 1, 0]]).points([[0.5, -1.0]]).tolist()
     [[0.5, -1.0, 0.0]]
@@ -30,6 +32,7 @@ class Patch(Probe):
     axes: Array
     bounds: Bounds
     marks: Array
+    corners: Array
 
     def __init__(
         self,
@@ -38,6 +41,7 @@ class Patch(Probe):
         bounds: Bounds = ((-1.0, 1.0), (-1.0, 1.0)),
         *,
         marks: npt.ArrayLike = (),
+        corners: npt.ArrayLike | None = None,
     ) -> None:
         o, a = as_point(origin, "origin"), as_point(axes, "axes")
         if a.shape != (2, *o.shape):
@@ -53,9 +57,15 @@ class Patch(Probe):
         coordinates = as_point(marks, "marks") if np.size(marks) else np.empty((0, 2))
         if coordinates.ndim != 2 or coordinates.shape[1] != 2:
             raise ProbeError(f"marks must be coordinates (m, 2), got shape {coordinates.shape}")
+        (s0, s1), (t0, t1) = as_interval(in_s, "bounds[0]"), as_interval(in_t, "bounds[1]")
+        polygon = np.array([[s0, t0], [s1, t0], [s1, t1], [s0, t1]])
+        if corners is not None:
+            polygon = as_polygon(corners)
+            (s0, t0), (s1, t1) = polygon.min(axis=0).tolist(), polygon.max(axis=0).tolist()
         object.__setattr__(self, "origin", o)
         object.__setattr__(self, "axes", a)
-        object.__setattr__(self, "bounds", (as_interval(in_s, "bounds[0]"), as_interval(in_t, "bounds[1]")))
+        object.__setattr__(self, "bounds", ((s0, s1), (t0, t1)))
+        object.__setattr__(self, "corners", polygon)
         object.__setattr__(self, "marks", coordinates)
 
     @classmethod
@@ -88,6 +98,12 @@ class Patch(Probe):
         return 2
 
     @property
+    def is_rectangle(self) -> bool:
+        """Whether the patch fills its bounds."""
+        (s0, s1), (t0, t1) = self.bounds
+        return np.array_equal(self.corners, [[s0, t0], [s1, t0], [s1, t1], [s0, t1]])
+
+    @property
     def generators(self) -> Array:
         """The lower corner, and the two sides that start there."""
         (s0, s1), (t0, t1) = self.bounds
@@ -105,4 +121,22 @@ class Patch(Probe):
         return self.origin + np.tensordot(st, self.axes, axes=1)
 
     def __repr__(self) -> str:
-        return f"Patch(input_shape={self.origin.shape}, bounds={self.bounds})"
+        shape = "" if self.is_rectangle else f", {len(self.corners)} corners"
+        return f"Patch(input_shape={self.origin.shape}, bounds={self.bounds}{shape})"
+
+
+def as_polygon(corners: npt.ArrayLike) -> Array:
+    """The corners (k, 2) of a convex polygon, anticlockwise; an error if they are not that."""
+    c = as_point(corners, "corners")
+    if c.ndim != 2 or c.shape[1] != 2 or len(c) < 3:
+        raise ProbeError(f"corners must be coordinates (k, 2) of at least 3 points, got shape {c.shape}")
+    sides = np.roll(c, -1, axis=0) - c
+    after = np.roll(sides, -1, axis=0)
+    turns = sides[:, 0] * after[:, 1] - sides[:, 1] * after[:, 0]
+    if turns.sum() < 0:
+        return as_polygon(c[::-1])
+    angles = np.arctan2(turns, (sides * after).sum(axis=1))
+    least = 1e-12 * np.linalg.norm(sides, axis=1) * np.linalg.norm(after, axis=1)
+    if not (turns > least).all() or abs(angles.sum() - 2 * np.pi) > 1e-6:
+        raise ProbeError("the corners are not those of a convex polygon, in order around it")
+    return c

@@ -8,11 +8,12 @@ from inscape.models import wrap
 from inscape.partition.decision.choice import choose_method
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.grid import grid_regions
+from inscape.partition.decision.plane_regions import PlaneDecision
 from inscape.partition.decision.regions import DecisionRegions, GridRegions, SegmentRegions
 from inscape.probes import Probe
 from inscape.progress import Meter, meter
 
-__all__ = ["DecisionRegions", "GridRegions", "SegmentRegions", "decision_regions"]
+__all__ = ["DecisionRegions", "GridRegions", "PlaneDecision", "SegmentRegions", "decision_regions"]
 
 
 @overload

@@ -1,4 +1,4 @@
-"""Exact decision regions on segments, of networks and of tree ensembles."""
+"""Exact decision regions: of networks on segments and planes, of tree ensembles on segments."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.models.base import check_size
-from inscape.partition.decision.regions import SegmentRegions
+from inscape.partition.decision.regions import DecisionRegions, SegmentRegions
 from inscape.probes import Probe, Segment, Simplex
 from inscape.progress import Meter
 from inscape.provenance import Provenance
@@ -19,18 +19,42 @@ _NUMBERS = 2**21
 
 def exact_regions(
     model: Model, probes: Sequence[Probe], *, precision: str, meter: Meter
-) -> Iterator[SegmentRegions]:
-    """The exact decision regions of a piecewise-affine network or a tree ensemble on each segment.
-
-    Segments are taken at most 256 at a time, so that memory does not grow with their number.
-    """
-    provenance = Provenance.of(model, dtype=None if model.structure == "trees" else precision)
+) -> Iterator[DecisionRegions]:
+    """The exact decision regions of a piecewise-affine network or a tree ensemble on each probe, in order."""
     done = 0
+    for dim, group in groupby(probes, key=lambda p: p.dim):
+        if dim == 2 and model.structure != "trees":
+            found: Iterator[DecisionRegions] = _on_planes(model, group, precision, meter, done, len(probes))
+        else:
+            found = _on_segments(model, group, precision, meter, done, len(probes))
+        for regions in found:
+            yield regions
+            done += 1
+
+
+def _on_planes(
+    model: Model, probes: Iterator[Probe], precision: str, meter: Meter, done: int, total: int
+) -> Iterator[DecisionRegions]:
+    """The regions on each patch or triangle."""
+    if precision != "float64":
+        raise PartitionError(f"precision={precision!r} is for segments: planes are cut in float64")
+    from inscape.partition.decision.exact_plane import exact_plane
+
+    for i, probe in enumerate(probes):
+        with model.unchanged():
+            yield exact_plane(model, probe, meter=_part(meter, done + i, 1, total))
+
+
+def _on_segments(
+    model: Model, probes: Iterator[Probe], precision: str, meter: Meter, done: int, total: int
+) -> Iterator[DecisionRegions]:
+    """The regions on each segment; at most 256 are taken at a time, so that memory does not grow with them."""
+    provenance = Provenance.of(model, dtype=None if model.structure == "trees" else precision)
     for shape, group in groupby(probes, key=lambda p: p.input_shape):
         check_size(model, shape)
         size = max(1, min(_BLOCK, _NUMBERS // math.prod(shape)))
         while block := list(islice(group, size)):
-            show = _part(meter, done, len(block), len(probes))
+            show = _part(meter, done, len(block), total)
             done += len(block)
             segments = [as_segment(p) for p in block]
             for probe, r in zip(block, _found(model, segments, precision, show), strict=True):
@@ -73,6 +97,6 @@ def as_segment(probe: Probe) -> Segment:
     if isinstance(probe, Simplex) and probe.dim == 1:
         return Segment(*probe.vertices)
     raise PartitionError(
-        f"exact regions are computed on segments, not on a {type(probe).__name__} of dimension {probe.dim}: "
-        "use method='grid'"
+        f"exact regions are computed on segments, and of networks on planes; not on a {type(probe).__name__} of "
+        f"dimension {probe.dim}: use method='grid'"
     )

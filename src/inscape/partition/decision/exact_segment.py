@@ -15,7 +15,7 @@ from inscape.models.graph import Graph
 from inscape.partition.decision.envelope import SHORT, label_changes
 from inscape.partition.linear.engine import points_at, walk
 from inscape.partition.linear.rows import Rows
-from inscape.partition.linear.segment import KNOT_TOLERANCE, MEMORY, as_segments, check_arguments, graph_of
+from inscape.partition.linear.segment import KNOT_TOLERANCE, MEMORY, as_segments, check_arguments, graph_on
 from inscape.probes import Segment
 from inscape.progress import Meter, meter
 
@@ -72,7 +72,7 @@ def exact_segments(
     """
     segments = as_segments(list(segments))
     check_arguments(memory, KNOT_TOLERANCE, precision)
-    graph = graph_of(model, segments)
+    graph = graph_on(model, [*segments])
     if len(shape := graph.shapes[graph.output]) > 1:
         raise PartitionError(
             f"{model.name} returns scores of shape (n, {', '.join(map(str, shape))}): expected (n, c)"

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from inscape.errors import NonFiniteScoresError
 from inscape.models import Model
 from inscape.models.base import Array
-from inscape.partition.decision.lattice import Lattice, half, lattice_on
+from inscape.partition.decision.lattice import Lattice, half, kind_of, lattice_on
 from inscape.partition.decision.regions import (
     CONVERGED,
     NOT_CONVERGED,
@@ -19,7 +19,7 @@ from inscape.partition.decision.regions import (
     SegmentRegions,
 )
 from inscape.partition.decision.top_scores import TopScores, top_two
-from inscape.probes import Patch, Probe, Segment
+from inscape.probes import Probe, Segment
 from inscape.probes.sampling import ProbeSample
 from inscape.progress import Meter
 from inscape.provenance import Provenance
@@ -86,7 +86,7 @@ def labelled_blocks(
 
     meter(0, total)
     with model.session():
-        for _, group in groupby(probes, key=lambda p: (isinstance(p, Patch), p.dim, p.input_shape)):
+        for _, group in groupby(probes, key=kind_of):
             for some in _blocks(group, resolution):
                 lattice = lattice_on(some[0], resolution)
                 yield _evaluate(model, some, lattice, with_scores and some[0].dim == 1, advance, first)

@@ -1,7 +1,7 @@
 """The grid on a probe: which points are evaluated, and which of them are neighbours."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 
@@ -88,7 +88,30 @@ class Lattice:
 
 def lattice_on(probe: Probe, resolution: int | None) -> Lattice:
     """The grid with `resolution` points per axis on `probe`; None takes the default for its dimension."""
-    return _lattice(isinstance(probe, Patch), probe.dim, resolution_for(probe, resolution))
+    return _lattice_of(probe, resolution_for(probe, resolution))
+
+
+def kind_of(probe: Probe) -> tuple[object, ...]:
+    """What probes have in common that share a lattice."""
+    polygon = None if not isinstance(probe, Patch) or probe.is_rectangle else probe.corners.tobytes()
+    return isinstance(probe, Patch), probe.dim, probe.input_shape, polygon
+
+
+def _lattice_of(probe: Probe, r: int) -> Lattice:
+    whole = _lattice(isinstance(probe, Patch), probe.dim, r)
+    if not isinstance(probe, Patch) or probe.is_rectangle:
+        return whole
+    (s0, s1), (t0, t1) = probe.bounds
+    points = np.array([s0, t0]) + whole.coordinates / (r - 1) * np.array([s1 - s0, t1 - t0])
+    sides = np.roll(probe.corners, -1, axis=0) - probe.corners
+    way = points[:, None] - probe.corners
+    inside = (sides[:, 0] * way[..., 1] - sides[:, 1] * way[..., 0] >= 0).all(axis=1)
+    return replace(
+        whole,
+        weights=whole.weights[inside],
+        coordinates=whole.coordinates[inside],
+        sites=whole.sites[inside],
+    )
 
 
 def resolution_for(probe: Probe, resolution: int | None) -> int:
@@ -112,7 +135,7 @@ def resolution_for(probe: Probe, resolution: int | None) -> int:
 def half(lattice: Lattice, probe: Probe) -> Lattice | None:
     """The lattice of `lattice.every_second()`, or None if that has a single point per axis."""
     r = (lattice.resolution - 1) // 2 + 1
-    return _lattice(isinstance(probe, Patch), probe.dim, r) if r >= 2 else None
+    return _lattice_of(probe, r) if r >= 2 else None
 
 
 def _largest_within(budget: int, d: int) -> int:

@@ -52,6 +52,11 @@ class DecisionRegions:
         """The number of regions."""
         return len(self.labels)
 
+    @property
+    def corner_labels(self) -> npt.NDArray[np.int64]:
+        """The labels at the probe's corners, where an exact method knows them."""
+        raise NotImplementedError
+
     def plot(self, ax: Any = None) -> Any:
         """Draw the regions and return the matplotlib Axes; there are pictures of 1D and 2D probes."""
         raise NotImplementedError
@@ -101,6 +106,11 @@ class SegmentRegions(DecisionRegions):
     samples: npt.NDArray[np.float64] | None = None
     top: TopScores | None = None
     model: Model | None = None
+
+    @property
+    def corner_labels(self) -> npt.NDArray[np.int64]:
+        """The labels at both ends."""
+        return self.labels[[0, -1]]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the labels along t, and the two highest scores where the model has scores.

@@ -1,5 +1,7 @@
 """Linear regions: the pieces on which a network is one affine map, found exactly."""
 
-from inscape.partition.linear.segment import SegmentPieces, linear_regions
+from inscape.partition.linear.plane import PlaneRegions
+from inscape.partition.linear.regions import linear_regions
+from inscape.partition.linear.segment import SegmentPieces
 
-__all__ = ["SegmentPieces", "linear_regions"]
+__all__ = ["PlaneRegions", "SegmentPieces", "linear_regions"]

@@ -9,7 +9,7 @@ import numpy as np
 from inscape.models import Model
 from inscape.partition.linear.engine import walk
 from inscape.partition.linear.pieces import Knots
-from inscape.partition.linear.segment import KNOT_TOLERANCE, MEMORY, as_segments, graph_of
+from inscape.partition.linear.segment import KNOT_TOLERANCE, MEMORY, as_segments, graph_on
 from inscape.probes import Segment
 
 _FIRST = 1e-3
@@ -43,7 +43,7 @@ def estimate_cost(model: Model, segments: Sequence[Segment], *, n_probes: int = 
     over to the rest. The work is that of about 100 evaluations of the network.
     """
     segments = as_segments(list(segments))
-    graph = graph_of(model, segments)
+    graph = graph_on(model, [*segments])
     chosen = np.unique(np.linspace(0, len(segments) - 1, min(n_probes, len(segments))).round().astype(int))
     density, seconds, n_probed = 0.0, 0.0, 0
     for k in chosen.tolist():

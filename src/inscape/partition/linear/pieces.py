@@ -14,7 +14,7 @@ from inscape.models.graph import Graph
 from inscape.partition.linear.engine import CHUNK, walk
 from inscape.partition.linear.repair import stretches
 from inscape.partition.linear.rows import Floats, Rows
-from inscape.partition.linear.segment import COMPLETE, NON_GENERIC, SegmentPieces, graph_of
+from inscape.partition.linear.segment import COMPLETE, NON_GENERIC, SegmentPieces, graph_on
 from inscape.probes import Segment
 from inscape.progress import Meter
 from inscape.provenance import Provenance
@@ -33,7 +33,7 @@ def pieces(
     model: Model, segments: Sequence[Segment], *, memory: int, tolerance: float, precision: str, meter: Meter
 ) -> list[SegmentPieces]:
     """The linear pieces on every segment; `linear_regions` documents the arguments."""
-    graph = graph_of(model, segments)
+    graph = graph_on(model, [*segments])
     total = 1000 * len(segments)
     knots = Knots()
     result = walk(

@@ -1,17 +1,14 @@
 """The linear pieces of a network on a segment."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import ModelError, PartitionError, ProbeError, unknown_name
-from inscape.models import Model, wrap
-from inscape.probes import Probe, Segment
-from inscape.progress import Meter, meter
+from inscape.errors import PartitionError, ProbeError, unknown_name
+from inscape.probes import Probe, Segment, Simplex
 from inscape.provenance import Provenance
 
 if TYPE_CHECKING:
@@ -129,70 +126,10 @@ class SegmentPieces:
         return f"<{self.n_regions} linear pieces on {self.probe!r}, {self.precision}, {self.status}>"
 
 
-@overload
-def linear_regions(
-    model: Any,
-    probe: Segment,
-    *,
-    memory: int = ...,
-    tolerance: float = ...,
-    precision: str = ...,
-    progress: bool | Meter | None = ...,
-) -> SegmentPieces: ...
-@overload
-def linear_regions(
-    model: Any,
-    probe: Sequence[Segment],
-    *,
-    memory: int = ...,
-    tolerance: float = ...,
-    precision: str = ...,
-    progress: bool | Meter | None = ...,
-) -> list[SegmentPieces]: ...
-def linear_regions(
-    model: Any,
-    probe: Segment | Sequence[Segment],
-    *,
-    memory: int = MEMORY,
-    tolerance: float = KNOT_TOLERANCE,
-    precision: str = "float64",
-    progress: bool | Meter | None = None,
-) -> SegmentPieces | list[SegmentPieces]:
-    """The linear pieces of a piecewise-affine network on a segment, or on each of a list in one batch.
-
-    Layer by layer every break point is found as the root of a linear function between the break points of
-    the layers before (ExactLine: Sotoudeh & Thakur 2019, arXiv 1908.06214); no sampling is involved. The cost
-    is about one forward evaluation per piece.
-
-    Args:
-        model: a torch module, or what `inscape.wrap` made of one; it must be piecewise affine.
-        probe: a segment, or a list of segments of one shape.
-        memory: bytes that the tensors may take, however many pieces there are.
-        tolerance: knots nearer than this part of the span are one: rounding moves a knot by about 1e-14.
-        precision: "float64", or "float32" for speed; see `SegmentPieces.precision`.
-        progress: True shows a bar on stderr; a function gets (thousandths of segments done, in all).
-
-    >>> import torch
-    >>> net = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).double()
-    >>> with torch.no_grad():
-    ...     _ = net[0].weight.fill_(1.0), net[0].bias.copy_(torch.tensor([-0.25, -0.5]))
-    >>> q = linear_regions(net, Segment([0.0], [1.0]))
-    >>> q.n_regions, q.knots.tolist()
-    (3, [0.25, 0.5])
-    """
-    model = wrap(model)
-    segments = as_segments(probe)
-    check_arguments(memory, tolerance, precision)
-    from inscape.partition.linear.pieces import pieces
-
-    with meter(progress, "segments") as show, model.unchanged():
-        results = pieces(model, segments, memory=memory, tolerance=tolerance, precision=precision, meter=show)
-    return results[0] if isinstance(probe, Segment) else results
-
-
 def as_segments(probe: Any) -> list[Segment]:
     """One segment or several of one shape, as a list."""
     segments: list[Any] = [probe] if isinstance(probe, Probe) else list(probe)
+    segments = [Segment(*s.vertices) if isinstance(s, Simplex) and s.dim == 1 else s for s in segments]
     wrong = [s for s in segments if not isinstance(s, Segment)]
     if wrong or not segments:
         given = f"a {type(wrong[0]).__name__}" if wrong else "an empty list"
@@ -213,34 +150,13 @@ def check_arguments(memory: int, tolerance: float, precision: str) -> None:
         raise PartitionError(f"tolerance={tolerance} must be at least 0 and below 1: a part of the span")
 
 
-def graph_of(model: Model, segments: Sequence[Segment]) -> Any:
-    """The model's graph on the segments' points, compared with the model there once."""
-    from inscape.models.base import check_size
-
-    check_size(model, segments[0].input_shape)
-    graph = model.graph(segments[0].input_shape)
-    if not graph.is_confirmed:
-        _confirm(graph, model, segments)
-    return graph
-
-
-def _confirm(graph: Any, model: Model, segments: Sequence[Segment]) -> None:
-    """Compare the graph with the model at a few points of the segments, one by one, once for each graph.
-
-    A model that branches on its input in a way that tracing does not see, or that is random, is caught here.
-    """
-    from inscape.models.graph.trace import same_scores
+def graph_on(model: Any, segments: list[Segment]) -> Any:
+    """The model's graph on the segments' points, compared with the model at a few of them once."""
+    from inscape.partition.linear.confirmed import graph_of
 
     few = [segments[i] for i in sorted({0, len(segments) // 2, len(segments) - 1})]
-    x = np.concatenate([s.points(np.linspace(*s.span, 3)) for s in few])
-    try:
-        found = [model.predict(p[None], with_scores=True).scores for p in x]
-    except ModelError:  # a map of scores, or labels only: nothing to compare with
-        found = []
-    scores = [s for s in found if s is not None]
-    if scores and not same_scores(graph, x, np.concatenate(scores)):
-        raise PartitionError(
-            f"{model.name} is not what was recorded of it: on these segments it computes other scores, so "
-            "it branches on its input or is random; use method='grid'"
-        )
-    graph.is_confirmed = True
+    return graph_of(
+        model,
+        segments[0].input_shape,
+        lambda: np.concatenate([s.points(np.linspace(*s.span, 3)) for s in few]),
+    )

@@ -12,7 +12,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 @njit(cache=True, nogil=True)
-def _successors(start, loop, n_half, gone):
+def successors(start, loop, n_half, gone):
     """The half-edge after each one that stays, around the union of the faces that gone edges joined."""
     after = np.full(n_half, -1, np.int64)
     for f in range(len(start) - 1):
@@ -48,7 +48,7 @@ def _rebuild(start, loop, ends, gone, keep):
         start and loop of the faces; for each new edge its first old one and its ends; for each old face the new.
     """
     n_half = 2 * len(ends)
-    after = _successors(start, loop, n_half, gone)
+    after = successors(start, loop, n_half, gone)
     name = np.full(n_half, -1, np.int64)  # of the chain that starts with a half-edge
     old, new_ends = np.empty(len(ends), np.int64), np.empty((len(ends), 2), np.int32)
     new_start, new_loop = np.zeros(len(start), np.int64), np.empty(len(loop), np.int32)

@@ -57,6 +57,19 @@ class Subdivision:
             found[n_children[parent] > 1] = k + 1
         return found
 
+    def hashes(self) -> Any:
+        """A number for each face that depends on its pattern only, (f,), uint64."""
+        result = np.full(self.cells.n_faces, 1469598103934665603, np.uint64)
+        for rows, patterns in zip(self.lineage, self.patterns, strict=True):
+            words = np.ascontiguousarray(patterns)
+            own = np.full(len(words), 0x9E3779B97F4A7C15, np.uint64)
+            for column in words.T.astype(np.uint64):
+                own = (own ^ column) * np.uint64(0xBF58476D1CE4E5B9)
+                own ^= own >> np.uint64(29)
+            result = (result ^ own[rows]) * np.uint64(0x94D049BB133111EB)
+            result ^= result >> np.uint64(31)
+        return result
+
     def states(self, layer: int) -> Any:
         """The state of each unit of a layer on each face, (f, units), uint8 or uint16.
 

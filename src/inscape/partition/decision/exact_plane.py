@@ -1,0 +1,63 @@
+"""Exact decision regions of a piecewise-affine network on planes."""
+
+import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from inscape.errors import PartitionError
+from inscape.models import Model
+from inscape.partition.decision.plane_regions import PlaneDecision
+from inscape.partition.decision.regions import COMPLETE
+from inscape.partition.linear.plane.regions import subdivision_on
+from inscape.partition.linear.plane.subdivision import Subdivision
+from inscape.partition.linear.segment import MEMORY
+from inscape.probes import Probe
+from inscape.progress import Meter
+from inscape.provenance import Provenance
+
+TIES = "complete; ties on a face, where the smaller label counts"
+
+
+def exact_plane(model: Model, probe: Probe, *, meter: Meter, memory: int = MEMORY) -> PlaneDecision:
+    """The decision regions of a piecewise-affine model on a patch or a triangle: where the largest score changes.
+
+    On a face of the linear regions every score is affine, so that label changes are edges of the upper envelope of c
+    planes. A one-output net has the label `score > 0`. Faces of one label that share an edge are one region.
+    """
+    graph = model.graph(probe.input_shape)
+    if len(shape := graph.shapes[graph.output]) > 1:
+        raise PartitionError(
+            f"{model.name} returns scores of shape (n, {', '.join(map(str, shape))}): expected (n, c)"
+        )
+    found, domain = subdivision_on(model, probe, memory=memory, with_labels=True, meter=meter)
+    regions, labels = joined_regions(found)
+    return PlaneDecision(
+        probe=probe,
+        labels=labels,
+        method="exact",
+        is_exact=True,
+        status=TIES if found.has_tie else COMPLETE,
+        n_evaluations=len(found.cells.xy),
+        resolution=None,
+        connectivity=None,
+        class_names=model.classes,
+        provenance=Provenance.of(model, dtype="float64"),
+        face_regions=regions,
+        _domain=domain,
+        _found=found,
+    )
+
+
+def joined_regions(found: Subdivision) -> tuple[np.ndarray, np.ndarray]:
+    """The region of each face, and the label of each region: faces of one label are joined across edges."""
+    assert found.labels is not None
+    left, right = found.cells.sides().T
+    inside = (left >= 0) & (right >= 0)
+    left, right = left[inside], right[inside]
+    same = found.labels[left] == found.labels[right]
+    n = found.cells.n_faces
+    links = coo_matrix((np.ones(int(same.sum())), (left[same], right[same])), shape=(n, n))
+    count, region = connected_components(links, directed=False)
+    labels = np.empty(count, np.int64)
+    labels[region] = found.labels
+    return region.astype(np.int64), labels

@@ -1,0 +1,116 @@
+"""Exact decision regions on a plane: faces of one label joined across their edges."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.partition.decision.regions import DecisionRegions
+
+if TYPE_CHECKING:
+    from inscape.partition.linear.plane.domain import Domain
+    from inscape.partition.linear.plane.subdivision import Subdivision
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PlaneDecision(DecisionRegions):
+    """Exact decision regions on a patch or a triangle.
+
+    Coordinates are those of the patch; of a triangle, those of its plane, true to scale, the first vertex at (0, 0)
+    and the second at (length of that side, 0). Areas and lengths are those in the input space.
+
+    Attributes:
+        face_regions: the region of each face of the subdivision by linear regions and label changes, (f,).
+    """
+
+    face_regions: Ints
+    _domain: "Domain" = field(repr=False)
+    _found: "Subdivision" = field(repr=False)
+
+    @cached_property
+    def polygons(self) -> list[tuple[Floats, ...]]:
+        """The boundary of each region as closed rings of coordinates (k, 2).
+
+        The first ring runs anticlockwise around the region, the others clockwise around its holes, so that the signed
+        areas of all rings add up to the region's.
+        """
+        from inscape.partition.linear.plane.rings import rings
+
+        return rings(self._found.cells, self.face_regions, self.n_regions)
+
+    @property
+    def corner_labels(self) -> Ints:
+        """The labels of the faces at the probe's corners."""
+        cells = self._found.cells
+        at_corner = cells.fixed[cells.corners]
+        return self.labels[self.face_regions[cells.face_of_loop[at_corner]]]
+
+    @cached_property
+    def areas(self) -> Floats:
+        """The area of each region in the input space, (n_regions,)."""
+        weights = self._found.cells.areas() * self._domain.area_unit
+        return np.bincount(self.face_regions, weights=weights, minlength=self.n_regions)
+
+    @cached_property
+    def boundary(self) -> Floats:
+        """The ends of the straight pieces on which the label changes, (n_boundary_pieces, 2, 2)."""
+        cells = self._found.cells
+        return cells.xy[cells.ends[self._is_boundary]]
+
+    @property
+    def n_boundary_pieces(self) -> int:
+        """How many straight pieces the decision boundary has."""
+        return int(self._is_boundary.sum())
+
+    @cached_property
+    def boundary_length(self) -> float:
+        """The length of the decision boundary in the input space; the probe's border is not part of it."""
+        ends = self.boundary
+        return float(self._domain.lengths(ends[:, 1] - ends[:, 0]).sum())
+
+    @cached_property
+    def _is_boundary(self) -> npt.NDArray[np.bool_]:
+        left, right = self._found.cells.sides().T
+        inside = (left >= 0) & (right >= 0)
+        inside[inside] = self.face_regions[left[inside]] != self.face_regions[right[inside]]
+        return inside
+
+    def locate(self, coordinates: npt.ArrayLike) -> Ints:
+        """The region in which each point (n, 2) lies, -1 outside the probe."""
+        from inscape.partition.linear.plane.location import locate
+
+        faces = locate(self._found.cells, np.asarray(coordinates, dtype=np.float64).reshape(-1, 2))
+        return np.where(faces >= 0, self.face_regions[faces], -1)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the regions filled by class, over the linear regions of the network, and the spanning points."""
+        from inscape.drawing.decision_faces import draw_decision_faces
+
+        cells = self._found.cells
+        return draw_decision_faces(
+            cells.xy,
+            cells.corners,
+            cells.start,
+            cells.ends,
+            is_boundary=self._is_boundary,
+            face_regions=self.face_regions,
+            region_labels=self.labels,
+            names={int(label): self._name(int(label)) for label in np.unique(self.labels)},
+            domain=self._domain.corners,
+            marks=self._domain.marks,
+            images=self.probe.anchors,
+            ax=ax,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON, with areas and the boundary's length; the polygons are left out, since they may be large."""
+        return super().to_dict() | {
+            "areas": self.areas.tolist(),
+            "boundary_length": self.boundary_length,
+            "n_boundary_pieces": self.n_boundary_pieces,
+        }

@@ -1,0 +1,43 @@
+"""The graph of a model, compared with the model itself once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.errors import ModelError, PartitionError
+from inscape.models import Model
+
+
+def graph_of(
+    model: Model, input_shape: tuple[int, ...], points: Callable[[], npt.NDArray[np.float64]]
+) -> Any:
+    """The model's graph on points of a shape, compared with the model once, at a few `points` of a request.
+
+    A model that branches on its input in a way that tracing does not see, or that is random, is caught here.
+    """
+    from inscape.models.base import check_size
+
+    check_size(model, input_shape)
+    graph = model.graph(input_shape)
+    if not graph.is_confirmed:
+        _confirm(graph, model, points())
+    return graph
+
+
+def _confirm(graph: Any, model: Model, x: npt.NDArray[np.float64]) -> None:
+    """Compare the graph with the model at points x, one by one."""
+    from inscape.models.graph.trace import same_scores
+
+    try:
+        found = [model.predict(p[None], with_scores=True).scores for p in x]
+    except ModelError:  # a map of scores, or labels only: nothing to compare with
+        found = []
+    scores = [s for s in found if s is not None]
+    if scores and not same_scores(graph, x, np.concatenate(scores)):
+        raise PartitionError(
+            f"{model.name} is not what was recorded of it: on these probes it computes other scores, so "
+            "it branches on its input or is random; use method='grid'"
+        )
+    graph.is_confirmed = True
