@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.partition.linear.plane import kernels
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -50,6 +52,12 @@ class Cells:
         return self.ends[self.loop >> 1, self.loop & 1]
 
     @property
+    def first_corners(self) -> Any:
+        """The first vertex of each face, (f,)."""
+        first = self.loop[self.start[:-1]]
+        return self.ends[first >> 1, first & 1]
+
+    @property
     def face_of_loop(self) -> Ints:
         """The face of each half-edge of `loop`."""
         return np.repeat(np.arange(self.n_faces), np.diff(self.start))
@@ -62,10 +70,7 @@ class Cells:
 
     def areas(self) -> Floats:
         """The area of each face, (f,)."""
-        a, b = self.xy[self.corners], self.xy[self.ends[self.loop >> 1, 1 - (self.loop & 1)]]
-        centre = self.xy[self.corners[self.start[:-1]]][self.face_of_loop]
-        a, b = a - centre, b - centre
-        return np.asarray(np.add.reduceat(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0], self.start[:-1]) / 2)
+        return np.asarray(kernels.areas(self.start, self.loop, self.ends, self.xy))
 
     def centroids(self) -> Floats:
         """The mean of each face's corners, (f, 2): a point inside."""
