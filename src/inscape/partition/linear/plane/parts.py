@@ -62,7 +62,7 @@ def joined(cells: list[Cells]) -> Cells:
     turned = ends[np.arange(len(ends)), 0] != ends[edge, 0]
     loop = np.concatenate([c.loop + 2 * n for c, n in zip(cells, n_e[:-1], strict=True)])
     half = 2 * edge[loop >> 1] + ((loop & 1) ^ turned[loop >> 1])
-    edges, vertices = np.unique(edge), np.unique(number)
+    edges, vertices = (np.flatnonzero(a == np.arange(len(a))) for a in (edge, number))
     place, spot = np.zeros(len(ends), np.int64), np.zeros(len(xy), np.int64)
     place[edges], spot[vertices] = np.arange(len(edges)), np.arange(len(vertices))
     starts = np.cumsum([0, *(c.start[-1] for c in cells)])

@@ -72,7 +72,6 @@ class Split:
         parent: the old face that each new one is part of.
         words: the packed signs of the layer's units on each face, (f, words).
         edges: the old edges as lines with kinks; chords: the new chords that cross others.
-        zeros: pairs of a new vertex and a unit that is zero there, (k, 2).
     """
 
     cells: Cells
@@ -81,7 +80,12 @@ class Split:
     words: Words
     edges: Lines
     chords: Lines
-    zeros: Ints
+
+    def zeros(self) -> Ints:
+        """All pairs of a new vertex and a unit that is zero there, in order of the vertices, (k, 2)."""
+        pairs = [np.stack([line.vertex, line.unit], axis=1)[line.vertex >= 0] for line in (self.edges, self.chords)]
+        every = np.concatenate(pairs)
+        return every[np.argsort(every[:, 0], kind="stable")]
 
 
 def split(
@@ -112,7 +116,7 @@ def split(
     )
     if cells.n_faces + found.sum() > most:
         return None
-    edge = cuts.edge[cuts.first]
+    edge = cuts.edge if len(cuts.first) == len(cuts.s) else cuts.edge[cuts.first]
     p = np.concatenate([cells.xy, kernels.points_between(cells.xy, cells.ends[edge], cuts.s[cuts.first])])
     job = Job(
         cells.start, cells.loop, cells.ends, cuts.nstart, n_old, p, unit, edge, cuts.rise[cuts.first], h, above, words
@@ -139,13 +143,7 @@ def split(
         fixed=np.concatenate([cells.fixed, np.zeros(len(p) - n_old + len(inside.xy), bool)]),
     )
     edges = Lines(cells.ends, cuts.start, cuts.s, cuts.unit, np.abs(cuts.rise), n_old + cuts.node)
-    zeros = np.concatenate(
-        [
-            np.stack([n_old + cuts.node, cuts.unit], axis=1),
-            np.stack([lines.vertex, lines.unit], axis=1)[lines.vertex >= 0],
-        ]
-    )
-    return Split(grown, n_old, faces.parent, faces.words, edges, lines, zeros)
+    return Split(grown, n_old, faces.parent, faces.words, edges, lines)
 
 
 def signs(z: Any, thresholds: Floats, noise: Noise) -> tuple[Words, Words]:
