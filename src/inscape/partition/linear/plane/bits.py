@@ -68,3 +68,16 @@ def pack(z, thresholds, cutoff):
             _pack_row(z[r], thresholds[k], words[r, k * per : (k + 1) * per])
             near[r] |= _count_near(z[r], thresholds[k], cutoff) > 0.0
     return words, np.flatnonzero(near)
+
+
+@njit(cache=True, nogil=True)
+def hash_rows(rows):
+    """A number for each row of unsigned integers that depends on the row only, (n,)."""
+    found = np.empty(len(rows), np.uint64)
+    for r in range(len(rows)):
+        value = np.uint64(0x9E3779B97F4A7C15)
+        for k in range(rows.shape[1]):
+            value = (value ^ np.uint64(rows[r, k])) * np.uint64(0xBF58476D1CE4E5B9)
+            value ^= value >> np.uint64(29)
+        found[r] = value
+    return found

@@ -25,7 +25,6 @@ class Cells:
         xy: coordinates of the vertices, (v, 2).
         ends: the vertices of each edge, (e, 2), int32.
         born: the piecewise-linear node in whose layer each edge came up, `BORDER` for the domain's, (e,).
-        unit: the number of a unit of that layer that is zero along the edge, -1 for the domain's, (e,).
         start: where the loop of each face starts, (f + 1,).
         loop: half-edges of the loops, int32.
         shared: edges whose other face is in another part of the subdivision, (e,).
@@ -35,7 +34,6 @@ class Cells:
     xy: Floats
     ends: npt.NDArray[np.int32]
     born: npt.NDArray[np.int32]
-    unit: npt.NDArray[np.int32]
     start: Ints
     loop: npt.NDArray[np.int32]
     shared: npt.NDArray[np.bool_]
@@ -94,7 +92,6 @@ def polygon_cells(corners: Floats) -> Cells:
         xy=np.asarray(corners, dtype=np.float64),
         ends=np.stack([around, np.roll(around, -1)], axis=1),
         born=np.full(k, BORDER, np.int32),
-        unit=np.full(k, -1, np.int32),
         start=np.array([0, k]),
         loop=2 * around,
         shared=np.zeros(k, bool),

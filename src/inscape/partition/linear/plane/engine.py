@@ -19,6 +19,7 @@ from torch import Tensor
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows
 from inscape.partition.linear.bending import thresholds
+from inscape.partition.linear.plane.bits import hash_rows
 from inscape.partition.linear.plane.cells import Cells, Ints, oriented
 from inscape.partition.linear.plane.contest import contest, decide
 from inscape.partition.linear.plane.noise import NodeNoise, Plane
@@ -44,7 +45,9 @@ class PlaneWalk:
 
     Attributes:
         parts: the subdivision, in parts that fit together.
-        patterns: for each layer the blocks of packed patterns that `Part.lineage` points into.
+        patterns: for each layer the blocks of packed patterns that `Part.lineage` points into; None for those that
+            would take more than the memory.
+        hashes: for each layer a number for each of its patterns.
         layers: the piecewise-linear nodes, in order.
         is_complete: whether all layers that were asked for were cut.
         has_tie: whether two scores are equal and largest on a whole face.
@@ -52,6 +55,7 @@ class PlaneWalk:
 
     parts: list[Part] = field(default_factory=list)
     patterns: list[list[Any]] = field(default_factory=list)
+    hashes: list[list[Any]] = field(default_factory=list)
     layers: list[int] = field(default_factory=list)
     is_complete: bool = True
     has_tie: bool = False
@@ -105,7 +109,9 @@ class _Walker:
         self.with_labels = with_labels
         self.max_faces, self.n_finished = max_faces, 0
         self.agreement = Agreement()
-        self.result = PlaneWalk(layers=list(self.bends), patterns=[[] for _ in self.bends])
+        patterns, hashes = ([[] for _ in self.bends] for _ in range(2))
+        self.result = PlaneWalk(layers=list(self.bends), patterns=patterns, hashes=hashes)
+        self.pattern_bytes = 0
         self.offsets = [0] * len(self.bends)
 
     def run(self, cells: Cells) -> None:
@@ -183,5 +189,8 @@ class _Walker:
         """Keep the patterns of a layer, and say where those of each face are."""
         first = self.offsets[layer]
         self.offsets[layer] += len(patterns)
-        self.result.patterns[layer].append(patterns)
+        self.pattern_bytes += patterns.nbytes
+        keeps = self.pattern_bytes <= self.plan.memory
+        self.result.patterns[layer].append(patterns if keeps else None)
+        self.result.hashes[layer].append(hash_rows(patterns))
         return (*before, np.arange(first, first + len(patterns)))

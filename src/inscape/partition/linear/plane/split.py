@@ -136,7 +136,6 @@ def split(
         xy=np.concatenate([p, inside.xy]),
         ends=ends,
         born=np.concatenate([np.repeat(cells.born, counts), np.full(new, layer, np.int32)]),
-        unit=np.concatenate([np.repeat(cells.unit, counts), inside.unit]),
         start=faces.start,
         loop=faces.loop,
         shared=np.concatenate([np.repeat(cells.shared, counts), np.zeros(new, bool)]),

@@ -146,6 +146,7 @@ class Bent(Stage):
         known = np.zeros(n, bool)
         known[:n_old] = True
         factor, h = _bends(self.op), bent.shape[1]
+        del z, bent  # as large as y
         for line in (self.split.edges, self.split.chords):
             entry, change = line.unit, line.change * factor[0]
             if len(factor) > 1:
