@@ -90,6 +90,10 @@ def walk_plane(
     return walker.result
 
 
+class _BudgetReachedError(Exception):
+    """There would be too many faces."""
+
+
 class _Walker:
     def __init__(
         self,
@@ -112,6 +116,7 @@ class _Walker:
         patterns, hashes = ([[] for _ in self.bends] for _ in range(2))
         self.result = PlaneWalk(layers=list(self.bends), patterns=patterns, hashes=hashes)
         self.pattern_bytes = 0
+        self.depth = 0
         self.offsets = [0] * len(self.bends)
 
     def run(self, cells: Cells) -> None:
@@ -127,10 +132,12 @@ class _Walker:
                 stage = self._cut(node, op, live, cells, lineage)
                 if stage is None:
                     self.result.is_complete = False
+                    if self.depth:
+                        raise _BudgetReachedError
                     break
                 live.clear()
                 if len(stage) > 1:
-                    self._recurse(stage, share)
+                    self._take_apart(stage, share)
                     return
                 node, live, cells, lineage = next(iter(stage))
                 continue
@@ -155,11 +162,20 @@ class _Walker:
         self.result.parts.append(Part(cells, lineage, labels))
         self.done(share[1])
 
-    def _recurse(self, stage: Stage, share: Any) -> None:
+    def _take_apart(self, stage: Stage, share: Any) -> None:
+        """Take the parts of a stage to the end; if the budget breaks on the way, the outermost stage is the result."""
         low, high = share
-        for k, (node, live, cells, lineage) in enumerate(stage):
-            ends = (low + (high - low) * (k + i) / len(stage) for i in (0, 1))
-            self.advance(node, live, cells, lineage, tuple(ends))
+        self.depth += 1
+        try:
+            for k, (node, live, cells, lineage) in enumerate(stage):
+                ends = (low + (high - low) * (k + i) / len(stage) for i in (0, 1))
+                self.advance(node, live, cells, lineage, tuple(ends))
+        except _BudgetReachedError:
+            if self.depth > 1:
+                raise
+            self.result.parts = [Part(stage.cells, stage.lineage, None)]
+        finally:
+            self.depth -= 1
 
     def _cut(
         self, node: int, op: Bend, live: dict[int, Tensor], cells: Cells, lineage: Lineage
