@@ -58,8 +58,12 @@ class Subdivision:
         return found
 
     def hashes(self) -> Any:
-        """A number for each face that depends on its pattern only, (f,), uint64."""
+        """A number for each face that depends on its pattern only, (f,), uint64.
+
+        The lowest bit is the parity of the signs, which differs between neighbours where one unit changes.
+        """
         result = np.full(self.cells.n_faces, 1469598103934665603, np.uint64)
+        parity = np.zeros(self.cells.n_faces, np.uint64)
         for rows, patterns in zip(self.lineage, self.patterns, strict=True):
             words = np.ascontiguousarray(patterns)
             own = np.full(len(words), 0x9E3779B97F4A7C15, np.uint64)
@@ -68,7 +72,10 @@ class Subdivision:
                 own ^= own >> np.uint64(29)
             result = (result ^ own[rows]) * np.uint64(0x94D049BB133111EB)
             result ^= result >> np.uint64(31)
-        return result
+            parity ^= np.bitwise_xor.reduce(words.astype(np.uint64), axis=1)[rows]
+        for shift in (32, 16, 8, 4, 2, 1):
+            parity ^= parity >> np.uint64(shift)
+        return (result & ~np.uint64(1)) | (parity & np.uint64(1))
 
     def states(self, layer: int) -> Any:
         """The state of each unit of a layer on each face, (f, units), uint8 or uint16.
