@@ -89,15 +89,16 @@ def _fill_layers(ax: Any, values: Ints, faces: tuple[Any, ...]) -> Any:
 
 def _fill_values(ax: Any, values: Floats, faces: tuple[Any, ...]) -> Any:
     """A scale of 256 steps; faces without a number are grey."""
+    from matplotlib import colormaps
+
     values = np.asarray(values, dtype=np.float64)
     low, high = _range(values, faces)
     step = (high - low) / _LEVELS or 1.0
     level = np.where(np.isnan(values), -1, np.clip((values - low) // step, 0, _LEVELS - 1)).astype(np.int64)
     paths, group = faces_by_group(*faces, level)
     shown = np.ma.masked_less(group, 0) * step + (low + step / 2)
-    filled = fill_faces(ax, paths, len(values), array=shown, cmap="viridis", clim=(low, high))
-    filled.cmap.set_bad("0.85")
-    return filled
+    scale = colormaps["viridis"].with_extremes(bad="0.85")
+    return fill_faces(ax, paths, len(values), array=shown, cmap=scale, clim=(low, high))
 
 
 def _range(values: Floats, faces: tuple[Any, ...]) -> tuple[float, float]:
