@@ -51,7 +51,7 @@ def mnist(seed: int = 0) -> Trained | None:
     return net, data["x_test"] / 255, data["y_test"].astype(np.int64)
 
 
-def cifar10(seed: int = 0, width: int = 6) -> Trained | None:
+def cifar10(seed: int = 0, width: int = 4) -> Trained | None:
     """A narrow ResNet on 20,000 images of CIFAR-10, or None without the data."""
     data = _data("cifar10.npz")
     if data is None:

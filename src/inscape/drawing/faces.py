@@ -82,7 +82,7 @@ def _fill_layers(ax: Any, values: Ints, faces: tuple[Any, ...]) -> Any:
     low, high = int(values.min()), int(values.max())
     n = high - low + 1
     paths, group = faces_by_group(*faces, values)
-    scale = ListedColormap(0.3 + 0.7 * colormaps["cividis"](np.linspace(0.1, 0.95, n))[:, :3])
+    scale = ListedColormap(0.35 + 0.65 * colormaps["cividis"](np.linspace(0.1, 0.9, n))[:, :3])
     norm = BoundaryNorm(np.arange(low - 0.5, high + 1), n)
     return fill_faces(ax, paths, len(values), array=group, cmap=scale, norm=norm)
 

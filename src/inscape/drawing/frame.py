@@ -45,7 +45,7 @@ def frame_plane(ax: Any, domain: Floats, marks: Floats, images: npt.NDArray[Any]
     low, high = domain.min(axis=0), domain.max(axis=0)
     extent = (high - low).max()
     stand_out = has_images and min((marks - low).min(), (high - marks).min()) < 0.05 * extent
-    pad = (0.2 if stand_out else 0.02) * extent
+    pad = (0.22 if stand_out else 0.02) * extent
     ax.set_xlim(low[0] - pad, high[0] + pad)
     ax.set_ylim(low[1] - pad, high[1] + pad)
-    ax.set_title(title, pad=24 if stand_out else None)
+    ax.set_title(title, pad=14 if stand_out else None)
