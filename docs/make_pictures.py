@@ -1,11 +1,12 @@
 """Draw the pictures of README and docs again: `python docs/make_pictures.py`.
 
-Those of MNIST and CIFAR-10 need the folder INSCAPE_DATA with mnist.npz and cifar10.npz, and are skipped without.
+Those of MNIST and CIFAR-10 need the folder INSCAPE_DATA with mnist.npz and cifar10.npz, else they are skipped.
 A few minutes in all; name pictures (readme, spirals, mnist, cifar10) to draw only those.
 """
 
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,20 +67,23 @@ def mnist() -> None:
 
 
 def cifar10() -> None:
-    """The plane through three photographs: decision regions of a small ResNet, and its linear regions close up."""
+    """The plane through three photographs: decision regions of a small ResNet, linear regions close up."""
     found = trained_networks.cifar10()
     if found is None:
         return skip("cifar10")
     net = found[0]
-    points = trained_networks.three_classes(*found, (3, 8, 0))
+    points = trained_networks.three_classes(*found, (0, 3, 8))
     plane = inscape.Patch.through(points)
     figure = Figure(figsize=(13, 5.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    inscape.decision_regions(net, plane, method="exact", progress=True).plot(left)
+    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
+    p = inscape.decision_regions(net, plane, method="exact", progress=True)
+    replace(p, class_names=CIFAR10).plot(left)
     middle = plane.marks.mean(axis=0)
-    reach = 0.03 * np.ptp(plane.marks, axis=0).max()
+    reach = 0.05 * np.ptp(plane.marks, axis=0).max()
     window = inscape.Patch(
-        plane.origin, plane.axes, ((middle[0] - reach, middle[0] + reach), (middle[1] - reach, middle[1] + reach))
+        plane.origin,
+        plane.axes,
+        ((middle[0] - reach, middle[0] + reach), (middle[1] - reach, middle[1] + reach)),
     )
     inscape.linear_regions(net, window).plot(right)
     right.set_title(right.get_title() + " in the small square")

@@ -40,6 +40,19 @@ def digits(seed: int = 0) -> Trained:
     return net, x[1200:], y[1200:]
 
 
+def noisy_digits(seed: int = 0) -> Trained:
+    """An MLP 64-128-128-10 that has learnt 1,200 digits by heart, a tenth of them with a random class."""
+    data = load_digits()
+    x, y = data.images / 16, data.target.astype(np.int64)
+    rng = np.random.default_rng(seed)
+    wrong = rng.choice(1200, 120, replace=False)
+    learnt = y[:1200].copy()
+    learnt[wrong] = rng.integers(0, 10, 120)
+    net = mlp(64, (128, 128), 10, seed=seed)
+    train(net, x[:1200], learnt, Recipe(0.05, 32, 100), seed=seed)
+    return net, x[1200:], y[1200:]
+
+
 def mnist(seed: int = 0) -> Trained | None:
     """An MLP 784-100-100-10 on 20,000 images of MNIST, or None without the data."""
     data = _data("mnist.npz")

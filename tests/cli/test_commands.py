@@ -129,7 +129,12 @@ def net(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("how", "method"),
-    [((), "exact"), (("--method", "exact"), "exact"), (("--method", "grid"), "grid"), (("--resolution", 9), "grid")],
+    [
+        ((), "exact"),
+        (("--method", "exact"), "exact"),
+        (("--method", "grid"), "grid"),
+        (("--resolution", 9), "grid"),
+    ],
 )
 def test_planes_of_networks_are_exact_unless_a_grid_is_asked_for(run, net, tmp_path, digits, how, method):
     out = tmp_path / "p.png"
@@ -158,10 +163,14 @@ def test_a_plane_that_float64_cannot_order_is_drawn_on_a_grid(run, net, tmp_path
     assert "lines meet too closely" in refused.stderr
 
 
-@pytest.mark.parametrize("colour", [(), ("--colour", "pattern"), ("--colour", "layer"), ("--colour", "slope")])
+@pytest.mark.parametrize(
+    "colour", [(), ("--colour", "pattern"), ("--colour", "layer"), ("--colour", "slope")]
+)
 def test_plot_linear(run, net, tmp_path, digits, colour):
     out = tmp_path / "p.png"
-    result = run("plot", net, "--data", "digits", "--points", 0, 1, 2, "--linear", *colour, "-o", out, "--json")
+    result = run(
+        "plot", net, "--data", "digits", "--points", 0, 1, 2, "--linear", *colour, "-o", out, "--json"
+    )
     model = inscape.wrap(importlib.import_module("plot_nets").net())
     q = inscape.linear_regions(model, inscape.Patch.through(digits.x[:3]))
     assert json.loads(result.stdout)["n_regions"] == q.n_regions
@@ -220,7 +229,10 @@ def test_npz_data_and_scaling(run, models, tmp_path, digits):
             ("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.png", "--linear", "--resolution", "9"),
             "leave out",
         ),
-        (("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.png", "--colour", "layer"), "with --linear"),
+        (
+            ("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.png", "--colour", "layer"),
+            "with --linear",
+        ),
         (
             ("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.png", "--linear", "--colour", "later"),
             "did you mean 'layer'",

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -18,7 +20,7 @@ SQUARE = Patch([0.0, 0.0], np.eye(2))
 def relu_net(*sizes, seed=0):
     generator = torch.Generator().manual_seed(seed)
     layers = []
-    for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for n_in, n_out in itertools.pairwise(sizes):
         linear = nn.Linear(n_in, n_out).double()
         linear.weight.data = torch.randn(n_out, n_in, generator=generator).double()
         linear.bias.data = 0.5 * torch.randn(n_out, generator=generator).double()

@@ -1,4 +1,4 @@
-"""The picture of exact decision regions: classes filled, linear regions faintly above, the boundary in black."""
+"""The picture of exact decision regions: filled classes, faint linear regions, the boundary in black."""
 
 from typing import Any
 
@@ -8,15 +8,18 @@ import numpy.typing as npt
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.classes import MOST_NAMES, draw_legend, write_name
 from inscape.drawing.frame import frame_plane
+from inscape.drawing.images import as_images
 from inscape.drawing.mesh import draw_edges, faces_by_group, fan, fill_faces, line_width, triangle_areas
 from inscape.drawing.palette import class_colours
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[Any]
 
 _SAMPLES = 8192
 _ROOM = 0.03
 """A name is written where this part of the domain's extent is free around it."""
+_IMAGE = 0.2
+"""How far an image beside its mark reaches, as a part of the domain's extent."""
 
 
 def draw_decision_faces(
@@ -61,33 +64,41 @@ def draw_decision_faces(
     triangles, face = fan(xy, corners, start)
     areas = triangle_areas(triangles)
     draw_legend(ax, labels[face], areas, names, colours)
-    walls = _points_along(np.concatenate([xy[ends[is_boundary]], _sides(domain)]), domain)
-    centres, room = _innermost(triangles, areas, face_regions[face], count, np.concatenate([walls, marks]))
+    extent = float(np.ptp(domain, axis=0).max())
+    around = np.stack([domain, np.roll(domain, -1, axis=0)], axis=1)
+    walls = np.concatenate([xy[ends[is_boundary]], around, _covered(marks, images, extent)])
+    points = _points_along(walls, extent / 400)
+    centres, room = _innermost(triangles, areas, face_regions[face], count, points)
     for region in np.argsort(-room, kind="stable")[:MOST_NAMES].tolist():
-        if room[region] > _ROOM * np.ptp(domain, axis=0).max():
+        if room[region] > _ROOM * extent:
             label = int(region_labels[region])
-            write_name(ax, *centres[region], names[label], colours[label])
+            x, y = centres[region].tolist()
+            write_name(ax, x, y, names[label], colours[label])
     frame_plane(ax, domain, marks, images, f"{count:,} decision region{'' if count == 1 else 's'}")
     return ax
 
 
-def _sides(domain: Floats) -> Floats:
-    return np.stack([domain, np.roll(domain, -1, axis=0)], axis=1)
+def _covered(marks: Floats, images: npt.NDArray[Any], extent: float) -> Floats:
+    """Segments that marks and the images beside them cover, about, (m, 2, 2)."""
+    away = marks - marks.mean(axis=0) if len(marks) else marks
+    length = np.linalg.norm(away, axis=1, keepdims=True)
+    reach = _IMAGE * extent if as_images(images) is not None else 0.0
+    return np.stack([marks, marks + reach * away / np.where(length > 0, length, 1.0)], axis=1)
 
 
-def _points_along(segments: Floats, domain: Floats) -> Floats:
-    """Points on segments (n, 2, 2), no further apart than a 400th of the domain's extent."""
+def _points_along(segments: Floats, spacing: float) -> Floats:
+    """Points on segments (n, 2, 2), no further apart than `spacing`."""
     a, b = segments[:, 0], segments[:, 1]
-    count = 1 + np.ceil(np.linalg.norm(b - a, axis=1) / (np.ptp(domain, axis=0).max() / 400)).astype(np.int64)
+    count = 2 + (np.linalg.norm(b - a, axis=1) / spacing).astype(np.int64)
     of = np.repeat(np.arange(len(count)), count)
-    t = (np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)) / np.maximum(count[of] - 1, 1)
+    t = (np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)) / (count[of] - 1)
     return np.asarray(a[of] + t[:, None] * (b - a)[of])
 
 
 def _innermost(
     triangles: Floats, areas: Floats, region: Ints, count: int, walls: Floats
 ) -> tuple[Floats, Floats]:
-    """For each region the point farthest from all walls among points spread evenly over the domain, and how far.
+    """For each region its point farthest from all walls, of many spread evenly over the domain, and how far.
 
     A region between the points has distance 0: it is too small for a name.
     """

@@ -11,7 +11,9 @@ from inscape.drawing.mesh import draw_edges, faces_by_group, fan, fill_faces, li
 from inscape.drawing.palette import PATTERNS, pattern_colours
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[Any]
+Faces = tuple[Floats, Ints, Ints]
+"""Coordinates of the vertices, the vertices of all faces, and where those of each face start."""
 
 _LEVELS = 256
 _TAIL = 0.005
@@ -54,9 +56,11 @@ def draw_faces(
 
     ax = axes_or_new(ax, (6.4 if kind == "pattern" else 7.2, 5.4))
     n = len(start) - 1
-    fill = {"pattern": _fill_patterns, "layer": _fill_layers}.get(kind, _fill_values)
-    filled = fill(ax, values, (xy, corners, start))
-    if kind != "pattern":
+    faces = (xy, corners, start)
+    if kind == "pattern":
+        _fill_patterns(ax, values, faces)
+    else:
+        filled = (_fill_layers if kind == "layer" else _fill_values)(ax, values, faces)
         bar = ax.figure.colorbar(filled, ax=ax, shrink=0.8, pad=0.03, extend=_beyond(filled, values))
         bar.set_label("last layer that cuts the region out" if kind == "layer" else kind)
         bar.outline.set_linewidth(0.5)
@@ -69,12 +73,12 @@ def draw_faces(
     return ax
 
 
-def _fill_patterns(ax: Any, values: npt.NDArray[np.uint64], faces: tuple[Any, ...]) -> Any:
+def _fill_patterns(ax: Any, values: npt.NDArray[np.uint64], faces: Faces) -> Any:
     paths, group = faces_by_group(*faces, pattern_colours(values))
     return fill_faces(ax, paths, len(values), facecolors=PATTERNS[group])
 
 
-def _fill_layers(ax: Any, values: Ints, faces: tuple[Any, ...]) -> Any:
+def _fill_layers(ax: Any, values: Ints, faces: Faces) -> Any:
     """One colour per layer, from early (dark) to late (light)."""
     from matplotlib import colormaps
     from matplotlib.colors import BoundaryNorm, ListedColormap
@@ -87,7 +91,7 @@ def _fill_layers(ax: Any, values: Ints, faces: tuple[Any, ...]) -> Any:
     return fill_faces(ax, paths, len(values), array=group, cmap=scale, norm=norm)
 
 
-def _fill_values(ax: Any, values: Floats, faces: tuple[Any, ...]) -> Any:
+def _fill_values(ax: Any, values: Floats, faces: Faces) -> Any:
     """A scale of 256 steps; faces without a number are grey."""
     from matplotlib import colormaps
 
@@ -101,7 +105,7 @@ def _fill_values(ax: Any, values: Floats, faces: tuple[Any, ...]) -> Any:
     return fill_faces(ax, paths, len(values), array=shown, cmap=scale, clim=(low, high))
 
 
-def _range(values: Floats, faces: tuple[Any, ...]) -> tuple[float, float]:
+def _range(values: Floats, faces: Faces) -> tuple[float, float]:
     """The values between which all but half a per cent of the area lies, on either side."""
     triangles, face = fan(*faces)
     areas = np.bincount(face, weights=triangle_areas(triangles), minlength=len(values))

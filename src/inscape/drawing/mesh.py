@@ -1,4 +1,4 @@
-"""A planar subdivision as few long paths: no Python object per face or edge, so that a million of them are drawn."""
+"""A planar subdivision as a few long paths, not an object per face or edge: a million of them can be drawn."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[Any]
 
 RASTER_LIMIT = 20_000
 """Files with lines and polygons (PDF, SVG) hold an image instead above this many faces or edges."""
@@ -43,8 +43,8 @@ def faces_by_group(xy: Floats, corners: Ints, start: Ints, group: Ints) -> tuple
 def fill_faces(ax: Any, paths: list[Any], n_faces: int, **style: Any) -> Any:
     """The collection of filled paths, added to the Axes.
 
-    Without antialiasing every pixel has one colour, and no seams shine through between the faces. Up to the limit
-    a smooth copy on top mixes the colours of neighbours along their borders.
+    Without antialiasing every pixel has one colour, and no seams shine through between the faces. Up to the
+    limit a smooth copy on top mixes the colours of neighbours along their borders.
     """
     from matplotlib.collections import PathCollection
 

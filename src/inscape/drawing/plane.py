@@ -1,4 +1,4 @@
-"""The picture of a grid on a plane: filled decision regions, their boundaries, the data points that span it."""
+"""The picture of a grid on a plane: filled decision regions, their boundaries, the points that span it."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def _to_plane(frame: Floats, uv: Floats) -> Floats:
 
 
 def _extended(labels: Ints, inside: Mask) -> Ints:
-    """Labels with those outside taken from the nearest cell inside: half-cells at a slanted border are theirs."""
+    """Labels, those outside from the nearest cell inside: half-cells at a slanted border are its own."""
     from scipy.ndimage import distance_transform_edt
 
     if inside.all():
