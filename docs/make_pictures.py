@@ -1,6 +1,6 @@
 """Draw the pictures of README and docs again: `python docs/make_pictures.py`.
 
-Those of MNIST and CIFAR-10 need the folder INSCAPE_DATA with mnist.npz and cifar10.npz, else they are skipped.
+Those of MNIST and CIFAR-10 need the folder INSCAPE_DATA with mnist.npz and cifar10.npz, else are skipped.
 A few minutes in all; name pictures (readme, spirals, mnist, cifar10) to draw only those.
 """
 

@@ -1,4 +1,4 @@
-"""A planar subdivision as a few long paths, not an object per face or edge: a million of them can be drawn."""
+"""A planar subdivision as a few long paths, not an object per face or edge: a million can be drawn."""
 
 from typing import Any
 

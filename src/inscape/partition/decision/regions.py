@@ -185,7 +185,7 @@ class GridRegions(DecisionRegions):
 
 
 def _plane_frame(probe: Probe) -> tuple[npt.NDArray[np.float64], ...]:
-    """In drawing coordinates: corner and two sides (3, 2) of the grid, the domain's corners, the anchors (m, 2).
+    """In drawing coordinates: corner and sides (3, 2) of the grid, the domain's corners, the anchors (m, 2).
 
     A patch is drawn in its own coordinates; a triangle true to scale, its first generator at the origin.
     """
