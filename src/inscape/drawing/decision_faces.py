@@ -18,8 +18,8 @@ Ints = npt.NDArray[Any]
 _SAMPLES = 8192
 _ROOM = 0.03
 """A name is written where this part of the domain's extent is free around it."""
-_IMAGE = 0.2
-"""How far an image beside its mark reaches, as a part of the domain's extent."""
+_IMAGE = 0.08
+"""Half the side of an image beside its mark, as a part of the domain's extent, about."""
 
 
 def draw_decision_faces(
@@ -79,11 +79,16 @@ def draw_decision_faces(
 
 
 def _covered(marks: Floats, images: npt.NDArray[Any], extent: float) -> Floats:
-    """Segments that marks and the images beside them cover, about, (m, 2, 2)."""
-    away = marks - marks.mean(axis=0) if len(marks) else marks
-    length = np.linalg.norm(away, axis=1, keepdims=True)
-    reach = _IMAGE * extent if as_images(images) is not None else 0.0
-    return np.stack([marks, marks + reach * away / np.where(length > 0, length, 1.0)], axis=1)
+    """Segments across what marks and the images beside them cover, about, (n, 2, 2)."""
+    if len(marks) == 0 or as_images(images) is None:
+        return np.stack([marks, marks], axis=1)
+    away = marks - marks.mean(axis=0)
+    centre = marks + 1.3 * _IMAGE * extent * away / np.linalg.norm(away, axis=1, keepdims=True).clip(
+        min=1e-300
+    )
+    corners = centre[:, None] + _IMAGE * extent * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
+    pairs = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2], [1, 3]])
+    return np.concatenate([np.stack([marks, centre], axis=1), corners[:, pairs].reshape(-1, 2, 2)])
 
 
 def _points_along(segments: Floats, spacing: float) -> Floats:
