@@ -9,7 +9,8 @@ Nodes of the face are numbered along its boundary first (0, ..., n - 1), then as
 """
 
 import numpy as np
-from numba import njit
+
+from inscape.partition.linear.plane.compiled import part
 
 NEXT, BEFORE, ORIGIN, TWIN, CHORD, NAME = range(6)
 """Rows of the table of half-edges. A name is the half-edge's number in the subdivision if it is on the boundary,
@@ -19,13 +20,13 @@ CLOSE = 1e-9
 """A node this near to a chord, as a part of the face's extent, may lie on it."""
 
 
-@njit(cache=True, nogil=True)
+@part
 def cross(ax, ay, bx, by):
     """The area spanned by two vectors."""
     return ax * by - ay * bx
 
 
-@njit(cache=True, nogil=True)
+@part
 def start_ring(n, half, table):
     """Begin with one cell: the face and its n boundary half-edges."""
     for i in range(n):
@@ -34,12 +35,12 @@ def start_ring(n, half, table):
     table[NEXT, n - 1], table[BEFORE, 0] = 0, n - 1
 
 
-@njit(cache=True, nogil=True)
+@part
 def _link(table, a, b):
     table[NEXT, a], table[BEFORE, b] = b, a
 
 
-@njit(cache=True, nogil=True)
+@part
 def _divide_edge(table, n_half, g, x, edge):
     """Put node x on half-edge g and its twin; the second part of g becomes the face's edge number `edge`.
 
@@ -60,7 +61,7 @@ def _divide_edge(table, n_half, g, x, edge):
     return n_half + 2
 
 
-@njit(cache=True, nogil=True)
+@part
 def _divide_cell(table, n_half, start, last, chord, edge):
     """Join the origin of half-edge `start` to the end of `last` by an edge; what lies between is its right side."""
     forth, back = n_half, n_half + 1
@@ -76,7 +77,7 @@ def _divide_cell(table, n_half, start, last, chord, edge):
     return n_half + 2
 
 
-@njit(cache=True, nogil=True)
+@part
 def _exit(table, n, xy, lo, hi, start, tolerance):
     """The half-edge through which chord (lo, hi) leaves the cell that it entered at the origin of `start`.
 
@@ -103,7 +104,7 @@ def _exit(table, n, xy, lo, hi, start, tolerance):
             return g, False, True
 
 
-@njit(cache=True, nogil=True)
+@part
 def _meet(xy, chords, c, j):
     """Where chords c and j cross, as a part of each."""
     a, b, e, f = chords[c, 0], chords[c, 1], chords[j, 0], chords[j, 1]
@@ -115,7 +116,7 @@ def _meet(xy, chords, c, j):
     return cross(ox, oy, jx, jy) / area, cross(ox, oy, cx, cy) / area
 
 
-@njit(cache=True, nogil=True)
+@part
 def _place(xy, a, b, s, x):
     """Put node x at s on the way from a to b, measured from the nearer end."""
     if s > 0.5:
@@ -124,7 +125,7 @@ def _place(xy, a, b, s, x):
         xy[x, i] = xy[a, i] + s * (xy[b, i] - xy[a, i])
 
 
-@njit(cache=True, nogil=True)
+@part
 def arrange(n, m, chords, xy, table, edge_ends, pair, pair_s, n_expected):
     """Put m chords into a face of n boundary nodes.
 
@@ -142,15 +143,16 @@ def arrange(n, m, chords, xy, table, edge_ends, pair, pair_s, n_expected):
     Returns:
         the numbers of half-edges, of own edges and of crossings; -1 crossings if a decision was close.
     """
-    low, high = np.array([np.inf, np.inf]), np.array([-np.inf, -np.inf])
-    for v in range(n):
-        for i in range(2):
-            low[i], high[i] = min(low[i], xy[v, i]), max(high[i], xy[v, i])
-    near = CLOSE * max(high[0] - low[0], high[1] - low[1])
+    low_x, low_y = xy[0, 0], xy[0, 1]
+    high_x, high_y = low_x, low_y
+    for v in range(1, n):
+        low_x, high_x = min(low_x, xy[v, 0]), max(high_x, xy[v, 0])
+        low_y, high_y = min(low_y, xy[v, 1]), max(high_y, xy[v, 1])
+    near = CLOSE * max(high_x - low_x, high_y - low_y)
     n_half, n_edges, n_inside = n, 0, 0
     for c in range(m):
         lo, hi = chords[c, 0], chords[c, 1]
-        tolerance = near * np.hypot(xy[hi, 0] - xy[lo, 0], xy[hi, 1] - xy[lo, 1])
+        tolerance = near * np.sqrt((xy[hi, 0] - xy[lo, 0]) ** 2 + (xy[hi, 1] - xy[lo, 1]) ** 2)
         start = lo
         while True:
             g, is_end, is_close = _exit(table, n, xy, lo, hi, start, tolerance)
@@ -171,7 +173,7 @@ def arrange(n, m, chords, xy, table, edge_ends, pair, pair_s, n_expected):
                 n_inside += 1
                 divided = table[NAME, g] >> 1
                 first = table[NAME, g] & 1  # edge l keeps the part that g keeps
-                edge_ends[n_edges] = edge_ends[divided]
+                edge_ends[n_edges, 0], edge_ends[n_edges, 1] = edge_ends[divided, 0], edge_ends[divided, 1]
                 edge_ends[divided, 1 - first], edge_ends[n_edges, first] = x, x
                 n_half = _divide_edge(table, n_half, g, x, n_edges)
                 n_edges += 1

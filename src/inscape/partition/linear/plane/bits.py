@@ -3,19 +3,21 @@
 import numpy as np
 from numba import njit
 
+from inscape.partition.linear.plane.compiled import part
+
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _TABLE = np.zeros(64, np.int64)
 for _i in range(64):
     _TABLE[((1 << _i) * 0x03F79D71B4CB0A89 % 2**64) >> 58] = _i
 
 
-@njit(cache=True, nogil=True, inline="always")
+@part
 def lowest(word):
     """The number of the lowest set bit of a word that is not zero."""
     return _TABLE[((word & (~word + np.uint64(1))) * _DE_BRUIJN) >> np.uint64(58)]
 
 
-@njit(cache=True, nogil=True)
+@part
 def count(word):
     """How many bits are set."""
     n = 0
@@ -25,20 +27,29 @@ def count(word):
     return n
 
 
-@njit(cache=True, nogil=True)
-def pack_row(row, threshold, cutoff, words):
-    """Set the bits of the entries above a threshold; return whether any is within `cutoff` of it."""
-    h = len(row)
-    near = False
-    for w in range((h + 63) // 64):
+@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
+def _count_near(row, threshold, cutoff):
+    """How many entries are within `cutoff` of a threshold; counted in floats, which fill vector registers."""
+    n = 0.0
+    for u in range(len(row)):
+        n += 1.0 if abs(row[u] - threshold) <= cutoff else 0.0
+    return n
+
+
+@part
+def _pack_row(row, threshold, words):
+    """Set the bits of the entries above a threshold."""
+    whole = len(row) // 64
+    for w in range(whole):
         word = np.uint64(0)
-        low, high = 64 * w, min(64 * w + 64, h)
-        for u in range(low, high):
-            value = row[u] - threshold
-            word |= np.uint64(value > 0.0) << np.uint64(u - low)
-            near |= abs(value) <= cutoff
+        for u in range(64):
+            word |= np.uint64(row[64 * w + u] > threshold) << np.uint64(u)
         words[w] = word
-    return near
+    if 64 * whole < len(row):
+        word = np.uint64(0)
+        for u in range(len(row) - 64 * whole):
+            word |= np.uint64(row[64 * whole + u] > threshold) << np.uint64(u)
+        words[whole] = word
 
 
 @njit(cache=True, nogil=True)
@@ -54,5 +65,24 @@ def pack(z, thresholds, cutoff):
     near = np.zeros(n, np.bool_)
     for r in range(n):
         for k in range(len(thresholds)):
-            near[r] |= pack_row(z[r], thresholds[k], cutoff, words[r, k * per : (k + 1) * per])
+            _pack_row(z[r], thresholds[k], words[r, k * per : (k + 1) * per])
+            near[r] |= _count_near(z[r], thresholds[k], cutoff) > 0.0
     return words, np.flatnonzero(near)
+
+
+@njit(cache=True, nogil=True)
+def hash_rows(rows):
+    """A number for each row of unsigned integers that depends on the row only, (n,); odd if its set bits are."""
+    found = np.empty(len(rows), np.uint64)
+    one = np.uint64(1)
+    for r in range(len(rows)):
+        value = np.uint64(0x9E3779B97F4A7C15)
+        odd = np.uint64(0)
+        for k in range(rows.shape[1]):
+            value = (value ^ np.uint64(rows[r, k])) * np.uint64(0xBF58476D1CE4E5B9)
+            value ^= value >> np.uint64(29)
+            odd ^= np.uint64(rows[r, k])
+        for shift in (32, 16, 8, 4, 2, 1):
+            odd ^= odd >> np.uint64(shift)
+        found[r] = (value & ~one) | (odd & one)
+    return found

@@ -8,8 +8,10 @@ e + nstart[e], ..., e + nstart[e + 1]; cut point k becomes vertex v + k, v being
 import numpy as np
 from numba import njit
 
+from inscape.partition.linear.plane.compiled import kernel, part
 
-@njit(cache=True, nogil=True)
+
+@part
 def walk_boundary(half_edges, ends, nstart, n_vertices, node, half, cut):
     """Write a face's vertices and cut points in order, the half-edges after them, and which cut point each is.
 
@@ -35,7 +37,7 @@ def walk_boundary(half_edges, ends, nstart, n_vertices, node, half, cut):
     return n
 
 
-@njit(cache=True, nogil=True)
+@part
 def find_chords(n, cut, unit, first_seen, chords):
     """Write where the two ends of each chord are along the boundary, (m, 2), in order of the first.
 
@@ -69,6 +71,27 @@ def boundary_lengths(fstart, floop, nstart):
     return n
 
 
+@kernel
+def _count(fstart, floop, ends, nstart, n_vertices, unit, lengths, tied, node, half, cut, chords, first_seen, found):
+    for f in range(len(found)):
+        if tied[f] or lengths[f] == fstart[f + 1] - fstart[f]:
+            continue
+        if lengths[f] == fstart[f + 1] - fstart[f] + 2:
+            found[f, 0] = 1
+            continue
+        n = walk_boundary(floop[fstart[f] : fstart[f + 1]], ends, nstart, n_vertices, node, half, cut)
+        m = find_chords(n, cut, unit, first_seen, chords)
+        if m < 0:
+            tied[f] = True
+            continue
+        found[f, 0] = m
+        for j in range(m):
+            for k in range(j + 1, m):
+                if chords[k, 0] > chords[j, 1]:
+                    break
+                found[f, 1] += chords[k, 1] > chords[j, 1]
+
+
 @njit(cache=True, nogil=True)
 def count_chords(fstart, floop, ends, nstart, n_vertices, unit, n_units, lengths, tied):
     """For each face the number of chords and of points where two of them cross, (f, 2); none for tied faces.
@@ -80,20 +103,7 @@ def count_chords(fstart, floop, ends, nstart, n_vertices, unit, n_units, lengths
     node, half = np.empty(longest, np.int64), np.empty(longest, np.int64)
     cut, chords = np.empty(longest, np.int64), np.empty((longest, 2), np.int64)
     first_seen = np.full(n_units, -1, np.int64)
-    for f in range(len(found)):
-        half_edges = floop[fstart[f] : fstart[f + 1]]
-        cuts = lengths[f] - len(half_edges)
-        if tied[f] or cuts == 0:
-            continue
-        n = walk_boundary(half_edges, ends, nstart, n_vertices, node, half, cut)
-        m = find_chords(n, cut, unit, first_seen, chords)
-        if m < 0:
-            tied[f] = True
-            continue
-        found[f, 0] = m
-        for j in range(m):
-            for k in range(j + 1, m):
-                if chords[k, 0] > chords[j, 1]:
-                    break
-                found[f, 1] += chords[k, 1] > chords[j, 1]
+    _count(
+        fstart, floop, ends, nstart, n_vertices, unit, lengths, tied, node, half, cut, chords, first_seen, found
+    )
     return found

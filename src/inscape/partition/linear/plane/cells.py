@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.partition.linear.plane import kernels
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -23,7 +25,6 @@ class Cells:
         xy: coordinates of the vertices, (v, 2).
         ends: the vertices of each edge, (e, 2), int32.
         born: the piecewise-linear node in whose layer each edge came up, `BORDER` for the domain's, (e,).
-        unit: the number of a unit of that layer that is zero along the edge, -1 for the domain's, (e,).
         start: where the loop of each face starts, (f + 1,).
         loop: half-edges of the loops, int32.
         shared: edges whose other face is in another part of the subdivision, (e,).
@@ -33,7 +34,6 @@ class Cells:
     xy: Floats
     ends: npt.NDArray[np.int32]
     born: npt.NDArray[np.int32]
-    unit: npt.NDArray[np.int32]
     start: Ints
     loop: npt.NDArray[np.int32]
     shared: npt.NDArray[np.bool_]
@@ -50,6 +50,12 @@ class Cells:
         return self.ends[self.loop >> 1, self.loop & 1]
 
     @property
+    def first_corners(self) -> Any:
+        """The first vertex of each face, (f,)."""
+        first = self.loop[self.start[:-1]]
+        return self.ends[first >> 1, first & 1]
+
+    @property
     def face_of_loop(self) -> Ints:
         """The face of each half-edge of `loop`."""
         return np.repeat(np.arange(self.n_faces), np.diff(self.start))
@@ -62,10 +68,7 @@ class Cells:
 
     def areas(self) -> Floats:
         """The area of each face, (f,)."""
-        a, b = self.xy[self.corners], self.xy[self.ends[self.loop >> 1, 1 - (self.loop & 1)]]
-        centre = self.xy[self.corners[self.start[:-1]]][self.face_of_loop]
-        a, b = a - centre, b - centre
-        return np.asarray(np.add.reduceat(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0], self.start[:-1]) / 2)
+        return np.asarray(kernels.areas(self.start, self.loop, self.ends, self.xy))
 
     def centroids(self) -> Floats:
         """The mean of each face's corners, (f, 2): a point inside."""
@@ -89,7 +92,6 @@ def polygon_cells(corners: Floats) -> Cells:
         xy=np.asarray(corners, dtype=np.float64),
         ends=np.stack([around, np.roll(around, -1)], axis=1),
         born=np.full(k, BORDER, np.int32),
-        unit=np.full(k, -1, np.int32),
         start=np.array([0, k]),
         loop=2 * around,
         shared=np.zeros(k, bool),

@@ -4,6 +4,47 @@ import numpy as np
 from numba import njit
 
 from inscape.partition.linear.plane.bits import count, lowest
+from inscape.partition.linear.plane.compiled import kernel, part
+from inscape.partition.linear.plane.ordering import sort_along
+
+
+@part
+def _changed(above, zero, a, b, w):
+    """The bits of word w that differ between two vertices, and are zero at neither."""
+    changed = above[a, w] ^ above[b, w]
+    return changed & ~(zero[a, w] | zero[b, w]) if len(zero) > 0 else changed
+
+
+@kernel
+def _count(above, zero, ends, start):
+    total = 0
+    for e in range(len(ends)):
+        start[e] = total
+        for w in range(above.shape[1]):
+            total += count(_changed(above, zero, ends[e, 0], ends[e, 1], w))
+    start[len(ends)] = total
+
+
+@kernel
+def _fill(z, thresholds, above, zero, ends, start, unit, s, rise):
+    h = z.shape[1]
+    per = (h + 63) // 64
+    for e in range(len(ends)):
+        m = start[e]
+        if m == start[e + 1]:
+            continue
+        a, b = ends[e, 0], ends[e, 1]
+        for w in range(above.shape[1]):
+            changed = _changed(above, zero, a, b, w)
+            while changed:
+                k = w // per
+                u = 64 * (w - k * per) + lowest(changed)
+                changed &= changed - np.uint64(1)
+                first, last = z[a, u] - thresholds[k], z[b, u] - thresholds[k]
+                unit[m], s[m], rise[m] = k * h + u, first / (first - last), last - first
+                m += 1
+        if m - start[e] > 1:
+            sort_along(s, start[e], m, unit, rise, rise)
 
 
 @njit(cache=True, nogil=True)
@@ -21,51 +62,8 @@ def edge_crossings(z, thresholds, above, zero, ends):
         start (e + 1,), unit (m,), s (m,) on the way from the first end to the second, rise (m,): by how much
         the value grows on that way.
     """
-    n, h = len(ends), z.shape[1]
-    per = (h + 63) // 64
-    n_words = above.shape[1]
-    tied = len(zero) > 0
-    start = np.empty(n + 1, np.int64)
-    total = 0
-    for e in range(n):
-        start[e] = total
-        a, b = ends[e, 0], ends[e, 1]
-        for w in range(n_words):
-            changed = above[a, w] ^ above[b, w]
-            if tied:
-                changed &= ~(zero[a, w] | zero[b, w])
-            total += count(changed)
-    start[n] = total
-    unit, s, rise = np.empty(total, np.int32), np.empty(total), np.empty(total)
-    for e in range(n):
-        if start[e] == start[e + 1]:
-            continue
-        a, b = ends[e, 0], ends[e, 1]
-        m = start[e]
-        for w in range(n_words):
-            changed = above[a, w] ^ above[b, w]
-            if tied:
-                changed &= ~(zero[a, w] | zero[b, w])
-            while changed:
-                k = w // per
-                u = 64 * (w - k * per) + lowest(changed)
-                changed &= changed - np.uint64(1)
-                first, last = z[a, u] - thresholds[k], z[b, u] - thresholds[k]
-                unit[m], s[m], rise[m] = k * h + u, first / (first - last), last - first
-                m += 1
-        _sort(s, unit, rise, start[e], m)
+    start = np.empty(len(ends) + 1, np.int64)
+    _count(above, zero, ends, start)
+    unit, s, rise = np.empty(start[-1], np.int32), np.empty(start[-1]), np.empty(start[-1])
+    _fill(z, thresholds, above, zero, ends, start, unit, s, rise)
     return start, unit, s, rise
-
-
-@njit(cache=True, nogil=True)
-def _sort(s, unit, rise, first, last):
-    if last - first > 24:
-        order = first + np.argsort(s[first:last])
-        s[first:last], unit[first:last], rise[first:last] = s[order], unit[order], rise[order]
-        return
-    for i in range(first + 1, last):
-        value, number, growth, j = s[i], unit[i], rise[i], i
-        while j > first and s[j - 1] > value:
-            s[j], unit[j], rise[j] = s[j - 1], unit[j - 1], rise[j - 1]
-            j -= 1
-        s[j], unit[j], rise[j] = value, number, growth

@@ -129,7 +129,6 @@ def dissolve(cells: Cells, gone: Bools) -> tuple[Cells, Ints, Ints]:
         xy=cells.xy[kept],
         ends=number[ends].astype(np.int32),
         born=cells.born[old],
-        unit=cells.unit[old],
         start=start,
         loop=loop,
         shared=cells.shared[old],

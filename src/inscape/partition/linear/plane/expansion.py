@@ -11,10 +11,12 @@ so a new vertex costs a few columns of W. With many kinks on a line the sum is c
 import numpy as np
 from numba import njit
 
+from inscape.partition.linear.plane.compiled import kernel, part
+
 _FEW = 4
 
 
-@njit(cache=True, nogil=True)
+@part
 def _few(y, a, b, s, entry, change, vertex, columns, done):
     """The rows of a line with few kinks, by the formula above."""
     n_out, m = y.shape[1], len(s)
@@ -23,23 +25,24 @@ def _few(y, a, b, s, entry, change, vertex, columns, done):
             continue
         out = y[vertex[i]]
         done[vertex[i]] = True
-        first, last, t = (a, b, s[i]) if s[i] <= 0.5 else (b, a, 1.0 - s[i])
+        first, last, t = (y[a], y[b], s[i]) if s[i] <= 0.5 else (y[b], y[a], 1.0 - s[i])
+        weight, column = change[0] * min(s[i], s[0]) * (1.0 - max(s[i], s[0])), columns[entry[0]]
         for v in range(n_out):
-            out[v] = y[first, v] + t * (y[last, v] - y[first, v])
-        for k in range(m):
-            weight = change[k] * min(s[i], s[k]) * (1.0 - max(s[i], s[k]))
-            column = columns[entry[k]]
+            out[v] = first[v] + t * (last[v] - first[v]) - weight * column[v]
+        for k in range(1, m):
+            weight, column = change[k] * min(s[i], s[k]) * (1.0 - max(s[i], s[k])), columns[entry[k]]
             for v in range(n_out):
                 out[v] -= weight * column[v]
 
 
-@njit(cache=True, nogil=True)
+@part
 def _many(y, a, b, s, entry, change, vertex, columns, done, base, slope):
     """The rows of a line with many kinks: y = base + s slope, changed at each."""
     n_out, m = y.shape[1], len(s)
+    first, last = y[a], y[b]
     for v in range(n_out):
-        base[v] = y[a, v]
-        slope[v] = y[b, v] - base[v]
+        base[v] = first[v]
+        slope[v] = last[v] - first[v]
     for k in range(m):
         weight, column = change[k] * (1.0 - s[k]), columns[entry[k]]
         for v in range(n_out):
@@ -57,6 +60,22 @@ def _many(y, a, b, s, entry, change, vertex, columns, done, base, slope):
             base[v] -= offset * column[v]
 
 
+@kernel
+def _each(y, ends, start, s, entry, change, vertex, columns, done, base, slope):
+    for line in range(len(ends)):
+        first, last = start[line], start[line + 1]
+        is_open = False
+        for k in range(first, last):
+            is_open |= vertex[k] >= 0 and not done[vertex[k]]
+        if not is_open:
+            continue
+        a, b, cut = ends[line, 0], ends[line, 1], slice(first, last)
+        if last - first <= _FEW:
+            _few(y, a, b, s[cut], entry[cut], change[cut], vertex[cut], columns, done)
+        else:
+            _many(y, a, b, s[cut], entry[cut], change[cut], vertex[cut], columns, done, base, slope)
+
+
 @njit(cache=True, nogil=True)
 def expand(y, ends, start, s, entry, change, vertex, columns, done):
     """Fill the rows of y (v, out) at the kinks of lines whose ends are known.
@@ -68,18 +87,4 @@ def expand(y, ends, start, s, entry, change, vertex, columns, done):
         done: which rows are known, (v,).
     """
     base, slope = np.empty(y.shape[1]), np.empty(y.shape[1])
-    for line in range(len(ends)):
-        first, last = start[line], start[line + 1]
-        is_open = False
-        for k in range(first, last):
-            is_open |= vertex[k] >= 0 and not done[vertex[k]]
-        if not is_open:
-            continue
-        a, b = ends[line, 0], ends[line, 1]
-        if last - first <= _FEW:
-            _few(y, a, b, s[first:last], entry[first:last], change[first:last], vertex[first:last], columns, done)
-        else:
-            _many(
-                y, a, b, s[first:last], entry[first:last], change[first:last], vertex[first:last], columns, done,
-                base, slope,
-            )
+    _each(y, ends, start, s, entry, change, vertex, columns, done, base, slope)

@@ -68,7 +68,6 @@ def _used(xy: Floats, ends: Any, loops: Any, fixed: Any) -> Cells:
         xy=xy[vertices],
         ends=place.reshape(-1, 2).astype(np.int32),
         born=np.full(len(edges), BORDER, np.int32),
-        unit=np.full(len(edges), -1, np.int32),
         start=np.arange(0, loops.size + 1, 3),
         loop=loop.astype(np.int32),
         shared=np.zeros(len(edges), bool),

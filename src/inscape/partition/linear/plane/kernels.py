@@ -33,16 +33,20 @@ def divided(ends, nstart, n_vertices):
     return out
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz", "nnan"})
-def largest(z, thresholds):
-    """The largest |z| and |threshold|."""
-    found = np.abs(thresholds).max() if len(thresholds) else 0.0
-    for r in range(len(z)):
-        row, top = z[r], 0.0
-        for u in range(len(row)):
-            top = max(top, abs(row[u]))
-        found = max(found, top)
-    return found
+@njit(cache=True, nogil=True)
+def areas(start, loop, ends, xy):
+    """The area of each face, from triangles at its first corner."""
+    out = np.zeros(len(start) - 1)
+    for f in range(len(out)):
+        v = ends[loop[start[f]] >> 1, loop[start[f]] & 1]
+        ox, oy = xy[v, 0], xy[v, 1]
+        total = 0.0
+        for i in range(start[f] + 1, start[f + 1] - 1):
+            e, d = loop[i] >> 1, loop[i] & 1
+            a, b = ends[e, d], ends[e, 1 - d]
+            total += (xy[a, 0] - ox) * (xy[b, 1] - oy) - (xy[a, 1] - oy) * (xy[b, 0] - ox)
+        out[f] = total / 2
+    return out
 
 
 @njit(cache=True, nogil=True)

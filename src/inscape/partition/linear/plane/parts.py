@@ -32,7 +32,6 @@ def faces_between(cells: Cells, first: int, last: int) -> tuple[Cells, Ints]:
         xy=cells.xy[vertices],
         ends=ends.reshape(-1, 2).astype(np.int32),
         born=cells.born[edges],
-        unit=cells.unit[edges],
         start=cells.start[first : last + 1] - cells.start[first],
         loop=(2 * number + (loop & 1)).astype(np.int32),
         shared=cells.shared[edges] | (used < sides),
@@ -62,7 +61,7 @@ def joined(cells: list[Cells]) -> Cells:
     turned = ends[np.arange(len(ends)), 0] != ends[edge, 0]
     loop = np.concatenate([c.loop + 2 * n for c, n in zip(cells, n_e[:-1], strict=True)])
     half = 2 * edge[loop >> 1] + ((loop & 1) ^ turned[loop >> 1])
-    edges, vertices = np.unique(edge), np.unique(number)
+    edges, vertices = (np.flatnonzero(a == np.arange(len(a))) for a in (edge, number))
     place, spot = np.zeros(len(ends), np.int64), np.zeros(len(xy), np.int64)
     place[edges], spot[vertices] = np.arange(len(edges)), np.arange(len(vertices))
     starts = np.cumsum([0, *(c.start[-1] for c in cells)])
@@ -70,7 +69,6 @@ def joined(cells: list[Cells]) -> Cells:
         xy=xy[vertices],
         ends=spot[ends[edges]].astype(np.int32),
         born=np.concatenate([c.born for c in cells])[edges],
-        unit=np.concatenate([c.unit for c in cells])[edges],
         start=np.concatenate([[0], *(c.start[1:] + n for c, n in zip(cells, starts[:-1], strict=True))]),
         loop=(2 * place[half >> 1] + (half & 1)).astype(np.int32),
         shared=np.zeros(len(edges), bool),

@@ -128,7 +128,8 @@ class PlaneRegions:
         """The state of every unit of a layer (1, 2, ...) on each face, (F, units).
 
         0 is below the threshold and 1 above; of a unit with two thresholds 0, 1, 2; of a max-pool window the place
-        of the winner among its entries.
+        of the winner among its entries. If the patterns of all layers would take more than the memory that was given,
+        some are found by evaluating the network at the centroids now.
         """
         if not 1 <= layer <= self.n_layers:
             raise PartitionError(f"layer={layer} must be from 1 to {self.n_layers}, the layers that were cut")
@@ -225,7 +226,7 @@ class PlaneRegions:
     @cached_property
     def pattern_hashes(self) -> npt.NDArray[np.uint64]:
         """A number for each face that depends on its activation pattern only, (F,)."""
-        return self._found.hashes()
+        return self._found.face_hashes()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; the subdivision itself is left out, since it may be large."""

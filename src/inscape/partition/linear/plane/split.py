@@ -12,7 +12,7 @@ from inscape.partition.linear.plane.bits import pack
 from inscape.partition.linear.plane.boundary import boundary_lengths, count_chords
 from inscape.partition.linear.plane.cells import Cells, Floats, Ints
 from inscape.partition.linear.plane.crossings import edge_crossings
-from inscape.partition.linear.plane.cutting import Faces, Inside, Lines, cut_faces
+from inscape.partition.linear.plane.cutting import Faces, Inside, Job, Lines, cut_faces
 from inscape.partition.linear.plane.ties import cut_tied_face, tied_pairs
 
 Words = npt.NDArray[np.uint64]
@@ -72,7 +72,6 @@ class Split:
         parent: the old face that each new one is part of.
         words: the packed signs of the layer's units on each face, (f, words).
         edges: the old edges as lines with kinks; chords: the new chords that cross others.
-        zeros: pairs of a new vertex and a unit that is zero there, (k, 2).
     """
 
     cells: Cells
@@ -81,7 +80,12 @@ class Split:
     words: Words
     edges: Lines
     chords: Lines
-    zeros: Ints
+
+    def zeros(self) -> Ints:
+        """All pairs of a new vertex and a unit that is zero there, in order of the vertices, (k, 2)."""
+        pairs = [np.stack([line.vertex, line.unit], axis=1)[line.vertex >= 0] for line in (self.edges, self.chords)]
+        every = np.concatenate(pairs)
+        return every[np.argsort(every[:, 0], kind="stable")]
 
 
 def split(
@@ -112,12 +116,12 @@ def split(
     )
     if cells.n_faces + found.sum() > most:
         return None
-    edge = cuts.edge[cuts.first]
+    edge = cuts.edge if len(cuts.first) == len(cuts.s) else cuts.edge[cuts.first]
     p = np.concatenate([cells.xy, kernels.points_between(cells.xy, cells.ends[edge], cuts.s[cuts.first])])
-    faces, inside, lines = cut_faces(
-        cells.start, cells.loop, cells.ends, cuts.nstart, n_old, p, unit, edge, cuts.rise[cuts.first],
-        h, above, words, lengths, found, tied,
+    job = Job(
+        cells.start, cells.loop, cells.ends, cuts.nstart, n_old, p, unit, edge, cuts.rise[cuts.first], h, above, words
     )
+    faces, inside, lines = cut_faces(job, lengths, found, tied)
     if tied.any():
         if cutting is None:
             cutting = cutting_units(cells, above, zero)
@@ -132,25 +136,18 @@ def split(
         xy=np.concatenate([p, inside.xy]),
         ends=ends,
         born=np.concatenate([np.repeat(cells.born, counts), np.full(new, layer, np.int32)]),
-        unit=np.concatenate([np.repeat(cells.unit, counts), inside.unit]),
         start=faces.start,
         loop=faces.loop,
         shared=np.concatenate([np.repeat(cells.shared, counts), np.zeros(new, bool)]),
         fixed=np.concatenate([cells.fixed, np.zeros(len(p) - n_old + len(inside.xy), bool)]),
     )
     edges = Lines(cells.ends, cuts.start, cuts.s, cuts.unit, np.abs(cuts.rise), n_old + cuts.node)
-    zeros = np.concatenate(
-        [
-            np.stack([n_old + cuts.node, cuts.unit], axis=1),
-            np.stack([lines.vertex, lines.unit], axis=1)[lines.vertex >= 0],
-        ]
-    )
-    return Split(grown, n_old, faces.parent, faces.words, edges, lines, zeros)
+    return Split(grown, n_old, faces.parent, faces.words, edges, lines)
 
 
 def signs(z: Any, thresholds: Floats, noise: Noise) -> tuple[Words, Words]:
     """Packed bits of the units above their threshold and of those on it; (0, words) if there are none."""
-    small = kernels.largest(z, thresholds) * (1.0 if noise.cancels else SUSPICIOUS)
+    small = _scale(z, thresholds) * (1.0 if noise.cancels else SUSPICIOUS)
     above, rows = pack(z, thresholds, small)
     zero = np.zeros((0, above.shape[1]), np.uint64)
     for k, theta in enumerate(thresholds):
@@ -168,6 +165,12 @@ def signs(z: Any, thresholds: Floats, noise: Noise) -> tuple[Words, Words]:
                 zero = np.zeros_like(above)
             kernels.mark_zero(above, zero, rows[row[is_zero]], entry[is_zero], k, z.shape[1])
     return above, zero
+
+
+def _scale(z: Any, thresholds: Floats) -> float:
+    """About the largest |z|, from some of the rows."""
+    some = z[:: max(1, len(z) // 256)]
+    return float(max(np.abs(some).max(initial=0.0), np.abs(thresholds).max(initial=0.0)))
 
 
 def cut_points(
@@ -202,7 +205,7 @@ def face_signs(cells: Cells, cuts: Cuts, above: Words, zero: Words) -> tuple[Wor
         merged = np.diff(cuts.start) > np.diff(cuts.nstart)
         tied |= np.logical_or.reduceat(merged[cells.loop >> 1], cells.start[:-1])
     if not len(zero):
-        return above[cells.corners[cells.start[:-1]]], None, tied
+        return above[cells.first_corners], None, tied
     words, cutting, through = kernels.signs_of_faces(cells.start, cells.corners, above, zero)
     return words, cutting, tied | through
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from inscape.errors import NonGenericError
 from inscape.models.graph import Graph
-from inscape.models.graph.piecewise import Bend, Clip, Windows
+from inscape.models.graph.piecewise import Bend, Windows
 from inscape.partition.linear.bending import thresholds
-from inscape.partition.linear.plane.bits import lowest
+from inscape.partition.linear.plane.activity import states_at
+from inscape.partition.linear.plane.bits import hash_rows
 from inscape.partition.linear.plane.cells import BORDER, Cells, Floats, Ints, polygon_cells
 from inscape.partition.linear.plane.dissolve import dissolve
 from inscape.partition.linear.plane.engine import PlaneWalk, walk_plane
@@ -29,7 +30,10 @@ class Subdivision:
     Attributes:
         cells: vertices, edges and faces.
         lineage: for each layer the row of `patterns` that belongs to each face.
-        patterns: for each layer its packed patterns.
+        plane: where coordinates lie in the input space.
+        patterns: for each layer its packed patterns; None if they would have taken more than the memory: then they
+            are found anew, by evaluating the network at the faces' centroids.
+        hashes: for each layer a number for each of its patterns.
         layers: the graph's piecewise-linear nodes, in order.
         labels: the label of each face, if asked for.
         is_complete: whether all layers that were asked for were cut.
@@ -37,9 +41,11 @@ class Subdivision:
     """
 
     graph: Graph
+    plane: Plane
     cells: Cells
     lineage: tuple[Ints, ...]
     patterns: tuple[Any, ...]
+    hashes: tuple[Any, ...]
     layers: tuple[int, ...]
     labels: Ints | None
     is_complete: bool
@@ -57,25 +63,16 @@ class Subdivision:
             found[n_children[parent] > 1] = k + 1
         return found
 
-    def hashes(self) -> Any:
+    def face_hashes(self) -> Any:
         """A number for each face that depends on its pattern only, (f,), uint64.
 
-        The lowest bit is the parity of the signs, which differs between neighbours where one unit changes.
+        The lowest bit is the parity of all signs, which differs between neighbours where one unit changes.
         """
-        result = np.full(self.cells.n_faces, 1469598103934665603, np.uint64)
-        parity = np.zeros(self.cells.n_faces, np.uint64)
-        for rows, patterns in zip(self.lineage, self.patterns, strict=True):
-            words = np.ascontiguousarray(patterns)
-            own = np.full(len(words), 0x9E3779B97F4A7C15, np.uint64)
-            for column in words.T.astype(np.uint64):
-                own = (own ^ column) * np.uint64(0xBF58476D1CE4E5B9)
-                own ^= own >> np.uint64(29)
-            result = (result ^ own[rows]) * np.uint64(0x94D049BB133111EB)
-            result ^= result >> np.uint64(31)
-            parity ^= np.bitwise_xor.reduce(words.astype(np.uint64), axis=1)[rows]
-        for shift in (32, 16, 8, 4, 2, 1):
-            parity ^= parity >> np.uint64(shift)
-        return (result & ~np.uint64(1)) | (parity & np.uint64(1))
+        if not self.lineage:
+            return np.zeros(self.cells.n_faces, np.uint64)
+        every = np.stack([h[rows] for h, rows in zip(self.hashes, self.lineage, strict=True)], axis=1)
+        odd = np.bitwise_xor.reduce(every, axis=1) & np.uint64(1)
+        return (hash_rows(every) & ~np.uint64(1)) | odd
 
     def states(self, layer: int) -> Any:
         """The state of each unit of a layer on each face, (f, units), uint8 or uint16.
@@ -83,10 +80,13 @@ class Subdivision:
         0 and 1 for below and above the threshold; 0, 1, 2 for a unit with two; the winner's place in a window.
         """
         op = self.graph.nodes[self.layers[layer]].op
-        rows = self.patterns[layer][self.lineage[layer]]
+        assert isinstance(op, Bend)
+        patterns = self.patterns[layer]
+        if patterns is None:
+            return states_at(self.graph, self.layers[layer], self.plane.points(self.cells.centroids()))
+        rows = patterns[self.lineage[layer]]
         if isinstance(op, Windows):
             return rows
-        assert isinstance(op, Bend)
         h = int(np.prod(self.graph.shapes[self.layers[layer]]))
         n_words = 8 * 8 * ((h + 63) // 64)
         bits = np.unpackbits(np.ascontiguousarray(rows).view(np.uint8), axis=1, bitorder="little")
@@ -106,7 +106,7 @@ def subdivide(
     done: Callable[[float], None] = lambda _: None,
 ) -> Subdivision:
     """Cut a convex polygon with corners (k, 2), anticlockwise; `engine.walk_plane` documents the arguments."""
-    centre = centre_of(graph, plane, corners)
+    centre, given = centre_of(graph, plane, corners), plane
     if centre is None:
         start = polygon_cells(corners)
         extent = float(np.abs(corners).max())
@@ -124,26 +124,30 @@ def subdivide(
         with_labels=with_labels,
         done=done,
     )
-    found = _assembled(graph, walk)
+    found = _assembled(graph, plane, walk)
     if centre is not None:
         found = _without_spokes(found)
-        found = replace(found, cells=replace(found.cells, xy=found.cells.xy + centre))
+        found = replace(found, cells=replace(found.cells, xy=found.cells.xy + centre), plane=given)
     check(found.cells, corners)
     return found
 
 
-def _assembled(graph: Graph, walk: PlaneWalk) -> Subdivision:
+def _assembled(graph: Graph, plane: Plane, walk: PlaneWalk) -> Subdivision:
     """The parts of a walk as one; a walk that was stopped has the layers that all its parts went through."""
     n_layers = min(len(p.lineage) for p in walk.parts)
     lineage = tuple(np.concatenate([p.lineage[k] for p in walk.parts]) for k in range(n_layers))
-    patterns = tuple(np.concatenate(walk.patterns[k]) for k in range(n_layers))
+    patterns = tuple(
+        None if any(p is None for p in blocks) else np.concatenate(blocks) for blocks in walk.patterns[:n_layers]
+    )
     labels = [p.labels for p in walk.parts if p.labels is not None]
     cells = joined([p.cells for p in walk.parts])
     found = Subdivision(
         graph=graph,
+        plane=plane,
         cells=cells,
         lineage=lineage,
         patterns=patterns,
+        hashes=tuple(np.concatenate(blocks) for blocks in walk.hashes[:n_layers]),
         layers=tuple(walk.layers[:n_layers]),
         labels=np.concatenate(labels) if len(labels) == len(walk.parts) else None,
         is_complete=walk.is_complete,
@@ -159,31 +163,16 @@ def _without_spokes(found: Subdivision) -> Subdivision:
     cells = found.cells
     left, right = cells.sides().T
     spokes = np.flatnonzero((cells.born == BORDER) & (left >= 0) & (right >= 0))
-    born, unit = cells.born.copy(), cells.unit.copy()
+    born = cells.born.copy()
     for k in reversed(range(len(found.layers))):
-        a, b = (found.patterns[k][found.lineage[k][side[spokes]]] for side in (left, right))
-        differ = (a != b).any(axis=1)
-        born[spokes[differ]] = found.layers[k]
-        unit[spokes[differ]] = _first_difference(found, k, a[differ], b[differ])
+        a, b = (found.hashes[k][found.lineage[k][side[spokes]]] for side in (left, right))
+        born[spokes[a != b]] = found.layers[k]
     if found.labels is not None:
         differ = found.labels[left[spokes]] != found.labels[right[spokes]]
         fresh = spokes[differ & (born[spokes] == BORDER)]
         born[fresh] = found.graph.output + 1
     gone = (born == BORDER) & (left >= 0) & (right >= 0)
-    return _without(replace(found, cells=replace(cells, born=born, unit=unit)), gone)
-
-
-def _first_difference(found: Subdivision, layer: int, a: Any, b: Any) -> Ints:
-    """The number of the first unit in which packed patterns differ."""
-    op = found.graph.nodes[found.layers[layer]].op
-    first = np.argmax(a != b, axis=1) if len(a) else np.zeros(0, np.int64)
-    if isinstance(op, Windows):
-        return first
-    h = int(np.prod(found.graph.shapes[found.layers[layer]]))
-    per = (h + 63) // 64
-    change = (a ^ b)[np.arange(len(a)), first]
-    bit = np.array([int(lowest(word)) for word in change], np.int64)
-    return np.asarray(first // per * h + first % per * 64 + bit, np.int64)
+    return _without(replace(found, cells=replace(cells, born=born)), gone)
 
 
 def _without(found: Subdivision, gone: Any) -> Subdivision:

@@ -1,0 +1,169 @@
+"""Networks that are not in general position: the count is right, or there is a clear error."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+from plane_faces import check_faces, check_structure
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from relu_networks import network, square
+from torch import nn
+
+from benchmarks.networks import mlp
+from inscape import Patch, Segment, linear_regions
+
+SEEDS = st.integers(0, 10**6)
+
+
+def layers_of(net):
+    return [(m.weight.detach().numpy().copy(), m.bias.detach().numpy().copy()) for m in net if hasattr(m, "weight")]
+
+
+def random_layers(rng, *sizes, integer=False):
+    draw = (lambda *shape: rng.integers(-2, 3, size=shape)) if integer else (lambda *shape: rng.normal(size=shape))
+    return [(draw(b, a), draw(b)) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+
+
+def with_copy(layers, k, factor):
+    """The network with one more unit in hidden layer k, `factor` times its first; it is not read."""
+    layers = [(w.copy(), b.copy()) for w, b in layers]
+    (w, b), (v, c) = layers[k], layers[k + 1]
+    layers[k] = np.concatenate([w, factor * w[:1]]), np.concatenate([b, factor * b[:1]])
+    layers[k + 1] = np.concatenate([v, np.zeros((len(v), 1))], axis=1), c
+    return layers
+
+
+@pytest.mark.parametrize("factor", [1.0, -1.0, 3.0, -1e-3, 1 / 3])
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_a_copied_negated_or_scaled_unit_changes_nothing(layer, factor):
+    layers = random_layers(np.random.default_rng(5), 2, 12, 12, 12, 1)
+    plain = linear_regions(network(*layers), square())
+    net = network(*with_copy(layers, layer, factor))
+    q = linear_regions(net, square())
+    assert (q.n_regions, q.n_vertices, q.n_edges) == (plain.n_regions, plain.n_vertices, plain.n_edges)
+    check_structure(q)
+    check_faces(net, square(), q)
+
+
+def test_a_layer_of_nothing_but_copies():
+    rng = np.random.default_rng(0)
+    layers = random_layers(rng, 2, 8, 6, 1)
+    twice = [(np.repeat(w, 2, axis=0), np.repeat(b, 2)) for w, b in layers[:-1]]
+    twice[1] = np.repeat(twice[1][0], 2, axis=1) / 2, twice[1][1]
+    last = np.repeat(layers[-1][0], 2, axis=1) / 2, layers[-1][1]
+    q, plain = linear_regions(network(*twice, last), square()), linear_regions(network(*layers), square())
+    assert (q.n_regions, q.n_vertices) == (plain.n_regions, plain.n_vertices)
+
+
+@settings(max_examples=30)
+@given(seed=SEEDS, sizes=st.sampled_from([(2, 6, 1), (2, 5, 5, 1), (2, 8, 8, 8, 2)]))
+def test_integer_weights(seed, sizes):
+    """Lines that meet in lattice points, units that vanish on whole faces, copies, parallels: all at once."""
+    net = network(*random_layers(np.random.default_rng(seed), *sizes, integer=True))
+    q = linear_regions(net, square())
+    check_structure(q)
+    check_faces(net, square(), q)
+    seen = {row.tobytes() for row in distinct_patterns(net, 201).astype(np.uint8)}
+    stored = {row.tobytes() for row in q.patterns}
+    assert seen <= stored
+    assert len(stored - seen) <= 0.1 * len(stored)  # a grid misses the smallest faces
+
+
+def distinct_patterns(net, n):
+    """The patterns on a fine grid that avoids the lattice lines."""
+    t = (np.arange(n) + 0.5) / n * 2 - 1 + 1e-4 * math.sqrt(2)
+    x = torch.from_numpy(np.stack(np.meshgrid(t, t), axis=-1).reshape(-1, 2))
+    found = []
+    for module in net:
+        if isinstance(module, nn.ReLU):
+            found.append(x > 1e-12)  # a unit that vanishes on a whole face is rounding there
+        x = module(x)
+    return np.unique(torch.cat(found, dim=1).numpy(), axis=0)
+
+
+@pytest.mark.parametrize("power", [2, 4, 6, 8, 10, 12])
+def test_biases_scaled_down(power):
+    """With biases c b the network at c x has the patterns that the network with biases b has at x."""
+    net = mlp(2, 12, 12, 12, 3, seed=3).float()
+    scaled = copy.deepcopy(net)
+    with torch.no_grad():
+        for module in scaled:
+            if hasattr(module, "bias"):
+                module.bias *= 2.0 ** -round(power * math.log2(10))
+    factor = 2.0 ** round(power * math.log2(10))
+    q = linear_regions(scaled, square())
+    wide = linear_regions(net, square(factor))
+    assert (q.n_regions, q.n_vertices, q.n_edges) == (wide.n_regions, wide.n_vertices, wide.n_edges)
+    check_structure(q)
+    assert len(np.unique(q.patterns, axis=0)) == q.n_regions
+
+
+def test_trained_float32_weights():
+    x = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
+    y = (np.linalg.norm(x, axis=1) > 1).astype(int) + (x[:, 0] > 0.5)
+    net = mlp(2, 24, 24, 3, seed=0)
+    optimiser = torch.optim.Adam(net.parameters(), 0.02)
+    for _ in range(150):
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(net(torch.from_numpy(x)), torch.from_numpy(y)).backward()
+        optimiser.step()
+    q = linear_regions(net, square(3.0))
+    assert q.n_regions > 50
+    check_structure(q)
+    check_faces(net, square(3.0), q)
+
+
+def test_units_that_vanish_on_a_whole_face():
+    """Where both units of the first layer are off, the second layer is 0 everywhere, its kink."""
+    net = network((np.eye(2), [0.0, 0.0]), ([[1.0, 1.0], [1.0, -1.0]], [0.0, 0.0]), ([[1.0, 1.0]], [0.0]))
+    q = linear_regions(net, square())
+    assert q.n_regions == 5  # four quadrants, one of them cut along its diagonal
+    check_structure(q)
+    off = q.locate([[-0.5, -0.5]])[0]
+    assert not q.patterns[off].any()
+
+
+@pytest.mark.parametrize("unit", [([1.0, 0.0], -1.0), ([1.0, 1.0], -2.0), ([0.0, 1.0], 1.0), ([1.0, -1.0], 0.0)])
+def test_a_line_along_the_border_or_through_corners(unit):
+    weight, bias = unit
+    q = linear_regions(network(([weight], [bias]), ([[1.0]], [0.0])), square())
+    assert q.n_regions == (2 if bias == 0.0 else 1)
+    check_structure(q)
+
+
+def test_the_input_0_at_a_corner_and_on_a_side():
+    rng = np.random.default_rng(1)
+    net = network((rng.normal(size=(9, 2)), np.zeros(9)), (rng.normal(size=(7, 9)), np.zeros(7)), (np.ones((1, 7)), [0]))
+    for bounds in [((0, 1), (0, 1)), ((-1, 1), (0, 1))]:
+        q = linear_regions(net, Patch([0, 0], np.eye(2), bounds))
+        check_structure(q)
+        (s0, s1), (t0, t1) = bounds
+        path = [(s1, 0), (s1, t1), (s0, t1), (s0, 0)]
+        loop = linear_regions(net, [Segment(a, b) for a, b in zip(path[:-1], path[1:], strict=True)])
+        assert q.n_regions == 1 + sum(p.n_regions - 1 for p in loop)
+
+
+def test_the_plane_of_a_network_without_biases_may_lie_anywhere():
+    """Shifting origin and bounds of a patch together changes nothing; nor does another basis of the plane."""
+    rng = np.random.default_rng(2)
+    net = network((rng.normal(size=(8, 5)), np.zeros(8)), (rng.normal(size=(8, 8)), np.zeros(8)), (np.ones((1, 8)), [0]))
+    axes = rng.normal(size=(2, 5))
+    one = linear_regions(net, Patch(np.zeros(5), axes))
+    two = linear_regions(net, Patch(0.5 * axes[0] - 0.25 * axes[1], axes, ((-1.5, 0.5), (-0.75, 1.25))))
+    turned = linear_regions(net, Patch(np.zeros(5), [axes[0] + axes[1], axes[0] - axes[1]], corners=[[1, 0], [0, 1], [-1, 0], [0, -1]]))
+    assert one.n_regions == two.n_regions == turned.n_regions
+
+
+@settings(max_examples=10)
+@given(seed=SEEDS)
+def test_order_and_positive_scale_of_units_change_nothing(seed):
+    rng = np.random.default_rng(seed)
+    layers = random_layers(rng, 2, 10, 10, 2)
+    (w, b), (v, c), last = layers
+    order, scale = rng.permutation(10), rng.uniform(0.1, 10, 10)
+    other = [((w * scale[:, None])[order], (b * scale)[order]), ((v / scale)[:, order], c), last]
+    one, two = (linear_regions(network(*n), square()) for n in (layers, other))
+    assert (one.n_regions, one.n_vertices) == (two.n_regions, two.n_vertices)
