@@ -1,22 +1,113 @@
-"""Draw the pictures of README and docs again: `python docs/make_pictures.py`."""
+"""Draw the pictures of README and docs again: `python docs/make_pictures.py`.
 
+Those of MNIST and CIFAR-10 need the folder INSCAPE_DATA with mnist.npz and cifar10.npz, else are skipped.
+A few minutes in all; name pictures (readme, spirals, mnist, cifar10) to draw only those.
+"""
+
+import io
+import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import trained_networks
+from matplotlib.figure import Figure
+from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 
 import inscape
 
 HERE = Path(__file__).parent / "images"
+CIFAR10 = ("airplane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
 def main() -> None:
+    """All pictures, or those named."""
+    pictures = {"readme": readme, "spirals": spirals, "mnist": mnist, "cifar10": cifar10}
+    for name in sys.argv[1:] or pictures:
+        pictures[name]()
+
+
+def readme() -> None:
     """The plane of the README."""
     digits = load_digits()
     x, y = digits.images / 16, digits.target
     net = MLPClassifier((64,), max_iter=500, random_state=0).fit(x[:900].reshape(900, -1), y[:900])
     plane = inscape.decision_regions(net, inscape.Patch.through(x[[1025, 1617, 1728]]), resolution=300)
     plane.plot().figure.savefig(HERE / "plane.png", dpi=110)
+
+
+def spirals() -> None:
+    """A network on the plane itself, its linear regions coloured in three ways, and its decision regions."""
+    net, x, _ = trained_networks.spirals()
+    square = inscape.Patch([0, 0], np.eye(2), ((-1.25, 1.25), (-1.25, 1.25)))
+    q = inscape.linear_regions(net, square)
+    p = inscape.decision_regions(net, square, method="exact")
+    axes = Figure(figsize=(11, 9.2), layout="constrained").subplots(2, 2).ravel()
+    for ax, colour in zip(axes, ("pattern", "layer", "slope"), strict=False):
+        q.plot(ax, colour=colour)
+    p.plot(axes[3])
+    axes[3].scatter(*x[:300].T, s=9, facecolor="white", edgecolor="black", lw=0.6, zorder=3.5)
+    save(axes[0].figure, "spirals.png")
+
+
+def mnist() -> None:
+    """The plane through three digits: linear and decision regions of an MLP."""
+    found = trained_networks.mnist()
+    if found is None:
+        return skip("mnist")
+    plane = inscape.Patch.through(trained_networks.three_classes(*found, (2, 4, 8)))
+    figure = Figure(figsize=(13, 5.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    inscape.linear_regions(found[0], plane).plot(left)
+    inscape.decision_regions(found[0], plane, method="exact").plot(right)
+    return save(figure, "mnist.png", 64)
+
+
+def cifar10() -> None:
+    """The plane through three photographs: decision regions of a small ResNet, linear regions close up."""
+    found = trained_networks.cifar10()
+    if found is None:
+        return skip("cifar10")
+    net = found[0]
+    points = trained_networks.three_classes(*found, (0, 3, 8))
+    plane = inscape.Patch.through(points)
+    figure = Figure(figsize=(13, 5.4), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
+    p = inscape.decision_regions(net, plane, method="exact", progress=True)
+    replace(p, class_names=CIFAR10).plot(left)
+    middle = plane.marks.mean(axis=0)
+    reach = 0.05 * np.ptp(plane.marks, axis=0).max()
+    window = inscape.Patch(
+        plane.origin,
+        plane.axes,
+        ((middle[0] - reach, middle[0] + reach), (middle[1] - reach, middle[1] + reach)),
+    )
+    inscape.linear_regions(net, window).plot(right)
+    right.set_title(right.get_title() + " in the small square")
+    left.add_patch(_square(middle, reach))
+    return save(figure, "cifar10.png", 64)
+
+
+def _square(middle: Any, reach: float) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle(middle - reach, 2 * reach, 2 * reach, fill=False, ec="white", lw=1.5, zorder=4)
+
+
+def save(figure: Any, name: str, n_colours: int = 256) -> None:
+    """Write a PNG of few colours, which keeps pictures with many lines small."""
+    memory = io.BytesIO()
+    figure.savefig(memory, dpi=80)
+    image = Image.open(memory).convert("RGB").quantize(n_colours, kmeans=3, dither=Image.Dither.NONE)
+    image.save(HERE / name, optimize=True)
+
+
+def skip(name: str) -> None:
+    """Say that a picture was left out."""
+    print(f"{name}.png is left as it is: INSCAPE_DATA does not hold {name}.npz")
 
 
 if __name__ == "__main__":

@@ -1,3 +1,4 @@
+import importlib
 import json
 
 import numpy as np
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 import inscape
 from inscape.cli import app
+from inscape.errors import NonGenericError
 
 
 @pytest.fixture
@@ -114,6 +116,73 @@ def test_plot_json(run, models, tmp_path):
     assert data["n_regions"] == len(data["labels"])
 
 
+@pytest.fixture
+def net(tmp_path, monkeypatch):
+    """A factory of a small relu network on digits."""
+    (tmp_path / "plot_nets.py").write_text(
+        "import torch\nfrom torch import nn\ndef net():\n    torch.manual_seed(0)\n"
+        "    return nn.Sequential(nn.Flatten(), nn.Linear(64, 12), nn.ReLU(), nn.Linear(12, 3))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return "plot_nets:net"
+
+
+@pytest.mark.parametrize(
+    ("how", "method"),
+    [
+        ((), "exact"),
+        (("--method", "exact"), "exact"),
+        (("--method", "grid"), "grid"),
+        (("--resolution", 9), "grid"),
+    ],
+)
+def test_planes_of_networks_are_exact_unless_a_grid_is_asked_for(run, net, tmp_path, digits, how, method):
+    out = tmp_path / "p.png"
+    result = run("plot", net, "--data", "digits", "--points", 0, 1, 2, "-o", out, "--json", *how)
+    data = json.loads(result.stdout)
+    assert data["method"] == method
+    if method == "exact":
+        model = inscape.wrap(importlib.import_module("plot_nets").net())
+        probe = inscape.Patch.through(digits.x[:3])
+        assert data["n_regions"] == inscape.decision_regions(model, probe, method="exact").n_regions
+    assert out.exists()
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_plane_that_float64_cannot_order_is_drawn_on_a_grid(run, net, tmp_path, monkeypatch):
+    def tied(*_, **__):
+        raise NonGenericError("lines meet too closely")
+
+    monkeypatch.setattr("inscape.partition.decision.exact_plane.subdivision_on", tied)
+    arguments = ("plot", net, "--data", "digits", "-o", tmp_path / "p.png", "--json")
+    drawn = run(*arguments)
+    assert json.loads(drawn.stdout)["method"] == "grid"
+    assert "inscape: warning: drawn on a grid, since lines meet too closely" in drawn.stderr
+    refused = run(*arguments, "--method", "exact")
+    assert refused.exit_code == 2
+    assert "lines meet too closely" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "colour", [(), ("--colour", "pattern"), ("--colour", "layer"), ("--colour", "slope")]
+)
+def test_plot_linear(run, net, tmp_path, digits, colour):
+    out = tmp_path / "p.png"
+    result = run(
+        "plot", net, "--data", "digits", "--points", 0, 1, 2, "--linear", *colour, "-o", out, "--json"
+    )
+    model = inscape.wrap(importlib.import_module("plot_nets").net())
+    q = inscape.linear_regions(model, inscape.Patch.through(digits.x[:3]))
+    assert json.loads(result.stdout)["n_regions"] == q.n_regions
+    assert out.exists()
+
+
+def test_plot_linear_segment(run, net, tmp_path):
+    out = tmp_path / "p.png"
+    assert run("plot", net, "--data", "digits", "--segment", 0, 1, "--linear", "-o", out).exit_code == 0
+    assert out.exists()
+
+
 def test_what_a_factory_prints_does_not_break_json(run, tmp_path, monkeypatch):
     (tmp_path / "chatty.py").write_text(
         "def rule():\n    print('hello')\n    return lambda x: (x[:, 2, 3] > 0.4).astype(int)\n"
@@ -155,6 +224,20 @@ def test_npz_data_and_scaling(run, models, tmp_path, digits):
             ("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.png", "--resolution", "0"),
             "resolution=0",
         ),
+        (("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.png", "--method", "gird"), "'grid'"),
+        (
+            ("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.png", "--linear", "--resolution", "9"),
+            "leave out",
+        ),
+        (
+            ("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.png", "--colour", "layer"),
+            "with --linear",
+        ),
+        (
+            ("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.png", "--linear", "--colour", "later"),
+            "did you mean 'layer'",
+        ),
+        (("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.png", "--linear"), "piecewise constant"),
         (("rank", "{m}/depth3.skops", "--data", "digits"), "at least two models"),
         (("rank", "{m}/depth3.skops", "{m}/depth3.skops", "--data", "digits"), "named twice"),
         (("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.bmp2"), "must end in"),

@@ -1,5 +1,6 @@
 """`inscape plot`: the picture of a plane or a segment through data points."""
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,9 +9,10 @@ import typer
 
 from inscape.cli import options
 from inscape.cli.output import print_json
-from inscape.errors import DataError, InscapeError
+from inscape.errors import DataError, InscapeError, InscapeWarning, NonGenericError, unknown_name
 
 _ENDINGS = (".png", ".pdf", ".svg", ".jpg")
+_COLOURS = ("pattern", "layer", "slope")
 
 
 def plot(
@@ -29,8 +31,15 @@ def plot(
         tuple[int, int] | None,
         typer.Option(metavar="I J", help="Draw the segment between two data points instead."),
     ] = None,
+    method: Annotated[
+        str, typer.Option(help="auto, exact or grid; auto is exact for piecewise-affine networks.")
+    ] = "auto",
     resolution: Annotated[
-        int | None, typer.Option(help="Grid points per axis. [default: 300; segments 1000]")
+        int | None, typer.Option(help="Grid points per axis; takes the grid. [default: 300; segments 1000]")
+    ] = None,
+    linear: Annotated[bool, typer.Option("--linear", help="Draw the linear regions of a network.")] = False,
+    colour: Annotated[
+        str | None, typer.Option(help="Of linear regions: pattern, layer or slope. [default: pattern]")
     ] = None,
     margin: Annotated[
         float, typer.Option(min=0.0, help="How far to look beyond the points, of their extent.")
@@ -46,12 +55,7 @@ def plot(
     json: options.Json = False,
 ) -> None:
     """Draw the decision regions on the plane through three data points, or on a segment between two."""
-    from inscape.partition import decision_regions
-
-    if out.suffix.lower() not in _ENDINGS:
-        raise InscapeError(f"cannot draw into {out}: the file must end in {', '.join(_ENDINGS)}")
-    if points is not None and segment is not None:
-        raise InscapeError("give --points for a plane or --segment for a line, not both")
+    _check(out, points, segment, method, resolution, linear, colour)
     loaded = options.read_data(data, split, divide)
     wrapped = options.read_model(
         model,
@@ -62,13 +66,15 @@ def plot(
         device=device,
     )
     probe = _probe(loaded, points, segment, margin)
-    if resolution is None:
-        resolution = 1000 if segment is not None else 300
-    regions = decision_regions(
-        wrapped, probe, method="grid", resolution=resolution, connectivity=connectivity, progress=True
-    )
-    ax = regions.plot()
-    ax.set_title(f"{wrapped.name}: {ax.get_title()}", pad=None if segment is None else 62)
+    if linear:
+        from inscape.partition import linear_regions
+
+        regions: Any = linear_regions(wrapped, probe, progress=True)
+        ax = regions.plot() if probe.dim == 1 else regions.plot(colour=colour or "pattern")
+    else:
+        regions = _decision(wrapped, probe, method, resolution, connectivity)
+        ax = regions.plot()
+    ax.set_title(f"{wrapped.name}: {ax.get_title()}", pad=62 if probe.dim == 1 and not linear else None)
     try:
         ax.figure.savefig(out, dpi=150)
     except OSError as error:
@@ -77,6 +83,64 @@ def plot(
         print_json(regions.to_dict() | {"picture": str(out)})
     else:
         typer.echo(str(out))
+
+
+def _check(
+    out: Path,
+    points: tuple[int, int, int] | None,
+    segment: tuple[int, int] | None,
+    method: str,
+    resolution: int | None,
+    linear: bool,
+    colour: str | None,
+) -> None:
+    """Raise an error for options that do not go together."""
+    from inscape.partition.decision.choice import check_method
+
+    if out.suffix.lower() not in _ENDINGS:
+        raise InscapeError(f"cannot draw into {out}: the file must end in {', '.join(_ENDINGS)}")
+    if points is not None and segment is not None:
+        raise InscapeError("give --points for a plane or --segment for a line, not both")
+    check_method(method)
+    if linear and (method == "grid" or resolution is not None):
+        raise InscapeError("--linear is exact: leave out --method grid and --resolution")
+    if colour is not None and (not linear or segment is not None):
+        raise InscapeError("--colour is for the linear regions of a plane: give it with --linear")
+    if colour is not None and colour not in _COLOURS:
+        raise InscapeError(unknown_name("colour", colour, _COLOURS))
+
+
+def _decision(model: Any, probe: Any, method: str, resolution: int | None, connectivity: str) -> Any:
+    """The decision regions; "auto" on a plane is exact wherever that is possible."""
+    from inscape.partition import decision_regions
+    from inscape.partition.decision.choice import choose_method
+
+    is_choice = method == "auto" and resolution is None
+    chosen = choose_method(model, [probe], method, resolution).method
+    if is_choice and probe.dim == 2 and _has_graph(model, probe):
+        chosen = "exact"
+    if chosen == "exact":
+        try:
+            return decision_regions(model, probe, method="exact", progress=True)
+        except NonGenericError as error:
+            if not is_choice:
+                raise
+            warnings.warn(f"drawn on a grid, since {error}", InscapeWarning, stacklevel=2)
+            chosen = "grid"
+    if chosen == "grid" and resolution is None:
+        resolution = 1000 if probe.dim == 1 else 300
+    return decision_regions(
+        model, probe, method=chosen, resolution=resolution, connectivity=connectivity, progress=True
+    )
+
+
+def _has_graph(model: Any, probe: Any) -> bool:
+    """Whether the model is a piecewise-affine network."""
+    try:
+        model.graph(probe.input_shape)
+    except InscapeError:
+        return False
+    return True
 
 
 def _probe(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 
 Colour = tuple[float, float, float]
 
@@ -44,3 +45,21 @@ def ink_on(colour: Colour) -> str:
     """Black or white, whichever reads better on `colour`."""
     r, g, b = colour
     return "black" if 0.299 * r + 0.587 * g + 0.114 * b > 0.5 else "white"
+
+
+def pattern_colours(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """The place in `PATTERNS` for each hash: the lowest bit says light or dark, five more the colour.
+
+    Hashes whose lowest bit differs between neighbours make every border visible, whatever the reader's eyes.
+    """
+    return (hashes & np.uint64(63)).astype(np.int64)
+
+
+def _patterns() -> npt.NDArray[np.float64]:
+    """64 muted colours: even places light, odd ones darker, both from blue to sand."""
+    ends = np.array([[[0.80, 0.87, 0.94], [0.97, 0.91, 0.78]], [[0.44, 0.57, 0.72], [0.76, 0.62, 0.40]]])
+    t = np.linspace(0, 1, 32)[:, None, None]
+    return np.asarray(((1 - t) * ends[:, 0] + t * ends[:, 1]).reshape(64, 3))
+
+
+PATTERNS = _patterns()

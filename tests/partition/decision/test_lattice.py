@@ -60,16 +60,36 @@ def test_neighbours_on_a_patch():
     assert len(lattice.neighbours("full")) == 4
 
 
-@pytest.mark.parametrize("probe", [simplex(1), simplex(2), simplex(3), Patch([0.0, 0.0], np.eye(2))])
-@pytest.mark.parametrize("r", [3, 4, 9])
+PENTAGON = [[0, 0], [2, -0.5], [3, 1], [1.5, 2.5], [-0.5, 1]]
+
+
+@pytest.mark.parametrize(
+    "probe",
+    [
+        simplex(1),
+        simplex(2),
+        simplex(3),
+        Patch([0.0, 0.0], np.eye(2)),
+        Patch([0.0, 0.0], np.eye(2), corners=PENTAGON),
+    ],
+)
+@pytest.mark.parametrize("r", [5, 8, 9, 40])
 def test_half_is_every_second_point(probe, r):
     lattice = lattice_on(probe, r)
-    coarse = half(lattice, probe)
+    coarse = half(lattice)
     assert (lattice.coordinates[lattice.every_second()] == 2 * coarse.coordinates).all()
+    assert len(coarse) == len(coarse.sites) == len(np.unique(coarse.sites))
+    assert coarse.sites.max() < coarse.cells
 
 
 def test_half_of_two_points_is_nothing():
-    assert half(lattice_on(simplex(2), 2), simplex(2)) is None
+    assert half(lattice_on(simplex(2), 2)) is None
+
+
+def test_a_polygon_between_the_grid_points():
+    diamond = Patch([0.0, 0.0], np.eye(2), corners=[[0, 0.5], [0.5, 0], [1, 0.5], [0.5, 1]])
+    with pytest.raises(PartitionError, match="puts no grid point into"):
+        lattice_on(diamond, 2)
 
 
 @pytest.mark.parametrize("bad", [1, 0, -3, 2.5])

@@ -57,7 +57,7 @@ class Block:
         """The number of regions of each probe on every second grid point, from the same evaluations."""
         from inscape.partition.decision.components import components
 
-        grid = half(self.lattice, self.probes[0])
+        grid = half(self.lattice)
         if grid is None:
             return None
         labels = self.labels[:, self.lattice.every_second()]

@@ -106,6 +106,8 @@ def _lattice_of(probe: Probe, r: int) -> Lattice:
     sides = np.roll(probe.corners, -1, axis=0) - probe.corners
     way = points[:, None] - probe.corners
     inside = (sides[:, 0] * way[..., 1] - sides[:, 1] * way[..., 0] >= 0).all(axis=1)
+    if not inside.any():
+        raise PartitionError(f"resolution={r} puts no grid point into {probe!r}: raise the resolution")
     return replace(
         whole,
         weights=whole.weights[inside],
@@ -132,10 +134,16 @@ def resolution_for(probe: Probe, resolution: int | None) -> int:
     return r
 
 
-def half(lattice: Lattice, probe: Probe) -> Lattice | None:
-    """The lattice of `lattice.every_second()`, or None if that has a single point per axis."""
+def half(lattice: Lattice) -> Lattice | None:
+    """The lattice of `lattice.every_second()`, or None if that has a single point per axis or none at all."""
     r = (lattice.resolution - 1) // 2 + 1
-    return _lattice_of(probe, r) if r >= 2 else None
+    keep = lattice.every_second()
+    if r < 2 or not len(keep):
+        return None
+    coordinates = lattice.coordinates[keep] // 2
+    d = coordinates.shape[1]
+    sites = (coordinates + 1) @ _strides(r, d)
+    return Lattice(lattice.weights[keep], coordinates, r, lattice.is_patch, (r + 2) ** d, sites)
 
 
 def _largest_within(budget: int, d: int) -> int:

@@ -171,27 +171,27 @@ class GridRegions(DecisionRegions):
             raise PartitionError(
                 f"a probe of dimension {self.probe.dim} has no picture: plot one of dimension 1 or 2"
             )
-        frame, marks = _plane_frame(self.probe)
+        frame, domain, marks = _plane_frame(self.probe)
         return draw_plane(
             self.image(),
             self.labels,
             frame,
             names={int(label): self._name(int(label)) for label in np.unique(self.labels)},
+            domain=domain,
             marks=marks,
             images=self.probe.anchors,
-            is_triangle=not isinstance(self.probe, Patch),
             ax=ax,
         )
 
 
-def _plane_frame(probe: Probe) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Corner and two sides (3, 2) of the grid in drawing coordinates, and the anchors' coordinates (m, 2).
+def _plane_frame(probe: Probe) -> tuple[npt.NDArray[np.float64], ...]:
+    """In drawing coordinates: corner and sides (3, 2) of the grid, the domain's corners, the anchors (m, 2).
 
     A patch is drawn in its own coordinates; a triangle true to scale, its first generator at the origin.
     """
     if isinstance(probe, Patch):
         (s0, s1), (t0, t1) = probe.bounds
-        return np.array([[s0, t0], [s1 - s0, 0.0], [0.0, t1 - t0]]), probe.marks
+        return np.array([[s0, t0], [s1 - s0, 0.0], [0.0, t1 - t0]]), probe.corners, probe.marks
     flat = probe.generators.reshape(3, -1)
     if np.linalg.matrix_rank(flat[1:] - flat[0]) < 2:
         raise PartitionError("the three points are on a line: their hull has no picture")
@@ -200,4 +200,4 @@ def _plane_frame(probe: Probe) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.
     frame = np.concatenate([np.zeros((1, 2)), sides])
     corners = np.concatenate([np.zeros((1, 2)), sides])
     order = [int(np.flatnonzero((flat == a.ravel()).all(axis=1))[0]) for a in probe.anchors]
-    return frame, corners[order]
+    return frame, corners, corners[order]

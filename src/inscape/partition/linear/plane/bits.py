@@ -72,12 +72,17 @@ def pack(z, thresholds, cutoff):
 
 @njit(cache=True, nogil=True)
 def hash_rows(rows):
-    """A number for each row of unsigned integers that depends on the row only, (n,)."""
+    """A number for each row of unsigned integers that depends on the row only, (n,); odd if its set bits are."""
     found = np.empty(len(rows), np.uint64)
+    one = np.uint64(1)
     for r in range(len(rows)):
         value = np.uint64(0x9E3779B97F4A7C15)
+        odd = np.uint64(0)
         for k in range(rows.shape[1]):
             value = (value ^ np.uint64(rows[r, k])) * np.uint64(0xBF58476D1CE4E5B9)
             value ^= value >> np.uint64(29)
-        found[r] = value
+            odd ^= np.uint64(rows[r, k])
+        for shift in (32, 16, 8, 4, 2, 1):
+            odd ^= odd >> np.uint64(shift)
+        found[r] = (value & ~one) | (odd & one)
     return found

@@ -192,10 +192,18 @@ class PlaneRegions:
             values=values,
             kind=kind,
             edges=edges,
+            domain=self._domain.corners,
             marks=self._domain.marks,
             images=self.probe.anchors,
+            title=self._title(),
             ax=ax,
         )
+
+    def _title(self) -> str:
+        regions = f"{self.n_regions:,} linear region{'' if self.n_regions == 1 else 's'}"
+        if self.status == COMPLETE:
+            return regions
+        return f"{regions} of the first {self.n_layers} layer{'' if self.n_layers == 1 else 's'}"
 
     def _colours(self, colour: Any) -> tuple[Any, str]:
         if isinstance(colour, str):

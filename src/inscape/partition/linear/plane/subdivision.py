@@ -64,9 +64,15 @@ class Subdivision:
         return found
 
     def face_hashes(self) -> Any:
-        """A number for each face that depends on its pattern only, (f,), uint64."""
-        every = [h[rows] for h, rows in zip(self.hashes, self.lineage, strict=True)]
-        return hash_rows(np.stack(every, axis=1)) if every else np.zeros(self.cells.n_faces, np.uint64)
+        """A number for each face that depends on its pattern only, (f,), uint64.
+
+        The lowest bit is the parity of all signs, which differs between neighbours where one unit changes.
+        """
+        if not self.lineage:
+            return np.zeros(self.cells.n_faces, np.uint64)
+        every = np.stack([h[rows] for h, rows in zip(self.hashes, self.lineage, strict=True)], axis=1)
+        odd = np.bitwise_xor.reduce(every, axis=1) & np.uint64(1)
+        return (hash_rows(every) & ~np.uint64(1)) | odd
 
     def states(self, layer: int) -> Any:
         """The state of each unit of a layer on each face, (f, units), uint8 or uint16.
