@@ -4,6 +4,7 @@ from importlib.metadata import version
 
 __version__ = version("inscape")
 
+from inscape import studies
 from inscape.errors import InscapeError, InscapeWarning
 from inscape.measures import measure, rank, region_count
 from inscape.models import wrap
@@ -23,5 +24,6 @@ __all__ = [
     "rank",
     "region_count",
     "sample_probes",
+    "studies",
     "wrap",
 ]
