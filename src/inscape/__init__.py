@@ -10,6 +10,7 @@ from inscape.measures import measure, rank, region_count
 from inscape.models import wrap
 from inscape.partition import decision_regions, linear_regions
 from inscape.probes import Patch, Segment, Simplex, sample_probes
+from inscape.studies import correlate
 
 __all__ = [
     "InscapeError",
@@ -18,6 +19,7 @@ __all__ = [
     "Segment",
     "Simplex",
     "__version__",
+    "correlate",
     "decision_regions",
     "linear_regions",
     "measure",

@@ -146,8 +146,8 @@ class Store:
         with self._explained(), self._writing():
             self._db.executemany(
                 "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-                "row = excluded.row, error = excluded.error, finished = excluded.finished, seconds = excluded.seconds, "
-                "provenance = excluded.provenance WHERE rows.error IS NOT NULL",
+                "row = excluded.row, error = excluded.error, finished = excluded.finished, "
+                "seconds = excluded.seconds, provenance = excluded.provenance WHERE rows.error IS NOT NULL",
                 rows,
             )
             self._db.executemany("DELETE FROM claims WHERE hash = ? AND seed = ?", [c.key for c in cells])
