@@ -17,8 +17,8 @@ def granulated_kendall(
 
     The granulated coefficient of Jiang et al. 2020 (arXiv 1912.02178): with hyper-parameter i free and all
     others held, tau = 1 / (k (k - 1)) sum over ordered pairs of sign(measure - measure') times
-    sign(target - target'), a pair that is tied in either counting zero; psi_i is the mean of these tau. Settings of the others that hold
-    fewer than two runs say nothing and are left out.
+    sign(target - target'), a pair that is tied in either counting zero; psi_i is the mean of these tau.
+    Settings of the others that hold fewer than two runs say nothing and are left out.
 
     Args:
         frame: one row per configuration.
