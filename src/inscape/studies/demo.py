@@ -161,8 +161,9 @@ def _fitted(split: Split, seed: int) -> Iterator[tuple[str, str, Any]]:
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.tree import DecisionTreeClassifier
 
-    from inscape.training.loop import Recipe, train
+    from inscape.training.loop import train
     from inscape.training.networks import mlp
+    from inscape.training.recipe import Recipe
 
     n_features = split.x_train[0].size
     for rate in LEARNING_RATES:
