@@ -18,13 +18,13 @@ def n_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def process_pool(*, most: int = 61) -> ProcessPoolExecutor:
+def process_pool(*, most: int = 61, n_workers: int | None = None) -> ProcessPoolExecutor:
     """A pool of fresh processes with one thread each, which end with this process however it ends.
 
-    There is one per processor, but at most `most`; Windows cannot wait for more than 61.
+    There are `n_workers`, by default one per processor, but at most `most`; Windows cannot wait for more than 61.
     """
     return ProcessPoolExecutor(
-        max(1, min(n_cores(), most, 61)),
+        max(1, min(n_workers or n_cores(), most, 61)),
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_prepare_worker,
     )
