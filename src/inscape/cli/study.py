@@ -1,5 +1,7 @@
 """`inscape study`: list, run, show and export studies."""
 
+import os
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -62,27 +64,22 @@ def run(
 ) -> None:
     """Run a study, or what is missing of it, and write its summary and figures."""
     from inscape.studies import run as run_study
-    from inscape.studies.executors import dask_executor, process_pool
-    from inscape.studies.registry import find
+    from inscape.studies.executors import dask_executor
 
     if scheduler is not None and workers is not None:
         raise StudyError("give --workers for this machine or --scheduler for a cluster, not both")
-    found = find(name)
+    found = _find(name)
     folder = _folder(found, out)
     if not resume and (folder / f"{found.name}.sqlite").exists():
         raise StudyError(f"{folder} holds this study already: give another --out, or leave --no-resume out")
-    place: Any = nullcontext()
-    if scheduler is not None:
-        place = dask_executor(scheduler)
-    elif workers is not None:
-        place = process_pool(n_workers=workers)
-    with place as executor:
+    with nullcontext() if scheduler is None else dask_executor(scheduler) as executor:
         result = run_study(
             found,
             scale=scale,
             out=folder,
             random_state=seed,
             executor=executor,
+            n_workers=workers,
             retry_failed=retry_failed,
             progress=True,
         )
@@ -98,11 +95,10 @@ def show(
     name: Name, out: Out = None, scale: Scale = "small", seed: options.Seed = 0, json: options.Json = False
 ) -> None:
     """Show what a study asks, and how far its store is."""
-    from inscape.studies.registry import find
     from inscape.studies.running import grid
     from inscape.studies.store import Store
 
-    found = find(name)
+    found = _find(name)
     cells = grid(found, scale, seed)
     path = _folder(found, out) / f"{found.name}.sqlite"
     finished, failed = 0, {}
@@ -133,13 +129,21 @@ def export_rows(
 ) -> None:
     """Write all rows of a study's store into a table."""
     from inscape.studies.export import export
-    from inscape.studies.registry import find
     from inscape.studies.store import Store
 
-    found = find(name)
+    found = _find(name)
     with Store(_folder(found, out) / f"{found.name}.sqlite") as store:
         n_rows = export(store, to)
     typer.echo(f"{n_rows} rows in {to}")
+
+
+def _find(name: str) -> Any:
+    """The study, which may be in a module of the working folder; worker processes look there as well."""
+    from inscape.studies.registry import find
+
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    return find(name)
 
 
 def _folder(found: Any, out: Path | None) -> Path:

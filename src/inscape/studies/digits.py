@@ -85,7 +85,7 @@ STUDY = Study(
     name="digits",
     title="Region counts and generalisation gaps of networks, trees and forests on the digits",
     claims={
-        "networks": f"Networks of at least {FITTED:.0%} training accuracy with more regions have larger gaps.",
+        "networks": f"Networks of {FITTED:.0%} training accuracy or more with more regions have larger gaps.",
         "tree": "So do decision trees, over depths and criteria.",
         "forest": "So do random forests.",
     },

@@ -12,6 +12,9 @@ from multiprocessing.connection import wait
 
 from inscape.errors import MissingExtraError, StudyError
 
+TIMEOUT = 20.0
+"""Seconds to wait for the scheduler of a cluster."""
+
 
 def n_cores() -> int:
     """How many processors this process may use."""
@@ -21,13 +24,30 @@ def n_cores() -> int:
 def process_pool(*, most: int = 61, n_workers: int | None = None) -> ProcessPoolExecutor:
     """A pool of fresh processes with one thread each, which end with this process however it ends.
 
-    There are `n_workers`, by default one per processor, but at most `most`; Windows cannot wait for more than 61.
+    There are `n_workers`, by default one per processor, but at most `most`; Windows cannot wait for more
+    than 61.
     """
-    return ProcessPoolExecutor(
+    pool = ProcessPoolExecutor(
         max(1, min(n_workers or n_cores(), most, 61)),
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_prepare_worker,
     )
+    with _interrupts_ignored():  # which the processes that start now inherit
+        pool.submit(int)
+    return pool
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Without Ctrl-C, where that can be said: in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _prepare_worker() -> None:
@@ -66,7 +86,7 @@ def dask_executor(scheduler: str) -> Iterator[Executor]:
     except ImportError as error:
         raise MissingExtraError("distributed", "dask", "working on a Dask cluster") from error
     try:
-        client = Client(scheduler, timeout=20, set_as_default=False)
+        client = Client(scheduler, timeout=TIMEOUT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise StudyError(f"cannot reach the Dask scheduler {scheduler}: {error}") from error
     try:

@@ -2,11 +2,8 @@
 
 import hashlib
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from http.client import HTTPException
 from pathlib import Path
 
 from inscape.errors import DataError
@@ -68,6 +65,10 @@ class _BrokenOff(Exception):
 
 def _fetch(url: str, part: Path, show: Meter) -> None:
     """Append to `part` what is missing."""
+    import urllib.error
+    import urllib.request
+    from http.client import HTTPException
+
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
