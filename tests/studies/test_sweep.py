@@ -41,15 +41,19 @@ def log(tmp_path, monkeypatch):
     return lambda: [tuple(map(int, line.split())) for line in path.read_text().splitlines()]
 
 
+def process_env():
+    paths = os.pathsep.join([TESTS, str(Path(inscape.__file__).parents[1])])
+    return {**os.environ, "PYTHONPATH": paths}
+
+
 def start(*arguments, code=None):
     """A process of its own, which can be killed."""
-    paths = os.pathsep.join([TESTS, str(Path(inscape.__file__).parents[1])])
     command = (
         ["-m", "inscape", "study", "run", *map(str, arguments)] if code is None else ["-c", code, *arguments]
     )
     return subprocess.Popen(
         [sys.executable, *command],
-        env={**os.environ, "PYTHONPATH": paths},
+        env=process_env(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -272,3 +276,17 @@ def test_names_and_scales_are_checked(tmp_path):
         inscape.studies.run("sweep_cells:NOTHING", out=tmp_path)
     with pytest.raises(StudyError, match=r"is no inscape\.studies\.Study"):
         inscape.studies.run("sweep_cells:cell", out=tmp_path)
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    """Workers run the script again to find its functions; without a guard they would run the study again."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import inscape, sweep_cells\n"
+        f"inscape.studies.run(sweep_cells.STUDY, scale='smoke', out={str(tmp_path)!r})\n"
+    )
+    result = subprocess.run([sys.executable, script], env=process_env(), capture_output=True, text=True)
+    assert result.returncode == 1
+    assert 'must do so under if __name__ == "__main__":' in result.stderr
+    with Store(tmp_path / "squares.sqlite") as store:
+        assert store.records() == []

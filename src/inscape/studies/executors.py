@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.connection import wait
 
@@ -33,7 +33,17 @@ def process_pool(*, most: int = 61, n_workers: int | None = None) -> ProcessPool
         initializer=_prepare_worker,
     )
     with _interrupts_ignored():  # which the processes that start now inherit
-        pool.submit(int)
+        probe = pool.submit(int)
+    try:
+        probe.result()
+    except BrokenExecutor as error:
+        raise StudyError(
+            "worker processes cannot start: a script that runs a study must do so under "
+            'if __name__ == "__main__":, or pass an executor of its own'
+        ) from error
+    except BaseException:
+        terminate(pool)
+        raise
     return pool
 
 

@@ -1,11 +1,16 @@
 """Data sets, networks and one training loop."""
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inscape.training.datasets import DataSet, load_data
 from inscape.training.history import History
 from inscape.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from inscape.training.loop import train
+    from inscape.training.many import train_many
+    from inscape.training.networks import build, mlp
 
 __all__ = ["DataSet", "History", "Recipe", "build", "load_data", "mlp", "train", "train_many"]
 _WITH_TORCH = {"build": "networks", "mlp": "networks", "train": "loop", "train_many": "many"}
