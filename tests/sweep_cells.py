@@ -100,3 +100,12 @@ def hurried(path):
 
     with ThreadPoolExecutor(1) as executor:
         run(STUDY, scale="paper", out=path, executor=executor)
+
+
+def threads(configuration):
+    import torch
+
+    return {"threads": torch.get_num_threads()}
+
+
+THREADS = Study(name="threads", title="Threads", configurations=configurations, cell=threads)

@@ -131,6 +131,12 @@ def test_configurations_of_a_study_are_its_hashes():
     assert c.pearson.value == pytest.approx(np.corrcoef([2, 4, 6], [1, 3, 4])[0, 1])
 
 
+def test_lists_can_be_hyper_parameters():
+    frame = {"hidden": [[8], [8], [8, 8], [16]], "region_count": [1, 3, 3, 4], "gap": [1, 1, 2, 3]}
+    c = inscape.correlate(frame, by=("hidden", "model"))
+    assert (c.n_configurations, c.by) == (3, ("hidden",))
+
+
 def test_runs_without_hyper_parameters_stay_apart():
     frame = {"model": ["t"] * 3 + ["f"] * 3, "learning_rate": [np.nan] * 6, "region_count": range(6)}
     c = inscape.correlate(frame | {"gap": [0, 1, 2, 0, 1, 3]})

@@ -290,3 +290,9 @@ def test_a_script_without_a_guard_is_told_so(tmp_path):
     assert 'must do so under if __name__ == "__main__":' in result.stderr
     with Store(tmp_path / "squares.sqlite") as store:
         assert store.records() == []
+
+
+def test_the_processes_of_the_pool_have_one_thread_each(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    result = inscape.studies.run(sweep_cells.THREADS, scale="smoke", out=tmp_path, n_workers=1)
+    assert set(result.frame["threads"]) == {1}

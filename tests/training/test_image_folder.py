@@ -47,6 +47,13 @@ def test_images_of_many_sizes_need_one(tmp_path):
     assert load_data(tmp_path, image_size=4).x.shape == (3, 3, 4, 4)
 
 
+def test_a_known_name_is_not_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fill(tmp_path / "digits", [(4, 4)] * 2)
+    assert len(load_data("digits")) == 1797
+    assert len(load_data("./digits")) == 2
+
+
 def test_folders_that_hold_no_images(tmp_path):
     with pytest.raises(DataError, match="holds no images"):
         load_data(tmp_path)

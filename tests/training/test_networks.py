@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +11,7 @@ from inscape.training.loop import train
 from inscape.training.networks import NETWORKS, build, mlp
 from inscape.training.recipe import Recipe
 
+PAGE = Path(__file__).parents[2] / "docs" / "training.md"
 # for 3x32x32 and ten classes at width 1; docs/training.md has the same table
 COUNTS = {
     "mlp": 411_146,
@@ -29,6 +33,12 @@ BLACK_BOXES = ("senet18", "efficientnet_b0")
 def test_parameters_at_width_one(name):
     net = build(name, (3, 32, 32), 10, seed=0)
     assert sum(p.numel() for p in net.parameters()) == COUNTS[name]
+
+
+def test_the_documented_table_is_true():
+    rows = re.findall(r"^\| `(\w+)`[^|]*\| ([\d,]+) \| (yes|no)", PAGE.read_text(), re.M)
+    assert {name: int(count.replace(",", "")) for name, count, _ in rows} == COUNTS
+    assert tuple(name for name, _, exact in rows if exact == "no") == BLACK_BOXES
 
 
 @pytest.mark.parametrize("name", NETWORKS)

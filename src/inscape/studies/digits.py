@@ -44,8 +44,9 @@ def configurations(scale: str) -> list[Configuration]:
     """Learning rates by batch sizes by weight decays of an MLP; depths of trees and forests."""
     s = _SCALES[scale]
     base = {"data": "digits", "n_train": 600, "n_probes": 40 if scale == "smoke" else 200}
-    nets = [
-        {"model": "mlp", "learning_rate": r, "batch_size": b, "weight_decay": w, "epochs": s["epochs"]}
+    fixed = {"model": "mlp", "epochs": s["epochs"], "normalise": False}  # pixels are in 0..1 already
+    nets: list[Configuration] = [
+        {**fixed, "learning_rate": r, "batch_size": b, "weight_decay": w}
         for r, b, w in product(s["rates"], s["sizes"], s["decays"])
     ]
     trees = [

@@ -5,12 +5,13 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.connection import wait
 
-from inscape.errors import MissingExtraError, StudyError
+from inscape.errors import InscapeWarning, MissingExtraError, StudyError
 
 TIMEOUT = 20.0
 """Seconds to wait for the scheduler of a cluster."""
@@ -62,6 +63,7 @@ def _interrupts_ignored() -> Iterator[None]:
 
 def _prepare_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the pool
+    warnings.simplefilter("ignore", InscapeWarning)  # the rows say as much in their status
     for name in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
         os.environ[f"{name}_NUM_THREADS"] = "1"  # for what is loaded from now on
     from threadpoolctl import threadpool_limits

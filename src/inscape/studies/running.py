@@ -90,6 +90,18 @@ def run(
         n_workers: how many processes; the default is one for each processor.
         retry_failed: work again on the cells that failed in an earlier run.
         progress: True for a bar on stderr, or a function of (cells done, cells in all).
+
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> squares = Study(
+    ...     name="squares",
+    ...     title="Squares",
+    ...     configurations=lambda scale: [{"n": n} for n in range(4)],
+    ...     cell=lambda configuration: {"square": configuration["n"] ** 2},
+    ... )
+    >>> with tempfile.TemporaryDirectory() as out, ThreadPoolExecutor(1) as executor:
+    ...     run(squares, out=out, executor=executor).frame["square"].tolist()
+    [0, 1, 4, 9]
     """
     study = name if isinstance(name, Study) else find(name)
     cells = grid(study, scale, seed := as_seed(random_state))

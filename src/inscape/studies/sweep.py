@@ -116,8 +116,9 @@ class _Job:
 
     def submit(self) -> None:
         """Claim groups until the executor has enough; what others work on goes to the end of the line."""
+        enough = self._hands.width()
         for _ in range(len(self.todo)):
-            if len(self.running) >= self._hands.width():
+            if len(self.running) >= enough:
                 return
             mine, others = self._store.claim(self.todo.popleft(), self._retry_before)
             if others:

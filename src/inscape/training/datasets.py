@@ -67,11 +67,12 @@ def load_data(
     (1797, 8, 8)
     """
     name, path = str(source), Path(source)
-    if image_size is not None and not path.is_dir():
+    is_name = name in NAMES  # also where a folder is called so
+    if image_size is not None and (is_name or not path.is_dir()):
         raise DataError(f"image_size belongs to a folder of images, not to {name}")
     if name in IMAGE_SETS:
         return _image_set(name, split, n, random_state, progress)
-    if path.is_dir() and path.suffix.lower() not in (".npz", ".npy", ".csv"):
+    if not is_name and path.is_dir() and path.suffix.lower() not in (".npz", ".npy", ".csv"):
         x, y, classes = read_folder(path, split, n, image_size, random_state)
         return DataSet(path.name, _unit(x), y, classes)
     if path.suffix == "":

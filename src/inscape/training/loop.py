@@ -52,6 +52,13 @@ def train(
         checkpoints: a folder for the weights as safetensors, `epoch-0001.safetensors` and so on.
         checkpoint_every: epochs between checkpoints; the last epoch always has one.
         progress: True for a bar on stderr, or a function of (epochs done, epochs).
+
+    >>> import numpy as np
+    >>> from inscape.training.networks import mlp
+    >>> x = np.random.default_rng(0).normal(size=(40, 2))
+    >>> history = train(mlp(2, (8,), 2, seed=0), x, x[:, 0] > 0, Recipe(0.1, 10, 20), seed=0)
+    >>> history.status, history.loss < history.losses[0]
+    ('complete', True)
     """
     device, dtype = _place(module)
     points, labels = as_tensors(x, y, dtype)
