@@ -146,7 +146,11 @@ class Correlations:
         from inscape.drawing.counts import draw_scatter
 
         group = "model" if self.models else self.by[0] if self.by else None
-        parts = {"": self.points} if group is None else dict(list(self.points.groupby(group, sort=False)))
+        parts = (
+            {"configurations": self.points}
+            if group is None
+            else dict(list(self.points.groupby(group, sort=False)))
+        )
         named = {
             name if group in (None, "model") else f"{group}={name}": part for name, part in parts.items()
         }
