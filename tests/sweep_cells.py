@@ -61,6 +61,21 @@ def slow_cell(configuration):
 SLOW = Study(name="slow", title="Slow squares", configurations=configurations, cell=slow_cell)
 
 
+def meeting_cell(configuration):
+    """Work only when two processes do: the first ones wait for each other."""
+    folder = os.environ["SWEEP_MEETING"]
+    open(os.path.join(folder, str(os.getpid())), "w").close()
+    end = time.monotonic() + 60
+    while len(os.listdir(folder)) < 2 and time.monotonic() < end:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    log(configuration)
+    return row(configuration)
+
+
+MEETING = Study(name="meeting", title="Meeting", configurations=configurations, cell=meeting_cell)
+
+
 def sometimes(configuration):
     if configuration["i"] == 1 and not os.path.exists(os.environ["SWEEP_MENDED"]):
         raise ValueError("one is odd")

@@ -184,13 +184,15 @@ def is_running(pid):
     return "zombie" not in Path(f"/proc/{pid}/status").read_text() if Path(f"/proc/{pid}").exists() else False
 
 
-def test_two_processes_share_the_work(tmp_path, log):
+def test_two_processes_share_the_work(tmp_path, log, monkeypatch):
     out = tmp_path / "o"
-    both = [start("sweep_cells:STUDY", "-o", out, "--workers", "1") for _ in range(2)]
+    (tmp_path / "meeting").mkdir()
+    monkeypatch.setenv("SWEEP_MEETING", str(tmp_path / "meeting"))
+    both = [start("sweep_cells:MEETING", "-o", out, "--workers", "1") for _ in range(2)]
     for process in both:
         _, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
-    assert check(out / "squares.sqlite", STUDY, "small", complete=True) == N
+    assert check(out / "meeting.sqlite", sweep_cells.MEETING, "small", complete=True) == N
     assert sorted(line[:2] for line in log()) == [(i, r) for i in range(N // 2) for r in range(2)]
     assert len({pid for *_, pid in log()}) == 2  # both worked
 
