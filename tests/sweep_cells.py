@@ -6,6 +6,7 @@ Each finished cell leaves a line in the file that SWEEP_LOG names, so that a tes
 import os
 import signal
 import time
+from dataclasses import replace
 
 from inscape.studies import Finding, Study, Summary
 
@@ -98,6 +99,18 @@ def batch(configurations):
     return [{"together": len(configurations), "square": c["i"] ** 2} for c in configurations]
 
 
+def touchy_batch(configurations):
+    if any(c["i"] == 2 for c in configurations):
+        raise ValueError("not with a two")
+    return batch(configurations)
+
+
+def deadly_batch(configurations):
+    if any(c["i"] == 2 for c in configurations):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return batch(configurations)
+
+
 def parity(configuration):
     return configuration["i"] % 2
 
@@ -105,6 +118,10 @@ def parity(configuration):
 BATCHED = Study(
     name="batched", title="Batched", configurations=configurations, cell=cell, batch=batch, together=parity
 )
+
+
+TOUCHY = replace(BATCHED, name="touchy", batch=touchy_batch)
+DEADLY_BATCH = replace(BATCHED, name="deadly-batch", batch=deadly_batch)
 
 
 def hurried(path):

@@ -256,6 +256,15 @@ def test_cells_that_are_cheaper_together(tmp_path):
     assert result.frame["together"].tolist() == [4, 4, 2, 2, 4, 4]  # i = 0 and 2; i = 1
 
 
+def test_in_a_batch_only_those_fail_that_must(tmp_path):
+    with pytest.warns(InscapeWarning, match="2 of 6 cells failed, .* not with a two"):
+        result = inscape.studies.run(sweep_cells.TOUCHY, scale="smoke", out=tmp_path, executor=Serial())
+    assert result.frame["together"].tolist() == [1, 1, 2, 2]
+    with pytest.warns(InscapeWarning, match="2 of 6 cells failed, .* was killed"):
+        result = inscape.studies.run(sweep_cells.DEADLY_BATCH, scale="smoke", out=tmp_path, n_workers=1)
+    assert result.frame["square"].tolist() == [0, 0, 1, 1]
+
+
 def test_claims_need_findings(tmp_path):
     wrong = Study(
         name="w",
