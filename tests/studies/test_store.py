@@ -127,7 +127,7 @@ def unchanged(path, message, study="test"):
     before = path.read_bytes()
     with pytest.raises(StudyError, match=message):
         Store(path, study)
-    with pytest.raises(StudyError):
+    with pytest.raises(StudyError, match=message):
         Store(path)
     assert path.read_bytes() == before
     assert not [p for p in path.parent.iterdir() if p != path]
