@@ -53,23 +53,28 @@ STUDY = Study(
 )
 
 
-def slow_cell(configuration):
-    time.sleep(0.15)
-    log(configuration)
+def stuck_cell(configuration):
+    if configuration["i"] > 1:
+        time.sleep(300)
     return row(configuration)
 
 
-SLOW = Study(name="slow", title="Slow squares", configurations=configurations, cell=slow_cell)
+STUCK = Study(name="stuck", title="Four squares", configurations=configurations, cell=stuck_cell)
+
+
+def wait_until(condition):
+    end = time.monotonic() + 60
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
 
 
 def meeting_cell(configuration):
-    """Work only when two processes do: the first ones wait for each other."""
+    """Work only when two processes do: the first ones wait for each other, most others for a file."""
     folder = os.environ["SWEEP_MEETING"]
     open(os.path.join(folder, str(os.getpid())), "w").close()
-    end = time.monotonic() + 60
-    while len(os.listdir(folder)) < 2 and time.monotonic() < end:
-        time.sleep(0.01)
-    time.sleep(0.05)
+    wait_until(lambda: len(os.listdir(folder)) >= 2)
+    if configuration["i"] >= 5:
+        wait_until(lambda: os.path.exists(os.environ["SWEEP_GO"]))
     log(configuration)
     return row(configuration)
 
