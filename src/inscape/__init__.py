@@ -4,11 +4,13 @@ from importlib.metadata import version
 
 __version__ = version("inscape")
 
+from inscape import studies, training
 from inscape.errors import InscapeError, InscapeWarning
 from inscape.measures import measure, rank, region_count
 from inscape.models import wrap
 from inscape.partition import decision_regions, linear_regions
 from inscape.probes import Patch, Segment, Simplex, sample_probes
+from inscape.studies import correlate
 
 __all__ = [
     "InscapeError",
@@ -17,11 +19,14 @@ __all__ = [
     "Segment",
     "Simplex",
     "__version__",
+    "correlate",
     "decision_regions",
     "linear_regions",
     "measure",
     "rank",
     "region_count",
     "sample_probes",
+    "studies",
+    "training",
     "wrap",
 ]

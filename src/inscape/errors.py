@@ -36,6 +36,10 @@ class DataError(InscapeError, ValueError):
     """A data set is missing, unreadable, empty, or not of the shape that is needed."""
 
 
+class StudyError(InscapeError, ValueError):
+    """A study is not known, is not well formed, or its store cannot be read or written."""
+
+
 class MissingExtraError(InscapeError, ImportError):
     """An optional dependency is not installed; the message says which extra brings it."""
 

@@ -1,0 +1,30 @@
+"""The studies that inscape knows by name, one file each in this folder; and those of the user."""
+
+import importlib
+from pathlib import Path
+
+from inscape.errors import StudyError, unknown_name
+from inscape.studies.study import Study
+from inscape.studies.toml_file import find_object, read_study
+
+MODULES = {
+    "digits": "inscape.studies.digits",
+}
+"""Name of a study -> the module that defines it as STUDY."""
+
+
+def find(name: str) -> Study:
+    """The study of that name, of a .toml file, or of package.module:STUDY."""
+    if name in MODULES:
+        study = importlib.import_module(MODULES[name]).STUDY
+    elif name.endswith(".toml"):
+        study = read_study(Path(name))
+    elif ":" in name:
+        study = find_object(name)
+    else:
+        raise StudyError(
+            unknown_name("study", name, sorted(MODULES)) + " (or a .toml file, or package.module:STUDY)"
+        )
+    if not isinstance(study, Study):
+        raise StudyError(f"{name} is no inscape.studies.Study but {type(study).__name__}")
+    return study
