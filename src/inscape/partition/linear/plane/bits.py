@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from inscape.partition.linear.plane.compiled import part
+from inscape.partition.linear.plane.compiled import kernel, part
 
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _TABLE = np.zeros(64, np.int64)
@@ -27,7 +27,7 @@ def count(word):
     return n
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
+@njit(cache=True, nogil=True, _nrt=False, fastmath={"reassoc", "nsz"})
 def _count_near(row, threshold, cutoff):
     """How many entries are within `cutoff` of a threshold; counted in floats, which fill vector registers."""
     n = 0.0
@@ -52,6 +52,15 @@ def _pack_row(row, threshold, words):
         words[whole] = word
 
 
+@kernel
+def _pack_each(z, thresholds, cutoff, words, near):
+    per = (z.shape[1] + 63) // 64
+    for r in range(len(z)):
+        for k in range(len(thresholds)):
+            _pack_row(z[r], thresholds[k], words[r, k * per : (k + 1) * per])
+            near[r] |= _count_near(z[r], thresholds[k], cutoff) > 0.0
+
+
 @njit(cache=True, nogil=True)
 def pack(z, thresholds, cutoff):
     """Which entries of z (n, h) are above each threshold, packed: (n, thresholds * words).
@@ -63,10 +72,7 @@ def pack(z, thresholds, cutoff):
     per = (h + 63) // 64
     words = np.empty((n, per * len(thresholds)), np.uint64)
     near = np.zeros(n, np.bool_)
-    for r in range(n):
-        for k in range(len(thresholds)):
-            _pack_row(z[r], thresholds[k], words[r, k * per : (k + 1) * per])
-            near[r] |= _count_near(z[r], thresholds[k], cutoff) > 0.0
+    _pack_each(z, thresholds, cutoff, words, near)
     return words, np.flatnonzero(near)
 
 

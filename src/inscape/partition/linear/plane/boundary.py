@@ -59,15 +59,20 @@ def find_chords(n, cut, unit, first_seen, chords):
     return m if is_complete else -1
 
 
-@njit(cache=True, nogil=True)
-def boundary_lengths(fstart, floop, nstart):
-    """The number of half-edges around each face after the cut, (f,)."""
-    n = np.empty(len(fstart) - 1, np.int64)
+@kernel
+def _lengths(fstart, floop, nstart, n):
     for f in range(len(n)):
         n[f] = fstart[f + 1] - fstart[f]
         for i in range(fstart[f], fstart[f + 1]):
             e = floop[i] >> 1
             n[f] += nstart[e + 1] - nstart[e]
+
+
+@njit(cache=True, nogil=True)
+def boundary_lengths(fstart, floop, nstart):
+    """The number of half-edges around each face after the cut, (f,)."""
+    n = np.empty(len(fstart) - 1, np.int64)
+    _lengths(fstart, floop, nstart, n)
     return n
 
 

@@ -35,10 +35,9 @@ def centre_of(graph: Graph, plane: Plane, corners: Floats) -> Floats | None:
     if not bends:
         return None
     (first,) = graph.nodes[bends[0]].inputs
-    there = torch.zeros(1, *graph.input_shape, dtype=torch.float64)
-    around = plane.points(corners).reshape(-1, *graph.input_shape)
-    z, far = (graph.evaluate(x, until=first).reshape(len(x), -1).numpy() for x in (there, around))
-    vanish = np.abs(z[0]) <= _NEAR * np.abs(far).max(axis=0)
+    points = torch.cat([torch.zeros(1, len(plane.origin), dtype=torch.float64), plane.points(corners)])
+    z = graph.evaluate(points.reshape(-1, *graph.input_shape), until=first).reshape(len(points), -1).numpy()
+    vanish = np.abs(z[0]) <= _NEAR * np.abs(z[1:]).max(axis=0)
     return centre if vanish.sum() > 1 else None
 
 

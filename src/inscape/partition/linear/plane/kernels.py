@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from inscape.partition.linear.plane.compiled import kernel
+
 
 @njit(cache=True, nogil=True)
 def points_between(xy, ends, s):
@@ -17,26 +19,34 @@ def points_between(xy, ends, s):
     return out
 
 
-@njit(cache=True, nogil=True)
-def divided(ends, nstart, n_vertices):
-    """The ends of the pieces of edges that were cut."""
-    out = np.empty((len(ends) + nstart[-1], 2), np.int32)
+@kernel
+def _divide(ends, born, shared, nstart, n_vertices, new_ends, new_born, new_shared):
     i = 0
     for e in range(len(ends)):
-        out[i, 0] = ends[e, 0]
+        new_ends[i, 0] = ends[e, 0]
         for k in range(nstart[e], nstart[e + 1]):
-            out[i, 1] = n_vertices + k
+            new_ends[i, 1] = n_vertices + k
+            new_born[i], new_shared[i] = born[e], shared[e]
             i += 1
-            out[i, 0] = n_vertices + k
-        out[i, 1] = ends[e, 1]
+            new_ends[i, 0] = n_vertices + k
+        new_ends[i, 1] = ends[e, 1]
+        new_born[i], new_shared[i] = born[e], shared[e]
         i += 1
-    return out
 
 
 @njit(cache=True, nogil=True)
-def areas(start, loop, ends, xy):
-    """The area of each face, from triangles at its first corner."""
-    out = np.zeros(len(start) - 1)
+def divided(ends, born, shared, nstart, n_vertices, inside, layer):
+    """The pieces of edges that were cut, then the new edges `inside` (k, 2): ends, layer of birth, shared."""
+    n = len(ends) + nstart[-1]
+    new_ends = np.empty((n + len(inside), 2), np.int32)
+    new_born, new_shared = np.full(len(new_ends), layer, np.int32), np.zeros(len(new_ends), np.bool_)
+    _divide(ends, born, shared, nstart, n_vertices, new_ends, new_born, new_shared)
+    new_ends[n:] = inside
+    return new_ends, new_born, new_shared
+
+
+@kernel
+def _areas(start, loop, ends, xy, out):
     for f in range(len(out)):
         v = ends[loop[start[f]] >> 1, loop[start[f]] & 1]
         ox, oy = xy[v, 0], xy[v, 1]
@@ -46,6 +56,13 @@ def areas(start, loop, ends, xy):
             a, b = ends[e, d], ends[e, 1 - d]
             total += (xy[a, 0] - ox) * (xy[b, 1] - oy) - (xy[a, 1] - oy) * (xy[b, 0] - ox)
         out[f] = total / 2
+
+
+@njit(cache=True, nogil=True)
+def areas(start, loop, ends, xy):
+    """The area of each face, from triangles at its first corner."""
+    out = np.empty(len(start) - 1)
+    _areas(start, loop, ends, xy, out)
     return out
 
 
@@ -59,20 +76,26 @@ def mark_zero(above, zero, rows, entries, k, h):
         above[rows[i], word] &= ~bit
 
 
-@njit(cache=True, nogil=True)
-def close_pairs(start, s, near):
-    """The crossings k whose successor on the same edge is at most `near` further on, (m,)."""
-    count = 0
-    for e in range(len(start) - 1):
-        for k in range(start[e], start[e + 1] - 1):
-            count += s[k + 1] - s[k] <= near
-    found = np.empty(count, np.int64)
-    i = 0
+@kernel
+def _close(start, s, near, found):
+    n = 0
     for e in range(len(start) - 1):
         for k in range(start[e], start[e + 1] - 1):
             if s[k + 1] - s[k] <= near:
-                found[i] = k
-                i += 1
+                if n < len(found):
+                    found[n] = k
+                n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def close_pairs(start, s, near):
+    """The crossings k whose successor on the same edge is at most `near` further on, (m,)."""
+    found = np.empty(0, np.int64)
+    n = _close(start, s, near, found)
+    if n > 0:
+        found = np.empty(n, np.int64)
+        _close(start, s, near, found)
     return found
 
 

@@ -129,17 +129,18 @@ def split(
             cells, z, thresholds, zero, cuts, p, words, cutting, np.flatnonzero(tied), noise,
             (faces, inside, lines),
         )
-    ends = np.concatenate([kernels.divided(cells.ends, cuts.nstart, n_old), inside.ends])
-    counts = 1 + np.diff(cuts.nstart)
-    new = len(inside.ends)
+    ends, born, shared = kernels.divided(
+        cells.ends, cells.born, cells.shared, cuts.nstart, n_old, inside.ends, layer
+    )
+    n_new = len(p) - n_old + len(inside.xy)
     grown = Cells(
         xy=np.concatenate([p, inside.xy]),
         ends=ends,
-        born=np.concatenate([np.repeat(cells.born, counts), np.full(new, layer, np.int32)]),
+        born=born,
         start=faces.start,
         loop=faces.loop,
-        shared=np.concatenate([np.repeat(cells.shared, counts), np.zeros(new, bool)]),
-        fixed=np.concatenate([cells.fixed, np.zeros(len(p) - n_old + len(inside.xy), bool)]),
+        shared=shared,
+        fixed=np.concatenate([cells.fixed, np.zeros(n_new, bool)]),
     )
     edges = Lines(cells.ends, cuts.start, cuts.s, cuts.unit, np.abs(cuts.rise), n_old + cuts.node)
     return Split(grown, n_old, faces.parent, faces.words, edges, lines)
