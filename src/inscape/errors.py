@@ -32,6 +32,10 @@ class DataError(InscapeError, ValueError):
     """A data set is missing, unreadable, empty, or not of the shape that is needed."""
 
 
+class UnivariateError(InscapeError, ValueError):
+    """An argument of the univariate laboratory, such as a step size or a tolerance, makes no sense."""
+
+
 class MissingExtraError(InscapeError, ImportError):
     """An optional dependency is not installed; the message says which extra brings it."""
 
