@@ -1,0 +1,88 @@
+"""The implicit part of a step of gradient flow: how the points share the pull after the step.
+
+The flow of the log-loss moves theta by sum_i q_i grad m_i, m_i = y_i f(x_i), with weights q_i that sum to one: the softmax
+of -m for the exponential loss, sigmoid(-m_i) normalised for the logistic one. As margins grow these weights react
+ever faster, so a step takes those of its *end*: q = weights(m + h K q), K the Gram matrix of the margins. For the
+exponential loss this is the optimality condition of the convex problem
+min over the simplex of h/2 q'Kq + m'q + sum q log q, and for h K -> infinity of the steepest ascent of the least margin.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+_NEWTON_STEPS = 40
+_FLOOR = -690.0  # log of the least weight that is told from zero
+
+
+def log_weights(margins: Array, loss: str) -> Array:
+    """The logarithms of the weights of the points, which sum to one."""
+    from scipy.special import logsumexp
+
+    raw = -margins if loss == "exponential" else -np.logaddexp(0.0, margins)
+    return np.asarray(raw - logsumexp(raw))
+
+
+def log_loss(margins: Array, loss: str) -> float:
+    """The logarithm of the mean loss, also where the loss underflows."""
+    from scipy.special import logsumexp
+
+    if loss == "exponential":
+        each = -margins
+    else:
+        small = np.log1p(np.exp(-np.maximum(margins, 0.0))) + np.maximum(-margins, 0.0)
+        each = np.where(margins > 30, -margins, np.log(np.maximum(small, 1e-300)))
+    return float(logsumexp(each) - np.log(len(margins)))
+
+
+def implicit_weights(stiff: Array, margins: Array, start: Array, loss: str, tol: float = 1e-9) -> Array | None:
+    """Solve z = A(m + hK exp z) - mu, sum exp z = 1 for z, the logarithms of the weights, by damped Newton.
+
+    Args:
+        stiff: h K, (n, n).
+        margins: m before the step, (n,).
+        start: a guess of z, (n,).
+        loss: "exponential", A(s) = -s, or "logistic", A(s) = -log(1 + exp s).
+        tol: the largest error of a weight.
+
+    Returns:
+        z, or None if Newton's method did not get there: take a smaller step.
+    """
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    z = np.maximum(start, _FLOOR)
+    n = len(z)
+    for _ in range(_NEWTON_STEPS):
+        q = np.exp(z)
+        s = margins + stiff @ q
+        if loss == "exponential":
+            a, raw = np.ones(n), -s
+        else:
+            a, raw = 1 / (1 + np.exp(-np.clip(s, -700, 700))), -np.logaddexp(0.0, s)
+        a = np.maximum(a, 1e-12)
+        mu = float(q @ (raw - z) / q.sum())
+        residual = z - raw + mu
+        root = np.sqrt(a * q)
+        matrix = root[:, None] * stiff * root
+        matrix[np.diag_indices(n)] += 1 + 1e-14 * np.trace(matrix)
+        try:
+            factor = cho_factor(matrix, lower=True, check_finite=False)
+        except LinAlgError:
+            return None
+        sides = np.stack([root * residual / a, root / a], axis=1)
+        solved = root[:, None] * cho_solve(factor, sides, check_finite=False)
+        rate = (q.sum() - 1 - solved[:, 0].sum()) / solved[:, 1].sum()
+        moved = -solved[:, 0] - rate * solved[:, 1]
+        row = -residual - rate - a * (stiff @ moved)  # loses digits to rounding where h K is huge
+        dz = np.where(q > 1e-8, moved / q, row)
+        if not np.isfinite(dz).all():
+            return None
+        change = float(np.abs(np.exp(np.minimum(z + dz, 1.0)) - q).max())
+        relevant = np.maximum(z, np.minimum(z + dz, 0.0)) > -14
+        length = min(1.0, 2.0 / max(float(np.abs(dz[relevant]).max(initial=0.0)), 1e-300))
+        z = np.where(relevant, z + length * dz, np.minimum(z + dz, -14.0))
+        z = np.clip(z, _FLOOR, 0.0)
+        if change < tol and length == 1.0:
+            return np.asarray(z - np.log(np.exp(z).sum()))
+    return None
