@@ -36,6 +36,10 @@ class UnivariateError(InscapeError, ValueError):
     """An argument of the univariate laboratory, such as a step size or a tolerance, makes no sense."""
 
 
+class StudyError(InscapeError, ValueError):
+    """A study is not known, is not well formed, or its store cannot be read or written."""
+
+
 class MissingExtraError(InscapeError, ImportError):
     """An optional dependency is not installed; the message says which extra brings it."""
 

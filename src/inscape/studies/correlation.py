@@ -1,49 +1,170 @@
-"""How strongly two columns of a study go together, with an interval."""
+"""How strongly two columns go together, with an interval from a bootstrap over clusters.
 
+A resample is a vector of counts: how often each cluster, and so each of its points, was drawn. All three
+coefficients are written for weighted points, so that thousands of resamples are a few matrix products.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from inscape.errors import StudyError, unknown_name
 from inscape.seeding import RandomState, as_generator
+
+Array = npt.NDArray[np.float64]
+N_RESAMPLES = 2000
+_BLOCK = 512  # rows of pairwise comparisons at a time
 
 
 @dataclass(frozen=True)
 class Correlation:
-    """Pearson's r of n pairs and its 95 % bootstrap interval; NaN where a column does not vary."""
+    """A coefficient of n points and its 95 % bootstrap interval; NaN where a column does not vary."""
 
     value: float
     interval: tuple[float, float]
     n: int
 
+    def __iter__(self) -> Iterator[Any]:
+        """Value and interval, for unpacking."""
+        return iter((self.value, self.interval))
 
-def pearson(
-    x: npt.NDArray[np.float64],
-    y: npt.NDArray[np.float64],
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; None for what is not defined."""
+        value, low, high = (None if np.isnan(v) else float(v) for v in (self.value, *self.interval))
+        return {"value": value, "interval": [low, high], "n": self.n}
+
+    def __str__(self) -> str:
+        return f"{self.value:+.2f} [{self.interval[0]:+.2f}, {self.interval[1]:+.2f}]"
+
+
+def correlation(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
     *,
-    n_resamples: int = 4000,
+    kind: str = "pearson",
+    clusters: npt.ArrayLike | None = None,
+    n_resamples: int = N_RESAMPLES,
     random_state: RandomState = 0,
 ) -> Correlation:
-    """Pearson's correlation, with the percentile interval of a bootstrap over pairs.
+    """The correlation of two columns and the percentile interval of a bootstrap over clusters.
 
-    >>> pearson(np.arange(10.0), 2 * np.arange(10.0)).value
+    Args:
+        x: one column, (n,).
+        y: the other.
+        kind: "pearson"; "spearman", Pearson's of the ranks, ties sharing their mean rank; or "kendall",
+            tau-b.
+        clusters: what each point belongs to; points of a cluster are drawn together. Default: each its own.
+        n_resamples: how many resamples.
+        random_state: seed of the resamples.
+
+    >>> correlation([1, 2, 3, 4], [2, 4, 6, 8]).value
     1.0
     """
-    rng = as_generator(random_state)
-    value = float(_pearson(x[None], y[None])[0])
-    picks = rng.integers(len(x), size=(n_resamples, len(x)))
-    resampled = _pearson(x[picks], y[picks])
+    if kind not in KINDS:
+        raise StudyError(unknown_name("correlation", kind, KINDS))
+    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    return bootstrapped(
+        lambda weights: KINDS[kind](weights, a, b), len(a), clusters, n_resamples, random_state
+    )
+
+
+def bootstrapped(
+    statistic: Callable[[Array], Array],
+    n: int,
+    clusters: npt.ArrayLike | None,
+    n_resamples: int,
+    random_state: RandomState,
+) -> Correlation:
+    """A statistic of weighted points, (resamples, n) -> (resamples,), of all points and of resamples."""
+    value = float(statistic(np.ones((1, n)))[0]) if n else float("nan")
+    if not np.isfinite(value):
+        return Correlation(value, (float("nan"), float("nan")), n)
+    owner = np.unique(np.arange(n) if clusters is None else np.asarray(clusters), return_inverse=True)[1]
+    k = int(owner.max()) + 1
+    drawn = as_generator(random_state).multinomial(k, np.full(k, 1 / k), size=n_resamples)
+    resampled = statistic(drawn[:, owner].astype(np.float64))
     resampled = resampled[np.isfinite(resampled)]
-    if not np.isfinite(value) or len(resampled) == 0:
-        return Correlation(value, (float("nan"), float("nan")), len(x))
+    if len(resampled) == 0:
+        return Correlation(value, (float("nan"), float("nan")), n)
     low, high = np.quantile(resampled, [0.025, 0.975])
-    return Correlation(value, (float(low), float(high)), len(x))
+    return Correlation(value, (float(low), float(high)), n)
 
 
-def _pearson(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The correlation of each pair of rows; NaN for a row that is constant."""
-    x = x - x.mean(axis=1, keepdims=True)
-    y = y - y.mean(axis=1, keepdims=True)
-    size = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
+def _pearson(weights: Array, x: Array, y: Array) -> Array:
+    """Pearson's r for each row of weights; x and y are (n,) or one row per row of weights."""
+    total = weights.sum(axis=1)
+    a = x - ((weights * x).sum(axis=1) / total)[:, None]
+    b = y - ((weights * y).sum(axis=1) / total)[:, None]
+    spread_a, spread_b = (weights * a * a).sum(axis=1), (weights * b * b).sum(axis=1)
+    product = (weights * a * b).sum(axis=1)
+    # a constant column keeps the rounding of its mean, which must not pass for variation
+    tiny = (len(x) * np.finfo(np.float64).eps) ** 2 * total
+    flat = (spread_a <= tiny * (x * x).max()) | (spread_b <= tiny * (y * y).max())
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.clip((x * y).sum(axis=1) / size, -1.0, 1.0))
+        return np.where(flat, np.nan, np.clip(product / np.sqrt(spread_a * spread_b), -1.0, 1.0))
+
+
+def _spearman(weights: Array, x: Array, y: Array) -> Array:
+    return _pearson(weights, _ranks(weights, x), _ranks(weights, y))
+
+
+def _ranks(weights: Array, x: Array) -> Array:
+    """The mid-rank of each point among the weighted points, (resamples, n)."""
+    order = np.argsort(x, kind="stable")
+    values, first = np.unique(x[order], return_index=True)
+    shares = np.add.reduceat(weights[:, order], first, axis=1)  # the weight of each value
+    below = np.cumsum(shares, axis=1) - shares
+    place: Array = (below + shares / 2)[:, np.searchsorted(values, x)]
+    return place
+
+
+def _kendall(weights: Array, x: Array, y: Array) -> Array:
+    """Tau-b: concordant minus discordant pairs over the geometric mean of the pairs untied in x and in y."""
+    agree, in_x, in_y = np.zeros((3, len(weights)))
+    for i in range(0, len(x), _BLOCK):
+        rows = slice(i, i + _BLOCK)
+        sign_x, sign_y = np.sign(x[rows, None] - x), np.sign(y[rows, None] - y)
+        for total, pairs in ((agree, sign_x * sign_y), (in_x, np.abs(sign_x)), (in_y, np.abs(sign_y))):
+            total += ((weights @ pairs.T) * weights[:, rows]).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(agree / np.sqrt(in_x * in_y))
+
+
+def partial_correlation(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    controls: Array,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    random_state: RandomState = 0,
+) -> Correlation:
+    """Pearson's correlation of what a linear regression on the controls, (n, p), leaves of x and of y.
+
+    NaN where the controls leave nothing.
+    """
+    columns = np.column_stack([np.ones(len(controls)), controls, np.asarray(x), np.asarray(y)])
+    columns = columns / np.maximum(np.abs(columns).max(axis=0), np.finfo(np.float64).tiny)
+    n, p = columns.shape
+    products = (columns[:, :, None] * columns[:, None, :]).reshape(n, p * p)
+
+    def statistic(weights: Array) -> Array:
+        moments = (weights @ products).reshape(-1, p, p)
+        z, zx = moments[:, :-2, :-2], moments[:, :-2, -2:]
+        left = moments[:, -2:, -2:] - np.swapaxes(zx, 1, 2) @ np.linalg.pinv(z, hermitian=True) @ zx
+        spread = np.diagonal(left, axis1=1, axis2=2)
+        nothing = (spread <= 1e-10 * np.diagonal(moments, axis1=1, axis2=2)[:, -2:]).any(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            r = left[:, 0, 1] / np.sqrt(spread[:, 0] * spread[:, 1])
+        return np.where(nothing, np.nan, np.clip(r, -1.0, 1.0))
+
+    return bootstrapped(statistic, n, None, n_resamples, random_state)
+
+
+KINDS: dict[str, Callable[[Array, Array, Array], Array]] = {
+    "pearson": _pearson,
+    "spearman": _spearman,
+    "kendall": _kendall,
+}

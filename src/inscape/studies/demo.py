@@ -19,7 +19,7 @@ from inscape.partition import decision_regions
 from inscape.probes import Patch
 from inscape.progress import Meter, meter
 from inscape.seeding import as_generator, as_seed
-from inscape.studies.correlation import Correlation, pearson
+from inscape.studies.correlation import Correlation, correlation
 from inscape.training import load_data
 
 LEARNING_RATES = (0.1, 0.03, 0.01)
@@ -188,7 +188,7 @@ def _correlations(models: list[DemoModel], seed: int) -> dict[str, Correlation]:
     groups["all"] = models
     groups[f"fitted (train >= {FITTED:.0%})"] = [m for m in models if m.train_accuracy >= FITTED]
     return {
-        family: pearson(
+        family: correlation(
             np.array([m.count.mean for m in group]), np.array([m.gap for m in group]), random_state=seed
         )
         for family, group in groups.items()

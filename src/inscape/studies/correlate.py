@@ -1,0 +1,204 @@
+"""`correlate`: does a measure go with generalisation, and what does the one number hide?"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.errors import StudyError
+from inscape.seeding import RandomState, as_seed
+from inscape.studies.correlation import N_RESAMPLES, Correlation, correlation, partial_correlation
+from inscape.studies.correlations import Correlations, Stratum
+from inscape.studies.granulated import granulated_kendall
+
+HYPER_PARAMETERS = ("learning_rate", "batch_size", "weight_decay")
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Which columns are compared, and how intervals are drawn."""
+
+    measure: str
+    target: str
+    by: tuple[str, ...]
+    n_resamples: int
+    seed: int
+
+    def correlation(self, frame: Any, kind: str, clusters: npt.ArrayLike | None = None) -> Correlation:
+        return correlation(
+            frame[self.measure],
+            frame[self.target],
+            kind=kind,
+            clusters=clusters,
+            n_resamples=self.n_resamples,
+            random_state=self.seed,
+        )
+
+
+def correlate(
+    frame: Any,
+    *,
+    measure: str = "region_count",
+    target: str = "gap",
+    by: Sequence[str] = HYPER_PARAMETERS,
+    min_train_accuracy: float | None = None,
+    n_resamples: int = N_RESAMPLES,
+    random_state: RandomState = 0,
+) -> Correlations:
+    """Every correlation of a measure with the generalisation gap that a sceptic asks for.
+
+    Runs that differ in the seed alone are averaged: the coefficients are over configurations, and say so in
+    `.n_configurations` and `.n_runs`; `.single_runs` is Pearson's without averaging. A configuration is a
+    value of the column "configuration" if there is one (rows of a study have it), else of the model and the
+    hyper-parameters together; runs without any hyper-parameter are a configuration each. All intervals are
+    95 % percentile intervals of a bootstrap over configurations.
+
+    Args:
+        frame: a pandas table with a line per run, or what makes one. "gap" need not be in it if
+            "train_accuracy" and "test_accuracy" are: it is their difference.
+        measure: the column of the measure.
+        target: the column it is compared with.
+        by: the hyper-parameters; those that are missing or never change are left out.
+        min_train_accuracy: leave out runs below it, in the units of the column "train_accuracy". Such
+            correlations are only expected of models that fit their training data.
+        n_resamples: resamples of the bootstrap.
+        random_state: its seed.
+
+    >>> counts = {0.1: 2.7, 0.01: 3.1, 0.001: 3.6}
+    >>> runs = [{"learning_rate": r, "region_count": n, "gap": 9 * n} for r, n in counts.items()]
+    >>> correlate(runs).pearson.value
+    1.0
+    """
+    import pandas as pd
+
+    table = pd.DataFrame(frame).reset_index(drop=True)
+    if target == "gap" and "gap" not in table and {"train_accuracy", "test_accuracy"} <= set(table):
+        table["gap"] = table["train_accuracy"] - table["test_accuracy"]
+    _check(table, measure, target)
+    kept = _gated(table, min_train_accuracy)
+    by = tuple(h for h in by if h in kept and kept[h].nunique() > 1)
+    columns = _Columns(measure, target, by, n_resamples, as_seed(random_state))
+    has_models = "model" in kept and kept["model"].nunique() > 1
+    result = _correlations(kept, columns, ("model",) if has_models else ())
+    models = (
+        {str(m): _correlations(g, columns) for m, g in kept.groupby("model", sort=False)}
+        if has_models
+        else {}
+    )
+    accuracy = kept.get("train_accuracy")
+    return replace(
+        result,
+        models=models,
+        n_gated=len(table) - len(kept),
+        min_train_accuracy=min_train_accuracy,
+        lowest_train_accuracy=None if accuracy is None else float(accuracy.min()),
+    )
+
+
+def _check(table: Any, measure: str, target: str) -> None:
+    for name in (measure, target):
+        if name not in table:
+            raise StudyError(f"the frame has no column {name!r}: it has {', '.join(map(str, table))}")
+        if table[name].dtype.kind not in "iuf":
+            raise StudyError(f"the column {name!r} must hold numbers, not {table[name].dtype}")
+        bad = int((~np.isfinite(table[name])).sum())
+        if bad:
+            raise StudyError(
+                f"the column {name!r} is not finite in {bad} of {len(table)} runs: leave them out"
+            )
+
+
+def _gated(table: Any, minimum: float | None) -> Any:
+    if minimum is not None:
+        if "train_accuracy" not in table:
+            raise StudyError("min_train_accuracy needs a column 'train_accuracy'")
+        table = table[table["train_accuracy"] >= minimum]
+    if len(table) == 0:
+        raise StudyError("there are no runs to correlate")
+    return table
+
+
+def _correlations(runs: Any, columns: _Columns, fixed: tuple[str, ...] = ()) -> Correlations:
+    """The correlations of some runs; `fixed` columns tell configurations apart but are not studied."""
+    columns = replace(columns, by=tuple(h for h in columns.by if runs[h].nunique() > 1))
+    owner = _owners(runs, (*fixed, *columns.by))
+    means = _seed_means(runs, owner, columns)
+    return Correlations(
+        measure=columns.measure,
+        target=columns.target,
+        by=columns.by,
+        pearson=columns.correlation(means, "pearson"),
+        spearman=columns.correlation(means, "spearman"),
+        kendall=columns.correlation(means, "kendall"),
+        single_runs=columns.correlation(runs, "pearson", owner),
+        partial=_partial(means, columns, fixed),
+        granulated=granulated_kendall(means, columns.measure, columns.target, columns.by, fixed),
+        strata={h: _strata(runs, means, owner, columns, h) for h in columns.by},
+        points=means,
+        n_runs=len(runs),
+        n_configurations=len(means),
+        n_resamples=columns.n_resamples,
+        seed=columns.seed,
+    )
+
+
+def _owners(runs: Any, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
+    """The number of the configuration of each run, (n,)."""
+    fixed = [n for n in names if n == "model"]
+    hyper = ["configuration"] if "configuration" in runs else [n for n in names if n != "model"]
+    alone = runs[hyper].isna().all(axis=1).to_numpy()
+    if alone.all():
+        return np.arange(len(runs))
+    owner = runs.groupby(fixed + hyper, dropna=False, sort=False).ngroup().to_numpy()
+    return np.asarray(np.where(alone, owner.max() + 1 + np.arange(len(runs)), owner))
+
+
+def _seed_means(runs: Any, owner: npt.NDArray[np.int64], columns: _Columns) -> Any:
+    """One line per configuration: its hyper-parameters, and the means of measure and target over its runs.
+
+    Means are rounded to 12 digits: the same three numbers in another order are a tie.
+    """
+    numbers = runs[[columns.measure, columns.target]].groupby(owner, sort=False).mean()
+    for name in numbers:
+        numbers[name] = np.round(
+            numbers[name], 12 - int(np.ceil(np.log10(np.abs(numbers[name]).max() or 1.0)))
+        )
+    names = [n for n in ("model", *columns.by) if n in runs]
+    return runs[names].groupby(owner, sort=False).first().join(numbers).reset_index(drop=True)
+
+
+def _strata(
+    runs: Any, means: Any, owner: npt.NDArray[np.int64], columns: _Columns, name: str
+) -> dict[Hashable, Stratum]:
+    """The correlations with one hyper-parameter held at each of its values."""
+    found: dict[Hashable, Stratum] = {}
+    for value in sorted(runs[name].dropna().unique()):
+        mine, inside = means[means[name] == value], (runs[name] == value).to_numpy()
+        found[value.item() if hasattr(value, "item") else value] = Stratum(
+            pearson=columns.correlation(mine, "pearson"),
+            spearman=columns.correlation(mine, "spearman"),
+            kendall=columns.correlation(mine, "kendall"),
+            single_runs=columns.correlation(runs[inside], "pearson", owner[inside]),
+        )
+    return found
+
+
+def _partial(means: Any, columns: _Columns, fixed: tuple[str, ...]) -> dict[str, Correlation]:
+    """What is left when the values of one hyper-parameter, or of all, each have their own level."""
+    import pandas as pd
+
+    names = [*fixed, *columns.by]
+    choices = {name: [name] for name in names} | ({"all": names} if len(names) > 1 else {})
+    found = {}
+    for label, controls in choices.items():
+        dummies = pd.get_dummies(means[controls].astype("string"), drop_first=True, dtype=float)
+        found[label] = partial_correlation(
+            means[columns.measure],
+            means[columns.target],
+            dummies.to_numpy(),
+            n_resamples=columns.n_resamples,
+            random_state=columns.seed,
+        )
+    return found

@@ -1,0 +1,187 @@
+"""The sweep: work on the cells that are missing in a store until none is."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from contextlib import contextmanager
+from typing import Any
+
+from inscape.errors import StudyError
+from inscape.progress import Meter
+from inscape.studies.cells import Cell
+from inscape.studies.executors import process_pool, terminate, width
+from inscape.studies.store import LEASE, Store
+from inscape.studies.study import Study
+from inscape.studies.work import OneByOne, Outcome, failed, work
+
+POLL = 0.5
+"""Seconds between looks at what other processes have finished."""
+
+Group = list[Cell]
+
+
+def sweep(
+    study: Study,
+    cells: Sequence[Cell],
+    store: Store,
+    executor: Executor | None = None,
+    *,
+    retry_failed: bool = False,
+    show: Meter,
+) -> None:
+    """Work until every cell is in the store, put there by us or by another process on the same store."""
+    retry_before = time.time() if retry_failed else 0.0
+    finished = store.finished(retry_before)
+    missing = [c for c in cells if c.key not in finished]
+    show(len(cells) - len(missing), len(cells))
+    if not missing:
+        return
+    groups = _groups(study, missing)
+    with _renewed(store), _hands(executor, len(groups)) as hands:
+        job = _Job(study, store, hands, retry_before)
+        job.todo.extend(groups)
+        while job.todo or job.running:
+            job.submit()
+            job.collect()
+            show(len(cells) - job.n_open(), len(cells))
+
+
+def _groups(study: Study, cells: Sequence[Cell]) -> list[Group]:
+    """The cells that are worked on in one call."""
+    if study.batch is None or study.together is None:
+        return [[cell] for cell in cells]
+    groups: dict[Any, Group] = {}
+    for cell in cells:
+        groups.setdefault(study.together(cell.configuration), []).append(cell)
+    return list(groups.values())
+
+
+class _Hands:
+    """The executor, and a new pool in its place if it is ours and broke."""
+
+    def __init__(self, executor: Executor | None, n_groups: int) -> None:
+        self._n_groups, self.is_ours = n_groups, executor is None
+        self.executor = executor or process_pool(most=n_groups)
+        self.width = width(self.executor)
+
+    def renew(self) -> None:
+        if not self.is_ours:
+            raise StudyError("the executor broke, as by a killed worker: run again with a new one")
+        terminate(self.executor)
+        self.executor = process_pool(most=self._n_groups)
+
+    def submit(self, study: Study, group: Group) -> "Future[list[Outcome]]":
+        function = study.batch or OneByOne(study.cell)
+        try:
+            return self.executor.submit(work, function, [cell.task for cell in group])
+        except BrokenExecutor as error:
+            broken: Future[list[Outcome]] = Future()
+            broken.set_exception(error)
+            return broken
+
+
+@contextmanager
+def _hands(executor: Executor | None, n_groups: int) -> Iterator[_Hands]:
+    hands = _Hands(executor, n_groups)
+    try:
+        yield hands
+        if hands.is_ours:
+            hands.executor.shutdown()
+    except BaseException:
+        if hands.is_ours:
+            terminate(hands.executor)
+        raise
+
+
+class _Job:
+    """Groups that wait, and groups that are worked on."""
+
+    def __init__(self, study: Study, store: Store, hands: _Hands, retry_before: float) -> None:
+        self._study, self._store, self._hands, self._retry_before = study, store, hands, retry_before
+        self.todo: deque[Group] = deque()
+        self.running: dict[Future[list[Outcome]], Group] = {}
+
+    def n_open(self) -> int:
+        """How many cells are not finished, as far as we know."""
+        return sum(map(len, self.todo)) + sum(map(len, self.running.values()))
+
+    def submit(self) -> None:
+        """Claim groups until the executor has enough; what others work on goes to the end of the line."""
+        for _ in range(len(self.todo)):
+            if len(self.running) >= self._hands.width():
+                return
+            mine, others = self._store.claim(self.todo.popleft(), self._retry_before)
+            if others:
+                self.todo.append(others)
+            if mine:
+                self.running[self._hands.submit(self._study, mine)] = mine
+
+    def collect(self) -> None:
+        """Store what is finished, after waiting a little for it."""
+        if not self.running:
+            if self.todo:
+                time.sleep(POLL)  # others work on the rest
+            return
+        broken = []
+        for future in wait(self.running, timeout=POLL, return_when=FIRST_COMPLETED).done:
+            group = self.running.pop(future)
+            if isinstance(_error_of(future), BrokenExecutor):
+                broken.append(group)
+            else:
+                self._store.insert(group, _outcomes(future, group))
+        if broken:
+            self._one_at_a_time(broken)
+
+    def _one_at_a_time(self, broken: list[Group]) -> None:
+        """After a pool broke: each group that was in it alone, to find the one that breaks it."""
+        broken += self.running.values()
+        self.running.clear()
+        self._hands.renew()
+        for group in broken:
+            future = self._hands.submit(self._study, group)
+            wait([future])
+            if isinstance(_error_of(future), BrokenExecutor):
+                self._hands.renew()
+            self._store.insert(group, _outcomes(future, group))
+
+
+def _error_of(future: "Future[list[Outcome]]") -> BaseException | None:
+    try:
+        return future.exception()
+    except CancelledError as error:
+        raise StudyError("the executor gave up its work: run again for the rest") from error
+
+
+def _outcomes(future: "Future[list[Outcome]]", group: Group) -> list[Outcome]:
+    error = _error_of(future)
+    if error is None:
+        return future.result()
+    if isinstance(error, BrokenExecutor):
+        text = "the process that worked on it was killed: out of memory, or a crash in compiled code"
+    else:
+        text = f"{type(error).__name__}: {error}"
+    return [failed(text) for _ in group]
+
+
+@contextmanager
+def _renewed(store: Store) -> Iterator[None]:
+    """Renew our claims from a thread, whatever the main one waits for; give them up in the end."""
+    done = threading.Event()
+
+    def renew() -> None:
+        while not done.wait(LEASE / 6):
+            try:
+                store.renew()
+            except StudyError:  # a full disk, say: the main thread will meet it and say so
+                continue
+
+    thread = threading.Thread(target=renew, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        store.release()
