@@ -12,7 +12,16 @@ from inscape.drawing.palette import TEN
 Array = npt.NDArray[np.float64]
 
 
-def draw_function(t: Array, f: Array, x: Array | None = None, y: Array | None = None, *, label: str | None = None, colour: str = TEN[0], ax: Any = None) -> Any:
+def draw_function(
+    t: Array,
+    f: Array,
+    x: Array | None = None,
+    y: Array | None = None,
+    *,
+    label: str | None = None,
+    colour: str = TEN[0],
+    ax: Any = None,
+) -> Any:
     """Draw the broken line through (t, f) with its knots marked, and data points as crosses.
 
     Args:
@@ -36,12 +45,16 @@ def draw_function(t: Array, f: Array, x: Array | None = None, y: Array | None = 
     return ax
 
 
-def draw_region_table(place: Array, slope: Array, counts: npt.NDArray[np.int64], effective: int, *, ax: Any = None) -> Any:
+def draw_region_table(
+    place: Array, slope: Array, counts: npt.NDArray[np.int64], effective: int, *, ax: Any = None
+) -> Any:
     """Draw the number of linear regions over both tolerances, the plateau framed."""
     ax = axes_or_new(ax, (5.6, 4.2))
     shown = np.log10(np.maximum(counts, 1))
     image = ax.pcolormesh(slope, place, shown, cmap="cividis", shading="nearest")
-    ax.contour(slope, place, (counts == effective).astype(float), levels=[0.5], colors="white", linewidths=1.6)
+    ax.contour(
+        slope, place, (counts == effective).astype(float), levels=[0.5], colors="white", linewidths=1.6
+    )
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("slope change below which a knot is dropped (relative)")
@@ -53,7 +66,9 @@ def draw_region_table(place: Array, slope: Array, counts: npt.NDArray[np.int64],
     return ax
 
 
-def draw_losses(runs: Mapping[str, tuple[npt.NDArray[np.int64], Array]], *, mark: float | None = None, ax: Any = None) -> Any:
+def draw_losses(
+    runs: Mapping[str, tuple[npt.NDArray[np.int64], Array]], *, mark: float | None = None, ax: Any = None
+) -> Any:
     """Draw losses over steps on a logarithmic scale, one line for each run; `mark` is a step to point out."""
     ax = axes_or_new(ax, (6.0, 3.6))
     for i, (name, (steps, loss)) in enumerate(runs.items()):
@@ -67,8 +82,17 @@ def draw_losses(runs: Mapping[str, tuple[npt.NDArray[np.int64], Array]], *, mark
     return ax
 
 
-def draw_curvature(knots: Array, size: Array, at: Array, weight: Array, *, label: str = "|f''|", colour: str = TEN[0], ax: Any = None) -> Any:
-    """Draw the slope changes as stems over the range of `at`, and the weight g as a shaded curve on its own axis.
+def draw_curvature(
+    knots: Array,
+    size: Array,
+    at: Array,
+    weight: Array,
+    *,
+    label: str = "|f''|",
+    colour: str = TEN[0],
+    ax: Any = None,
+) -> Any:
+    """Draw slope changes as stems over the range of `at`, and the weight g as a shaded curve.
 
     Returns:
         The Axes of the stems; the weight is on its twin.

@@ -1,8 +1,10 @@
 """The laboratory for univariate networks f(x) = sum_j v_j relu(w_j x + b_j) + c."""
 
-from inscape.univariate.descent import Descent, gradient_descent
+from inscape.univariate.descent import gradient_descent
+from inscape.univariate.descent_result import Descent
 from inscape.univariate.flattest import Flattest, flattest
-from inscape.univariate.flow import Flow, gradient_flow
+from inscape.univariate.flow import gradient_flow
+from inscape.univariate.flow_result import Flow
 from inscape.univariate.initialisation import theorem_sizes
 from inscape.univariate.kkt import KKTResidual, kkt_residual
 from inscape.univariate.knots import RegionTable

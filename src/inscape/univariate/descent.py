@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
@@ -13,7 +12,7 @@ from inscape.arguments import whole_number
 from inscape.errors import UnivariateError, unknown_name
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
-from inscape.univariate.gram import gram, top_eigenvalue
+from inscape.univariate.descent_result import Descent, History
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
 
@@ -28,106 +27,51 @@ STATUS = (
 )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class History:
-    """What was recorded on the way.
-
-    Attributes:
-        steps: the number of steps done, (m,).
-        loss: the loss there, (m,).
-        step_size: the step size there, (m,).
-        parameters: w, b, v, c there, (m, 3 k + 1).
-    """
-
-    steps: npt.NDArray[np.int64]
-    loss: Array
-    step_size: Array
-    parameters: Array
-
-    def __len__(self) -> int:
-        return len(self.steps)
-
-    def net(self, i: int) -> ShallowNet:
-        """The net of record i."""
-        p, k = self.parameters[i], self.parameters.shape[1] // 3
-        return ShallowNet(p[:k], p[k : 2 * k], p[2 * k : 3 * k], p[3 * k])
-
-    def sharpness(self, x: npt.ArrayLike) -> Array:
-        """The top eigenvalue of the Gram form at each record, (m,)."""
-        places = np.asarray(x, dtype=np.float64)
-        return np.array([top_eigenvalue(gram(self.net(i), places)) for i in range(len(self))])
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Descent:
-    """A run of gradient descent.
-
-    Attributes:
-        net: where it ended; after divergence the last finite point seen.
-        loss: the mean loss there (square: 1/(2n) sum of squares).
-        status: "converged", "stationary above zero loss", or a word that starts with "diverged" or "step limit
-            reached".
-        n_steps: how many steps were made.
-        history: losses, step sizes and parameters on the way.
-        settings: the arguments, with the seed of the batches.
-    """
-
-    net: ShallowNet
-    loss: float
-    status: str
-    n_steps: int
-    history: History
-    settings: dict[str, Any]
-
-    @property
-    def converged(self) -> bool:
-        """Whether the loss stayed at zero (up to `tol`) for `patience` steps."""
-        return self.status == "converged"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON, without the parameters on the way."""
-        return {
-            "schema": 1,
-            "measure": "gradient_descent",
-            "net": self.net.to_dict(),
-            "loss": self.loss if np.isfinite(self.loss) else None,
-            "status": self.status,
-            "n_steps": self.n_steps,
-            "history": {"steps": self.history.steps.tolist(), "loss": self.history.loss.tolist()},
-            "settings": self.settings,
-        }
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the loss over the steps; returns the matplotlib Axes."""
-        from inscape.drawing.univariate import draw_losses
-
-        label = f"step size {self.settings['step_size']:g}"
-        return draw_losses({label: (self.history.steps, self.history.loss)}, ax=ax)
-
-    def __repr__(self) -> str:
-        size = self.settings["step_size"]
-        return f"<gradient descent, step size {size:g}: loss {self.loss:.3g} after {self.n_steps} steps, {self.status}>"
-
-
 @overload
-def gradient_descent(
-    net: ShallowNet, x: npt.ArrayLike, y: npt.ArrayLike, step_size: float, n_steps: int, loss: str = ..., **how: Any
+def gradient_descent(  # type: ignore[overload-overlap]  # one net and one step size: not a list
+    net: ShallowNet,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    step_size: float,
+    n_steps: int,
+    loss: str = ...,
+    *,
+    batch_size: int | None = ...,
+    momentum: float = ...,
+    warm_up: int = ...,
+    change: tuple[int, float] | None = ...,
+    tol: float = ...,
+    patience: int | None = ...,
+    record: int | None = ...,
+    train_bias: bool | None = ...,
+    random_state: RandomState = ...,
+    progress: bool | Meter | None = ...,
 ) -> Descent: ...
 @overload
 def gradient_descent(
     net: Sequence[ShallowNet] | ShallowNet,
     x: npt.ArrayLike,
     y: npt.ArrayLike,
-    step_size: npt.ArrayLike,
+    step_size: float | Sequence[float] | Array,
     n_steps: int,
     loss: str = ...,
-    **how: Any,
+    *,
+    batch_size: int | None = ...,
+    momentum: float = ...,
+    warm_up: int = ...,
+    change: tuple[int, float] | None = ...,
+    tol: float = ...,
+    patience: int | None = ...,
+    record: int | None = ...,
+    train_bias: bool | None = ...,
+    random_state: RandomState = ...,
+    progress: bool | Meter | None = ...,
 ) -> list[Descent]: ...
 def gradient_descent(
     net: ShallowNet | Sequence[ShallowNet],
     x: npt.ArrayLike,
     y: npt.ArrayLike,
-    step_size: float | npt.ArrayLike,
+    step_size: float | Sequence[float] | Array,
     n_steps: int,
     loss: str = "square",
     *,
@@ -145,7 +89,8 @@ def gradient_descent(
     """Gradient descent from `net`; several nets or step sizes give a list, computed in parallel.
 
     The loss is 1/(2n) sum (f(x_j) - y_j)^2 (Mulayoff, Michaeli, Soudry 2021), or the mean of exp(-y f) or of
-    log(1 + exp(-y f)) (Safran, Vardi, Lee 2022). A step costs O(k + n). At a kink the derivative of relu is 0.
+    log(1 + exp(-y f)) (Safran, Vardi, Lee 2022). A step costs O(k + n). At a kink the derivative of relu is
+    0.
 
     Args:
         net: where to start; a list of nets is combined with each step size, nets first.
@@ -156,12 +101,12 @@ def gradient_descent(
         loss: "square", "exponential" or "logistic".
         batch_size: points per step, drawn without replacement, independently of each other step; all if None.
         momentum: of the heavy ball: velocity = momentum velocity + gradient.
-        warm_up: over how many steps the step size rises linearly from 0. Without a warm-up most large step sizes
-            never interpolate.
+        warm_up: over how many steps the step size rises linearly from 0. Without a warm-up most large step
+            sizes never interpolate.
         change: (step, factor): from that step on the step size is multiplied by the factor.
         tol: the run has converged when the loss is at most this ...
-        patience: ... for so many steps in a row: a loss may dip to rounding level above the edge of stability and come
-            back. min(20,000, n_steps / 10) if None.
+        patience: ... for so many steps in a row: a loss may dip to rounding level above the edge of stability
+            and come back. min(20,000, n_steps / 10) if None.
         record: record every so many steps; about 500 records if None.
         train_bias: whether c moves; if None, with the square loss only, as in the two papers.
         random_state: seed of the batches.
@@ -193,8 +138,12 @@ def gradient_descent(
         "change_at": change_at,
         "change": factor,
         "tol": float(tol),
-        "patience": min(20_000, total // 10) if patience is None else whole_number(patience, "patience", 0, UnivariateError),
-        "record": max(1, total // 500) if record is None else whole_number(record, "record", 1, UnivariateError),
+        "patience": min(20_000, total // 10)
+        if patience is None
+        else whole_number(patience, "patience", 0, UnivariateError),
+        "record": max(1, total // 500)
+        if record is None
+        else whole_number(record, "record", 1, UnivariateError),
         "train_bias": loss == "square" if train_bias is None else bool(train_bias),
         "seed": as_seed(random_state),
     }
@@ -212,11 +161,18 @@ def gradient_descent(
     return runs[0] if isinstance(net, ShallowNet) and np.ndim(step_size) == 0 else runs
 
 
-def _all(jobs: list[tuple[ShallowNet, float]], data: tuple[Array, Array], settings: dict[str, Any], progress: Any) -> list[Descent]:
+def _all(
+    jobs: list[tuple[ShallowNet, float]], data: tuple[Array, Array], settings: dict[str, Any], progress: Any
+) -> list[Descent]:
     """Every job, as many at a time as there are processors; the compiled loop holds no lock."""
-    with meter(progress, "runs") as show, ThreadPoolExecutor(os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count()) as pool:
+    with (
+        meter(progress, "runs") as show,
+        ThreadPoolExecutor(
+            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+        ) as pool,
+    ):
         futures = [pool.submit(_descend, net, size, *data, settings) for net, size in jobs]
-        runs = []
+        runs: list[Descent] = []
         for future in futures:
             show(len(runs), len(jobs))
             runs.append(future.result())
@@ -250,7 +206,7 @@ def _descend(net: ShallowNet, step_size: float, x: Array, y: Array, settings: di
     )
     steps, losses, sizes, parameters = records
     return Descent(
-        net=ShallowNet(*theta, c),
+        net=ShallowNet(theta[0], theta[1], theta[2], c),
         loss=float(loss),
         status=STATUS[status],
         n_steps=int(done),

@@ -1,7 +1,7 @@
 """Compiled gradient descent on f(x) = sum_j v_j relu(w_j x + b_j) + c.
 
-On ascending x a neuron is active from its knot to one end, so a single index per neuron says where. Sums over the active
-points are then differences of running sums, and a step costs O(k + n) instead of O(k n).
+On ascending x a neuron is active from its knot to one end, so a single index per neuron says where. Sums over
+the active points are then differences of running sums, and a step costs O(k + n) instead of O(k n).
 """
 
 import numpy as np
@@ -85,7 +85,7 @@ def _running_sums(x, r, sums):
 
 @njit(cache=True, nogil=True)
 def _outputs(x, c, lines, f):
-    """The values f(x_j) from the lines that begin at index p (row p) or end there (row n + 1 + p); clears them."""
+    """The values f(x_j) from the lines that begin at p (row p) or end there (row n + 1 + p); clears them."""
     n = len(x)
     slope, bias = 0.0, c
     for j in range(n):
@@ -130,7 +130,23 @@ def _move(eta, momentum, x, theta, speed, place, sums, lines):
 
 @njit(cache=True, nogil=True)
 def descend(
-    x, y, theta, c, eta, n_steps, kind, batch, momentum, warm_up, change_at, change, tol, patience, every, seed, train_c
+    x,
+    y,
+    theta,
+    c,
+    eta,
+    n_steps,
+    kind,
+    batch,
+    momentum,
+    warm_up,
+    change_at,
+    change,
+    tol,
+    patience,
+    every,
+    seed,
+    train_c,
 ):
     """Gradient descent on ascending x.
 

@@ -1,10 +1,10 @@
 """The flattest implementation of a function over rescalings of its neurons, with a certificate.
 
 (w, b, v) -> (c w, c b, v / c) keeps the function and turns the Gram matrix into
-K(s) = K0 + sum_i exp(-s_i) A_i + exp(s_i) B_i with s = -log c^2 and A_i, B_i >= 0, so its top eigenvalue is convex in s.
-We minimise mu log tr exp(K(s) / mu) by Newton's method while mu falls. Every density matrix U (U >= 0, trace 1) gives
-the lower bound <U, K0> + 2 sum_i sqrt(<U, A_i> <U, B_i>); the one of the current mu closes the gap, also where the
-top eigenvalue is multiple.
+K(s) = K0 + sum_i exp(-s_i) A_i + exp(s_i) B_i with s = -log c^2 and A_i, B_i >= 0, so its top eigenvalue is
+convex in s. We minimise mu log tr exp(K(s) / mu) by Newton's method while mu falls. Every density matrix U (U
+>= 0, trace 1) gives the lower bound <U, K0> + 2 sum_i sqrt(<U, A_i> <U, B_i>); the one of the current mu
+closes the gap, also where the top eigenvalue is multiple.
 """
 
 from dataclasses import dataclass

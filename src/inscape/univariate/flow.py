@@ -1,14 +1,12 @@
 """Gradient flow of the exponential or logistic loss, far into the regime where only its direction changes."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
 from inscape.errors import UnivariateError, unknown_name
 from inscape.progress import Meter, meter
+from inscape.univariate.flow_result import Flow, FlowHistory
 from inscape.univariate.flow_state import State
 from inscape.univariate.flow_weights import implicit_weights, log_loss, log_weights
 from inscape.univariate.net import ShallowNet
@@ -19,106 +17,6 @@ Array = npt.NDArray[np.float64]
 _LOSSES = ("exponential", "logistic")
 _STANDSTILL = 1e-10
 _SHORTEST = 1e-12
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class FlowHistory:
-    """The flow after each step, (m,) each.
-
-    Attributes:
-        time: the time of the log-loss flow, d theta / d time = -grad log L.
-        log_loss: log L; L itself underflows.
-        margin: the least y_i f(x_i).
-        norm: the norm of the parameters.
-        direction_change: |d direction / d log norm|.
-        n_active: how many pairs of a neuron and a point are active.
-        n_changes: how many pairs changed their activity in this step.
-        n_sliding: how many neurons slide with their knot on a data point.
-    """
-
-    time: Array
-    log_loss: Array
-    margin: Array
-    norm: Array
-    direction_change: Array
-    n_active: Array
-    n_changes: Array
-    n_sliding: Array
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Flow:
-    """A run of gradient flow.
-
-    Attributes:
-        net: where it ended; only its direction matters, see `limit`.
-        direction_change: how fast the direction still moves: |d (theta/|theta|) / d log |theta||. It is the tangent
-            of the angle between theta and its velocity, zero exactly at the directions that the flow keeps.
-        status: "converged in direction" if that was at most `tol` over a whole unit of log |theta| and every margin
-            is positive; otherwise what happened instead.
-        log_loss: the logarithm of the mean loss.
-        margin: the least y_i f(x_i).
-        norm: the norm of the parameters.
-        active: which neuron is active at which point, (n, k).
-        on_kink: the index of the data point on which each neuron's knot is held, or -1, (k,).
-        n_steps: how many steps were accepted.
-        history: all this on the way.
-        settings: loss, tol, step_tol, max_steps.
-    """
-
-    net: ShallowNet
-    direction_change: float
-    status: str
-    log_loss: float
-    margin: float
-    norm: float
-    active: npt.NDArray[np.bool_]
-    on_kink: npt.NDArray[np.int64]
-    n_steps: int
-    history: FlowHistory
-    settings: dict[str, Any]
-
-    @property
-    def converged(self) -> bool:
-        """Whether the direction converged to the tolerance."""
-        return self.status == "converged in direction"
-
-    @property
-    def limit(self) -> ShallowNet:
-        """The net scaled to least margin 1, to be compared with the KKT points of the margin problem."""
-        if not self.margin > 0:
-            raise UnivariateError("some margin is not positive: there is no scale with least margin 1")
-        r = np.sqrt(self.margin)
-        return ShallowNet(self.net.w / r, self.net.b / r, self.net.v / r)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        history = {k: getattr(self.history, k).tolist() for k in self.history.__dataclass_fields__}
-        return {
-            "schema": 1,
-            "measure": "gradient_flow",
-            "net": self.net.to_dict(),
-            "direction_change": self.direction_change,
-            "status": self.status,
-            "log_loss": self.log_loss,
-            "margin": self.margin,
-            "norm": self.norm,
-            "on_kink": self.on_kink.tolist(),
-            "n_steps": self.n_steps,
-            "history": history,
-            "settings": self.settings,
-        }
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the change of direction over the norm; returns the matplotlib Axes."""
-        from inscape.drawing.univariate import draw_convergence
-
-        h = self.history
-        return draw_convergence(h.norm, h.direction_change, self.settings["tol"], ax=ax)
-
-    def __repr__(self) -> str:
-        change = f"direction change {self.direction_change:.2g}"
-        return f"<gradient flow: margin {self.margin:.3g}, {change}, {self.n_steps} steps, {self.status}>"
 
 
 def gradient_flow(
@@ -134,26 +32,28 @@ def gradient_flow(
 ) -> Flow:
     """Gradient flow from `net` until its direction has converged (Safran, Vardi, Lee 2022, Section 2).
 
-    We follow the flow of the log-loss, which runs along the same path: d theta / dt = sum_i q_i grad m_i, q the
-    normalised weights of the points. A step is linearly implicit in the weights (`flow_weights`), which are the only
-    stiff part, at the cost of one small convex problem in n unknowns; two half steps against a whole one give the error
-    and, extrapolated, second order. Kinks are crossed or slid along (`flow_state`), so nothing chatters there.
-    scipy's solvers do neither: the stiff ones need a Jacobian that jumps, the explicit ones need steps of 1/margin.
+    We follow the flow of the log-loss, which runs along the same path: d theta / dt = sum_i q_i grad m_i, q
+    the normalised weights of the points. A step is linearly implicit in the weights (`flow_weights`), which
+    are the only stiff part, at the cost of one small convex problem in n unknowns; two half steps against a
+    whole one give the error and, extrapolated, second order. Kinks are crossed or slid along (`flow_state`),
+    so nothing chatters there. scipy's solvers do neither: the stiff ones need a Jacobian that jumps, the
+    explicit ones need steps of 1/margin.
 
     Args:
         net: where to start, with c = 0; the output bias takes no part.
         x: places, (n,).
         y: labels, -1 or +1, (n,).
         loss: "exponential" or "logistic".
-        tol: the direction has converged when it changes by at most this per unit of log |theta|, for one unit.
+        tol: the direction has converged when it changes by at most this per unit of log |theta|, for one
+            unit.
         step_tol: the error of a step relative to |theta|.
         max_steps: how many steps at most.
         progress: True for a bar, or a function of (done, total).
 
     >>> start = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])  # Example 1 of the paper: the flow stays
     >>> run = gradient_flow(start, [-4, 4], [1, 1])
-    >>> run.status, run.direction_change, run.limit.norm
-    ('converged in direction', 0.0, 1.414...)
+    >>> run.status, run.direction_change < 1e-12, run.limit.norm
+    ('converged in direction', True, 1.414...)
     """
     if loss not in _LOSSES:
         raise UnivariateError(unknown_name("loss", loss, _LOSSES))
@@ -169,7 +69,7 @@ def gradient_flow(
         state, rows, status = _follow(state, loss, tol, step_tol, limit, show)
     history = FlowHistory(**dict(zip(FlowHistory.__dataclass_fields__, np.array(rows).T, strict=True)))
     return Flow(
-        net=ShallowNet(*state.hidden.T, state.output),
+        net=ShallowNet(state.hidden[:, 0], state.hidden[:, 1], state.output),
         direction_change=float(history.direction_change[-1]),
         status=status,
         log_loss=float(history.log_loss[-1]),
@@ -228,7 +128,7 @@ def _step(state: State, z: Array, h: float, loss: str) -> tuple[State, Array, fl
 
 
 def _error(apart: Array, state: State) -> float:
-    """How far `apart` turns the direction; along it, where the path is the same, a fiftieth of the distance counts."""
+    """How far `apart` turns the direction; along it, where the path stays the same, a fiftieth counts."""
     direction = state.flat() / state.norm
     along = float(apart @ direction)
     sideways = float(np.linalg.norm(apart - along * direction))

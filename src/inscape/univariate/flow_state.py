@@ -1,8 +1,9 @@
-"""A point of the gradient flow: parameters, which neuron is active at which point, and which slide along a kink.
+"""A point of the gradient flow: parameters, active neurons at each point, and those that slide along a kink.
 
-For fixed activity every margin is smooth (bilinear in each neuron). Where the flow pushes a knot onto a data point from
-both sides, the neuron slides: its knot stays there (Filippov's solution of the inclusion), which leaves it one
-direction less. Everything is decided neuron by neuron, since for given weights of the points each neuron moves alone.
+For fixed activity every margin is smooth (bilinear in each neuron). Where the flow pushes a knot onto a data
+point from both sides, the neuron slides: its knot stays there (Filippov's solution of the inclusion), which
+leaves it one direction less. Everything is decided neuron by neuron, since for given weights of the points
+each neuron moves alone.
 """
 
 from dataclasses import dataclass, replace
@@ -92,7 +93,9 @@ class State:
         return replace(self, active=active, slide=slide)
 
 
-def _pushes(state: State, j: npt.NDArray[np.int64], i: npt.NDArray[np.int64], q: Array) -> tuple[Array, Array]:
+def _pushes(
+    state: State, j: npt.NDArray[np.int64], i: npt.NDArray[np.int64], q: Array
+) -> tuple[Array, Array]:
     """The speed of w_j x_i + b_j with point i off and on, for pairs of a neuron and a point."""
     pull = state.labels * q
     toward = state.points @ state.points[i].T  # (n, pairs)
@@ -124,7 +127,9 @@ def _kinks(before: Array, state: State, q: Array) -> State:
     return state
 
 
-def _pass(state: State, neuron: int, before: Array, z: Array, points: npt.NDArray[np.int64], q: Array) -> None:
+def _pass(
+    state: State, neuron: int, before: Array, z: Array, points: npt.NDArray[np.int64], q: Array
+) -> None:
     """Take a neuron through the kinks at `points` in the order in which it met them, or stop it at one."""
     start = state.points[points] @ before
     when = start / np.where(start == z[points], 1.0, start - z[points])

@@ -1,10 +1,11 @@
 """The implicit part of a step of gradient flow: how the points share the pull after the step.
 
-The flow of the log-loss moves theta by sum_i q_i grad m_i, m_i = y_i f(x_i), with weights q_i that sum to one: the softmax
-of -m for the exponential loss, sigmoid(-m_i) normalised for the logistic one. As margins grow these weights react
-ever faster, so a step takes those of its *end*: q = weights(m + h K q), K the Gram matrix of the margins. For the
-exponential loss this is the optimality condition of the convex problem
-min over the simplex of h/2 q'Kq + m'q + sum q log q, and for h K -> infinity of the steepest ascent of the least margin.
+The flow of the log-loss moves theta by sum_i q_i grad m_i, m_i = y_i f(x_i), with weights q_i that sum to
+one: the softmax of -m for the exponential loss, sigmoid(-m_i) normalised for the logistic one. As margins
+grow these weights react ever faster, so a step takes those of its *end*: q = weights(m + h K q), K the Gram
+matrix of the margins. For the exponential loss this is the optimality condition of the convex problem
+min over the simplex of h/2 q'Kq + m'q + sum q log q, and for h K -> infinity of the steepest ascent of the
+least margin.
 """
 
 import numpy as np
@@ -36,7 +37,9 @@ def log_loss(margins: Array, loss: str) -> float:
     return float(logsumexp(each) - np.log(len(margins)))
 
 
-def implicit_weights(stiff: Array, margins: Array, start: Array, loss: str, tol: float = 1e-9) -> Array | None:
+def implicit_weights(
+    stiff: Array, margins: Array, start: Array, loss: str, tol: float = 1e-9
+) -> Array | None:
     """Solve z = A(m + hK exp z) - mu, sum exp z = 1 for z, the logarithms of the weights, by damped Newton.
 
     Args:

@@ -39,7 +39,10 @@ def hessian(net: ShallowNet, x: Array, y: Array) -> Array:
     residual = (net(x) - y) / n
     out = phi.T @ phi / n
     i = np.arange(k)
-    for row, mixed in ((i, (residual * x) @ on), (i + k, residual @ on)):  # d2f / dw dv = x 1, d2f / db dv = 1
+    for row, mixed in (
+        (i, (residual * x) @ on),
+        (i + k, residual @ on),
+    ):  # d2f / dw dv = x 1, d2f / db dv = 1
         out[row, i + 2 * k] += mixed
         out[i + 2 * k, row] += mixed
     return np.asarray(out)

@@ -22,7 +22,8 @@ class TheoremSizes:
         width: k >= 6144 R^4 log(48 r / delta) / rho.
         sigma_hidden: s_h >= 8400 n^2 C R^3.5 sqrt(r k) / (delta rho), for the width that is used.
         sigma_output: s_o <= 1 / (4 k R s_h log(12 k / delta)).
-        sample_size: (r log(1 / eps) + log(2 / delta)) / eps, to be multiplied by the theorem's unnamed constant.
+        sample_size: (r log(1 / eps) + log(2 / delta)) / eps, to be multiplied by the theorem's unnamed
+            constant.
     """
 
     width: int
@@ -55,7 +56,7 @@ def theorem_sizes(
         eps: the population error aimed at.
 
     >>> theorem_sizes(2, 0.5, n=30).width
-    84364
+    84381
     """
     if min(n_changes, n) < 1 or not shortest > 0 or not radius >= 1:
         raise ModelError("the theorem needs n_changes >= 1, n >= 1, shortest > 0 and radius >= 1")
@@ -74,9 +75,10 @@ def draw(width: int, init: str, random_state: RandomState, **scale: Any) -> Para
     """Parameters w, b, v, c drawn at random.
 
     - "torch": w, b uniform on [-1, 1], v, c uniform on [-1, 1] / sqrt(k), torch's own for Linear(1, k) and
-      Linear(k, 1). The text of Mulayoff, Michaeli, Soudry 2021 names no initialisation: their result holds for
-      any. This one is ours.
-    - "gaussian": w, b ~ N(0, sigma_hidden^2), v ~ N(0, sigma_output^2), c = 0, Assumption 2.1 of Safran, Vardi, Lee
+      Linear(k, 1). The text of Mulayoff, Michaeli, Soudry 2021 names no initialisation: their result holds
+      for any. This one is ours.
+    - "gaussian": w, b ~ N(0, sigma_hidden^2), v ~ N(0, sigma_output^2), c = 0, Assumption 2.1 of Safran,
+    Vardi, Lee
       2022; by default the standard scales sigma_hidden = 1 and sigma_output = sqrt(2 / k).
     - "small": the same with both scales 1e-3 (or `sigma`), far inside the rich regime.
     - "theorem": the same with the scales of their Theorem 2.3: give the arguments of `theorem_sizes`

@@ -20,11 +20,11 @@ _FREE, _OFF, _ON = 0, 1, 2
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KKTResidual:
-    """The KKT conditions, after scaling the net to least margin 1; none of the three depends on the scale of the net.
+    """The KKT conditions after scaling the net to least margin 1: none depends on the scale of the net.
 
     Attributes:
-        stationarity: |theta - sum_i lambda_i y_i grad f(x_i)| / |theta|, the least over multipliers lambda >= 0 and Clarke
-            subgradients.
+        stationarity: |theta - sum_i lambda_i y_i grad f(x_i)| / |theta|, the least over multipliers lambda >=
+            0 and Clarke subgradients.
         feasibility: max(0, 1 - least margin): 0 if every margin is positive; otherwise the net is scaled to
             largest |margin| 1 and cannot be made feasible.
         complementarity: sum_i lambda_i (margin_i - 1) / sum_i lambda_i.
@@ -73,9 +73,10 @@ def kkt_residual(
 ) -> KKTResidual:
     """How far `net` is from a KKT point (Safran, Vardi, Lee 2022, eqs. (4) to (6)).
 
-    Multipliers are found by non-negative least squares over the points whose margin is within `active_tol` of the least.
-    Where a knot lies on such a point, the derivative of relu is any number in [0, 1] there, chosen with the multipliers:
-    a convex problem, solved exactly by an active-set method. Without it a true limit of the flow looks far from KKT.
+    Multipliers are found by non-negative least squares over the points whose margin is within `active_tol` of
+    the least. Where a knot lies on such a point, the derivative of relu is any number in [0, 1] there, chosen
+    with the multipliers: a convex problem, solved exactly by an active-set method. Without it a true limit of
+    the flow looks far from KKT.
 
     Args:
         net: a net with c = 0.
@@ -85,12 +86,14 @@ def kkt_residual(
         kink_tol: a knot is on a point where |w x + b| <= kink_tol (|w x| + |b|).
 
     >>> start = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])
-    >>> kkt_residual(start, [-4, 4], [1, 1])
-    <KKT residual: stationarity 0, feasibility 0, complementarity 0>
+    >>> kkt_residual(start, [-4, 4], [1, 1]).residual < 1e-12
+    True
     """
     places, labels = checked_sample(x, y, classes=True)
     if not isinstance(net, ShallowNet) or net.c != 0:
-        raise UnivariateError("the margin problem is of nets without output bias: give a ShallowNet with c = 0")
+        raise UnivariateError(
+            "the margin problem is of nets without output bias: give a ShallowNet with c = 0"
+        )
     if not min(active_tol, kink_tol) >= 0:
         raise UnivariateError("active_tol and kink_tol must not be negative")
     margins = labels * net(places)
@@ -124,8 +127,8 @@ def kkt_residual(
 class _Problem:
     """min over lambda >= 0 and 0 <= mu_ij <= lambda_i of |theta - sum_i lambda_i grad_i - sum_ij mu_ij d_ij|.
 
-    grad_i leaves out the pairs of a neuron and a point at a kink; d_ij = y_i v_j (x_i, 1) in the place of neuron j is
-    what such a pair adds in full. Each pair is free, off (mu = 0) or on (mu = lambda).
+    grad_i leaves out the pairs of a neuron and a point at a kink; d_ij = y_i v_j (x_i, 1) in the place of
+    neuron j is what such a pair adds in full. Each pair is free, off (mu = 0) or on (mu = lambda).
     """
 
     theta: Array
@@ -167,7 +170,7 @@ class _Problem:
         return best
 
     def _reduced(self, pairs: npt.NDArray[np.int64], free: npt.NDArray[np.int64]) -> tuple[Array, Array]:
-        """Gradients and theta with the pairs that are on added, and the directions of free pairs projected out."""
+        """Gradients and theta, pairs that are on added and the directions of free pairs projected out."""
         columns, target = self.gradients.copy(), self.theta.copy()
         for (i, j), state in zip(pairs, free, strict=True):
             at = slice(2 * j, 2 * j + 2)
@@ -180,7 +183,7 @@ class _Problem:
         return columns, target
 
     def _shares(self, pairs: npt.NDArray[np.int64], multipliers: Array) -> tuple[Array, float]:
-        """mu / lambda of each pair as it would like to be, and what is left after keeping it in [0, 1].
+        """Mu / lambda of each pair as it would like to be, and what is left after keeping it in [0, 1].
 
         A pair without a multiplier is free if that costs nothing: mu = 0 anyway.
         """

@@ -26,8 +26,8 @@ def neuron_knots(w: Array, b: Array, v: Array) -> tuple[Array, Array]:
 def merged_knots(t: Array, jump: Array, merge_tol: float, jump_tol: float) -> tuple[Array, Array]:
     """Join neighbouring knots, then drop the joints whose jumps cancel.
 
-    Neighbours nearer than merge_tol max(1, |t|) are one knot, at the mean of the two weighted by |jump|; its jump is
-    the sum. A knot stays if |jump| > jump_tol times the largest |jump| of a single neuron.
+    Neighbours nearer than merge_tol max(1, |t|) are one knot, at the mean of the two weighted by |jump|; its
+    jump is the sum. A knot stays if |jump| > jump_tol times the largest |jump| of a single neuron.
 
     Args:
         t: knots of the neurons, ascending, (h,).
@@ -64,7 +64,7 @@ class RegionTable:
 
     @property
     def effective(self) -> int:
-        """The effective number of linear regions: the count on the largest plateau, the larger one in a tie."""
+        """The effective number of linear regions: the count on the largest plateau (the larger in a tie)."""
         values, cells = np.unique(self.counts, return_counts=True)
         return int(values[cells == cells.max()].max())
 

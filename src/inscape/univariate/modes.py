@@ -41,11 +41,12 @@ def toggling(net: ShallowNet, x: Array, knot_tol: float) -> Mask:
 def sharpness_modes(net: ShallowNet, x: Array, knot_tol: float) -> Modes:
     """The bracket of the Gram form's top eigenvalue over the modes.
 
-    Each toggling pair of a neuron and a point is active or not. At an entry (j, l) of the matrix all pairs push
-    the same way, by v^2 (1 + x_j x_l), so every mode's matrix lies entrywise between "all off" and "all on". If
-    1 + x_j x_l >= 0 throughout, these two attain the bracket (Perron-Frobenius). Otherwise up to 10 pairs are
-    enumerated, and beyond that the bracket is an enclosure: above, the top eigenvalue of the entrywise largest
-    absolute values; below, u'Ku minimised over the modes neuron by neuron, for the top u of "all off".
+    Each toggling pair of a neuron and a point is active or not. At an entry (j, l) of the matrix all pairs
+    push the same way, by v^2 (1 + x_j x_l), so every mode's matrix lies entrywise between "all off" and "all
+    on". If 1 + x_j x_l >= 0 throughout, these two attain the bracket (Perron-Frobenius). Otherwise up to 10
+    pairs are enumerated, and beyond that the bracket is an enclosure: above, the top eigenvalue of the
+    entrywise largest absolute values; below, u'Ku minimised over the modes neuron by neuron, for the top u of
+    "all off".
     """
     pairs = toggling(net, x, knot_tol)
     off = (x[:, None] * net.w + net.b > 0) & ~pairs
@@ -72,7 +73,7 @@ def _all_modes(off: Mask, pairs: Mask) -> list[Mask]:
 
 
 def _lower(net: ShallowNet, x: Array, off: Mask, pairs: Mask, k_off: Array) -> float:
-    """The least u'Ku over all modes, for the top eigenvector u of "all off", less what several toggles may take."""
+    """The least u'Ku over modes, for the top u of "all off", less what several toggles of one may take."""
     u = np.linalg.eigh(k_off)[1][:, -1]
 
     def slopes(on: Mask) -> Array:

@@ -16,7 +16,7 @@ _EXPECTED = "expected Linear(1, k), ReLU, Linear(k, 1)"
 
 
 def read_module(module: "torch.nn.Module") -> tuple[Array, Array, Array, float]:
-    """The parameters w, b, v, c of a module Linear(1, k), ReLU, Linear(k, 1); layers without bias count as zero."""
+    """The parameters w, b, v, c of Linear(1, k), ReLU, Linear(k, 1); a layer without bias has bias zero."""
     from torch import nn
 
     if not isinstance(module, nn.Module):
@@ -45,9 +45,7 @@ def make_module(w: Array, b: Array, v: Array, c: float) -> "torch.nn.Sequential"
     import torch
     from torch import nn
 
-    first, last = (
-        nn.utils.skip_init(nn.Linear, a, z, dtype=torch.float64) for a, z in ((1, len(w)), (len(w), 1))
-    )
+    first, last = nn.Linear(1, len(w)).double(), nn.Linear(len(w), 1).double()
     with torch.no_grad():
         for parameter, value in (
             (first.weight, w[:, None]),

@@ -31,7 +31,7 @@ class ShallowNet:
     >>> hat([-2, -0.5, 0, 1]).tolist()
     [0.0, 0.5, 1.0, 0.0]
     >>> hat.knots.tolist(), hat.jumps.tolist(), hat.n_linear_regions()
-    ([-1.0, -0.0, 1.0], [1.0, -2.0, 1.0], 4)
+    ([-1.0, 0.0, 1.0], [1.0, -2.0, 1.0], 4)
     """
 
     __slots__ = ("b", "c", "v", "w")
@@ -98,9 +98,7 @@ class ShallowNet:
         x = np.asarray(x, dtype=np.float64)
         flat = x.reshape(-1)
         step = max(1, _BLOCK // self.width)
-        parts = [
-            outputs(flat[i : i + step, None] * self.w + self.b) for i in range(0, len(flat), step)
-        ]
+        parts = [outputs(flat[i : i + step, None] * self.w + self.b) for i in range(0, len(flat), step)]
         return np.concatenate([*parts, np.empty(0)]).reshape(x.shape)
 
     # its shape ------------------------------------------------------------------------------------
@@ -174,7 +172,7 @@ class ShallowNet:
         return ShallowNet(factor * self.w, factor * self.b, self.v / factor, self.c)
 
     def canonical(self) -> "ShallowNet":
-        """The same function with |w| = 1, neurons in order of knot and side, equal ones joined, idle ones gone.
+        """The same function with |w| = 1, neurons ordered by knot and side, equal ones joined, no idle ones.
 
         Two nets that differ only by order, rescaling or splitting of neurons have equal canonical forms. A
         function without neurons keeps a single one with v = 0.
@@ -191,8 +189,10 @@ class ShallowNet:
         return ShallowNet(side, -knot * side, total, constant)
 
     @classmethod
-    def random(cls, width: int, *, init: str = "torch", random_state: RandomState = None, **scale: Any) -> "ShallowNet":
-        """A random net of that width; see `inscape.univariate.initialisation.draw` for `init` and its scales."""
+    def random(
+        cls, width: int, *, init: str = "torch", random_state: RandomState = None, **scale: Any
+    ) -> "ShallowNet":
+        """A random net of that width; `inscape.univariate.initialisation.draw` says what `init` may be."""
         from inscape.univariate.initialisation import draw
 
         k = whole_number(width, "width", 1, ModelError)
@@ -254,7 +254,7 @@ def _vector(name: str, value: npt.ArrayLike) -> Array:
 
 
 def _crossings(t: Array, f: Array) -> Array:
-    """Every t where the broken line through (t, f) may change sign: its crossings, and the ends of zero runs."""
+    """Every t where the broken line (t, f) may change sign: its crossings, and where it is zero."""
     opposite = f[:-1] * f[1:] < 0
     with np.errstate(invalid="ignore", divide="ignore"):
         s = f[:-1] / (f[:-1] - f[1:])

@@ -1,4 +1,4 @@
-"""The error of a classifier on the whole distribution, by integration between knots: no test points are drawn."""
+"""The error of a classifier on the whole distribution, integrated between knots: no test points are drawn."""
 
 from collections.abc import Callable
 
@@ -25,10 +25,11 @@ def population_error(
     loss: str = "zero-one",
     density: Callable[[float], float] | None = None,
 ) -> float:
-    """The expected loss of `net` against the sign of `teacher`, for x uniform on [low, high] or of a given density.
+    """The expected loss of `net` against the sign of `teacher`, for x uniform on [low, high] or of a density.
 
-    The line is cut at the knots and sign changes of both nets. Between them the margin is a straight line: the zero-one
-    and the exponential loss have closed forms there, the logistic loss is integrated to rounding.
+    The line is cut at the knots and sign changes of both nets. Between them the margin is a straight line:
+    the zero-one and the exponential loss have closed forms there, the logistic loss is integrated to
+    rounding.
 
     Args:
         net: the classifier.
@@ -62,12 +63,16 @@ def population_error(
     return float(np.diff(t) @ mean / (high - low))
 
 
-def _mass(left: Array, right: Array, low: float, high: float, density: Callable[[float], float] | None) -> float:
+def _mass(
+    left: Array, right: Array, low: float, high: float, density: Callable[[float], float] | None
+) -> float:
     if density is None:
         return float((right - left).sum() / (high - low))
     from scipy.integrate import quad
 
-    return float(sum(quad(density, a, z, epsabs=1e-13, limit=200)[0] for a, z in zip(left, right, strict=True)))
+    return float(
+        sum(quad(density, a, z, epsabs=1e-13, limit=200)[0] for a, z in zip(left, right, strict=True))
+    )
 
 
 def _exponential(start: Array, end: Array) -> Array:

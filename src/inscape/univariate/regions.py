@@ -10,7 +10,7 @@ from inscape.univariate.sample import checked_sample
 
 
 def effective_linear_regions(net: ShallowNet) -> int:
-    """The number of linear regions on the largest plateau over both tolerances; see `ShallowNet.region_table`.
+    """The number of linear regions on the largest plateau over both tolerances (`ShallowNet.region_table`).
 
     >>> hat = ShallowNet([1, 1, 1, 1], [1, 0, -1, -1e-12], [1, -2, 1, 1e-12])
     >>> effective_linear_regions(hat)
@@ -20,7 +20,7 @@ def effective_linear_regions(net: ShallowNet) -> int:
 
 
 def region_bound(n_changes: int) -> int:
-    """32 r + 67: at most so many linear regions remain in the limit of gradient flow if the labels change r times.
+    """32 r + 67: so many linear regions at most remain in the limit of the flow if labels change r times.
 
     >>> region_bound(3)
     163

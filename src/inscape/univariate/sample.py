@@ -31,8 +31,8 @@ def checked_sample(x: npt.ArrayLike, y: npt.ArrayLike, *, classes: bool = False)
         i = int(np.flatnonzero(clash)[0])
         a, b = values[order][i : i + 2]
         raise DataError(
-            f"x={places[order][i]:g} comes twice, with values {a:g} and {b:g}: no function passes through both; "
-            "remove one of them"
+            f"x={places[order][i]:g} comes twice, with values {a:g} and {b:g}: "
+            "no function passes through both; remove one of them"
         )
     return places, values
 

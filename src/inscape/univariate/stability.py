@@ -1,4 +1,4 @@
-"""Which minima gradient descent can stay at: sharpness, its flattest implementation, and what they say about f''."""
+"""Which minima gradient descent can stay at: sharpness, the flattest implementation, and the size of f''."""
 
 import math
 from dataclasses import dataclass
@@ -25,15 +25,16 @@ class Stability:
     """The chain lower bound <= flattest <= sharpness <= 2/eta at a minimum of the square loss.
 
     Attributes:
-        sharpness: the top eigenvalue of the Hessian of L = 1/(2n) sum (f - y)^2; its Gram form where f interpolates.
+        sharpness: the top eigenvalue of the Hessian of L = 1/(2n) sum (f - y)^2; its Gram form where f
+            interpolates.
         flattest: the least sharpness over rescalings of the neurons, solved to `flattest_gap`.
         flattest_gap: the certified relative gap.
         flattest_scale: the factor c of each neuron that reaches it, (k,); see `ShallowNet.rescaled`.
         roughness: int |f''| g, the left side of Theorem 1.
         lower_bound: 1 + 2 int |f''| g.
         limit: 2 / eta.
-        holds: whether the chain holds, with `limit_on_data` in place of `limit` if knots lie on data points; None
-            if f does not interpolate, where it says nothing.
+        holds: whether the chain holds, with `limit_on_data` in place of `limit` if knots lie on data points;
+            None if f does not interpolate, where it says nothing.
         theorem_1: whether int |f''| g <= 1/eta - 1/2.
         theorem_2: whether int |f''| g <= 1/eta - 1/2 + delta.
         delta_stated: Delta of eq. (25) as printed.
@@ -121,9 +122,9 @@ def stability(
 ) -> Stability:
     """Whether `net` can be a stable minimum for that step size, and how smooth it must then be.
 
-    Mulayoff, Michaeli, Soudry 2021: if gradient descent with step size eta stays at an interpolating minimum, then
-    1 + 2 int |f''| g <= min over implementations of the sharpness <= sharpness <= 2/eta (Theorem 1 with Lemma 4); with
-    knots on data points the right side grows (Theorem 2).
+    Mulayoff, Michaeli, Soudry 2021: if gradient descent with step size eta stays at an interpolating minimum,
+    then 1 + 2 int |f''| g <= min over implementations of the sharpness <= sharpness <= 2/eta (Theorem 1 with
+    Lemma 4); with knots on data points the right side grows (Theorem 2).
 
     Args:
         net: a trained net.
@@ -134,9 +135,9 @@ def stability(
         knot_tol: a knot is on a point where |w x + b| <= knot_tol (|w x| + |b|).
         fit_tol: the net interpolates where |f - y| <= fit_tol (1 + max |y|).
 
-    >>> net = ShallowNet([1.0, 1.0], [1.0, -0.5], [1.0, -2.0])
-    >>> stability(net, [-1, 0, 1], net([-1, 0, 1]), 0.5)
-    <stability: 1.491 <= 1.795 <= 2.833 <= 4 holds; twice differentiable: Theorem 1 applies>
+    >>> net = ShallowNet([1.0, 1.0], [1.5, -0.5], [1.0, -2.0])
+    >>> stability(net, [-1, 0, 1], net([-1, 0, 1]), 0.25)
+    <stability: 1.314 <= 4.797 <= 6.736 <= 8 holds; twice differentiable: Theorem 1 applies>
     """
     places, values = checked_sample(x, y)
     if not (isinstance(step_size, int | float | np.floating | np.integer) and 0 < step_size < math.inf):
@@ -162,13 +163,17 @@ def stability(
         roughness=roughness,
         lower_bound=1 + 2 * roughness,
         limit=limit,
-        holds=_chain(1 + 2 * roughness, least, sharpness, modes, limit, limit + 2 * delta) if interpolates else None,
+        holds=_chain(1 + 2 * roughness, least, sharpness, modes, limit, limit + 2 * delta)
+        if interpolates
+        else None,
         theorem_1=roughness <= limit / 2 - 0.5 + _ROUNDING * limit,
         theorem_2=roughness <= limit / 2 - 0.5 + delta + _ROUNDING * limit,
         delta_stated=delta / 2,
         delta=delta,
         limit_on_data=limit + 2 * delta,
-        bracket=(min(modes.low, sharpness), max(modes.high, sharpness)) if interpolates else (modes.low, modes.high),
+        bracket=(min(modes.low, sharpness), max(modes.high, sharpness))
+        if interpolates
+        else (modes.low, modes.high),
         bracket_is_exact=modes.is_exact,
         n_knots_on_data=modes.n_toggling,
         interpolates=interpolates,
@@ -182,15 +187,17 @@ def stability(
 
 
 def _delta(net: ShallowNet, x: Array, n_knots: int, step_size: float) -> float:
-    """What Theorem 2 adds on the right: twice the Delta of eq. (25), 3 C^2 q + C sqrt(3 q (3 C^2 q + 2/eta))."""
+    """What Theorem 2 adds: twice the Delta of eq. (25), 3 C^2 q + C sqrt(3 q (3 C^2 q + 2/eta))."""
     q = (1 + net.width - n_knots) / len(x)
     largest = max(float(np.abs(part).max()) for part in (net.w, net.b, net.v, np.array([net.c])))
     c = max(1.0, largest * (1 + float(np.abs(x).max())))
     return 3 * c**2 * q + c * math.sqrt(3 * q * (3 * c**2 * q + 2 / step_size))
 
 
-def _chain(low: float, least: Flattest, sharpness: float, modes: Modes, limit: float, limit_on_data: float) -> bool:
-    """Whether low <= flattest <= sharpness <= limit up to rounding; with knots on data, all modes to the larger limit."""
+def _chain(
+    low: float, least: Flattest, sharpness: float, modes: Modes, limit: float, limit_on_data: float
+) -> bool:
+    """Whether the chain holds up to rounding; with knots on data, for all modes and the larger limit."""
     top, right = (modes.high, limit_on_data) if modes.n_toggling else (sharpness, limit)
     rising = low <= least.value * (1 + _ROUNDING) and least.certified <= sharpness * (1 + _ROUNDING)
     return bool(rising and top <= right * (1 + _ROUNDING))

@@ -14,7 +14,8 @@ Array = npt.NDArray[np.float64]
 def teacher_of(changes: npt.ArrayLike) -> ShallowNet:
     """The zigzag of width r whose sign changes exactly at the r given places, from -1 on the far left.
 
-    Its slope is 0 left of the first place, then +1 and -1 in turn, with a knot halfway between neighbouring places.
+    Its slope is 0 left of the first place, then +1 and -1 in turn, with a knot halfway between neighbouring
+    places.
 
     >>> teacher_of([-0.5, 0.25]).sign_changes().tolist()
     [-0.5, 0.25]
@@ -36,8 +37,8 @@ def random_teacher(
     Args:
         n_changes: r.
         radius: R.
-        shortest: the least length of an interval of one sign, rho; R / (r + 1), half of what equal intervals have, if
-            None. What is left of the length is shared out uniformly.
+        shortest: the least length of an interval of one sign, rho; R / (r + 1), half of what equal intervals
+            have, if None. What is left of the length is shared out uniformly.
         random_state: seed.
     """
     r = whole_number(n_changes, "n_changes", 1, UnivariateError)
@@ -45,7 +46,8 @@ def random_teacher(
     spare = 2 * radius - (r + 1) * least
     if not (0 < radius < np.inf and least >= 0 and spare >= 0):
         raise UnivariateError(
-            f"{r + 1} intervals of length {least:g} do not fit into [-{radius:g}, {radius:g}]: make them shorter"
+            f"{r + 1} intervals of length {least:g} do not fit into [-{radius:g}, {radius:g}]: "
+            "make them shorter"
         )
     cuts = np.sort(as_generator(random_state).uniform(0, spare, r))
     return teacher_of(-radius + cuts + least * np.arange(1, r + 1))

@@ -1,10 +1,11 @@
 """The weight g under which stable minima are smooth, for samples and for whole distributions.
 
-Mulayoff, Michaeli, Soudry 2021, eqs. (22) and (23): g(x) = min(g-, g+) inside the range of the data, 0 outside, with
-g-(x) = P(X < x)^2 E[x - X | X < x] sqrt(1 + E[X | X < x]^2) and g+ mirrored. With F = P(X < x) and M = E[X; X < x]
-this is g- = (x F - M) sqrt(F^2 + M^2), which divides by nothing.
+Mulayoff, Michaeli, Soudry 2021, eqs. (22) and (23): g(x) = min(g-, g+) inside the range of the data, 0
+outside, with g-(x) = P(X < x)^2 E[x - X | X < x] sqrt(1 + E[X | X < x]^2) and g+ mirrored. With F = P(X < x)
+and M = E[X; X < x] this is g- = (x F - M) sqrt(F^2 + M^2), which divides by nothing.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -27,7 +28,7 @@ def _least(x: Array, below: Array, below_x: Array, above: Array, above_x: Array)
 
 
 def weight(at: npt.ArrayLike, x: npt.ArrayLike) -> Array:
-    """g at the places `at` for the sample x; points at the place itself count on neither side.
+    """G at the places `at` for the sample x; points at the place itself count on neither side.
 
     >>> weight([-2, -0.5, 0, 0.5, 2], [-1, 0, 1]).round(4).tolist()
     [0.0, 0.0786, 0.1571, 0.0786, 0.0]
@@ -42,16 +43,16 @@ def weight(at: npt.ArrayLike, x: npt.ArrayLike) -> Array:
 def population_weight(
     at: npt.ArrayLike, distribution: str | Density, *, support: tuple[float, float] | None = None
 ) -> Array:
-    """g at the places `at` for a whole distribution.
+    """G at the places `at` for a whole distribution.
 
     Args:
         at: places, any shape.
-        distribution: "uniform", "gaussian" or "laplace" with mean 0 and variance 1, in closed form; or a density,
-            integrated numerically (it is divided by its own integral).
+        distribution: "uniform", "gaussian" or "laplace" with mean 0 and variance 1, in closed form; or a
+            density, integrated numerically (it is divided by its own integral).
         support: the interval on which a density is positive; the real line if None.
 
     >>> float(population_weight(0.0, "gaussian").round(4))
-    0.2555
+    0.2552
     """
     places = np.asarray(at, dtype=np.float64)
     if callable(distribution):
@@ -83,7 +84,7 @@ _MOMENTS = {"uniform": _uniform, "gaussian": _gaussian, "laplace": _laplace}
 
 
 def _integrated(places: Array, density: Density, support: tuple[float, float]) -> tuple[Array, Array, float]:
-    """P(X < x) and E[X; X < x] at each place and E[X], adding up the integrals between neighbouring places."""
+    """P(X < x) and E[X; X < x] at each place and E[X], adding up integrals between neighbouring places."""
     from scipy.integrate import quad
 
     low, high = support
@@ -92,7 +93,7 @@ def _integrated(places: Array, density: Density, support: tuple[float, float]) -
     inner, where = np.unique(np.clip(places.reshape(-1), low, high), return_inverse=True)
     ends = np.concatenate([[low], inner, [high]])
     pieces = np.zeros((2, len(ends) - 1))
-    for i, (a, z) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
+    for i, (a, z) in enumerate(itertools.pairwise(ends)):
         if a < z:
             pieces[0, i] = quad(density, a, z, epsabs=1e-13, limit=200)[0]
             pieces[1, i] = quad(lambda t: t * density(t), a, z, epsabs=1e-13, limit=200)[0]
@@ -100,4 +101,8 @@ def _integrated(places: Array, density: Density, support: tuple[float, float]) -
     if not (np.isfinite(mass[-1]) and mass[-1] > 0 and np.isfinite(first[-1])):
         raise UnivariateError("the density has no finite positive integral or no mean on its support")
     shape = places.shape
-    return (mass[where] / mass[-1]).reshape(shape), (first[where] / mass[-1]).reshape(shape), float(first[-1] / mass[-1])
+    return (
+        (mass[where] / mass[-1]).reshape(shape),
+        (first[where] / mass[-1]).reshape(shape),
+        float(first[-1] / mass[-1]),
+    )

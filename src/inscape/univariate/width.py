@@ -1,9 +1,10 @@
 """Why width r is not enough: our construction for Theorem 3.2 of Safran, Vardi, Lee 2022.
 
-The text leaves the construction to an appendix that we do not have. Ours: x is uniform on [1, 2] and the teacher
-alternates on r + 1 intervals of equal length. A neuron with w < 0 and b < 0 (probability 1/4 under Assumption 2.1) is zero
-for all x > 0, has zero gradient at every sample, and so never moves: it is dead for ever. With A neurons alive f has at most
-A knots, so at most A + 1 changes of sign on [1, 2], while the labels change r times: `least_error` says what that costs.
+The text leaves the construction to an appendix that we do not have. Ours: x is uniform on [1, 2] and the
+teacher alternates on r + 1 intervals of equal length. A neuron with w < 0 and b < 0 (probability 1/4 under
+Assumption 2.1) is zero for all x > 0, has zero gradient at every sample, and so never moves: it is dead for
+ever. With A neurons alive f has at most A knots, so at most A + 1 changes of sign on [1, 2], while the labels
+change r times: `least_error` says what that costs.
 """
 
 import math
@@ -37,10 +38,10 @@ def alive(net: ShallowNet) -> npt.NDArray[np.bool_]:
 def least_error(n_changes: int, n_alive: int) -> float:
     """A lower bound of the error on [1, 2] of every net with `n_alive` neurons alive.
 
-    f changes sign at most s = n_alive + 1 times. Suppose it is wrong on fewer than e = ceil((r - s) / 2) whole intervals
-    of the teacher. Each other interval has a point where f has the teacher's sign; dropping e - 1 intervals from an
-    alternating row takes away at most 2 (e - 1) changes, so f changes sign at least r - 2 (e - 1) > s times: impossible. So
-    e whole intervals are wrong, each of mass 1 / (r + 1).
+    f changes sign at most s = n_alive + 1 times. Suppose it is wrong on fewer than e = ceil((r - s) / 2)
+    whole intervals of the teacher. Each other interval has a point where f has the teacher's sign; dropping e
+    - 1 intervals from an alternating row takes away at most 2 (e - 1) changes, so f changes sign at least r -
+    2 (e - 1) > s times: impossible. So e whole intervals are wrong, each of mass 1 / (r + 1).
 
     >>> least_error(20, 10)
     0.23809523809523808
@@ -49,5 +50,5 @@ def least_error(n_changes: int, n_alive: int) -> float:
 
 
 def stated_loss(alpha: float) -> float:
-    """(1 - 0.75 alpha) / 4, which Theorem 3.2 says the population loss reaches with probability at least 1/4."""
+    """(1 - 0.75 alpha) / 4, which Theorem 3.2 says the population loss reaches with probability >= 1/4."""
     return (1 - 0.75 * alpha) / 4
