@@ -69,7 +69,7 @@ def gradient_flow(
         state, rows, status = _follow(state, loss, tol, step_tol, limit, show)
     history = FlowHistory(**dict(zip(FlowHistory.__dataclass_fields__, np.array(rows).T, strict=True)))
     return Flow(
-        net=ShallowNet(state.hidden[:, 0], state.hidden[:, 1], state.output),
+        net=ShallowNet(state.theta[0], state.theta[1], state.theta[2]),
         direction_change=float(history.direction_change[-1]),
         status=status,
         log_loss=float(history.log_loss[-1]),
@@ -87,7 +87,7 @@ def _follow(
     state: State, loss: str, tol: float, step_tol: float, limit: int, show: Meter
 ) -> tuple[State, list[list[float]], str]:
     """Steps until the direction settles; the state, a row of history per step, and the status."""
-    z = log_weights(state.margins(), loss)
+    z = log_weights(state.margins, loss)
     rows = [_row(0.0, state, state, z, loss)]
     time, h, settled_at = 0.0, 1e-3, np.inf
     for done in range(limit):
@@ -106,7 +106,7 @@ def _follow(
         settled_at = min(settled_at, log_norm) if change <= tol and least > 0 else np.inf
         if log_norm - settled_at >= 1:
             return state, rows, "converged in direction"
-        if _speed(state, z) <= _STANDSTILL * state.norm:
+        if np.linalg.norm(np.exp(z) @ state.features) <= _STANDSTILL * state.norm:
             return state, rows, "stationary: the flow stands still without separating the labels"
     least = rows[-1][2]
     why = "direction still changes" if least > 0 else "labels not separated"
@@ -121,37 +121,32 @@ def _step(state: State, z: Array, h: float, loss: str) -> tuple[State, Array, fl
     if whole is None or fine is None:
         return None
     (coarse, _), (end, z_end) = whole, fine
-    apart = end.flat() - coarse.flat()
+    apart = (end.theta - coarse.theta).reshape(-1)
     if np.array_equal(coarse.active, end.active) and np.array_equal(coarse.slide, end.slide):
-        end = end.at(end.flat() + apart, np.exp(z_end))
+        end = end.moved(apart, np.exp(z_end))
     return end, z_end, _error(apart, end)
 
 
 def _error(apart: Array, state: State) -> float:
     """How far `apart` turns the direction; along it, where the path stays the same, a fiftieth counts."""
-    direction = state.flat() / state.norm
+    direction = state.theta.reshape(-1) / state.norm
     along = float(apart @ direction)
     sideways = float(np.linalg.norm(apart - along * direction))
     return max(sideways, abs(along) / 50) / state.norm
 
 
 def _implicit_euler(state: State, z: Array, h: float, loss: str) -> tuple[State, Array] | None:
-    features = state.features()
-    found = implicit_weights(h * (features @ features.T), state.margins(), z, loss)
+    found = implicit_weights(h * state.gram, state.margins, z, loss)
     if found is None:
         return None
     q = np.exp(found)
-    return state.at(state.flat() + h * (q @ features), q).with_releases(q), found
-
-
-def _speed(state: State, z: Array) -> float:
-    return float(np.linalg.norm(np.exp(z) @ state.features()))
+    return state.moved(h * (q @ state.features), q).with_releases(q), found
 
 
 def _row(time: float, state: State, last: State, z: Array, loss: str) -> list[float]:
     """The fields of FlowHistory."""
-    margins = state.margins()
-    theta, velocity = state.flat(), np.exp(z) @ state.features()
+    margins = state.margins
+    theta, velocity = state.theta.reshape(-1), np.exp(z) @ state.features
     direction = theta / max(state.norm, 1e-300)
     growth = float(velocity @ direction)
     sideways = float(np.linalg.norm(velocity - growth * direction))

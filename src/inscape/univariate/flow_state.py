@@ -2,17 +2,19 @@
 
 For fixed activity every margin is smooth (bilinear in each neuron). Where the flow pushes a knot onto a data
 point from both sides, the neuron slides: its knot stays there (Filippov's solution of the inclusion), which
-leaves it one direction less. Everything is decided neuron by neuron, since for given weights of the points
-each neuron moves alone.
+leaves it one direction less. Everything is decided neuron by neuron, since for given weights of the points each
+neuron moves alone.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,63 +22,77 @@ class State:
     """A net on a labelled sample, for the flow.
 
     Attributes:
-        points: rows (x_i, 1), (n, 2).
+        x: the points, (n,).
         labels: y_i, (n,).
-        hidden: rows (w_j, b_j), (k, 2).
-        output: v_j, (k,).
+        theta: rows w, b, v, (3, k).
         active: whether neuron j is active at point i, (n, k).
         slide: the point on which the knot of neuron j slides, or -1, (k,).
     """
 
-    points: Array
+    x: Array
     labels: Array
-    hidden: Array
-    output: Array
+    theta: Array
     active: Mask
-    slide: npt.NDArray[np.int64]
+    slide: Indices
 
     @classmethod
     def start(cls, w: Array, b: Array, v: Array, x: Array, y: Array) -> "State":
         """The flow's state at a net."""
-        points, hidden = np.stack([x, np.ones_like(x)], axis=1), np.stack([w, b], axis=1)
-        slide = np.full(len(w), -1)
-        return cls(points, y, hidden, v.copy(), points @ hidden.T > 0, slide)
+        return cls(x, y, np.stack([w, b, v]), x[:, None] * w + b > 0, np.full(len(w), -1))
 
     @property
     def norm(self) -> float:
         """The Euclidean norm of the parameters."""
-        return float(np.sqrt((self.hidden**2).sum() + self.output @ self.output))
+        return float(np.linalg.norm(self.theta))
 
-    def margins(self) -> Array:
-        """y_i f(x_i), (n,)."""
-        relu = np.where(self.active, self.points @ self.hidden.T, 0.0)
-        return np.asarray(self.labels * (relu @ self.output))
+    @cached_property
+    def inputs(self) -> Array:
+        """w_j x_i + b_j, (n, k); exactly zero where a neuron slides."""
+        z = self.x[:, None] * self.theta[0] + self.theta[1]
+        j = np.flatnonzero(self.slide >= 0)
+        z[self.slide[j], j] = 0.0
+        return np.asarray(z)
 
+    @cached_property
     def features(self) -> Array:
         """The gradients of the margins by (w, b, v), (n, 3 k), those of sliding neurons along their kink."""
-        relu = np.where(self.active, self.points @ self.hidden.T, 0.0)
-        pull = self.active * self.output * self.labels[:, None]
-        along = pull[:, :, None] * self.points[:, None, :]
+        k = self.theta.shape[1]
+        out = np.empty((len(self.x), 3 * k))
+        signed = self.active * self.labels[:, None]
+        np.multiply(signed, self.theta[2], out=out[:, k : 2 * k])
+        np.multiply(out[:, k : 2 * k], self.x[:, None], out=out[:, :k])
+        np.multiply(signed, self.inputs, out=out[:, 2 * k :])
         j = np.flatnonzero(self.slide >= 0)
-        if len(j):
-            normal = self.points[self.slide[j]] / np.linalg.norm(self.points[self.slide[j]], axis=1)[:, None]
-            along[:, j] -= (along[:, j] * normal).sum(axis=2)[:, :, None] * normal
-        return np.concatenate([along.reshape(len(self.labels), -1), relu * self.labels[:, None]], axis=1)
+        if len(j):  # take away what points along the normal (x_i, 1)
+            at = self.x[self.slide[j]]
+            normal = (out[:, j] * at + out[:, k + j]) / (at**2 + 1)
+            out[:, j] -= normal * at
+            out[:, k + j] -= normal
+        return out
 
-    def flat(self) -> Array:
-        """All parameters in one row, as the features have them."""
-        return np.concatenate([self.hidden.reshape(-1), self.output])
+    @cached_property
+    def margins(self) -> Array:
+        """y_i f(x_i), (n,)."""
+        return np.asarray(self.features[:, 2 * self.theta.shape[1] :] @ self.theta[2])
 
-    def at(self, flat: Array, q: Array) -> "State":
-        """The state with these parameters; kinks that were passed on the way are crossed or slid along.
+    @cached_property
+    def gram(self) -> Array:
+        """The products of the margins' gradients, (n, n)."""
+        return np.asarray(self.features @ self.features.T)
+
+    def moved(self, by: Array, q: Array) -> "State":
+        """The state after adding `by` (3 k,); kinks that were passed on the way are crossed or slid along.
 
         Args:
-            flat: parameters as `flat()` gives them.
+            by: the change of (w, b, v).
             q: the weights of the points, which say where a neuron at a kink is pushed.
         """
-        k = len(self.output)
-        moved = replace(self, hidden=flat[: 2 * k].reshape(k, 2).copy(), output=flat[2 * k :].copy())
-        return _kinks(self.hidden, moved, q)
+        after = replace(self, theta=self.theta + by.reshape(self.theta.shape))
+        passed = (after.inputs > 0) != self.active
+        passed[self.slide[self.slide >= 0], np.flatnonzero(self.slide >= 0)] = False
+        if not passed.any():
+            return after
+        return _settled(self, after, passed, q)
 
     def with_releases(self, q: Array) -> "State":
         """Let go of the neurons that the flow no longer holds at their kink."""
@@ -93,54 +109,45 @@ class State:
         return replace(self, active=active, slide=slide)
 
 
-def _pushes(
-    state: State, j: npt.NDArray[np.int64], i: npt.NDArray[np.int64], q: Array
-) -> tuple[Array, Array]:
+def _pushes(state: State, j: Indices, i: Indices, q: Array) -> tuple[Array, Array]:
     """The speed of w_j x_i + b_j with point i off and on, for pairs of a neuron and a point."""
-    pull = state.labels * q
-    toward = state.points @ state.points[i].T  # (n, pairs)
-    active = state.active[:, j].copy()
-    active[i, np.arange(len(j))] = False
-    off = state.output[j] * ((pull[:, None] * active) * toward).sum(axis=0)
-    return off, off + state.output[j] * pull[i] * (state.points[i] ** 2).sum(axis=1)
+    pull, v = state.labels * q, state.theta[2, j]
+    active = state.active[:, j].astype(np.float64)
+    active[i, np.arange(len(j))] = 0.0
+    off = v * (state.x[i] * ((pull * state.x) @ active) + pull @ active)
+    return off, off + v * pull[i] * (state.x[i] ** 2 + 1)
 
 
-def _kinks(before: Array, state: State, q: Array) -> State:
-    """Settle every neuron that passed a kink since its weights were `before`."""
-    z = state.points @ state.hidden.T
-    j = np.arange(len(state.slide))
-    held = state.slide >= 0
-    z[state.slide[held], j[held]] = 0.0
-    passed = (z > 0) != state.active
-    passed[state.slide[held], j[held]] = False
-    touched = np.flatnonzero(passed.any(axis=0))
-    if len(touched) == 0:
-        return state
-    active, slide, hidden = state.active.copy(), state.slide.copy(), state.hidden.copy()
-    state = replace(state, active=active, slide=slide, hidden=hidden)
-    for neuron in touched:
-        if slide[neuron] >= 0:  # its weights went through zero: it starts anew on the other side
-            slide[neuron] = -1
-            active[:, neuron] = z[:, neuron] > 0
-        else:
-            _pass(state, int(neuron), before[neuron], z[:, neuron], np.flatnonzero(passed[:, neuron]), q)
-    return state
+def _settled(before: State, after: State, passed: Mask, q: Array) -> State:
+    """Take every neuron through the kinks that it passed, in the order in which it met them, or stop it at one."""
+    after = replace(after, theta=after.theta.copy(), active=after.active.copy(), slide=after.slide.copy())
+    z = after.inputs
+    through_zero = np.flatnonzero(passed.any(axis=0) & (after.slide >= 0))
+    after.slide[through_zero] = -1  # a sliding neuron whose weights changed sign starts anew on the other side
+    after.active[:, through_zero] = z[:, through_zero] > 0
+    passed[:, through_zero] = False
+    with np.errstate(invalid="ignore", divide="ignore"):
+        when = np.where(passed, before.inputs / (before.inputs - z), np.inf)
+    when[passed & np.isnan(when)] = 0.0
+    todo = np.flatnonzero(passed.any(axis=0))
+    while len(todo):
+        i = np.argmin(when[:, todo], axis=0)
+        off, on = _pushes(after, todo, i, q)
+        stuck = (off > 0) & (on < 0)
+        _stop(after, todo[stuck], i[stuck])
+        j, i = todo[~stuck], i[~stuck]
+        after.active[i, j] = z[i, j] > 0
+        when[i, j] = np.inf
+        todo = j[np.isfinite(when[:, j]).any(axis=0)]
+    return replace(after)  # nothing that was computed on the way is kept
 
 
-def _pass(
-    state: State, neuron: int, before: Array, z: Array, points: npt.NDArray[np.int64], q: Array
-) -> None:
-    """Take a neuron through the kinks at `points` in the order in which it met them, or stop it at one."""
-    start = state.points[points] @ before
-    when = start / np.where(start == z[points], 1.0, start - z[points])
-    for i in points[np.argsort(when, kind="stable")]:
-        pair = np.array([neuron]), np.array([i])
-        off, on = _pushes(state, *pair, q)
-        if off[0] > 0 > on[0]:
-            normal = state.points[i] / np.linalg.norm(state.points[i])
-            state.hidden[neuron] -= (state.hidden[neuron] @ normal) * normal
-            state.active[:, neuron] = state.points @ state.hidden[neuron] > 0
-            state.active[i, neuron] = False
-            state.slide[neuron] = i
-            return
-        state.active[i, neuron] = z[i] > 0
+def _stop(state: State, j: Indices, i: Indices) -> None:
+    """Put the knots of neurons j onto the points i, by the shortest way."""
+    w, b, at = state.theta[0, j], state.theta[1, j], state.x[i]
+    normal = (w * at + b) / (at**2 + 1)
+    state.theta[0, j] -= normal * at
+    state.theta[1, j] -= normal
+    state.active[:, j] = state.x[:, None] * state.theta[0, j] + state.theta[1, j] > 0
+    state.active[i, j] = False
+    state.slide[j] = i

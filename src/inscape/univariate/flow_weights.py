@@ -52,7 +52,7 @@ def implicit_weights(
     Returns:
         z, or None if Newton's method did not get there: take a smaller step.
     """
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+    from scipy.linalg.lapack import dposv
 
     z = np.maximum(start, _FLOOR)
     n = len(z)
@@ -69,12 +69,11 @@ def implicit_weights(
         root = np.sqrt(a * q)
         matrix = root[:, None] * stiff * root
         matrix[np.diag_indices(n)] += 1 + 1e-14 * np.trace(matrix)
-        try:
-            factor = cho_factor(matrix, lower=True, check_finite=False)
-        except LinAlgError:
-            return None
         sides = np.stack([root * residual / a, root / a], axis=1)
-        solved = root[:, None] * cho_solve(factor, sides, check_finite=False)
+        _, solved, failed = dposv(matrix, sides, lower=1)
+        if failed:
+            return None
+        solved *= root[:, None]
         rate = (q.sum() - 1 - solved[:, 0].sum()) / solved[:, 1].sum()
         moved = -solved[:, 0] - rate * solved[:, 1]
         row = -residual - rate - a * (stiff @ moved)  # loses digits to rounding where h K is huge
