@@ -17,6 +17,7 @@ Array = npt.NDArray[np.float64]
 _LOSSES = ("exponential", "logistic")
 _STANDSTILL = 1e-10
 _SHORTEST = 1e-12
+_LARGEST = 1e70
 
 
 def gradient_flow(
@@ -25,7 +26,7 @@ def gradient_flow(
     y: npt.ArrayLike,
     loss: str = "exponential",
     *,
-    tol: float = 5e-4,
+    tol: float = 1e-3,
     step_tol: float = 1e-4,
     max_steps: int = 4000,
     progress: bool | Meter | None = None,
@@ -106,6 +107,12 @@ def _follow(
         settled_at = min(settled_at, log_norm) if change <= tol and least > 0 else np.inf
         if log_norm - settled_at >= 1:
             return state, rows, "converged in direction"
+        if state.norm > _LARGEST:
+            return (
+                state,
+                rows,
+                "stopped: the norm leaves the range of float64 while the direction still changes",
+            )
         if np.linalg.norm(np.exp(z) @ state.features) <= _STANDSTILL * state.norm:
             return state, rows, "stationary: the flow stands still without separating the labels"
     least = rows[-1][2]

@@ -2,8 +2,8 @@
 
 For fixed activity every margin is smooth (bilinear in each neuron). Where the flow pushes a knot onto a data
 point from both sides, the neuron slides: its knot stays there (Filippov's solution of the inclusion), which
-leaves it one direction less. Everything is decided neuron by neuron, since for given weights of the points each
-neuron moves alone.
+leaves it one direction less. Everything is decided neuron by neuron, since for given weights of the points
+each neuron moves alone.
 """
 
 from dataclasses import dataclass, replace
@@ -119,11 +119,13 @@ def _pushes(state: State, j: Indices, i: Indices, q: Array) -> tuple[Array, Arra
 
 
 def _settled(before: State, after: State, passed: Mask, q: Array) -> State:
-    """Take every neuron through the kinks that it passed, in the order in which it met them, or stop it at one."""
+    """Take each neuron through the kinks it passed, in the order in which it met them, or stop it at one."""
     after = replace(after, theta=after.theta.copy(), active=after.active.copy(), slide=after.slide.copy())
     z = after.inputs
     through_zero = np.flatnonzero(passed.any(axis=0) & (after.slide >= 0))
-    after.slide[through_zero] = -1  # a sliding neuron whose weights changed sign starts anew on the other side
+    after.slide[
+        through_zero
+    ] = -1  # a sliding neuron whose weights changed sign starts anew on the other side
     after.active[:, through_zero] = z[:, through_zero] > 0
     passed[:, through_zero] = False
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -13,7 +13,11 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-_NEWTON_STEPS = 40
+_NEWTON_STEPS = 25
+_COOLING = 5.0
+_RIDGE = (
+    1e-13  # of the mean diagonal: where the matrix is singular up to rounding, the least weights are taken
+)
 _FLOOR = -690.0  # log of the least weight that is told from zero
 
 
@@ -37,21 +41,38 @@ def log_loss(margins: Array, loss: str) -> float:
     return float(logsumexp(each) - np.log(len(margins)))
 
 
-def implicit_weights(
-    stiff: Array, margins: Array, start: Array, loss: str, tol: float = 1e-9
-) -> Array | None:
-    """Solve z = A(m + hK exp z) - mu, sum exp z = 1 for z, the logarithms of the weights, by damped Newton.
+def implicit_weights(stiff: Array, margins: Array, start: Array, loss: str, tol: float = 1e-9) -> Array | None:
+    """Solve z = A(m + hK exp z) - mu, sum exp z = 1 for z, the logarithms of the weights.
+
+    Newton's method from `start`; where that is too far off, from equal weights through a row of problems with
+    both m and hK divided by less and less (an entropy that counts for less and less).
 
     Args:
         stiff: h K, (n, n).
         margins: m before the step, (n,).
         start: a guess of z, (n,).
         loss: "exponential", A(s) = -s, or "logistic", A(s) = -log(1 + exp s).
-        tol: the largest error of a weight.
+        tol: the largest error of a weight, or ten times that of the move relative to the whole one.
 
     Returns:
-        z, or None if Newton's method did not get there: take a smaller step.
+        z, or None if that did not get there: take a smaller step.
     """
+    n = len(margins)
+    stiff = stiff + (_RIDGE * np.trace(stiff) / n) * np.eye(n)
+    found = _newton(stiff, margins, start, loss, tol)
+    if found is not None:
+        return found
+    level = margins - margins.min()
+    share = 1 / max(1.0, float(stiff.max()), float(level.max()))
+    z: Array | None = np.full(n, -np.log(n))
+    while share < 1 and z is not None:
+        z = _newton(share * stiff, share * level, z, "exponential", max(tol, 1e-6))
+        share *= _COOLING
+    return None if z is None else _newton(stiff, margins, z, loss, tol)
+
+
+def _newton(stiff: Array, margins: Array, start: Array, loss: str, tol: float) -> Array | None:
+    """Damped Newton steps; each is a positive definite system in the n weights, scaled by their roots."""
     from scipy.linalg.lapack import dposv
 
     z = np.maximum(start, _FLOOR)
@@ -80,11 +101,14 @@ def implicit_weights(
         dz = np.where(q > 1e-8, moved / q, row)
         if not np.isfinite(dz).all():
             return None
-        change = float(np.abs(np.exp(np.minimum(z + dz, 1.0)) - q).max())
         relevant = np.maximum(z, np.minimum(z + dz, 0.0)) > -14
         length = min(1.0, 2.0 / max(float(np.abs(dz[relevant]).max(initial=0.0)), 1e-300))
         z = np.where(relevant, z + length * dz, np.minimum(z + dz, -14.0))
         z = np.clip(z, _FLOOR, 0.0)
-        if change < tol and length == 1.0:
+        change = np.exp(z) - q
+        shift = float(np.abs(stiff @ change).max())
+        if length == 1.0 and (
+            np.abs(change).max() < tol or shift < 0.1 * tol * float(np.abs(s - margins).max())
+        ):
             return np.asarray(z - np.log(np.exp(z).sum()))
     return None
