@@ -36,8 +36,7 @@ def log_loss(margins: Array, loss: str) -> float:
     if loss == "exponential":
         each = -margins
     else:
-        small = np.log1p(np.exp(-np.maximum(margins, 0.0))) + np.maximum(-margins, 0.0)
-        each = np.where(margins > 30, -margins, np.log(np.maximum(small, 1e-300)))
+        each = np.where(margins > 30, -margins, np.log(np.logaddexp(0.0, -np.minimum(margins, 30.0))))
     return float(logsumexp(each) - np.log(len(margins)))
 
 
