@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 __version__ = version("inscape")
 
-from inscape import studies
+from inscape import studies, training
 from inscape.errors import InscapeError, InscapeWarning
 from inscape.measures import measure, rank, region_count
 from inscape.models import wrap
@@ -27,6 +27,7 @@ __all__ = [
     "region_count",
     "sample_probes",
     "studies",
+    "training",
     "univariate",
     "wrap",
 ]

@@ -30,18 +30,21 @@ class Bar:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             console=console,
+            speed_estimate_period=3600,  # a unit may take minutes
             transient=True,
             disable=not console.is_terminal,
         )
         self._progress.start()
-        self._task = self._progress.add_task(self._description, total=None)
+        self._task = self._progress.add_task(self._description, total=None, rate="")
         return self
 
     def __call__(self, done: int, total: int) -> None:
         """Show how far the work is."""
-        self._progress.update(self._task, completed=done, total=total)
+        (task,) = self._progress.tasks
+        self._progress.update(self._task, completed=done, total=total, rate=rate_text(task.speed))
 
     def describe(self, description: str) -> None:
         """Change the words before the bar."""
@@ -52,6 +55,21 @@ class Bar:
     ) -> None:
         """Take the bar away."""
         self._progress.stop()
+
+
+def rate_text(per_second: float | None) -> str:
+    """Units of work per second, minute or hour, whichever is a number that people read.
+
+    >>> rate_text(12.3), rate_text(0.5), rate_text(0.001), rate_text(None)
+    ('12/s', '30/min', '3.6/h', '')
+    """
+    if not per_second:
+        return ""
+    for unit, seconds in (("s", 1), ("min", 60), ("h", 3600)):
+        rate = per_second * seconds
+        if rate >= 1 or unit == "h":
+            break
+    return f"{rate:,.0f}/{unit}" if rate >= 10 else f"{rate:.1f}/{unit}"
 
 
 @contextmanager

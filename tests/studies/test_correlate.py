@@ -87,7 +87,7 @@ def runs(rng, seeds=3):
                 "test_accuracy": 0.9 - rate + 0.02 * rng.normal() - 0.2 * (size == 64),
             }
             for rate in (0.1, 0.2, 0.3)
-            for size in (16, 32, 64)
+            for size in (8, 16, 32, 64)
             for _ in range(seeds)
         ]
     )
@@ -100,22 +100,22 @@ def test_seeds_are_averaged_and_strata_tell_what_the_pooled_number_hides(rng):
     means = frame.groupby(["learning_rate", "batch_size"])[["region_count", "gap"]].mean()
     assert c.pearson.value == pytest.approx(means.corr().iloc[0, 1])
     assert c.single_runs.value == pytest.approx(frame.region_count.corr(frame.gap))
-    assert (c.n_runs, c.n_configurations, c.by) == (27, 9, ("learning_rate", "batch_size"))
+    assert (c.n_runs, c.n_configurations, c.by) == (36, 12, ("learning_rate", "batch_size"))
     inside = frame[frame.learning_rate == 0.2]
     stratum = c.strata["learning_rate"][0.2]
     assert stratum.single_runs.value == pytest.approx(inside.region_count.corr(inside.gap))
-    assert (stratum.pearson.n, stratum.single_runs.n) == (3, 9)
+    assert (stratum.pearson.n, stratum.single_runs.n) == (4, 12)
     assert c.pearson.value > 0.9 > abs(c.partial["learning_rate"].value)
     assert any("learning_rate=" in text for text in c.hidden)
     assert c.granulated["learning_rate"] == 1
     json.dumps(c.to_dict(), allow_nan=False)
-    assert "27 runs over seeds" in str(c)
+    assert "36 runs over seeds" in str(c)
     assert c.plot().get_title().startswith("r = +0.9")
 
 
 def test_the_gate_on_training_accuracy_is_shown(rng):
     c = inscape.correlate(runs(rng), min_train_accuracy=0.99)
-    assert (c.n_gated, c.n_configurations, c.lowest_train_accuracy) == (9, 6, 1.0)
+    assert (c.n_gated, c.n_configurations, c.lowest_train_accuracy) == (9, 9, 1.0)
     assert "train accuracy >= 0.99; 9 runs left out" in str(c)
     assert c.to_dict()["gate"] == {"min_train_accuracy": 0.99, "n_left_out": 9, "lowest_kept": 1.0}
     with pytest.raises(StudyError, match="no runs"):
@@ -129,6 +129,12 @@ def test_configurations_of_a_study_are_its_hashes():
     c = inscape.correlate(frame, measure="m")
     assert c.n_configurations == 3
     assert c.pearson.value == pytest.approx(np.corrcoef([2, 4, 6], [1, 3, 4])[0, 1])
+
+
+def test_lists_can_be_hyper_parameters():
+    frame = {"hidden": [[8], [8], [8, 8], [16]], "region_count": [1, 3, 3, 4], "gap": [1, 1, 2, 3]}
+    c = inscape.correlate(frame, by=("hidden", "model"))
+    assert (c.n_configurations, c.by) == (3, ("hidden",))
 
 
 def test_runs_without_hyper_parameters_stay_apart():

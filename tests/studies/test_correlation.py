@@ -101,3 +101,10 @@ def test_partial_correlation_is_that_of_residuals(rng):
     assert np.isclose(c.value, np.corrcoef(*left)[0, 1])
     assert c.interval[0] < c.value < c.interval[1]
     assert np.isnan(partial_correlation(z[:, 0], y, z).value)  # the controls explain all of x
+
+
+def test_three_clusters_have_no_interval():
+    c = correlation([1, 2, 3, 1, 2, 3], [1, 3, 2, 1, 3, 2], clusters=[0, 1, 2, 0, 1, 2])
+    assert c.value == pytest.approx(0.5)
+    assert np.isnan(c.interval).all()
+    assert str(c) == "+0.50 (no interval)"

@@ -1,45 +1,178 @@
+import json
+
 import numpy as np
+import pytest
 import torch
 
-from inscape.training.loop import Recipe, train
-from inscape.training.networks import mlp
+from inscape.errors import DataError, InscapeError
+from inscape.training.checkpoints import save_weights
+from inscape.training.loop import train
+from inscape.training.networks import build, mlp
+from inscape.training.recipe import Recipe
 
 
-def test_one_full_batch_step_is_a_gradient_step(rng):
-    x, y = rng.normal(size=(20, 3)), rng.integers(2, size=20)
-    net = mlp(3, (5,), 2, seed=0).double()
-    before = [p.detach().clone() for p in net.parameters()]
-    loss = torch.nn.functional.cross_entropy(net(torch.from_numpy(x)), torch.from_numpy(y))
-    grads = torch.autograd.grad(loss, list(net.parameters()))
-    torch.set_default_dtype(torch.float64)
-    try:
-        train(net, x, y, Recipe(0.1, 20, 1, momentum=0.0), seed=0)
-    finally:
-        torch.set_default_dtype(torch.float32)
-    for p, q, g in zip(net.parameters(), before, grads, strict=True):
-        assert torch.allclose(p, q - 0.1 * g, atol=1e-12)
+def by_hand(net, x, y, recipe, seed):
+    """SGD with momentum on a net of one hidden layer, forward and backward written out in numpy."""
+    w1, b1, w2, b2 = (p.detach().numpy().copy() for p in net.parameters())
+    parameters, velocities = [w1, b1, w2, b2], [np.zeros_like(p) for p in (w1, b1, w2, b2)]
+    n, size = len(x), recipe.batch_size
+    n_steps = recipe.epochs * -(-n // size)
+    generator = torch.Generator().manual_seed(seed)
+    step, losses = 0, []
+    for _ in range(recipe.epochs):
+        order, total = torch.randperm(n, generator=generator).numpy(), 0.0
+        for start in range(0, n, size):
+            rows = order[start : start + size]
+            z = x[rows] @ w1.T + b1
+            h = np.maximum(z, 0)
+            s = h @ w2.T + b2
+            p = np.exp(s) / np.exp(s).sum(axis=1, keepdims=True)
+            total -= np.log(p[np.arange(len(rows)), y[rows]]).sum()
+            ds = (p - np.eye(p.shape[1])[y[rows]]) / len(rows)
+            dz = (ds @ w2) * (z > 0)
+            gradients = [dz.T @ x[rows], dz.sum(0), ds.T @ h, ds.sum(0)]
+            rate = recipe.learning_rate * (1 + np.cos(np.pi * step / n_steps)) / 2
+            for q, v, g in zip(parameters, velocities, gradients, strict=True):
+                v[:] = recipe.momentum * v + g + recipe.weight_decay * q
+                q -= rate * v
+            step += 1
+        losses.append(total / n)
+    return parameters, losses
 
 
-def test_same_seed_same_weights_and_global_state_untouched(digits):
-    x, y = digits.x[:100], digits.y[:100]
+def test_the_loop_is_sgd_by_hand(rng):
+    x, y = rng.normal(size=(23, 3)), rng.integers(4, size=23)
+    net = mlp(3, (7,), 4, seed=0).double()
+    recipe = Recipe(0.2, 5, 3, momentum=0.9, weight_decay=0.01)
+    parameters, losses = by_hand(net, x, y, recipe, seed=4)
+    history = train(net, x, y, recipe, seed=4)
+    for p, q in zip(net.parameters(), parameters, strict=True):
+        assert np.allclose(p.detach().numpy(), q, atol=1e-13, rtol=0)
+    assert np.allclose(history.losses, losses)
+    assert (history.n_steps, history.status, history.loss) == (15, "complete", history.losses[-1])
+
+
+def adam(q, g, s, k, r, wd):
+    g = g + wd * q
+    s["m"], s["v"] = 0.9 * s.get("m", 0) + 0.1 * g, 0.999 * s.get("v", 0) + 0.001 * g**2
+    return q - r * (s["m"] / (1 - 0.9**k)) / (np.sqrt(s["v"] / (1 - 0.999**k)) + 1e-8)
+
+
+def adamw(q, g, s, k, r, wd):
+    return adam(q * (1 - r * wd), g, s, k, r, 0)
+
+
+def adagrad(q, g, s, k, r, wd):
+    g = g + wd * q
+    s["v"] = s.get("v", 0) + g**2
+    return q - r * g / (np.sqrt(s["v"]) + 1e-10)
+
+
+@pytest.mark.parametrize("rule", [adam, adamw, adagrad])
+def test_the_other_optimisers_by_hand(rule, rng):
+    """A linear model on full batches: its gradient is (p - onehot)' x / n."""
+    x, y = rng.normal(size=(12, 3)), rng.integers(2, size=12)
+    net = mlp(3, (), 2, seed=0).double()
+    w, b = (p.detach().numpy().copy() for p in net.parameters())
+    states = {}, {}
+    for k in (1, 2, 3):
+        s = x @ w.T + b
+        p = np.exp(s) / np.exp(s).sum(axis=1, keepdims=True)
+        ds = (p - np.eye(2)[y]) / 12
+        w, b = rule(w, ds.T @ x, states[0], k, 0.05, 0.1), rule(b, ds.sum(0), states[1], k, 0.05, 0.1)
+    recipe = Recipe(0.05, 12, 3, weight_decay=0.1, optimiser=rule.__name__, schedule="constant")
+    train(net, x, y, recipe, seed=0)
+    assert np.allclose(net[1].weight.detach().numpy(), w, atol=1e-12)
+    assert np.allclose(net[1].bias.detach().numpy(), b, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["mlp", "efficientnet_b0"])  # the second draws dropout while training
+def test_same_seed_same_weights_and_global_state_untouched(name, digits):
+    x, y = digits.x[:40], digits.y[:40]
     state = torch.get_rng_state()
     nets = []
-    for _ in range(2):
-        net = mlp(64, (16,), 10, seed=1)
-        train(net, x, y, Recipe(0.1, 32, 2), seed=1)
-        nets.append(net)
-    assert all(torch.equal(a, b) for a, b in zip(nets[0].parameters(), nets[1].parameters(), strict=True))
+    for seed in (1, 1, 2):
+        net = build(name, (8, 8), 10, width=0.125, seed=1)
+        train(net, x, y, Recipe(0.1, 20, 2, mixup=0.5, crop=1, flip=True), seed=seed)
+        nets.append(torch.cat([p.flatten() for p in net.parameters()]))
+        torch.rand(3)  # what others draw in between must not matter
+    assert torch.equal(nets[0], nets[1])
+    assert not torch.equal(nets[0], nets[2])
+    torch.set_rng_state(state)
+
+
+def test_the_global_random_state_is_left_alone(digits):
+    state = torch.get_rng_state()
+    net = build("efficientnet_b0", (8, 8), 10, width=0.125, seed=1)
+    train(net, digits.x[:20], digits.y[:20], Recipe(0.1, 20, 1), seed=1)
     assert torch.equal(state, torch.get_rng_state())
 
 
-def test_it_learns(digits):
+def test_it_learns_and_stops_at_a_loss(digits):
     net = mlp(64, (32,), 10, seed=0)
-    loss = train(net, digits.x[:300], digits.y[:300], Recipe(0.1, 32, 30), seed=0)
-    assert loss < 0.05
+    history = train(net, digits.x[:300], digits.y[:300], Recipe(0.1, 32, 100, stop_loss=0.05), seed=0)
+    assert history.status == "loss reached"
+    assert history.loss <= 0.05 < history.losses[-2]
+    assert len(history.losses) < 100
     assert not net.training
 
 
-def test_he_initialisation():
-    net = mlp(1000, (500,), 10, seed=0)
-    assert np.isclose(net[1].weight.std().item(), np.sqrt(2 / 1000), rtol=0.01)
-    assert net[1].bias.abs().max() == 0
+def test_a_run_that_diverges_says_so(digits):
+    net = mlp(64, (32,), 10, seed=0)
+    history = train(net, digits.x[:100], digits.y[:100], Recipe(1e30, 10, 50), seed=0)
+    assert history.status == "diverged"
+    assert np.isnan(history.loss)
+    assert history.n_steps < 500
+
+
+def test_the_monitor_sees_every_step(digits):
+    class Seen:
+        steps = ()
+
+        def step(self, model, step):
+            self.steps += ((step, model[1].weight.detach().sum().item()),)
+
+    seen, net = Seen(), mlp(64, (4,), 10, seed=0)
+    first, _ = (
+        net[1].weight.detach().sum().item(),
+        train(net, digits.x[:30], digits.y[:30], Recipe(0.1, 10, 2), seed=0, monitor=seen),
+    )
+    assert [k for k, _ in seen.steps] == list(range(7))
+    assert seen.steps[0][1] == first
+    assert seen.steps[-1][1] == net[1].weight.detach().sum().item()
+
+
+def test_checkpoints_are_safetensors(digits, tmp_path):
+    from safetensors import safe_open
+    from safetensors.torch import load_file
+
+    net = mlp(64, (4,), 10, seed=0)
+    recipe = Recipe(0.1, 10, 5)
+    history = train(
+        net, digits.x[:30], digits.y[:30], recipe, seed=3, checkpoints=tmp_path / "run", checkpoint_every=2
+    )
+    names = ["epoch-0002.safetensors", "epoch-0004.safetensors", "epoch-0005.safetensors"]
+    assert [p.name for p in sorted((tmp_path / "run").iterdir())] == names
+    assert history.checkpoints == tuple(str(tmp_path / "run" / n) for n in names)
+    state = load_file(history.checkpoints[-1])
+    assert all(torch.equal(state[k], v) for k, v in net.state_dict().items())
+    with safe_open(history.checkpoints[0], "pt") as file:
+        about = {k: json.loads(v) for k, v in file.metadata().items()}
+    assert about["recipe"] == recipe.to_dict()
+    assert (about["epoch"], about["seed"], about["loss"]) == (2, 3, history.losses[1])
+
+
+def test_a_checkpoint_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InscapeError, match="cannot write"):
+        save_weights(mlp(2, (), 2, seed=0), tmp_path / "file" / "a.safetensors")
+
+
+def test_bad_data_and_modules(digits):
+    net = mlp(64, (4,), 10, seed=0)
+    with pytest.raises(DataError, match=r"cannot train on points \(3, 8, 8\) with classes \(2,\)"):
+        train(net, digits.x[:3], digits.y[:2], Recipe(0.1, 10, 1), seed=0)
+    with pytest.raises(DataError, match="no parameters"):
+        train(torch.nn.Flatten(), digits.x[:3], digits.y[:3], Recipe(0.1, 10, 1), seed=0)
+    with pytest.raises(DataError, match=r"crop and flip need images, not points of shape \(64,\)"):
+        train(net, digits.x[:3].reshape(3, 64), digits.y[:3], Recipe(0.1, 10, 1, flip=True), seed=0)

@@ -16,11 +16,10 @@ def dense_descent(net, x, y, step_size, n_steps, loss, momentum=0.0, train_bias=
         z = np.outer(x, w) + b
         a = np.maximum(z, 0)
         f = a @ v + c
-        r = {
-            "square": lambda: f - y,
-            "exponential": lambda: -y * np.exp(-y * f),
-            "logistic": lambda: -y / (1 + np.exp(y * f)),
-        }[loss]() / len(x)
+        if loss == "square":
+            r = (f - y) / len(x)
+        else:
+            r = -y / len(x) * (np.exp(-y * f) if loss == "exponential" else 1 / (1 + np.exp(y * f)))
         on = (z > 0) * r[:, None]
         gradient = [v * (x @ on), v * on.sum(0), r @ a, r.sum() if train_bias else 0.0]
         speed = [momentum * s + g for s, g in zip(speed, gradient, strict=True)]
@@ -68,13 +67,17 @@ def test_batches_of_all_points_are_gradient_descent_and_smaller_ones_follow_the_
 def test_a_batch_gradient_is_right_on_average():
     net = ShallowNet.random(10, random_state=0)
     full = gradient_descent(net, X, Y, 1e-3, 1).net.w - net.w
-    steps = [gradient_descent(net, X, Y, 1e-3, 1, batch_size=4, random_state=s).net.w - net.w for s in range(4000)]
+    steps = [
+        gradient_descent(net, X, Y, 1e-3, 1, batch_size=4, random_state=s).net.w - net.w for s in range(4000)
+    ]
     error = np.std(steps, axis=0) / np.sqrt(len(steps))
     assert (np.abs(np.mean(steps, axis=0) - full) <= 5 * error + 1e-18).all()
 
 
 def test_warm_up_and_change_set_the_step_size():
-    run = gradient_descent(ShallowNet.random(5, random_state=0), X, Y, 0.02, 60, warm_up=10, change=(40, 3), record=1)
+    run = gradient_descent(
+        ShallowNet.random(5, random_state=0), X, Y, 0.02, 60, warm_up=10, change=(40, 3), record=1
+    )
     expected = 0.02 * np.minimum(1, (np.arange(61) + 1) / 10) * np.where(np.arange(61) >= 40, 3, 1)
     assert run.history.step_size == pytest.approx(expected)
 
@@ -122,7 +125,9 @@ def test_at_the_edge_of_stability_every_step_size_interpolates():
 def test_several_nets_and_step_sizes_in_one_call():
     nets = [ShallowNet.random(10, random_state=s) for s in range(3)]
     seen = []
-    runs = gradient_descent(nets, X, Y, [0.01, 0.1], 500, progress=lambda done, total: seen.append((done, total)))
+    runs = gradient_descent(
+        nets, X, Y, [0.01, 0.1], 500, progress=lambda done, total: seen.append((done, total))
+    )
     assert len(runs) == 6
     assert seen[-1] == (6, 6)
     alone = gradient_descent(nets[1], X, Y, 0.1, 500)
@@ -161,7 +166,13 @@ def test_the_result_is_plain_data_and_draws():
     ],
 )
 def test_bad_input_is_refused(changed, error, message):
-    arguments = {"net": ShallowNet([1], [0], [1]), "x": [0, 1, 2], "y": [1, 1, -1], "step_size": 0.1, "n_steps": 5}
+    arguments = {
+        "net": ShallowNet([1], [0], [1]),
+        "x": [0, 1, 2],
+        "y": [1, 1, -1],
+        "step_size": 0.1,
+        "n_steps": 5,
+    }
     with pytest.raises(error, match=message):
         gradient_descent(**(arguments | changed))
 

@@ -62,7 +62,9 @@ def test_the_knots_and_jumps_are_those_of_the_second_difference(net):
     gaps = np.diff(grid)
     inside = (grid[1:] + grid[:-1]) / 2
     slopes = net.derivative(inside)
-    for left, right, place, room in zip(slopes, slopes[1:], grid[1:], np.minimum(gaps[1:], gaps[:-1]), strict=False):
+    for left, right, place, room in zip(
+        slopes, slopes[1:], grid[1:], np.minimum(gaps[1:], gaps[:-1]), strict=False
+    ):
         if room < 1e-6:
             continue  # merged with its neighbour
         near = np.abs(t - place) < 1e-7 * max(1, abs(place))
@@ -121,13 +123,18 @@ def test_torch_modules_there_and_back():
     back = ShallowNet.from_module(module)
     assert (back.w == net.w).all()
     assert back.c == net.c
-    bare = torch.nn.Sequential(torch.nn.Linear(1, 3, bias=False), torch.nn.ReLU(), torch.nn.Linear(3, 1, bias=False))
+    bare = torch.nn.Sequential(
+        torch.nn.Linear(1, 3, bias=False), torch.nn.ReLU(), torch.nn.Linear(3, 1, bias=False)
+    )
     assert ShallowNet.from_module(bare).b.tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
     "module",
-    [torch.nn.Linear(1, 1), torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))],
+    [
+        torch.nn.Linear(1, 1),
+        torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1)),
+    ],
 )
 def test_other_modules_are_refused(module):
     with pytest.raises(ModelError, match=r"expected Linear\(1, k\), ReLU, Linear\(k, 1\)"):

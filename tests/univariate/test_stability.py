@@ -89,7 +89,12 @@ def test_the_dense_hessian_is_the_second_difference_of_the_loss():
     h, eye = 1e-4, np.eye(13)
     numeric = [
         [
-            (loss(theta + h * (a + b)) - loss(theta + h * (a - b)) - loss(theta - h * (a - b)) + loss(theta - h * (a + b)))
+            (
+                loss(theta + h * (a + b))
+                - loss(theta + h * (a - b))
+                - loss(theta - h * (a - b))
+                + loss(theta - h * (a + b))
+            )
             / (4 * h * h)
             for a in eye
         ]
@@ -124,7 +129,9 @@ def test_the_flattest_value_of_two_neurons_by_brute_force(seed):
 
     grid = [value((a, b)) for a in np.linspace(-4, 4, 33) for b in np.linspace(-4, 4, 33)]
     assert found.value <= min(grid) * (1 + 1e-9)
-    best = minimize(value, np.log(found.scale) + 0.3, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-14})
+    best = minimize(
+        value, np.log(found.scale) + 0.3, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-14}
+    )
     assert found.value == pytest.approx(best.fun, rel=1e-7)
     assert found.certified <= best.fun * (1 + 1e-12)
     assert value(np.log(found.scale)) == pytest.approx(found.value, rel=1e-12)
@@ -189,7 +196,9 @@ def test_delta_in_both_readings():
     stated = 1.5 * c**2 * q + c * np.sqrt(0.75 * q * (3 * c**2 * q + 20))
     assert found.delta_stated == pytest.approx(stated)
     assert found.delta == pytest.approx(2 * stated)
-    assert found.limit_on_data == pytest.approx(20 + 6 * c**2 * q + 2 * c * np.sqrt(3 * q * (3 * c**2 * q + 20)))
+    assert found.limit_on_data == pytest.approx(
+        20 + 6 * c**2 * q + 2 * c * np.sqrt(3 * q * (3 * c**2 * q + 20))
+    )
     assert found.n_knots_on_data == 1
     assert "Theorem 2" in found.status
 

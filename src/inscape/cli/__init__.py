@@ -12,6 +12,7 @@ from inscape.cli.demo import demo
 from inscape.cli.measure import measure
 from inscape.cli.plot import plot
 from inscape.cli.rank import rank
+from inscape.cli.study import study
 from inscape.errors import InscapeError, InscapeWarning
 
 
@@ -75,6 +76,7 @@ def root(
 
 for command in (demo, measure, rank, plot):
     app.command()(command)
+app.add_typer(study, name="study")
 
 
 def main() -> None:

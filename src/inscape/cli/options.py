@@ -12,12 +12,15 @@ import typer
 from inscape.errors import DataError, ModelError
 
 MODEL_HELP = ".onnx, .skops or .pt2 file, or package.module:factory."
-DATA_HELP = ".npz, .npy or .csv file, or digits, iris, wine, breast_cancer."
+DATA_HELP = (
+    ".npz, .npy or .csv file, a folder of images, or digits, iris, wine, breast_cancer, mnist, "
+    "fashion_mnist, cifar10, cifar100."
+)
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)]
 Models = Annotated[list[str], typer.Argument(metavar="MODEL...", help=MODEL_HELP)]
 Data = Annotated[str, typer.Option("--data", metavar="DATA", help=DATA_HELP)]
-Split = Annotated[str | None, typer.Option(help="train or test, for an .npz with both. [default: test]")]
+Split = Annotated[str | None, typer.Option(help="train or test, where there are both. [default: test]")]
 Divide = Annotated[float, typer.Option(help="Divide the data by this, e.g. 255 for pixels.")]
 Weights = Annotated[
     Path | None,
@@ -56,7 +59,7 @@ def read_data(data: str, split: str | None, divide: float) -> Any:
 
     if divide == 0 or not np.isfinite(divide):
         raise DataError(f"--divide {divide} is not possible: give a non-zero number")
-    loaded = load_data(data, split=split)
+    loaded = load_data(data, split=split, progress=True)
     return loaded if divide == 1 else replace(loaded, x=loaded.x / divide)
 
 

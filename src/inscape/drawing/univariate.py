@@ -1,6 +1,6 @@
 """Pictures of the univariate laboratory."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,12 +67,16 @@ def draw_region_table(
 
 
 def draw_losses(
-    runs: Mapping[str, tuple[npt.NDArray[np.int64], Array]], *, mark: float | None = None, ax: Any = None
+    runs: Mapping[str, tuple[npt.NDArray[np.int64], Array]],
+    *,
+    mark: float | None = None,
+    colours: Sequence[str] = TEN,
+    ax: Any = None,
 ) -> Any:
     """Draw losses over steps on a logarithmic scale, one line for each run; `mark` is a step to point out."""
     ax = axes_or_new(ax, (6.0, 3.6))
     for i, (name, (steps, loss)) in enumerate(runs.items()):
-        ax.plot(steps, loss, lw=1.2, color=TEN[i % len(TEN)], label=name)
+        ax.plot(steps, loss, lw=1.2, color=colours[i % len(colours)], label=name)
     if mark is not None:
         ax.axvline(mark, color="grey", lw=0.8, ls=":")
     ax.set_yscale("log")
@@ -85,26 +89,21 @@ def draw_losses(
 def draw_curvature(
     knots: Array,
     size: Array,
-    at: Array,
-    weight: Array,
+    low: float,
+    high: float,
     *,
     label: str = "|f''|",
     colour: str = TEN[0],
     ax: Any = None,
 ) -> Any:
-    """Draw slope changes as stems over the range of `at`, and the weight g as a shaded curve.
-
-    Returns:
-        The Axes of the stems; the weight is on its twin.
-    """
+    """Draw the sizes of the slope changes at the knots in [low, high] as stems."""
     ax = axes_or_new(ax, (6.0, 3.6))
-    inside = (knots >= at[0]) & (knots <= at[-1])
+    inside = (knots >= low) & (knots <= high)
     ax.vlines(knots[inside], 0, size[inside], color=colour, lw=1.4)
     ax.plot(knots[inside], size[inside], "o", color=colour, ms=4, mew=0, label=label)
     ax.set_xlabel("x")
     ax.set_ylabel("size of the slope change")
     ax.set_ylim(bottom=0)
-    draw_weight(at, weight, ax=ax)
     return ax
 
 

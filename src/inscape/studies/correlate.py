@@ -74,11 +74,13 @@ def correlate(
     import pandas as pd
 
     table = pd.DataFrame(frame).reset_index(drop=True)
+    for name in set(by) & set(table):
+        table[name] = [str(value) if isinstance(value, list) else value for value in table[name]]
     if target == "gap" and "gap" not in table and {"train_accuracy", "test_accuracy"} <= set(table):
         table["gap"] = table["train_accuracy"] - table["test_accuracy"]
     _check(table, measure, target)
     kept = _gated(table, min_train_accuracy)
-    by = tuple(h for h in by if h in kept and kept[h].nunique() > 1)
+    by = tuple(h for h in by if h in kept and h != "model" and kept[h].nunique() > 1)
     columns = _Columns(measure, target, by, n_resamples, as_seed(random_state))
     has_models = "model" in kept and kept["model"].nunique() > 1
     result = _correlations(kept, columns, ("model",) if has_models else ())

@@ -16,12 +16,17 @@ from inscape.seeding import RandomState, as_generator
 
 Array = npt.NDArray[np.float64]
 N_RESAMPLES = 2000
+FEWEST = 4
+"""Resamples of fewer clusters are mostly degenerate: no interval is better than a wrong one."""
 _BLOCK = 512  # rows of pairwise comparisons at a time
 
 
 @dataclass(frozen=True)
 class Correlation:
-    """A coefficient of n points and its 95 % bootstrap interval; NaN where a column does not vary."""
+    """A coefficient of n points and its 95 % bootstrap interval.
+
+    The value is NaN where a column does not vary, the interval also where there are fewer than four clusters.
+    """
 
     value: float
     interval: tuple[float, float]
@@ -37,6 +42,8 @@ class Correlation:
         return {"value": value, "interval": [low, high], "n": self.n}
 
     def __str__(self) -> str:
+        if np.isnan(self.interval[0]):
+            return f"{self.value:+.2f} (no interval)"
         return f"{self.value:+.2f} [{self.interval[0]:+.2f}, {self.interval[1]:+.2f}]"
 
 
@@ -84,6 +91,8 @@ def bootstrapped(
         return Correlation(value, (float("nan"), float("nan")), n)
     owner = np.unique(np.arange(n) if clusters is None else np.asarray(clusters), return_inverse=True)[1]
     k = int(owner.max()) + 1
+    if k < FEWEST:
+        return Correlation(value, (float("nan"), float("nan")), n)
     drawn = as_generator(random_state).multinomial(k, np.full(k, 1 / k), size=n_resamples)
     resampled = statistic(drawn[:, owner].astype(np.float64))
     resampled = resampled[np.isfinite(resampled)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from inscape.studies.correlation import Correlation
+from inscape.studies.correlation import FEWEST, Correlation
 
 DROP = 0.1
 """A stratum is worth a word if its coefficient is lower than the whole one by more than this."""
@@ -86,9 +86,10 @@ class Correlations:
         for name, strata in self.strata.items():
             for value, s in strata.items():
                 falls = self.pearson.value - s.pearson.value, self.single_runs.value - s.single_runs.value
-                if max(falls) > DROP:
+                if max(falls) > DROP and s.pearson.n >= FEWEST:
+                    shown = f"{value:g}" if isinstance(value, int | float) else value
                     found.append(
-                        f"inside {name}={value} alone r = {s.pearson} over {s.pearson.n} configurations, "
+                        f"inside {name}={shown} alone r = {s.pearson} over {s.pearson.n} configurations, "
                         f"{s.single_runs.value:+.2f} over {s.single_runs.n} single runs"
                     )
         return found

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.errors import InscapeError
 from inscape.measures.accuracy import correct
 from inscape.measures.region_count import draw_counter
 from inscape.measures.region_count_result import RegionCount
 from inscape.measures.statistics import probability_less
-from inscape.models import Model, wrap
+from inscape.models import Model
 from inscape.partition import decision_regions
 from inscape.probes import Patch
 from inscape.progress import Meter, meter
-from inscape.seeding import as_generator, as_seed
+from inscape.seeding import as_seed
 from inscape.studies.correlation import Correlation, correlation
-from inscape.training import load_data
+from inscape.training.fitting import fit, fit_many
+from inscape.training.splits import Split, split_data
 
 LEARNING_RATES = (0.1, 0.03, 0.01)
 BATCH_SIZES = (16, 64, 256)
@@ -114,18 +114,13 @@ def run_demo(out: str | Path, *, random_state: int = 0, progress: bool | Meter |
     except OSError as error:
         raise InscapeError(f"cannot write into {out}: {error.strerror or error}") from error
     seed = as_seed(random_state)
-    data = load_data("digits")
-    assert data.y is not None
-    order = as_generator(seed).permutation(len(data))
-    train, test = order[:N_TRAIN], order[N_TRAIN:]
-    split = Split(data.x[train], data.y[train], data.x[test], data.y[test])
+    split = split_data("digits", n_train=N_TRAIN, random_state=seed)
     counter = draw_counter(split.x_test, n_probes=N_PROBES, method="exact", random_state=seed)
     total = len(LEARNING_RATES) * len(BATCH_SIZES) + 2 * len(DEPTHS)
     models = []
     with meter(progress, "models") as show:
         show(0, total)
-        for i, (name, family, estimator) in enumerate(_fitted(split, seed), 1):
-            model = wrap(estimator)
+        for i, (name, family, model) in enumerate(_fitted(split, seed), 1):
             accuracies = (correct(model, *split.train).mean(), correct(model, *split.test).mean())
             count = counter.count(model)
             models.append(DemoModel(name, family, model, float(accuracies[0]), float(accuracies[1]), count))
@@ -136,51 +131,19 @@ def run_demo(out: str | Path, *, random_state: int = 0, progress: bool | Meter |
     return Demo(tuple(models), correlations, pictures, seed)
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Training and test points with their classes."""
-
-    x_train: npt.NDArray[np.float64]
-    y_train: npt.NDArray[np.int64]
-    x_test: npt.NDArray[np.float64]
-    y_test: npt.NDArray[np.int64]
-
-    @property
-    def train(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """The training points and classes."""
-        return self.x_train, self.y_train
-
-    @property
-    def test(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """The test points and classes."""
-        return self.x_test, self.y_test
-
-
-def _fitted(split: Split, seed: int) -> Iterator[tuple[str, str, Any]]:
-    """Name, family and fitted model, one after the other."""
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.tree import DecisionTreeClassifier
-
-    from inscape.training.loop import Recipe, train
-    from inscape.training.networks import mlp
-
-    n_features = split.x_train[0].size
-    for rate in LEARNING_RATES:
-        for size in BATCH_SIZES:
-            net = mlp(n_features, (128, 128), 10, seed=seed)
-            train(net, *split.train, Recipe(rate, size, EPOCHS), seed=seed)
-            yield f"net lr={rate} batch={size}", "network", net
-    flat = split.x_train.reshape(len(split.x_train), -1)
-    random_state = seed % 2**32  # scikit-learn takes 32 bits
-    for depth in DEPTHS:
-        yield (
-            f"tree depth={depth}",
-            "tree",
-            DecisionTreeClassifier(max_depth=depth, random_state=random_state).fit(flat, split.y_train),
-        )
-    for depth in DEPTHS:
-        forest = RandomForestClassifier(100, max_depth=depth, random_state=random_state)
-        yield f"forest depth={depth}", "forest", forest.fit(flat, split.y_train)
+def _fitted(split: Split, seed: int) -> Iterator[tuple[str, str, Model]]:
+    """Name, family and fitted model, one after the other; the networks train together."""
+    nets = [
+        {"model": "mlp", "learning_rate": rate, "batch_size": size, "epochs": EPOCHS, "normalise": False}
+        for rate in LEARNING_RATES
+        for size in BATCH_SIZES
+    ]
+    for settings, net in zip(nets, fit_many(nets, split, seeds=[seed] * len(nets)), strict=True):
+        yield f"net lr={settings['learning_rate']} batch={settings['batch_size']}", "network", net.model
+    for family in ("tree", "forest"):
+        for depth in DEPTHS:
+            fitted = fit({"model": family, "max_depth": depth}, split, seed=seed)
+            yield f"{family} depth={depth}", family, fitted.model
 
 
 def _correlations(models: list[DemoModel], seed: int) -> dict[str, Correlation]:

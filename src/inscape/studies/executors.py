@@ -5,12 +5,16 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.connection import wait
 
-from inscape.errors import MissingExtraError, StudyError
+from inscape.errors import InscapeWarning, MissingExtraError, StudyError
+
+TIMEOUT = 20.0
+"""Seconds to wait for the scheduler of a cluster."""
 
 
 def n_cores() -> int:
@@ -18,20 +22,48 @@ def n_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def process_pool(*, most: int = 61) -> ProcessPoolExecutor:
+def process_pool(*, most: int = 61, n_workers: int | None = None) -> ProcessPoolExecutor:
     """A pool of fresh processes with one thread each, which end with this process however it ends.
 
-    There is one per processor, but at most `most`; Windows cannot wait for more than 61.
+    There are `n_workers`, by default one per processor, but at most `most`; Windows cannot wait for more
+    than 61.
     """
-    return ProcessPoolExecutor(
-        max(1, min(n_cores(), most, 61)),
+    pool = ProcessPoolExecutor(
+        max(1, min(n_workers or n_cores(), most, 61)),
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_prepare_worker,
     )
+    with _interrupts_ignored():  # which the processes that start now inherit
+        probe = pool.submit(int)
+    try:
+        probe.result()
+    except BrokenExecutor as error:
+        raise StudyError(
+            "worker processes cannot start: a script that runs a study must do so under "
+            'if __name__ == "__main__":, or pass an executor of its own'
+        ) from error
+    except BaseException:
+        terminate(pool)
+        raise
+    return pool
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Without Ctrl-C, where that can be said: in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _prepare_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the pool
+    warnings.simplefilter("ignore", InscapeWarning)  # the rows say as much in their status
     for name in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
         os.environ[f"{name}_NUM_THREADS"] = "1"  # for what is loaded from now on
     from threadpoolctl import threadpool_limits
@@ -66,7 +98,7 @@ def dask_executor(scheduler: str) -> Iterator[Executor]:
     except ImportError as error:
         raise MissingExtraError("distributed", "dask", "working on a Dask cluster") from error
     try:
-        client = Client(scheduler, timeout=20, set_as_default=False)
+        client = Client(scheduler, timeout=TIMEOUT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise StudyError(f"cannot reach the Dask scheduler {scheduler}: {error}") from error
     try:

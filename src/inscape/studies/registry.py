@@ -1,18 +1,35 @@
-"""The studies that inscape knows by name: one file each in this folder."""
+"""The studies that inscape knows by name, one file each in this folder; and those of the user."""
 
 import importlib
+from pathlib import Path
 
 from inscape.errors import StudyError, unknown_name
 from inscape.studies.study import Study
+from inscape.studies.toml_file import find_object, read_study
 
-MODULES: dict[str, str] = {}
+MODULES = {
+    "digits": "inscape.studies.digits",
+    "effective-regions": "inscape.studies.effective_regions",
+    "minima-stability-step": "inscape.studies.minima_stability_step",
+    "minima-stability-sweep": "inscape.studies.minima_stability_sweep",
+    "minima-stability-weight": "inscape.studies.minima_stability_weight",
+    "overparameterisation": "inscape.studies.overparameterisation",
+}
 """Name of a study -> the module that defines it as STUDY."""
 
 
 def find(name: str) -> Study:
-    """The study of that name."""
-    if name not in MODULES:
-        raise StudyError(unknown_name("study", name, sorted(MODULES)))
-    study = importlib.import_module(MODULES[name]).STUDY
-    assert isinstance(study, Study)
+    """The study of that name, of a .toml file, or of package.module:STUDY."""
+    if name in MODULES:
+        study = importlib.import_module(MODULES[name]).STUDY
+    elif name.endswith(".toml"):
+        study = read_study(Path(name))
+    elif ":" in name:
+        study = find_object(name)
+    else:
+        raise StudyError(
+            unknown_name("study", name, sorted(MODULES)) + " (or a .toml file, or package.module:STUDY)"
+        )
+    if not isinstance(study, Study):
+        raise StudyError(f"{name} is no inscape.studies.Study but {type(study).__name__}")
     return study

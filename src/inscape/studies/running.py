@@ -71,6 +71,7 @@ def run(
     out: str | Path,
     random_state: RandomState = 0,
     executor: Executor | None = None,
+    n_workers: int | None = None,
     retry_failed: bool = False,
     progress: bool | Meter | None = None,
 ) -> StudyRun:
@@ -81,20 +82,33 @@ def run(
     the same folder. A row depends on the configuration and on `random_state` alone.
 
     Args:
-        name: a known study (`inscape study list`), a .toml file, or a `Study`.
+        name: a known study (`inscape study list`), a .toml file, package.module:STUDY, or a `Study`.
         scale: "smoke" (seconds), "small" (minutes) or "paper" (what was published).
         out: the folder of the store, the figures and summary.md.
         random_state: the seed of the study; None draws one, which starts anew.
-        executor: where to work; the default is a pool with a process for each processor.
+        executor: where to work; the default is a pool of processes on this machine.
+        n_workers: how many processes; the default is one for each processor.
         retry_failed: work again on the cells that failed in an earlier run.
         progress: True for a bar on stderr, or a function of (cells done, cells in all).
+
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> squares = Study(
+    ...     name="squares",
+    ...     title="Squares",
+    ...     configurations=lambda scale: [{"n": n} for n in range(4)],
+    ...     cell=lambda configuration: {"square": configuration["n"] ** 2},
+    ... )
+    >>> with tempfile.TemporaryDirectory() as out, ThreadPoolExecutor(1) as executor:
+    ...     run(squares, out=out, executor=executor).frame["square"].tolist()
+    [0, 1, 4, 9]
     """
     study = name if isinstance(name, Study) else find(name)
     cells = grid(study, scale, seed := as_seed(random_state))
     out = Path(out)
     with Store(out / f"{study.name}.sqlite", study.name) as store:
         with meter(progress, study.name) as show:
-            sweep(study, cells, store, executor, retry_failed=retry_failed, show=show)
+            sweep(study, cells, store, executor, n_workers=n_workers, retry_failed=retry_failed, show=show)
         frame, failed = store.frame(cells), store.failures(cells)
     if failed:
         _report_failures(study, cells, failed)
@@ -133,7 +147,10 @@ def _report_failures(study: Study, cells: list[Cell], failed: dict[str, str]) ->
 
 def summarised(study: Study, frame: "pd.DataFrame", out: Path) -> Summary:
     """What the study makes of the rows, checked: a finding for each claim."""
-    summary = study.summarise(frame, out)
+    try:
+        summary = study.summarise(frame, out)
+    except OSError as error:
+        raise StudyError(f"cannot write the figures into {out}: {error.strerror or error}") from error
     if set(summary.findings) != set(study.claims):
         raise StudyError(
             f"{study.name}: findings {sorted(summary.findings)} for the claims {sorted(study.claims)}"

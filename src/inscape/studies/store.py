@@ -203,14 +203,13 @@ class Store:
     def _writing(self) -> Iterator[None]:
         """A transaction that is written as a whole or not at all."""
         with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
             try:
+                self._db.execute("BEGIN IMMEDIATE")
                 yield
                 self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
+            finally:
+                if self._db.in_transaction:  # an error, or Ctrl-C at any place above
                     self._db.execute("ROLLBACK")
-                raise
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

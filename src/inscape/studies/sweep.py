@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from inscape.errors import StudyError
@@ -28,6 +29,7 @@ def sweep(
     store: Store,
     executor: Executor | None = None,
     *,
+    n_workers: int | None = None,
     retry_failed: bool = False,
     show: Meter,
 ) -> None:
@@ -39,13 +41,17 @@ def sweep(
     if not missing:
         return
     groups = _groups(study, missing)
-    with _renewed(store), _hands(executor, len(groups)) as hands:
+    with _renewed(store), _hands(executor, len(groups), n_workers) as hands:
         job = _Job(study, store, hands, retry_before)
         job.todo.extend(groups)
-        while job.todo or job.running:
-            job.submit()
-            job.collect()
-            show(len(cells) - job.n_open(), len(cells))
+        try:
+            while job.todo or job.running:
+                job.submit()
+                job.collect()
+                show(len(cells) - job.n_open(), len(cells))
+        finally:
+            for future in job.running:  # stopped, by an error or by Ctrl-C
+                future.cancel()
 
 
 def _groups(study: Study, cells: Sequence[Cell]) -> list[Group]:
@@ -61,16 +67,17 @@ def _groups(study: Study, cells: Sequence[Cell]) -> list[Group]:
 class _Hands:
     """The executor, and a new pool in its place if it is ours and broke."""
 
-    def __init__(self, executor: Executor | None, n_groups: int) -> None:
-        self._n_groups, self.is_ours = n_groups, executor is None
-        self.executor = executor or process_pool(most=n_groups)
+    def __init__(self, executor: Executor | None, n_groups: int, n_workers: int | None) -> None:
+        self._pool = partial(process_pool, most=n_groups, n_workers=n_workers)
+        self.is_ours = executor is None
+        self.executor = executor or self._pool()
         self.width = width(self.executor)
 
     def renew(self) -> None:
         if not self.is_ours:
             raise StudyError("the executor broke, as by a killed worker: run again with a new one")
         terminate(self.executor)
-        self.executor = process_pool(most=self._n_groups)
+        self.executor = self._pool()
 
     def submit(self, study: Study, group: Group) -> "Future[list[Outcome]]":
         function = study.batch or OneByOne(study.cell)
@@ -83,8 +90,8 @@ class _Hands:
 
 
 @contextmanager
-def _hands(executor: Executor | None, n_groups: int) -> Iterator[_Hands]:
-    hands = _Hands(executor, n_groups)
+def _hands(executor: Executor | None, n_groups: int, n_workers: int | None) -> Iterator[_Hands]:
+    hands = _Hands(executor, n_groups, n_workers)
     try:
         yield hands
         if hands.is_ours:
@@ -109,8 +116,9 @@ class _Job:
 
     def submit(self) -> None:
         """Claim groups until the executor has enough; what others work on goes to the end of the line."""
+        enough = self._hands.width()
         for _ in range(len(self.todo)):
-            if len(self.running) >= self._hands.width():
+            if len(self.running) >= enough:
                 return
             mine, others = self._store.claim(self.todo.popleft(), self._retry_before)
             if others:

@@ -1,7 +1,5 @@
-"""Data sets: embedded ones by name, the user's own from files."""
+"""Data sets: embedded and published ones by name, the user's own from files and folders."""
 
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,127 +8,105 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.errors import DataError, unknown_name
+from inscape.progress import Meter
+from inscape.seeding import RandomState
+from inscape.training.data_files import read_file
+from inscape.training.image_folder import read_folder
+from inscape.training.image_sets import IMAGE_SETS, find_or_fetch
+from inscape.training.subset import balanced_rows
 
 EMBEDDED = ("digits", "iris", "wine", "breast_cancer")
-_LABEL_COLUMNS = ("y", "label", "labels", "target", "class")
+NAMES = (*EMBEDDED, *IMAGE_SETS)
 
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Points x (n, ...) in float64 and, where known, their classes y (n,)."""
+    """Points x (n, ...) and, where known, their classes y (n,) and the names of these."""
 
     name: str
     x: npt.NDArray[Any]
     y: npt.NDArray[Any] | None
+    classes: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.x)
 
+    def subset(self, n: int, *, random_state: RandomState = 0) -> "DataSet":
+        """N random points in random order, of each class as many (up to one)."""
+        rows = balanced_rows(self.y, len(self), n, random_state)
+        return DataSet(self.name, self.x[rows], None if self.y is None else self.y[rows], self.classes)
 
-def load_data(source: str | Path, *, split: str | None = None) -> DataSet:
-    """The data set that a name or a file stands for.
+
+def load_data(
+    source: str | Path,
+    *,
+    split: str | None = None,
+    n: int | None = None,
+    random_state: RandomState = 0,
+    image_size: int | None = None,
+    progress: bool | Meter | None = None,
+) -> DataSet:
+    """The data set that a name, a file or a folder stands for.
+
+    Published image sets are looked for as .npz in the folder that the environment variable INSCAPE_DATA
+    names and in the cache, else downloaded from their official source. Their pixels are float32 in 0..1,
+    and nothing is normalised: that belongs to the model, so that probes live in pixel space.
 
     Args:
-        source: "digits" (8x8 images in 0..1), "iris", "wine", "breast_cancer"; or a file: .npz with `x` and
-            optionally `y` (or `x_train`, `y_train`, `x_test`, `y_test`), .npy with x, .csv with a header,
-            whose column y, label, target or class, if there is one, holds the classes.
-        split: "train" or "test", for an .npz that has both; the default is "test" there.
+        source: "digits" (8x8 images in 0..1), "iris", "wine", "breast_cancer"; "mnist", "fashion_mnist"
+            (28x28), "cifar10", "cifar100" (3x32x32); a folder with a folder of images for each class; or a
+            file: .npz with `x` and optionally `y` (or `x_train`, `y_train`, `x_test`, `y_test`), .npy with x,
+            .csv with a header, whose column y, label, target or class, if there is one, holds the classes.
+        split: "train" or "test", for what has both; the default is "test" there.
+        n: only so many points, of each class as many (up to one), in random order.
+        random_state: seed of this choice.
+        image_size: for a folder of images: scale and cut them to so many pixels each way.
+        progress: of a download: True for a bar on stderr, or a function of (bytes, bytes in all).
 
     >>> load_data("digits").x.shape
     (1797, 8, 8)
     """
-    name = str(source)
-    suffix = Path(name).suffix.lower()
-    if suffix == "" and not Path(name).exists():
+    name, path = str(source), Path(source)
+    is_name = name in NAMES  # also where a folder is called so
+    if image_size is not None and (is_name or not path.is_dir()):
+        raise DataError(f"image_size belongs to a folder of images, not to {name}")
+    if name in IMAGE_SETS:
+        return _image_set(name, split, n, random_state, progress)
+    if not is_name and path.is_dir() and path.suffix.lower() not in (".npz", ".npy", ".csv"):
+        x, y, classes = read_folder(path, split, n, image_size, random_state)
+        return DataSet(path.name, _unit(x), y, classes)
+    if path.suffix == "":
         if split is not None:
             raise DataError(f"split={split!r} belongs to an .npz file with x_train and x_test, not to {name}")
-        return _embedded(name)
-    readers = {".npz": _read_npz, ".npy": _read_npy, ".csv": _read_csv}
-    if suffix not in readers:
-        raise DataError(f"cannot read {name}: expected .npz, .npy or .csv, or one of {', '.join(EMBEDDED)}")
-    path = Path(name)
-    if not path.is_file():
-        raise DataError(f"{name} is a folder" if path.is_dir() else f"{name} does not exist")
-    if split is not None and suffix != ".npz":
-        raise DataError(f"split={split!r} belongs to an .npz file with x_train and x_test, not to {name}")
-    x, y = readers[suffix](path, split)
-    return _checked(path.stem, x, y)
+        data = _embedded(name)
+    else:
+        data = _checked(path.stem, *read_file(path, split))
+    return data if n is None else data.subset(n, random_state=random_state)
+
+
+def _image_set(
+    name: str, split: str | None, n: int | None, random_state: RandomState, progress: bool | Meter | None
+) -> DataSet:
+    images = IMAGE_SETS[name]
+    x, y = find_or_fetch(images, split, progress)
+    rows = slice(None) if n is None else balanced_rows(y, len(y), n, random_state)
+    return DataSet(name, _unit(x[rows]), y[rows], images.classes)
+
+
+def _unit(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    return np.divide(pixels, 255, dtype=np.float32)
 
 
 def _embedded(name: str) -> DataSet:
     if name not in EMBEDDED:
         raise DataError(
-            unknown_name("data set", name, EMBEDDED) + " (a file needs its ending: .npz, .npy, .csv)"
+            unknown_name("data set", name, NAMES) + " (a file needs its ending: .npz, .npy, .csv)"
         )
     from sklearn import datasets
 
     bunch = getattr(datasets, f"load_{name}")()
     x = bunch.images / 16 if name == "digits" else bunch.data
     return DataSet(name, x, bunch.target)
-
-
-def _read_npz(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-    if split not in (None, "train", "test"):
-        raise DataError(unknown_name("split", split, ("train", "test")))
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            suffix = "" if split is None and "x" in archive else f"_{split or 'test'}"
-            if f"x{suffix}" not in archive:
-                raise DataError(
-                    f"{path} holds {', '.join(archive) or 'nothing'}: expected x, or x_train and x_test"
-                )
-            return archive[f"x{suffix}"], archive.get(f"y{suffix}")
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(
-            f"{path} is not a readable .npz file: truncated, of another kind, or pickled"
-        ) from error
-
-
-def _read_npy(path: Path, split: str | None) -> tuple[npt.NDArray[Any], None]:
-    try:
-        with path.open("rb") as file:
-            x = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(
-            f"{path} is not a readable .npy file: truncated, of another kind, or pickled"
-        ) from error
-    if not isinstance(x, np.ndarray):
-        raise DataError(f"{path} is an .npz archive with the ending .npy: rename it")
-    return x, None
-
-
-def _read_csv(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-    import pandas as pd
-
-    try:
-        frame = pd.read_csv(path)
-    except (OSError, ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:
-        raise DataError(f"{path} is not a readable .csv file: {error}") from error
-    if len(frame) == 0:
-        raise DataError(f"{path} has a header but no rows")
-    if all(_is_number(c) for c in frame.columns):
-        raise DataError(f"{path} has no header: its first line must name the columns")
-    labels = [c for c in frame.columns if str(c).strip().lower() in _LABEL_COLUMNS]
-    if len(labels) > 1:
-        raise DataError(f"{path} has several columns of classes ({', '.join(labels)}): keep one")
-    features = frame.drop(columns=labels)
-    words = [str(c) for c in features.columns if features[c].dtype.kind not in "fiub"]
-    if words:
-        raise DataError(f"{path}: column {words[0]!r} is not numeric; name the class column y, or encode it")
-    y = frame[labels[0]].to_numpy() if labels else None
-    if y is not None and y.dtype.kind not in "fiub":
-        y = y.astype(str)
-    return features.to_numpy(dtype=np.float64), y
-
-
-def _is_number(text: Any) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _checked(name: str, x: npt.NDArray[Any], y: npt.NDArray[Any] | None) -> DataSet:

@@ -1,54 +1,177 @@
 """One training loop."""
 
-from dataclasses import dataclass
+import math
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
 
+from inscape.errors import DataError
+from inscape.progress import Meter, meter
+from inscape.seeding import random_state_kept
+from inscape.training.augmentation import Augmentation
+from inscape.training.checkpoints import save_weights
+from inscape.training.history import History
+from inscape.training.recipe import Recipe
 
-@dataclass(frozen=True)
-class Recipe:
-    """SGD with momentum and a cosine schedule, as in Li et al. 2025 (arXiv 2505.11370, App. C)."""
 
-    learning_rate: float
-    batch_size: int
-    epochs: int
-    momentum: float = 0.9
-    weight_decay: float = 0.0
+class StepMonitor(Protocol):
+    """What measures while training, such as `inscape.Monitor`; it decides itself at which steps."""
+
+    def step(self, model: Any, step: int) -> Any:
+        """Look at the model after so many steps."""
 
 
 def train(
-    module: nn.Module, x: npt.NDArray[np.float64], y: npt.NDArray[np.int64], recipe: Recipe, *, seed: int
-) -> float:
-    """Train `module` in place on cross-entropy and return its mean loss over the last epoch.
+    module: nn.Module,
+    x: npt.NDArray[Any],
+    y: npt.NDArray[Any],
+    recipe: Recipe,
+    *,
+    seed: int,
+    monitor: StepMonitor | None = None,
+    checkpoints: str | Path | None = None,
+    checkpoint_every: int = 1,
+    progress: bool | Meter | None = None,
+) -> History:
+    """Train `module` in place on cross-entropy, where its parameters are and in their precision.
 
-    Batches are drawn by a generator of their own; the same seed on the same device gives the same weights.
+    Batches, augmentation and dropout are drawn from `seed` alone: the same seed on the same device gives the
+    same weights, and the global random state is left as it was. The module ends in eval mode.
+
+    Args:
+        module: the network.
+        x: points (n, ...).
+        y: their classes, integers (n,).
+        recipe: how.
+        seed: of everything random but the initial weights.
+        monitor: its `step(module, k)` is called before training (k = 0) and after each step.
+        checkpoints: a folder for the weights as safetensors, `epoch-0001.safetensors` and so on.
+        checkpoint_every: epochs between checkpoints; the last epoch always has one.
+        progress: True for a bar on stderr, or a function of (epochs done, epochs).
+
+    >>> import numpy as np
+    >>> from inscape.training.networks import mlp
+    >>> x = np.random.default_rng(0).normal(size=(40, 2))
+    >>> history = train(mlp(2, (8,), 2, seed=0), x, x[:, 0] > 0, Recipe(0.1, 10, 20), seed=0)
+    >>> history.status, history.loss < history.losses[0]
+    ('complete', True)
     """
-    points = torch.from_numpy(x).to(torch.get_default_dtype())
-    labels = torch.from_numpy(y.astype(np.int64))
-    n, size = len(points), min(recipe.batch_size, len(points))
-    steps_per_epoch = -(-n // size)
-    optimiser = torch.optim.SGD(
-        module.parameters(),
-        lr=recipe.learning_rate,
-        momentum=recipe.momentum,
-        weight_decay=recipe.weight_decay,
-    )
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, recipe.epochs * steps_per_epoch)
-    generator = torch.Generator().manual_seed(seed)
-    module.train()
-    mean_loss = float("nan")
-    for _ in range(recipe.epochs):
-        total = 0.0
-        for batch in torch.randperm(n, generator=generator).split(size):  # type: ignore[no-untyped-call]
-            loss = nn.functional.cross_entropy(module(points[batch]), labels[batch])
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-            schedule.step()
-            total += float(loss.detach()) * len(batch)
-        mean_loss = total / n
+    device, dtype = _place(module)
+    points, labels = as_tensors(x, y, dtype)
+    run = _Run(module, points.to(device), labels.to(device), recipe, seed, monitor)
+    losses: list[float] = []
+    saved: list[str] = []
+    status = "complete"
+    with random_state_kept(seed), _repeatable(device, seed), meter(progress, "training") as show:
+        module.train()
+        for epoch in range(1, recipe.epochs + 1):
+            losses.append(run.epoch())
+            show(epoch, recipe.epochs)
+            if not math.isfinite(losses[-1]):
+                status = "diverged"
+            elif recipe.stop_loss is not None and losses[-1] <= recipe.stop_loss:
+                status = "loss reached"
+            is_last = status != "complete" or epoch == recipe.epochs
+            if checkpoints is not None and (is_last or epoch % checkpoint_every == 0):
+                path = Path(checkpoints) / f"epoch-{epoch:04d}.safetensors"
+                about = {"epoch": epoch, "loss": losses[-1], "seed": seed, "recipe": recipe.to_dict()}
+                saved.append(str(save_weights(module, path, **about)))
+            if is_last:
+                break
     module.eval()
-    return mean_loss
+    return History(losses=tuple(losses), n_steps=run.step, status=status, seed=seed, checkpoints=tuple(saved))
+
+
+class _Run:
+    """A module on its way through the epochs."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        points: torch.Tensor,
+        labels: torch.Tensor,
+        recipe: Recipe,
+        seed: int,
+        monitor: StepMonitor | None,
+    ) -> None:
+        self._module, self._points, self._labels = module, points, labels
+        self._recipe, self._monitor = recipe, monitor
+        self._size = min(recipe.batch_size, len(points))
+        self._per_epoch = -(-len(points) // self._size)
+        self._optimiser = _optimiser(module, recipe)
+        self._generator = torch.Generator().manual_seed(seed)
+        self._augment = Augmentation(recipe, seed)
+        self.step = 0
+        self._observe()
+
+    def epoch(self) -> float:
+        """One pass over the data in a new order; the mean loss, NaN as soon as one is not finite."""
+        n, total = len(self._points), 0.0
+        order = torch.randperm(n, generator=self._generator).to(self._points.device)
+        for batch in order.split(self._size):  # type: ignore[no-untyped-call]
+            total += self._one_step(batch) * len(batch)
+            if not math.isfinite(total):
+                return math.nan
+        return total / n
+
+    def _one_step(self, rows: torch.Tensor) -> float:
+        batch = self._augment(self._points[rows], self._labels[rows])
+        loss = batch.loss(self._module(batch.x))
+        self._optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        rate = self._recipe.rate_at(self.step, self._recipe.epochs * self._per_epoch, self._per_epoch)
+        for group in self._optimiser.param_groups:
+            group["lr"] = rate
+        self._optimiser.step()
+        self.step += 1
+        self._observe()
+        return float(loss.detach())
+
+    def _observe(self) -> None:
+        if self._monitor is not None:
+            self._monitor.step(self._module, self.step)
+
+
+def as_tensors(
+    x: npt.NDArray[Any], y: npt.NDArray[Any], dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Points and classes as tensors, checked against each other."""
+    points = torch.as_tensor(x).to(dtype)
+    labels = torch.as_tensor(y).to(torch.int64)
+    if len(points) == 0 or labels.shape != (len(points),):
+        raise DataError(f"cannot train on points {tuple(points.shape)} with classes {tuple(labels.shape)}")
+    return points, labels
+
+
+def _place(module: nn.Module) -> tuple[torch.device, torch.dtype]:
+    for parameter in module.parameters():
+        return parameter.device, parameter.dtype
+    raise DataError("the module has no parameters to train")
+
+
+def _optimiser(module: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    common: dict[str, Any] = {"lr": recipe.learning_rate, "weight_decay": recipe.weight_decay}
+    kinds: dict[str, Any] = {
+        "adam": torch.optim.Adam,
+        "adamw": torch.optim.AdamW,
+        "adagrad": torch.optim.Adagrad,
+    }
+    if recipe.optimiser == "sgd":
+        return torch.optim.SGD(module.parameters(), momentum=recipe.momentum, **common)
+    optimiser: torch.optim.Optimizer = kinds[recipe.optimiser](module.parameters(), **common)
+    return optimiser
+
+
+def _repeatable(device: torch.device, seed: int) -> AbstractContextManager[Any]:
+    """On a GPU: seed its generator, and only kernels that repeat."""
+    if device.type != "cuda":
+        return nullcontext()
+    torch.cuda.manual_seed(seed)
+    flags: AbstractContextManager[Any] = torch.backends.cudnn.flags(
+        enabled=True, benchmark=False, deterministic=True
+    )
+    return flags

@@ -40,7 +40,9 @@ def log_loss(margins: Array, loss: str) -> float:
     return float(logsumexp(each) - np.log(len(margins)))
 
 
-def implicit_weights(stiff: Array, margins: Array, start: Array, loss: str, tol: float = 1e-9) -> Array | None:
+def implicit_weights(
+    stiff: Array, margins: Array, start: Array, loss: str, tol: float = 1e-9
+) -> Array | None:
     """Solve z = A(m + hK exp z) - mu, sum exp z = 1 for z, the logarithms of the weights.
 
     Newton's method from `start`; where that is too far off, from equal weights through a row of problems with

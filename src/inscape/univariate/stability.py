@@ -100,9 +100,11 @@ class Stability:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw |f''| as stems over the data range, with g; returns the matplotlib Axes."""
-        from inscape.drawing.univariate import draw_curvature
+        from inscape.drawing.univariate import draw_curvature, draw_weight
 
-        return draw_curvature(self.knots, np.abs(self.jumps), *self.weight_curve(), ax=ax)
+        ax = draw_curvature(self.knots, np.abs(self.jumps), self.x[0], self.x[-1], ax=ax)
+        draw_weight(*self.weight_curve(), ax=ax)
+        return ax
 
     def __repr__(self) -> str:
         chain = f"{self.lower_bound:.4g} <= {self.flattest:.4g} <= {self.sharpness:.4g} <= {self.limit:.4g}"

@@ -1,0 +1,57 @@
+"""Many small networks as one batched program against one after the other, in one thread."""
+
+import copy
+from functools import partial
+from itertools import product
+
+import torch
+from torch import nn
+
+from benchmarks.timing import best_times, report
+from inscape.training import load_data
+from inscape.training.loop import train
+from inscape.training.many import train_many
+from inscape.training.networks import mlp
+from inscape.training.recipe import Recipe
+
+N_TRAIN = 600
+EPOCHS = 3
+RATES, SIZES, DECAYS = (0.1, 0.03, 0.01), (16, 32, 64), (1e-4, 1e-5, 0.0)
+
+
+def networks() -> tuple[list[nn.Module], list[Recipe]]:
+    """27 MLPs of 64-128-128-10 and how each is trained."""
+    recipes = [Recipe(r, b, EPOCHS, weight_decay=w) for r, b, w in product(RATES, SIZES, DECAYS)]
+    return [mlp(64, (128, 128), 10, seed=i) for i in range(len(recipes))], recipes
+
+
+def main() -> None:
+    """Print the ratio of the times and how far the results are apart."""
+    torch.set_num_threads(1)
+    data = load_data("digits")
+    assert data.y is not None
+    x, y = data.x[:N_TRAIN], data.y[:N_TRAIN]
+    nets, recipes = networks()
+    seeds = list(range(len(nets)))
+
+    def one_by_one(nets: list[nn.Module]) -> None:
+        for net, recipe, seed in zip(nets, recipes, seeds, strict=True):
+            train(net, x, y, recipe, seed=seed)
+
+    def together(nets: list[nn.Module]) -> None:
+        train_many(nets, x, y, recipes, seeds=seeds)
+
+    one, many = best_times(
+        partial(one_by_one, copy.deepcopy(nets)), partial(together, copy.deepcopy(nets)), repeats=3
+    )
+    print(f"27 MLPs of 64-128-128-10, {EPOCHS} epochs of {N_TRAIN} digits: {one:.2f} s and {many:.2f} s")
+    report("one after the other, over one batched program", one / many, "at least 4")
+    a, b = ([net.double() for net in copy.deepcopy(nets)] for _ in range(2))
+    one_by_one(a)
+    together(b)
+    apart = max(
+        float((p - q).detach().abs().max())
+        for m, n in zip(a, b, strict=True)
+        for p, q in zip(m.parameters(), n.parameters(), strict=True)
+    )
+    report("largest difference of a weight in float64, in units of 1e-8", apart / 1e-8, "at most 1", "")

@@ -1,0 +1,150 @@
+"""`inscape study`: list, run, show and export studies."""
+
+import os
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from inscape.cli import options
+from inscape.cli.output import print_json, print_table
+from inscape.errors import StudyError
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="A known study, a .toml file, or package.module:STUDY.")
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Folder of the study. [default: inscape-studies/NAME]")
+]
+Scale = Annotated[str, typer.Option(help="smoke (seconds), small (minutes) or paper (as published).")]
+
+study = typer.Typer(no_args_is_help=True, help="Run sweeps over many models, and see what they show.")
+
+
+@study.command("list")
+def list_studies(json: options.Json = False) -> None:
+    """List the studies that are known by name."""
+    from inscape.studies.registry import MODULES, find
+    from inscape.studies.study import SCALES
+
+    rows = []
+    for name in MODULES:
+        found = find(name)
+        cells = {scale: len(found.configurations(scale)) for scale in SCALES}
+        rows.append({"name": name, **cells, "title": found.title})
+    if json:
+        print_json(rows)
+    else:
+        columns = {"name": ("study", ""), **{s: (s, "d") for s in SCALES}, "title": ("title", "")}
+        print_table("studies, and their number of cells at each scale", rows, columns)
+
+
+@study.command()
+def run(
+    name: Name,
+    out: Out = None,
+    scale: Scale = "small",
+    seed: options.Seed = 0,
+    resume: Annotated[
+        bool, typer.Option("--resume/--no-resume", help="Continue with what is missing; or refuse to.")
+    ] = True,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Work again on the cells that failed.")
+    ] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes on this machine. [default: one per processor]")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="tcp://HOST:PORT", help="Work on the Dask cluster of this scheduler."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Run a study, or what is missing of it, and write its summary and figures."""
+    from inscape.studies import run as run_study
+    from inscape.studies.executors import dask_executor
+
+    if scheduler is not None and workers is not None:
+        raise StudyError("give --workers for this machine or --scheduler for a cluster, not both")
+    found = _find(name)
+    folder = _folder(found, out)
+    if not resume and (folder / f"{found.name}.sqlite").exists():
+        raise StudyError(f"{folder} holds this study already: give another --out, or leave --no-resume out")
+    with nullcontext() if scheduler is None else dask_executor(scheduler) as executor:
+        result = run_study(
+            found,
+            scale=scale,
+            out=folder,
+            random_state=seed,
+            executor=executor,
+            n_workers=workers,
+            retry_failed=retry_failed,
+            progress=True,
+        )
+    if json:
+        print_json(result.to_dict())
+    else:
+        typer.echo((folder / "summary.md").read_text(encoding="utf-8"))
+        typer.echo(f"Written into {folder}")
+
+
+@study.command()
+def show(
+    name: Name, out: Out = None, scale: Scale = "small", seed: options.Seed = 0, json: options.Json = False
+) -> None:
+    """Show what a study asks, and how far its store is."""
+    from inscape.studies.running import grid
+    from inscape.studies.store import Store
+
+    found = _find(name)
+    cells = grid(found, scale, seed)
+    path = _folder(found, out) / f"{found.name}.sqlite"
+    finished, failed = 0, {}
+    if path.is_file():
+        with Store(path) as store:
+            failed = store.failures(cells)
+            keys = store.finished()
+            finished = sum(c.key in keys for c in cells) - len(failed)
+    state = {"cells": len(cells), "finished": finished, "failed": len(failed)}
+    state["missing"] = len(cells) - finished - len(failed)
+    if json:
+        print_json({"study": found.name, "scale": scale, "seed": seed, **state, "errors": failed})
+        return
+    typer.echo(f"{found.name}: {found.title}")
+    for key, statement in found.claims.items():
+        typer.echo(f"  {key}: {statement}")
+    counts = ", ".join(f"{n} {what}" for what, n in state.items())
+    typer.echo(f"scale {scale}, seed {seed}: {counts}  ({path})")
+    for configuration, error in failed.items():
+        typer.echo(f"  failed {configuration}: {error.splitlines()[-1]}")
+
+
+@study.command("export")
+def export_rows(
+    name: Name,
+    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="Table: .csv or .parquet.")],
+    out: Out = None,
+) -> None:
+    """Write all rows of a study's store into a table."""
+    from inscape.studies.export import export
+    from inscape.studies.store import Store
+
+    found = _find(name)
+    with Store(_folder(found, out) / f"{found.name}.sqlite") as store:
+        n_rows = export(store, to)
+    typer.echo(f"{n_rows} rows in {to}")
+
+
+def _find(name: str) -> Any:
+    """The study, which may be in a module of the working folder; worker processes look there as well."""
+    from inscape.studies.registry import find
+
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    return find(name)
+
+
+def _folder(found: Any, out: Path | None) -> Path:
+    return Path("inscape-studies") / found.name if out is None else out

@@ -1,0 +1,98 @@
+"""Region counts and generalisation of networks, trees and forests on scikit-learn's digits."""
+
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inscape.studies.correlate import correlate
+from inscape.studies.study import Configuration, Finding, Study, Summary
+from inscape.studies.trained import batch, cell, together
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FITTED = 0.98
+_SCALES: dict[str, dict[str, Any]] = {
+    "smoke": {
+        "rates": (0.1, 0.01),
+        "sizes": (16, 64),
+        "decays": (0.0,),
+        "depths": (3, 8),
+        "epochs": 5,
+        "seeds": 1,
+    },
+    "small": {
+        "rates": (0.1, 0.03, 0.01),
+        "sizes": (16, 64, 256),
+        "decays": (1e-4, 1e-5, 0.0),
+        "depths": range(3, 13),
+        "epochs": 150,
+        "seeds": 3,
+    },
+    "paper": {
+        "rates": (0.1, 0.03, 0.01),
+        "sizes": (16, 64, 256),
+        "decays": (1e-5, 1e-6, 1e-7),
+        "depths": range(3, 18),
+        "epochs": 200,
+        "seeds": 5,
+    },
+}
+
+
+def configurations(scale: str) -> list[Configuration]:
+    """Learning rates by batch sizes by weight decays of an MLP; depths of trees and forests."""
+    s = _SCALES[scale]
+    base = {"data": "digits", "n_train": 600, "n_probes": 40 if scale == "smoke" else 200}
+    fixed = {"model": "mlp", "epochs": s["epochs"], "normalise": False}  # pixels are in 0..1 already
+    nets: list[Configuration] = [
+        {**fixed, "learning_rate": r, "batch_size": b, "weight_decay": w}
+        for r, b, w in product(s["rates"], s["sizes"], s["decays"])
+    ]
+    trees = [
+        {"model": model, "max_depth": depth, "criterion": criterion}
+        for model, depth, criterion in product(("tree", "forest"), s["depths"], ("gini", "entropy"))
+    ]
+    return [{**base, **c, "replicate": i} for c in nets + trees for i in range(s["seeds"])]
+
+
+def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
+    """The correlations of each family, pooled, and within the networks by hyper-parameter."""
+    everything = correlate(
+        frame, by=("learning_rate", "batch_size", "weight_decay", "max_depth", "criterion")
+    )
+    nets = correlate(frame[frame["model"] == "mlp"], min_train_accuracy=FITTED)
+    everything.plot().figure.savefig(out / "scatter.png", dpi=150)
+    nets.plot().figure.savefig(out / "networks.png", dpi=150)
+    findings = {"networks": _positive(nets.pearson)}
+    for family in ("tree", "forest"):
+        findings[family] = _positive(everything.models[family].pearson)
+    return Summary(
+        findings=findings,
+        figures=("scatter.png", "networks.png"),
+        notes=f"All models:\n\n```\n{everything}\n```\n\nNetworks that fit their data:\n\n```\n{nets}\n```",
+    )
+
+
+def _positive(c: Any) -> Finding:
+    """Held if the whole interval is above zero; undecided if there is no interval."""
+    known = c.interval[0] == c.interval[0]
+    return Finding(
+        holds=bool(c.interval[0] > 0) if known else None, evidence=f"r = {c} over {c.n} configurations"
+    )
+
+
+STUDY = Study(
+    name="digits",
+    title="Region counts and generalisation gaps of networks, trees and forests on the digits",
+    claims={
+        "networks": f"Networks of {FITTED:.0%} training accuracy or more with more regions have larger gaps.",
+        "tree": "So do decision trees, over depths and criteria.",
+        "forest": "So do random forests.",
+    },
+    configurations=configurations,
+    cell=cell,
+    summarise=summarise,
+    batch=batch,
+    together=together,
+)

@@ -1,0 +1,112 @@
+"""A study in a TOML file: what to vary, and the function from configuration to row.
+
+name = "rates"
+title = "Learning rates on the digits"
+replicates = 3
+function = "inscape.studies.trained:cell"   # the default: train a model and measure it
+
+[grid]                                      # or several [[grid]]: each value of a list with each other
+model = "mlp"
+data = "digits"
+learning_rate = [0.1, 0.01]
+batch_size = 16
+epochs = 50
+hidden = [[128, 128]]                       # a list as a value stands in a list
+
+[correlate]                                 # what the summary says; any arguments of inscape.correlate
+by = ["learning_rate"]
+
+[smoke]                                     # at that scale, instead: replicates or values of the grid
+epochs = 2
+"""
+
+import importlib
+import tomllib
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inscape.errors import StudyError, unknown_name
+from inscape.studies.correlate import correlate
+from inscape.studies.study import SCALES, Configuration, Study, Summary
+from inscape.studies.trained import batch, cell, together
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KEYS = ("name", "title", "replicates", "function", "grid", "correlate", *SCALES)
+
+
+def read_study(path: Path) -> Study:
+    """The study that a TOML file describes."""
+    try:
+        with path.open("rb") as file:
+            content = tomllib.load(file)
+    except OSError as error:
+        raise StudyError(f"cannot read {path}: {error.strerror or error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f"{path} is not valid TOML: {error}") from error
+    for key in content:
+        if key not in KEYS:
+            raise StudyError(f"{path}: " + unknown_name("key", key, KEYS))
+    if "grid" not in content:
+        raise StudyError(f"{path} has no [grid]: it says which values each key of a configuration takes")
+    name = content.get("name", path.stem)
+    more: dict[str, Any] = {"batch": batch, "together": together}
+    function: Any = cell
+    if "function" in content:
+        function, more = find_object(content["function"]), {}
+    if "correlate" in content or "function" not in content:
+        more["summarise"] = _Correlation(content.get("correlate", {}))
+    return Study(
+        name=name,
+        title=content.get("title", name),
+        configurations=_Grid(content, path),
+        cell=function,
+        **more,
+    )
+
+
+class _Grid:
+    """The configurations of the file at a scale."""
+
+    def __init__(self, content: dict[str, Any], path: Path) -> None:
+        self._content, self._path = content, path
+
+    def __call__(self, scale: str) -> list[Configuration]:
+        changes = dict(self._content.get(scale, {}))
+        replicates = changes.pop("replicates", self._content.get("replicates", 1))
+        grids = self._content["grid"]
+        found = []
+        for grid in [grids] if isinstance(grids, dict) else grids:
+            values = grid | {key: value for key, value in changes.items() if key in grid}
+            lists = [value if isinstance(value, list) else [value] for value in values.values()]
+            found += [dict(zip(values, chosen, strict=True)) for chosen in product(*lists)]
+        for key in changes:
+            if not any(key in configuration for configuration in found):
+                raise StudyError(f"{self._path}: [{scale}] changes {key!r}, which is not in the grid")
+        return [{**c, "replicate": i} for c in found for i in range(replicates)]
+
+
+class _Correlation:
+    """The correlation of two columns as text and picture."""
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        self._arguments = arguments
+
+    def __call__(self, frame: "pd.DataFrame", out: Path) -> Summary:
+        try:
+            result = correlate(frame, **self._arguments)
+        except TypeError as error:
+            raise StudyError(f"[correlate]: {error}") from error
+        result.plot().figure.savefig(out / "scatter.png", dpi=150)
+        return Summary(figures=("scatter.png",), notes=f"```\n{result}\n```")
+
+
+def find_object(spec: str) -> Any:
+    """What "package.module:name" stands for."""
+    module, _, name = spec.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, ValueError, AttributeError) as error:
+        raise StudyError(f"cannot find {spec!r}, expected package.module:name: {error}") from error

@@ -1,0 +1,32 @@
+"""Weights on disk, as safetensors."""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from inscape.errors import InscapeError, MissingExtraError
+
+
+def save_weights(module: nn.Module, path: str | Path, **about: Any) -> Path:
+    """Write the state of a module, whole or not at all; `about` is stored beside it as JSON texts."""
+    try:
+        from safetensors.torch import save
+    except ImportError as error:
+        raise MissingExtraError("safetensors", "safetensors", "saving weights") from error
+    path = Path(path)
+    state = {name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()}
+    content = save(state, {key: json.dumps(value) for key, value in about.items()})
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_bytes(content)
+        draft.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        raise InscapeError(f"cannot write {path}: {error.strerror or error}") from error
+    return path

@@ -1,0 +1,102 @@
+"""Fit any model that a configuration describes: networks by the loop, the others by scikit-learn."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from inscape.errors import ModelError, unknown_name
+from inscape.models import Model, wrap
+from inscape.training.classical import SETTINGS, classical
+from inscape.training.history import History
+from inscape.training.recipe import Recipe
+from inscape.training.splits import Split
+
+_RECIPE = tuple(f.name for f in fields(Recipe))
+_NETWORK = ("width", "hidden", "he_scale", "normalise")
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A trained model, wrapped; for a network also how training went and how many parameters it has."""
+
+    model: Model
+    history: History | None
+    n_parameters: int | None
+
+
+def is_network(name: str) -> bool:
+    """Whether a model is trained by our loop; any other name must be one of scikit-learn's."""
+    from inscape.training.networks import NETWORKS
+
+    if name not in NETWORKS and name not in SETTINGS:
+        raise ModelError(unknown_name("model", name, (*NETWORKS, *SETTINGS)))
+    return name in NETWORKS
+
+
+def fit(settings: Mapping[str, Any], split: Split, *, seed: int) -> Fitted:
+    """The model that the settings describe, fitted to the training points."""
+    return fit_many([settings], split, seeds=[seed])[0]
+
+
+def fit_many(settings: Sequence[Mapping[str, Any]], split: Split, *, seeds: Sequence[int]) -> list[Fitted]:
+    """Fit several models to the same points; small networks of one shape train as one program.
+
+    Args:
+        settings: of each model "model", its name, and what goes with it: for a network the fields of
+            `Recipe` and width, hidden, he_scale (factor on the initial weights) and normalise (whether pixels
+            are normalised by mean and deviation of the training points, as the network's first layer); for
+            the others those of scikit-learn.
+        split: the data.
+        seeds: of each model.
+    """
+    fitted: dict[int, Fitted] = {}
+    networks = [i for i, s in enumerate(settings) if is_network(s["model"])]
+    for i in sorted(set(range(len(settings))) - set(networks)):
+        rest = {k: v for k, v in settings[i].items() if k != "model"}
+        estimator = classical(settings[i]["model"], rest, seed=seeds[i])
+        flat = split.x_train.reshape(len(split.x_train), -1)
+        fitted[i] = Fitted(wrap(estimator.fit(flat, split.y_train)), None, None)
+    if networks:
+        from inscape.training.many import train_many
+
+        modules = [_network(settings[i], split, seeds[i]) for i in networks]
+        recipes = [_recipe(settings[i]) for i in networks]
+        histories = train_many(modules, *split.train, recipes, seeds=[seeds[i] for i in networks])
+        for i, module, history in zip(networks, modules, histories, strict=True):
+            n_parameters = sum(p.numel() for p in module.parameters())
+            fitted[i] = Fitted(wrap(module, input_shape=split.x_train.shape[1:]), history, n_parameters)
+    return [fitted[i] for i in range(len(settings))]
+
+
+def _recipe(settings: Mapping[str, Any]) -> Recipe:
+    for key in settings:
+        if key not in (*_RECIPE, *_NETWORK, "model"):
+            raise ModelError(unknown_name(f"setting of {settings['model']}", key, (*_RECIPE, *_NETWORK)))
+    known = {key: settings[key] for key in _RECIPE if key in settings}
+    missing = [key for key in ("learning_rate", "batch_size", "epochs") if key not in known]
+    if missing:
+        raise ModelError(f"{settings['model']} needs {', '.join(missing)} in its configuration")
+    if "milestones" in known:
+        known["milestones"] = tuple(known["milestones"])
+    return Recipe(**known)
+
+
+def _network(settings: Mapping[str, Any], split: Split, seed: int) -> Any:
+    from inscape.training.networks import build
+
+    x = split.x_train
+    more: dict[str, Any] = {key: settings[key] for key in ("width", "hidden") if key in settings}
+    if settings.get("normalise", True):
+        axes = tuple(a for a in range(x.ndim) if not (a == 1 and x.ndim == 4))
+        std = x.std(axis=axes, dtype=np.float64)
+        more["normalise"] = (x.mean(axis=axes, dtype=np.float64), np.where(std > 0, std, 1.0))
+    return build(
+        settings["model"],
+        x.shape[1:],
+        split.n_classes,
+        scale=settings.get("he_scale", 1.0),
+        seed=seed,
+        **more,
+    )

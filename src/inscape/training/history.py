@@ -1,0 +1,32 @@
+"""What came of a training run."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """The mean training loss of each epoch, and why training ended.
+
+    Attributes:
+        losses: one per epoch; the mean over the batches as they were seen, so while the weights changed.
+        n_steps: steps taken.
+        status: "complete", "loss reached" (see `Recipe.stop_loss`) or "diverged" (a loss was not finite).
+        seed: of batches, augmentation and dropout.
+        checkpoints: files that were written.
+    """
+
+    losses: tuple[float, ...]
+    n_steps: int
+    status: str
+    seed: int
+    checkpoints: tuple[str, ...] = ()
+
+    @property
+    def loss(self) -> float:
+        """The mean loss of the last epoch."""
+        return self.losses[-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return asdict(self)

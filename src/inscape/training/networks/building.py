@@ -1,0 +1,108 @@
+"""Build a network by its name, for points of a shape."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from inscape.errors import ModelError, unknown_name
+from inscape.seeding import random_state_kept
+from inscape.training.networks.cnn import cnn
+from inscape.training.networks.dla import simple_dla
+from inscape.training.networks.efficientnet import efficientnet_b0
+from inscape.training.networks.layers import Pixels, initialise, scaled
+from inscape.training.networks.mlp import mlp
+from inscape.training.networks.mobilenet import mobilenet_v2
+from inscape.training.networks.regnet import regnet_x_200mf
+from inscape.training.networks.resnet import resnet18, resnet34, senet18
+from inscape.training.networks.shufflenet import shufflenet_v2
+from inscape.training.networks.vgg import vgg19
+
+_IMAGE_NETWORKS: dict[str, Callable[[int, int, float], nn.Sequential]] = {
+    "cnn": cnn,
+    "resnet18": resnet18,
+    "resnet34": resnet34,
+    "vgg19": vgg19,
+    "mobilenet_v2": mobilenet_v2,
+    "senet18": senet18,
+    "shufflenet_v2": shufflenet_v2,
+    "efficientnet_b0": efficientnet_b0,
+    "regnet_x_200mf": regnet_x_200mf,
+    "simple_dla": simple_dla,
+}
+NETWORKS = ("mlp", *_IMAGE_NETWORKS)
+Normalisation = tuple[npt.ArrayLike, npt.ArrayLike]
+
+
+def build(
+    name: str,
+    input_shape: Sequence[int],
+    n_classes: int,
+    *,
+    width: float = 1.0,
+    hidden: Sequence[int] = (128, 128),
+    scale: float = 1.0,
+    normalise: Normalisation | None = None,
+    seed: int,
+) -> nn.Sequential:
+    """A network for points of shape `input_shape`, He-initialised from a generator of its own.
+
+    Normalisation is the network's first layer: what it takes are pixels, and so probes are in pixel space.
+
+    Args:
+        name: one of `NETWORKS`.
+        input_shape: of one point; images are (channels, height, width) or (height, width).
+        n_classes: how many scores.
+        width: factor on the number of channels (mlp: of hidden neurons).
+        hidden: the hidden layers of an mlp.
+        scale: factor on the He-initialised weights.
+        normalise: mean and standard deviation, numbers or one per channel; None leaves the input as it is.
+        seed: of the initial weights.
+
+    >>> net = build("resnet18", (3, 32, 32), 10, width=0.25, seed=0)
+    >>> net(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
+    """
+    if name not in NETWORKS:
+        raise ModelError(unknown_name("network", name, NETWORKS))
+    if not width > 0 or not math.isfinite(width):
+        raise ModelError(f"width={width} is not possible: give a positive factor")
+    shape = tuple(int(n) for n in input_shape)
+    first: list[nn.Module] = []
+    if name == "mlp":
+        if normalise is not None:
+            first = [_pixels(normalise, shape, images=False)]
+        sizes = tuple(scaled(h, width, 1) for h in hidden)
+        body = mlp(math.prod(shape), sizes, n_classes, seed=seed, scale=scale)
+    else:
+        if len(shape) not in (2, 3):
+            raise ModelError(
+                f"{name} needs images, (channels, height, width) or (height, width), not {shape}"
+            )
+        channels = shape[0] if len(shape) == 3 else 1
+        if normalise is not None or len(shape) == 2:
+            first = [_pixels(normalise or (0.0, 1.0), shape, images=True)]
+        with random_state_kept():  # torch's own initialisation draws from the global generator
+            body = _IMAGE_NETWORKS[name](channels, n_classes, width)
+        initialise(body, seed, scale)
+    return nn.Sequential(*first, *body)
+
+
+def _pixels(normalise: Normalisation, shape: tuple[int, ...], *, images: bool) -> Pixels:
+    mean, std = (_per_channel(v, shape) for v in normalise)
+    if not bool((std > 0).all()):
+        raise ModelError("normalise=(mean, std) needs a positive std in every channel")
+    return Pixels(mean, std, images=images)
+
+
+def _per_channel(value: npt.ArrayLike, shape: tuple[int, ...]) -> Any:
+    values = torch.as_tensor(np.asarray(value), dtype=torch.get_default_dtype())
+    if values.ndim == 0 or len(values) == 1:
+        return values.reshape(())
+    if len(shape) != 3 or values.shape != (shape[0],):
+        raise ModelError(f"normalise has {len(values)} channels, the points have the shape {shape}")
+    return values.reshape(-1, 1, 1)

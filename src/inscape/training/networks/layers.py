@@ -1,0 +1,97 @@
+"""Pieces that several networks share."""
+
+import torch
+from torch import Tensor, nn
+
+
+def scaled(channels: int, width: float, multiple: int = 2) -> int:
+    """So many channels times the width factor, as a multiple of `multiple` and not none.
+
+    >>> scaled(64, 0.5), scaled(116, 1.0), scaled(24, 0.1, 8)
+    (32, 116, 8)
+    """
+    return max(multiple, multiple * round(channels * width / multiple))
+
+
+class Pixels(nn.Module):
+    """The input in pixel space, normalised: (x - mean) / std per channel; images without channels get one."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, mean: Tensor, std: Tensor, *, images: bool) -> None:
+        super().__init__()
+        self.images = images
+        self.register_buffer("mean", mean)
+        self.register_buffer("std", std)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalised points."""
+        if self.images and x.ndim == 3:
+            x = x.unsqueeze(1)
+        return (x - self.mean) / self.std
+
+
+def convolution(
+    c_in: int, c_out: int, kernel: int = 3, *, stride: int = 1, groups: int = 1, bias: bool = False
+) -> nn.Conv2d:
+    """A convolution that keeps the size of the image, up to the stride."""
+    return nn.Conv2d(c_in, c_out, kernel, stride, padding=kernel // 2, groups=groups, bias=bias)
+
+
+def conv_norm(
+    c_in: int,
+    c_out: int,
+    kernel: int = 3,
+    *,
+    stride: int = 1,
+    groups: int = 1,
+    bias: bool = False,
+    activation: nn.Module | None = None,
+) -> nn.Sequential:
+    """Convolution and batch-norm, and the activation if one is given."""
+    parts: list[nn.Module] = [
+        convolution(c_in, c_out, kernel, stride=stride, groups=groups, bias=bias),
+        nn.BatchNorm2d(c_out),
+    ]
+    return nn.Sequential(*parts, *([] if activation is None else [activation]))
+
+
+class Head(nn.Module):
+    """The mean over the image, then a linear layer."""
+
+    def __init__(self, channels: int, n_classes: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(channels, n_classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scores (n, classes)."""
+        scores: Tensor = self.linear(x.mean((2, 3)))
+        return scores
+
+
+class SqueezeExcite(nn.Module):
+    """Each channel times a number in 0..1 that a small network computes from the means of all channels."""
+
+    def __init__(self, channels: int, squeezed: int, activation: nn.Module) -> None:
+        super().__init__()
+        self.gate = nn.Sequential(
+            nn.Conv2d(channels, squeezed, 1), activation, nn.Conv2d(squeezed, channels, 1), nn.Sigmoid()
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The channels, reweighted."""
+        gate: Tensor = self.gate(x.mean((2, 3), keepdim=True))
+        return x * gate
+
+
+def initialise(module: nn.Module, seed: int, scale: float = 1.0) -> None:
+    """He-initialise: each weight N(0, scale^2 2 / fan_in), each bias zero, from a generator of its own."""
+    generator = torch.Generator().manual_seed(seed)
+    for part in module.modules():
+        if isinstance(part, nn.Conv2d | nn.Linear):
+            nn.init.kaiming_normal_(part.weight, nonlinearity="relu", generator=generator)
+            with torch.no_grad():
+                part.weight.mul_(scale)
+                if part.bias is not None:
+                    part.bias.zero_()

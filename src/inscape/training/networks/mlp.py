@@ -1,0 +1,24 @@
+"""Multi-layer perceptrons."""
+
+from itertools import pairwise
+
+from torch import nn
+
+from inscape.seeding import random_state_kept
+from inscape.training.networks.layers import initialise
+
+
+def mlp(
+    n_inputs: int, hidden: tuple[int, ...], n_classes: int, *, seed: int, scale: float = 1.0
+) -> nn.Sequential:
+    """A ReLU network on flattened points, He-initialised from its own generator.
+
+    Each weight is N(0, scale^2 2 / fan_in) and each bias zero; the global generator of torch is not used.
+    """
+    layers: list[nn.Module] = [nn.Flatten()]
+    with random_state_kept():
+        for n_in, n_out in pairwise([n_inputs, *hidden, n_classes]):
+            layers += [nn.Linear(n_in, n_out), nn.ReLU()]
+    net = nn.Sequential(*layers[:-1])
+    initialise(net, seed, scale)
+    return net

@@ -1,0 +1,75 @@
+"""A recipe: how to train, as plain data."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from inscape.errors import InscapeError, unknown_name
+
+OPTIMISERS = ("sgd", "adam", "adamw", "adagrad")
+SCHEDULES = ("cosine", "step", "constant")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train; the defaults are SGD with momentum and a cosine schedule, as in Li et al. 2025.
+
+    Attributes:
+        learning_rate: the step size at the start.
+        batch_size: points per step; the last step of an epoch may have fewer.
+        epochs: passes over the data.
+        momentum: of SGD; the other optimisers have none.
+        weight_decay: added to the gradient as weight_decay times the weights; AdamW decays them directly.
+        optimiser: "sgd", "adam", "adamw" or "adagrad".
+        schedule: "cosine" to zero over all steps, "step" or "constant".
+        milestones: fractions of the epochs after which "step" multiplies the step size by `decay`.
+        decay: see `milestones`.
+        mixup: alpha of the Beta distribution that mixes pairs of points; 0 for none.
+        crop: pixels of black border from which images are cropped back at random; 0 for none.
+        flip: mirror images left to right, each with probability 1/2.
+        stop_loss: stop after the first epoch whose mean training loss is at most this.
+    """
+
+    learning_rate: float
+    batch_size: int
+    epochs: int
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    optimiser: str = "sgd"
+    schedule: str = "cosine"
+    milestones: tuple[float, ...] = (0.5, 0.75)
+    decay: float = 0.1
+    mixup: float = 0.0
+    crop: int = 0
+    flip: bool = False
+    stop_loss: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.optimiser not in OPTIMISERS:
+            raise InscapeError(unknown_name("optimiser", self.optimiser, OPTIMISERS))
+        if self.schedule not in SCHEDULES:
+            raise InscapeError(unknown_name("schedule", self.schedule, SCHEDULES))
+        for name, least in (("batch_size", 1), ("epochs", 1), ("crop", 0)):
+            if int(getattr(self, name)) != getattr(self, name) or getattr(self, name) < least:
+                raise InscapeError(f"{name}={getattr(self, name)} must be a whole number of at least {least}")
+        for name in ("learning_rate", "momentum", "weight_decay", "mixup"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InscapeError(f"{name}={getattr(self, name)} must be a number of at least 0")
+
+    def rate_at(self, step: int, n_steps: int, steps_per_epoch: int) -> float:
+        """The step size of step 0, 1, ... of `n_steps`.
+
+        >>> r = Recipe(0.1, 32, 4, schedule="step")
+        >>> [round(r.rate_at(i, 4, 1), 6) for i in range(4)]
+        [0.1, 0.1, 0.01, 0.001]
+        """
+        if self.schedule == "cosine":
+            return self.learning_rate * (1 + math.cos(math.pi * step / n_steps)) / 2
+        if self.schedule == "step":
+            epoch = step // steps_per_epoch
+            return self.learning_rate * self.decay ** sum(epoch >= m * self.epochs for m in self.milestones)
+        return self.learning_rate
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return asdict(self) | {"milestones": list(self.milestones)}

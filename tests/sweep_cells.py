@@ -1,0 +1,111 @@
+"""A study for the tests of sweeps; its processes import it from here.
+
+Each finished cell leaves a line in the file that SWEEP_LOG names, so that a test can count the work done.
+"""
+
+import os
+import signal
+import time
+
+from inscape.studies import Finding, Study, Summary
+
+N = 40
+
+
+def configurations(scale):
+    n = {"smoke": 6, "small": N, "paper": 150}[scale]
+    return [{"scale": scale, "i": i // 2, "replicate": i % 2} for i in range(n)]
+
+
+def cell(configuration):
+    time.sleep(0.02 if configuration["scale"] != "paper" else 0)
+    log(configuration)
+    return row(configuration)
+
+
+def row(configuration):
+    return {"square": configuration["i"] ** 2, "name": f"n°{configuration['i']}", "list": [1, 2.5, None]}
+
+
+def log(configuration):
+    if "SWEEP_LOG" in os.environ:
+        with open(os.environ["SWEEP_LOG"], "a") as file:
+            file.write(f"{configuration['i']} {configuration['replicate']} {os.getpid()}\n")
+
+
+def summarise(frame, out):
+    (out / "figure.png").write_bytes(b"")
+    return Summary(
+        findings={"squares": Finding(holds=bool((frame["square"] == frame["i"] ** 2).all()), evidence="all")},
+        figures=("figure.png",),
+        notes="A note.",
+    )
+
+
+STUDY = Study(
+    name="squares",
+    title="Squares",
+    claims={"squares": "A square is a square."},
+    configurations=configurations,
+    cell=cell,
+    summarise=summarise,
+)
+
+
+def slow_cell(configuration):
+    time.sleep(0.15)
+    log(configuration)
+    return row(configuration)
+
+
+SLOW = Study(name="slow", title="Slow squares", configurations=configurations, cell=slow_cell)
+
+
+def sometimes(configuration):
+    if configuration["i"] == 1 and not os.path.exists(os.environ["SWEEP_MENDED"]):
+        raise ValueError("one is odd")
+    return row(configuration)
+
+
+FAILING = Study(name="failing", title="Failing", configurations=configurations, cell=sometimes)
+
+
+def deadly(configuration):
+    if configuration["i"] == 1 and configuration["replicate"] == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return row(configuration)
+
+
+DEADLY = Study(name="deadly", title="Deadly", configurations=configurations, cell=deadly)
+
+
+def batch(configurations):
+    return [{"together": len(configurations), "square": c["i"] ** 2} for c in configurations]
+
+
+def parity(configuration):
+    return configuration["i"] % 2
+
+
+BATCHED = Study(
+    name="batched", title="Batched", configurations=configurations, cell=cell, batch=batch, together=parity
+)
+
+
+def hurried(path):
+    """Store rows as fast as possible, for being killed."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from inscape.studies import run
+
+    with ThreadPoolExecutor(1) as executor:
+        run(STUDY, scale="paper", out=path, executor=executor)
+
+
+def threads(configuration):
+    import torch
+
+    return {"threads": torch.get_num_threads()}
+
+
+THREADS = Study(name="threads", title="Threads", configurations=configurations, cell=threads)

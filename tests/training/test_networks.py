@@ -1,0 +1,113 @@
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import inscape
+from inscape.errors import ModelError
+from inscape.training.loop import train
+from inscape.training.networks import NETWORKS, build, mlp
+from inscape.training.recipe import Recipe
+
+PAGE = Path(__file__).parents[2] / "docs" / "training.md"
+# for 3x32x32 and ten classes at width 1; docs/training.md has the same table
+COUNTS = {
+    "mlp": 411_146,
+    "cnn": 94_762,
+    "resnet18": 11_173_962,
+    "resnet34": 21_282_122,
+    "vgg19": 20_040_522,
+    "mobilenet_v2": 2_296_922,
+    "senet18": 11_260_354,
+    "shufflenet_v2": 1_263_854,
+    "efficientnet_b0": 3_598_598,
+    "regnet_x_200mf": 2_321_946,
+    "simple_dla": 15_142_970,
+}
+BLACK_BOXES = ("senet18", "efficientnet_b0")
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_parameters_at_width_one(name):
+    net = build(name, (3, 32, 32), 10, seed=0)
+    assert sum(p.numel() for p in net.parameters()) == COUNTS[name]
+
+
+def test_the_documented_table_is_true():
+    rows = re.findall(r"^\| `(\w+)`[^|]*\| ([\d,]+) \| (yes|no)", PAGE.read_text(), re.M)
+    assert {name: int(count.replace(",", "")) for name, count, _ in rows} == COUNTS
+    assert tuple(name for name, _, exact in rows if exact == "no") == BLACK_BOXES
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("shape", [(3, 32, 32), (1, 7, 5), (2, 33, 17), (8, 8), (1, 1)])
+def test_any_size_and_channels(name, shape):
+    net = build(name, shape, 7, width=0.0625, normalise=(0.5, 0.25), seed=0).eval()
+    assert net(torch.rand(2, *shape)).shape == (2, 7)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_it_trains_on_digits(name, digits):
+    net = build(name, (8, 8), 10, width=0.125, seed=0)
+    x, y = digits.x[:200], digits.y[:200]
+    history = train(net, x, y, Recipe(0.05, 20, 6, schedule="constant"), seed=0)
+    assert history.loss < 0.8 * history.losses[0]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_what_is_piecewise_affine(name, digits):
+    """Batch-norm has statistics of its own, so that a mistake in folding it would show."""
+    net = build(name, (8, 8), 10, width=0.0625, normalise=(0.3, 0.4), seed=0)
+    train(net, digits.x[:20], digits.y[:20], Recipe(0.01, 10, 1), seed=0)
+    model = inscape.wrap(net.double(), input_shape=(8, 8))
+    assert model.structure == ("black-box" if name in BLACK_BOXES else "piecewise-affine")
+    if name not in BLACK_BOXES:
+        segment = inscape.Segment(digits.x[0], digits.x[1])
+        pieces = inscape.decision_regions(model, segment, method="exact")
+        t = np.linspace(0, 1, 301)
+        seen = 1 + np.count_nonzero(np.diff(model.labels(segment.points(t))))
+        assert pieces.n_regions >= seen
+
+
+def test_the_same_seed_gives_the_same_network_and_keeps_the_global_state():
+    state = torch.get_rng_state()
+    a, b, c = (build("resnet18", (3, 8, 8), 10, width=0.1, seed=s) for s in (0, 0, 1))
+    assert torch.equal(state, torch.get_rng_state())
+    flat = [torch.cat([p.flatten() for p in net.parameters()]) for net in (a, b, c)]
+    assert torch.equal(flat[0], flat[1])
+    assert not torch.equal(flat[0], flat[2])
+
+
+def test_he_initialisation_and_its_scale():
+    for scale in (1.0, 3.0):
+        net = mlp(1000, (500,), 10, seed=0, scale=scale)
+        assert np.isclose(net[1].weight.std().item(), scale * np.sqrt(2 / 1000), rtol=0.01)
+        assert net[1].bias.abs().max() == 0
+    conv = build("vgg19", (3, 8, 8), 10, seed=0, scale=2.0)[1][0]
+    assert np.isclose(conv.weight.std().item(), 2 * np.sqrt(2 / (64 * 9)), rtol=0.02)
+
+
+def test_normalisation_belongs_to_the_network(rng):
+    x = torch.from_numpy(rng.random((4, 3, 8, 8))).float()
+    mean, std = (0.1, 0.2, 0.3), (0.5, 0.6, 0.7)
+    plain = build("cnn", (3, 8, 8), 10, seed=0).eval()
+    net = build("cnn", (3, 8, 8), 10, seed=0, normalise=(mean, std)).eval()
+    by_hand = (x - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
+    assert torch.allclose(net(x), plain(by_hand), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "more", "message"),
+    [
+        ("resnet81", (3, 8, 8), {}, "unknown network 'resnet81'.*did you mean 'resnet18'"),
+        ("cnn", (64,), {}, r"cnn needs images.*not \(64,\)"),
+        ("cnn", (3, 8, 8), {"width": 0.0}, "width=0.0 is not possible"),
+        ("cnn", (3, 8, 8), {"normalise": ((0, 0), (1, 1))}, "normalise has 2 channels"),
+        ("mlp", (8, 8), {"normalise": (0, 0)}, "positive std"),
+    ],
+)
+def test_networks_that_cannot_be_built(name, shape, more, message):
+    with pytest.raises(ModelError, match=message):
+        build(name, shape, 10, seed=0, **more)
