@@ -35,7 +35,7 @@ def draw_function(
     """
     ax = axes_or_new(ax, (6.0, 3.6))
     ax.plot(t, f, color=colour, lw=1.5, label=label, zorder=2)
-    ax.plot(t[1:-1], f[1:-1], "o", color=colour, ms=3, mew=0, zorder=2)
+    ax.plot(t[1:-1], f[1:-1], "o", color=colour, ms=2.5, mew=0, zorder=2)
     if x is not None:
         values = np.zeros_like(x) if y is None else y
         ax.plot(x, values, "x", color="black", ms=5, mew=1.1, zorder=3)
@@ -96,14 +96,25 @@ def draw_curvature(
     colour: str = TEN[0],
     ax: Any = None,
 ) -> Any:
-    """Draw the sizes of the slope changes at the knots in [low, high] as stems."""
+    """Draw |f''| on [low, high]: each slope change at its knot as a bell of width (high - low) / 50.
+
+    Args:
+        knots: where the slope changes, (m,).
+        size: by how much, (m,): the areas of the bells.
+        low: left end.
+        high: right end.
+        label: for the legend.
+        colour: of the curve.
+        ax: Axes to draw into; new ones if None.
+    """
     ax = axes_or_new(ax, (6.0, 3.6))
-    inside = (knots >= low) & (knots <= high)
-    ax.vlines(knots[inside], 0, size[inside], color=colour, lw=1.4)
-    ax.plot(knots[inside], size[inside], "o", color=colour, ms=4, mew=0, label=label)
-    ax.set_xlabel("x")
-    ax.set_ylabel("size of the slope change")
+    at, width = np.linspace(low, high, 800), (high - low) / 50
+    bells = np.exp(-(((at[:, None] - knots) / width) ** 2) / 2) / (width * np.sqrt(2 * np.pi))
+    ax.plot(at, bells @ size, color=colour, lw=1.5, label=label)
+    ax.set_xlim(low, high)
     ax.set_ylim(bottom=0)
+    ax.set_xlabel("x")
+    ax.set_ylabel("|f''|, smoothed")
     return ax
 
 
@@ -140,4 +151,101 @@ def draw_multipliers(margins: Array, multipliers: Array, *, ax: Any = None) -> A
     ax.set_xlabel("margin (least margin 1)")
     ax.set_ylabel("multiplier")
     ax.set_ylim(bottom=0)
+    return ax
+
+
+def draw_weights(at: Array, sample: Array, population: Array, x: Array, *, ax: Any = None) -> Any:
+    """Draw the weight g of a sample x and of its population over the places `at`, the sample as ticks."""
+    ax = axes_or_new(ax, (5.0, 3.4))
+    ax.plot(at, population, color=TEN[0], lw=1.8, label="population")
+    ax.plot(at, sample, color=TEN[2], lw=1.4, ls="--", label=f"sample of {len(x)}")
+    ax.vlines(x, 0, 0.05, transform=ax.get_xaxis_transform(), color="black", lw=0.7)
+    ax.set_xlim(at[0], at[-1])
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("x (ticks: the sample)")
+    ax.set_ylabel("g(x)")
+    ax.legend(frameon=False)
+    return ax
+
+
+def draw_sharpness(sizes: Array, series: Mapping[str, Array], others: Array, *, ax: Any = None) -> Any:
+    """Draw sharpness over step size with the limit 2/eta; step sizes of other runs as crosses below.
+
+    Args:
+        sizes: step sizes of the runs that interpolate, ascending, (m,).
+        series: name -> values there, (m,).
+        others: step sizes of the runs that do not.
+        ax: Axes to draw into; new ones if None.
+    """
+    ax = axes_or_new(ax, (6.4, 4.2))
+    everything = np.concatenate([sizes, others])
+    eta = np.geomspace(everything.min(), everything.max(), 200)
+    ax.plot(eta, 2 / eta, color=TEN[2], lw=1.4, label="2 / step size")
+    for (name, values), colour, marker in zip(series.items(), (TEN[1], TEN[0], TEN[4]), "osD", strict=False):
+        ax.plot(sizes, values, marker, color=colour, ms=4.5, mew=0, alpha=0.85, label=name)
+    if len(others):
+        height = np.full(len(others), 0.03)
+        ax.plot(
+            others,
+            height,
+            "x",
+            transform=ax.get_xaxis_transform(),
+            color="0.4",
+            ms=5,
+            label="not at zero loss",
+        )
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("step size")
+    ax.set_ylabel("top eigenvalue of the Hessian")
+    ax.legend(frameon=False)
+    return ax
+
+
+def draw_region_counts(
+    groups: Mapping[str, tuple[Array, Array]], at: Array, bound: Array, *, xlabel: str, ax: Any = None
+) -> Any:
+    """Draw numbers of linear regions on a logarithmic scale, one marker per group, with their bound.
+
+    Args:
+        groups: name -> places and counts, (m,) each; groups are moved a little apart.
+        at: places of the bound, (b,).
+        bound: its values.
+        xlabel: what the places are.
+        ax: Axes to draw into; new ones if None.
+    """
+    ax = axes_or_new(ax, (5.4, 4.0))
+    ax.plot(at, bound, color="black", lw=1.2, ls="--", marker="_", label="bound 32 r + 67")
+    room = 0.015 * (np.ptp(at) or at.max(initial=1.0))
+    for i, (name, (places, counts)) in enumerate(groups.items()):
+        shift = room * (i - (len(groups) - 1) / 2)
+        ax.plot(places + shift, counts, "osD^"[i % 4], color=TEN[i], ms=5, mew=0, alpha=0.8, label=name)
+    ax.set_yscale("log")
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel("effective linear regions")
+    ax.legend(frameon=False)
+    return ax
+
+
+def draw_errors_by_width(groups: Mapping[float, Array], least: Array, *, ax: Any = None) -> Any:
+    """Draw the errors of many runs for each ratio of widths as boxes, and a lower bound as a line.
+
+    Args:
+        groups: ratio of widths -> errors.
+        least: the lower bound for each ratio.
+        ax: Axes to draw into; new ones if None.
+    """
+    ax = axes_or_new(ax, (6.4, 4.0))
+    places = np.arange(len(groups))
+    boxes = ax.boxplot(list(groups.values()), positions=places, widths=0.5, patch_artist=True)
+    for box in boxes["boxes"]:
+        box.set(facecolor=TEN[0], alpha=0.6)
+    for median in boxes["medians"]:
+        median.set(color="black")
+    ax.plot(places, least, color=TEN[2], lw=1.4, marker="o", ms=4, label="least error of the living neurons")
+    ax.set_xticks(places, [f"{alpha:g}" for alpha in groups])
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("width over the teacher's width")
+    ax.set_ylabel("population error")
+    ax.legend(frameon=False)
     return ax

@@ -19,6 +19,7 @@ Array = npt.NDArray[np.float64]
 
 _MU_FIRST, _MU_LAST, _MU_FACTOR = 1e-1, 1e-13, 0.2
 _NEWTON_STEPS = 30
+_NOTHING = 1e-25  # a neuron with a smaller product of its two parts can be scaled to add no more than that
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,7 +57,7 @@ class _Pencil:
         relu = on * (x[:, None] * net.w + net.b) / root
         by_b = on * net.v / root
         slope = np.stack([by_b * x[:, None], by_b])
-        used = relu.any(axis=0) & slope.any(axis=(0, 1))
+        used = np.abs(relu).max(axis=0) * np.abs(slope).max(axis=(0, 1)) > _NOTHING
         return cls(relu[:, used], slope[:, :, used]), used
 
     def matrix(self, s: Array) -> Array:
@@ -67,8 +68,8 @@ class _Pencil:
         return np.asarray(k)
 
     def start(self) -> Array:
-        """The s at which each neuron's two terms have equal trace."""
-        return np.asarray(np.log((self.relu**2).sum(axis=0) / (self.slope**2).sum(axis=(0, 1))) / 2)
+        """The s at which each neuron's two terms have about equal size."""
+        return np.asarray(np.log(np.abs(self.relu).max(axis=0)) - np.log(np.abs(self.slope).max(axis=(0, 1))))
 
     def certificate(self, vectors: Array, weights: Array) -> float:
         """The lower bound of the density matrix with these eigenvectors (columns) and eigenvalues."""

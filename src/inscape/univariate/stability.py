@@ -99,7 +99,7 @@ class Stability:
         return {"schema": 1, "measure": "stability"} | plain | chain
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw |f''| as stems over the data range, with g; returns the matplotlib Axes."""
+        """Draw |f''|, smoothed, over the range of the data, with g; returns the matplotlib Axes."""
         from inscape.drawing.univariate import draw_curvature, draw_weight
 
         ax = draw_curvature(self.knots, np.abs(self.jumps), self.x[0], self.x[-1], ax=ax)
