@@ -100,7 +100,7 @@ def _notes(frame: "pd.DataFrame", fitted: "pd.DataFrame") -> str:
     on_data = int((fitted["n_knots_on_data"] > 0).sum())
     return "\n".join(
         [
-            f"{N} points of sin 2x on [-1.5, 1.5], width {WIDTH}, w, b ~ N(0, 1), v ~ N(0, {SIGMA_OUTPUT**2});",
+            f"{N} points of sin 2x on +-1.5, width {WIDTH}, w, b ~ N(0, 1), v ~ N(0, {SIGMA_OUTPUT}^2),",
             f"warm-up over {WARM_UP:,} steps, at most {frame['n_steps'].iloc[0]:,} steps.",
             f"{len(frame)} runs: {outcomes}. Only runs that interpolate are judged.",
             f"{on_data} of {len(fitted)} have knots on data points: their sharpness is a bracket over modes;",

@@ -15,12 +15,12 @@ R = 8
 POINTS_PER_INTERVAL = 6
 LOSS = "logistic"
 _ALPHAS = {
-    "smoke": (1.0, 64.0),
-    "small": (1.0, 1.15, 1.3, 2.0, 8.0, 64.0),
+    "smoke": (1.0, 32.0),
+    "small": (1.0, 1.15, 1.3, 2.0, 8.0, 32.0),
     "paper": (1.0, 1.1, 1.2, 1.3, 2.0, 4.0, 8.0, 32.0, 128.0),
 }
 _REPLICATES = {"smoke": 3, "small": 40, "paper": 400}
-_STEPS = {"smoke": 20_000, "small": 200_000, "paper": 2_000_000}
+_STEPS = {"smoke": 20_000, "small": 100_000, "paper": 2_000_000}
 
 
 def configurations(scale: str) -> list[Configuration]:
@@ -54,7 +54,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
     x = rng.uniform(*SUPPORT, POINTS_PER_INTERVAL * (R + 1))
     y = labels_of(teacher, x)
     start = ShallowNet.random(k, init="gaussian", random_state=rng)
-    run = gradient_descent(start, x, y, 1 / k, n_steps, LOSS, record=n_steps // 20)
+    run = gradient_descent(start, x, y, 2 / k, n_steps, LOSS, record=n_steps // 20)
     nets = [run.history.net(i) for i in range(len(run.history))]
     losses = [population_error(net, teacher, *SUPPORT, loss=LOSS) for net in nets]
     n_alive = int(alive(start).sum())
@@ -109,7 +109,7 @@ def _notes(frame: "pd.DataFrame") -> str:
         [
             f"x uniform on [0, 2], a teacher that alternates on {R + 1} equal intervals (r = {R}), "
             f"{POINTS_PER_INTERVAL * (R + 1)} points,",
-            f"w, b ~ N(0, 1), v ~ N(0, 2/k), {LOSS} loss, {frame['n_steps'].iloc[0]:,} steps of 1/k. Means:",
+            f"w, b ~ N(0, 1), v ~ N(0, 2/k), {LOSS} loss, {frame['n_steps'].iloc[0]:,} steps of 2/k. Means:",
             "",
             "```",
             frame.groupby("alpha")[columns].mean().round(3).to_string(),
