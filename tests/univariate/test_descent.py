@@ -40,7 +40,7 @@ def test_the_steps_are_those_of_the_dense_loop(loss, momentum):
     for name in ("w", "b", "v", "c"):
         assert getattr(run.net, name) == pytest.approx(getattr(dense, name), abs=1e-12), name
     assert run.n_steps == 300
-    assert run.status.startswith("step limit")
+    assert run.status == "step limit"
 
 
 def test_the_history_holds_the_path():
@@ -84,7 +84,7 @@ def test_warm_up_and_change_set_the_step_size():
 
 def test_large_steps_diverge_and_say_so():
     run = gradient_descent(ShallowNet.random(20, random_state=0), X, Y, 50.0, 10_000)
-    assert run.status.startswith("diverged")
+    assert run.status == "diverged"
     assert np.isfinite(run.net.w).all()
     assert np.isfinite(run.net.c)
     assert not run.converged
@@ -93,7 +93,7 @@ def test_large_steps_diverge_and_say_so():
 def test_a_dead_net_is_stationary():
     dead = ShallowNet([-1.0, -1.0], [-5.0, -5.0], [1.0, 1.0])
     run = gradient_descent(dead, X, Y + 1, 0.1, 100_000)
-    assert run.status == "stationary above zero loss"
+    assert run.status == "stationary"
     assert run.loss == pytest.approx(np.var(Y) / 2)  # only c moves, to the mean
     assert run.n_steps < 100_000
 

@@ -52,9 +52,10 @@ def draw_region_table(
     ax = axes_or_new(ax, (5.6, 4.2))
     shown = np.log10(np.maximum(counts, 1))
     image = ax.pcolormesh(slope, place, shown, cmap="cividis", shading="nearest")
-    ax.contour(
-        slope, place, (counts == effective).astype(float), levels=[0.5], colors="white", linewidths=1.6
-    )
+    if (counts != effective).any():
+        ax.contour(
+            slope, place, (counts == effective).astype(float), levels=[0.5], colors="white", linewidths=1.6
+        )
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("slope change below which a knot is dropped (relative)")
@@ -215,7 +216,7 @@ def draw_region_counts(
         ax: Axes to draw into; new ones if None.
     """
     ax = axes_or_new(ax, (5.4, 4.0))
-    ax.plot(at, bound, color="black", lw=1.2, ls="--", marker="_", label="bound 32 r + 67")
+    ax.plot(at, bound, color="black", lw=1.2, ls="--", label="bound 32 r + 67")
     room = 0.015 * (np.ptp(at) or at.max(initial=1.0))
     for i, (name, (places, counts)) in enumerate(groups.items()):
         shift = room * (i - (len(groups) - 1) / 2)

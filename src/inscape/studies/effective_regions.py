@@ -69,7 +69,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
     table = run.net.region_table()
     kkt = kkt_residual(run.net, x, y) if run.margin > 0 else None
     return {
-        "status": run.status.split(":")[0],
+        "status": run.status,
         "converged": run.converged,
         "separated": run.margin > 0,
         "n_flow_steps": run.n_steps,

@@ -109,7 +109,7 @@ def _table(pairs: list[tuple[Any, Any]]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for run in (run for pair in pairs for run in pair):
-        size, status = run["step_size"] * run["factor"], run["status"].split(":")[0]
+        size, status = run["step_size"] * run["factor"], run["status"]
         numbers = f"{run['sharpness']:.3f} | {run['limit']:.3f} | {run['roughness']:.4f}"
         lines.append(f"| {run['replicate']} | {size:g} | {status} | {numbers} |")
     return "\n".join(lines)

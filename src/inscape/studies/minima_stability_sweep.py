@@ -49,7 +49,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
     found = stability(run.net, x, y, size)
     numbers = found.to_dict()
     return {
-        "status": run.status.split(":")[0],
+        "status": run.status,
         "interpolates": run.converged,
         "loss": run.loss,
         "steps_done": run.n_steps,

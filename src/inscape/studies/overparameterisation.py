@@ -59,7 +59,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
     losses = [population_error(net, teacher, *SUPPORT, loss=LOSS) for net in nets]
     n_alive = int(alive(start).sum())
     return {
-        "status": run.status.split(":")[0],
+        "status": run.status,
         "n_alive": n_alive,
         "least_error": least_error(R, n_alive),
         "least_loss": min(losses),

@@ -19,12 +19,7 @@ from inscape.univariate.sample import checked_sample
 Array = npt.NDArray[np.float64]
 
 LOSSES = ("square", "exponential", "logistic")
-STATUS = (
-    "converged",
-    "stationary above zero loss",
-    "diverged: try a smaller step size or a warm-up",
-    "step limit reached: try more steps",
-)
+STATUS = ("converged", "stationary", "diverged", "step limit")
 
 
 @overload

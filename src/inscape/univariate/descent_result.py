@@ -49,8 +49,8 @@ class Descent:
     Attributes:
         net: where it ended; after divergence the last finite point seen.
         loss: the mean loss there (square: 1/(2n) sum of squares).
-        status: "converged", "stationary above zero loss", or a word that starts with "diverged" or "step
-            limit reached".
+        status: "converged" (zero loss up to `tol`), "stationary" (no gradient left above zero loss),
+            "diverged" (try a smaller step size or a warm-up) or "step limit" (try more steps).
         n_steps: how many steps were made.
         history: losses, step sizes and parameters on the way.
         settings: the arguments, with the seed of the batches.

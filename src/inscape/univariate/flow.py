@@ -54,13 +54,15 @@ def gradient_flow(
     >>> start = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])  # Example 1 of the paper: the flow stays
     >>> run = gradient_flow(start, [-4, 4], [1, 1])
     >>> run.status, run.direction_change < 1e-12, run.limit.norm
-    ('converged in direction', True, 1.414...)
+    ('converged', True, 1.414...)
     """
     if loss not in _LOSSES:
         raise UnivariateError(unknown_name("loss", loss, _LOSSES))
     places, labels = checked_sample(x, y, classes=True)
     if not isinstance(net, ShallowNet) or net.c != 0:
         raise UnivariateError("the flow is of nets without output bias: give a ShallowNet with c = 0")
+    if net.norm == 0:
+        raise UnivariateError("the net is zero, where the flow stands still: start from another one")
     if not (0 < tol < 1 and 0 < step_tol < 1):
         raise UnivariateError(f"tol={tol} and step_tol={step_tol} must lie between 0 and 1")
     limit = whole_number(max_steps, "max_steps", 1, UnivariateError)
@@ -97,7 +99,7 @@ def _follow(
         if step is None or step[2] > step_tol:
             h *= 0.25 if step is None else max(0.2, 0.9 * np.sqrt(step_tol / step[2]))
             if h < _SHORTEST * min(1.0, 1 / state.norm**2):
-                return state, rows, "stopped: no step is small enough; the weights leave the range of float64"
+                return state, rows, "out of range"
             continue
         last, (state, z, error) = state, step
         time += h
@@ -106,18 +108,12 @@ def _follow(
         change, least, log_norm = rows[-1][4], rows[-1][2], np.log(state.norm)
         settled_at = min(settled_at, log_norm) if change <= tol and least > 0 else np.inf
         if log_norm - settled_at >= 1:
-            return state, rows, "converged in direction"
+            return state, rows, "converged"
         if state.norm > _LARGEST:
-            return (
-                state,
-                rows,
-                "stopped: the norm leaves the range of float64 while the direction still changes",
-            )
+            return state, rows, "out of range"
         if np.linalg.norm(np.exp(z) @ state.features) <= _STANDSTILL * state.norm:
-            return state, rows, "stationary: the flow stands still without separating the labels"
-    least = rows[-1][2]
-    why = "direction still changes" if least > 0 else "labels not separated"
-    return state, rows, f"step limit reached, {why}: try more steps"
+            return state, rows, "stationary"
+    return state, rows, "step limit"
 
 
 def _step(state: State, z: Array, h: float, loss: str) -> tuple[State, Array, float] | None:

@@ -46,8 +46,10 @@ class Flow:
         direction_change: how fast the direction still moves: |d (theta/|theta|) / d log |theta||. It is the
             tangent of the angle between theta and its velocity, zero exactly at the directions that the flow
             keeps.
-        status: "converged in direction" if that was at most `tol` over a whole unit of log |theta| and every
-            margin is positive; otherwise what happened instead.
+        status: "converged" if that was at most `tol` over a whole unit of log |theta| and every margin is
+            positive; "step limit" (try more steps), "stationary" (the flow stands still without separating
+            the labels), or "out of range" (the norm left the range of float64 while the direction still
+            changed).
         log_loss: the logarithm of the mean loss.
         margin: the least y_i f(x_i).
         norm: the norm of the parameters.
@@ -73,7 +75,7 @@ class Flow:
     @property
     def converged(self) -> bool:
         """Whether the direction converged to the tolerance."""
-        return self.status == "converged in direction"
+        return self.status == "converged"
 
     @property
     def limit(self) -> ShallowNet:
