@@ -172,7 +172,7 @@ def test_lower_bound_flattest_and_sharpness_are_in_order_for_every_interpolating
 def test_the_chain_holds_on_fifty_random_converged_runs():
     rng = np.random.default_rng(0)
     count = 0
-    for _ in range(12):
+    while count < 50:
         x = rng.uniform(-1.5, 1.5, rng.integers(4, 10))
         y = np.sin(rng.uniform(1, 3) * x + rng.uniform(0, 6))
         nets = [ShallowNet.random(60, random_state=int(s)) for s in rng.integers(10**6, size=10)]
@@ -185,7 +185,6 @@ def test_the_chain_holds_on_fifty_random_converged_runs():
                 assert found.theorem_2
                 assert found.theorem_1 or found.n_knots_on_data
                 assert found.flattest_gap <= 1e-9
-    assert count >= 50
 
 
 def test_delta_in_both_readings():

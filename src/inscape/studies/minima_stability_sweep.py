@@ -66,8 +66,8 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     _draw_solutions(fitted[fitted["replicate"] == 0], out)
     _draw_sharpness(frame, out)
     ratio = fitted["sharpness"] / fitted["limit"]
-    edge = fitted[ratio > 1 - EDGE]
-    large = fitted["step_size"] >= edge["step_size"].min() if len(edge) else fitted["step_size"] > np.inf
+    first = fitted[ratio > 1 - EDGE].groupby("replicate")["step_size"].min()
+    large = fitted["step_size"] >= fitted["replicate"].map(first)
     low, high = fitted["step_size"].quantile([0.25, 0.75]) if len(fitted) else (0, 0)
     rough = fitted.loc[fitted["step_size"] <= low, "roughness"].mean()
     smooth = fitted.loc[fitted["step_size"] >= high, "roughness"].mean()
@@ -81,7 +81,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             "theorem_2": in_all(fitted["theorem_2"], "runs that interpolate"),
             "edge": in_all(
                 (ratio[large] - 1).abs() <= EDGE,
-                "runs that interpolate, from the first that reaches the edge",
+                "runs from the first of their start that reaches it",
             ),
             "smoother": Finding(
                 holds=bool(smooth < rough) if len(fitted) > 2 else None,
