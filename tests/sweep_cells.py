@@ -6,6 +6,7 @@ Each finished cell leaves a line in the file that SWEEP_LOG names, so that a tes
 import os
 import signal
 import time
+from dataclasses import replace
 
 from inscape.studies import Finding, Study, Summary
 
@@ -52,13 +53,33 @@ STUDY = Study(
 )
 
 
-def slow_cell(configuration):
-    time.sleep(0.15)
+def stuck_cell(configuration):
+    if configuration["i"] > 1:
+        time.sleep(300)
+    return row(configuration)
+
+
+STUCK = Study(name="stuck", title="Four squares", configurations=configurations, cell=stuck_cell)
+
+
+def wait_until(condition):
+    end = time.monotonic() + 60
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def meeting_cell(configuration):
+    """Work only when two processes do: the first ones wait for each other, most others for a file."""
+    folder = os.environ["SWEEP_MEETING"]
+    open(os.path.join(folder, str(os.getpid())), "w").close()
+    wait_until(lambda: len(os.listdir(folder)) >= 2)
+    if configuration["i"] >= 5:
+        wait_until(lambda: os.path.exists(os.environ["SWEEP_GO"]))
     log(configuration)
     return row(configuration)
 
 
-SLOW = Study(name="slow", title="Slow squares", configurations=configurations, cell=slow_cell)
+MEETING = Study(name="meeting", title="Meeting", configurations=configurations, cell=meeting_cell)
 
 
 def sometimes(configuration):
@@ -83,6 +104,18 @@ def batch(configurations):
     return [{"together": len(configurations), "square": c["i"] ** 2} for c in configurations]
 
 
+def touchy_batch(configurations):
+    if any(c["i"] == 2 for c in configurations):
+        raise ValueError("not with a two")
+    return batch(configurations)
+
+
+def deadly_batch(configurations):
+    if any(c["i"] == 2 for c in configurations):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return batch(configurations)
+
+
 def parity(configuration):
     return configuration["i"] % 2
 
@@ -90,6 +123,10 @@ def parity(configuration):
 BATCHED = Study(
     name="batched", title="Batched", configurations=configurations, cell=cell, batch=batch, together=parity
 )
+
+
+TOUCHY = replace(BATCHED, name="touchy", batch=touchy_batch)
+DEADLY_BATCH = replace(BATCHED, name="deadly-batch", batch=deadly_batch)
 
 
 def hurried(path):

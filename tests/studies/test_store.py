@@ -6,7 +6,9 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -125,7 +127,7 @@ def unchanged(path, message, study="test"):
     before = path.read_bytes()
     with pytest.raises(StudyError, match=message):
         Store(path, study)
-    with pytest.raises(StudyError):
+    with pytest.raises(StudyError, match=message):
         Store(path)
     assert path.read_bytes() == before
     assert not [p for p in path.parent.iterdir() if p != path]
@@ -187,28 +189,25 @@ except StudyError as error:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has them")
-def test_a_read_only_folder(tmp_path):
-    with Store(tmp_path / "there" / "s.sqlite", "test") as store:
-        store.insert(CELLS[:2], [done(x=1)] * 2)
-    (tmp_path / "empty").mkdir()
-    folders = [tmp_path, *tmp_path.parents][:3]  # pytest keeps these for the user alone
-    modes = {folder: folder.stat().st_mode for folder in folders}
-    try:
-        for folder in folders:
-            folder.chmod(0o755)
-        for folder in ("there", "empty"):
-            (tmp_path / folder).chmod(0o555)
-        (tmp_path / "there" / "s.sqlite").chmod(0o444)
-        out = [as_nobody(tmp_path / folder / "s.sqlite") for folder in ("there", "empty")]
-    finally:
-        for folder in ("there", "empty"):
-            (tmp_path / folder).chmod(0o755)
-        for folder, mode in modes.items():
-            folder.chmod(mode)
-    assert out[0].startswith("2\ncannot write")  # what is there can still be read
-    assert "give a folder in which you may write" in out[0]
-    assert "cannot write" in out[1]
-    assert len(out[1].splitlines()) == 1
+def test_a_read_only_folder():
+    with tempfile.TemporaryDirectory() as root:  # the folders of pytest are closed to others
+        there, empty = Path(root) / "there" / "s.sqlite", Path(root) / "empty" / "s.sqlite"
+        with Store(there, "test") as store:
+            store.insert(CELLS[:2], [done(x=1)] * 2)
+        empty.parent.mkdir()
+        os.chmod(root, 0o755)
+        there.chmod(0o444)
+        for path in (there, empty):
+            path.parent.chmod(0o555)
+        try:
+            first, second = as_nobody(there), as_nobody(empty)
+        finally:
+            for path in (there, empty):
+                path.parent.chmod(0o755)
+    assert first.startswith("2\ncannot write")  # what is there can still be read
+    assert "give a folder in which you may write" in first
+    assert second.startswith("cannot write")
+    assert len(second.splitlines()) == 1
 
 
 def as_nobody(path):

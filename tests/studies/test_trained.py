@@ -52,7 +52,9 @@ def test_measures_can_be_chosen():
 def test_the_study_of_the_digits(tmp_path, monkeypatch):
     result = inscape.studies.run("digits", scale="smoke", out=tmp_path, executor=Serial())
     assert set(result.frame["model"]) == {"mlp", "tree", "forest"}
-    assert result.summary.findings["tree"].holds
+    trees = inscape.correlate(result.frame[result.frame["model"] == "tree"], by=("max_depth", "criterion"))
+    assert result.summary.findings["tree"].evidence == f"r = {trees.pearson} over 4 configurations"
+    assert result.summary.findings["tree"].holds == (trees.pearson.interval[0] > 0)
     page = (tmp_path / "summary.md").read_text()
     assert "granulated Kendall" in page
     assert {p.name for p in tmp_path.iterdir()} == {

@@ -176,3 +176,14 @@ def test_bad_data_and_modules(digits):
         train(torch.nn.Flatten(), digits.x[:3], digits.y[:3], Recipe(0.1, 10, 1), seed=0)
     with pytest.raises(DataError, match=r"crop and flip need images, not points of shape \(64,\)"):
         train(net, digits.x[:3].reshape(3, 64), digits.y[:3], Recipe(0.1, 10, 1, flip=True), seed=0)
+
+
+def test_inscapes_own_monitor_changes_nothing(digits):
+    monitors = pytest.importorskip("inscape.training.monitor")
+    x, y = digits.x[:60], digits.y[:60]
+    nets = [mlp(64, (8,), 10, seed=0) for _ in range(2)]
+    monitor = monitors.Monitor(x, y, measures=["accuracy"], every=10)
+    train(nets[0], x, y, Recipe(0.1, 10, 5), seed=0, monitor=monitor)
+    train(nets[1], x, y, Recipe(0.1, 10, 5), seed=0)
+    assert monitor.to_frame()["step"].tolist() == [0, 10, 20, 30]
+    assert all(torch.equal(a, b) for a, b in zip(nets[0].parameters(), nets[1].parameters(), strict=True))

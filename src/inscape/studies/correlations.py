@@ -69,8 +69,10 @@ class Correlations:
     @property
     def hidden(self) -> tuple[str, ...]:
         """What the coefficient over everything does not show, one sentence each."""
+        if not self.models:
+            return (*self._inside_strata(), *self._weak_orders())
         inside = (f"{name}: {text}" for name, m in self.models.items() for text in m.hidden)
-        return (*self._between_models(), *self._inside_strata(), *self._weak_orders(), *inside)
+        return (*self._between_models(), *self._weak_orders(), *inside)
 
     def _between_models(self) -> list[str]:
         inside = [m.pearson.value for m in self.models.values() if not math.isnan(m.pearson.value)]
@@ -82,17 +84,24 @@ class Correlations:
         ]
 
     def _inside_strata(self) -> list[str]:
+        """For each hyper-parameter the value inside which the coefficient falls most, if it falls."""
         found = []
         for name, strata in self.strata.items():
-            for value, s in strata.items():
-                falls = self.pearson.value - s.pearson.value, self.single_runs.value - s.single_runs.value
-                if max(falls) > DROP and s.pearson.n >= FEWEST:
-                    shown = f"{value:g}" if isinstance(value, int | float) else value
-                    found.append(
-                        f"inside {name}={shown} alone r = {s.pearson} over {s.pearson.n} configurations, "
-                        f"{s.single_runs.value:+.2f} over {s.single_runs.n} single runs"
-                    )
+            falls = {value: self._fall(s) for value, s in strata.items() if s.pearson.n >= FEWEST}
+            value = max(falls, key=lambda v: falls[v], default=None)
+            if value is None or not falls[value] > DROP:
+                continue
+            s, shown = strata[value], f"{value:g}" if isinstance(value, int | float) else value
+            found.append(
+                f"inside {name}={shown} alone r = {s.pearson} over {s.pearson.n} configurations, "
+                f"{s.single_runs.value:+.2f} over {s.single_runs.n} single runs"
+            )
         return found
+
+    def _fall(self, s: Stratum) -> float:
+        """How much lower a stratum is than the whole, over configurations or over single runs."""
+        falls = (self.pearson.value - s.pearson.value, self.single_runs.value - s.single_runs.value)
+        return max((fall for fall in falls if not math.isnan(fall)), default=-math.inf)
 
     def _weak_orders(self) -> list[str]:
         return [
@@ -137,7 +146,11 @@ class Correlations:
         from inscape.drawing.counts import draw_scatter
 
         group = "model" if self.models else self.by[0] if self.by else None
-        parts = {"": self.points} if group is None else dict(list(self.points.groupby(group, sort=False)))
+        parts = (
+            {"configurations": self.points}
+            if group is None
+            else dict(list(self.points.groupby(group, sort=False)))
+        )
         named = {
             name if group in (None, "model") else f"{group}={name}": part for name, part in parts.items()
         }

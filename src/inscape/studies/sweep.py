@@ -70,7 +70,7 @@ class _Hands:
     def __init__(self, executor: Executor | None, n_groups: int, n_workers: int | None) -> None:
         self._pool = partial(process_pool, most=n_groups, n_workers=n_workers)
         self.is_ours = executor is None
-        self.executor = executor or self._pool()
+        self.executor = self._pool() if executor is None else executor
         self.width = width(self.executor)
 
     def renew(self) -> None:
@@ -143,16 +143,16 @@ class _Job:
             self._one_at_a_time(broken)
 
     def _one_at_a_time(self, broken: list[Group]) -> None:
-        """After a pool broke: each group that was in it alone, to find the one that breaks it."""
+        """After a pool broke: each cell that was in it alone, to find the one that breaks it."""
         broken += self.running.values()
         self.running.clear()
         self._hands.renew()
-        for group in broken:
-            future = self._hands.submit(self._study, group)
+        for cell in [cell for group in broken for cell in group]:
+            future = self._hands.submit(self._study, [cell])
             wait([future])
             if isinstance(_error_of(future), BrokenExecutor):
                 self._hands.renew()
-            self._store.insert(group, _outcomes(future, group))
+            self._store.insert([cell], _outcomes(future, [cell]))
 
 
 def _error_of(future: "Future[list[Outcome]]") -> BaseException | None:

@@ -7,7 +7,7 @@ from inscape.studies.cells import canonical
 from inscape.studies.study import Configuration, Row
 
 DATA_KEYS = ("data", "n_train", "n_test", "split_seed")
-MEASURE_KEYS = ("measures", "n_probes")
+MEASURE_KEYS = ("measures", "n_probes", "probe_seed")
 _OWN_KEYS = (*DATA_KEYS, *MEASURE_KEYS, "seed", "replicate")
 
 
@@ -17,7 +17,7 @@ def cell(configuration: Configuration) -> Row:
     The keys of a configuration: "data", "n_train", "n_test", "split_seed" (the same points for all cells that
     agree in these); "model" and its settings (see `inscape.training.fitting.fit_many`); "measures", names or
     name -> settings as for `inscape.measure`, taken on the test points, by default the region count on
-    "n_probes" segments.
+    "n_probes" segments; "probe_seed" draws them, so that all cells are measured on the same ones.
     """
     return batch([configuration])[0]
 
@@ -55,9 +55,8 @@ def _row(fitted: Any, split: Any, configuration: Configuration) -> dict[str, Any
     test = float(correct(fitted.model, *split.test).mean())
     row: dict[str, Any] = {"train_accuracy": train, "test_accuracy": test, "gap": train - test}
     wanted = configuration.get("measures", {"region_count": {"n_probes": configuration.get("n_probes", 100)}})
-    table = measure(
-        fitted.model, split.x_test, split.y_test, measures=wanted, random_state=configuration["seed"]
-    )
+    seed = configuration.get("probe_seed", 0)
+    table = measure(fitted.model, split.x_test, split.y_test, measures=wanted, random_state=seed)
     for line in table.rows:
         name = line["measure"]
         row |= {name: line["value"], f"{name}_error": line["std_error"], f"{name}_status": line["status"]}

@@ -27,7 +27,10 @@ class Outcome:
 def work(
     function: Callable[[list[Configuration]], Sequence[Row]], tasks: list[Configuration]
 ) -> list[Outcome]:
-    """The outcome of each task; an exception in the function is one as well."""
+    """The outcome of each task; an exception in the function is one as well.
+
+    If the function fails on several tasks, each is tried alone, so that only those fail that must.
+    """
     start = time.perf_counter()
     try:
         rows = function(tasks)
@@ -36,6 +39,8 @@ def work(
         texts: list[str | None] = [_as_json(row, task) for row, task in zip(rows, tasks, strict=True)]
         error = None
     except Exception:
+        if len(tasks) > 1:
+            return [work(function, [task])[0] for task in tasks]
         texts, error = [None] * len(tasks), traceback.format_exc().strip()
     seconds = (time.perf_counter() - start) / len(tasks)
     return [Outcome(row=t, error=error, seconds=seconds, provenance=json.dumps(provenance())) for t in texts]

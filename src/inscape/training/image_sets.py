@@ -98,6 +98,7 @@ IMAGE_SETS = {
             (
                 "https://ossci-datasets.s3.amazonaws.com/mnist/",
                 "https://storage.googleapis.com/cvdf-datasets/mnist/",
+                "http://yann.lecun.com/exdb/mnist/",  # the author's, often closed: the two above copy it
             ),
             tuple(zip(_IDX, _MNIST_MD5, strict=True)),
             _parse_mnist,

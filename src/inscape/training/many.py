@@ -44,7 +44,8 @@ def train_many(
     >>> import numpy as np
     >>> from inscape.training.networks import mlp
     >>> x = np.random.default_rng(0).normal(size=(40, 2))
-    >>> nets, recipes = [mlp(2, (8,), 2, seed=i) for i in range(3)], [Recipe(r, 10, 5) for r in (0.1, 0.2, 0.3)]
+    >>> nets = [mlp(2, (8,), 2, seed=i) for i in range(3)]
+    >>> recipes = [Recipe(rate, 10, 5) for rate in (0.1, 0.2, 0.3)]
     >>> [h.n_steps for h in train_many(nets, x, x[:, 0] > 0, recipes, seeds=[0, 1, 2])]
     [20, 20, 20]
     """
