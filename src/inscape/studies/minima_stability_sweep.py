@@ -23,7 +23,7 @@ _SIZES = {
     "small": np.geomspace(0.005, 0.8, 30),
     "paper": np.geomspace(0.003, 0.9, 60),
 }
-_REPLICATES = {"smoke": 1, "small": 3, "paper": 20}
+_REPLICATES = {"smoke": 1, "small": 2, "paper": 20}
 _STEPS = {"smoke": 1_000_000, "small": 2_000_000, "paper": 10_000_000}
 
 

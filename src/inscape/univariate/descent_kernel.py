@@ -9,6 +9,7 @@ from numba import njit
 
 SQUARE, EXPONENTIAL, LOGISTIC = 0, 1, 2
 CONVERGED, STATIONARY, DIVERGED, STEP_LIMIT = 0, 1, 2, 3
+_CHECK = 64  # steps between looks at the gradient
 _FAR = 1e30  # a loss that never comes back
 _FLAT = 1e-18  # squared norm of the gradient over the loss: a minimum that does not interpolate
 
@@ -100,17 +101,27 @@ def _outputs(x, c, lines, f):
     lines[:] = 0.0
 
 
+@njit(cache=True, nogil=True)
+def _steepness(theta, place, sums, n):
+    """The squared norm of the gradient by (w, b, v)."""
+    squares = 0.0
+    for i in range(theta.shape[1]):
+        w, b, v, p = theta[0, i], theta[1, i], theta[2, i], place[i]
+        row = p if w >= 0 else p + n + 1
+        s, sx = sums[row, 0], sums[row, 1]
+        squares += v * v * (sx * sx + s * s) + (w * sx + b * s) ** 2
+    return squares
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _move(eta, momentum, x, theta, speed, place, sums, lines):
-    """One step of every neuron; returns the squared norm of the gradient. theta holds rows w, b, v."""
-    squares = 0.0
+    """One step of every neuron; theta holds rows w, b, v."""
     falling = len(x) + 1
     for i in range(theta.shape[1]):
         w, b, v, p = theta[0, i], theta[1, i], theta[2, i], place[i]
         row = p if w >= 0 else p + falling
         s, sx = sums[row, 0], sums[row, 1]
         gw, gb, gv = v * sx, v * s, w * sx + b * s
-        squares += gw * gw + gb * gb + gv * gv
         if momentum != 0.0:
             gw += momentum * speed[0, i]
             gb += momentum * speed[1, i]
@@ -125,7 +136,6 @@ def _move(eta, momentum, x, theta, speed, place, sums, lines):
         row = p if w >= 0 else p + falling
         lines[row, 0] += v * b
         lines[row, 1] += v * w
-    return squares
 
 
 @njit(cache=True, nogil=True)
@@ -209,14 +219,14 @@ def descend(
             break
         if done == n_steps:
             break
-        if done % 64 == 0:
+        _running_sums(x, r, sums)
+        gc = sums[0, 0] if train_c else 0.0
+        if done % _CHECK == 0:
             before[:] = theta
             before_c = c
-        _running_sums(x, r, sums)
-        squares = _move(now, momentum, x, theta, speed, place, sums, lines)
+            squares = gc * gc + _steepness(theta, place, sums, n)
+        _move(now, momentum, x, theta, speed, place, sums, lines)
         if train_c:
-            gc = sums[0, 0]
-            squares += gc * gc
             speed_c = gc + momentum * speed_c
             c -= now * speed_c
         done += 1
