@@ -17,7 +17,7 @@ RADIUS = 1.0
 RESIDUAL = 1e-3
 _GRID: dict[str, dict[str, Any]] = {
     "smoke": {"changes": (3,), "widths": (400,), "n": 30, "replicates": 1, "max_steps": 600},
-    "small": {"changes": (1, 3, 5, 8), "widths": (400, 800), "n": 50, "replicates": 2, "max_steps": 1000},
+    "small": {"changes": (1, 3, 5, 8), "widths": (400, 800), "n": 50, "replicates": 2, "max_steps": 1500},
     "paper": {
         "changes": (1, 2, 3, 5, 8, 10),
         "widths": (400, 800, 1600, 3200),
