@@ -68,6 +68,12 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     ratio = fitted["sharpness"] / fitted["limit"]
     first = fitted[ratio > 1 - EDGE].groupby("replicate")["step_size"].min()
     large = fitted["step_size"] >= fitted["replicate"].map(first)
+    near = ratio[large]
+    span = (
+        f" (ratio {near.min():.3f} to {near.max():.3f}, {(near > 0.98).sum()} within 2 %)"
+        if len(near)
+        else ""
+    )
     low, high = fitted["step_size"].quantile([0.25, 0.75]) if len(fitted) else (0, 0)
     rough = fitted.loc[fitted["step_size"] <= low, "roughness"].mean()
     smooth = fitted.loc[fitted["step_size"] >= high, "roughness"].mean()
@@ -80,8 +86,8 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             "theorem_1": in_all(off["theorem_1"], "runs that interpolate without a knot on a data point"),
             "theorem_2": in_all(fitted["theorem_2"], "runs that interpolate"),
             "edge": in_all(
-                (ratio[large] - 1).abs() <= EDGE,
-                "runs from the first of their start that reaches it",
+                (near - 1).abs() <= EDGE,
+                f"runs from the first of their start that reaches it{span}",
             ),
             "smoother": Finding(
                 holds=bool(smooth < rough) if len(fitted) > 2 else None,
