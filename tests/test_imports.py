@@ -16,6 +16,7 @@ ORDER = [
     {"probes"},
     {"partition"},
     {"measures"},
+    {"univariate"},
     {"training"},
     {"studies"},
     {"cli"},

@@ -28,5 +28,15 @@ __all__ = [
     "sample_probes",
     "studies",
     "training",
+    "univariate",
     "wrap",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """The univariate laboratory, loaded when it is first asked for."""
+    if name == "univariate":
+        import importlib
+
+        return importlib.import_module("inscape.univariate")
+    raise AttributeError(f"module 'inscape' has no attribute {name!r}")

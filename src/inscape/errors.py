@@ -36,6 +36,10 @@ class DataError(InscapeError, ValueError):
     """A data set is missing, unreadable, empty, or not of the shape that is needed."""
 
 
+class UnivariateError(InscapeError, ValueError):
+    """An argument of the univariate laboratory, such as a step size or a tolerance, makes no sense."""
+
+
 class StudyError(InscapeError, ValueError):
     """A study is not known, is not well formed, or its store cannot be read or written."""
 

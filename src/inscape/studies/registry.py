@@ -9,6 +9,11 @@ from inscape.studies.toml_file import find_object, read_study
 
 MODULES = {
     "digits": "inscape.studies.digits",
+    "effective-regions": "inscape.studies.effective_regions",
+    "minima-stability-step": "inscape.studies.minima_stability_step",
+    "minima-stability-sweep": "inscape.studies.minima_stability_sweep",
+    "minima-stability-weight": "inscape.studies.minima_stability_weight",
+    "overparameterisation": "inscape.studies.overparameterisation",
 }
 """Name of a study -> the module that defines it as STUDY."""
 

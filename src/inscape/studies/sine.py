@@ -1,0 +1,21 @@
+"""The regression task of the minima-stability studies. The text of the paper names none: this one is ours."""
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.univariate import ShallowNet
+
+Array = npt.NDArray[np.float64]
+
+
+def sine_data(n: int) -> tuple[Array, Array]:
+    """The function sin 2x at n equally spaced places of [-1.5, 1.5]."""
+    x = np.linspace(-1.5, 1.5, n)
+    return x, np.sin(2 * x)
+
+
+def broken_line(net: ShallowNet, low: float, high: float) -> dict[str, Array]:
+    """Ends, knots and values of a net on [low, high], to be drawn later."""
+    inner = net.knots
+    t = np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]])
+    return {"line_x": t, "line_y": net(t)}

@@ -1,0 +1,199 @@
+"""How far a net is from a KKT point of the margin problem min 1/2 |theta|^2 subject to y_i f(x_i) >= 1."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.errors import UnivariateError
+from inscape.univariate.modes import toggling
+from inscape.univariate.net import ShallowNet
+from inscape.univariate.sample import checked_sample
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_ROUNDS = 50
+_FREE, _OFF, _ON = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KKTResidual:
+    """The KKT conditions after scaling the net to least margin 1: none depends on the scale of the net.
+
+    Attributes:
+        stationarity: |theta - sum_i lambda_i y_i grad f(x_i)| / |theta|, the least over multipliers lambda >=
+            0 and Clarke subgradients.
+        feasibility: max(0, 1 - least margin): 0 if every margin is positive; otherwise the net is scaled to
+            largest |margin| 1 and cannot be made feasible.
+        complementarity: sum_i lambda_i (margin_i - 1) / sum_i lambda_i.
+        multipliers: lambda, (n,); zero beyond `active_tol`.
+        margins: y_i f(x_i) after scaling, (n,).
+        n_kinks: how many pairs of a neuron and a point needed a subgradient.
+        norm: |theta| after scaling: the smaller, the larger the margin.
+        settings: active_tol, kink_tol.
+    """
+
+    stationarity: float
+    feasibility: float
+    complementarity: float
+    multipliers: Array
+    margins: Array
+    n_kinks: int
+    norm: float
+    settings: dict[str, float]
+
+    @property
+    def residual(self) -> float:
+        """The largest of the three."""
+        return max(self.stationarity, self.feasibility, self.complementarity)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
+        return {"schema": 1, "measure": "kkt_residual"} | plain
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the multipliers over the margins; returns the matplotlib Axes."""
+        from inscape.drawing.univariate import draw_multipliers
+
+        return draw_multipliers(self.margins, self.multipliers, ax=ax)
+
+    def __repr__(self) -> str:
+        return (
+            f"<KKT residual: stationarity {self.stationarity:.2g}, feasibility {self.feasibility:.2g}, "
+            f"complementarity {self.complementarity:.2g}>"
+        )
+
+
+def kkt_residual(
+    net: ShallowNet, x: npt.ArrayLike, y: npt.ArrayLike, *, active_tol: float = 1e-2, kink_tol: float = 1e-8
+) -> KKTResidual:
+    """How far `net` is from a KKT point (Safran, Vardi, Lee 2022, eqs. (4) to (6)).
+
+    Multipliers are found by non-negative least squares over the points whose margin is within `active_tol` of
+    the least. Where a knot lies on such a point, the derivative of relu is any number in [0, 1] there, chosen
+    with the multipliers: a convex problem, solved exactly by an active-set method. Without it a true limit of
+    the flow looks far from KKT.
+
+    Args:
+        net: a net with c = 0.
+        x: places, (n,).
+        y: labels, -1 or +1, (n,).
+        active_tol: points with margin up to (1 + active_tol) times the least may have a multiplier.
+        kink_tol: a knot is on a point where |w x + b| <= kink_tol (|w x| + |b|).
+
+    >>> start = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])
+    >>> kkt_residual(start, [-4, 4], [1, 1]).residual < 1e-12
+    True
+    """
+    places, labels = checked_sample(x, y, classes=True)
+    if not isinstance(net, ShallowNet) or net.c != 0:
+        raise UnivariateError(
+            "the margin problem is of nets without output bias: give a ShallowNet with c = 0"
+        )
+    if not min(active_tol, kink_tol) >= 0:
+        raise UnivariateError("active_tol and kink_tol must not be negative")
+    margins = labels * net(places)
+    least = float(margins.min())
+    unit = least if least > 0 else float(np.abs(margins).max())
+    if unit <= 0:
+        raise UnivariateError("the net is zero at every data point: there is no direction to judge")
+    r = np.sqrt(unit)
+    w, b, v = net.w / r, net.b / r, net.v / r
+    margins = margins / unit
+    near = margins <= min(1.0, float(margins.min())) + active_tol
+    problem = _Problem.of(ShallowNet(w, b, v), places[near], labels[near], kink_tol)
+    found, residual = problem.solve()
+    multipliers = np.zeros(len(places))
+    multipliers[near] = found
+    total = float(multipliers.sum())
+    norm = float(np.sqrt(w @ w + b @ b + v @ v))
+    return KKTResidual(
+        stationarity=residual / norm,
+        feasibility=max(0.0, 1 - float(margins.min())) if least <= 0 else 0.0,
+        complementarity=float(multipliers @ np.maximum(margins - 1, 0.0)) / total if total > 0 else 0.0,
+        multipliers=multipliers,
+        margins=margins,
+        n_kinks=int(problem.kinks.sum()),
+        norm=norm,
+        settings={"active_tol": active_tol, "kink_tol": kink_tol},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """min over lambda >= 0 and 0 <= mu_ij <= lambda_i of |theta - sum_i lambda_i grad_i - sum_ij mu_ij d_ij|.
+
+    grad_i leaves out the pairs of a neuron and a point at a kink; d_ij = y_i v_j (x_i, 1) in the place of
+    neuron j is what such a pair adds in full. Each pair is free, off (mu = 0) or on (mu = lambda).
+    """
+
+    theta: Array
+    gradients: Array  # (n, 3 k): hidden weights as pairs (w_j, b_j), then v
+    directions: Array  # (n, k, 2): y_i v_j (x_i, 1)
+    kinks: Mask  # (n, k)
+
+    @classmethod
+    def of(cls, net: ShallowNet, x: Array, y: Array, kink_tol: float) -> "_Problem":
+        kinks = toggling(net, x, kink_tol)
+        z = x[:, None] * net.w + net.b
+        on = (z > 0) & ~kinks
+        points = np.stack([x, np.ones_like(x)], axis=1)
+        directions = (y[:, None] * net.v)[:, :, None] * points[:, None, :]
+        hidden = (directions * on[:, :, None]).reshape(len(x), -1)
+        gradients = np.concatenate([hidden, y[:, None] * np.where(on, z, 0.0)], axis=1)
+        theta = np.concatenate([np.stack([net.w, net.b], axis=1).reshape(-1), net.v])
+        return cls(theta, gradients, directions, kinks)
+
+    def solve(self) -> tuple[Array, float]:
+        """The multipliers and the norm of what is left."""
+        from scipy.optimize import nnls
+
+        pairs = np.argwhere(self.kinks)
+        free = np.full(len(pairs), _FREE)
+        best = np.zeros(len(self.gradients)), float(np.linalg.norm(self.theta))
+        seen: set[bytes] = set()
+        for _ in range(_ROUNDS):
+            columns, target = self._reduced(pairs, free)
+            multipliers, _ = nnls(columns.T, target)
+            share, residual = self._shares(pairs, multipliers)
+            if residual < best[1]:
+                best = multipliers, residual
+            wanted = np.where(share < 0, _OFF, np.where(share > 1, _ON, _FREE))
+            if np.array_equal(wanted, free) or wanted.tobytes() in seen:
+                break
+            seen.add(wanted.tobytes())
+            free = wanted
+        return best
+
+    def _reduced(self, pairs: npt.NDArray[np.int64], free: npt.NDArray[np.int64]) -> tuple[Array, Array]:
+        """Gradients and theta, pairs that are on added and the directions of free pairs projected out."""
+        columns, target = self.gradients.copy(), self.theta.copy()
+        for (i, j), state in zip(pairs, free, strict=True):
+            at = slice(2 * j, 2 * j + 2)
+            d = self.directions[i, j]
+            if state == _ON:
+                columns[i, at] += d
+            elif state == _FREE and (size := d @ d) > 0:
+                columns[:, at] -= np.outer(columns[:, at] @ d / size, d)
+                target[at] -= (target[at] @ d) / size * d
+        return columns, target
+
+    def _shares(self, pairs: npt.NDArray[np.int64], multipliers: Array) -> tuple[Array, float]:
+        """Mu / lambda of each pair as it would like to be, and what is left after keeping it in [0, 1].
+
+        A pair without a multiplier is free if that costs nothing: mu = 0 anyway.
+        """
+        rest = self.theta - multipliers @ self.gradients
+        share = np.zeros(len(pairs))
+        for p, (i, j) in enumerate(pairs):
+            at = slice(2 * j, 2 * j + 2)
+            d = self.directions[i, j]
+            mu = float(rest[at] @ d) / max(float(d @ d), 1e-300)
+            scale = max(multipliers[i], 1e-300)
+            share[p] = mu / scale
+            rest[at] -= min(max(mu, 0.0), multipliers[i]) * d
+        return share, float(np.linalg.norm(rest))

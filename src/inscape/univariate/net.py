@@ -1,0 +1,290 @@
+"""The univariate network f(x) = sum_j v_j relu(w_j x + b_j) + c."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arguments import whole_number
+from inscape.errors import ModelError
+from inscape.seeding import RandomState
+from inscape.univariate.knots import JUMP_TOL, MERGE_TOL, RegionTable, merged_knots, neuron_knots
+
+if TYPE_CHECKING:
+    import torch
+
+Array = npt.NDArray[np.float64]
+
+_BLOCK = 2**22  # relus evaluated at once
+
+
+class ShallowNet:
+    """The function f(x) = sum_j v_j relu(w_j x + b_j) + c in float64; never changes once made.
+
+    Args:
+        w: slopes of the neurons, (k,).
+        b: their biases, (k,).
+        v: output weights, (k,).
+        c: output bias.
+
+    >>> hat = ShallowNet([1, 1, 1], [1, 0, -1], [1, -2, 1])
+    >>> hat([-2, -0.5, 0, 1]).tolist()
+    [0.0, 0.5, 1.0, 0.0]
+    >>> hat.knots.tolist(), hat.jumps.tolist(), hat.n_linear_regions()
+    ([-1.0, 0.0, 1.0], [1.0, -2.0, 1.0], 4)
+    """
+
+    __slots__ = ("b", "c", "v", "w")
+
+    w: Array
+    b: Array
+    v: Array
+    c: float
+
+    def __init__(self, w: npt.ArrayLike, b: npt.ArrayLike, v: npt.ArrayLike, c: float = 0.0) -> None:
+        arrays = {name: _vector(name, value) for name, value in (("w", w), ("b", b), ("v", v))}
+        lengths = {len(a) for a in arrays.values()}
+        if len(lengths) != 1:
+            given = ", ".join(f"{name} has {len(a)}" for name, a in arrays.items())
+            raise ModelError(f"w, b and v need one entry per neuron: {given}")
+        if lengths == {0}:
+            raise ModelError("a network of width 0 has no neurons: give at least one entry in w, b and v")
+        try:
+            output_bias = float(c)
+        except (TypeError, ValueError):
+            output_bias = np.nan
+        if not np.isfinite(output_bias):
+            raise ModelError(f"c={c!r} is not a finite number")
+        for name, array in arrays.items():
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "c", output_bias)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a ShallowNet does not change: make another one instead of setting {name}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ShallowNet, (self.w, self.b, self.v, self.c)
+
+    @property
+    def width(self) -> int:
+        """The number of neurons k."""
+        return len(self.w)
+
+    @property
+    def norm(self) -> float:
+        """The Euclidean norm of all parameters."""
+        return float(np.sqrt(self.w @ self.w + self.b @ self.b + self.v @ self.v + self.c**2))
+
+    def __call__(self, x: npt.ArrayLike) -> Array:
+        """The value f(x), for x of any shape."""
+        return self._summed(x, lambda z: np.maximum(z, 0.0, out=z) @ self.v) + self.c
+
+    def derivative(self, x: npt.ArrayLike) -> Array:
+        """The slope at x, of any shape; at a knot the one to its right."""
+        x = np.asarray(x, dtype=np.float64)
+        t = np.divide(-self.b, self.w, out=np.zeros_like(self.b), where=self.w != 0)
+        slope = self.v * self.w
+
+        def active(points: Array) -> Array:
+            right = points[:, None] >= t
+            return np.where(self.w > 0, right, ~right) @ slope
+
+        flat = x.reshape(-1)
+        step = max(1, _BLOCK // self.width)
+        parts = [active(flat[i : i + step]) for i in range(0, len(flat), step)]
+        return np.concatenate([*parts, np.empty(0)]).reshape(x.shape)
+
+    def _summed(self, x: npt.ArrayLike, outputs: Any) -> Array:
+        x = np.asarray(x, dtype=np.float64)
+        flat = x.reshape(-1)
+        step = max(1, _BLOCK // self.width)
+        parts = [outputs(flat[i : i + step, None] * self.w + self.b) for i in range(0, len(flat), step)]
+        return np.concatenate([*parts, np.empty(0)]).reshape(x.shape)
+
+    # its shape ------------------------------------------------------------------------------------
+
+    def _merged(self, merge_tol: float, jump_tol: float) -> tuple[Array, Array]:
+        for name, tol in (("merge_tol", merge_tol), ("jump_tol", jump_tol)):
+            if not tol >= 0:
+                raise ModelError(f"{name}={tol!r} must not be negative")
+        return merged_knots(*neuron_knots(self.w, self.b, self.v), merge_tol, jump_tol)
+
+    @property
+    def knots(self) -> Array:
+        """Where the slope changes, ascending; coincident knots are one, jumps that cancel are none."""
+        return self._merged(MERGE_TOL, JUMP_TOL)[0]
+
+    @property
+    def jumps(self) -> Array:
+        """By how much the slope changes at each of `knots`: the weights of the deltas in f''."""
+        return self._merged(MERGE_TOL, JUMP_TOL)[1]
+
+    def n_linear_regions(self, *, merge_tol: float = MERGE_TOL, jump_tol: float = JUMP_TOL) -> int:
+        """The number of linear pieces of f on the real line.
+
+        Args:
+            merge_tol: knots nearer than this times max(1, |t|) are one.
+            jump_tol: a slope change below this share of the largest one of a single neuron is none.
+        """
+        return len(self._merged(merge_tol, jump_tol)[0]) + 1
+
+    def region_table(
+        self, merge_tols: npt.ArrayLike | None = None, jump_tols: npt.ArrayLike | None = None
+    ) -> RegionTable:
+        """The number of linear regions over both tolerances, by default 1e-8 to 1e-1 by half decades."""
+        decades = 10.0 ** np.arange(-8, -0.75, 0.5)
+        place = decades if merge_tols is None else _vector("merge_tols", merge_tols)
+        slope = decades if jump_tols is None else _vector("jump_tols", jump_tols)
+        counts = [[self.n_linear_regions(merge_tol=p, jump_tol=s) for s in slope] for p in place]
+        return RegionTable(merge_tols=place, jump_tols=slope, counts=np.array(counts, dtype=np.int64))
+
+    def sign_changes(self, low: float = -np.inf, high: float = np.inf) -> Array:
+        """Where the sign of f changes on [low, high], ascending; as in the paper the sign of 0 is -1.
+
+        Exact: between knots f is a straight line.
+        """
+        if not low < high:
+            raise ModelError(f"[{low}, {high}] is no interval: low must be below high")
+        inner = self.knots
+        inner = inner[(inner > low) & (inner < high)]
+        reach = 1.0 + (np.abs(inner).max() if len(inner) else 0.0)
+        left = low if np.isfinite(low) else (inner[0] if len(inner) else min(high, 0.0)) - reach
+        right = high if np.isfinite(high) else (inner[-1] if len(inner) else max(low, 0.0)) + reach
+        t = np.unique(np.concatenate([[left], inner, [right]]))
+        f = self(t)
+        f[np.abs(f) <= self._rounding(t)] = 0.0
+        outer = _beyond(t[0], t[1], f[0], f[1], low) + _beyond(t[-1], t[-2], f[-1], f[-2], high)
+        zeros = np.unique(np.concatenate([_crossings(t, f), outer]))
+        return _true_changes(zeros[(zeros > low) & (zeros < high)], low, high, t, f)
+
+    def _rounding(self, x: Array) -> Array:
+        """How far f(x) may be from its exact value: a few units in the last place of the sum of sizes."""
+        size = np.abs(x[:, None] * self.w) + np.abs(self.b)
+        return 8 * np.finfo(np.float64).eps * (size @ np.abs(self.v) + abs(self.c))
+
+    # other ways to write it -------------------------------------------------------------------------
+
+    def rescaled(self, c: npt.ArrayLike) -> "ShallowNet":
+        """The same function with (c w, c b, v / c), for a positive c or one per neuron."""
+        factor = np.broadcast_to(np.asarray(c, dtype=np.float64), self.w.shape)
+        if not (np.isfinite(factor).all() and (factor > 0).all()):
+            raise ModelError(f"c={c!r} must be positive: rescaling by anything else changes the function")
+        return ShallowNet(factor * self.w, factor * self.b, self.v / factor, self.c)
+
+    def canonical(self) -> "ShallowNet":
+        """The same function with |w| = 1, neurons ordered by knot and side, equal ones joined, no idle ones.
+
+        Two nets that differ only by order, rescaling or splitting of neurons have equal canonical forms. A
+        function without neurons keeps a single one with v = 0.
+        """
+        constant = self.c + float(np.maximum(self.b, 0.0)[self.w == 0] @ self.v[self.w == 0])
+        used = (self.w != 0) & (self.v != 0)
+        side, size = np.sign(self.w[used]), np.abs(self.w[used])
+        bias, out = self.b[used] / size, self.v[used] * size
+        keys, where = np.unique(np.stack([-bias * side, side]), axis=1, return_inverse=True)
+        total = np.bincount(where.reshape(-1), out, minlength=keys.shape[1])
+        if len(total) == 0 or not total.any():
+            return ShallowNet([1.0], [0.0], [0.0], constant)
+        knot, side, total = keys[0][total != 0], keys[1][total != 0], total[total != 0]
+        return ShallowNet(side, -knot * side, total, constant)
+
+    @classmethod
+    def random(
+        cls, width: int, *, init: str = "torch", random_state: RandomState = None, **scale: Any
+    ) -> "ShallowNet":
+        """A random net of that width; `inscape.univariate.initialisation.draw` says what `init` may be."""
+        from inscape.univariate.initialisation import draw
+
+        k = whole_number(width, "width", 1, ModelError)
+        return cls(*draw(k, init, random_state, **scale))
+
+    @classmethod
+    def from_module(cls, module: "torch.nn.Module") -> "ShallowNet":
+        """The net that a torch module Linear(1, k), ReLU, Linear(k, 1) computes, read in float64."""
+        from inscape.univariate.modules import read_module
+
+        return cls(*read_module(module))
+
+    def to_module(self) -> "torch.nn.Sequential":
+        """This net as torch Linear(1, k), ReLU, Linear(k, 1) in float64."""
+        from inscape.univariate.modules import make_module
+
+        return make_module(self.w, self.b, self.v, self.c)
+
+    def plot(self, ax: Any = None, *, x: npt.ArrayLike | None = None, y: npt.ArrayLike | None = None) -> Any:
+        """Draw f with its knots, and data points if given; returns the matplotlib Axes."""
+        from inscape.drawing.univariate import draw_function
+
+        points = None if x is None else np.asarray(x, dtype=np.float64).reshape(-1)
+        values = None if y is None else np.asarray(y, dtype=np.float64).reshape(-1)
+        t = self.knots
+        around = t if points is None else points
+        low, high = (around.min(), around.max()) if len(around) else (-1.0, 1.0)
+        room = 0.1 * (high - low) or 1.0
+        inner = t[(t > low - room) & (t < high + room)]
+        ends = np.concatenate([[low - room], inner, [high + room]])
+        return draw_function(ends, self(ends), points, values, ax=ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; `from_dict` reads it back."""
+        return {"schema": 1, "w": self.w.tolist(), "b": self.b.tolist(), "v": self.v.tolist(), "c": self.c}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "ShallowNet":
+        """The net that `to_dict` wrote."""
+        if data.get("schema") != 1 or not {"w", "b", "v", "c"} <= data.keys():
+            raise ModelError(f"not a univariate net of schema 1: {str(data)[:80]}")
+        return cls(data["w"], data["b"], data["v"], data["c"])
+
+    def __repr__(self) -> str:
+        return f"<univariate net of width {self.width}, {self.n_linear_regions()} linear regions>"
+
+
+def _vector(name: str, value: npt.ArrayLike) -> Array:
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{name} is not an array of numbers: {str(value)[:60]}") from error
+    if array.ndim != 1:
+        raise ModelError(f"{name} has shape {array.shape}: give one number per neuron, shape (k,)")
+    if not np.isfinite(array).all():
+        raise ModelError(f"{name} has NaN or infinite entries")
+    array.flags.writeable = False
+    return array
+
+
+def _crossings(t: Array, f: Array) -> Array:
+    """Every t where the broken line (t, f) may change sign: its crossings, and where it is zero."""
+    opposite = f[:-1] * f[1:] < 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        s = f[:-1] / (f[:-1] - f[1:])
+    between = (t[:-1] + s * (t[1:] - t[:-1]))[opposite]
+    return np.concatenate([between, t[f == 0]])
+
+
+def _beyond(end: float, inside: float, f_end: float, f_inside: float, limit: float) -> list[float]:
+    """The zero of the outermost piece between its last evaluated point and an infinite limit."""
+    if np.isfinite(limit):
+        return []
+    slope = (f_end - f_inside) / (end - inside)
+    if slope == 0 or f_end == 0:
+        return []
+    zero = end - f_end / slope
+    return [float(zero)] if (zero - end) * (end - inside) > 0 else []
+
+
+def _true_changes(zeros: Array, low: float, high: float, t: Array, f: Array) -> Array:
+    """Those of the candidate zeros, ascending, on whose two sides the sign differs (the sign of 0 is -1)."""
+    if len(zeros) == 0:
+        return zeros
+    ends = max(low, min(t[0], zeros[0]) - 1.0), min(high, max(t[-1], zeros[-1]) + 1.0)
+    grid = np.concatenate([ends[:1], zeros, ends[1:]])
+    positive = _extended((grid[1:] + grid[:-1]) / 2, t, f) > 0
+    return np.asarray(zeros[positive[1:] != positive[:-1]])
+
+
+def _extended(x: Array, t: Array, f: Array) -> Array:
+    """The broken line through (t, f), its outer pieces going on for ever."""
+    i = np.clip(np.searchsorted(t, x) - 1, 0, len(t) - 2)
+    slope = (f[i + 1] - f[i]) / (t[i + 1] - t[i])
+    return np.asarray(f[i] + slope * (x - t[i]))
