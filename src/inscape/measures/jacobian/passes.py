@@ -1,0 +1,211 @@
+"""One pass over points and perturbed networks that serves several measures at once."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inscape.measures.jacobian.chain import Chain, as_chain, push_chain
+from inscape.measures.jacobian.forward import State, evaluate
+from inscape.measures.jacobian.layers import Layer
+from inscape.measures.jacobian.noise import Draws
+from inscape.measures.jacobian.reach import good_units
+from inscape.measures.jacobian.split import Split, split
+from inscape.measures.jacobian.tangents import MEMORY, directions_at_once, push
+from inscape.models.graph import Graph
+from inscape.progress import Meter
+
+DTYPES = {"float64": torch.float64, "float32": torch.float32}
+_ROWS = 256
+
+
+@dataclass(eq=False)
+class Block:
+    """Some points in one perturbed network, and what is known of its gradients there.
+
+    Attributes:
+        draw: the number of the perturbed network.
+        rows: which points.
+        start: the head's value there, from which the tail can be evaluated again.
+        cut: the perturbed network.
+        noise: what was added to the biases, per layer.
+        state: the evaluation.
+        norms: per layer the norm of each unit's gradient, (n, units).
+        spectra: per layer the singular values of the Jacobian, (n, rank at most); only if asked for.
+        output: the gradients of the scores in r orthonormal coordinates, (n, c, r).
+        good: per layer whether each unit is good, (n, units); only if asked for.
+    """
+
+    draw: int
+    rows: slice
+    start: Tensor
+    cut: Split
+    noise: list[Tensor] | None
+    state: State
+    norms: list[Tensor] = field(default_factory=list)
+    spectra: list[Tensor] = field(default_factory=list)
+    output: Tensor = field(default_factory=lambda: torch.empty(0))
+    good: list[Tensor] = field(default_factory=list)
+
+
+class Consumer(ABC):
+    """A measure that looks at every block once."""
+
+    draws: Draws
+    wants_spectra: bool = False
+    wants_good: bool = False
+
+    @abstractmethod
+    def begin(self, layers: tuple[Layer, ...], n_points: int) -> None:
+        """Make room, before the first block."""
+
+    @abstractmethod
+    def see(self, block: Block) -> None:
+        """Take what is needed from a block."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a pass computes.
+
+    Attributes:
+        precision: "float64" or "float32".
+        memory: bytes that the tangents of a network that is no perceptron may fill.
+        n_probes: None for exact gradients; else how many random directions estimate their norms.
+        seed: of those directions.
+    """
+
+    precision: str = "float64"
+    memory: int = MEMORY
+    n_probes: int | None = None
+    seed: int = 0
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision as torch names it."""
+        return DTYPES[self.precision]
+
+
+def jacobian_pass(
+    graph: Graph, x: Tensor, consumers: Sequence[Consumer], settings: Settings, meter: Meter
+) -> None:
+    """Show every consumer its perturbed networks at all points; consumers with equal draws share them.
+
+    The cost per point and perturbed network is, for a perceptron of width h and depth L, about L k^2 h
+    products with k active units per layer, whatever the dimension d of the input; for any other network it is
+    that of d evaluations, or of `n_probes`.
+    """
+    cut = split(graph.cast(settings.dtype))
+    for consumer in consumers:
+        consumer.begin(cut.layers, len(x))
+    groups = {c.draws: [d for d in consumers if d.draws == c.draws] for c in consumers}
+    total, done = sum(draws.n for draws in groups) * len(x), 0
+    shared = _Engine(cut, x.to(settings.dtype), settings)
+    for draws, group in groups.items():
+        for k in range(draws.n):
+            noisy = draws.graph(k, graph)
+            engine = shared
+            if noisy is not graph:
+                engine = _Engine(split(noisy.cast(settings.dtype)), x.to(settings.dtype), settings)
+            noise = draws.biases(k, cut.layers, settings.dtype)
+            for rows in engine.blocks():
+                block = engine.block(k, rows, noise, group)
+                for consumer in group:
+                    consumer.see(block)
+                done += rows.stop - rows.start
+                meter(done, total)
+
+
+class _Engine:
+    """A network ready to be differentiated at given points."""
+
+    def __init__(self, cut: Split, x: Tensor, settings: Settings) -> None:
+        self.cut, self.settings = cut, settings
+        self.start = cut.start(x)
+        self.directions = self._directions()
+        exact = settings.n_probes is None
+        self.chain: Chain | None = as_chain(cut, self.directions) if exact else None
+
+    def _directions(self) -> Tensor:
+        k = self.settings.n_probes
+        if k is None:
+            return self.cut.directions(self.settings.dtype)
+        rng = np.random.default_rng([self.settings.seed, 3])
+        probes = torch.from_numpy(rng.standard_normal((k, *self.cut.input_shape)))
+        return self.cut.through_head(probes).to(self.settings.dtype)
+
+    def blocks(self) -> list[slice]:
+        """The points in portions that fit into cache or memory."""
+        n = len(self.start)
+        if self.chain is not None:
+            size = self.chain.block_length()
+        else:
+            at_once = directions_at_once(self.cut.tail, 1, self.settings.dtype, self.settings.memory)
+            size = max(1, min(_ROWS, at_once // len(self.directions)))
+        return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+    def block(self, draw: int, rows: slice, noise: list[Tensor] | None, group: Sequence[Consumer]) -> Block:
+        start = self.start[rows]
+        state = evaluate(self.cut.tail, self.cut.layers, start, noise)
+        block = Block(draw, rows, start, self.cut, noise, state)
+        if any(c.wants_good for c in group):
+            block.good = [g.flatten(1) for g in good_units(self.cut.tail, self.cut.layers, state)]
+        spectra = any(c.wants_spectra for c in group)
+        if self.chain is not None:
+            self._differentiate_chain(self.chain, block, spectra)
+        else:
+            self._differentiate(block, spectra)
+        return block
+
+    def _differentiate_chain(self, chain: Chain, block: Block, spectra: bool) -> None:
+        n, layers = len(block.start), self.cut.layers
+        first = torch.linalg.vector_norm(chain.start, dim=1)
+        block.norms = [first.expand(n, -1)]
+        if spectra:
+            block.spectra = [torch.linalg.svdvals(chain.start.double()).expand(n, -1)]
+
+        def seen(layer: int, g: Tensor) -> None:
+            if layer == len(layers):
+                block.output = g
+                return
+            block.norms.append(torch.linalg.vector_norm(g, dim=2))
+            if spectra:
+                block.spectra.append(torch.linalg.svdvals(g.double()))
+
+        slopes = [block.state.slopes[layer.node] for layer in layers]
+        push_chain(chain, slopes, seen, only_norms=not spectra)
+
+    def _differentiate(self, block: Block, spectra: bool) -> None:
+        tail, layers, n = self.cut.tail, self.cut.layers, len(block.start)
+        squares = [torch.zeros(n, layer.size, dtype=torch.float64) for layer in layers]
+        kept: dict[int, list[Tensor]] = {layer.source: [] for layer in layers} | {tail.output: []}
+        wanted = set(kept)
+
+        def seen(node: int, tangents: Tensor) -> None:
+            flat = tangents.flatten(2)
+            for square, layer in zip(squares, layers, strict=True):
+                if layer.source == node:
+                    square += flat.square().sum(dim=1)
+            if spectra or node == tail.output:
+                kept[node].append(flat.clone())
+
+        size = directions_at_once(tail, n, self.settings.dtype, self.settings.memory)
+        for part in self.directions.split(size):  # type: ignore[no-untyped-call]
+            push(tail, block.state, part, wanted, seen)
+        scale = 1.0 if self.settings.n_probes is None else _mean_chi(self.settings.n_probes)
+        block.norms = [(s.sqrt() / scale).to(self.settings.dtype) for s in squares]
+        block.output = torch.cat(kept[tail.output], dim=1).transpose(1, 2)
+        if spectra:
+            block.spectra = [
+                torch.linalg.svdvals(torch.cat(kept[layer.source], dim=1).double()) for layer in layers
+            ]
+
+
+def _mean_chi(k: int) -> float:
+    """The mean length of k independent N(0, 1): |g| times it is the mean length of k projections of g."""
+    from scipy.special import gammaln
+
+    return float(np.sqrt(2) * np.exp(gammaln((k + 1) / 2) - gammaln(k / 2)))
