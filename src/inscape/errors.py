@@ -32,6 +32,14 @@ class DataError(InscapeError, ValueError):
     """A data set is missing, unreadable, empty, or not of the shape that is needed."""
 
 
+class MeasureError(InscapeError, ValueError):
+    """A measure cannot be computed with the settings asked for."""
+
+
+class NotApplicableError(MeasureError):
+    """A measure is not defined for this model or these data; the message says why."""
+
+
 class MissingExtraError(InscapeError, ImportError):
     """An optional dependency is not installed; the message says which extra brings it."""
 

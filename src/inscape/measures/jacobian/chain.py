@@ -20,6 +20,10 @@ _CACHE = 5 * 2**19
 """Bytes of the gradients of one layer of one block of rows: past some 2.5 MB products wait for memory."""
 
 
+_FEW = 32
+"""Coordinates of the gradients up to which units of slope zero are not left out."""
+
+
 @dataclass(frozen=True, eq=False)
 class Chain:
     """A tail that alternates elementwise bends and linear maps on vectors.
@@ -39,7 +43,7 @@ class Chain:
         """How many rows to work on at once."""
         widest = max([*(max(w.shape) for w in self.weights), len(self.start)])
         bytes_per_row = widest * self.start.shape[1] * self.start.element_size()
-        return max(8, min(1024, _CACHE // max(1, bytes_per_row)))
+        return max(8, min(4096, _CACHE // max(1, bytes_per_row)))
 
 
 def as_chain(cut: Split, directions: Tensor) -> Chain | None:
@@ -82,6 +86,9 @@ def push_chain(chain: Chain, slopes: list[Tensor], seen: Seen, *, only_norms: bo
         seen: gets the gradients; layer 0 is left out, since its gradients are `chain.start` everywhere.
         only_norms: whether only norms of gradients matter, so that the coordinates may be changed.
     """
+    if chain.start.shape[1] <= _FEW:
+        _push_few(chain, slopes, seen)
+        return
     rows = torch.arange(len(slopes[0]))[:, None]
     index, slope = _active(slopes[0])
     g = _cholesky(chain, index, slope) if only_norms and index.shape[1] < chain.start.shape[1] else None
@@ -96,6 +103,18 @@ def push_chain(chain: Chain, slopes: list[Tensor], seen: Seen, *, only_norms: bo
     if len(chain.weights) < len(slopes):  # the network ends in a bend
         last = g if chain.weights else chain.start
         seen(len(slopes), last * slopes[-1][..., None])
+
+
+def _push_few(chain: Chain, slopes: list[Tensor], seen: Seen) -> None:
+    """The same with few coordinates: one product over all rows costs less than choosing active units."""
+    g = chain.start.T * slopes[0][:, None]
+    for layer, weight in enumerate(chain.weights, start=1):
+        g = g @ weight
+        seen(layer, g.transpose(1, 2))
+        if layer < len(slopes):
+            g = g * slopes[layer][:, None]
+    if len(chain.weights) < len(slopes):
+        seen(len(slopes), g.transpose(1, 2))
 
 
 def _active(slopes: Tensor) -> tuple[Tensor, Tensor]:

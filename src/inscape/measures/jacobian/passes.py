@@ -67,7 +67,7 @@ class Consumer(ABC):
         """Take what is needed from a block."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Settings:
     """How a pass computes.
 
@@ -76,12 +76,14 @@ class Settings:
         memory: bytes that the tangents of a network that is no perceptron may fill.
         n_probes: None for exact gradients; else how many random directions estimate their norms.
         seed: of those directions.
+        directions: orthonormal directions (k, *input_shape) to which gradients are projected; None for all.
     """
 
     precision: str = "float64"
     memory: int = MEMORY
     n_probes: int | None = None
     seed: int = 0
+    directions: Tensor | None = None
 
     @property
     def dtype(self) -> torch.dtype:
@@ -130,7 +132,9 @@ class _Engine:
         self.chain: Chain | None = as_chain(cut, self.directions) if exact else None
 
     def _directions(self) -> Tensor:
-        k = self.settings.n_probes
+        k, given = self.settings.n_probes, self.settings.directions
+        if given is not None:
+            return self.cut.through_head(given.double()).to(self.settings.dtype)
         if k is None:
             return self.cut.directions(self.settings.dtype)
         rng = np.random.default_rng([self.settings.seed, 3])
