@@ -93,8 +93,8 @@ class ComplexityTally(Consumer):
         n = len(sums)
         flat = torch.cat([terms[k][j] for k, j in kinks], dim=1)
         total = flat.sum(dim=1)
-        rng = np.random.default_rng([self.draws.seed, block.draw, 2, block.rows.start])
-        height = torch.from_numpy(rng.random(n)) * total
+        rng = np.random.default_rng([self.draws.seed, block.draw, 2])
+        height = torch.from_numpy(rng.random(len(self.terms))[block.rows]) * total
         place = torch.searchsorted(flat.cumsum(dim=1), height[:, None], right=True)[:, 0]
         place = place.clamp(max=flat.shape[1] - 1)
         good = torch.cat([block.good[k] for k, _ in kinks], dim=1).gather(1, place[:, None])[:, 0]

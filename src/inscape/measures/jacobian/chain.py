@@ -32,7 +32,7 @@ class Chain:
         weights: transposed, (h_l, h_{l+1}) for the map after each layer of units; the last leads to the
             output, and is missing if the network ends in a bend.
         start: the gradients G_1 of the first layer, (h_1, r).
-        gram: G_1 G_1', in float64.
+        gram: G_1 G_1'.
     """
 
     weights: tuple[Tensor, ...]
@@ -70,7 +70,7 @@ def as_chain(cut: Split, directions: Tensor) -> Chain | None:
     if bends != len(cut.layers):
         return None  # a bend without a kink
     start = directions.T.contiguous()
-    return Chain(tuple(weights), start, start.double() @ start.double().T)
+    return Chain(tuple(weights), start, (start.double() @ start.double().T).to(start.dtype))
 
 
 Seen = Callable[[int, Tensor], None]
@@ -128,8 +128,8 @@ def _active(slopes: Tensor) -> tuple[Tensor, Tensor]:
 def _cholesky(chain: Chain, index: Tensor, slope: Tensor) -> Tensor | None:
     """L with L L' the Gram matrix of the chosen rows of G_1; None if one is not positive definite."""
     padding = slope == 0
-    gram = chain.gram[index[:, :, None], index[:, None, :]]
+    gram = chain.gram[index].gather(2, index[:, None].expand(-1, index.shape[1], -1))
     gram.masked_fill_(padding[:, :, None] | padding[:, None, :], 0.0)
-    gram.diagonal(dim1=1, dim2=2).add_(padding.double())
+    gram.diagonal(dim1=1, dim2=2).add_(padding.to(gram.dtype))
     factor, info = torch.linalg.cholesky_ex(gram)
-    return factor.to(chain.start.dtype) if int(info.abs().max()) == 0 else None
+    return factor if int(info.abs().max()) == 0 else None

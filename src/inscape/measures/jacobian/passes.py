@@ -145,7 +145,7 @@ class _Engine:
         """The points in portions that fit into cache or memory."""
         n = len(self.start)
         if self.chain is not None:
-            size = self.chain.block_length()
+            size = max(_ROWS, self.chain.block_length())
         else:
             at_once = directions_at_once(self.cut.tail, 1, self.settings.dtype, self.settings.memory)
             size = max(1, min(_ROWS, at_once // len(self.directions)))
@@ -166,21 +166,28 @@ class _Engine:
 
     def _differentiate_chain(self, chain: Chain, block: Block, spectra: bool) -> None:
         n, layers = len(block.start), self.cut.layers
-        first = torch.linalg.vector_norm(chain.start, dim=1)
-        block.norms = [first.expand(n, -1)]
+        norms: list[list[Tensor]] = [[] for _ in layers]
+        values: list[list[Tensor]] = [[] for _ in layers]
+        output: list[Tensor] = []
+        norms[0] = [torch.linalg.vector_norm(chain.start, dim=1).expand(n, -1)]
         if spectra:
-            block.spectra = [torch.linalg.svdvals(chain.start.double()).expand(n, -1)]
+            values[0] = [torch.linalg.svdvals(chain.start.double()).expand(n, -1)]
 
         def seen(layer: int, g: Tensor) -> None:
             if layer == len(layers):
-                block.output = g
+                output.append(g)
                 return
-            block.norms.append(torch.linalg.vector_norm(g, dim=2))
+            norms[layer].append(torch.linalg.vector_norm(g, dim=2))
             if spectra:
-                block.spectra.append(torch.linalg.svdvals(g.double()))
+                values[layer].append(torch.linalg.svdvals(g.double()))
 
         slopes = [block.state.slopes[layer.node] for layer in layers]
-        push_chain(chain, slopes, seen, only_norms=not spectra)
+        size = chain.block_length()
+        for i in range(0, n, size):
+            push_chain(chain, [s[i : i + size] for s in slopes], seen, only_norms=not spectra)
+        block.norms = [torch.cat(parts) for parts in norms]
+        block.spectra = [torch.cat(parts) for parts in values] if spectra else []
+        block.output = torch.cat(_padded(output))
 
     def _differentiate(self, block: Block, spectra: bool) -> None:
         tail, layers, n = self.cut.tail, self.cut.layers, len(block.start)
@@ -206,6 +213,12 @@ class _Engine:
             block.spectra = [
                 torch.linalg.svdvals(torch.cat(kept[layer.source], dim=1).double()) for layer in layers
             ]
+
+
+def _padded(parts: list[Tensor]) -> list[Tensor]:
+    """Gradients in different numbers of coordinates, (n, c, r) each, filled with zeros to the largest."""
+    widest = max(p.shape[2] for p in parts)
+    return [torch.nn.functional.pad(p, (0, widest - p.shape[2])) for p in parts]
 
 
 def _mean_chi(k: int) -> float:
