@@ -69,9 +69,9 @@ class ComplexityTally(Consumer):
 
     def _good_sums(self, block: Block, terms: list[list[Tensor]]) -> Tensor:
         """The sum over good units of each layer, (n, L)."""
-        sums = torch.stack([
-            sum((t * g).sum(dim=1) for t in ts) for ts, g in zip(terms, block.good, strict=True)
-        ], dim=1)
+        sums = torch.stack(
+            [sum((t * g).sum(dim=1) for t in ts) for ts, g in zip(terms, block.good, strict=True)], dim=1
+        )
         kinks = [(k, j) for k, ts in enumerate(terms) for j in range(len(ts))]
         if sum(terms[k][j].shape[1] for k, j in kinks) <= _EVERY_UNIT:
             for k, j in kinks:

@@ -22,7 +22,11 @@ def cross_entropy(head: str | None) -> Loss:
     def loss(scores: Tensor, y: Tensor) -> Tensor:
         if scores.shape[1] == 1:
             s, t = scores[:, 0], y.to(scores.dtype)
-            return F.binary_cross_entropy(s, t) if head == "sigmoid" else F.binary_cross_entropy_with_logits(s, t)
+            return (
+                F.binary_cross_entropy(s, t)
+                if head == "sigmoid"
+                else F.binary_cross_entropy_with_logits(s, t)
+            )
         return F.nll_loss(scores.log(), y) if head == "softmax" else F.cross_entropy(scores, y)
 
     return loss
@@ -32,7 +36,9 @@ def half_square(scores: Tensor, y: Tensor) -> Tensor:
     """1 / (2 n) times the sum of squared errors of a batch of n; classes become 0-1 targets."""
     if y.ndim == 1 and scores.shape[1] > 1:
         if y.is_floating_point():
-            raise DataError(f"y has one number per point for {scores.shape[1]} scores: give (n, {scores.shape[1]})")
+            raise DataError(
+                f"y has one number per point for {scores.shape[1]} scores: give (n, {scores.shape[1]})"
+            )
         y = F.one_hot(y, scores.shape[1])
     return 0.5 * (scores - y.reshape(scores.shape).to(scores.dtype)).square().sum() / len(scores)
 
@@ -110,7 +116,9 @@ class LossHessian:
         parts = torch.from_numpy(np.ascontiguousarray(v)).to(self.x.device, self.dtype)
         pieces = [
             part.reshape(p.shape)
-            for part, p in zip(parts.split([p.numel() for p in self.parameters]), self.parameters, strict=True)  # type: ignore[no-untyped-call]
+            for part, p in zip(
+                parts.split([p.numel() for p in self.parameters]), self.parameters, strict=True
+            )  # type: ignore[no-untyped-call]
         ]
         total = torch.zeros(self.size, dtype=torch.float64)
         for grads in self._all_gradients():
@@ -123,7 +131,9 @@ class LossHessian:
         eye = torch.eye(self.size, dtype=self.dtype, device=self.x.device)
         pieces = [
             part.reshape(-1, *p.shape)
-            for part, p in zip(eye.split([p.numel() for p in self.parameters], dim=1), self.parameters, strict=True)  # type: ignore[no-untyped-call]
+            for part, p in zip(
+                eye.split([p.numel() for p in self.parameters], dim=1), self.parameters, strict=True
+            )  # type: ignore[no-untyped-call]
         ]
         self.n_products += self.size
         for grads in self._all_gradients():

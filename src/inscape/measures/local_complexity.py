@@ -8,29 +8,30 @@ function as it is but changes the value, since sigma does not scale along; and i
 slope changes at a kink.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inscape.arguments import whole_number
 from inscape.errors import MeasureError, unknown_name
 from inscape.measures.complexity_result import DensityMap, LocalComplexity, grid_of
-from inscape.measures.complexity_tally import ComplexityTally
-from inscape.measures.jacobian.layers import window_nodes
-from inscape.measures.jacobian.noise import Draws
-from inscape.measures.jacobian.passes import DTYPES, Settings, jacobian_pass
-from inscape.measures.jacobian.tangents import MEMORY
 from inscape.measures.points import graph_at
 from inscape.measures.result import COMPLETE
 from inscape.measures.statistics import crossed_mean
 from inscape.models import wrap
-from inscape.models.graph import Graph
 from inscape.probes import Patch
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 
+if TYPE_CHECKING:
+    from inscape.measures.complexity_tally import ComplexityTally
+    from inscape.measures.jacobian.passes import Settings
+    from inscape.models.graph import Graph
+
 ESTIMATORS = ("theorem", "authors")
+PRECISIONS = ("float64", "float32")
+MEMORY = 2**28
 
 
 def local_complexity(
@@ -89,13 +90,15 @@ def local_complexity(
     >>> round(result.value, 4), round(3 / (2 * torch.pi) ** 0.5, 4)
     (1.1968, 1.1968)
     """
+    from inscape.measures.jacobian.passes import jacobian_pass
+
     seed = as_seed(random_state)
-    tally = ComplexityTally(
-        Draws(sigma, whole_number(n_noise, "n_noise", 1, MeasureError), noise, seed),
-        variant_of(estimator, with_density),
-    )
+    tally = tally_of(sigma, n_noise, noise, with_density, estimator, seed)
     wrapped = wrap(model)
-    with meter(progress, "local complexity") as show, graph_at(wrapped, x, "local complexity") as (graph, points):
+    with (
+        meter(progress, "local complexity") as show,
+        graph_at(wrapped, x, "local complexity") as (graph, points),
+    ):
         jacobian_pass(graph, points, [tally], pass_settings(precision, memory, n_probes, seed), show)
         return complexity_of(
             tally, graph, Provenance.of(wrapped, seed, precision), precision=precision, n_probes=n_probes
@@ -136,20 +139,22 @@ def density_map(
     """
     import torch
 
+    from inscape.measures.jacobian.passes import jacobian_pass
+
     seed, r = as_seed(random_state), whole_number(resolution, "resolution", 2, MeasureError)
     if within not in ("space", "patch"):
         raise MeasureError(unknown_name("within", within, ("space", "patch")))
-    tally = ComplexityTally(
-        Draws(sigma, whole_number(n_noise, "n_noise", 1, MeasureError), noise, seed),
-        variant_of(estimator, with_density),
-    )
+    tally = tally_of(sigma, n_noise, noise, with_density, estimator, seed)
     wrapped = wrap(model)
     plane = None
     if within == "patch":
         q = np.linalg.qr(patch.axes.reshape(2, -1).T)[0].T
         plane = torch.from_numpy(np.ascontiguousarray(q))
     grid = grid_of(patch, r)
-    with meter(progress, "density map") as show, graph_at(wrapped, grid, "local complexity") as (graph, points):
+    with (
+        meter(progress, "density map") as show,
+        graph_at(wrapped, grid, "local complexity") as (graph, points),
+    ):
         if plane is not None:
             plane = plane.reshape(2, *graph.input_shape)
         settings = pass_settings(precision, MEMORY, None, seed, plane)
@@ -170,21 +175,31 @@ def density_map(
     )
 
 
-def variant_of(estimator: str, with_density: bool) -> str:
-    """What `ComplexityTally` calls the sum."""
+def tally_of(
+    sigma: float, n_noise: int, noise: str, with_density: bool, estimator: str, seed: int
+) -> "ComplexityTally":
+    """What adds up the sum, its settings checked."""
+    from inscape.measures.complexity_tally import ComplexityTally
+    from inscape.measures.jacobian.noise import Draws
+
     if estimator not in ESTIMATORS:
         raise MeasureError(unknown_name("estimator", estimator, ESTIMATORS))
     if not with_density and estimator != "theorem":
         raise MeasureError('with_density=False and estimator="authors" exclude each other: drop one')
-    return estimator if with_density else "norms"
+    if sigma is None:
+        raise MeasureError("sigma=None is not possible: give the standard deviation of the noise")
+    draws = Draws(sigma, whole_number(n_noise, "n_noise", 1, MeasureError), noise, seed)
+    return ComplexityTally(draws, estimator if with_density else "norms")
 
 
 def pass_settings(
     precision: str, memory: int, n_probes: int | None, seed: int, directions: Any = None
-) -> Settings:
+) -> "Settings":
     """How to compute, checked."""
-    if precision not in DTYPES:
-        raise MeasureError(unknown_name("precision", precision, DTYPES))
+    from inscape.measures.jacobian.passes import Settings
+
+    if precision not in PRECISIONS:
+        raise MeasureError(unknown_name("precision", precision, PRECISIONS))
     if n_probes is not None:
         n_probes = whole_number(n_probes, "n_probes", 1, MeasureError, ", or None for exact gradients")
     memory = whole_number(memory, "memory", 1, MeasureError)
@@ -192,9 +207,11 @@ def pass_settings(
 
 
 def complexity_of(
-    tally: ComplexityTally, graph: Graph, provenance: Provenance, *, precision: str, n_probes: int | None
+    tally: "ComplexityTally", graph: "Graph", provenance: Provenance, *, precision: str, n_probes: int | None
 ) -> LocalComplexity:
     """The result that a tally adds up to."""
+    from inscape.measures.jacobian.layers import window_nodes
+
     value, error, interval = crossed_mean(tally.terms.sum(axis=2))
     n_pools = window_nodes(graph)
     status = f"{COMPLETE}; the kinks of {n_pools} max-pooling layers are not counted" if n_pools else COMPLETE

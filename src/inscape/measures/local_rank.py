@@ -7,18 +7,13 @@ say that the directions kept are the right ones.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from inscape.arguments import whole_number
 from inscape.errors import MeasureError, NotApplicableError, PartitionError
-from inscape.measures.jacobian.noise import Draws
-from inscape.measures.jacobian.passes import Settings, jacobian_pass
-from inscape.measures.jacobian.reverse import jacobian, private_copy, weighted_values
-from inscape.measures.jacobian.tallies import RankTally
 from inscape.measures.points import graph_at, points_of
 from inscape.measures.result import Measurement
 from inscape.measures.statistics import crossed_mean, mean_with_error
@@ -26,6 +21,9 @@ from inscape.models import Model, wrap
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
+
+if TYPE_CHECKING:
+    from inscape.measures.jacobian.tallies import RankTally
 
 Floats = npt.NDArray[np.float64]
 
@@ -86,13 +84,13 @@ def local_rank(
     >>> local_rank(net, torch.randn(5, 3), eps=1e-9).per_layer.tolist()
     [3.0]
     """
-    check_eps(eps)
+    from inscape.measures.jacobian.passes import Settings, jacobian_pass
+
     wrapped, seed = wrap(model), as_seed(random_state)
-    draws = Draws(sigma, 1 if sigma is None else whole_number(n_noise, "n_noise", 1, MeasureError), "bias", seed)
+    tally = rank_tally(eps, sigma, n_noise, seed)
     with meter(progress, "local rank") as show:
         try:
             with graph_at(wrapped, x, "local rank") as (graph, points):
-                tally = RankTally(draws, eps)
                 jacobian_pass(graph, points, [tally], Settings(), show)
                 return rank_of(tally, wrapped)
         except NotApplicableError as error:
@@ -101,13 +99,19 @@ def local_rank(
         return _by_reverse(wrapped, points_of(wrapped, x), eps, show)
 
 
-def check_eps(eps: float) -> None:
-    """Raise an error unless eps is a positive number."""
+def rank_tally(eps: float, sigma: float | None, n_noise: int, seed: int) -> "RankTally":
+    """What counts singular values, its settings checked."""
+    from inscape.measures.jacobian.noise import Draws
+    from inscape.measures.jacobian.tallies import RankTally
+
     if not (np.isfinite(eps) and eps > 0):
         raise MeasureError(f"eps={eps!r} must be a positive number: the smallest singular value that counts")
+    if sigma is None:
+        return RankTally(Draws(), eps)
+    return RankTally(Draws(sigma, whole_number(n_noise, "n_noise", 1, MeasureError), "bias", seed), eps)
 
 
-def rank_of(tally: RankTally, model: Model) -> LocalRank:
+def rank_of(tally: "RankTally", model: Model) -> LocalRank:
     """The result that a tally adds up to."""
     draws = tally.draws
     means = tally.ranks.mean(axis=2) if tally.layers else np.zeros(tally.ranks.shape[:2])
@@ -128,6 +132,10 @@ def rank_of(tally: RankTally, model: Model) -> LocalRank:
 
 
 def _by_reverse(model: Model, x: Floats, eps: float, show: Meter) -> LocalRank:
+    import torch
+
+    from inscape.measures.jacobian.reverse import jacobian, private_copy, weighted_values
+
     scores = private_copy(model, "local rank")
     ranks, names = [], []
     for i in range(len(x)):

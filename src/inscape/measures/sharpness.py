@@ -139,7 +139,9 @@ def sharpness(
         value=float(values[0]),
         n=len(points),
         method="dense" if dense else "lanczos",
-        status=COMPLETE if converged else f"not converged after {hessian.n_products} products: raise max_products",
+        status=COMPLETE
+        if converged
+        else f"not converged after {hessian.n_products} products: raise max_products",
         settings={
             "loss": loss if isinstance(loss, str) else getattr(loss, "__name__", "function"),
             "tol": tol,
@@ -224,7 +226,9 @@ def _lanczos(
             return _last_resort(hessian, k, start)
     order = np.argsort(values)[::-1]
     values, vectors = values[order], vectors[:, order]
-    residuals = [float(np.linalg.norm(hessian.product(v) - e * v)) for e, v in zip(values, vectors.T, strict=True)]
+    residuals = [
+        float(np.linalg.norm(hessian.product(v) - e * v)) for e, v in zip(values, vectors.T, strict=True)
+    ]
     return values, np.array(residuals)
 
 

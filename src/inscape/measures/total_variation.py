@@ -7,18 +7,13 @@ a network that is flat at the data can be steep between them.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from inscape.arguments import whole_number
 from inscape.errors import MeasureError, unknown_name
-from inscape.measures.jacobian.noise import Draws
-from inscape.measures.jacobian.passes import Settings, jacobian_pass
-from inscape.measures.jacobian.reverse import differentiable_scores, jacobian
-from inscape.measures.jacobian.tallies import VariationTally, gradient_norms
 from inscape.measures.points import graph_at, points_of
 from inscape.measures.result import Measurement
 from inscape.measures.statistics import crossed_mean, mean_with_error
@@ -26,6 +21,9 @@ from inscape.models import Model, wrap
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
+
+if TYPE_CHECKING:
+    from inscape.measures.jacobian.tallies import VariationTally
 
 Floats = npt.NDArray[np.float64]
 OF = ("scores", "predicted")
@@ -84,35 +82,53 @@ def total_variation(
     >>> total_variation(net, torch.randn(4, 2)).value
     5.0
     """
-    check_of(of)
+    from inscape.measures.jacobian.passes import Settings, jacobian_pass
+
     wrapped, seed = wrap(model), as_seed(random_state)
+    tally = variation_tally(of, sigma, n_noise, seed)
     with meter(progress, "total variation") as show:
         if sigma is not None:
-            n_noise = whole_number(n_noise, "n_noise", 1, MeasureError)
-            tally = VariationTally(Draws(sigma, n_noise, "bias", seed), of)
             with graph_at(wrapped, x, "total variation with noise") as (graph, points):
                 jacobian_pass(graph, points, [tally], Settings(), show)
-                return variation_of(tally.norms, tally.draws, of, wrapped)
+                return variation_of(tally, wrapped, "float64")
         found = points_of(wrapped, x)
         with wrapped.unchanged():
-            scores = differentiable_scores(wrapped, found.shape[1:], "total variation")
-            norms = []
-            for i in range(0, len(found), _ROWS):
-                points = torch.from_numpy(found[i : i + _ROWS]).requires_grad_()
-                values = scores(points)
-                norms.append(gradient_norms(jacobian(values, points), values.detach(), of))
-                show(min(i + _ROWS, len(found)), len(found))
-            return variation_of(torch.cat(norms).numpy()[:, None], Draws(), of, wrapped)
+            tally.norms = _by_reverse(wrapped, found, of, show)
+            return variation_of(tally, wrapped, "float64")
 
 
-def check_of(of: str) -> None:
-    """Raise an error unless `of` is known."""
+def variation_tally(of: str, sigma: float | None, n_noise: int, seed: int) -> "VariationTally":
+    """What takes the norms, its settings checked."""
+    from inscape.measures.jacobian.noise import Draws
+    from inscape.measures.jacobian.tallies import VariationTally
+
     if of not in OF:
         raise MeasureError(unknown_name("of", of, OF))
+    if sigma is None:
+        return VariationTally(Draws(), of)
+    return VariationTally(Draws(sigma, whole_number(n_noise, "n_noise", 1, MeasureError), "bias", seed), of)
 
 
-def variation_of(norms: Floats, draws: Draws, of: str, model: Model) -> TotalVariation:
-    """The result for norms (n, n_noise)."""
+def _by_reverse(model: Model, x: Floats, of: str, show: Meter) -> Floats:
+    """The norms at all points, (n, 1)."""
+    import torch
+
+    from inscape.measures.jacobian.reverse import differentiable_scores, jacobian
+    from inscape.measures.jacobian.tallies import gradient_norms
+
+    scores = differentiable_scores(model, x.shape[1:], "total variation")
+    norms = []
+    for i in range(0, len(x), _ROWS):
+        points = torch.from_numpy(x[i : i + _ROWS]).requires_grad_()
+        values = scores(points)
+        norms.append(gradient_norms(jacobian(values, points), values.detach(), of).numpy())
+        show(min(i + _ROWS, len(x)), len(x))
+    return np.concatenate(norms)[:, None]
+
+
+def variation_of(tally: "VariationTally", model: Model, precision: str) -> TotalVariation:
+    """The result that a tally adds up to."""
+    norms, draws = tally.norms, tally.draws
     noisy = draws.sigma is not None
     value, error, interval = crossed_mean(norms) if noisy else mean_with_error(norms[:, 0])
     noise = {"sigma": draws.sigma, "n_noise": draws.n} if noisy else {"sigma": None}
@@ -122,7 +138,7 @@ def variation_of(norms: Floats, draws: Draws, of: str, model: Model) -> TotalVar
         interval=interval,
         n=len(norms),
         method="exact gradients",
-        settings={"of": of} | noise,
-        provenance=Provenance.of(model, draws.seed if noisy else None, "float64"),
+        settings={"of": tally.of} | noise,
+        provenance=Provenance.of(model, draws.seed if noisy else None, precision),
         norms=norms.mean(axis=1),
     )

@@ -35,7 +35,7 @@ class Draws:
 
     def biases(self, k: int, layers: tuple[Layer, ...], dtype: torch.dtype) -> list[Tensor] | None:
         """What draw k adds to the bias of each unit, one (1, *shape) per layer; None if nothing."""
-        if self.sigma is None:
+        if self.sigma is None or not layers:
             return None
         rng = np.random.default_rng([self.seed, k])
         noise = rng.standard_normal(sum(layer.size for layer in layers)) * self.sigma

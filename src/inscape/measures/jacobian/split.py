@@ -44,8 +44,8 @@ class Split:
         d = math.prod(self.input_shape)
         weight = _matrix(self.head)
         if weight is not None:
-            w = weight.double()
-            return (torch.linalg.qr(w.T, mode="r")[1] if len(w) < d else w.T.contiguous()).to(dtype)
+            w = weight.to(dtype)
+            return torch.linalg.qr(w.T, mode="r")[1] if len(w) < d else w.T.contiguous()
         return self.through_head(torch.eye(d, dtype=torch.float64).reshape(d, *self.input_shape)).to(dtype)
 
     def through_head(self, directions: Tensor) -> Tensor:
@@ -90,9 +90,7 @@ def _tail(graph: Graph, run: list[int]) -> Graph:
         Node(graph.nodes[i].op, tuple(number[j] for j in graph.nodes[i].inputs), graph.nodes[i].path)
         for i in kept
     ]
-    return Graph(
-        nodes, output=number[graph.output], input_shape=graph.shapes[first], head=graph.head
-    )
+    return Graph(nodes, output=number[graph.output], input_shape=graph.shapes[first], head=graph.head)
 
 
 def _matrix(head: tuple[Affine, ...]) -> Tensor | None:
