@@ -45,6 +45,8 @@ class ComplexityTally(Consumer):
 
     def see(self, block: Block) -> None:
         """Add up a block."""
+        if not self.layers:
+            return
         self.n_not_good += sum(float((~g).sum()) for g in block.good)
         terms = [self._terms(block, k) for k in range(len(self.layers))]
         if self.variant == "theorem":

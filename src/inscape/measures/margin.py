@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import MeasureError, unknown_name
+from inscape.errors import MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
 from inscape.measures.points import labelled_points
 from inscape.measures.result import Measurement
@@ -74,7 +74,7 @@ def margin(model: Any, x: Any, y: npt.ArrayLike | None = None, *, normalise: str
         if normalise == "gradient":
             margins = _distances(wrapped, points, columns)
         else:
-            margins = differences(wrapped.scores(points), columns, wrapped.name).min(axis=1)
+            margins = differences(_scores(wrapped, points), columns, wrapped.name).min(axis=1)
         if normalise == "spectral":
             from inscape.measures.norms import spectral_norm
 
@@ -90,6 +90,13 @@ def margin(model: Any, x: Any, y: npt.ArrayLike | None = None, *, normalise: str
             provenance=Provenance.of(wrapped),
             margins=margins,
         )
+
+
+def _scores(model: Model, x: Floats) -> npt.NDArray[Any]:
+    scores = model.predict(x, with_scores=True).scores
+    if scores is None:
+        raise NotApplicableError(f"margin needs a score per class, and {model.name} has labels only")
+    return scores
 
 
 def differences(scores: npt.NDArray[Any], columns: npt.NDArray[np.int64], name: str) -> Floats:

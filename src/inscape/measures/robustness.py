@@ -104,9 +104,9 @@ def adversarial_accuracy(
         )
     columns = class_columns(wrapped, truth)
     with meter(progress, "attacked points") as show, wrapped.unchanged():
+        attack = _Attack(_scores(wrapped, points.shape[1:]), eps, steps, step_size, norm, box, random_start)
         right = correct(wrapped, points, truth)
         check_columns(columns, wrapped.scores(points[:1]).shape[1], wrapped.name)
-        attack = _Attack(_losses(wrapped, points.shape[1:]), eps, steps, step_size, norm, box, random_start)
         robust = right.copy()
         targets = np.flatnonzero(right) if eps > 0 else np.empty(0, dtype=np.int64)
         size = wrapped.batch_length(points[0].size)
@@ -146,7 +146,7 @@ def _check(eps: float, step_size: float, norm: str) -> None:
         raise MeasureError(f"step_size={step_size!r} must be a positive number")
 
 
-def _losses(model: Model, input_shape: tuple[int, ...]) -> Callable[[Any], Any]:
+def _scores(model: Model, input_shape: tuple[int, ...]) -> Callable[[Any], Any]:
     """A function from a batch that requires gradients to scores (n, c); one score is centred at 0."""
     import torch
 

@@ -214,7 +214,7 @@ def _lanczos(
         return np.asarray(hessian.product(v))
 
     size = hessian.size
-    ncv = min(size, max(2 * k + 1, k + 7))
+    ncv = min(size, max(2 * k + 1, k + (5 if tol >= 1e-3 else 9)))
     operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
     start = np.random.default_rng(seed).standard_normal(size)
     iterations = max(1, max_products // ncv)
