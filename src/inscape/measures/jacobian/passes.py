@@ -1,7 +1,7 @@
 """One pass over points and perturbed networks that serves several measures at once."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -127,19 +127,28 @@ class _Engine:
     def __init__(self, cut: Split, x: Tensor, settings: Settings) -> None:
         self.cut, self.settings = cut, settings
         self.start = cut.start(x)
-        self.directions = self._directions()
-        exact = settings.n_probes is None
-        self.chain: Chain | None = as_chain(cut, self.directions) if exact else None
+        self.given = self._given()
+        few = cut.is_matrix or self.given is not None
+        self.directions = (self.given if self.given is not None else cut.directions(settings.dtype)) if few else None
+        self.n_directions = cut.n_directions() if self.directions is None else len(self.directions)
+        exact = settings.n_probes is None and self.directions is not None
+        self.chain: Chain | None = as_chain(cut, self.directions) if exact else None  # type: ignore[arg-type]
 
-    def _directions(self) -> Tensor:
-        k, given = self.settings.n_probes, self.settings.directions
-        if given is not None:
-            return self.cut.through_head(given.double()).to(self.settings.dtype)
-        if k is None:
-            return self.cut.directions(self.settings.dtype)
-        rng = np.random.default_rng([self.settings.seed, 3])
-        probes = torch.from_numpy(rng.standard_normal((k, *self.cut.input_shape)))
-        return self.cut.through_head(probes).to(self.settings.dtype)
+    def _given(self) -> Tensor | None:
+        """Directions that are not to be all of them: those asked for, or random ones."""
+        given, k = self.settings.directions, self.settings.n_probes
+        if given is None and k is not None:
+            rng = np.random.default_rng([self.settings.seed, 3])
+            given = torch.from_numpy(rng.standard_normal((k, *self.cut.input_shape)))
+        return None if given is None else self.cut.through_head(given.double()).to(self.settings.dtype)
+
+    def _portions(self, size: int) -> Iterator[Tensor]:
+        """The directions, `size` at a time; unit vectors are made as they are needed."""
+        for i in range(0, self.n_directions, size):
+            if self.directions is None:
+                yield self.cut.directions(self.settings.dtype, i, i + size)
+            else:
+                yield self.directions[i : i + size]
 
     def blocks(self) -> list[slice]:
         """The points in portions that fit into cache or memory."""
@@ -148,7 +157,7 @@ class _Engine:
             size = max(_ROWS, self.chain.block_length())
         else:
             at_once = directions_at_once(self.cut.tail, 1, self.settings.dtype, self.settings.memory)
-            size = max(1, min(_ROWS, at_once // len(self.directions)))
+            size = max(1, min(_ROWS, at_once // self.n_directions))
         return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
     def block(self, draw: int, rows: slice, noise: list[Tensor] | None, group: Sequence[Consumer]) -> Block:
@@ -204,7 +213,7 @@ class _Engine:
                 kept[node].append(flat.clone())
 
         size = directions_at_once(tail, n, self.settings.dtype, self.settings.memory)
-        for part in self.directions.split(size):  # type: ignore[no-untyped-call]
+        for part in self._portions(size):
             push(tail, block.state, part, wanted, seen)
         scale = 1.0 if self.settings.n_probes is None else _mean_chi(self.settings.n_probes)
         block.norms = [(s.sqrt() / scale).to(self.settings.dtype) for s in squares]

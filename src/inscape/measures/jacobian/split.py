@@ -35,18 +35,32 @@ class Split:
                 x = op.cast(x.dtype)(x)
         return x
 
-    def directions(self, dtype: torch.dtype) -> Tensor:
-        """Orthonormal directions that span every gradient, as the head maps them, (r, *tail input shape).
+    @property
+    def is_matrix(self) -> bool:
+        """Whether the head is one linear map of the flattened input."""
+        return _matrix(self.head) is not None
+
+    def n_directions(self) -> int:
+        """How many orthonormal directions span every gradient."""
+        weight, d = _matrix(self.head), math.prod(self.input_shape)
+        return d if weight is None else min(d, len(weight))
+
+    def directions(self, dtype: torch.dtype, start: int = 0, stop: int | None = None) -> Tensor:
+        """Some of the orthonormal directions that span every gradient, as the head maps them.
 
         If the head ends in a matrix W (h, d) with h < d, all gradients are combinations of its rows. With
         W' = Q R the columns of Q stand for the d inputs, and W Q = R': h directions instead of d, exactly.
+        Otherwise they are the unit vectors. Returns (stop - start, *tail input shape).
         """
         d = math.prod(self.input_shape)
         weight = _matrix(self.head)
         if weight is not None:
             w = weight.to(dtype)
-            return torch.linalg.qr(w.T, mode="r")[1] if len(w) < d else w.T.contiguous()
-        return self.through_head(torch.eye(d, dtype=torch.float64).reshape(d, *self.input_shape)).to(dtype)
+            return (torch.linalg.qr(w.T, mode="r")[1] if len(w) < d else w.T.contiguous())[start:stop]
+        stop = d if stop is None else min(stop, d)
+        units = torch.zeros(stop - start, d, dtype=dtype)
+        units[torch.arange(stop - start), torch.arange(start, stop)] = 1.0
+        return self.through_head(units.reshape(-1, *self.input_shape))
 
     def through_head(self, directions: Tensor) -> Tensor:
         """What the linear part of the head makes of directions (k, *input_shape)."""

@@ -65,4 +65,4 @@ def directions_at_once(graph: Graph, n: int, dtype: torch.dtype, memory: int = M
         largest = max(largest, sum(sizes[j] for j in alive))
         alive -= {j for j in node.inputs if graph.last_use[j] == i}
     itemsize = torch.empty(0, dtype=dtype).element_size()
-    return max(1, int(memory // (2 * n * largest * itemsize)))  # twice: an operation has a copy of its own
+    return max(1, int(memory // (3 * n * largest * itemsize)))  # operations have copies of their own
