@@ -1,9 +1,9 @@
 """Measures: what they cost, as ratios measured in one run on one thread.
 
-Run `python -m benchmarks measures`. Each row prints the bar and what was measured. The perceptron is trained for
-a few seconds on MNIST (if `INSCAPE_DATA` has it) or on scikit-learn's digits, enlarged; ResNet18 has the
-batch-norm statistics of noise images. Slow references run on fewer points and are compared per point. Times are
-those of the processor, so that other programs do not disturb them.
+Run `python -m benchmarks measures`. Each row prints the bar and what was measured. The perceptron is trained
+for a few seconds on MNIST (if `INSCAPE_DATA` has it) or on scikit-learn's digits, enlarged; ResNet18 has the
+batch-norm statistics of noise images. Slow references run on fewer points and are compared per point. Times
+are those of the processor, so that other programs do not disturb them.
 PyHessian (`pip install pyhessian`) is compared with if it is installed.
 """
 
@@ -15,6 +15,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,8 @@ def local_complexity(net: nn.Module, x: Floats, n_reference: int) -> float:
             "n_noise": N_NOISE,
         }
         few = inscape.local_complexity(net, x[:n_reference], **settings)
-        ours[precision] = _best(lambda s=settings: inscape.local_complexity(net, x, **s)) / (len(x) * N_NOISE)
+        job = partial(inscape.local_complexity, net, x, **settings)
+        ours[precision] = _best(job) / (len(x) * N_NOISE)
         weights, biases = _weights(net, dtype)
         noise_of = _noise(net, d, dtype)
         points = torch.from_numpy(x[:n_reference]).to(dtype)
@@ -225,7 +227,7 @@ def sharpness(images: Floats, labels: npt.NDArray[np.int64]) -> None:
             f"sharpness of {ours.n_parameters} parameters over PyHessian, tol {tol:g}",
             ">= 1 x",
             f"{seconds / mine:.2f} x",
-            f"{mine:.2f} s, {ours.n_products} products in float64; residuals {ours.residuals[0] / ours.value:.1e} "
+            f"{mine:.2f} s, {ours.n_products} products; residuals {ours.residuals[0] / ours.value:.1e} "
             f"and {residual:.1e}; values {ours.value:.5g} and {values[0]:.5g}",
         )
 

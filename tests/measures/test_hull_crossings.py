@@ -24,7 +24,7 @@ def test_in_one_dimension_the_hull_is_a_segment():
 
 @given(st.integers(0, 30), st.integers(1, 5))
 def test_the_first_layer_by_its_hyperplanes(seed, p):
-    """|u| < r max_k |w v_k| on the hull with directions v, |u| < r |w| in the ball; the hull lies in the ball."""
+    """|u| < r max_k |w v_k| on the hull with directions v, |u| < r |w| in the ball."""
     net, x, r = mlp(5, 12, 2, seed=seed).double(), np.random.default_rng(seed).normal(size=(4, 5)), 0.7
     found = inscape.hull_crossings(net, x, radius=r, n_directions=p, random_state=seed)
     w, b = net[0].weight.detach().numpy(), net[0].bias.detach().numpy()

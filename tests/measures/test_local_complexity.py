@@ -180,7 +180,7 @@ class Residual(nn.Module):
 
 @pytest.mark.parametrize("every_unit", [64, 0])
 def test_along_a_line_a_residual_convolution_has_that_many_knots(every_unit, monkeypatch):
-    """Gradients projected to a line give the knots on it, whether all units or one are looked at in their kink."""
+    """Gradients projected to a line give the knots on it, whether all units or one are looked up."""
     monkeypatch.setattr("inscape.measures.complexity_tally._EVERY_UNIT", every_unit)
     graph = inscape.wrap(bottleneck(), input_shape=(1, 6)).graph((1, 6)).cast(torch.float64)
     layers, sigma = unit_layers(graph), 0.5

@@ -46,7 +46,8 @@ def test_linear_least_squares(method):
 @pytest.mark.parametrize("loss", ["cross_entropy", "mse"])
 def test_small_nets_against_the_dense_hessian(loss):
     net = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3)).double()
-    x, y = torch.randn(20, 3, dtype=torch.float64), torch.arange(20) % 3
+    x = torch.randn(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    y = torch.arange(20) % 3
     if loss == "mse":
         value = 0.5 * (net(x) - F.one_hot(y, 3)).square().sum() / 20
     else:
@@ -59,7 +60,7 @@ def test_small_nets_against_the_dense_hessian(loss):
         {"method": "lanczos", "batch_size": 6},
     ):
         r = inscape.sharpness(net, x, y, loss=loss, k=4, **options)
-        np.testing.assert_allclose(r.eigenvalues, expected, rtol=1e-6)
+        np.testing.assert_allclose(r.eigenvalues, expected, rtol=1e-9, atol=4e-6 * expected[0])
         assert r.n_parameters == sum(p.numel() for p in net.parameters())
 
 
@@ -74,7 +75,7 @@ def test_convolution_and_own_loss():
 
 
 def test_gram_form_at_an_interpolating_minimum():
-    """There the Hessian of 1/(2n) sum (f - y)^2 is Phi' Phi / n: its top eigenvalue is that of the Gram matrix."""
+    """There the Hessian of 1/(2n) sum (f - y)^2 is Phi' Phi / n, with the spectrum of the Gram matrix."""
     net = mlp(2, 12, 1, seed=3).double()
     x = torch.randn(9, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     y = net(x).detach()[:, 0].numpy()
@@ -119,11 +120,11 @@ def test_one_score_and_probabilities():
 
 def test_without_convergence_the_status_says_so():
     net, x = mlp(10, 30, 30, 3).double(), np.random.default_rng(0).normal(size=(40, 10))
-    r = inscape.sharpness(net, x, np.arange(40) % 3, max_products=8, tol=1e-14, k=2, random_state=0)
+    r = inscape.sharpness(net, x, np.arange(40) % 3, max_products=5, tol=1e-9, k=5, random_state=0)
     assert not r.converged
     assert "not converged" in r.status
     assert (r.residuals > 0).all()
-    best = inscape.sharpness(net, x, np.arange(40) % 3, k=2, random_state=0)
+    best = inscape.sharpness(net, x, np.arange(40) % 3, k=5, tol=1e-9, random_state=0)
     assert best.converged
     assert r.value <= best.value * (1 + 1e-9)
     assert best.n_products < 200

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from inscape.errors import NotApplicableError
 from inscape.measures.jacobian.layers import Layer
-from inscape.measures.jacobian.linear_part import linear_part
 from inscape.measures.jacobian.noise import Draws
 from inscape.measures.jacobian.passes import Block, Consumer
 from inscape.measures.jacobian.reach import AtKink, good_at_kink
+from inscape.models.graph.affine import Affine
 
 _EVERY_UNIT = 64
 """Networks of at most so many units have every unit looked at in its own kink; larger ones a random one."""
@@ -20,9 +20,9 @@ _EVERY_UNIT = 64
 class ComplexityTally(Consumer):
     """Sums |grad z_i| rho_i(z_i) 1{i good} over units, for every point and perturbed network.
 
-    *Good* is judged with the unit at its kink, b_i = z_i(x), since that is where it bends: the layers after it
-    see a unit of output zero, not the output that its noise would give. For small networks this is looked up
-    for every unit. For large ones the sum is taken with good as judged at the drawn biases, and corrected
+    *Good* is judged with the unit at its kink, b_i = z_i(x), since that is where it bends: the layers after
+    it see a unit of output zero, not the output that its noise would give. For small networks this is looked
+    up for every unit. For large ones the sum is taken with good as judged at the drawn biases, and corrected
     without bias by one unit per point and network: unit s, drawn with probability t_s / T in proportion to
     its term, adds T (good at the kink - good).
 
@@ -40,6 +40,7 @@ class ComplexityTally(Consumer):
         """Make room."""
         self.layers = layers
         self.terms = np.zeros((n_points, self.draws.n, len(layers)))
+        self.heights = np.random.default_rng([self.draws.seed, 2]).random((n_points, self.draws.n))
         self.n_not_good = 0.0
         self.n_units = sum(layer.size for layer in layers)
 
@@ -53,7 +54,7 @@ class ComplexityTally(Consumer):
             sums = self._good_sums(block, terms)
         else:
             sums = torch.stack([t[0].sum(dim=1) for t in terms], dim=1)
-        self.terms[block.rows, block.draw] = sums.numpy()
+        self.terms[block.points, block.draws] = sums.numpy()
 
     def _terms(self, block: Block, k: int) -> list[Tensor]:
         """|grad z_i| rho_i at each kink of layer k, (n, units) for every kink."""
@@ -72,7 +73,7 @@ class ComplexityTally(Consumer):
     def _good_sums(self, block: Block, terms: list[list[Tensor]]) -> Tensor:
         """The sum over good units of each layer, (n, L)."""
         sums = torch.stack(
-            [sum((t * g).sum(dim=1) for t in ts) for ts, g in zip(terms, block.good, strict=True)], dim=1
+            [(torch.stack(ts) * g).sum(dim=(0, 2)) for ts, g in zip(terms, block.good, strict=True)], dim=1
         )
         kinks = [(k, j) for k, ts in enumerate(terms) for j in range(len(ts))]
         if sum(terms[k][j].shape[1] for k, j in kinks) <= _EVERY_UNIT:
@@ -87,7 +88,8 @@ class ComplexityTally(Consumer):
         n, h = len(block.start), self.layers[k].size
         which = AtKink(torch.full((n * h,), k), torch.arange(h).repeat(n))
         x = block.start.repeat_interleave(h, dim=0)
-        return good_at_kink(block.cut.tail, block.cut.layers, x, block.noise, which, j).reshape(n, h)
+        noise = None if block.noise is None else [b.repeat_interleave(h, dim=0) for b in block.noise]
+        return good_at_kink(block.cut.tail, block.cut.layers, x, noise, which, j).reshape(n, h)
 
     def _corrected(
         self, block: Block, terms: list[list[Tensor]], kinks: list[tuple[int, int]], sums: Tensor
@@ -95,8 +97,7 @@ class ComplexityTally(Consumer):
         n = len(sums)
         flat = torch.cat([terms[k][j] for k, j in kinks], dim=1)
         total = flat.sum(dim=1)
-        rng = np.random.default_rng([self.draws.seed, block.draw, 2])
-        height = torch.from_numpy(rng.random(len(self.terms))[block.rows]) * total
+        height = torch.from_numpy(self.heights[block.points, block.draws]) * total
         place = torch.searchsorted(flat.cumsum(dim=1), height[:, None], right=True)[:, 0]
         place = place.clamp(max=flat.shape[1] - 1)
         good = torch.cat([block.good[k] for k, _ in kinks], dim=1).gather(1, place[:, None])[:, 0]
@@ -110,8 +111,9 @@ class ComplexityTally(Consumer):
             mine = torch.nonzero(number == j)[:, 0]
             if len(mine):
                 chosen = AtKink(layer[mine], unit[mine])
+                noise = None if block.noise is None else [b[mine] for b in block.noise]
                 at_kink[mine] = good_at_kink(
-                    block.cut.tail, block.cut.layers, block.start[mine], block.noise, chosen, j
+                    block.cut.tail, block.cut.layers, block.start[mine], noise, chosen, j
                 )
         sums[torch.arange(n), layer] += total * (at_kink.double() - good.double())
         return sums
@@ -119,21 +121,16 @@ class ComplexityTally(Consumer):
 
 def _offset(block: Block, layer: Layer) -> Tensor:
     """What a layer's affine map adds to its linear part, -beta, flattened (1, units)."""
-    tail = block.cut.tail
-    if layer.source == 0:
-        op = block.cut.head[-1] if block.cut.head else None
-        shape = None
-    else:
-        op = tail.nodes[layer.source].op
-        shape = [tail.shapes[j] for j in tail.nodes[layer.source].inputs]
-    if op is None or getattr(op, "name", "") not in ("linear", "conv", "batch_norm"):
+    cut = block.cut
+    op = cut.tail.nodes[layer.source].op if layer.source else (cut.head[-1] if cut.head else None)
+    if not (isinstance(op, Affine) and op.name in ("linear", "conv", "batch_norm")):
         raise NotApplicableError(
             f'estimator="authors" needs units that follow a linear map or convolution; {layer.name} does not'
         )
-    dtype = block.start.dtype
-    if shape is None:
-        zeros = torch.zeros(1, *block.cut.input_shape, dtype=dtype)
-        for o in block.cut.head[:-1]:
-            zeros = torch.zeros_like(linear_part(o)(zeros))
-        return op.cast(dtype)(zeros).flatten(1)  # type: ignore[union-attr,no-any-return]
-    return op(*(torch.zeros(1, *s, dtype=dtype) for s in shape)).flatten(1)  # type: ignore[misc]
+    if layer.source:
+        shape = cut.tail.shapes[cut.tail.nodes[layer.source].inputs[0]]
+        return op(torch.zeros(1, *shape, dtype=block.start.dtype)).flatten(1)
+    zeros = torch.zeros(1, *cut.input_shape, dtype=block.start.dtype)
+    for before in cut.head[:-1]:
+        zeros = torch.zeros_like(before.cast(zeros.dtype)(zeros))
+    return op.cast(zeros.dtype)(zeros).flatten(1)

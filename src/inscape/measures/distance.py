@@ -67,7 +67,8 @@ def parameter_distance(model: Any, initial_state: Any) -> ParameterDistance:
     before = initial_state.state_dict() if hasattr(initial_state, "state_dict") else initial_state
     if not isinstance(before, Mapping):
         raise MeasureError(
-            f"initial_state is a {type(initial_state).__name__}: give a state_dict() that was copied before training"
+            f"initial_state is a {type(initial_state).__name__}: "
+            "give a state_dict() that was copied before training"
         )
     names, squares, norm = [], [], 0.0
     for name, parameter in module.named_parameters():

@@ -69,7 +69,7 @@ class LossHessian:
             m.training = False
         self.parameters = [p for p in self.module.parameters() if p.requires_grad]
         if not self.parameters:
-            self.parameters = [p.requires_grad_() for p in self.module.parameters()]
+            self.parameters = list(self.module.requires_grad_().parameters())
         if not self.parameters:
             raise ModelError(f"{type(module).__name__} has no parameters: its loss has no Hessian")
         self.size = sum(p.numel() for p in self.parameters)
@@ -113,13 +113,8 @@ class LossHessian:
     def product(self, v: Floats) -> Floats:
         """H v."""
         self.n_products += 1
-        parts = torch.from_numpy(np.ascontiguousarray(v)).to(self.x.device, self.dtype)
-        pieces = [
-            part.reshape(p.shape)
-            for part, p in zip(
-                parts.split([p.numel() for p in self.parameters]), self.parameters, strict=True
-            )  # type: ignore[no-untyped-call]
-        ]
+        flat = torch.from_numpy(np.ascontiguousarray(v)).to(self.x.device, self.dtype)
+        pieces = self._pieces(flat)
         total = torch.zeros(self.size, dtype=torch.float64)
         for grads in self._all_gradients():
             total += self._second(grads, pieces, batched=False)
@@ -129,16 +124,16 @@ class LossHessian:
         """H itself, (size, size)."""
         total = torch.zeros(self.size, self.size, dtype=torch.float64)
         eye = torch.eye(self.size, dtype=self.dtype, device=self.x.device)
-        pieces = [
-            part.reshape(-1, *p.shape)
-            for part, p in zip(
-                eye.split([p.numel() for p in self.parameters], dim=1), self.parameters, strict=True
-            )  # type: ignore[no-untyped-call]
-        ]
+        pieces = self._pieces(eye)
         self.n_products += self.size
         for grads in self._all_gradients():
             total += self._second(grads, pieces, batched=True)
         return (0.5 * (total + total.T)).numpy()
+
+    def _pieces(self, flat: Tensor) -> list[Tensor]:
+        """Numbers (..., size) in the shapes of the parameters."""
+        parts = torch.split(flat, [p.numel() for p in self.parameters], dim=-1)
+        return [v.reshape(*flat.shape[:-1], *p.shape) for v, p in zip(parts, self.parameters, strict=True)]
 
     def _all_gradients(self) -> Iterator[list[Tensor]]:
         if self.batch < len(self.x):

@@ -2,8 +2,8 @@
 
 What high and low mean: the count that Humayun et al. 2024 call local complexity: many crossings, many linear
 regions within the radius; it tends to fall at the data late in training. When it does not hold: the count
-depends on radius, number and draw of directions; units of deeper layers are compared at the corners only, so a
-kink that bends inside the hull and misses all corners is not seen; and units that have no influence on the
+depends on radius, number and draw of directions; units of deeper layers are compared at the corners only, so
+a kink that bends inside the hull and misses all corners is not seen; and units that have no influence on the
 output count like others. `local_complexity` has none of these, but needs a sigma instead.
 """
 
@@ -63,7 +63,7 @@ def hull_crossings(
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
 ) -> HullCrossings:
-    """The mean number of units whose input changes sign among the corners x +- radius v_k of a cross-polytope.
+    """The mean number of units whose input changes sign among the corners x +- radius v_k of a hull.
 
     v_1, ..., v_P are random orthonormal directions, drawn anew for every point (Humayun et al. 2024, "Deep
     networks always grok and here is why", sec. 3). The hyperplane of a first-layer unit cuts the hull exactly

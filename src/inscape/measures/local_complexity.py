@@ -3,9 +3,9 @@
 What high and low mean: a high value says that a small step from a data point is likely to meet a place
 where the network's slope changes; late in training it often falls while robustness rises (Patel and Montufar
 2025, Humayun et al. 2024). When it does not hold: it depends on sigma and on the scale of the inputs, so only
-networks on the same data with the same sigma compare; multiplying a layer by c and the next by 1 / c leaves the
-function as it is but changes the value, since sigma does not scale along; and it says nothing of how much the
-slope changes at a kink.
+networks on the same data with the same sigma compare; multiplying a layer by c and the next by 1 / c leaves
+the function as it is but changes the value, since sigma does not scale along; and it says nothing of how
+much the slope changes at a kink.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -52,8 +52,8 @@ def local_complexity(
     """LC of Theorem 2: the expected density of the non-linear locus of a network with noisy biases, at data.
 
     LC = sum_i E_{x, noise} [ |grad z_i(x)| rho_i(z_i(x)) 1{i good at x} ], where z_i is what unit i reads
-    before its bias, b_i = beta_i + N(0, sigma^2) its noisy bias, rho_i the density of b_i, and i is good at x if
-    a path of active units joins it to the output (Patel and Montufar, "On the local complexity of linear
+    before its bias, b_i = beta_i + N(0, sigma^2) its noisy bias, rho_i the density of b_i, and i is good at
+    x if a path of active units joins it to the output (Patel and Montufar, "On the local complexity of linear
     regions in deep ReLU networks", submission of 2024, Def. 1 and eq. 6). In one dimension it is the expected
     number of knots per length, in two the expected length of boundary per area.
 
@@ -67,10 +67,12 @@ def local_complexity(
         x: the points, as for `inscape.sample_probes`.
         sigma: the standard deviation of the noise.
         n_noise: how many noisy networks; all are looked at in every point.
-        noise: "bias", or "bias+weights" to add N(0, sigma^2) to every weight of linear maps and convolutions too
+        noise: "bias", or "bias+weights" to add N(0, sigma^2) to every weight of linear maps and convolutions
+        too
             (batch-norm merged in).
         with_density: False for eq. 41, sum_i E |grad z_i|, without density and indicator.
-        estimator: "theorem"; or "authors", what the published code computes: exp(-z_i^2 / (2 sigma^2)) in place of
+        estimator: "theorem"; or "authors", what the published code computes: exp(-z_i^2 / (2 sigma^2)) in
+        place of
             rho_i, so neither normalised nor centred at the bias, and no indicator.
         precision: "float64" or "float32".
         n_probes: None for exact gradients. A number k estimates |grad z_i| without bias from k random

@@ -1,9 +1,9 @@
 """Local rank: in how many directions the features of a layer change around a data point.
 
-What high and low mean: the rank of a layer's Jacobian is the dimension of its feature manifold near the point;
-a fall during training says that the layer has come to ignore directions of the input. When it does not hold:
-the count depends on eps, and eps on the scale of inputs and weights, so look at several; and a low rank does not
-say that the directions kept are the right ones.
+What high and low mean: the rank of a layer's Jacobian is the dimension of its feature manifold near the
+point; a fall during training says that the layer has come to ignore directions of the input. When it does
+not hold: the count depends on eps, and eps on the scale of inputs and weights, so look at several; and a low
+rank does not say that the directions kept are the right ones.
 """
 
 from dataclasses import dataclass
@@ -64,11 +64,11 @@ def local_rank(
 ) -> LocalRank:
     """LR_l^eps = E #{singular values of J_x z_l(x) that are at least eps}, for each layer l.
 
-    Patel and Montufar (submission of 2024), Def. 4 and eq. 10, where z_l are the pre-activations of layer l. The
-    paper takes the mean over noisy biases too; give sigma for that, without it the network is taken as it is.
-    In networks of affine and piecewise-linear layers a layer is what an activation reads; in any other torch
-    module it is what a linear map or convolution returns, but the last. Singular values are computed in
-    float64; a Jacobian of h units costs min(h, d)^2 max(h, d).
+    Patel and Montufar (submission of 2024), Def. 4 and eq. 10, where z_l are the pre-activations of layer l.
+    The paper takes the mean over noisy biases too; give sigma for that, without it the network is taken as
+    it is. In networks of affine and piecewise-linear layers a layer is what an activation reads; in any
+    other torch module it is what a linear map or convolution returns, but the last. Singular values are
+    computed in float64; a Jacobian of h units costs min(h, d)^2 max(h, d).
 
     Args:
         model: a piecewise-affine model, or any differentiable torch module.

@@ -1,9 +1,9 @@
 """Adversarial accuracy: the part of the points that stays right under attack.
 
-What high and low mean: a high value says that no small change that this attack found flips a right prediction.
-When it does not hold: an attack gives an upper bound, a stronger one (more steps, other losses) may find more;
-gradients that vanish or are masked stop the attack, not the adversary; and values compare only at equal norm,
-eps, steps and input scale.
+What high and low mean: a high value says that no small change that this attack found flips a right
+prediction. When it does not hold: an attack gives an upper bound, a stronger one (more steps, other losses)
+may find more; gradients that vanish or are masked stop the attack, not the adversary; and values compare
+only at equal norm, eps, steps and input scale.
 """
 
 from collections.abc import Callable
@@ -70,9 +70,10 @@ def adversarial_accuracy(
 ) -> AdversarialAccuracy:
     """The accuracy under projected gradient ascent of the loss within eps of each point (Madry et al. 2018).
 
-    x <- P(x + step_size s), where s is the sign of the gradient of the cross-entropy ("linf") or that gradient over
-    its norm ("l2"), and P projects to the ball of radius eps around the point and to the box. A point counts as right if it is at the
-    start and at every iterate. eps = 0 gives the clean accuracy. The network is in eval mode throughout.
+    x <- P(x + step_size s), where s is the sign of the gradient of the cross-entropy ("linf") or that
+    gradient over its norm ("l2"), and P projects to the ball of radius eps around the point and to the box. A
+    point counts as right if it is at the start and at every iterate. eps = 0 gives the clean accuracy. The
+    network is in eval mode throughout.
 
     Args:
         model: a torch module, or another piecewise-affine network.
@@ -91,7 +92,8 @@ def adversarial_accuracy(
     >>> net = torch.nn.Linear(1, 1)
     >>> with torch.no_grad():
     ...     _ = net.weight.fill_(1.0), net.bias.fill_(0.0)
-    >>> adversarial_accuracy(net, [[0.5], [2.0]], [1, 1], eps=1.0, steps=5, step_size=0.5, random_state=0).value
+    >>> attack = {"eps": 1.0, "steps": 5, "step_size": 0.5, "random_state": 0}
+    >>> adversarial_accuracy(net, [[0.5], [2.0]], [1, 1], **attack).value
     0.5
     """
     _check(eps, step_size, norm)
@@ -100,7 +102,8 @@ def adversarial_accuracy(
     points, truth = labelled_points(wrapped, x, y, "adversarial accuracy")
     if box is not None and (points.min() < box[0] or points.max() > box[1]):
         raise DataError(
-            f"points reach from {points.min():g} to {points.max():g}, outside of box={box}: give the box of the inputs"
+            f"points reach from {points.min():g} to {points.max():g}, outside of box={box}: "
+            "give the box of the inputs"
         )
     columns = class_columns(wrapped, truth)
     with meter(progress, "attacked points") as show, wrapped.unchanged():
@@ -241,8 +244,10 @@ class _Attack:
 
 
 def _loss(scores: Any, y: Any) -> Any:
-    """The sum of t = log sum_{j != y} exp(f_j) - f_y: cross-entropy is softplus(t), so its gradient has the
-    same direction at every point, but that of t does not vanish where the network is sure.
+    """The sum of t = log sum_{j != y} exp(f_j) - f_y over points.
+
+    Cross-entropy is softplus(t), so its gradient has the same direction at every point, but that of t does
+    not vanish where the network is sure.
     """
     import torch
 

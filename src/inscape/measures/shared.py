@@ -1,6 +1,7 @@
 """Measures that need the same Jacobians, computed in one pass."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import Parameter, signature
 from typing import Any
 
 from inscape.errors import MeasureError, NotApplicableError
@@ -14,10 +15,15 @@ from inscape.probes.source import PointSource
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "local_complexity": local_complexity,
     "local_rank": local_rank,
     "total_variation": total_variation,
+}
+TALLIES: dict[str, Callable[..., Any]] = {
+    "local_complexity": tally_of,
+    "local_rank": rank_tally,
+    "total_variation": variation_tally,
 }
 Options = Mapping[str, Any]
 Results = dict[str, Measurement | NotApplicableError]
@@ -98,15 +104,16 @@ def _one_pass(
 
 
 def _tally(name: str, options: Options, seed: int) -> Any:
-    if name == "local_complexity":
-        defaults = {"n_noise": 32, "noise": "bias", "with_density": True, "estimator": "theorem"}
-        given = {k: v for k, v in options.items() if k not in ("precision", "memory", "n_probes")}
-        if "sigma" not in given:
-            raise MeasureError("local_complexity needs sigma, the standard deviation of the noise")
-        return tally_of(**defaults | given, seed=seed)
-    given = {"sigma": None, "n_noise": 32} | dict(options)
-    if name == "local_rank":
-        if "eps" not in given:
-            raise MeasureError("local_rank needs eps, the smallest singular value that counts")
-        return rank_tally(**given, seed=seed)
-    return variation_tally(**{"of": "scores"} | given, seed=seed)
+    """What adds a measure up; settings that are not given have the defaults of its function."""
+    parameters = signature(FUNCTIONS[name]).parameters
+    given: dict[str, Any] = {
+        k: options.get(k, parameters[k].default) for k in parameters if k not in _ELSEWHERE
+    }
+    missing = [k for k, v in given.items() if v is Parameter.empty]
+    if missing:
+        raise MeasureError(f"{name} needs the setting {missing[0]}")
+    return TALLIES[name](**given, seed=seed)
+
+
+_ELSEWHERE = ("model", "x", "precision", "n_probes", "memory", "random_state", "progress")
+"""Parameters of the functions that are no settings of a tally."""

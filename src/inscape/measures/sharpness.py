@@ -2,9 +2,10 @@
 
 What high and low mean: gradient descent of step size eta is stable only where the top Hessian eigenvalue is
 below 2 / eta, and trained networks sit near that edge; flat minima often generalise better. When it does not
-hold: rescaling neurons (one layer times c, the next over c) changes the sharpness at will and leaves function,
-regions and generalisation as they are, so it compares runs of one recipe, not arbitrary networks. It is the
-curvature of this loss on these data, in eval mode, and that of cross-entropy goes to zero as scores grow.
+hold: rescaling neurons (one layer times c, the next over c) changes the sharpness at will and leaves
+function, regions and generalisation as they are, so it compares runs of one recipe, not arbitrary networks.
+It is the curvature of this loss on these data, in eval mode, and that of cross-entropy goes to zero as
+scores grow.
 """
 
 from collections.abc import Callable
@@ -86,9 +87,9 @@ def sharpness(
     """lambda_max of the Hessian of the mean loss over the data, in all trainable parameters.
 
     H v by two reverse differentiations; the largest eigenvalues from scipy's `eigsh` (implicitly restarted
-    Lanczos), or from the whole Hessian if there are few parameters. Values and residuals come from products in
-    float64; the iteration starts from approximate eigenvectors that cheaper products in float32 give. A product costs about three
-    evaluations with gradient. Batch-norm and dropout are in eval mode.
+    Lanczos), or from the whole Hessian if there are few parameters. Values and residuals come from products
+    in float64; the iteration starts from approximate eigenvectors that cheaper products in float32 give. A
+    product costs about three evaluations with gradient. Batch-norm and dropout are in eval mode.
 
     Args:
         model: a torch module.
@@ -275,7 +276,7 @@ def _ritz_of(vectors: Floats, images: Floats) -> tuple[Floats, Floats]:
 
 
 def _last_resort(hessian: Any, k: int, start: Floats) -> tuple[Floats, Floats]:
-    """Ritz values of a short Lanczos run, for an iteration that did not converge: best known, with residuals."""
+    """Ritz values of a short Lanczos run and their residuals, for an iteration that did not converge."""
     basis: list[Floats] = []
     v = start / np.linalg.norm(start)
     images = []
@@ -290,4 +291,5 @@ def _last_resort(hessian: Any, k: int, start: Floats) -> tuple[Floats, Floats]:
         if norm < 1e-14:
             break
         v = w / norm
-    return tuple(part[:k] for part in _ritz_of(np.stack(basis, axis=1), np.stack(images, axis=1)))  # type: ignore[return-value]
+    values, residuals = _ritz_of(np.stack(basis, axis=1), np.stack(images, axis=1))
+    return values[:k], residuals[:k]

@@ -29,7 +29,7 @@ def mean_with_error(values: npt.NDArray[Any]) -> tuple[float, float, tuple[float
 
 
 def crossed_mean(values: npt.NDArray[np.float64]) -> tuple[float, float, tuple[float, float]]:
-    """The mean of a table (n, m) whose rows and columns are both random, its standard error and 95 % interval.
+    """The mean of a table (n, m) whose rows and columns are both random, its standard error and interval.
 
     For values mu + a_i + b_j + e_ij the variance of the mean is var(a) / n + var(b) / m + var(e) / (n m). The
     variances of row means, column means and residuals estimate it without bias. NaN errors for one row or

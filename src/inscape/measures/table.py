@@ -124,7 +124,7 @@ def measure(
 def _shared_rows(
     model: Model, source: PointSource, seed: int, progress: bool | Meter | None, settings: dict[str, Any]
 ) -> dict[str, Row]:
-    """The rows of the measures that come from Jacobians; each bears an equal share of the time of its pass."""
+    """The rows of the measures that come from Jacobians; each bears an equal share of its pass's time."""
     from inscape.measures.shared import jacobian_measures, share
 
     rows = {}

@@ -62,8 +62,8 @@ def total_variation(
 ) -> TotalVariation:
     """TV = E |grad_x N(x)|, the Frobenius norm of the Jacobian if there are several scores.
 
-    Patel and Montufar (submission of 2024), sec. 5. The paper takes the mean over noisy biases too; give sigma
-    for that, without it the network is taken as it is. A final softmax is left out where the rest is
+    Patel and Montufar (submission of 2024), sec. 5. The paper takes the mean over noisy biases too; give
+    sigma for that, without it the network is taken as it is. A final softmax is left out where the rest is
     piecewise affine. Computed in float64; c backward evaluations per point.
 
     Args:

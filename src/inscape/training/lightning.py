@@ -20,7 +20,7 @@ def lightning_callback(monitor: Monitor, *, network: Callable[[Any], Any] | None
     except ImportError as error:
         raise MissingExtraError("lightning", "lightning", "a Lightning callback") from error
 
-    class MonitorCallback(Callback):  # type: ignore[misc]
+    class MonitorCallback(Callback):
         """Calls the monitor once per optimiser step."""
 
         def __init__(self) -> None:

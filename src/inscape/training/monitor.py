@@ -35,18 +35,21 @@ class Monitor:
     Args:
         x: data, as for `inscape.sample_probes`; `n_points` of them are drawn once.
         y: their classes, if x does not carry them.
-        measures: as for `inscape.measure`; by default local complexity and total variation, both of the same two
+        measures: as for `inscape.measure`; by default local complexity and total variation, both of the same
+        two
             noisy networks at 10 points, and accuracy and margin if classes are known. A further setting
             "n_points" measures at the first so many of the drawn points only.
-        every: a number of steps; "log" for about ten steps per power of ten, 0, 1, 2, ..., 10, 13, 16, ...; or a
+        every: a number of steps; "log" for about ten steps per power of ten, ..., 10, 13, 16, 20, ...;
+        or a
             function of the step that says whether to measure.
         n_points: how many points are drawn; None for all.
-        log_fn: called with ({name: value}, step) after each measurement; fits `wandb.log`, `mlflow.log_metrics`, or
+        log_fn: called with ({name: value}, step) after each measurement; fits `wandb.log`,
+        `mlflow.log_metrics`, or
             a loop over `SummaryWriter.add_scalar`.
         random_state: of the points and of all measures.
 
     >>> import torch
-    >>> x, net = torch.randn(50, 2), torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    >>> x, net = torch.randn(50, 2), torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU())
     >>> monitor = Monitor(x, measures=["total_variation"], every=10)
     >>> for step in range(31):
     ...     _ = monitor.step(net, step)
@@ -104,7 +107,7 @@ class Monitor:
 
     def _entries(self, model: Model) -> list[dict[str, Any]]:
         """The rows of all measures; those on the same points are asked for together, to share work."""
-        found = {}
+        found: dict[str, dict[str, Any]] = {}
         with model.unchanged():
             for n in {o.get("n_points") for o in self.measures.values()}:
                 group = {
@@ -179,7 +182,7 @@ def _is_log_step(step: int) -> bool:
     """Whether a new tenth of a decade begins at the step.
 
     >>> [s for s in range(40) if _is_log_step(s)]
-    [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 13, 16, 20, 26, 32]
+    [0, 1, 2, 3, 4, 6, 7, 8, 10, 13, 16, 20, 26, 32]
     """
     if step <= 1:
         return step >= 0

@@ -37,31 +37,32 @@ def blocks_of(model, x, draws, *, spectra=False, **settings):
 
 
 def brute(graph, x, noise):
-    """What every unit reads and the scores at one point, with noise, and the slopes of all units."""
-    values, read, slopes = {0: x}, [], []
+    """What every unit reads and the scores at one point, with noise."""
+    values, read = {0: x}, []
     units = {layer.node: k for k, layer in enumerate(unit_layers(graph))}
     for i, node in enumerate(graph.nodes[1:], start=1):
         inputs = [values[j] for j in node.inputs]
         if i in units:
             read.append(inputs[0].reshape(1, -1))
             inputs = [inputs[0] - noise[units[i]]] if noise is not None else inputs
-            slopes.append(inputs[0].detach())
         values[i] = node.op(*inputs)
-    return read, values[graph.output].reshape(1, -1), slopes
+    return read, values[graph.output].reshape(1, -1)
 
 
-def check(graph, block, *, units=4):
-    x = block.x.clone().requires_grad_()
-    read, scores, _ = brute(graph, x, block.noise)
+def check(graph, block, x, *, row=0, units=4):
+    """Compare one row of a block with differentiation unit by unit."""
+    point = x[block.points[row : row + 1]].clone().requires_grad_()
+    noise = None if block.noise is None else [n[row : row + 1] for n in block.noise]
+    read, scores = brute(graph, point, noise)
     rng = np.random.default_rng(0)
     for k, values in enumerate(read):
         chosen = rng.choice(values.shape[1], size=min(units, values.shape[1]), replace=False)
-        expected = jacobian(values[:, chosen], x)[0].norm(dim=1)
-        torch.testing.assert_close(block.norms[k][0, chosen], expected, rtol=1e-10, atol=1e-13)
-    full = jacobian(scores, x)[0]
-    gram = block.output[0] @ block.output[0].T
+        expected = jacobian(values[:, chosen], point)[0].norm(dim=1)
+        torch.testing.assert_close(block.norms[k][row, chosen], expected, rtol=1e-10, atol=1e-13)
+    full = jacobian(scores, point)[0]
+    gram = block.output[row] @ block.output[row].T
     torch.testing.assert_close(gram, full @ full.T, rtol=1e-9, atol=1e-13)
-    return read, x
+    return read, point
 
 
 @pytest.mark.parametrize("name", list(MAKERS))
@@ -69,12 +70,16 @@ def test_the_zoo(name):
     x = torch.randn(2, *shape_of(name), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     graph, blocks = blocks_of(make(name).double(), x[:1], Draws(0.2, 1, "bias", 3), memory=2**24)
     for block in blocks:
-        block.x = x[block.rows]
-        check(graph, block)
+        check(graph, block, x)
 
 
-@given(st.lists(st.integers(1, 9), min_size=2, max_size=5), st.integers(0, 99), st.sampled_from([0, 32]))
-def test_perceptrons_of_all_shapes_and_slopes(sizes, seed, few):
+@given(
+    st.lists(st.integers(1, 9), min_size=2, max_size=5),
+    st.integers(0, 99),
+    st.sampled_from([0, 32]),
+    st.sampled_from([2, 5]),
+)
+def test_perceptrons_of_all_shapes_and_slopes(sizes, seed, few, n_noise):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("inscape.measures.jacobian.chain._FEW", few)
         net = mlp(*sizes, 3, seed=seed).double()
@@ -85,15 +90,18 @@ def test_perceptrons_of_all_shapes_and_slopes(sizes, seed, few):
             net = nn.Sequential(*net, nn.ReLU())
         x = torch.randn(3, sizes[0], generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         for spectra in (False, True):
-            graph, blocks = blocks_of(net, x[:1], Draws(0.3, 2, "bias", seed), spectra=spectra)
+            graph, blocks = blocks_of(net, x, Draws(0.3, n_noise, "bias", seed), spectra=spectra)
+            assert sorted((p, d) for b in blocks for p, d in zip(b.points, b.draws, strict=True)) == [
+                (p, d) for p in range(3) for d in range(n_noise)
+            ]
             for block in blocks:
-                block.x = x[:1]
-                read, point = check(graph, block)
+                row = seed % len(block.points)
+                read, point = check(graph, block, x, row=row)
                 if spectra:
                     for found, values in zip(block.spectra, read, strict=True):
                         expected = torch.linalg.svdvals(jacobian(values, point)[0])
                         k = min(found.shape[1], len(expected))
-                        torch.testing.assert_close(found[0, :k], expected[:k], rtol=1e-9, atol=1e-12)
+                        torch.testing.assert_close(found[row, :k], expected[:k], rtol=1e-9, atol=1e-12)
                         assert (expected[k:] < 1e-12).all()
 
 
@@ -105,8 +113,10 @@ def test_a_singular_first_layer_falls_back_from_cholesky():
     x = torch.randn(4, 80, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     graph, blocks = blocks_of(net, x[:1], Draws())
     for block in blocks:
-        block.x = x[:1]
-        check(graph, block, units=40)
+        check(graph, block, x, units=40)
+    graph, blocks = blocks_of(net, x, Draws(0.1, 6, "bias", 0))
+    for block in blocks:
+        check(graph, block, x, row=7, units=40)
 
 
 def test_good_follows_the_definition_in_a_fully_connected_net():
@@ -145,13 +155,13 @@ def test_good_follows_paths_through_convolutions_pools_and_skips():
     graph, blocks = blocks_of(net, x, Draws(0.4, 2, "bias", 0))
     layers, seen = unit_layers(graph), set()
     for block in blocks:
-        for row, point in enumerate(x[block.rows]):
+        for row, point in enumerate(x[block.points]):
             values, outs = {0: point[None]}, []
             units = {layer.node: k for k, layer in enumerate(layers)}
             for i, node in enumerate(graph.nodes[1:], start=1):
                 inputs = [values[j] for j in node.inputs]
                 if i in units:
-                    inputs = [inputs[0] - block.noise[units[i]]]
+                    inputs = [inputs[0] - block.noise[units[i]][row : row + 1]]
                 values[i] = node.op(*inputs)
                 if i in units:
                     outs.append(values[i].requires_grad_() if values[i].is_leaf else values[i])

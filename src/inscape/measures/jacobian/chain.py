@@ -39,6 +39,11 @@ class Chain:
     start: Tensor
     gram: Tensor
 
+    @property
+    def has_many_coordinates(self) -> bool:
+        """Whether gradients have so many coordinates that active units are worth choosing."""
+        return self.start.shape[1] > _FEW
+
     def block_length(self) -> int:
         """How many rows to work on at once."""
         widest = max([*(max(w.shape) for w in self.weights), len(self.start)])
@@ -103,6 +108,47 @@ def push_chain(chain: Chain, slopes: list[Tensor], seen: Seen, *, only_norms: bo
     if len(chain.weights) < len(slopes):  # the network ends in a bend
         last = g if chain.weights else chain.start
         seen(len(slopes), last * slopes[-1][..., None])
+
+
+def push_alike(
+    chain: Chain, slopes: list[Tensor], norms_seen: Seen, output_seen: Callable[[Tensor], None]
+) -> None:
+    """Norms of gradients for groups of m rows that hardly differ: one point in m perturbed networks.
+
+    Units that are active in any row of a group stand for all its rows, with their slopes, zero or not: the
+    factor of the Gram matrix and the rows of the weights are chosen once per group, and one product serves
+    it.
+
+    Args:
+        chain: the network.
+        slopes: the slope of each unit of each layer, (groups, m, h_l).
+        norms_seen: gets the number of each layer after the first and the norms, (groups m, h_l).
+        output_seen: gets the gradients of the output, (groups m, c, r).
+    """
+    groups, m = slopes[0].shape[:2]
+    rows = torch.arange(groups)[:, None]
+    index, slope = _active_anywhere(slopes[0])
+    g = _cholesky(chain, index, slope.abs().amax(dim=2)) if index.shape[1] < chain.start.shape[1] else None
+    g = chain.start[index] if g is None else g
+    g = g[:, :, None] * slope[..., None]  # (groups, units, m, r)
+    for layer, weight in enumerate(chain.weights, start=1):
+        g = torch.bmm(weight[index].transpose(1, 2), g.flatten(2)).reshape(groups, -1, m, g.shape[3])
+        if layer == len(slopes):
+            output_seen(g.transpose(1, 2).flatten(0, 1))
+            return
+        norms_seen(layer, torch.linalg.vector_norm(g, dim=3).transpose(1, 2).flatten(0, 1))
+        if layer < len(chain.weights):
+            index, slope = _active_anywhere(slopes[layer])
+            g = g[rows, index]
+            g *= slope[..., None]
+    g = g if chain.weights else chain.start[None, :, None].expand(groups, -1, m, -1)
+    output_seen((g * slopes[-1].transpose(1, 2)[..., None]).transpose(1, 2).flatten(0, 1))
+
+
+def _active_anywhere(slopes: Tensor) -> tuple[Tensor, Tensor]:
+    """The units active in any of m rows, (groups, k), padded, and their slopes there, (groups, k, m)."""
+    index, _ = _active(slopes.abs().amax(dim=1))
+    return index, slopes.gather(2, index[:, None].expand(-1, slopes.shape[1], -1)).transpose(1, 2)
 
 
 def _push_few(chain: Chain, slopes: list[Tensor], seen: Seen) -> None:

@@ -46,7 +46,8 @@ def _between_corners(graph: Graph, layers: tuple[Layer, ...], corners: Tensor, p
     for layer, u in zip(layers, state.pre, strict=True):
         by_point = u.reshape(-1, per_point, layer.size)
         low, high = by_point.amin(dim=1), by_point.amax(dim=1)
-        found.append(sum(((low <= kink) & (high > kink)).sum(dim=1) for kink in layer.kinks))
+        kinks = torch.tensor(layer.kinks, dtype=u.dtype)[:, None, None]
+        found.append(((low <= kinks) & (high > kinks)).sum(dim=(0, 2)))
     return torch.stack(found, dim=1).numpy() if found else np.zeros((len(corners) // per_point, 0), np.int64)
 
 
@@ -65,8 +66,8 @@ def in_ball(graph: Graph, points: Tensor, radius: float) -> Ints:
     def seen(node: int, tangents: Tensor) -> None:
         squares.add_(tangents[0].flatten(1).square().sum(dim=0))
 
-    for part in torch.eye(d, dtype=torch.float64).split(directions_at_once(before, 1, torch.float64)):
+    for part in torch.split(torch.eye(d, dtype=torch.float64), directions_at_once(before, 1, torch.float64)):
         push(before, one, part.reshape(-1, *graph.input_shape), {layer.source}, seen)
-    u = before.evaluate(points).flatten(1)
-    reach = radius * squares.sqrt()
-    return sum(((u - kink).abs() < reach).sum(dim=1) for kink in layer.kinks).numpy()  # type: ignore[union-attr]
+    u, reach = before.evaluate(points).flatten(1), radius * squares.sqrt()
+    kinks = torch.tensor(layer.kinks, dtype=u.dtype)[:, None, None]
+    return ((u - kinks).abs() < reach).sum(dim=(0, 2)).numpy()

@@ -42,7 +42,7 @@ def unit_layers(graph: Graph) -> tuple[Layer, ...]:
     Every entry of a relu, leaky relu, prelu, abs, clip or maximum is a unit, so every place of a
     convolutional layer has its own. The windows of max-pooling have no bias and are none.
     """
-    found = []
+    found: list[Layer] = []
     for i, node in enumerate(graph.nodes):
         kinks = _kinks(node.op)
         if kinks:

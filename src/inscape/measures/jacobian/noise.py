@@ -10,6 +10,7 @@ from inscape.errors import InscapeError, unknown_name
 from inscape.measures.jacobian.layers import Layer
 from inscape.models.graph import Graph, Node
 from inscape.models.graph.affine import Affine
+from inscape.models.graph.piecewise import Bend
 
 KINDS = ("bias", "bias+weights")
 _WEIGHTED = ("linear", "conv", "conv_transpose")
@@ -54,7 +55,7 @@ class Draws:
         return Graph(nodes, output=graph.output, input_shape=graph.input_shape, head=graph.head)
 
 
-def _perturbed(op: object, sigma: float, rng: np.random.Generator) -> object:
+def _perturbed(op: Affine | Bend | None, sigma: float, rng: np.random.Generator) -> Affine | Bend | None:
     """The operation with N(0, sigma^2) added to each of its weights, if it has any."""
     if not (isinstance(op, Affine) and op.name in _WEIGHTED):
         return op

@@ -14,7 +14,15 @@ from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Windows
 
 _DIAGONAL = ("multiply", "batch_norm")
-_AVERAGES = "mean avg_pool avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d".split()
+_AVERAGES = [
+    "mean",
+    "avg_pool",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+]
 
 
 def operator_norms(graph: Graph) -> list[tuple[str, float]]:

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from inscape.measures.jacobian.chain import Chain, as_chain, push_chain
+from inscape.measures.jacobian.chain import Chain, as_chain, push_alike, push_chain
 from inscape.measures.jacobian.forward import State, evaluate
 from inscape.measures.jacobian.layers import Layer
 from inscape.measures.jacobian.noise import Draws
@@ -19,19 +20,23 @@ from inscape.models.graph import Graph
 from inscape.progress import Meter
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
+Ints = npt.NDArray[np.int64]
 _ROWS = 256
+_ALIKE = 4
+"""Perturbed networks from which on it pays to look at a point in all of them at once."""
+_AT_ONCE = 16
 
 
 @dataclass(eq=False)
 class Block:
-    """Some points in one perturbed network, and what is known of its gradients there.
+    """Some points, each in a perturbed network, and what is known of its gradients there.
 
     Attributes:
-        draw: the number of the perturbed network.
-        rows: which points.
+        points: the number of the point of each row, (n,).
+        draws: the number of its perturbed network, (n,).
         start: the head's value there, from which the tail can be evaluated again.
         cut: the perturbed network.
-        noise: what was added to the biases, per layer.
+        noise: what was added to the biases, per layer (n, *shape).
         state: the evaluation.
         norms: per layer the norm of each unit's gradient, (n, units).
         spectra: per layer the singular values of the Jacobian, (n, rank at most); only if asked for.
@@ -39,8 +44,8 @@ class Block:
         good: per layer whether each unit is good, (n, units); only if asked for.
     """
 
-    draw: int
-    rows: slice
+    points: Ints
+    draws: Ints
     start: Tensor
     cut: Split
     noise: list[Tensor] | None
@@ -107,6 +112,13 @@ def jacobian_pass(
     total, done = sum(draws.n for draws in groups) * len(x), 0
     shared = _Engine(cut, x.to(settings.dtype), settings)
     for draws, group in groups.items():
+        if shared.works_on_groups(draws, group):
+            for block in shared.grouped(draws, group):
+                for consumer in group:
+                    consumer.see(block)
+                done += len(block.points)
+                meter(done, total)
+            continue
         for k in range(draws.n):
             noisy = draws.graph(k, graph)
             engine = shared
@@ -129,7 +141,9 @@ class _Engine:
         self.start = cut.start(x)
         self.given = self._given()
         few = cut.is_matrix or self.given is not None
-        self.directions = (self.given if self.given is not None else cut.directions(settings.dtype)) if few else None
+        self.directions = (
+            (self.given if self.given is not None else cut.directions(settings.dtype)) if few else None
+        )
         self.n_directions = cut.n_directions() if self.directions is None else len(self.directions)
         exact = settings.n_probes is None and self.directions is not None
         self.chain: Chain | None = as_chain(cut, self.directions) if exact else None  # type: ignore[arg-type]
@@ -161,17 +175,61 @@ class _Engine:
         return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
     def block(self, draw: int, rows: slice, noise: list[Tensor] | None, group: Sequence[Consumer]) -> Block:
-        start = self.start[rows]
-        state = evaluate(self.cut.tail, self.cut.layers, start, noise)
-        block = Block(draw, rows, start, self.cut, noise, state)
-        if any(c.wants_good for c in group):
-            block.good = [g.flatten(1) for g in good_units(self.cut.tail, self.cut.layers, state)]
+        """Points in one perturbed network."""
+        n = rows.stop - rows.start
+        points = np.arange(rows.start, rows.stop)
+        each = None if noise is None else [b.expand(n, *b.shape[1:]) for b in noise]
+        block = self._evaluated(points, np.full(n, draw), each, group)
         spectra = any(c.wants_spectra for c in group)
         if self.chain is not None:
             self._differentiate_chain(self.chain, block, spectra)
         else:
             self._differentiate(block, spectra)
         return block
+
+    def works_on_groups(self, draws: Draws, group: Sequence[Consumer]) -> bool:
+        """Whether to look at each point in all perturbed networks at once."""
+        many = self.chain is not None and self.chain.has_many_coordinates and draws.n >= _ALIKE
+        return many and draws.kind == "bias" and not any(c.wants_spectra for c in group)
+
+    def grouped(self, draws: Draws, group: Sequence[Consumer]) -> Iterator[Block]:
+        """Points, each in many perturbed networks."""
+        assert self.chain is not None
+        drawn = [draws.biases(k, self.cut.layers, self.settings.dtype) or [] for k in range(draws.n)]
+        for first in range(0, draws.n, _AT_ONCE):
+            part = drawn[first : first + _AT_ONCE]
+            m, size = len(part), max(1, _ROWS // len(part))
+            stacked = [torch.cat(layer) for layer in zip(*part, strict=True)]
+            for i in range(0, len(self.start), size):
+                points = np.arange(i, min(i + size, len(self.start)))
+                noise = [b.repeat(len(points), 1) for b in stacked]
+                numbers = np.tile(np.arange(first, first + m), len(points))
+                block = self._evaluated(np.repeat(points, m), numbers, noise, group)
+                self._differentiate_groups(self.chain, block, m)
+                yield block
+
+    def _evaluated(
+        self, points: Ints, draws: Ints, noise: list[Tensor] | None, group: Sequence[Consumer]
+    ) -> Block:
+        start = self.start[torch.from_numpy(points)]
+        state = evaluate(self.cut.tail, self.cut.layers, start, noise)
+        block = Block(points, draws, start, self.cut, noise, state)
+        if any(c.wants_good for c in group):
+            block.good = [g.flatten(1) for g in good_units(self.cut.tail, self.cut.layers, state)]
+        return block
+
+    def _differentiate_groups(self, chain: Chain, block: Block, m: int) -> None:
+        n, layers = len(block.points), self.cut.layers
+        norms: list[list[Tensor]] = [[] for _ in layers]
+        output: list[Tensor] = []
+        norms[0] = [torch.linalg.vector_norm(chain.start, dim=1).expand(n, -1)]
+        slopes = [block.state.slopes[layer.node].reshape(n // m, m, -1) for layer in layers]
+        size = max(1, 2 * chain.block_length() // m)
+        for i in range(0, n // m, size):
+            part = [s[i : i + size] for s in slopes]
+            push_alike(chain, part, lambda layer, v: norms[layer].append(v), output.append)
+        block.norms = [torch.cat(parts) for parts in norms]
+        block.output = torch.cat(_padded(output))
 
     def _differentiate_chain(self, chain: Chain, block: Block, spectra: bool) -> None:
         n, layers = len(block.start), self.cut.layers
@@ -201,7 +259,7 @@ class _Engine:
     def _differentiate(self, block: Block, spectra: bool) -> None:
         tail, layers, n = self.cut.tail, self.cut.layers, len(block.start)
         squares = [torch.zeros(n, layer.size, dtype=torch.float64) for layer in layers]
-        kept: dict[int, list[Tensor]] = {layer.source: [] for layer in layers} | {tail.output: []}
+        kept: dict[int, list[Tensor]] = {i: [] for i in [tail.output, *(layer.source for layer in layers)]}
         wanted = set(kept)
 
         def seen(node: int, tangents: Tensor) -> None:

@@ -24,7 +24,8 @@ def differentiable_scores(model: Model, input_shape: tuple[int, ...], measure: s
     try:
         graph = model.graph(input_shape).cast(torch.float64)
     except PartitionError:
-        return private_copy(model, measure)
+        scores: Scores = private_copy(model, measure)
+        return scores
     return lambda x: evaluate_graph(graph, x).flatten(1)
 
 

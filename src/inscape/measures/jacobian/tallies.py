@@ -24,7 +24,7 @@ class RankTally(Consumer):
     def see(self, block: Block) -> None:
         """Count in a block."""
         for k, values in enumerate(block.spectra):
-            self.ranks[block.rows, block.draw, k] = (values >= self.eps).sum(dim=1).numpy()
+            self.ranks[block.points, block.draws, k] = (values >= self.eps).sum(dim=1).numpy()
 
 
 class VariationTally(Consumer):
@@ -39,13 +39,15 @@ class VariationTally(Consumer):
 
     def see(self, block: Block) -> None:
         """Take the norms of a block."""
-        self.norms[block.rows, block.draw] = gradient_norms(block.output, block.state.output, self.of).numpy()
+        self.norms[block.points, block.draws] = gradient_norms(
+            block.output, block.state.output, self.of
+        ).numpy()
 
 
 def gradient_norms(gradients: torch.Tensor, scores: torch.Tensor, of: str) -> torch.Tensor:
     """The norm at each point of gradients (n, c, r): Frobenius over all scores, or of the winning one's."""
-    norms = torch.linalg.vector_norm(gradients.double(), dim=2)
+    norms = gradients.double().square().sum(dim=2).sqrt()
     if of == "scores":
-        return torch.linalg.vector_norm(norms, dim=1)
+        return norms.square().sum(dim=1).sqrt()
     best = scores.reshape(len(norms), -1).argmax(dim=1, keepdim=True)
     return norms.gather(1, best)[:, 0]
