@@ -39,7 +39,7 @@ def measure(
     device: options.Device = None,
     json: options.Json = False,
 ) -> None:
-    """Measure one model: by default its region count with error and, if the data have classes, its accuracy."""
+    """Measure one model: by default its region count and, if the data have classes, its accuracy."""
     from inscape.measures import measure as measure_model
 
     loaded = options.read_data(data, split, divide)
