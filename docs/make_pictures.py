@@ -34,8 +34,8 @@ def draw_density() -> None:
     patch = inscape.Patch([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
     figure = Figure(figsize=(11, 4.4), layout="constrained")
     for ax, sigma in zip(figure.subplots(1, 2), (0.05, 0.2), strict=True):
-        inscape.density_map(net, patch, 250, sigma=sigma, n_noise=24, random_state=0).plot(ax)
-    figure.savefig(HERE / "density.png", dpi=90)
+        inscape.density_map(net, patch, 200, sigma=sigma, n_noise=24, random_state=0).plot(ax)
+    figure.savefig(HERE / "density.png", dpi=70)
 
 
 def draw_plane() -> None:

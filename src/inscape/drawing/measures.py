@@ -45,6 +45,8 @@ def draw_density(density: Floats, bounds: Floats, marks: Floats, *, title: str, 
     ax.figure.colorbar(image, ax=ax, label="density", shrink=0.85)
     if len(marks):
         ax.scatter(*marks.T, s=46, facecolor="white", edgecolor="black", lw=1.2)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.get_major_locator().set_params(nbins=5)
     ax.set_xlabel("s")
     ax.set_ylabel("t")
     ax.set_title(title)

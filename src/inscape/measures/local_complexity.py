@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 ESTIMATORS = ("theorem", "authors")
 PRECISIONS = ("float64", "float32")
-MEMORY = 2**28
+MEMORY = 2**26
 
 
 def local_complexity(

@@ -33,6 +33,8 @@ _DENSE = 500
 """Parameters up to which the whole Hessian is cheaper than an iteration."""
 _ROUGH = 1e-4
 """The residual, relative to the eigenvalue, that products in float32 reach safely."""
+_LONGEST, _BASIS = 60, 2**28
+"""Vectors, and bytes, that the basis of a run in float32 may have."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -141,7 +143,7 @@ def sharpness(
         else:
             start = np.random.default_rng(seed).standard_normal(hessian.size)
             if precision == "float64":
-                start = _rough_start(hessian, hessian_in(torch.float32), k, tol, max_products, start, show)
+                start = _rough_start(hessian, hessian_in(torch.float32), k, tol, start, show)
             values, residuals = _lanczos(hessian, k, tol, max_products, start, show)
     scale = max(float(np.abs(values).max()), 1e-300)
     converged = bool((residuals <= max(2 * tol, 1e-12) * scale).all())
@@ -214,14 +216,46 @@ def _dense(hessian: Any, k: int) -> tuple[Floats, Floats]:
     return values[::-1][:k].copy(), residuals[::-1][:k].copy()
 
 
-def _rough_start(
-    hessian: Any, rough: Any, k: int, tol: float, max_products: int, start: Floats, show: Meter
-) -> Floats:
-    """Approximate eigenvectors (size, k) from products in float32, at half the cost; `start` if they fail."""
-    vectors = _eigsh(rough, k, max(tol, _ROUGH), max_products, start, show)[1]
-    hessian.n_products = rough.n_products
-    fine = vectors.shape[1] == k and bool(np.isfinite(vectors).all())
-    return np.linalg.qr(vectors)[0] if fine else start
+def _rough_start(hessian: Any, rough: Any, k: int, tol: float, start: Floats, show: Meter) -> Floats:
+    """Approximate eigenvectors (size, k) from products in float32, at half the cost; else `start`."""
+    most = min(_LONGEST, rough.size, _BASIS // (8 * rough.size))
+    vectors = _plain_lanczos(rough, k, max(tol, _ROUGH), start, most, show)
+    hessian.n_products += rough.n_products
+    return start if vectors is None else vectors
+
+
+def _plain_lanczos(hessian: Any, k: int, tol: float, start: Floats, most: int, show: Meter) -> Floats | None:
+    """Orthonormal Ritz vectors (size, k) of a Lanczos run that keeps its basis and stops at the tolerance.
+
+    With H Q = Q T + beta q e_m', the residual of the Ritz vector Q s is beta |s_m|: no product is needed to
+    know it. None if the basis may not grow long enough or a product is not finite.
+    """
+    if most < k + 1:
+        return None
+    basis = np.empty((most, hessian.size))
+    small = np.zeros((most, most))
+    v = start / np.linalg.norm(start)
+    for m in range(1, most + 1):
+        basis[m - 1] = v
+        w = hessian.product(v)
+        show(m, most)
+        if not np.isfinite(w).all():
+            return None
+        small[:m, m - 1] = basis[:m] @ w
+        w -= small[:m, m - 1] @ basis[:m]
+        w -= (basis[:m] @ w) @ basis[:m]  # once more: the basis stays orthogonal to rounding
+        beta = float(np.linalg.norm(w))
+        t = np.triu(small[:m, :m])
+        values, turn = np.linalg.eigh(np.triu(t, 1).T + t)
+        scale = max(float(np.abs(values).max()), 1e-300)
+        if (
+            beta <= 1e-12 * scale
+            or (m >= k and beta * np.abs(turn[-1, -k:]).max() <= tol * scale)
+            or m == most
+        ):
+            break
+        v = w / beta
+    return None if m < k else np.asarray((turn[:, -k:].T @ basis[:m]).T)
 
 
 def _lanczos(
@@ -234,8 +268,9 @@ def _lanczos(
             return values, residuals
         start = start.sum(axis=1)
     values, vectors = _eigsh(hessian, k, tol, max_products, start, show)
-    if len(values) < k:
-        return _last_resort(hessian, k, start)
+    if len(values) < k:  # the best that is known, with residuals that say how good it is
+        best = _plain_lanczos(hessian, k, tol, start, min(hessian.size, k + 10), show)
+        vectors = np.linalg.qr(np.tile(start, (k, 1)).T)[0] if best is None else best
     return _ritz(hessian, vectors)
 
 
@@ -250,7 +285,7 @@ def _eigsh(
         return np.asarray(hessian.product(v))
 
     size = hessian.size
-    ncv = min(size, max(2 * k + 1, k + (5 if tol >= 1e-3 else 9)))
+    ncv = min(size, max(2 * k + 1, k + 7))
     operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
     try:
         found = eigsh(
@@ -265,31 +300,8 @@ def _eigsh(
 
 def _ritz(hessian: Any, vectors: Floats) -> tuple[Floats, Floats]:
     """The best eigenvalues in the span of orthonormal vectors (size, k), descending, and their residuals."""
-    return _ritz_of(vectors, np.stack([hessian.product(v) for v in vectors.T], axis=1))
-
-
-def _ritz_of(vectors: Floats, images: Floats) -> tuple[Floats, Floats]:
+    images = np.stack([hessian.product(v) for v in vectors.T], axis=1)
     small = vectors.T @ images
     values, turn = np.linalg.eigh(0.5 * (small + small.T))
     residuals = np.linalg.norm(images @ turn - vectors @ turn * values, axis=0)
     return values[::-1].copy(), residuals[::-1].copy()
-
-
-def _last_resort(hessian: Any, k: int, start: Floats) -> tuple[Floats, Floats]:
-    """Ritz values of a short Lanczos run and their residuals, for an iteration that did not converge."""
-    basis: list[Floats] = []
-    v = start / np.linalg.norm(start)
-    images = []
-    for _ in range(min(hessian.size, k + 10)):
-        basis.append(v)
-        w = hessian.product(v)
-        images.append(w)
-        q = np.stack(basis, axis=1)
-        w = w - q @ (q.T @ w)
-        w = w - q @ (q.T @ w)
-        norm = np.linalg.norm(w)
-        if norm < 1e-14:
-            break
-        v = w / norm
-    values, residuals = _ritz_of(np.stack(basis, axis=1), np.stack(images, axis=1))
-    return values[:k], residuals[:k]

@@ -11,7 +11,7 @@ from inscape.measures.jacobian.linear_part import linear_part
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows
 
-MEMORY = 2**28
+MEMORY = 2**26
 """Bytes that the live tangents of one push may fill, by default."""
 
 Seen = Callable[[int, Tensor], None]
