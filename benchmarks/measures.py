@@ -194,8 +194,9 @@ def resnet_memory() -> None:
     inscape.local_complexity(net, x, n_probes=1, **RESNET)
     before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     inscape.local_complexity(net, x, memory=BUDGET, **RESNET)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print((after - before) / 2**20)
+    status = Path("/proc/self/status").read_text()  # ru_maxrss of a child begins at that of its parent
+    peak = int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) * 1024
+    print((peak - before) / 2**20)
 
 
 # sharpness
@@ -215,19 +216,22 @@ def sharpness(images: Floats, labels: npt.NDArray[np.int64]) -> None:
     exact = LossHessian(net, x, y, cross_entropy(None), dtype=torch.float64, batch_size=None)
     inscape.sharpness(net, x[:10], y[:10], method="lanczos", tol=1e-2)  # load what is loaded once
     for tol in (1e-3, 1e-4, 1e-5):
-        start = time.process_time()
-        theirs = hessian(copy.deepcopy(net), nn.CrossEntropyLoss(), data=data, cuda=False)
-        values, vectors = theirs.eigenvalues(maxIter=1000, tol=tol, top_n=1)
-        seconds = time.process_time() - start
+        seconds = []
+        for seed in range(3):  # its random start decides how many steps it makes
+            torch.manual_seed(seed)
+            start = time.process_time()
+            theirs = hessian(copy.deepcopy(net), nn.CrossEntropyLoss(), data=data, cuda=False)
+            values, vectors = theirs.eigenvalues(maxIter=1000, tol=tol, top_n=1)
+            seconds.append(time.process_time() - start)
         v = torch.cat([p.reshape(-1) for p in vectors[0]]).double().numpy()
         residual = float(np.linalg.norm(exact.product(v) - values[0] * v) / values[0])
         start = time.process_time()
-        ours = inscape.sharpness(net, x, y, tol=residual, random_state=0)
-        mine = time.process_time() - start
+        ours = [inscape.sharpness(net, x, y, tol=residual, random_state=s) for s in range(3)][-1]
+        mine = (time.process_time() - start) / 3
         row(
             f"sharpness of {ours.n_parameters} parameters over PyHessian, tol {tol:g}",
             ">= 1 x",
-            f"{seconds / mine:.2f} x",
+            f"{np.mean(seconds) / mine:.2f} x",
             f"{mine:.2f} s, {ours.n_products} products; residuals {ours.residuals[0] / ours.value:.1e} "
             f"and {residual:.1e}; values {ours.value:.5g} and {values[0]:.5g}",
         )

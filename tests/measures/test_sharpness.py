@@ -118,6 +118,17 @@ def test_one_score_and_probabilities():
     assert a.value == pytest.approx(b.value, rel=1e-6)
 
 
+def test_many_points_start_from_a_part_of_them():
+    net, x = mlp(5, 9, 3, seed=2).double(), np.random.default_rng(0).normal(size=(1200, 5))
+    y = np.random.default_rng(1).integers(3, size=1200)
+    dense = inscape.sharpness(net, x, y, k=2, method="dense")
+    for tol in (1e-2, 1e-8):
+        r = inscape.sharpness(net, x, y, k=2, method="lanczos", tol=tol, random_state=0)
+        assert r.converged
+        assert (np.abs(r.eigenvalues - dense.eigenvalues) <= np.maximum(r.residuals, 1e-12)).all()
+        assert r.residuals.max() <= 2 * tol * r.value
+
+
 def test_without_convergence_the_status_says_so():
     net, x = mlp(10, 30, 30, 3).double(), np.random.default_rng(0).normal(size=(40, 10))
     r = inscape.sharpness(net, x, np.arange(40) % 3, max_products=5, tol=1e-9, k=5, random_state=0)

@@ -158,7 +158,7 @@ class LossHessian:
         )
         lead = (self.size,) if batched else ()
         flat = [
-            torch.zeros(*lead, p.numel(), dtype=self.dtype) if h is None else h.reshape(*lead, -1)
+            p.new_zeros(*lead, p.numel()) if h is None else h.reshape(*lead, -1)
             for h, p in zip(found, self.parameters, strict=True)
         ]
         return torch.cat(flat, dim=-1).double().cpu()

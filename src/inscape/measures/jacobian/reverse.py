@@ -49,7 +49,7 @@ def private_copy(model: Model, measure: str) -> Any:
             f"{measure} needs derivatives, and {model.name} is a {model.structure} model without any: "
             "give a torch module or an ONNX file of affine and piecewise-linear layers"
         )
-    copied = copy.deepcopy(module).double()
+    copied = copy.deepcopy(module).cpu().double()
     for m in copied.modules():
         m.training = False
     for p in copied.parameters():
