@@ -15,6 +15,7 @@ import numpy as np
 from inscape.arguments import whole_number
 from inscape.errors import MeasureError, unknown_name
 from inscape.measures.complexity_result import DensityMap, LocalComplexity, grid_of
+from inscape.measures.jacobian import MEMORY
 from inscape.measures.points import graph_at
 from inscape.measures.result import COMPLETE
 from inscape.measures.statistics import crossed_mean
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 ESTIMATORS = ("theorem", "authors")
 PRECISIONS = ("float64", "float32")
-MEMORY = 2**26
 
 
 def local_complexity(

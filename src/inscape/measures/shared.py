@@ -5,7 +5,8 @@ from inspect import Parameter, signature
 from typing import Any
 
 from inscape.errors import MeasureError, NotApplicableError
-from inscape.measures.local_complexity import MEMORY, complexity_of, local_complexity, pass_settings, tally_of
+from inscape.measures.jacobian import MEMORY
+from inscape.measures.local_complexity import complexity_of, local_complexity, pass_settings, tally_of
 from inscape.measures.local_rank import local_rank, rank_of, rank_tally
 from inscape.measures.points import graph_at
 from inscape.measures.result import Measurement

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from inscape.models.graph import Graph
@@ -63,8 +62,3 @@ def _kinks(op: object) -> tuple[float, ...]:
     if isinstance(op, Clip):
         return tuple(b for b in (op.low, op.high) if math.isfinite(b))
     return ()
-
-
-def slopes_of(op: Leaky | Clip, u: Tensor) -> Tensor:
-    """The slope of an elementwise bend at each entry of its input; at a threshold, that of the lower side."""
-    return op.derivative(u, torch.ones_like(u))

@@ -9,13 +9,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from inscape.measures.jacobian import MEMORY
 from inscape.measures.jacobian.chain import Chain, as_chain, push_alike, push_chain
 from inscape.measures.jacobian.forward import State, evaluate
 from inscape.measures.jacobian.layers import Layer
 from inscape.measures.jacobian.noise import Draws
 from inscape.measures.jacobian.reach import good_units
 from inscape.measures.jacobian.split import Split, split
-from inscape.measures.jacobian.tangents import MEMORY, directions_at_once, push
+from inscape.measures.jacobian.tangents import directions_at_once, push
 from inscape.models.graph import Graph
 from inscape.progress import Meter
 

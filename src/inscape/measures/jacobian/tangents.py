@@ -6,13 +6,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from inscape.measures.jacobian import MEMORY
 from inscape.measures.jacobian.forward import State
 from inscape.measures.jacobian.linear_part import linear_part
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows
-
-MEMORY = 2**26
-"""Bytes that the live tangents of one push may fill, by default."""
 
 Seen = Callable[[int, Tensor], None]
 """Called with a node's number and its tangents (n, k, *shape)."""
