@@ -16,9 +16,10 @@ from benchmarks.networks import cnn, mlp, resnet18, seeded
 from inscape.errors import InscapeError, MeasureError, NotApplicableError
 from inscape.measures import LocalComplexity
 from inscape.measures.complexity_tally import ComplexityTally
+from inscape.measures.jacobian.blocks import Settings
 from inscape.measures.jacobian.layers import unit_layers
 from inscape.measures.jacobian.noise import Draws
-from inscape.measures.jacobian.passes import Settings, jacobian_pass
+from inscape.measures.jacobian.passes import jacobian_pass
 
 
 def silent(done, total):
@@ -239,7 +240,7 @@ def test_single_precision_and_blocks_agree(monkeypatch):
     b = inscape.local_complexity(net, x, sigma=0.2, n_noise=3, precision="float32", random_state=0)
     assert b.value == pytest.approx(a.value, rel=1e-6)
     monkeypatch.setattr("inscape.measures.jacobian.chain._CACHE", 1)
-    monkeypatch.setattr("inscape.measures.jacobian.passes._ROWS", 7)
+    monkeypatch.setattr("inscape.measures.jacobian.engine._ROWS", 7)
     c = inscape.local_complexity(net, x, sigma=0.2, n_noise=3, random_state=0)
     assert c.value == pytest.approx(a.value, rel=1e-13)
 

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from inscape.errors import NotApplicableError
+from inscape.measures.jacobian.blocks import Block, Consumer
 from inscape.measures.jacobian.layers import Layer
 from inscape.measures.jacobian.noise import Draws
-from inscape.measures.jacobian.passes import Block, Consumer
 from inscape.measures.jacobian.reach import AtKink, good_at_kink
 from inscape.models.graph.affine import Affine
 

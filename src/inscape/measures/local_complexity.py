@@ -27,7 +27,7 @@ from inscape.seeding import RandomState, as_seed
 
 if TYPE_CHECKING:
     from inscape.measures.complexity_tally import ComplexityTally
-    from inscape.measures.jacobian.passes import Settings
+    from inscape.measures.jacobian.blocks import Settings
     from inscape.models.graph import Graph
 
 ESTIMATORS = ("theorem", "authors")
@@ -198,7 +198,7 @@ def pass_settings(
     precision: str, memory: int, n_probes: int | None, seed: int, directions: Any = None
 ) -> "Settings":
     """How to compute, checked."""
-    from inscape.measures.jacobian.passes import Settings
+    from inscape.measures.jacobian.blocks import Settings
 
     if precision not in PRECISIONS:
         raise MeasureError(unknown_name("precision", precision, PRECISIONS))

@@ -84,7 +84,8 @@ def local_rank(
     >>> local_rank(net, torch.randn(5, 3), eps=1e-9).per_layer.tolist()
     [3.0]
     """
-    from inscape.measures.jacobian.passes import Settings, jacobian_pass
+    from inscape.measures.jacobian.blocks import Settings
+    from inscape.measures.jacobian.passes import jacobian_pass
 
     wrapped, seed = wrap(model), as_seed(random_state)
     tally = rank_tally(eps, sigma, n_noise, seed)

@@ -82,7 +82,8 @@ def total_variation(
     >>> total_variation(net, torch.randn(4, 2)).value
     5.0
     """
-    from inscape.measures.jacobian.passes import Settings, jacobian_pass
+    from inscape.measures.jacobian.blocks import Settings
+    from inscape.measures.jacobian.passes import jacobian_pass
 
     wrapped, seed = wrap(model), as_seed(random_state)
     tally = variation_tally(of, sigma, n_noise, seed)

@@ -10,9 +10,10 @@ from zoo import MAKERS, make, shape_of
 
 import inscape
 from benchmarks.networks import mlp
+from inscape.measures.jacobian.blocks import Consumer, Settings
 from inscape.measures.jacobian.layers import unit_layers
 from inscape.measures.jacobian.noise import Draws
-from inscape.measures.jacobian.passes import Consumer, Settings, jacobian_pass
+from inscape.measures.jacobian.passes import jacobian_pass
 from inscape.measures.jacobian.reverse import jacobian
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
+from inscape.measures.jacobian.blocks import Block, Consumer
 from inscape.measures.jacobian.layers import Layer
 from inscape.measures.jacobian.noise import Draws
-from inscape.measures.jacobian.passes import Block, Consumer
 
 
 class RankTally(Consumer):
