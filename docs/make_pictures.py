@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 import trained_networks
 from matplotlib.figure import Figure
 from PIL import Image
@@ -18,6 +19,7 @@ from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 
 import inscape
+from inscape.training.networks import mlp
 
 HERE = Path(__file__).parent / "images"
 CIFAR10 = ("airplane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -25,9 +27,27 @@ CIFAR10 = ("airplane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "sh
 
 def main() -> None:
     """All pictures, or those named."""
-    pictures = {"readme": readme, "spirals": spirals, "mnist": mnist, "cifar10": cifar10}
+    pictures = {"readme": readme, "density": density, "spirals": spirals, "mnist": mnist, "cifar10": cifar10}
     for name in sys.argv[1:] or pictures:
         pictures[name]()
+
+
+def density() -> None:
+    """The density of kinks of a network that has learned two rings."""
+    x = np.random.default_rng(0).uniform(-1, 1, size=(1000, 2))
+    y = torch.from_numpy((np.linalg.norm(x, axis=1) % 0.6 > 0.3).astype(np.int64))
+    points = torch.from_numpy(x).float()
+    net = mlp(2, (40, 40), 2, seed=0)
+    optimiser = torch.optim.Adam(net.parameters(), lr=0.01)
+    for _ in range(1500):
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(net(points), y).backward()
+        optimiser.step()
+    patch = inscape.Patch([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
+    figure = Figure(figsize=(11, 4.4), layout="constrained")
+    for ax, sigma in zip(figure.subplots(1, 2), (0.05, 0.2), strict=True):
+        inscape.density_map(net, patch, 200, sigma=sigma, n_noise=24, random_state=0).plot(ax)
+    figure.savefig(HERE / "density.png", dpi=70)
 
 
 def readme() -> None:

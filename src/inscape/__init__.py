@@ -6,27 +6,55 @@ __version__ = version("inscape")
 
 from inscape import studies, training
 from inscape.errors import InscapeError, InscapeWarning
-from inscape.measures import measure, rank, region_count
+from inscape.measures import (
+    adversarial_accuracy,
+    density_map,
+    hull_crossings,
+    local_complexity,
+    local_rank,
+    margin,
+    measure,
+    parameter_distance,
+    path_norm,
+    rank,
+    region_count,
+    sharpness,
+    spectral_norm,
+    total_variation,
+)
 from inscape.models import wrap
 from inscape.partition import decision_regions, linear_regions
 from inscape.probes import Patch, Segment, Simplex, sample_probes
 from inscape.studies import correlate
+from inscape.training.monitor import Monitor
 
 __all__ = [
     "InscapeError",
     "InscapeWarning",
+    "Monitor",
     "Patch",
     "Segment",
     "Simplex",
     "__version__",
+    "adversarial_accuracy",
     "correlate",
     "decision_regions",
+    "density_map",
+    "hull_crossings",
     "linear_regions",
+    "local_complexity",
+    "local_rank",
+    "margin",
     "measure",
+    "parameter_distance",
+    "path_norm",
     "rank",
     "region_count",
     "sample_probes",
+    "sharpness",
+    "spectral_norm",
     "studies",
+    "total_variation",
     "training",
     "univariate",
     "wrap",

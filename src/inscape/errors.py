@@ -44,6 +44,14 @@ class StudyError(InscapeError, ValueError):
     """A study is not known, is not well formed, or its store cannot be read or written."""
 
 
+class MeasureError(InscapeError, ValueError):
+    """A measure cannot be computed with the settings asked for."""
+
+
+class NotApplicableError(MeasureError):
+    """A measure is not defined for this model or these data; the message says why."""
+
+
 class MissingExtraError(InscapeError, ImportError):
     """An optional dependency is not installed; the message says which extra brings it."""
 

@@ -56,6 +56,19 @@ def test_measure_json_equals_the_library(run, models, digits):
     assert row["value"] == inscape.region_count(model, digits.x, n_probes=20, random_state=5).mean
 
 
+def test_measures_by_name(run, models, digits):
+    names = ("--measure", "accuracy", "--measure", "margin", "--measure", "local_complexity")
+    rows = json.loads(run("measure", models / "depth3.skops", "--data", "digits", *names, "--json").stdout)[
+        "rows"
+    ]
+    assert [row["measure"] for row in rows] == ["accuracy", "margin", "local_complexity"]
+    assert rows[1]["value"] == inscape.margin(models / "depth3.skops", digits.x, digits.y).value
+    assert "made of trees" in rows[2]["note"]
+    wrong = run("measure", models / "depth3.skops", "--data", "digits", "--measure", "sharpnes")
+    assert wrong.exit_code == 2
+    assert "did you mean 'sharpness'" in wrong.stderr
+
+
 def test_rank(run, models):
     arguments = ("rank", models / "depth10.skops", models / "depth3.skops", "--data", "digits")
     assert "P(before next)" in run(*arguments).stdout

@@ -5,12 +5,16 @@ import pytest
 import torch
 from scipy import stats
 from sklearn.tree import DecisionTreeClassifier
+from torch import nn
 from torch.utils.data import TensorDataset
 
 import inscape
+from benchmarks.networks import mlp
 from inscape.errors import DataError, InscapeError
 from inscape.measures.accuracy import correct
-from inscape.measures.statistics import wilson
+from inscape.measures.jacobian import passes
+from inscape.measures.statistics import crossed_mean, wilson
+from inscape.measures.table import MEASURES
 
 
 @pytest.fixture
@@ -88,6 +92,77 @@ def test_the_interval_of_an_accuracy_stays_within_0_and_1(x):
     assert (low, high) == pytest.approx((expected.low, expected.high))
 
 
+JACOBIAN = {
+    "local_complexity": {"sigma": 0.3, "n_noise": 4},
+    "local_rank": {"eps": 0.2},
+    "total_variation": {"of": "predicted"},
+}
+
+
+def counted_passes(monkeypatch):
+    calls = []
+    original = passes.jacobian_pass
+
+    def counting(graph, x, consumers, *args):
+        calls.append(len(consumers))
+        return original(graph, x, consumers, *args)
+
+    monkeypatch.setattr(passes, "jacobian_pass", counting)
+    return calls
+
+
+def test_one_pass_over_jacobians_serves_three_measures(x, monkeypatch):
+    calls = counted_passes(monkeypatch)
+    net = mlp(2, 6, 6, 3)
+    table = inscape.measure(net, x, measures=JACOBIAN, random_state=5)
+    assert calls == [3]
+    assert table["local_complexity"]["value"] == pytest.approx(
+        inscape.local_complexity(net, x, sigma=0.3, n_noise=4, random_state=5).value, rel=1e-12
+    )
+    assert table["local_rank"]["value"] == inscape.local_rank(net, x, eps=0.2).value
+    assert table["total_variation"]["value"] == pytest.approx(
+        inscape.total_variation(net, x, of="predicted").value, rel=1e-12
+    )
+    assert "by layer" in table["local_rank"]["note"]
+    assert all(row["seconds"] > 0 for row in table.rows)
+
+
+def test_single_precision_does_not_spoil_the_rank(x, monkeypatch):
+    calls = counted_passes(monkeypatch)
+    rough = JACOBIAN | {"local_complexity": {"sigma": 0.3, "n_noise": 4, "precision": "float32"}}
+    table = inscape.measure(mlp(2, 6, 6, 3), x, measures=rough, random_state=5)
+    assert calls == [1, 2]
+    assert table["local_complexity"]["settings"]["precision"] == "float32"
+
+
+def test_every_measure_of_a_network(x):
+    net = mlp(2, 6, 3)
+    settings = {name: {} for name in MEASURES} | {"parameter_distance": {"initial_state": net.state_dict()}}
+    table = inscape.measure(net, x, halves(x), measures=settings, random_state=0)
+    assert [row["measure"] for row in table.rows] == list(MEASURES)
+    assert all(row["value"] is not None for row in table.rows)
+    assert all(row["status"] == "complete" or row["measure"] == "region_count" for row in table.rows)
+    json.dumps(table.to_dict(), allow_nan=False)
+    assert table["adversarial_accuracy"]["settings"]["eps"] == 0.03
+
+
+def test_what_does_not_apply_is_a_row_with_the_reason(x):
+    table = inscape.measure(halves, x, halves(x), measures=list(MEASURES), random_state=0)
+    reasons = {r["measure"]: r["note"] for r in table.rows if r["status"] == "not applicable"}
+    assert set(reasons) == set(MEASURES) - {"region_count", "accuracy"} - {"margin"} | {"margin"} & set(
+        reasons
+    )
+    assert "affine and piecewise-linear" in reasons["local_complexity"]
+    assert "derivatives" in reasons["total_variation"]
+    assert "torch module" in reasons["sharpness"]
+    smooth = nn.Sequential(nn.Linear(2, 3), nn.GELU(), nn.Linear(3, 2))
+    rows = inscape.measure(smooth, x, measures=JACOBIAN, random_state=0)
+    assert rows["local_complexity"]["value"] is None
+    assert rows["local_rank"]["value"] is not None
+    assert rows["total_variation"]["value"] is not None
+    assert "needs y" in inscape.measure(smooth, x, measures="sharpness")["sharpness"]["note"]
+
+
 def test_bad_requests(x):
     with pytest.raises(InscapeError, match=r"unknown setting of region_count 'dims'.*did you mean 'dim'"):
         inscape.measure(halves, x, measures={"region_count": {"dims": 2}})
@@ -102,3 +177,17 @@ def test_bad_requests(x):
         correct(inscape.wrap(halves), x, np.full(60, "a"))
     with pytest.raises(DataError, match=r"y has shape \(2,\) for 60 points"):
         correct(inscape.wrap(halves), x, [0, 1])
+
+
+def test_the_error_of_a_mean_over_rows_and_columns():
+    """Against the spread of many simulated tables."""
+    rng = np.random.default_rng(0)
+    tables = [
+        rng.normal(size=(6, 1)) + 2 * rng.normal(size=(1, 5)) + 3 * rng.normal(size=(6, 5))
+        for _ in range(2000)
+    ]
+    means, errors, intervals = zip(*map(crossed_mean, tables), strict=True)
+    assert np.mean(np.square(errors)) == pytest.approx(1 / 6 + 4 / 5 + 9 / 30, rel=0.1)
+    assert np.std(means) == pytest.approx(np.sqrt(1 / 6 + 4 / 5 + 9 / 30), rel=0.05)
+    assert np.mean([low < 0 < high for low, high in intervals]) > 0.93
+    assert np.isnan(crossed_mean(np.ones((1, 5)))[1])

@@ -19,6 +19,7 @@ COLUMNS = {
 def measure(
     model: options.Model,
     data: options.Data,
+    measures: options.Measures = None,
     dim: options.Dim = 1,
     probes: options.Probes = 100,
     method: options.Method = "auto",
@@ -38,7 +39,7 @@ def measure(
     device: options.Device = None,
     json: options.Json = False,
 ) -> None:
-    """Measure one model: its region count with error and, if the data have classes, its accuracy."""
+    """Measure one model: by default its region count and, if the data have classes, its accuracy."""
     from inscape.measures import measure as measure_model
 
     loaded = options.read_data(data, split, divide)
@@ -61,8 +62,9 @@ def measure(
         "classes": classes,
         "connectivity": connectivity,
     }
-    measures = {"region_count": settings} | ({} if loaded.y is None else {"accuracy": {}})
-    table = measure_model(wrapped, loaded.x, loaded.y, measures=measures, random_state=seed, progress=True)
+    names = measures or ["region_count", *([] if loaded.y is None else ["accuracy"])]
+    wanted = {name: settings if name == "region_count" else {} for name in names}
+    table = measure_model(wrapped, loaded.x, loaded.y, measures=wanted, random_state=seed, progress=True)
     if json:
         print_json(table.to_dict())
     else:

@@ -36,6 +36,10 @@ BatchSize = Annotated[
 ]
 Device = Annotated[str | None, typer.Option(help="Where to run a torch module, e.g. cuda.")]
 Dim = Annotated[int, typer.Option(min=1, help="Dimension of the probes: 1 segments, 2 triangles, ...")]
+Measures = Annotated[
+    list[str] | None,
+    typer.Option("--measure", help="What to measure, once per name: sharpness, local_complexity, ..."),
+]
 Probes = Annotated[int, typer.Option(min=1, help="How many random probes.")]
 Method = Annotated[str, typer.Option(help="How to count: auto, exact, grid.")]
 Resolution = Annotated[

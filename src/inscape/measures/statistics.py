@@ -28,6 +28,32 @@ def mean_with_error(values: npt.NDArray[Any]) -> tuple[float, float, tuple[float
     return mean, error, (mean - reach, mean + reach)
 
 
+def crossed_mean(values: npt.NDArray[np.float64]) -> tuple[float, float, tuple[float, float]]:
+    """The mean of a table (n, m) whose rows and columns are both random, its standard error and interval.
+
+    For values mu + a_i + b_j + e_ij the variance of the mean is var(a) / n + var(b) / m + var(e) / (n m). The
+    variances of row means, column means and residuals estimate it without bias. NaN errors for one row or
+    one column, which show no spread of their kind.
+
+    >>> mean, error, _ = crossed_mean(np.add.outer([0.0, 1.0, 2.0], [0.0, 10.0]))
+    >>> mean, round(error**2, 3) == round(1 / 3 + 50 / 2, 3)
+    (6.0, True)
+    """
+    from scipy.special import stdtrit
+
+    n, m = values.shape
+    mean = float(values.mean())
+    if n < 2 or m < 2:
+        return mean, math.nan, (math.nan, math.nan)
+    rows, columns = values.mean(axis=1), values.mean(axis=0)
+    residual = values - rows[:, None] - columns + mean
+    e2 = float((residual**2).sum()) / ((n - 1) * (m - 1))
+    between = float(rows.var(ddof=1)) / n + float(columns.var(ddof=1)) / m
+    error = math.sqrt(max(between - e2 / (n * m), between / 2))
+    reach = float(stdtrit(min(n, m) - 1, 0.975)) * error
+    return mean, error, (mean - reach, mean + reach)
+
+
 def wilson(n_right: int, n: int) -> tuple[float, float]:
     """The 95 % interval of a fraction by Wilson's score method, which stays within 0 and 1.
 

@@ -9,10 +9,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import InscapeError, unknown_name
+from inscape.errors import InscapeError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import correct
+from inscape.measures.distance import parameter_distance
+from inscape.measures.hull_crossings import hull_crossings
+from inscape.measures.local_complexity import local_complexity
+from inscape.measures.local_rank import local_rank
+from inscape.measures.margin import margin
+from inscape.measures.norms import path_norm, spectral_norm
 from inscape.measures.region_count import region_count
+from inscape.measures.result import Measurement
+from inscape.measures.robustness import adversarial_accuracy
+from inscape.measures.sharpness import sharpness
 from inscape.measures.statistics import mean_with_error, wilson
+from inscape.measures.total_variation import total_variation
 from inscape.models import Model, wrap
 from inscape.probes.source import PointSource
 from inscape.progress import Meter
@@ -65,12 +75,18 @@ def measure(
 ) -> MeasureTable:
     """A tidy table of measures of one model.
 
+    Measures that need the same work share it: local complexity, local rank and total variation come from one
+    pass over the Jacobians. A measure that does not apply to the model is a row with the reason.
+
     Args:
         model: anything that `inscape.wrap` takes.
         x: data, as for `inscape.sample_probes`.
         y: the classes of x, if x does not carry them.
-        measures: names ("region_count", "accuracy"), or name -> settings of that measure's function;
-            by default the region count, and the accuracy if classes are known.
+        measures: names ("region_count", "accuracy", "local_complexity", "local_rank", "total_variation",
+            "hull_crossings", "sharpness", "margin", "parameter_distance", "spectral_norm", "path_norm",
+            "adversarial_accuracy"), or name -> settings of that measure's function; by default the region
+            count, and the accuracy if classes are known. Settings that a function requires have the
+            defaults of `DEFAULTS` here; the row says which were used.
         random_state: a seed, a generator, or None; every measure starts from the same seed.
         progress: as for `inscape.region_count`.
 
@@ -94,12 +110,32 @@ def measure(
         for option in settings[name]:
             if option not in OPTIONS[name]:
                 raise InscapeError(unknown_name(f"setting of {name}", option, OPTIONS[name]))
-    rows = []
-    for name, options in settings.items():
+    settings = {name: DEFAULTS.get(name, {}) | dict(options) for name, options in settings.items()}
+    with wrapped.unchanged():
+        rows = _shared_rows(wrapped, source, seed, progress, settings)
+        for name, options in settings.items():
+            if name not in rows:
+                start = time.perf_counter()
+                row = MEASURES[name](wrapped, source, seed, progress, **options)
+                rows[name] = {"measure": name, **row, "seconds": time.perf_counter() - start}
+    return MeasureTable(wrapped.name, tuple(rows[name] for name in settings))
+
+
+def _shared_rows(
+    model: Model, source: PointSource, seed: int, progress: bool | Meter | None, settings: dict[str, Any]
+) -> dict[str, Row]:
+    """The rows of the measures that come from Jacobians; each bears an equal share of its pass's time."""
+    from inscape.measures.shared import jacobian_measures, share
+
+    rows = {}
+    for group in share(settings):
         start = time.perf_counter()
-        row = MEASURES[name](wrapped, source, seed, progress, **options)
-        rows.append({"measure": name, **row, "seconds": time.perf_counter() - start})
-    return MeasureTable(wrapped.name, tuple(rows))
+        wanted = {name: settings[name] for name in group}
+        results = jacobian_measures(model, source, wanted, seed, progress)
+        seconds = (time.perf_counter() - start) / len(group)
+        for name, result in results.items():
+            rows[name] = {"measure": name, **_row_of(result), "seconds": seconds}
+    return rows
 
 
 def _region_count(
@@ -126,11 +162,50 @@ def _off_data_note(model: Model, labels: tuple[int, ...]) -> str:
 def _accuracy(model: Model, source: PointSource, seed: int, progress: bool | Meter | None) -> Row:
     x, y = source.everything()
     if y is None:
-        return _row((None,) * 4, status="not applicable", note="needs y, the true classes")
+        return _row((None,) * 4, status=NOT_APPLICABLE, note="needs y, the true classes")
     right = correct(model, x, y)
     mean, error, _ = mean_with_error(right.astype(np.float64))
     return _row(
         (mean, error, *wilson(int(right.sum()), len(right))), n=len(y), method="count", status="complete"
+    )
+
+
+def _plain_measure(function: Callable[..., Measurement]) -> Callable[..., Row]:
+    """The row of a measure that shares no work."""
+    given = signature(function).parameters
+
+    def row(
+        model: Model, source: PointSource, seed: int, progress: bool | Meter | None, **options: Any
+    ) -> Row:
+        common = {"random_state": seed, "progress": progress}
+        options = {k: v for k, v in common.items() if k in given} | options
+        positional = (model, source) if "x" in given else (model,)
+        try:
+            return _row_of(function(*positional, **options))
+        except NotApplicableError as error:
+            return _row_of(error)
+
+    return row
+
+
+def _distance(model: Model, initial_state: Any = None) -> Measurement:
+    if initial_state is None:
+        raise NotApplicableError("needs the setting initial_state, the state_dict() before training")
+    return parameter_distance(model, initial_state)
+
+
+def _row_of(result: Measurement | NotApplicableError) -> Row:
+    if isinstance(result, NotApplicableError):
+        return _row((None,) * 4, status=NOT_APPLICABLE, note=str(result))
+    layers = getattr(result, "per_layer", ())
+    note = f"by layer: {', '.join(f'{v:.4g}' for v in layers)}" if len(layers) else ""
+    return _row(
+        (result.value, result.std_error, *result.interval),
+        n=result.n,
+        method=result.method,
+        status=result.status,
+        note=note,
+        settings=result.settings | {"seed": result.provenance.seed},
     )
 
 
@@ -148,8 +223,36 @@ def _row(
     return plain | {"n": n, "method": method, "status": status, "note": note, "settings": settings or {}}
 
 
-MEASURES: dict[str, Callable[..., Row]] = {"region_count": _region_count, "accuracy": _accuracy}
-OPTIONS: dict[str, set[str]] = {
-    "region_count": {*signature(region_count).parameters} - {"model", "x", "y", "random_state", "progress"},
-    "accuracy": set(),
+NOT_APPLICABLE = "not applicable"
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "region_count": region_count,
+    "local_complexity": local_complexity,
+    "local_rank": local_rank,
+    "total_variation": total_variation,
+    "hull_crossings": hull_crossings,
+    "sharpness": sharpness,
+    "margin": margin,
+    "parameter_distance": _distance,
+    "spectral_norm": spectral_norm,
+    "path_norm": path_norm,
+    "adversarial_accuracy": adversarial_accuracy,
 }
+MEASURES: dict[str, Callable[..., Row]] = {
+    **{name: _plain_measure(function) for name, function in FUNCTIONS.items()},
+    "region_count": _region_count,
+    "accuracy": _accuracy,
+}
+OPTIONS: dict[str, set[str]] = {
+    "accuracy": set(),
+    **{
+        name: {*signature(function).parameters} - {"model", "x", "y", "random_state", "progress"}
+        for name, function in FUNCTIONS.items()
+    },
+}
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "local_complexity": {"sigma": 0.1},
+    "local_rank": {"eps": 1e-3},
+    "hull_crossings": {"radius": 0.1, "n_directions": 1},
+    "adversarial_accuracy": {"eps": 0.03, "steps": 10, "step_size": 0.0075},
+}
+"""Settings that a measure's function requires, as `measure` sets them unless told otherwise."""

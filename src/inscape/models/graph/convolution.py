@@ -22,6 +22,8 @@ _COLUMNS = 2**20
 
 def is_faster(x: Tensor, weight: Tensor, stride: tuple[int, ...], groups: int) -> bool:
     """Whether `convolve` is expected to beat torch: float64 on large maps with few or separate channels."""
+    if x.requires_grad:
+        return False  # torch differentiates its own convolution only
     if x.dtype != torch.float64 or x.device.type != "cpu" or weight.ndim != 4 or stride != (1, 1):
         return False
     if groups > 1:

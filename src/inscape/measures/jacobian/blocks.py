@@ -1,0 +1,87 @@
+"""What a pass over points and perturbed networks hands to the measures."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from inscape.measures.jacobian import MEMORY
+from inscape.measures.jacobian.forward import State
+from inscape.measures.jacobian.layers import Layer
+from inscape.measures.jacobian.noise import Draws
+from inscape.measures.jacobian.split import Split
+
+DTYPES = {"float64": torch.float64, "float32": torch.float32}
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class Block:
+    """Some points, each in a perturbed network, and what is known of its gradients there.
+
+    Attributes:
+        points: the number of the point of each row, (n,).
+        draws: the number of its perturbed network, (n,).
+        start: the head's value there, from which the tail can be evaluated again.
+        cut: the perturbed network.
+        noise: what was added to the biases, per layer (n, *shape).
+        state: the evaluation.
+        norms: per layer the norm of each unit's gradient, (n, units).
+        spectra: per layer the singular values of the Jacobian, (n, rank at most); only if asked for.
+        output: the gradients of the scores in r orthonormal coordinates, (n, c, r).
+        good: per layer whether each unit is good, (n, units); only if asked for.
+    """
+
+    points: Ints
+    draws: Ints
+    start: Tensor
+    cut: Split
+    noise: list[Tensor] | None
+    state: State
+    norms: list[Tensor] = field(default_factory=list)
+    spectra: list[Tensor] = field(default_factory=list)
+    output: Tensor = field(default_factory=lambda: torch.empty(0))
+    good: list[Tensor] = field(default_factory=list)
+
+
+class Consumer(ABC):
+    """A measure that looks at every block once."""
+
+    draws: Draws
+    wants_spectra: bool = False
+    wants_good: bool = False
+
+    @abstractmethod
+    def begin(self, layers: tuple[Layer, ...], n_points: int) -> None:
+        """Make room, before the first block."""
+
+    @abstractmethod
+    def see(self, block: Block) -> None:
+        """Take what is needed from a block."""
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """How a pass computes.
+
+    Attributes:
+        precision: "float64" or "float32".
+        memory: bytes that the tangents of a network that is no perceptron may fill.
+        n_probes: None for exact gradients; else how many random directions estimate their norms.
+        seed: of those directions.
+        directions: orthonormal directions (k, *input_shape) to which gradients are projected; None for all.
+    """
+
+    precision: str = "float64"
+    memory: int = MEMORY
+    n_probes: int | None = None
+    seed: int = 0
+    directions: Tensor | None = None
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision as torch names it."""
+        return DTYPES[self.precision]

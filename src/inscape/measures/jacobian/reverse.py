@@ -1,0 +1,109 @@
+"""Jacobians of any differentiable network by reverse differentiation: few outputs, many inputs."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from inscape.errors import NotApplicableError, PartitionError
+from inscape.models import Model
+from inscape.models.graph import Graph
+
+Scores = Callable[[Tensor], Tensor]
+_SEEDS = 2**22
+"""Numbers in the unit vectors that are sent back at once."""
+
+
+def differentiable_scores(model: Model, input_shape: tuple[int, ...], measure: str) -> Scores:
+    """The scores of a model as a function of float64 tensors (n, *input_shape) that torch differentiates.
+
+    The piecewise-affine graph if there is one (without a final softmax), else a copy of the torch module.
+    """
+    try:
+        graph = model.graph(input_shape).cast(torch.float64)
+    except PartitionError:
+        scores: Scores = private_copy(model, measure)
+        return scores
+    return lambda x: evaluate_graph(graph, x).flatten(1)
+
+
+def evaluate_graph(graph: Graph, x: Tensor) -> Tensor:
+    """The output of a graph, with gradients."""
+    values = {0: x}
+    for i, node in enumerate(graph.nodes[1 : graph.output + 1], start=1):
+        assert node.op is not None
+        values[i] = node.op(*(values[j] for j in node.inputs))
+        for j in node.inputs:
+            if graph.last_use[j] == i:
+                values.pop(j, None)
+    return values[graph.output]
+
+
+def private_copy(model: Model, measure: str) -> Any:
+    """A copy of the model's torch module in float64 and eval mode; calling it gives scores (n, c)."""
+    module = getattr(model, "module", None)
+    if not isinstance(module, torch.nn.Module):
+        raise NotApplicableError(
+            f"{measure} needs derivatives, and {model.name} is a {model.structure} model without any: "
+            "give a torch module or an ONNX file of affine and piecewise-linear layers"
+        )
+    copied = copy.deepcopy(module).cpu().double()
+    for m in copied.modules():
+        m.training = False
+    for p in copied.parameters():
+        p.requires_grad_(False)
+    return _Scores(copied)
+
+
+class _Scores(torch.nn.Module):
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.module(x)
+        out = getattr(out, "logits", out)
+        return out.reshape(len(x), -1)  # type: ignore[no-any-return]
+
+
+def jacobian(values: Tensor, x: Tensor) -> Tensor:
+    """The Jacobian (n, c, d) of values (n, c), computed from x (n, ...) row by row, at every row."""
+    n, c = values.shape
+    size = max(1, min(c, _SEEDS // max(1, n * c)))
+    parts = []
+    for start in range(0, c, size):
+        k = min(size, c - start)
+        seeds = torch.zeros(k, n, c, dtype=values.dtype)
+        seeds[torch.arange(k), :, start + torch.arange(k)] = 1.0
+        (g,) = torch.autograd.grad(values, x, seeds, is_grads_batched=True, retain_graph=True)
+        parts.append(g.reshape(k, n, -1))
+    return torch.cat(parts).transpose(0, 1)
+
+
+def weighted_values(scores: Any, x: Tensor) -> list[tuple[str, Tensor]]:
+    """What each linear map and convolution of a module copy returns, in order of calls, but the last one.
+
+    The last one's values are the scores. Names are those of the modules.
+    """
+    found: list[tuple[str, Tensor]] = []
+
+    def note(name: str) -> Callable[..., None]:
+        def hook(module: torch.nn.Module, args: Any, out: Any) -> None:
+            if isinstance(out, Tensor):
+                found.append((name, out))
+
+        return hook
+
+    hooks = [
+        m.register_forward_hook(note(name.removeprefix("module.")))
+        for name, m in scores.named_modules()
+        if isinstance(getattr(m, "weight", None), Tensor) and m.weight.ndim >= 2
+    ]
+    try:
+        scores(x)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found[:-1]

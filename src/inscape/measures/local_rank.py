@@ -1,0 +1,164 @@
+"""Local rank: in how many directions the features of a layer change around a data point.
+
+What high and low mean: the rank of a layer's Jacobian is the dimension of its feature manifold near the
+point; a fall during training says that the layer has come to ignore directions of the input. When it does
+not hold: the count depends on eps, and eps on the scale of inputs and weights, so look at several; and a low
+rank does not say that the directions kept are the right ones.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arguments import whole_number
+from inscape.errors import MeasureError, NotApplicableError, PartitionError
+from inscape.measures.points import graph_at, points_of
+from inscape.measures.result import Measurement
+from inscape.measures.statistics import crossed_mean, mean_with_error
+from inscape.models import Model, wrap
+from inscape.progress import Meter, meter
+from inscape.provenance import Provenance
+from inscape.seeding import RandomState, as_seed
+
+if TYPE_CHECKING:
+    from inscape.measures.jacobian.tallies import RankTally
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LocalRank(Measurement):
+    """The mean rank of each layer's Jacobian; the value is the mean over layers.
+
+    Attributes:
+        per_layer: LR_l, (L,).
+        layers: the names of the layers.
+        ranks: the rank at each point, the mean over noisy networks if there are any, (n, L).
+    """
+
+    measure: ClassVar[str] = "local_rank"
+
+    per_layer: Floats
+    layers: tuple[str, ...]
+    ranks: Floats
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the rank of each layer; returns the matplotlib Axes."""
+        from inscape.drawing.measures import draw_layers
+
+        title = f"local rank of {self.provenance.model}, eps = {self.settings['eps']:g}"
+        return draw_layers(self.per_layer, self.layers, ylabel="local rank", title=title, ax=ax)
+
+
+def local_rank(
+    model: Any,
+    x: Any,
+    *,
+    eps: float,
+    sigma: float | None = None,
+    n_noise: int = 32,
+    random_state: RandomState = None,
+    progress: bool | Meter | None = None,
+) -> LocalRank:
+    """LR_l^eps = E #{singular values of J_x z_l(x) that are at least eps}, for each layer l.
+
+    Patel and Montufar (submission of 2024), Def. 4 and eq. 10, where z_l are the pre-activations of layer l.
+    The paper takes the mean over noisy biases too; give sigma for that, without it the network is taken as
+    it is. In networks of affine and piecewise-linear layers a layer is what an activation reads; in any
+    other torch module it is what a linear map or convolution returns, but the last. Singular values are
+    computed in float64; a Jacobian of h units costs min(h, d)^2 max(h, d).
+
+    Args:
+        model: a piecewise-affine model, or any differentiable torch module.
+        x: the points, as for `inscape.sample_probes`.
+        eps: the smallest singular value that counts.
+        sigma: the standard deviation of noise on the biases; None for none.
+        n_noise: how many noisy networks, if there is noise.
+        random_state: a seed, a generator, or None.
+        progress: True shows a bar on stderr; a function gets (work done, work in all).
+
+    >>> import torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    >>> local_rank(net, torch.randn(5, 3), eps=1e-9).per_layer.tolist()
+    [3.0]
+    """
+    from inscape.measures.jacobian.blocks import Settings
+    from inscape.measures.jacobian.passes import jacobian_pass
+
+    wrapped, seed = wrap(model), as_seed(random_state)
+    tally = rank_tally(eps, sigma, n_noise, seed)
+    with meter(progress, "local rank") as show:
+        try:
+            with graph_at(wrapped, x, "local rank") as (graph, points):
+                jacobian_pass(graph, points, [tally], Settings(), show)
+                return rank_of(tally, wrapped)
+        except NotApplicableError as error:
+            if sigma is not None or not isinstance(error.__cause__, PartitionError):
+                raise
+        return _by_reverse(wrapped, points_of(wrapped, x), eps, show)
+
+
+def rank_tally(eps: float, sigma: float | None, n_noise: int, seed: int) -> "RankTally":
+    """What counts singular values, its settings checked."""
+    from inscape.measures.jacobian.noise import Draws
+    from inscape.measures.jacobian.tallies import RankTally
+
+    if not (np.isfinite(eps) and eps > 0):
+        raise MeasureError(f"eps={eps!r} must be a positive number: the smallest singular value that counts")
+    if sigma is None:
+        return RankTally(Draws(), eps)
+    return RankTally(Draws(sigma, whole_number(n_noise, "n_noise", 1, MeasureError), "bias", seed), eps)
+
+
+def rank_of(tally: "RankTally", model: Model) -> LocalRank:
+    """The result that a tally adds up to."""
+    draws = tally.draws
+    means = tally.ranks.mean(axis=2) if tally.layers else np.zeros(tally.ranks.shape[:2])
+    noise = {"sigma": draws.sigma, "n_noise": draws.n} if draws.sigma is not None else {"sigma": None}
+    value, error, interval = crossed_mean(means) if draws.sigma is not None else mean_with_error(means[:, 0])
+    return LocalRank(
+        value=value,
+        std_error=error,
+        interval=interval,
+        n=len(means),
+        method="exact Jacobians",
+        settings={"eps": tally.eps} | noise,
+        provenance=Provenance.of(model, draws.seed if draws.sigma is not None else None, "float64"),
+        per_layer=tally.ranks.mean(axis=(0, 1)),
+        layers=tally.layers,
+        ranks=tally.ranks.mean(axis=1),
+    )
+
+
+def _by_reverse(model: Model, x: Floats, eps: float, show: Meter) -> LocalRank:
+    import torch
+
+    from inscape.measures.jacobian.reverse import jacobian, private_copy, weighted_values
+
+    scores = private_copy(model, "local rank")
+    ranks, names = [], []
+    for i in range(len(x)):
+        point = torch.from_numpy(x[i : i + 1]).requires_grad_()
+        found = weighted_values(scores, point)
+        names = [name for name, _ in found]
+        matrices = [jacobian(v.reshape(1, -1), point)[0] for _, v in found]
+        ranks.append([int((torch.linalg.svdvals(m) >= eps).sum()) for m in matrices])
+        show(i + 1, len(x))
+    if not names:
+        raise NotApplicableError(f"local rank needs hidden layers, and {model.name} has none")
+    table = np.array(ranks, dtype=np.float64)
+    value, error, interval = mean_with_error(table.mean(axis=1))
+    return LocalRank(
+        value=value,
+        std_error=error,
+        interval=interval,
+        n=len(x),
+        method="reverse differentiation",
+        settings={"eps": eps, "sigma": None},
+        provenance=Provenance.of(model, None, "float64"),
+        per_layer=table.mean(axis=0),
+        layers=tuple(names),
+        ranks=table,
+    )

@@ -1,0 +1,59 @@
+"""The points at which a model is measured, and what is known of the model there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.errors import NotApplicableError, PartitionError
+from inscape.models import Model
+from inscape.models.base import check_size
+from inscape.probes.source import PointSource
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from inscape.models.graph import Graph
+
+
+def as_source(x: Any, y: npt.ArrayLike | None = None) -> PointSource:
+    """Points from wherever the user keeps them, read once."""
+    return x if isinstance(x, PointSource) else PointSource(x, y)
+
+
+def points_of(model: Model, x: Any) -> npt.NDArray[np.float64]:
+    """All points in the model's shape, (n, *input_shape), in float64."""
+    points = as_source(x).everything()[0].astype(np.float64)
+    check_size(model, points.shape[1:])
+    return points.reshape(len(points), *(model.input_shape or points.shape[1:]))
+
+
+def labelled_points(
+    model: Model, x: Any, y: npt.ArrayLike | None, measure: str
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
+    """All points and their classes; an error if these are not known."""
+    source = as_source(x, y)
+    if not source.has_labels:
+        raise NotApplicableError(f"{measure} needs y, the true classes")
+    classes = source.everything()[1]
+    assert classes is not None
+    return points_of(model, source), classes
+
+
+@contextmanager
+def graph_at(model: Model, x: Any, measure: str) -> Iterator[tuple["Graph", "Tensor"]]:
+    """The piecewise-affine graph of a model and its points, while the model is taken not to change."""
+    import torch
+
+    points = points_of(model, x)
+    with model.unchanged():
+        try:
+            graph = model.graph(points.shape[1:])
+        except PartitionError as error:
+            reason = str(error).split(":")[0]
+            raise NotApplicableError(
+                f"{measure} is defined for networks of affine and piecewise-linear layers; {reason}"
+            ) from error
+        yield graph, torch.from_numpy(np.ascontiguousarray(points)).reshape(-1, *graph.input_shape)

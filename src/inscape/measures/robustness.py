@@ -1,0 +1,258 @@
+"""Adversarial accuracy: the part of the points that stays right under attack.
+
+What high and low mean: a high value says that no small change that this attack found flips a right
+prediction. When it does not hold: an attack gives an upper bound, a stronger one (more steps, other losses)
+may find more; gradients that vanish or are masked stop the attack, not the adversary; and values compare
+only at equal norm, eps, steps and input scale.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arguments import whole_number
+from inscape.errors import DataError, MeasureError, NotApplicableError, PartitionError, unknown_name
+from inscape.measures.accuracy import check_columns, class_columns, correct
+from inscape.measures.points import labelled_points
+from inscape.measures.result import Measurement
+from inscape.measures.statistics import wilson
+from inscape.models import Model, wrap
+from inscape.progress import Meter, meter
+from inscape.provenance import Provenance
+from inscape.seeding import RandomState, as_seed
+
+Floats = npt.NDArray[np.float64]
+NORMS = ("linf", "l2")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class AdversarialAccuracy(Measurement):
+    """The fraction of points that are right before and during an attack.
+
+    Attributes:
+        clean: the accuracy without attack.
+        robust: whether each point stayed right, (n,).
+    """
+
+    measure: ClassVar[str] = "adversarial_accuracy"
+
+    clean: float
+    robust: npt.NDArray[np.bool_]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw accuracy with and without attack; returns the matplotlib Axes."""
+        from inscape.drawing.measures import draw_layers
+
+        both = np.array([self.clean, self.value])
+        title = f"{self.provenance.model}, {self.settings['norm']} eps = {self.settings['eps']:g}"
+        ax = draw_layers(both, ["clean", "attacked"], ylabel="accuracy", title=title, ax=ax)
+        ax.set_xlabel("")
+        ax.set_ylim(0, 1)
+        return ax
+
+
+def adversarial_accuracy(
+    model: Any,
+    x: Any,
+    y: npt.ArrayLike | None = None,
+    *,
+    eps: float,
+    steps: int,
+    step_size: float,
+    norm: str = "linf",
+    box: tuple[float, float] | None = None,
+    random_start: bool = True,
+    random_state: RandomState = None,
+    progress: bool | Meter | None = None,
+) -> AdversarialAccuracy:
+    """The accuracy under projected gradient ascent of the loss within eps of each point (Madry et al. 2018).
+
+    x <- P(x + step_size s), where s is the sign of the gradient of the cross-entropy ("linf") or that
+    gradient over its norm ("l2"), and P projects to the ball of radius eps around the point and to the box. A
+    point counts as right if it is at the start and at every iterate. eps = 0 gives the clean accuracy. The
+    network is in eval mode throughout.
+
+    Args:
+        model: a torch module, or another piecewise-affine network.
+        x: the points, as for `inscape.sample_probes`.
+        y: their classes, if x does not carry them.
+        eps: the radius of the ball.
+        steps: how many gradient steps.
+        step_size: the length of each, in the norm.
+        norm: "linf" or "l2".
+        box: the lowest and highest value that an input may have, such as (0, 1); None for no bounds.
+        random_start: whether to start at a random point of the ball instead of its centre.
+        random_state: a seed, a generator, or None; the seed is recorded.
+        progress: True shows a bar on stderr; a function gets (points done, points in all).
+
+    >>> import torch
+    >>> net = torch.nn.Linear(1, 1)
+    >>> with torch.no_grad():
+    ...     _ = net.weight.fill_(1.0), net.bias.fill_(0.0)
+    >>> attack = {"eps": 1.0, "steps": 5, "step_size": 0.5, "random_state": 0}
+    >>> adversarial_accuracy(net, [[0.5], [2.0]], [1, 1], **attack).value
+    0.5
+    """
+    _check(eps, step_size, norm)
+    steps = whole_number(steps, "steps", 1, MeasureError)
+    wrapped, seed = wrap(model), as_seed(random_state)
+    points, truth = labelled_points(wrapped, x, y, "adversarial accuracy")
+    if box is not None and (points.min() < box[0] or points.max() > box[1]):
+        raise DataError(
+            f"points reach from {points.min():g} to {points.max():g}, outside of box={box}: "
+            "give the box of the inputs"
+        )
+    columns = class_columns(wrapped, truth)
+    with meter(progress, "attacked points") as show, wrapped.unchanged():
+        attack = _Attack(_scores(wrapped, points.shape[1:]), eps, steps, step_size, norm, box, random_start)
+        right = correct(wrapped, points, truth)
+        check_columns(columns, wrapped.scores(points[:1]).shape[1], wrapped.name)
+        robust = right.copy()
+        targets = np.flatnonzero(right) if eps > 0 else np.empty(0, dtype=np.int64)
+        size = wrapped.batch_length(points[0].size)
+        with wrapped.session():
+            for i in range(0, len(targets), size):
+                rows = targets[i : i + size]
+                rng = np.random.default_rng([seed, i])
+                robust[rows] = attack.survivors(points[rows].astype(wrapped.dtype), columns[rows], rng)
+                show(min(i + size, len(targets)), len(targets))
+        n, value = len(robust), float(robust.mean())
+        return AdversarialAccuracy(
+            value=value,
+            std_error=float(np.sqrt(value * (1 - value) / n)),
+            interval=wilson(int(robust.sum()), n),
+            n=n,
+            method="projected gradient",
+            settings={
+                "eps": eps,
+                "steps": steps,
+                "step_size": step_size,
+                "norm": norm,
+                "box": None if box is None else list(box),
+                "random_start": random_start,
+            },
+            provenance=Provenance.of(wrapped, seed),
+            clean=float(right.mean()),
+            robust=robust,
+        )
+
+
+def _check(eps: float, step_size: float, norm: str) -> None:
+    if norm not in NORMS:
+        raise MeasureError(unknown_name("norm", norm, NORMS))
+    if not (np.isfinite(eps) and eps >= 0):
+        raise MeasureError(f"eps={eps!r} must be a number of at least 0")
+    if not (np.isfinite(step_size) and step_size > 0):
+        raise MeasureError(f"step_size={step_size!r} must be a positive number")
+
+
+def _scores(model: Model, input_shape: tuple[int, ...]) -> Callable[[Any], Any]:
+    """A function from a batch that requires gradients to scores (n, c); one score is centred at 0."""
+    import torch
+
+    module = getattr(model, "module", None)
+    if isinstance(module, torch.nn.Module):
+        device, dtype = model.device, model.torch_dtype  # type: ignore[attr-defined]
+
+        def scores(x: Any) -> Any:
+            out = module(x.to(device, dtype))
+            out = getattr(out, "logits", out).reshape(len(x), -1)
+            centred = out.shape[1] == 1 and model._ends_in_sigmoid(input_shape)  # type: ignore[attr-defined]
+            return out - 0.5 if centred else out
+
+        return scores
+    from inscape.measures.jacobian.reverse import evaluate_graph
+
+    try:
+        graph = model.graph(input_shape)
+    except PartitionError as error:
+        raise NotApplicableError(
+            f"adversarial accuracy needs gradients, and {model.name} is a {model.structure} model without any"
+        ) from error
+    return lambda x: evaluate_graph(graph.cast(x.dtype), x).reshape(len(x), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Attack:
+    """Projected gradient ascent with fixed settings."""
+
+    scores: Callable[[Any], Any]
+    eps: float
+    steps: int
+    step_size: float
+    norm: str
+    box: tuple[float, float] | None
+    random_start: bool
+
+    def survivors(
+        self, x: npt.NDArray[Any], columns: npt.NDArray[np.int64], rng: np.random.Generator
+    ) -> npt.NDArray[np.bool_]:
+        """Which points of a batch are right at every iterate, (n,)."""
+        import torch
+
+        centre, y = torch.from_numpy(x), torch.from_numpy(columns)
+        at = self._project(centre + self._start(centre, rng), centre) if self.random_start else centre.clone()
+        alive = torch.ones(len(x), dtype=torch.bool)
+        for step in range(self.steps + 1):
+            at.requires_grad_(step < self.steps)
+            with torch.set_grad_enabled(step < self.steps):
+                scores = self.scores(at)
+            found = scores.detach().cpu()
+            label = (found[:, 0] > 0).long() if found.shape[1] == 1 else found.argmax(dim=1)
+            alive &= label == y
+            if step == self.steps or not bool(alive.any()):
+                break
+            (gradient,) = torch.autograd.grad(_loss(scores, y.to(scores.device)), at)
+            at = self._project(at.detach() + self._step(gradient), centre)
+        return alive.numpy()
+
+    def _start(self, like: Any, rng: np.random.Generator) -> Any:
+        import torch
+
+        shape = tuple(like.shape)
+        if self.norm == "linf":
+            noise = rng.uniform(-self.eps, self.eps, size=shape)
+        else:
+            d = int(np.prod(shape[1:]))
+            noise = rng.standard_normal(shape)
+            length = np.linalg.norm(noise.reshape(len(noise), -1), axis=1)
+            radius = self.eps * rng.random(len(noise)) ** (1 / d)
+            noise = noise * (radius / length).reshape(-1, *(1,) * (len(shape) - 1))
+        return torch.from_numpy(noise).to(like.dtype)
+
+    def _step(self, gradient: Any) -> Any:
+        if self.norm == "linf":
+            return self.step_size * gradient.sign()
+        length = gradient.flatten(1).norm(dim=1).clamp(min=1e-30)
+        return gradient * (self.step_size / length).reshape(-1, *(1,) * (gradient.ndim - 1))
+
+    def _project(self, at: Any, centre: Any) -> Any:
+        import torch
+
+        step = at - centre
+        if self.norm == "linf":
+            step = step.clamp(-self.eps, self.eps)
+        else:
+            length = step.flatten(1).norm(dim=1).clamp(min=1e-30)
+            factor = torch.clamp(self.eps / length, max=1.0)
+            step = step * factor.reshape(-1, *(1,) * (step.ndim - 1))
+        moved = centre + step
+        return moved if self.box is None else moved.clamp(*self.box)
+
+
+def _loss(scores: Any, y: Any) -> Any:
+    """The sum of t = log sum_{j != y} exp(f_j) - f_y over points.
+
+    Cross-entropy is softplus(t), so its gradient has the same direction at every point, but that of t does
+    not vanish where the network is sure.
+    """
+    import torch
+
+    if scores.shape[1] == 1:
+        return (-scores[:, 0] * (2 * y - 1).to(scores.dtype)).sum()
+    own = scores.gather(1, y[:, None])[:, 0]
+    mine = torch.nn.functional.one_hot(y, scores.shape[1]).bool()
+    return (scores.masked_fill(mine, -torch.inf).logsumexp(dim=1) - own).sum()

@@ -1,0 +1,209 @@
+"""Sharpness: the curvature of the loss in the direction in which it bends most.
+
+What high and low mean: gradient descent of step size eta is stable only where the top Hessian eigenvalue is
+below 2 / eta, and trained networks sit near that edge; flat minima often generalise better. When it does not
+hold: rescaling neurons (one layer times c, the next over c) changes the sharpness at will and leaves
+function, regions and generalisation as they are, so it compares runs of one recipe, not arbitrary networks.
+It is the curvature of this loss on these data, in eval mode, and that of cross-entropy goes to zero as
+scores grow.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arguments import whole_number
+from inscape.errors import DataError, MeasureError, NotApplicableError, unknown_name
+from inscape.measures.accuracy import check_columns, class_columns
+from inscape.measures.eigenvalues import MANY, dense, lanczos, rough_start
+from inscape.measures.points import as_source, points_of
+from inscape.measures.result import COMPLETE, Measurement
+from inscape.models import Model, wrap
+from inscape.progress import Meter, meter
+from inscape.provenance import Provenance
+from inscape.seeding import RandomState, as_seed
+
+Floats = npt.NDArray[np.float64]
+LOSSES = ("cross_entropy", "mse")
+METHODS = ("auto", "dense", "lanczos")
+PRECISIONS = ("float64", "float32")
+_DENSE = 500
+"""Parameters up to which the whole Hessian is cheaper than an iteration."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Sharpness(Measurement):
+    """The top eigenvalues of the Hessian of the loss; the value is the largest.
+
+    Attributes:
+        eigenvalues: the largest eigenvalues, descending, (k,).
+        residuals: |H v - lambda v| of each for its unit eigenvector v, (k,).
+        n_products: how many products with the Hessian of all points were needed, in either precision.
+        n_parameters: the size of the Hessian.
+    """
+
+    measure: ClassVar[str] = "sharpness"
+
+    eigenvalues: Floats
+    residuals: Floats
+    n_products: int
+    n_parameters: int
+
+    @property
+    def converged(self) -> bool:
+        """Whether every residual is within the tolerance."""
+        return self.status == COMPLETE
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the eigenvalues; returns the matplotlib Axes."""
+        from inscape.drawing.measures import draw_layers
+
+        names = [str(i + 1) for i in range(len(self.eigenvalues))]
+        title = f"top Hessian eigenvalues of {self.provenance.model}"
+        ax = draw_layers(self.eigenvalues, names, ylabel="eigenvalue", title=title, ax=ax)
+        ax.set_xlabel("rank")
+        return ax
+
+
+def sharpness(
+    model: Any,
+    x: Any,
+    y: npt.ArrayLike | None = None,
+    *,
+    loss: str | Callable[[Any, Any], Any] = "cross_entropy",
+    k: int = 1,
+    tol: float = 1e-6,
+    method: str = "auto",
+    max_products: int = 1000,
+    batch_size: int | None = None,
+    precision: str = "float64",
+    random_state: RandomState = None,
+    progress: bool | Meter | None = None,
+) -> Sharpness:
+    """lambda_max of the Hessian of the mean loss over the data, in all trainable parameters.
+
+    H v by two reverse differentiations; the largest eigenvalues from scipy's `eigsh` (implicitly restarted
+    Lanczos), or from the whole Hessian if there are few parameters. Values and residuals come from products
+    in float64; the iteration starts from approximate eigenvectors that cheaper products in float32 give. A
+    product costs about three evaluations with gradient. Batch-norm and dropout are in eval mode.
+
+    Args:
+        model: a torch module.
+        x: the points, as for `inscape.sample_probes`.
+        y: their classes or, for "mse", targets (n,) or (n, c); classes become 0-1 targets there.
+        loss: "cross_entropy", the mean over points (one score: logistic loss); "mse", 1 / (2 n) times the
+            sum of squared errors; or a function of (scores, y) that returns the mean loss of a batch.
+        k: how many of the largest eigenvalues.
+        tol: the residual |H v - lambda v| at which an eigenvalue has converged, relative to the largest.
+        method: "auto", "dense" or "lanczos".
+        max_products: the most products before giving up, which the status then says.
+        batch_size: points per product; as many as fit into memory if None.
+        precision: "float64" or, twice as fast with residuals of some 1e-4, "float32".
+        random_state: of the iteration's start.
+        progress: True shows a bar on stderr; a function gets (products made, products at most).
+
+    Least squares, f(x) = w x: the Hessian of 1 / (2 n) sum (w x - y)^2 is the mean of x^2.
+
+    >>> import torch
+    >>> net = torch.nn.Linear(1, 1, bias=False)
+    >>> round(sharpness(net, [[1.0], [3.0]], [0.0, 0.0], loss="mse").value, 6)
+    5.0
+    """
+    import torch
+
+    from inscape.measures.hessian import LossHessian
+
+    _check(loss, method, precision, tol)
+    wrapped, seed = wrap(model), as_seed(random_state)
+    module = getattr(wrapped, "module", None)
+    if not isinstance(module, torch.nn.Module):
+        raise NotApplicableError(f"sharpness needs the parameters of a torch module, not {wrapped.name}")
+    if batch_size is not None:
+        batch_size = whole_number(batch_size, "batch_size", 1, MeasureError, ", or None")
+    points, targets = _points_and_targets(wrapped, x, y, loss)
+    function = _loss_of(wrapped, points, targets, loss)
+
+    def hessian_in(dtype: Any, every: int = 1) -> Any:
+        x, y = points[::every], targets[::every]
+        return LossHessian(module, x, y, function, dtype=dtype, batch_size=batch_size)
+
+    hessian = hessian_in(torch.float64 if precision == "float64" else torch.float32)
+    k = whole_number(k, "k", 1, MeasureError)
+    if k > hessian.size:
+        raise MeasureError(f"k={k} is more than the {hessian.size} parameters: give at most {hessian.size}")
+    is_dense = method == "dense" or (method == "auto" and hessian.size <= max(_DENSE, k + 1))
+    with meter(progress, "Hessian products") as show:
+        if is_dense:
+            values, residuals = dense(hessian, k)
+        else:
+            start = np.random.default_rng(seed).standard_normal(hessian.size)
+            if precision == "float64":
+                rough = [hessian_in(torch.float32, e) for e in ((8, 1) if len(points) >= MANY else (1,))]
+                start = rough_start(rough, k, tol, start, show)
+                hessian.n_products = sum(h.n_products for h in rough if len(h.x) == len(points))
+            values, residuals = lanczos(hessian, k, tol, max_products, start, show)
+    scale = max(float(np.abs(values).max()), 1e-300)
+    converged = bool((residuals <= max(2 * tol, 1e-12) * scale).all())
+    return Sharpness(
+        value=float(values[0]),
+        n=len(points),
+        method="dense" if is_dense else "lanczos",
+        status=COMPLETE
+        if converged
+        else f"not converged after {hessian.n_products} products: raise max_products",
+        settings={
+            "loss": loss if isinstance(loss, str) else getattr(loss, "__name__", "function"),
+            "tol": tol,
+            "precision": precision,
+        },
+        provenance=Provenance.of(wrapped, seed, precision),
+        eigenvalues=values,
+        residuals=residuals,
+        n_products=hessian.n_products,
+        n_parameters=hessian.size,
+    )
+
+
+def _check(loss: Any, method: str, precision: str, tol: float) -> None:
+    if not callable(loss) and loss not in LOSSES:
+        raise MeasureError(unknown_name("loss", loss, LOSSES))
+    if method not in METHODS:
+        raise MeasureError(unknown_name("method", method, METHODS))
+    if precision not in PRECISIONS:
+        raise MeasureError(unknown_name("precision", precision, PRECISIONS))
+    if not (np.isfinite(tol) and tol > 0):
+        raise MeasureError(f"tol={tol!r} must be a positive number")
+
+
+def _points_and_targets(model: Model, x: Any, y: Any, loss: Any) -> tuple[Floats, npt.NDArray[Any]]:
+    if y is not None and hasattr(y, "detach"):
+        y = y.detach().cpu().numpy()
+    if y is not None and np.ndim(y) != 1:
+        points, truth = points_of(model, x), np.asarray(y)
+    else:
+        source = as_source(x, y)
+        if not source.has_labels:
+            raise NotApplicableError("sharpness needs y, the classes or targets of the loss")
+        points, known = points_of(model, source), source.everything()[1]
+        assert known is not None
+        truth = known
+    if len(truth) != len(points):
+        raise DataError(f"y has {len(truth)} rows for {len(points)} points")
+    if loss == "cross_entropy" or truth.dtype.kind in "US":
+        return points, class_columns(model, truth)
+    return points, truth.astype(np.int64 if truth.dtype.kind in "iub" else np.float64)
+
+
+def _loss_of(model: Model, x: Floats, y: npt.NDArray[Any], loss: Any) -> Callable[[Any, Any], Any]:
+    from inscape.measures.hessian import cross_entropy, half_square
+
+    if loss == "mse":
+        return half_square
+    if loss != "cross_entropy":
+        return loss  # type: ignore[no-any-return]
+    check_columns(y, model.scores(x[:1]).shape[1], model.name)
+    graph = getattr(model, "trace")(x.shape[1:]).graph  # noqa: B009 - only torch models get here
+    return cross_entropy(None if graph is None else graph.head)

@@ -1,0 +1,145 @@
+"""Total variation: how steep the network is at data points.
+
+What high and low mean: a low value says that the scores hardly change around the data, which leaves a
+first-order attack little to follow. When it does not hold: scaling all scores scales it, though no prediction
+changes, so divide by the margin before comparing models (`inscape.margin(..., normalise="gradient")`); and
+a network that is flat at the data can be steep between them.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arguments import whole_number
+from inscape.errors import MeasureError, unknown_name
+from inscape.measures.points import graph_at, points_of
+from inscape.measures.result import Measurement
+from inscape.measures.statistics import crossed_mean, mean_with_error
+from inscape.models import Model, wrap
+from inscape.progress import Meter, meter
+from inscape.provenance import Provenance
+from inscape.seeding import RandomState, as_seed
+
+if TYPE_CHECKING:
+    from inscape.measures.jacobian.tallies import VariationTally
+
+Floats = npt.NDArray[np.float64]
+OF = ("scores", "predicted")
+_ROWS = 64
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TotalVariation(Measurement):
+    """The mean norm of the gradient of the scores.
+
+    Attributes:
+        norms: the norm at each point, the mean over noisy networks if there are any, (n,).
+    """
+
+    measure: ClassVar[str] = "total_variation"
+
+    norms: Floats
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how the norms are distributed; returns the matplotlib Axes."""
+        from inscape.drawing.measures import draw_values
+
+        title = f"total variation of {self.provenance.model}"
+        return draw_values(self.norms, self.value, xlabel="norm of the gradient", title=title, ax=ax)
+
+
+def total_variation(
+    model: Any,
+    x: Any,
+    *,
+    of: str = "scores",
+    sigma: float | None = None,
+    n_noise: int = 32,
+    random_state: RandomState = None,
+    progress: bool | Meter | None = None,
+) -> TotalVariation:
+    """TV = E |grad_x N(x)|, the Frobenius norm of the Jacobian if there are several scores.
+
+    Patel and Montufar (submission of 2024), sec. 5. The paper takes the mean over noisy biases too; give
+    sigma for that, without it the network is taken as it is. A final softmax is left out where the rest is
+    piecewise affine. Computed in float64; c backward evaluations per point.
+
+    Args:
+        model: a piecewise-affine model, or any differentiable torch module.
+        x: the points, as for `inscape.sample_probes`.
+        of: "scores" for all of them, "predicted" for the winning score alone.
+        sigma: the standard deviation of noise on the biases; None for none.
+        n_noise: how many noisy networks, if there is noise.
+        random_state: a seed, a generator, or None.
+        progress: True shows a bar on stderr; a function gets (work done, work in all).
+
+    >>> import torch
+    >>> net = torch.nn.Linear(2, 2, bias=False)
+    >>> with torch.no_grad():
+    ...     _ = net.weight.copy_(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+    >>> total_variation(net, torch.randn(4, 2)).value
+    5.0
+    """
+    from inscape.measures.jacobian.blocks import Settings
+    from inscape.measures.jacobian.passes import jacobian_pass
+
+    wrapped, seed = wrap(model), as_seed(random_state)
+    tally = variation_tally(of, sigma, n_noise, seed)
+    with meter(progress, "total variation") as show:
+        if sigma is not None:
+            with graph_at(wrapped, x, "total variation with noise") as (graph, points):
+                jacobian_pass(graph, points, [tally], Settings(), show)
+                return variation_of(tally, wrapped, "float64")
+        found = points_of(wrapped, x)
+        with wrapped.unchanged():
+            tally.norms = _by_reverse(wrapped, found, of, show)
+            return variation_of(tally, wrapped, "float64")
+
+
+def variation_tally(of: str, sigma: float | None, n_noise: int, seed: int) -> "VariationTally":
+    """What takes the norms, its settings checked."""
+    from inscape.measures.jacobian.noise import Draws
+    from inscape.measures.jacobian.tallies import VariationTally
+
+    if of not in OF:
+        raise MeasureError(unknown_name("of", of, OF))
+    if sigma is None:
+        return VariationTally(Draws(), of)
+    return VariationTally(Draws(sigma, whole_number(n_noise, "n_noise", 1, MeasureError), "bias", seed), of)
+
+
+def _by_reverse(model: Model, x: Floats, of: str, show: Meter) -> Floats:
+    """The norms at all points, (n, 1)."""
+    import torch
+
+    from inscape.measures.jacobian.reverse import differentiable_scores, jacobian
+    from inscape.measures.jacobian.tallies import gradient_norms
+
+    scores = differentiable_scores(model, x.shape[1:], "total variation")
+    norms = []
+    for i in range(0, len(x), _ROWS):
+        points = torch.from_numpy(x[i : i + _ROWS]).requires_grad_()
+        values = scores(points)
+        norms.append(gradient_norms(jacobian(values, points), values.detach(), of).numpy())
+        show(min(i + _ROWS, len(x)), len(x))
+    return np.concatenate(norms)[:, None]
+
+
+def variation_of(tally: "VariationTally", model: Model, precision: str) -> TotalVariation:
+    """The result that a tally adds up to."""
+    norms, draws = tally.norms, tally.draws
+    noisy = draws.sigma is not None
+    value, error, interval = crossed_mean(norms) if noisy else mean_with_error(norms[:, 0])
+    noise = {"sigma": draws.sigma, "n_noise": draws.n} if noisy else {"sigma": None}
+    return TotalVariation(
+        value=value,
+        std_error=error,
+        interval=interval,
+        n=len(norms),
+        method="exact gradients",
+        settings={"of": tally.of} | noise,
+        provenance=Provenance.of(model, draws.seed if noisy else None, precision),
+        norms=norms.mean(axis=1),
+    )

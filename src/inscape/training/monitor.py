@@ -1,0 +1,190 @@
+"""Measuring while training: fixed probes, a schedule, a table that grows."""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arguments import whole_number
+from inscape.errors import MeasureError
+from inscape.measures.table import NOT_APPLICABLE, measure
+from inscape.models import Model, wrap
+from inscape.probes.source import PointSource
+from inscape.seeding import RandomState, as_generator, as_seed, random_state_kept
+
+Measures = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
+FEW = 10
+SETTINGS: dict[str, dict[str, Any]] = {
+    "local_complexity": {"sigma": 0.1, "n_noise": 2, "precision": "float32", "n_points": FEW},
+    "total_variation": {"sigma": 0.1, "n_noise": 2, "n_points": FEW},
+    "local_rank": {"eps": 1e-3, "n_points": FEW},
+}
+"""What a measure that is named without settings gets: little enough to measure every hundred steps."""
+PER_DECADE = 10
+
+
+class Monitor:
+    """Measures of a network in training, at the same points and with the same noise each time.
+
+    The network, its gradients, its mode and all random states are left as they are: the weights after
+    training are bit for bit those without a monitor.
+
+    Args:
+        x: data, as for `inscape.sample_probes`; `n_points` of them are drawn once.
+        y: their classes, if x does not carry them.
+        measures: as for `inscape.measure`; by default local complexity and total variation, both of the same
+        two
+            noisy networks at 10 points, and accuracy and margin if classes are known. A further setting
+            "n_points" measures at the first so many of the drawn points only.
+        every: a number of steps; "log" for about ten steps per power of ten, ..., 10, 13, 16, 20, ...;
+        or a
+            function of the step that says whether to measure.
+        n_points: how many points are drawn; None for all.
+        log_fn: called with ({name: value}, step) after each measurement; fits `wandb.log`,
+        `mlflow.log_metrics`, or
+            a loop over `SummaryWriter.add_scalar`.
+        random_state: of the points and of all measures.
+
+    >>> import torch
+    >>> x, net = torch.randn(50, 2), torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU())
+    >>> monitor = Monitor(x, measures=["total_variation"], every=10)
+    >>> for step in range(31):
+    ...     _ = monitor.step(net, step)
+    >>> monitor.to_frame()["step"].tolist()
+    [0, 10, 20, 30]
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        y: npt.ArrayLike | None = None,
+        *,
+        measures: Measures | None = None,
+        every: int | str | Callable[[int], bool] = 100,
+        n_points: int | None = 128,
+        log_fn: Callable[[dict[str, float], int], Any] | None = None,
+        random_state: RandomState = 0,
+    ) -> None:
+        source = PointSource(x, y)
+        self.seed = as_seed(random_state)
+        self.x, self.y = _chosen(source, n_points, self.seed)
+        if measures is None:
+            labelled = ("accuracy", "margin") if self.y is not None else ()
+            measures = ("local_complexity", "total_variation", *labelled)
+        self.measures = _with_settings(measures)
+        self.log_fn = log_fn
+        self.rows: list[dict[str, Any]] = []
+        self.notes: dict[str, str] = {}
+        self._due = _schedule(every)
+
+    def due(self, step: int) -> bool:
+        """Whether the schedule asks for a measurement at a step."""
+        return self._due(step)
+
+    def step(self, model: Any, step: int) -> dict[str, Any] | None:
+        """Measure the model if the schedule says so; the new row, or None."""
+        return self.record(model, step) if self.due(step) else None
+
+    def record(self, model: Any, step: int) -> dict[str, Any]:
+        """Measure the model now; the new row: step, seconds, and value and error of each measure."""
+        start = time.perf_counter()
+        with random_state_kept():
+            entries = self._entries(wrap(model))
+        row: dict[str, Any] = {"step": int(step), "seconds": 0.0}
+        for entry in entries:
+            name = entry["measure"]
+            row[name], row[f"{name}_error"] = entry["value"], entry["std_error"]
+            if entry["status"] == NOT_APPLICABLE:
+                self.notes[name] = entry["note"]
+        row["seconds"] = time.perf_counter() - start
+        self.rows.append(row)
+        if self.log_fn is not None:
+            self.log_fn({name: row[name] for name in self._names() if row.get(name) is not None}, int(step))
+        return row
+
+    def _entries(self, model: Model) -> list[dict[str, Any]]:
+        """The rows of all measures; those on the same points are asked for together, to share work."""
+        found: dict[str, dict[str, Any]] = {}
+        with model.unchanged():
+            for n in {o.get("n_points") for o in self.measures.values()}:
+                group = {
+                    name: {k: v for k, v in options.items() if k != "n_points"}
+                    for name, options in self.measures.items()
+                    if options.get("n_points") == n
+                }
+                y = None if self.y is None else self.y[:n]
+                table = measure(model, self.x[:n], y, measures=group, random_state=self.seed)
+                found |= {entry["measure"]: entry for entry in table.rows}
+        return [found[name] for name in self.measures]
+
+    def to_frame(self) -> Any:
+        """A pandas table, one row per measured step."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw all curves over log-steps: one panel each or, given Axes, all in them; returns the Axes."""
+        from inscape.drawing.measures import draw_curves
+
+        curves = {}
+        for name in self._names():
+            known = [(r["step"], r[name]) for r in self.rows if r.get(name) is not None]
+            if known:
+                steps, values = np.array(known, dtype=np.float64).T
+                curves[name.replace("_", " ")] = (steps, values)
+        return draw_curves(curves, xlabel="step", ax=ax)
+
+    def _names(self) -> list[str]:
+        seen = dict.fromkeys(name for row in self.rows for name in row)
+        return [n for n in seen if n not in ("step", "seconds") and not n.endswith("_error")]
+
+    def __repr__(self) -> str:
+        names = ", ".join(self._names()) or "nothing yet"
+        return f"<monitor of {len(self.x)} points, {len(self.rows)} steps: {names}>"
+
+
+def _with_settings(measures: Measures) -> dict[str, dict[str, Any]]:
+    if isinstance(measures, Mapping):
+        return {name: dict(options) for name, options in measures.items()}
+    names = (measures,) if isinstance(measures, str) else measures
+    return {name: SETTINGS.get(name, {}) for name in names}
+
+
+def _chosen(
+    source: PointSource, n_points: int | None, seed: int
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+    """The points that are drawn, in random order, and their classes if known."""
+    n = len(source)
+    if n_points is not None:
+        n = min(n, whole_number(n_points, "n_points", 1, MeasureError, ", or None for all"))
+    rows = as_generator(seed).permutation(len(source))[:n]
+    points, places = source.take(rows)
+    y = source.everything()[1][rows] if source.has_labels else None  # type: ignore[index]
+    return points[places].copy(), y
+
+
+def _schedule(every: int | str | Callable[[int], bool]) -> Callable[[int], bool]:
+    if callable(every):
+        return every
+    if every == "log":
+        return _is_log_step
+    if isinstance(every, str):
+        raise MeasureError(f'every={every!r} is not a schedule: give a number of steps, "log", or a function')
+    period = whole_number(every, "every", 1, MeasureError, ', "log", or a function of the step')
+    return lambda step: step % period == 0
+
+
+def _is_log_step(step: int) -> bool:
+    """Whether a new tenth of a decade begins at the step.
+
+    >>> [s for s in range(40) if _is_log_step(s)]
+    [0, 1, 2, 3, 4, 6, 7, 8, 10, 13, 16, 20, 26, 32]
+    """
+    if step <= 1:
+        return step >= 0
+    before, now = (math.floor(PER_DECADE * math.log10(s) + 1e-9) for s in (step - 1, step))
+    return now > before
