@@ -11,7 +11,7 @@ from inscape.partition.decision.exact import as_segment
 from inscape.probes import Probe
 from inscape.probes.sampling import ProbeSample
 
-METHODS = ("auto", "grid", "exact")
+METHODS = ("auto", "exact", "adaptive", "grid")
 EXACT_BUDGET = 2000
 """Evaluations per segment that "auto" allows an exact count: ten times the default grid."""
 
@@ -29,14 +29,22 @@ def check_method(method: str) -> None:
         raise PartitionError(unknown_name("method", method, METHODS))
 
 
+def check_tolerance(tolerance: float | None, chosen: Choice) -> None:
+    """Raise an error if a tolerance was given to a method that has none."""
+    if tolerance is not None and chosen.method != "adaptive":
+        raise PartitionError(
+            f"tolerance={tolerance} belongs to method='adaptive'; here the method is {chosen.method!r} "
+            f"({chosen.reason})"
+        )
+
+
 def choose_method(
     model: Model, probes: Sequence[Probe], method: str, resolution: int | None = None
 ) -> Choice:
     """The method that stands behind `method` for these probes.
 
-    "auto" is exact on segments if the model is a tree ensemble, or a piecewise-affine network of which a few
-    probes predict at most 2,000 evaluations per segment; otherwise the grid. The prediction depends on the
-    model and the probes only, not on timing. Naming a `resolution` asks for the grid.
+    "auto" is exact if the structure of the model allows it on all the probes and the budget fits, else
+    adaptive. It depends on the model and the probes only, not on timing. Naming a `resolution` asks for the grid.
     """
     check_method(method)
     if method == "exact" and resolution is not None:
@@ -45,20 +53,26 @@ def choose_method(
         return Choice("grid", "a resolution was given")
     if method != "auto":
         return Choice(method, "asked for")
-    if any(p.dim > 1 for p in (probes[:1] if isinstance(probes, ProbeSample) else probes)):
-        return Choice("grid", "exact regions are computed on segments only")
+    some = probes[:1] if isinstance(probes, ProbeSample) else probes
+    if any(p.dim > 1 for p in some):
+        return Choice("adaptive", "exact regions are computed on segments only")
+    return _on_segments(model, probes)
+
+
+def _on_segments(model: Model, probes: Sequence[Probe]) -> Choice:
+    """Exact for trees, and for networks of which a few segments predict at most 2,000 evaluations each."""
     if model.structure == "trees":
         return Choice("exact", "tree ensemble")
     try:
         model.graph(probes[0].input_shape)
     except InscapeError as error:
-        return Choice("grid", str(error).split(": ")[0])
+        return Choice("adaptive", str(error).split(": ")[0])
     from inscape.partition.linear.cost import estimate_cost
 
     few = [as_segment(probes[i]) for i in np.linspace(0, len(probes) - 1, 3, dtype=int)]
     each = estimate_cost(model, few).n_evaluations / len(few)
     if each > EXACT_BUDGET:
         return Choice(
-            "grid", f"exact would take about {each:.0f} evaluations per segment, over {EXACT_BUDGET}"
+            "adaptive", f"exact would take about {each:.0f} evaluations per segment, over {EXACT_BUDGET}"
         )
     return Choice("exact", f"piecewise affine, about {each:.0f} evaluations per segment")
