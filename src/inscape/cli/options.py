@@ -34,7 +34,7 @@ BatchSize = Annotated[
 Device = Annotated[str | None, typer.Option(help="Where to run a torch module, e.g. cuda.")]
 Dim = Annotated[int, typer.Option(min=1, help="Dimension of the probes: 1 segments, 2 triangles, ...")]
 Probes = Annotated[int, typer.Option(min=1, help="How many random probes.")]
-Method = Annotated[str, typer.Option(help="How to count: auto, exact, grid.")]
+Method = Annotated[str, typer.Option(help="How to count: auto, exact, adaptive, grid.")]
 Resolution = Annotated[
     int | None,
     typer.Option(help="Grid points per axis. [default: 200 in 1D, 30 in 2D, 4096 points in all above]"),

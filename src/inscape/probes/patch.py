@@ -88,6 +88,11 @@ class Patch(Probe):
         return 2
 
     @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of the origin."""
+        return self.origin.shape
+
+    @property
     def generators(self) -> Array:
         """The lower corner, and the two sides that start there."""
         (s0, s1), (t0, t1) = self.bounds

@@ -85,7 +85,7 @@ def decision_regions(
     if not probes or not all(isinstance(p, Probe) for p in probes):
         raise ProbeError(f"expected a Segment, Simplex or Patch, or a list of them, got {probe!r}")
     wrapped = wrap(model)
-    chosen = choose_method(wrapped, probes, method, resolution)
+    chosen = choose_method(wrapped, probes, method, resolution, connectivity)
     check_tolerance(tolerance, chosen)
     with meter(progress, "regions") as show:
         if chosen.method == "exact":

@@ -8,6 +8,7 @@ import numpy as np
 from inscape.errors import InscapeError, PartitionError, unknown_name
 from inscape.models import Model
 from inscape.partition.decision.exact import as_segment
+from inscape.partition.decision.lattice import check_connectivity
 from inscape.probes import Probe
 from inscape.probes.sampling import ProbeSample
 
@@ -39,22 +40,33 @@ def check_tolerance(tolerance: float | None, chosen: Choice) -> None:
 
 
 def choose_method(
-    model: Model, probes: Sequence[Probe], method: str, resolution: int | None = None
+    model: Model,
+    probes: Sequence[Probe],
+    method: str,
+    resolution: int | None = None,
+    connectivity: str = "face",
 ) -> Choice:
     """The method that stands behind `method` for these probes.
 
     "auto" is exact if the structure of the model allows it on all the probes and the budget fits, else
-    adaptive. It depends on the model and the probes only, not on timing. Naming a `resolution` asks for the grid.
+    adaptive. It depends on the model and the probes only, not on timing. Naming a `resolution` asks for the
+    grid, and so does "full" connectivity above one dimension.
     """
     check_method(method)
+    check_connectivity(connectivity)
+    some = probes[:1] if isinstance(probes, ProbeSample) else probes
+    is_line = all(p.dim == 1 for p in some)
+    if method == "adaptive" and connectivity == "full" and not is_line:
+        raise PartitionError("connectivity='full' belongs to the grid: adaptive cells are joined by their edges")
     if method == "exact" and resolution is not None:
         raise PartitionError(f"resolution={resolution} belongs to the grid: an exact count has none")
     if method == "auto" and resolution is not None:
         return Choice("grid", "a resolution was given")
     if method != "auto":
         return Choice(method, "asked for")
-    some = probes[:1] if isinstance(probes, ProbeSample) else probes
-    if any(p.dim > 1 for p in some):
+    if connectivity == "full" and not is_line:
+        return Choice("grid", "connectivity='full' was given")
+    if not is_line:
         return Choice("adaptive", "exact regions are computed on segments only")
     return _on_segments(model, probes)
 

@@ -74,5 +74,5 @@ def as_segment(probe: Probe) -> Segment:
         return Segment(*probe.vertices)
     raise PartitionError(
         f"exact regions are computed on segments, not on a {type(probe).__name__} of dimension {probe.dim}: "
-        "use method='grid'"
+        "use method='grid' or 'adaptive'"
     )

@@ -18,7 +18,8 @@ from inscape.partition.decision.regions import DecisionRegions, plane_frame
 from inscape.probes import Patch, Probe
 
 PIXELS = 600
-_NUMBERS = 2**24
+_CELLS = 2**19
+_NUMBERS = 2**22
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -38,6 +39,11 @@ class CellRegions(DecisionRegions):
     sample_labels: npt.NDArray[np.int64]
     sample_regions: npt.NDArray[np.int64]
     sample_margins: npt.NDArray[np.float64]
+
+    def corner_labels(self) -> npt.NDArray[np.int64]:
+        """The labels at the samples that are generators themselves: on a simplex, its vertices."""
+        alone = (self.weights == 1).any(axis=1) & ((self.weights != 0).sum(axis=1) == 1)
+        return np.asarray(self.sample_labels[alone])
 
     def image(self, resolution: int = PIXELS) -> npt.NDArray[np.int64]:
         """The regions as an array (resolution, resolution) of indices into `labels`, -1 outside the probe.
@@ -78,9 +84,10 @@ class CellRegions(DecisionRegions):
 
 
 def cell_block_length(probe: Probe, trial: Trial, resolution: int | None) -> int:
-    """How many probes fit into one block."""
-    each = limits_for(probe, trial.rule, resolution).budget * (trial.n_classes + 8 * probe.dim)
-    return max(1, min(_NUMBERS // each, 2**15, _NUMBERS // 4 // probe.generators.size))
+    """How many probes fit into one block: of their cells, of their scores and of their generators."""
+    budget = limits_for(probe, trial.rule, resolution).budget
+    cells, scores = budget * 3 ** (probe.dim - 1), budget * trial.n_classes
+    return max(1, min(_CELLS // cells, _NUMBERS // scores, _NUMBERS // probe.generators.size))
 
 
 def cell_block(

@@ -45,8 +45,10 @@ class Mesh:
         """Cut the marked cells in two, and others as long as a vertex hangs on one of their edges."""
         from inscape.partition.decision.adaptive.mesh_kernels import cut, hanging
 
+        touched = np.zeros(self.n_vertices, np.bool_)
         while len(marked):
             self._make_room(len(marked))
+            touched = np.concatenate([touched, np.zeros(len(self.vertices) - len(touched), np.bool_)])
             self.n_cells, self.n_vertices = cut(
                 marked,
                 self.cells,
@@ -58,11 +60,12 @@ class Mesh:
                 self.vertices,
                 self.probe,
                 self.n_vertices,
+                touched,
                 self._keys,
                 self._values,
                 self.side,
             )
-            marked = hanging(self.n_cells, self.cells, self.vertices, self.probe, self._keys, self.side)
+            marked = hanging(self.n_cells, self.cells, self.vertices, self.probe, touched, self._keys, self.side)
 
     def state(self) -> dict[str, object]:
         """All that `cut` changes, to go back to."""

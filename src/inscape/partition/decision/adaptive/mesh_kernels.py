@@ -61,16 +61,17 @@ def has_hanging(cell, vertices, probe, side, keys):
 
 
 @njit(cache=True, nogil=True)
-def cut(marked, cells, tag, level, last, fresh, n, vertices, probe, n_vertices, keys, values, side):
+def cut(marked, cells, tag, level, last, fresh, n, vertices, probe, n_vertices, touched, keys, values, side):
     """Cut the marked cells in two, as Maubach (1995) does: at the middle of the edge from 0 to `tag`.
 
     The first child takes the place of its parent, the second goes behind the n cells; all arrays have room for
-    them. Returns the numbers of cells and vertices; the new vertex of each marked cell is `last[cell, 0, 2]`.
+    them. `touched` marks the ends of the edges that are cut. Returns the numbers of cells and vertices; the new vertex of each marked cell is `last[cell, 0, 2]`.
     """
     d = vertices.shape[1]
     for m in marked:
         g = tag[m]
         v, w = cells[m, 0], cells[m, g]
+        touched[v] = touched[w] = True
         key = _middle(v, w, vertices, probe, side)
         at = _slot(key, keys)
         if keys[at] != key:
@@ -97,12 +98,15 @@ def cut(marked, cells, tag, level, last, fresh, n, vertices, probe, n_vertices, 
 
 
 @njit(cache=True, nogil=True)
-def hanging(n, cells, vertices, probe, keys, side):
-    """The cells, of the first n, with a vertex in the middle of an edge."""
+def hanging(n, cells, vertices, probe, touched, keys, side):
+    """The cells, of the first n, with a vertex in the middle of an edge between two touched vertices."""
     found = np.empty(n, np.int64)
     m = 0
     for i in range(n):
-        if has_hanging(cells[i], vertices, probe, side, keys):
+        n_touched = 0
+        for v in cells[i]:
+            n_touched += touched[v]
+        if n_touched > 1 and has_hanging(cells[i], vertices, probe, side, keys):
             found[m] = i
             m += 1
     return found[:m]

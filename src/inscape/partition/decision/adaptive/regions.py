@@ -17,6 +17,9 @@ from inscape.probes import Patch, Probe
 from inscape.progress import Meter
 from inscape.provenance import Provenance
 
+MOST_DIMENSIONS = 10
+"""Of a probe: above, a cell has too many edges, and the first cells are as large as the probe."""
+
 
 def adaptive_regions(
     model: Model,
@@ -81,14 +84,20 @@ def _found(
 
 def check_settings(probes: Sequence[Probe], resolution: int | None, tolerance: float | None) -> None:
     """Raise an error for settings that adaptive counting cannot keep."""
+    dim = probes[0].dim
+    if dim > MOST_DIMENSIONS:
+        raise PartitionError(
+            f"cells in {dim} dimensions are too many to be fine, over the limit of {MOST_DIMENSIONS}: "
+            "lower the dimension"
+        )
     if resolution is not None:
         whole_number(resolution, "resolution", 2, PartitionError)
     if tolerance is None:
         return
     if not (isinstance(tolerance, int | float | np.number) and 0 < tolerance < np.inf):
         raise PartitionError(f"tolerance={tolerance!r} must be a positive number, or None")
-    if probes[0].dim > 1:
+    if dim > 1:
         raise PartitionError(
-            f"tolerance={tolerance} locates boundaries on segments: on a probe of dimension {probes[0].dim} "
+            f"tolerance={tolerance} locates boundaries on segments: on a probe of dimension {dim} "
             "give a resolution instead"
         )

@@ -15,11 +15,13 @@ from inscape.partition.decision.top_scores import TopScores, top_two
 from inscape.probes import Probe, Segment
 
 _NUMBERS = 2**22
+_SAMPLES = 2**13
 
 
 def block_length(probe: Probe, trial: Trial) -> int:
-    """How many segments fit into one block: 32 MB of generators, and of scores at four times the start."""
-    return max(1, min(_NUMBERS // probe.generators.size, _NUMBERS // (4 * N_LABELS * trial.n_classes) * 4))
+    """How many segments fit into one block: of their generators, and of the scores of their samples."""
+    samples = _NUMBERS // (64 * trial.n_classes) if trial.rule == "scores" else _SAMPLES // N_LABELS
+    return max(1, min(_NUMBERS // probe.generators.size, samples))
 
 
 def segment_block(
@@ -31,7 +33,9 @@ def segment_block(
     first: int,
 ) -> Iterator[dict[str, Any]]:
     """What a `SegmentRegions` holds beyond the common, for each segment of a block."""
-    generators = np.stack([p.generators for p in probes])
+    generators = np.empty((len(probes), *probes[0].generators.shape))
+    for i, probe in enumerate(probes):
+        generators[i] = probe.generators
     samples = Samples(model, trial, generators, probes[0].input_shape, resolution or FINEST, first)
     gained = _gained(samples, len(probes)) if trial.rule == "labels" else None
     spans = np.array([p.span if isinstance(p, Segment) else (0.0, 1.0) for p in probes])
