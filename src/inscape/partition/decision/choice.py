@@ -57,7 +57,9 @@ def choose_method(
     some = probes[:1] if isinstance(probes, ProbeSample) else probes
     is_line = all(p.dim == 1 for p in some)
     if method == "adaptive" and connectivity == "full" and not is_line:
-        raise PartitionError("connectivity='full' belongs to the grid: adaptive cells are joined by their edges")
+        raise PartitionError(
+            "connectivity='full' belongs to the grid: adaptive cells are joined by their edges"
+        )
     if method == "exact" and resolution is not None:
         raise PartitionError(f"resolution={resolution} belongs to the grid: an exact count has none")
     if method == "auto" and resolution is not None:

@@ -87,7 +87,9 @@ def _bend(i, j, u, scores, before, after, rounding, bend):
         near, far = (i, j) if side == 0 else (j, i)
         scale = h / (h + g)
         for c in range(scores.shape[1]):
-            bend[side, c] = scale * ((scores[far, c] - scores[near, c]) - (scores[near, c] - scores[k, c]) * (h / g))
+            bend[side, c] = scale * (
+                (scores[far, c] - scores[near, c]) - (scores[near, c] - scores[k, c]) * (h / g)
+            )
         noise = max(noise, rounding * scale * (1.0 + h / g))
     return noise
 

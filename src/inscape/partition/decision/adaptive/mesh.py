@@ -65,7 +65,9 @@ class Mesh:
                 self._values,
                 self.side,
             )
-            marked = hanging(self.n_cells, self.cells, self.vertices, self.probe, touched, self._keys, self.side)
+            marked = hanging(
+                self.n_cells, self.cells, self.vertices, self.probe, touched, self._keys, self.side
+            )
 
     def state(self) -> dict[str, object]:
         """All that `cut` changes, to go back to."""

@@ -226,7 +226,11 @@ def _winner(cell, weight, labels, margins):
         best = -np.inf
         for p in range(3):
             k = labels[cell[p]]
-            value = weight[0] * margins[cell[0], k] + weight[1] * margins[cell[1], k] + weight[2] * margins[cell[2], k]
+            value = (
+                weight[0] * margins[cell[0], k]
+                + weight[1] * margins[cell[1], k]
+                + weight[2] * margins[cell[2], k]
+            )
             if value > best:
                 best, lead = value, k
     nearest, winner = -1.0, cell[0]

@@ -93,4 +93,6 @@ def _boundaries(
     if tolerance is None:
         return np.asarray(at)
     middle = (left + right) / 2
-    return np.asarray(np.clip(at, np.minimum(right - tolerance, middle), np.maximum(left + tolerance, middle)))
+    return np.asarray(
+        np.clip(at, np.minimum(right - tolerance, middle), np.maximum(left + tolerance, middle))
+    )

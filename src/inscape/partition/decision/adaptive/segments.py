@@ -104,7 +104,11 @@ class Samples:
             left, right, width, wanted = left[wide], right[wide], width[wide], wanted[wide]
             x = self.crossings(left)
             shift = np.where(x < 0.5, 0.9, -0.9) * wanted / width
-            v = np.full(len(x), 0.5) if halve else np.clip(x + shift, 0.25 * wanted / width, 1 - 0.25 * wanted / width)
+            v = (
+                np.full(len(x), 0.5)
+                if halve
+                else np.clip(x + shift, 0.25 * wanted / width, 1 - 0.25 * wanted / width)
+            )
             self._look(left, self.u[left] + v * width)
             halve = not halve
 
