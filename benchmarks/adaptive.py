@@ -62,8 +62,8 @@ def main() -> None:
         )
     cases = list(trained_cases())
     print(
-        f"1D: {N_PAIRS} pairs each; bars: at most 40 evaluations a segment, 30 on ordinary networks; wrong no "
-        "more than on 500 points;\n    agreement 99.8 %, on random labels 99.5 %; time of the 200-point grid over ours"
+        f"1D: {N_PAIRS} pairs each; bars: at most 40 evaluations a segment, 30 on ordinary networks; wrong "
+        "no more than on 500 points;\n    agreement 99.8 %, on random labels 99.5 %; speed over 200 points"
     )
     print(
         f"{'network':34} {'regions':>7} {'evals':>6} {'wrong':>6} {'over':>5} {'of 500':>7} {'of 200':>7} "
@@ -72,8 +72,8 @@ def main() -> None:
     for case in cases:
         on_segments(case)
     print(
-        f"\n2D: {N_PLANES} planes each, against a grid of 801^2 to 1601^2; bars: area and count as good as 200^2, a "
-        "tenth of its 40,000 evaluations"
+        f"\n2D: {N_PLANES} planes each, against a grid of 801^2 to 1601^2; bars: area and count as good as "
+        "200^2, a tenth of its 40,000 evaluations"
     )
     print(
         f"{'network':34} {'regions':>7} {'evals':>6} {'most':>6} {'area':>8} {'of 200':>8} {'count off':>9} "

@@ -87,7 +87,7 @@ def gelu_mlp(*sizes: int, seed: int = 0) -> nn.Sequential:
 
 
 def narrow_cnn(n_classes: int = 10, *, seed: int = 0) -> nn.Sequential:
-    """Three convolutions of 8, 16 and 16 channels on 32 x 32 images, two with stride 2, and a linear layer."""
+    """Convolutions of 8, 16 and 16 channels on 32 x 32 images, two with stride 2, and a linear layer."""
     with seeded(seed):
         return nn.Sequential(
             nn.Conv2d(3, 8, 3, stride=2, padding=1),

@@ -29,8 +29,9 @@ def plot(
         tuple[int, int] | None,
         typer.Option(metavar="I J", help="Draw the segment between two data points instead."),
     ] = None,
+    method: options.Method = "auto",
     resolution: Annotated[
-        int | None, typer.Option(help="Grid points per axis. [default: 300; segments 1000]")
+        int | None, typer.Option(help="Grid points per axis; with --method adaptive, its finest step.")
     ] = None,
     margin: Annotated[
         float, typer.Option(min=0.0, help="How far to look beyond the points, of their extent.")
@@ -62,10 +63,8 @@ def plot(
         device=device,
     )
     probe = _probe(loaded, points, segment, margin)
-    if resolution is None:
-        resolution = 1000 if segment is not None else 300
     regions = decision_regions(
-        wrapped, probe, method="grid", resolution=resolution, connectivity=connectivity, progress=True
+        wrapped, probe, method=method, resolution=resolution, connectivity=connectivity, progress=True
     )
     ax = regions.plot()
     ax.set_title(f"{wrapped.name}: {ax.get_title()}", pad=None if segment is None else 62)

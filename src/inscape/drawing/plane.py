@@ -55,7 +55,7 @@ def draw_plane(
     pad = (0.2 if has_images and is_triangle else 0.02) * (high - low).max()
     ax.set_xlim(low[0] - pad, high[0] + pad)
     ax.set_ylim(low[1] - pad, high[1] + pad)
-    count = int(regions.max()) + 1
+    count = len(region_labels)
     plural = "" if count == 1 else "s"
     ax.set_title(f"{count} decision region{plural}", pad=24 if has_images and is_triangle else None)
     return ax

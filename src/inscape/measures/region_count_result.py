@@ -30,7 +30,8 @@ class RegionCount:
         reason: why so.
         is_exact: whether each count is exact (the mean over probes is an estimate all the same).
         status: "converged" if the resolution is fine enough (see `resolution_bias`) or the estimate `missed`
-            is as small, else "not converged in resolution", and why; "complete" if exact, with a word on ties where there are any.
+            is as small, else "not converged in resolution", and why; "complete" if exact, with a word on
+            ties where there are any.
         n_evaluations: at how many points the model was asked.
         classes_off_data: labels predicted somewhere on the probes but at none of the data points that span
             them; None if the probes do not end at data points.

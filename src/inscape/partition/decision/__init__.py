@@ -63,8 +63,8 @@ def decision_regions(
         resolution: grid points per axis; by default 200 in 1D, 30 in 2D, and at most 4,096 points in
             all above. For "adaptive", the finest step: the extent of the probe over this (2^14 in 1D,
             200 in 2D, as far as 4,096 samples go above).
-        connectivity: for the grid, "face" joins grid points one step apart along one axis (4 neighbours in 2D; on a
-            simplex also across, unless at a saddle); "full" also along diagonals (8 in 2D). On a simplex
+        connectivity: for the grid, "face" joins points one step apart along one axis (4 neighbours in 2D; on
+            a simplex also across, unless at a saddle); "full" also along diagonals (8 in 2D). On a simplex
             the axes are the edges at its most central vertex.
         tolerance: for "adaptive" on segments, how far from the truth a boundary may be, in t; None spends
             nothing on it, and takes the place where the chords of the two scores cross.

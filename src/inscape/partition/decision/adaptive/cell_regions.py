@@ -86,7 +86,7 @@ class CellRegions(DecisionRegions):
 def cell_block_length(probe: Probe, trial: Trial, resolution: int | None) -> int:
     """How many probes fit into one block: of their cells, of their scores and of their generators."""
     budget = limits_for(probe, trial.rule, resolution).budget
-    cells, scores = budget * 3 ** (probe.dim - 1), budget * trial.n_classes
+    cells, scores = budget * int(3 ** (probe.dim - 1)), budget * trial.n_classes
     return max(1, min(_CELLS // cells, _NUMBERS // scores, _NUMBERS // probe.generators.size))
 
 
@@ -102,6 +102,7 @@ def cell_block(
     by_vertex, vertices = _grouped(mesh.probe[: a.n], b)
     by_cell, owned = _grouped(mesh.probe_of_cells(), b)
     late = None if a.has_scores else _late(cells, roots)
+    is_open = _open(cells)
     position = np.empty(a.n, np.int64)
     position[by_vertex] = np.arange(a.n) - vertices[mesh.probe[by_vertex]]
     weights = weights_at(mesh.coordinates(slice(0, a.n)), isinstance(probes[0], Patch))
@@ -122,7 +123,7 @@ def cell_block(
             "sample_regions": regions.reshape(-1),
             "sample_margins": a.margins[own],
             "n_evaluations": len(own),
-            "status": status_of(trial, int((urgency > 1).sum()), missed, is_spent=bool(cells.spent[i])),
+            "status": status_of(trial, int(is_open[cell].sum()), missed, is_spent=bool(cells.spent[i])),
             "missed": missed,
             "missed_basis": cells.doubt.basis(near) if late is None else LATE,
         }
@@ -138,6 +139,17 @@ def _grouped(owner: Ints, n: int) -> tuple[Ints, Ints]:
     """The rows sorted by owner, and where each owner's begin, (n + 1,)."""
     order = np.argsort(owner, kind="stable")
     return order, np.searchsorted(owner[order], np.arange(n + 1))
+
+
+def _open(cells: Cells) -> npt.NDArray[np.bool_]:
+    """Which cells still ask for a cut, away from all boundaries; next to one, it would only bend that."""
+    from inscape.partition.decision.adaptive.mesh_kernels import crossed
+
+    mesh = cells.mesh
+    all_cells = mesh.cells[: mesh.n_cells]
+    at_boundary = np.zeros(mesh.n_vertices, np.bool_)
+    at_boundary[all_cells[crossed(np.arange(mesh.n_cells), all_cells, cells.answers.labels)]] = True
+    return np.asarray((cells.urgency[: mesh.n_cells] > 1) & ~at_boundary[all_cells].any(axis=1))
 
 
 def _late(cells: Cells, roots: Ints) -> Ints:

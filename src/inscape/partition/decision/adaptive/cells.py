@@ -1,4 +1,4 @@
-"""Adaptive samples on a block of planes or higher simplices: cells are cut where a boundary is or could be."""
+"""Adaptive samples on a block of planes or higher simplices: cells are cut where a boundary could be."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from inscape.partition.decision.adaptive.trial import Trial
 from inscape.probes import Patch, Probe
 
 CAUTION = 0.75
-"""How many times the bend that the last two cuts showed is allowed for inside a cell, whose edges are shorter."""
+"""How many times the bend that the last two cuts showed is allowed for inside a cell, which is smaller."""
 PLANE_RESOLUTION = 200
 """By default, boundaries in a plane are crisper than on a grid with this many points per axis."""
 BLUR = 0.8
@@ -41,8 +41,8 @@ class Limits(NamedTuple):
 def limits_for(probe: Probe, rule: str, resolution: int | None) -> Limits:
     """The limits for a probe of dimension d >= 2.
 
-    With `resolution` r, boundaries are placed to 0.8 / r of the side, cells are cut down to a quarter of 1/r of it
-    (to 1/r if only labels count), and the budget is a quarter of the samples of a grid with r per axis.
+    With `resolution` r, boundaries are placed to 0.8 / r of the side, cells are cut down to a quarter of 1/r
+    of it (to 1/r if only labels count), and the budget is a quarter of the samples of a grid with r per axis.
     """
     d = probe.dim
     most = _BITS // d
@@ -73,8 +73,6 @@ class Cells:
         probe = probes[0]
         self.answers, self.doubt = Answers(model, trial, probe.input_shape), Doubt()
         self.mesh = Mesh(probe.dim, isinstance(probe, Patch), len(probes), limits.depth)
-        self.urgency: Floats = np.zeros(0)
-        self.wanted: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
         self.spent = np.zeros(len(probes), np.bool_)
         self._limits, self._rounding, self._first = limits, trial.rounding, first
         self._is_patch = isinstance(probe, Patch)
@@ -84,6 +82,8 @@ class Cells:
         for _ in range(limits.start):
             self.mesh.cut(np.arange(self.mesh.n_cells))
         self.n_start = self.mesh.n_vertices
+        self.urgency: Floats = np.zeros(len(self.mesh.cells))
+        self.wanted: npt.NDArray[np.bool_] = np.zeros(len(self.mesh.cells), np.bool_)
         self._ask()
 
     def refine(self) -> None:

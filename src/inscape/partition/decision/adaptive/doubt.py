@@ -47,8 +47,8 @@ class Doubt:
         )
 
 
-HALVING = "what the last halving of the first, even samples gained"
-LATE = "as many as were found that hold none of the first, even samples"
+HALVING = "what the last halving of the first samples gained"
+LATE = "as many as were found that hold none of the first samples"
 
 
 def status_of(trial: Trial, n_open: int, missed: float, *, is_spent: bool = False) -> str:

@@ -1,8 +1,8 @@
 """Compiled loops of adaptive counting on segments: which intervals to look into, and where.
 
-Samples are rows of flat arrays that only grow. `before` and `after` link the samples of one probe in the order
-of u, -1 at its ends, so that a new sample is put between two others without moving anything. An interval is
-named by its left sample. Importing this module imports numba.
+Samples are rows of flat arrays that only grow. `before` and `after` link the samples of one probe in the
+order of u, -1 at its ends, so that a new sample is put between two others without moving anything. An
+interval is named by its left sample. Importing this module imports numba.
 """
 
 import numpy as np
@@ -12,8 +12,10 @@ ROUNDING = 32.0
 """Second differences below this many units of rounding of the scores are taken for rounding."""
 EDGE = 0.05
 """A new sample keeps this part of its interval away from either end."""
-RUN = 3
+RUN = 6
 """Without margins, a region is resolved when this many neighbouring samples lie in it."""
+GRADE = 2.0
+"""Without margins, an interval is at most this many times as wide as the next one."""
 
 
 @njit(cache=True, nogil=True)
@@ -139,7 +141,7 @@ def third_label(i, j, a, b, scores, bend, noise):
     lead, total = scores[i, a] - scores[i, b], _fall(i, j, a, b, scores)
     x = lead / total if total > 0.0 else 0.5
     for k in range(scores.shape[1]):
-        if k == a or k == b:
+        if k in (a, b):
             continue
         sag = max(_sag(a, k, bend), _sag(b, k, bend))
         for top, low, high in ((a, 0.0, x), (b, x, 1.0)):
@@ -207,11 +209,22 @@ def _run(i, labels, before, after):
 
 
 @njit(cache=True, nogil=True)
-def scan_labels(intervals, labels, before, after, urgency, where):
-    """Infinite urgency, and the middle, where a region next to or around the interval is not resolved."""
+def scan_labels(intervals, u, labels, before, after, finest, urgency, where):
+    """Infinite urgency, and a place near the middle, where labels alone ask for a look.
+
+    That is where a region at either end of the interval is not resolved, and where the interval is more than
+    GRADE times as wide as one next to it: what is fine here may be fine there. The place is not the middle
+    itself, since even steps are blind to what repeats with them.
+    """
     for m in range(len(intervals)):
         i = intervals[m]
         j = after[i]
+        width, narrowest = u[j] - u[i], np.inf
+        if before[i] >= 0:
+            narrowest = u[i] - u[before[i]]
+        if after[j] >= 0:
+            narrowest = min(narrowest, u[after[j]] - u[j])
         short = _run(i, labels, before, after) < RUN or _run(j, labels, before, after) < RUN
-        urgency[m] = np.inf if short else 0.0
-        where[m] = 0.5
+        urgency[m] = np.inf if short or width > 1.001 * GRADE * narrowest else 0.0
+        edge = min(max(0.35, finest / width), 0.5)
+        where[m] = edge + (1.0 - 2.0 * edge) * ((9973.0 * (u[i] + u[j])) % 1.0)

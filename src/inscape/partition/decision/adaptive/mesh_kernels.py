@@ -64,8 +64,9 @@ def has_hanging(cell, vertices, probe, side, keys):
 def cut(marked, cells, tag, level, last, fresh, n, vertices, probe, n_vertices, touched, keys, values, side):
     """Cut the marked cells in two, as Maubach (1995) does: at the middle of the edge from 0 to `tag`.
 
-    The first child takes the place of its parent, the second goes behind the n cells; all arrays have room for
-    them. `touched` marks the ends of the edges that are cut. Returns the numbers of cells and vertices; the new vertex of each marked cell is `last[cell, 0, 2]`.
+    The first child takes the place of its parent, the second goes behind the n cells; all arrays have room
+    for them. `touched` marks the ends of the edges that are cut. Returns the numbers of cells and vertices;
+    the new vertex of each marked cell is `last[cell, 0, 2]`.
     """
     d = vertices.shape[1]
     for m in marked:
@@ -114,7 +115,7 @@ def hanging(n, cells, vertices, probe, touched, keys, side):
 
 @njit(cache=True, nogil=True)
 def _bend_of(last, margins, bend):
-    """What the last two cuts show of the bend of each score: four times how far the middle is off its chord."""
+    """What the last two cuts show of the bend of each score: four times how far a middle is off its chord."""
     for side in range(2):
         v, w, z = last[side]
         for c in range(margins.shape[1]):

@@ -71,17 +71,16 @@ def try_out(model: Model, probes: Sequence[Probe]) -> Trial:
     check_size(model, shape)
     some = list(takewhile(lambda p: p.input_shape == shape, probes[:N_POINTS]))
     points, near = (np.concatenate([_points(p, step, len(some)) for p in some]) for step in (0.0, NEAR))
-    first = model.predict(np.concatenate([points, near]), with_scores=True)
-    again = model.predict(points, with_scores=True)
+    told = model.predict(np.concatenate([points, near, points]), with_scores=True)  # one draw of randomness
     n = len(points)
-    if first.scores is None or again.scores is None:
-        same = bool((first.labels[:n] == again.labels).all())
+    if told.scores is None:
+        same = bool((told.labels[:n] == told.labels[2 * n :]).all())
         return _warned(Trial("labels", "the model has no scores", same, 2, False, 0.0, len(some)), model)
-    scores = first.scores
+    scores = told.scores
     spread = float(np.ptp(scores))
-    same = bool((np.abs(scores[:n] - again.scores) <= _DIFFERENT * spread).all())
-    moves = (scores[:n] != scores[n:]).any(axis=1)
-    best = np.take_along_axis(scores, first.labels[:, None], axis=1)[:, 0] if scores.shape[1] > 1 else 0
+    same = bool((np.abs(scores[:n] - scores[2 * n :]) <= _DIFFERENT * spread).all())
+    moves = (scores[:n] != scores[n : 2 * n]).any(axis=1)
+    best = np.take_along_axis(scores, told.labels[:, None], axis=1)[:, 0] if scores.shape[1] > 1 else 0
     rounding = float(np.finfo(scores.dtype).eps)
     agrees = scores.shape[1] == 1 or bool((best >= scores.max(axis=1) - 8 * rounding * spread).all())
     reason = ""
