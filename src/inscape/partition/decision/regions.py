@@ -100,7 +100,7 @@ class SegmentRegions(DecisionRegions):
         span: the interval of t.
         samples: the parameters t at which the model was asked, if the method samples.
         top: the two highest scores at the samples, if the model has scores.
-        model: where to get them from for a picture, if the method does not sample.
+        model: where to get more of them from for a picture, if the method does not sample evenly.
     """
 
     boundaries: npt.NDArray[np.float64]
@@ -112,7 +112,8 @@ class SegmentRegions(DecisionRegions):
     def plot(self, ax: Any = None) -> Any:
         """Draw the labels along t, and the two highest scores where the model has scores.
 
-        Scores of an exact result are evaluated now, and left out if the model has changed in the meantime.
+        Scores of an exact or adaptive result are evaluated now, at 400 even steps; if the model has changed in
+        the meantime, only those that are known are drawn.
         """
         from inscape.drawing.segment import draw_segment
 

@@ -56,7 +56,10 @@ def adaptive_regions(
                     }
                     own["n_evaluations"] += trial.n_evaluations_on(done)
                     done += 1
-                    yield (SegmentRegions if dim == 1 else CellRegions)(**common, **own)
+                    if dim == 1:
+                        yield SegmentRegions(model=model, **common, **own)
+                    else:
+                        yield CellRegions(**common, **own)
                 meter(done, len(probes))
 
 
