@@ -112,8 +112,8 @@ class SegmentRegions(DecisionRegions):
     def plot(self, ax: Any = None) -> Any:
         """Draw the labels along t, and the two highest scores where the model has scores.
 
-        Scores of an exact or adaptive result are evaluated now, at 400 even steps; if the model has changed in
-        the meantime, only those that are known are drawn.
+        Scores of an exact or adaptive result are evaluated now, at 400 even steps; if the model has changed
+        in the meantime, only those that are known are drawn.
         """
         from inscape.drawing.segment import draw_segment
 

@@ -61,7 +61,7 @@ class Trial:
 
 
 def try_out(model: Model, probes: Sequence[Probe]) -> Trial:
-    """Look at a model on the first probes, at `3 * N_POINTS` evaluations in all.
+    """Look at a model on the first probes, at about `3 * N_POINTS` evaluations in all.
 
     A model whose scores do not move at all between most points and their neighbours is piecewise constant,
     as trees and nearest neighbours are: its margins say nothing of what comes next. One that predicts the
