@@ -1,11 +1,13 @@
 """Exact regions on planes: what they cost, as ratios measured in one run on one thread.
 
-Run `python -m benchmarks planes`. Each row prints the bar and what was measured. `INSCAPE_BENCH` may name a folder with
-the networks of the trusted counts, else seeded networks of the same sizes stand in. The convolutional network is
-trained for a few seconds on enlarged digits; ResNet18 has the batch-norm statistics of noise images.
+Run `python -m benchmarks planes`. Each row prints the bar and what was measured. `INSCAPE_BENCH` may name a
+folder with the networks of the trusted counts, else seeded networks of the same sizes stand in. The
+convolutional network is trained for a few seconds on enlarged digits; ResNet18 has the batch-norm
+statistics of noise images.
 """
 
 import copy
+import itertools
 import resource
 import subprocess
 import sys
@@ -44,10 +46,14 @@ def main() -> None:
     peak_memory()
     colour = np.repeat(digits(32)[:, None], 3, axis=1)
     convolutional = trained(cnn(), colour, digit_labels(), steps=60)
-    over_forward("CNN of three convolutions, triangle of three images", convolutional, around(colour[[0, 1, 2]], 0.03))
+    over_forward(
+        "CNN of three convolutions, triangle of three images", convolutional, around(colour[[0, 1, 2]], 0.03)
+    )
     pooled = trained(pooling(), colour, digit_labels(), steps=60)
     over_forward("CNN with max-pooling, the same", pooled, around(colour[[0, 1, 2]], 0.03))
-    over_forward("ResNet18 of width 8, a plane through noise images", calibrated(resnet18(8)), around(noise(3), 0.01))
+    over_forward(
+        "ResNet18 of width 8, a plane through noise images", calibrated(resnet18(8)), around(noise(3), 0.01)
+    )
     growth()
 
 
@@ -84,7 +90,7 @@ def deep(width: int, depth: int, seed: int = 0) -> nn.Module:
     return as_module(
         [
             (rng.normal(size=(b, a)) * np.sqrt(2 / a), rng.normal(size=b) * 0.3)
-            for a, b in zip(sizes[:-1], sizes[1:], strict=True)
+            for a, b in itertools.pairwise(sizes)
         ]
     )
 
@@ -92,7 +98,10 @@ def deep(width: int, depth: int, seed: int = 0) -> nn.Module:
 def layers_of(net: nn.Module) -> list[tuple[Any, Any]]:
     """Weights and biases as regioncam takes them, in float32."""
     linear = [m for m in net.modules() if isinstance(m, nn.Linear)]
-    return [(m.weight.detach().numpy().T.astype(np.float32).copy(), m.bias.detach().numpy().astype(np.float32)) for m in linear]
+    return [
+        (m.weight.detach().numpy().T.astype(np.float32).copy(), m.bias.detach().numpy().astype(np.float32))
+        for m in linear
+    ]
 
 
 def against_regioncam() -> None:
@@ -126,15 +135,24 @@ def against_regioncam() -> None:
         b = min(b, best(ours, repeats=3)[0])
         q = ours()
         each = f"{b / q.n_regions * 1e6:.2f} us a region"
-        details = f"{b * 1e3:.2f} ms against {a * 1e3:.1f}; {q.n_regions} and {theirs().num_faces} regions; {each}"
+        details = (
+            f"{b * 1e3:.2f} ms against {a * 1e3:.1f}; {q.n_regions} and {theirs().num_faces} regions; {each}"
+        )
         row(f"{name} on a square, over regioncam", str(BARS.get(name, "-")), f"{b / a:.3f}", details)
 
 
 def peak_memory() -> None:
     """How far memory rises on the largest of these, in a process of its own."""
     code = "from benchmarks.planes import largest_memory; largest_memory()"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    row("  memory of the last in GB, at its peak", "1.0", out[1], f"above {out[0]} GB of the process before it")
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    row(
+        "  memory of the last in GB, at its peak",
+        "1.0",
+        out[1],
+        f"above {out[0]} GB of the process before it",
+    )
 
 
 def largest_memory() -> None:
@@ -150,16 +168,25 @@ def largest_memory() -> None:
 
 
 def over_forward(work: str, net: nn.Module, triangle: Simplex) -> None:
-    """The time of the subdivision over that of the bare float64 network on as many points as it has vertices."""
+    """The time of the subdivision over that of the bare float64 network on as many points."""
     model, double = inscape.wrap(net, input_shape=triangle.input_shape), copy.deepcopy(net).double()
     q = linear_regions(model, triangle)
     n = min(q.n_vertices, 256)
     weights = np.random.default_rng(0).dirichlet([1, 1, 1], size=n)
     x = torch.from_numpy(triangle.points(weights))
-    times = best(lambda: linear_regions(model, triangle), *(lambda s=s: forward(double, x, s) for s in (8, 32, 128)), repeats=2)
+    times = best(
+        lambda: linear_regions(model, triangle),
+        *(lambda s=s: forward(double, x, s) for s in (8, 32, 128)),
+        repeats=2,
+    )
     bare = min(times[1:]) * q.n_vertices / n
     each = f"{times[0] / q.n_regions * 1e6:.0f} us a region, forward {bare / q.n_vertices * 1e6:.0f} us"
-    row(f"{work}, over forward", "3.0", f"{times[0] / bare:.2f}", f"{q.n_regions} regions, {q.n_vertices} vertices, {each}")
+    row(
+        f"{work}, over forward",
+        "3.0",
+        f"{times[0] / bare:.2f}",
+        f"{q.n_regions} regions, {q.n_vertices} vertices, {each}",
+    )
 
 
 def growth() -> None:
@@ -169,7 +196,10 @@ def growth() -> None:
         model = inscape.wrap(deep(width, depth))
         (seconds,) = best(lambda m=model: linear_regions(m, square()), repeats=2)
         n = linear_regions(model, square()).n_regions
-        print(f"  {depth} layers of {width:>3}: {n:>8} regions {seconds:>8.3f} s {seconds / n * 1e6:>6.2f} us a region", flush=True)
+        print(
+            f"  {depth} x {width:>3}: {n:>8} regions {seconds:>8.3f} s {seconds / n * 1e6:>6.2f} us a region",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def readme() -> None:
     digits = load_digits()
     x, y = digits.images / 16, digits.target
     net = MLPClassifier((64,), max_iter=500, random_state=0).fit(x[:900].reshape(900, -1), y[:900])
-    plane = inscape.decision_regions(net, inscape.Patch.through(x[[1025, 1617, 1728]]), resolution=300)
+    plane = inscape.decision_regions(net, inscape.Patch.through(x[[1025, 1617, 1728]]))
     plane.plot().figure.savefig(HERE / "plane.png", dpi=110)
 
 

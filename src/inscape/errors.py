@@ -29,7 +29,7 @@ class PartitionError(InscapeError, ValueError):
 
 
 class NonGenericError(PartitionError):
-    """Lines meet so closely that float64 cannot order them; nothing is counted rather than counted wrongly."""
+    """Lines meet so closely that float64 cannot order them: nothing is counted, rather than wrongly."""
 
 
 class DataError(InscapeError, ValueError):

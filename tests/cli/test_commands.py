@@ -111,6 +111,24 @@ def test_plot(run, models, tmp_path, where):
         assert min(picture.size) > 300
 
 
+@pytest.mark.parametrize(("where", "method"), [((), "adaptive"), (("--segment", 0, 1), "exact")])
+def test_plot_needs_no_resolution(run, models, tmp_path, where, method):
+    out = tmp_path / "picture.png"
+    result = run("plot", models / "depth10.skops", "--data", "digits", *where, "-o", out, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["method"] == method
+
+
+@pytest.mark.parametrize("command", ["measure", "rank"])
+def test_counting_adaptively(run, models, command):
+    files = [models / "depth3.skops", models / "depth10.skops"][: 1 if command == "measure" else 2]
+    result = run(command, *files, "--data", "digits", "--method", "adaptive", "--probes", 5, "--json")
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    rows = [data["rows"][0]] if command == "measure" else list(data["results"].values())
+    assert {r["method"] for r in rows} == {"adaptive"}
+
+
 def test_plot_json(run, models, tmp_path):
     out = tmp_path / "p.png"
     arguments = (

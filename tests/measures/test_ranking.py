@@ -37,7 +37,7 @@ def test_counts_of_different_methods_are_not_compared(x):
 
     tree = DecisionTreeClassifier(random_state=0).fit(x, np.arange(100) % 2)
     both = inscape.rank({"tree": tree, "waves": waves(3)}, x, random_state=0)
-    assert {r.method for r in both.results.values()} == {"grid"}
+    assert {r.method for r in both.results.values()} == {"adaptive"}
     trees = inscape.rank({"a": tree, "b": DecisionTreeClassifier(max_depth=2).fit(x, np.arange(100) % 2)}, x)
     assert {r.method for r in trees.results.values()} == {"exact"}
 

@@ -35,7 +35,7 @@ def test_mean_error_and_interval_are_those_of_the_counts(x):
     assert math.isclose(r.mean, r.counts.mean())
     assert math.isclose(r.std_error, stats.sem(r.counts))
     assert np.allclose(r.interval, stats.t.interval(0.95, 59, r.mean, r.std_error))
-    assert r.n_evaluations == 60 * 200
+    assert r.n_evaluations < 60 * 200
     assert not r.is_exact
 
 
@@ -121,8 +121,8 @@ def test_auto_takes_the_exact_count_where_it_fits_and_says_why(x):
     for model, method, reason in (
         (tree, "exact", "tree ensemble"),
         (net, "exact", "piecewise affine, about"),
-        (gelu, "grid", "gelu"),
-        (waves(2), "grid", "not a piecewise-affine network"),
+        (gelu, "adaptive", "gelu"),
+        (waves(2), "adaptive", "not a piecewise-affine network"),
     ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -130,7 +130,7 @@ def test_auto_takes_the_exact_count_where_it_fits_and_says_why(x):
         assert r.method == method
         assert reason in r.reason
     assert inscape.region_count(tree, x, resolution=50, random_state=0).reason == "a resolution was given"
-    assert inscape.region_count(tree, x, dim=2, n_probes=3, random_state=0).method == "grid"
+    assert inscape.region_count(tree, x, dim=2, n_probes=3, random_state=0).method == "adaptive"
 
 
 def test_auto_declines_an_exact_count_over_the_budget(x, monkeypatch):
@@ -141,7 +141,7 @@ def test_auto_declines_an_exact_count_over_the_budget(x, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         r = inscape.region_count(net, x, n_probes=5, random_state=0)
-    assert r.method == "grid"
+    assert r.method == "adaptive"
     assert "evaluations per segment, over 3" in r.reason
 
 

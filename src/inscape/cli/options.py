@@ -41,7 +41,7 @@ Measures = Annotated[
     typer.Option("--measure", help="What to measure, once per name: sharpness, local_complexity, ..."),
 ]
 Probes = Annotated[int, typer.Option(min=1, help="How many random probes.")]
-Method = Annotated[str, typer.Option(help="How to count: auto, exact, grid.")]
+Method = Annotated[str, typer.Option(help="How to count: auto, exact, adaptive, grid.")]
 Resolution = Annotated[
     int | None,
     typer.Option(help="Grid points per axis. [default: 200 in 1D, 30 in 2D, 4096 points in all above]"),

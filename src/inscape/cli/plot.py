@@ -31,11 +31,9 @@ def plot(
         tuple[int, int] | None,
         typer.Option(metavar="I J", help="Draw the segment between two data points instead."),
     ] = None,
-    method: Annotated[
-        str, typer.Option(help="auto, exact or grid; auto is exact for piecewise-affine networks.")
-    ] = "auto",
+    method: options.Method = "auto",
     resolution: Annotated[
-        int | None, typer.Option(help="Grid points per axis; takes the grid. [default: 300; segments 1000]")
+        int | None, typer.Option(help="Grid points per axis; with --method adaptive, its finest step.")
     ] = None,
     linear: Annotated[bool, typer.Option("--linear", help="Draw the linear regions of a network.")] = False,
     colour: Annotated[
@@ -111,36 +109,17 @@ def _check(
 
 
 def _decision(model: Any, probe: Any, method: str, resolution: int | None, connectivity: str) -> Any:
-    """The decision regions; "auto" on a plane is exact wherever that is possible."""
+    """The decision regions; where lines meet too closely for an exact picture, "auto" is adaptive."""
     from inscape.partition import decision_regions
-    from inscape.partition.decision.choice import choose_method
 
-    is_choice = method == "auto" and resolution is None
-    chosen = choose_method(model, [probe], method, resolution).method
-    if is_choice and probe.dim == 2 and _has_graph(model, probe):
-        chosen = "exact"
-    if chosen == "exact":
-        try:
-            return decision_regions(model, probe, method="exact", progress=True)
-        except NonGenericError as error:
-            if not is_choice:
-                raise
-            warnings.warn(f"drawn on a grid, since {error}", InscapeWarning, stacklevel=2)
-            chosen = "grid"
-    if chosen == "grid" and resolution is None:
-        resolution = 1000 if probe.dim == 1 else 300
-    return decision_regions(
-        model, probe, method=chosen, resolution=resolution, connectivity=connectivity, progress=True
-    )
-
-
-def _has_graph(model: Any, probe: Any) -> bool:
-    """Whether the model is a piecewise-affine network."""
+    settings = {"resolution": resolution, "connectivity": connectivity, "progress": True}
     try:
-        model.graph(probe.input_shape)
-    except InscapeError:
-        return False
-    return True
+        return decision_regions(model, probe, method=method, **settings)
+    except NonGenericError as error:
+        if method != "auto":
+            raise
+        warnings.warn(f"drawn adaptively, since {error}", InscapeWarning, stacklevel=2)
+        return decision_regions(model, probe, method="adaptive", **settings)
 
 
 def _probe(

@@ -46,7 +46,7 @@ def draw_plane(
     _draw_boundaries(ax, labels, frame, domain)
     _write_names(ax, labels, regions, frame, names, colours)
     draw_legend(ax, labels[inside], np.ones(int(inside.sum())), names, colours)
-    count = int(regions.max()) + 1
+    count = len(region_labels)
     frame_plane(ax, domain, marks, images, f"{count} decision region{'' if count == 1 else 's'}")
     return ax
 

@@ -136,6 +136,6 @@ def _common_choice(counter: Counter, models: Mapping[str, Model]) -> Choice:
     """The method for all models: exact only if each is to be counted exactly."""
     choices = {name: counter.choose(model) for name, model in models.items()}
     for name, choice in choices.items():
-        if choice.method == "grid" and counter.method == "auto":
-            return Choice("grid", f"{name}: {choice.reason}")
+        if choice.method != "exact" and counter.method == "auto":
+            return Choice(choice.method, f"{name}: {choice.reason}")
     return next(iter(choices.values()))

@@ -18,7 +18,7 @@ from inscape.arguments import whole_number
 from inscape.errors import ProbeError
 from inscape.measures.region_count_result import RegionCount
 from inscape.measures.statistics import mean_with_error
-from inscape.measures.tally import count_exactly, count_on_grid
+from inscape.measures.tally import Tally, count_adaptively, count_exactly, count_on_grid
 from inscape.models import Model, wrap
 from inscape.partition.decision.choice import Choice, check_method, choose_method
 from inscape.partition.decision.regions import CONVERGED, NOT_CONVERGED
@@ -52,8 +52,8 @@ def region_count(
     R_d = E_{x_1, ..., x_{d+1}} [ number of maximal connected sets of equal prediction in
     Conv{x_1, ..., x_{d+1}} ]  (Li et al. 2025, arXiv 2505.11370, Def. 4), estimated by the mean over
     `n_probes` random hulls. We draw the points without repetition and draw again when two coincide.
-    The cost is n_probes times the grid points of one hull, in forward evaluations, or times the linear
-    pieces of one segment if the count is exact.
+    The cost, in forward evaluations, is n_probes times the linear pieces of one segment if the count is
+    exact, about 20 to 30 on a segment if it is adaptive, or the grid points of one hull.
 
     Args:
         model: anything that `inscape.wrap` takes.
@@ -61,7 +61,8 @@ def region_count(
         dim: the dimension d of the hulls.
         n_probes: how many hulls.
         method: see `inscape.decision_regions`.
-        resolution: grid points per axis (200 in 1D, 30 in 2D, at most 4,096 points in all above).
+        resolution: grid points per axis (200 in 1D, 30 in 2D, at most 4,096 points in all above), or the
+            finest step of the adaptive method; see `inscape.decision_regions`.
         how: "pairs" or "direction"; see `inscape.sample_probes`.
         span: for segments, the interval of t.
         length: for "direction", how far to go.
@@ -102,8 +103,8 @@ class Counter:
 
     Attributes:
         probes: all of one dimension.
-        method: "auto", "exact" or "grid".
-        resolution: for the grid.
+        method: "auto", "exact", "adaptive" or "grid".
+        resolution: for the grid and the adaptive method.
         connectivity: for the grid.
         precision: for exact counts.
         seed: the seed of the probes, for the record.
@@ -120,7 +121,7 @@ class Counter:
 
     def choose(self, model: Model) -> Choice:
         """The method that counts this model."""
-        return choose_method(model, self.probes, self.method, self.resolution)
+        return choose_method(model, self.probes, self.method, self.resolution, self.connectivity)
 
     def count(
         self,
@@ -137,10 +138,7 @@ class Counter:
         choice = choice or self.choose(model)
         is_exact = choice.method == "exact"
         with meter(progress, "regions") as show:
-            if is_exact:
-                tally = count_exactly(model, self.probes, self.precision, show)
-            else:
-                tally = count_on_grid(model, self.probes, self.resolution, self.connectivity, show)
+            tally = self._tally(model, choice.method, show)
         tally.warn_if_constant(model, name or model.name)
         counts = np.array(tally.counts, dtype=np.int64)
         mean, std_error, (low, high) = mean_with_error(counts)
@@ -153,20 +151,29 @@ class Counter:
             interval=interval,
             counts=counts,
             coarse_mean=tally.coarse_mean,
+            missed=tally.missed,
+            missed_basis=tally.missed_basis,
             method=choice.method,
             reason=choice.reason,
             is_exact=is_exact and dtype != "float32",
-            status=tally.status or _status(mean, interval, tally.coarse_mean),
+            status=tally.status or _status(mean, interval, tally),
             n_evaluations=tally.n_evaluations,
             classes_off_data=off if self._ends_at_data() else None,
             settings={
                 "dim": self.probes[0].dim,
                 "resolution": tally.resolution,
-                "connectivity": None if is_exact else self.connectivity,
+                "connectivity": self.connectivity if choice.method == "grid" else None,
                 **self.variant,
             },
             provenance=Provenance.of(model, self.seed, dtype),
         )
+
+    def _tally(self, model: Model, method: str, show: Meter) -> Tally:
+        if method == "exact":
+            return count_exactly(model, self.probes, self.precision, show)
+        if method == "adaptive":
+            return count_adaptively(model, self.probes, self.resolution, show)
+        return count_on_grid(model, self.probes, self.resolution, self.connectivity, show)
 
     def _ends_at_data(self) -> bool:
         """Whether the corners of the probes are data points."""
@@ -215,9 +222,13 @@ def draw_counter(
     )
 
 
-def _status(mean: float, interval: tuple[float, float], coarse_mean: float | None) -> str:
-    if coarse_mean is None:
+def _status(mean: float, interval: tuple[float, float], tally: Tally) -> str:
+    """Whether what the resolution hides, as far as can be told, is small beside the mean or its error."""
+    hidden = tally.missed
+    if tally.coarse_mean is not None:
+        hidden = abs(mean - tally.coarse_mean)
+    if hidden is None:
         return NOT_CONVERGED
     half_width = (interval[1] - interval[0]) / 2
     noise = 0.0 if math.isnan(half_width) else min(half_width / 2, 0.05 * mean)
-    return CONVERGED if abs(mean - coarse_mean) <= max(0.01 * mean, noise) else NOT_CONVERGED
+    return CONVERGED if hidden <= max(0.01 * mean, noise) else NOT_CONVERGED

@@ -24,11 +24,14 @@ class RegionCount:
         interval: the 95 % interval of the mean, from Student's t.
         counts: the count on each probe, (n_probes,).
         coarse_mean: the mean count on every second grid point of the same evaluations; None if not known.
-        method: how regions were counted, "exact" or "grid".
+        missed: the regions that each count misses on average, as the adaptive method estimates; else None.
+        missed_basis: what that estimate rests on.
+        method: how regions were counted, "exact", "adaptive" or "grid".
         reason: why so.
         is_exact: whether each count is exact (the mean over probes is an estimate all the same).
-        status: on a grid, "converged" if the resolution is fine enough (see `resolution_bias`), else
-            "not converged in resolution"; "complete" if exact, with a word on ties where there are any.
+        status: "converged" if the resolution is fine enough (see `resolution_bias`) or the estimate `missed`
+            is as small, else "not converged in resolution", and why; "complete" if exact, with a word on
+            ties where there are any.
         n_evaluations: at how many points the model was asked.
         classes_off_data: labels predicted somewhere on the probes but at none of the data points that span
             them; None if the probes do not end at data points.
@@ -41,6 +44,8 @@ class RegionCount:
     interval: tuple[float, float]
     counts: npt.NDArray[np.int64]
     coarse_mean: float | None
+    missed: float | None
+    missed_basis: str | None
     method: str
     reason: str
     is_exact: bool
@@ -85,6 +90,8 @@ class RegionCount:
             "interval": [_or_none(v) for v in self.interval],
             "counts": self.counts.tolist(),
             "coarse_mean": self.coarse_mean,
+            "missed": self.missed,
+            "missed_basis": self.missed_basis,
             "method": self.method,
             "reason": self.reason,
             "is_exact": self.is_exact,

@@ -1,4 +1,4 @@
-"""Counting on many probes, by either method: what the region count is made of."""
+"""Counting on many probes, by each method: what the region count is made of."""
 
 import warnings
 from collections.abc import Sequence
@@ -9,9 +9,11 @@ import numpy.typing as npt
 
 from inscape.errors import InscapeWarning
 from inscape.models import Model
+from inscape.partition.decision.adaptive import adaptive_regions
+from inscape.partition.decision.adaptive.trial import NOT_DETERMINISTIC
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.grid import labelled_blocks
-from inscape.partition.decision.regions import COMPLETE
+from inscape.partition.decision.regions import COMPLETE, CONVERGED, NOT_CONVERGED
 from inscape.probes import Probe
 from inscape.progress import Meter
 
@@ -27,7 +29,10 @@ class Tally:
         n_evaluations: at how many points the model was asked.
         coarse_mean: on a grid, the mean count on every second point; None if not known.
         resolution: on a grid, points per axis.
-        status: of exact counts; None on a grid, where it depends on the errors.
+        missed: the estimated number of regions missed per probe; None if there is no estimate.
+        missed_basis: what it rests on.
+        status: of exact counts, and of adaptive ones with something special; None where it depends on the
+            errors.
         anywhere: the labels that were predicted.
         at_corners: those that were predicted at a corner of a probe.
     """
@@ -36,6 +41,8 @@ class Tally:
     n_evaluations: int = 0
     coarse_mean: float | None = None
     resolution: int | None = None
+    missed: float | None = None
+    missed_basis: str | None = None
     status: str | None = None
     anywhere: set[int] = field(default_factory=set)
     at_corners: set[int] = field(default_factory=set)
@@ -87,4 +94,24 @@ def count_exactly(model: Model, probes: Sequence[Probe], precision: str, meter: 
     tally.status = (
         f"{COMPLETE}; {len(special)} of {n} probes special, such as: {example}" if special else COMPLETE
     )
+    return tally
+
+
+def count_adaptively(model: Model, probes: Sequence[Probe], resolution: int | None, meter: Meter) -> Tally:
+    """Count on each probe where the scores say that a region could hide; the status says where more could."""
+    tally, special, missed, basis = Tally(resolution=resolution), [], 0.0, ""
+    for r in adaptive_regions(model, probes, resolution=resolution, meter=meter):
+        tally.counts.append(r.n_regions)
+        tally.see(r.labels, r.corner_labels)
+        tally.n_evaluations += r.n_evaluations
+        missed += r.missed or 0.0
+        basis = r.missed_basis or ""
+        if r.status not in (CONVERGED, NOT_CONVERGED):  # it says why
+            special.append(r.status)
+    n = len(tally.counts)
+    tally.missed, tally.missed_basis = missed / n, f"over {n} probes, each like the last: {basis}"
+    if special:
+        tally.status = special[0]
+        if not special[0].startswith(NOT_DETERMINISTIC):
+            tally.status = f"{NOT_CONVERGED} on {len(special)} of {n} probes: {special[0].split(': ')[1]}"
     return tally

@@ -77,7 +77,7 @@ class Model(ABC):
         """The piecewise-affine graph of the model on points of one shape; an error says why it has none."""
         raise PartitionError(
             f"{self.name} is a {self.structure} model, not a piecewise-affine network: it has no linear "
-            'pieces; use decision_regions(..., method="grid")'
+            'pieces; use decision_regions(..., method="adaptive") or method="grid"'
         )
 
     def unchanged(self) -> AbstractContextManager[None]:

@@ -74,8 +74,8 @@ class SklearnModel(Model):
                 'use decision_regions(..., method="exact")'
             )
         raise PartitionError(
-            f"{self.name} cannot be counted exactly because {reason}: use decision_regions(..., "
-            'method="grid") or region_count(..., method="grid")'
+            f"{self.name} cannot be counted exactly because {reason}: use "
+            'method="adaptive", or method="grid" to compare with grids'
         )
 
     def fingerprint(self) -> str:

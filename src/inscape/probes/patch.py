@@ -104,6 +104,11 @@ class Patch(Probe):
         return np.array_equal(self.corners, [[s0, t0], [s1, t0], [s1, t1], [s0, t1]])
 
     @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of the origin."""
+        return self.origin.shape
+
+    @property
     def generators(self) -> Array:
         """The lower corner, and the two sides that start there."""
         (s0, s1), (t0, t1) = self.bounds

@@ -44,6 +44,11 @@ class Segment(Probe):
         return 1
 
     @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of either end."""
+        return self.start.shape
+
+    @property
     def generators(self) -> Array:
         """The two ends of the span."""
         return self.points(self.span)

@@ -40,6 +40,11 @@ class Simplex(Probe):
         return len(self.vertices) - 1
 
     @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of a vertex."""
+        return self.vertices.shape[1:]
+
+    @property
     def generators(self) -> Array:
         """The vertices, the one nearest to all others first (for d >= 2).
 

@@ -53,7 +53,7 @@ def random_net(seed, n_in=3, n_out=3, width=12):
 @pytest.mark.parametrize("k", [1, 2, 5])
 @pytest.mark.parametrize("connectivity", ["face", "full"])
 def test_stripes(d, k, connectivity):
-    p = decision_regions(stripes(k), corner(d), connectivity=connectivity)
+    p = decision_regions(stripes(k), corner(d), method="grid", connectivity=connectivity)
     assert p.n_regions == k
 
 
@@ -97,11 +97,13 @@ def test_a_disc_that_touches_the_border_leaves_four_corners():
 def test_checkerboard_in_a_simplex(d, connectivity, expected):
     """Halves of each axis: 1 + d cells meet the corner simplex in more than their border."""
     probe = corner(d)
-    p = decision_regions(lambda x: (x > 0.45).sum(axis=1) % 2, probe, connectivity=connectivity)
+    parity = decision_regions(
+        lambda x: (x > 0.45).sum(axis=1) % 2, probe, method="grid", connectivity=connectivity
+    )
     by_cell = {
         tuple(c) for c in (np.random.default_rng(0).dirichlet(np.ones(d + 1), 20000)[:, :d] > 0.45).tolist()
     }
-    assert p.n_regions == (len(by_cell) if expected == "cells" else expected)
+    assert parity.n_regions == (len(by_cell) if expected == "cells" else expected)
 
 
 def test_boundaries_and_labels_on_a_segment():

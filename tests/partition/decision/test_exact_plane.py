@@ -105,7 +105,9 @@ def test_a_finer_grid_finds_the_same_regions(seed):
     assert (p.labels[p.locate(points)] == wrap(net).labels(points)).all()
 
 
-@pytest.mark.parametrize(("name", "size"), [("cnn", 0.004), ("vgg", 0.01), ("resnet18", 0.04), ("mobilenet_v2", 0.03)])
+@pytest.mark.parametrize(
+    ("name", "size"), [("cnn", 0.004), ("vgg", 0.01), ("resnet18", 0.04), ("mobilenet_v2", 0.03)]
+)
 def test_networks_of_every_kind(name, size):
     net, probe = zoo.make(name), random_patch(zoo.shape_of(name), 1, size)
     p = decision_regions(net, probe, method="exact")
@@ -172,7 +174,9 @@ def test_what_is_refused():
     with pytest.raises(PartitionError, match="float64"):
         decision_regions(Saddle(), square(), method="exact", precision="float32")
     with pytest.raises(PartitionError, match=r"expected \(n, c\)"):
-        decision_regions(nn.Conv2d(1, 1, 2), Patch(np.zeros((1, 3, 3)), np.eye(9)[:2].reshape(2, 1, 3, 3)), method="exact")
+        decision_regions(
+            nn.Conv2d(1, 1, 2), Patch(np.zeros((1, 3, 3)), np.eye(9)[:2].reshape(2, 1, 3, 3)), method="exact"
+        )
     with pytest.raises(PartitionError, match="not piecewise affine"):
         decision_regions(nn.Sequential(nn.Linear(2, 3), nn.GELU(), nn.Linear(3, 2)), square(), method="exact")
     with pytest.raises(PartitionError, match="use method='grid'"):

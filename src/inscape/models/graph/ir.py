@@ -189,5 +189,5 @@ def refuse(name: str, foreign: Sequence[Foreign]) -> PartitionError:
     rest = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
     return PartitionError(
         f"{name} is not piecewise affine because of {foreign[0]}{rest}: it cannot be counted exactly; "
-        'use decision_regions(..., method="grid") or region_count(..., method="grid")'
+        'use method="adaptive", or method="grid" to compare with grids'
     )

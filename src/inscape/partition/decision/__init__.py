@@ -5,7 +5,8 @@ from typing import Any, overload
 
 from inscape.errors import ProbeError
 from inscape.models import wrap
-from inscape.partition.decision.choice import choose_method
+from inscape.partition.decision.adaptive import CellRegions, adaptive_regions
+from inscape.partition.decision.choice import check_tolerance, choose_method
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.grid import grid_regions
 from inscape.partition.decision.plane_regions import PlaneDecision
@@ -13,7 +14,14 @@ from inscape.partition.decision.regions import DecisionRegions, GridRegions, Seg
 from inscape.probes import Probe
 from inscape.progress import Meter, meter
 
-__all__ = ["DecisionRegions", "GridRegions", "PlaneDecision", "SegmentRegions", "decision_regions"]
+__all__ = [
+    "CellRegions",
+    "DecisionRegions",
+    "GridRegions",
+    "PlaneDecision",
+    "SegmentRegions",
+    "decision_regions",
+]
 
 
 @overload
@@ -24,6 +32,7 @@ def decision_regions(
     method: str = ...,
     resolution: int | None = ...,
     connectivity: str = ...,
+    tolerance: float | None = ...,
     precision: str = ...,
     progress: bool | Meter | None = ...,
 ) -> DecisionRegions: ...
@@ -35,6 +44,7 @@ def decision_regions(
     method: str = ...,
     resolution: int | None = ...,
     connectivity: str = ...,
+    tolerance: float | None = ...,
     precision: str = ...,
     progress: bool | Meter | None = ...,
 ) -> list[DecisionRegions]: ...
@@ -45,6 +55,7 @@ def decision_regions(
     method: str = "auto",
     resolution: int | None = None,
     connectivity: str = "face",
+    tolerance: float | None = None,
     precision: str = "float64",
     progress: bool | Meter | None = None,
 ) -> DecisionRegions | list[DecisionRegions]:
@@ -54,31 +65,44 @@ def decision_regions(
         model: anything that `inscape.wrap` takes.
         probe: a segment, simplex or patch, or a list of them.
         method: "exact" finds every region on segments of piecewise-affine networks and tree ensembles;
-            "grid" works for every model and probe; "auto" is exact where that is possible and takes at
-            most 2,000 evaluations per segment, else the grid. A `resolution` asks for the grid.
+            "adaptive" works for every model and probe, and looks where the scores say that a region could
+            hide; "grid" looks everywhere alike. "auto" is exact where that is possible and takes at
+            most 2,000 evaluations per segment, else adaptive; with a `resolution`, the grid.
         resolution: grid points per axis; by default 200 in 1D, 30 in 2D, and at most 4,096 points in
-            all above.
-        connectivity: "face" joins grid points one step apart along one axis (4 neighbours in 2D; on a
-            simplex also across, unless at a saddle); "full" also along diagonals (8 in 2D). On a simplex
+            all above. For "adaptive", the finest step: the extent of the probe over this (2^14 in 1D,
+            200 in 2D, as far as 4,096 samples go above).
+        connectivity: for the grid, "face" joins points one step apart along one axis (4 neighbours in 2D; on
+            a simplex also across, unless at a saddle); "full" also along diagonals (8 in 2D). On a simplex
             the axes are the edges at its most central vertex.
+        tolerance: for "adaptive" on segments, how far from the truth a boundary may be, in t; None spends
+            nothing on it, and takes the place where the chords of the two scores cross.
         precision: "float64", or "float32" for a faster "exact" method whose near ties are repaired; its
             regions agreed in all our tests, but that is not proved, so they are not called exact.
         progress: True shows a bar on stderr; a function gets (work done, work in all).
 
+    >>> import numpy as np
     >>> from inscape import Segment
     >>> p = decision_regions(lambda x: (x[:, 0] ** 2 > 0.25).astype(int), Segment([-1.0], [1.0]))
     >>> p.n_regions, p.labels.tolist(), p.boundaries.round(2).tolist()
     (3, [1, 0, 1], [0.25, 0.75])
+    >>> q = decision_regions(lambda x: np.c_[x, x**2 - 0.5], Segment([-1.0], [1.0]), tolerance=1e-9)
+    >>> q.method, q.labels.tolist(), q.boundaries.round(6).tolist()
+    ('adaptive', [1, 0], [0.316987])
     """
     probes = [probe] if isinstance(probe, Probe) else list(probe) if isinstance(probe, Iterable) else []
     if not probes or not all(isinstance(p, Probe) for p in probes):
         raise ProbeError(f"expected a Segment, Simplex or Patch, or a list of them, got {probe!r}")
     wrapped = wrap(model)
-    chosen = choose_method(wrapped, probes, method, resolution)
+    chosen = choose_method(wrapped, probes, method, resolution, connectivity)
+    check_tolerance(tolerance, chosen)
     with meter(progress, "regions") as show:
         if chosen.method == "exact":
             results: list[DecisionRegions] = [
                 *exact_regions(wrapped, probes, precision=precision, meter=show)
+            ]
+        elif chosen.method == "adaptive":
+            results = [
+                *adaptive_regions(wrapped, probes, resolution=resolution, tolerance=tolerance, meter=show)
             ]
         else:
             results = grid_regions(

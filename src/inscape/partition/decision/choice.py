@@ -8,12 +8,15 @@ import numpy as np
 from inscape.errors import InscapeError, PartitionError, unknown_name
 from inscape.models import Model
 from inscape.partition.decision.exact import as_segment
-from inscape.probes import Probe
+from inscape.partition.decision.lattice import check_connectivity
+from inscape.probes import Patch, Probe, Segment
 from inscape.probes.sampling import ProbeSample
 
-METHODS = ("auto", "grid", "exact")
+METHODS = ("auto", "exact", "adaptive", "grid")
 EXACT_BUDGET = 2000
 """Evaluations per segment that "auto" allows an exact count: ten times the default grid."""
+PLANE_BUDGET = 9000
+"""The same per plane."""
 
 
 class Choice(NamedTuple):
@@ -29,36 +32,104 @@ def check_method(method: str) -> None:
         raise PartitionError(unknown_name("method", method, METHODS))
 
 
+def check_tolerance(tolerance: float | None, chosen: Choice) -> None:
+    """Raise an error if a tolerance was given to a method that has none."""
+    if tolerance is not None and chosen.method != "adaptive":
+        raise PartitionError(
+            f"tolerance={tolerance} belongs to method='adaptive'; here the method is {chosen.method!r} "
+            f"({chosen.reason})"
+        )
+
+
 def choose_method(
-    model: Model, probes: Sequence[Probe], method: str, resolution: int | None = None
+    model: Model,
+    probes: Sequence[Probe],
+    method: str,
+    resolution: int | None = None,
+    connectivity: str = "face",
 ) -> Choice:
     """The method that stands behind `method` for these probes.
 
-    "auto" is exact on segments if the model is a tree ensemble, or a piecewise-affine network of which a few
-    probes predict at most 2,000 evaluations per segment; otherwise the grid. The prediction depends on the
-    model and the probes only, not on timing. Naming a `resolution` asks for the grid.
+    "auto" is exact if the structure of the model allows it on all the probes and the budget fits, else
+    adaptive. It depends on the model and the probes only, not on timing. Naming a `resolution` asks for the
+    grid, and so does "full" connectivity above one dimension.
     """
     check_method(method)
+    check_connectivity(connectivity)
+    some = probes[:1] if isinstance(probes, ProbeSample) else probes
+    is_line = all(p.dim == 1 for p in some)
+    if method == "adaptive" and connectivity == "full" and not is_line:
+        raise PartitionError(
+            "connectivity='full' belongs to the grid: adaptive cells are joined by their edges"
+        )
+    if method == "adaptive" and any(_is_polygon(p) for p in some):
+        raise PartitionError(
+            "adaptive cells fill rectangles and simplices: use 'exact' or 'grid' on a polygon"
+        )
     if method == "exact" and resolution is not None:
         raise PartitionError(f"resolution={resolution} belongs to the grid: an exact count has none")
     if method == "auto" and resolution is not None:
         return Choice("grid", "a resolution was given")
     if method != "auto":
         return Choice(method, "asked for")
-    if any(p.dim > 1 for p in (probes[:1] if isinstance(probes, ProbeSample) else probes)):
-        return Choice("grid", "exact regions are computed on segments only")
+    if connectivity == "full" and not is_line:
+        return Choice("grid", "connectivity='full' was given")
+    if is_line:
+        return _on_segments(model, probes)
+    choice = _on_planes(model, probes, max(p.dim for p in some))
+    if choice.method == "adaptive" and any(_is_polygon(p) for p in some):
+        return Choice("grid", f"{choice.reason}, and adaptive cells fill rectangles")
+    return choice
+
+
+def _is_polygon(probe: Probe) -> bool:
+    return isinstance(probe, Patch) and not probe.is_rectangle
+
+
+def _on_planes(model: Model, probes: Sequence[Probe], dim: int) -> Choice:
+    """Exact for networks of which a few lines across the planes predict at most 9,000 evaluations each."""
+    if dim > 2:
+        return Choice("adaptive", "exact regions are computed on segments and planes only")
+    if model.structure == "trees":
+        return Choice("adaptive", "exact regions of trees are computed on segments only")
+    try:
+        model.graph(probes[0].input_shape)
+    except InscapeError as error:
+        return Choice("adaptive", str(error).split(": ")[0])
+    from inscape.partition.linear.cost import estimate_cost
+
+    few = [_across(probes[i]) for i in np.linspace(0, len(probes) - 1, 3, dtype=int)]
+    lines = estimate_cost(model, few).n_evaluations / len(few)
+    each = lines**2  # lines that cross a line of the plane cross each other about so often
+    if each > PLANE_BUDGET:
+        return Choice(
+            "adaptive", f"exact would take about {each:.0f} evaluations per plane, over {PLANE_BUDGET}"
+        )
+    return Choice("exact", f"piecewise affine, about {each:.0f} evaluations per plane")
+
+
+def _across(probe: Probe) -> Segment:
+    """A line across a plane: a diagonal of a patch, a side of a triangle."""
+    if probe.dim == 1:
+        return as_segment(probe)
+    first, s, t = probe.generators
+    return Segment(first + s, first + t) if isinstance(probe, Patch) else Segment(s, t)
+
+
+def _on_segments(model: Model, probes: Sequence[Probe]) -> Choice:
+    """Exact for trees, and for networks of which a few segments predict at most 2,000 evaluations each."""
     if model.structure == "trees":
         return Choice("exact", "tree ensemble")
     try:
         model.graph(probes[0].input_shape)
     except InscapeError as error:
-        return Choice("grid", str(error).split(": ")[0])
+        return Choice("adaptive", str(error).split(": ")[0])
     from inscape.partition.linear.cost import estimate_cost
 
     few = [as_segment(probes[i]) for i in np.linspace(0, len(probes) - 1, 3, dtype=int)]
     each = estimate_cost(model, few).n_evaluations / len(few)
     if each > EXACT_BUDGET:
         return Choice(
-            "grid", f"exact would take about {each:.0f} evaluations per segment, over {EXACT_BUDGET}"
+            "adaptive", f"exact would take about {each:.0f} evaluations per segment, over {EXACT_BUDGET}"
         )
     return Choice("exact", f"piecewise affine, about {each:.0f} evaluations per segment")

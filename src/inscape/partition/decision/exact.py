@@ -48,7 +48,7 @@ def _on_planes(
 def _on_segments(
     model: Model, probes: Iterator[Probe], precision: str, meter: Meter, done: int, total: int
 ) -> Iterator[DecisionRegions]:
-    """The regions on each segment; at most 256 are taken at a time, so that memory does not grow with them."""
+    """The regions on each segment, at most 256 at a time, so that memory does not grow with them."""
     provenance = Provenance.of(model, dtype=None if model.structure == "trees" else precision)
     for shape, group in groupby(probes, key=lambda p: p.input_shape):
         check_size(model, shape)
@@ -97,6 +97,6 @@ def as_segment(probe: Probe) -> Segment:
     if isinstance(probe, Simplex) and probe.dim == 1:
         return Segment(*probe.vertices)
     raise PartitionError(
-        f"exact regions are computed on segments, and of networks on planes; not on a {type(probe).__name__} of "
-        f"dimension {probe.dim}: use method='grid'"
+        f"exact regions are computed on segments, and of networks on planes; not on a "
+        f"{type(probe).__name__} of dimension {probe.dim}: use method='grid' or 'adaptive'"
     )

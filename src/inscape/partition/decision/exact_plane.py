@@ -19,10 +19,11 @@ TIES = "complete; ties on a face, where the smaller label counts"
 
 
 def exact_plane(model: Model, probe: Probe, *, meter: Meter, memory: int = MEMORY) -> PlaneDecision:
-    """The decision regions of a piecewise-affine model on a patch or a triangle: where the largest score changes.
+    """The decision regions of a piecewise-affine model on a patch or a triangle.
 
-    On a face of the linear regions every score is affine, so that label changes are edges of the upper envelope of c
-    planes. A one-output net has the label `score > 0`. Faces of one label that share an edge are one region.
+    On a face of the linear regions every score is affine, so that label changes are edges of the upper
+    envelope of c planes. A one-output net has the label `score > 0`. Faces of one label that share an edge
+    are one region.
     """
     graph = model.graph(probe.input_shape)
     if len(shape := graph.shapes[graph.output]) > 1:

@@ -63,8 +63,7 @@ class Lattice:
         barycentric weight changes by the sum of the steps; diagonals that change it by more than two
         would lead across whole regions and are left out.
         """
-        if connectivity not in CONNECTIVITIES:
-            raise PartitionError(unknown_name("connectivity", connectivity, CONNECTIVITIES))
+        check_connectivity(connectivity)
         d = self.coordinates.shape[1]
         strides = _strides(self.resolution, d)
         if connectivity == "full":
@@ -84,6 +83,12 @@ class Lattice:
     def every_second(self) -> Ints:
         """The points with even coordinates: the same grid at half the resolution."""
         return np.flatnonzero((self.coordinates % 2 == 0).all(axis=1))
+
+
+def check_connectivity(connectivity: str) -> None:
+    """Raise an error for an unknown name."""
+    if connectivity not in CONNECTIVITIES:
+        raise PartitionError(unknown_name("connectivity", connectivity, CONNECTIVITIES))
 
 
 def lattice_on(probe: Probe, resolution: int | None) -> Lattice:

@@ -21,8 +21,8 @@ Ints = npt.NDArray[np.int64]
 class PlaneDecision(DecisionRegions):
     """Exact decision regions on a patch or a triangle.
 
-    Coordinates are those of the patch; of a triangle, those of its plane, true to scale, the first vertex at (0, 0)
-    and the second at (length of that side, 0). Areas and lengths are those in the input space.
+    Coordinates are those of the patch; of a triangle, those of its plane, true to scale, the first vertex
+    at (0, 0) and the second at (length of that side, 0). Areas and lengths are those in the input space.
 
     Attributes:
         face_regions: the region of each face of the subdivision by linear regions and label changes, (f,).
@@ -36,8 +36,8 @@ class PlaneDecision(DecisionRegions):
     def polygons(self) -> list[tuple[Floats, ...]]:
         """The boundary of each region as closed rings of coordinates (k, 2).
 
-        The first ring runs anticlockwise around the region, the others clockwise around its holes, so that the signed
-        areas of all rings add up to the region's.
+        The first ring runs anticlockwise around the region, the others clockwise around its holes, so that
+        the signed areas of all rings add up to the region's.
         """
         from inscape.partition.linear.plane.rings import rings
 
@@ -88,7 +88,7 @@ class PlaneDecision(DecisionRegions):
         return np.where(faces >= 0, self.face_regions[faces], -1)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the regions filled by class, over the linear regions of the network, and the spanning points."""
+        """Draw the regions filled by class, over the linear regions, and the spanning points."""
         from inscape.drawing.decision_faces import draw_decision_faces
 
         cells = self._found.cells
@@ -108,7 +108,7 @@ class PlaneDecision(DecisionRegions):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON, with areas and the boundary's length; the polygons are left out, since they may be large."""
+        """Plain JSON, with areas and the boundary's length, without the polygons, which may be large."""
         return super().to_dict() | {
             "areas": self.areas.tolist(),
             "boundary_length": self.boundary_length,

@@ -24,16 +24,19 @@ class DecisionRegions:
     Attributes:
         probe: where we looked.
         labels: the predicted label of each region, (n_regions,).
-        method: how the regions were found: "grid", ...
+        method: how the regions were found: "exact", "adaptive" or "grid".
         is_exact: whether the count is the true one; a grid can miss regions narrower than its spacing
             and split ones that are thinner than it in between.
-        status: on a grid "converged" if half the resolution gives the same count, else "not converged in
-            resolution"; exact results are "complete", with a word on ties where there are any.
+        status: on a grid "converged" if half the resolution gives the same count, adaptively if no place is
+            left that could hide a region, else "not converged in resolution", and why; exact results are
+            "complete", with a word on ties where there are any.
         n_evaluations: at how many points the model was asked.
-        resolution: grid points per axis.
+        resolution: grid points per axis; for the adaptive method what was asked for, if anything.
         connectivity: which grid points are neighbours, "face" or "full"; None without a grid.
         class_names: the class name of each label, if the model has names.
         provenance: model, precision, version.
+        missed: an estimate of the regions that were not found, where the method makes one.
+        missed_basis: what that estimate rests on.
     """
 
     probe: Probe
@@ -46,6 +49,8 @@ class DecisionRegions:
     connectivity: str | None
     class_names: tuple[str, ...] | None
     provenance: Provenance
+    missed: float | None = None
+    missed_basis: str | None = None
 
     @property
     def n_regions(self) -> int:
@@ -76,6 +81,8 @@ class DecisionRegions:
             "resolution": self.resolution,
             "connectivity": self.connectivity,
             "class_names": None if self.class_names is None else list(self.class_names),
+            "missed": self.missed,
+            "missed_basis": self.missed_basis,
             "provenance": self.provenance.to_dict(),
         }
 
@@ -94,11 +101,11 @@ class SegmentRegions(DecisionRegions):
 
     Attributes:
         boundaries: the parameters t where the label changes, (n_regions - 1,); on a grid, half-way
-            between the two samples.
+            between the two samples; adaptively, where the chords of the two scores cross between them.
         span: the interval of t.
         samples: the parameters t at which the model was asked, if the method samples.
         top: the two highest scores at the samples, if the model has scores.
-        model: where to get them from for a picture, if the method does not sample.
+        model: where to get more of them from for a picture, if the method does not sample evenly.
     """
 
     boundaries: npt.NDArray[np.float64]
@@ -115,7 +122,8 @@ class SegmentRegions(DecisionRegions):
     def plot(self, ax: Any = None) -> Any:
         """Draw the labels along t, and the two highest scores where the model has scores.
 
-        Scores of an exact result are evaluated now, and left out if the model has changed in the meantime.
+        Scores of an exact or adaptive result are evaluated now, at 400 even steps; if the model has changed
+        in the meantime, only those that are known are drawn.
         """
         from inscape.drawing.segment import draw_segment
 
@@ -171,7 +179,7 @@ class GridRegions(DecisionRegions):
             raise PartitionError(
                 f"a probe of dimension {self.probe.dim} has no picture: plot one of dimension 1 or 2"
             )
-        frame, domain, marks = _plane_frame(self.probe)
+        frame, domain, marks = plane_frame(self.probe)
         return draw_plane(
             self.image(),
             self.labels,
@@ -184,7 +192,7 @@ class GridRegions(DecisionRegions):
         )
 
 
-def _plane_frame(probe: Probe) -> tuple[npt.NDArray[np.float64], ...]:
+def plane_frame(probe: Probe) -> tuple[npt.NDArray[np.float64], ...]:
     """In drawing coordinates: corner and sides (3, 2) of the grid, the domain's corners, the anchors (m, 2).
 
     A patch is drawn in its own coordinates; a triangle true to scale, its first generator at the origin.

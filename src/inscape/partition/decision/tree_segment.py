@@ -123,7 +123,9 @@ def _trees_of(model: Model) -> TreeEnsemble:
         if isinstance(model, SklearnModel)
         else f"its structure is {model.structure!r}"
     )
-    raise PartitionError(f"{model.name} has no exact regions of trees: {reason}; use method='grid' instead")
+    raise PartitionError(
+        f"{model.name} has no exact regions of trees: {reason}; use method='grid' or 'adaptive' instead"
+    )
 
 
 def _check(segment: Segment, i: int, ensemble: TreeEnsemble) -> None:

@@ -38,6 +38,6 @@ def _confirm(graph: Any, model: Model, x: npt.NDArray[np.float64]) -> None:
     if scores and not same_scores(graph, x, np.concatenate(scores)):
         raise PartitionError(
             f"{model.name} is not what was recorded of it: on these probes it computes other scores, so "
-            "it branches on its input or is random; use method='grid'"
+            "it branches on its input or is random; use method='grid' or 'adaptive'"
         )
     graph.is_confirmed = True

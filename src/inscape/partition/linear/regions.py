@@ -67,18 +67,19 @@ def linear_regions(
     """The linear regions of a piecewise-affine network on a segment or a plane, or on each of a list.
 
     On a segment, layer by layer every break point is found as the root of a linear function between the break
-    points of the layers before (ExactLine: Sotoudeh & Thakur 2019, arXiv 1908.06214). On a patch or a triangle a
-    planar subdivision is refined layer by layer (as in SyReNN, ibid., and edge subdivision: Berzins 2023). No
-    sampling is involved. The cost is about one forward evaluation per piece or vertex.
+    points of the layers before (ExactLine: Sotoudeh & Thakur 2019, arXiv 1908.06214). On a patch or a
+    triangle a planar subdivision is refined layer by layer (as in SyReNN, ibid., and edge subdivision:
+    Berzins 2023). No sampling is involved. The cost is about one forward evaluation per piece or vertex.
 
     Args:
         model: a torch module, or what `inscape.wrap` made of one; it must be piecewise affine.
-        probe: a `Segment`, a `Patch`, a `Simplex` with two or three vertices, or a list of probes of one dimension.
+        probe: a `Segment`, a `Patch`, a `Simplex` with two or three vertices, or a list of probes of one
+            dimension.
         n_layers: on planes, how many piecewise-linear layers to take into account; None for all.
         max_regions: on planes, stop before a layer that would make more faces, with status "budget reached".
         memory: bytes that the tensors may take, however many pieces there are.
-        tolerance: on segments, knots nearer than this part of the span are one: rounding moves a knot by about
-            1e-14.
+        tolerance: on segments, knots nearer than this part of the span are one: rounding moves a knot by
+            about 1e-14.
         precision: on segments, "float64", or "float32" for speed; see `SegmentPieces.precision`.
         progress: True shows a bar on stderr; a function gets (thousandths of probes done, in all).
 
@@ -100,7 +101,9 @@ def linear_regions(
             results = _on_planes(wrapped, probes, n_layers, max_regions, memory, show)
         else:
             if n_layers is not None or max_regions is not None:
-                raise ProbeError("n_layers and max_regions are for planes: a Patch or a Simplex with three vertices")
+                raise ProbeError(
+                    "n_layers and max_regions are for planes: a Patch or a Simplex with three vertices"
+                )
             results = _on_segments(wrapped, probes, memory, tolerance, precision, show)
     return results[0] if isinstance(probe, Probe) else results
 
@@ -120,7 +123,14 @@ def _on_planes(
     from inscape.partition.linear.plane.regions import plane_regions
 
     return [
-        plane_regions(model, p, n_layers=n_layers, max_regions=max_regions, memory=memory, meter=_part(show, i, len(probes)))
+        plane_regions(
+            model,
+            p,
+            n_layers=n_layers,
+            max_regions=max_regions,
+            memory=memory,
+            meter=_part(show, i, len(probes)),
+        )
         for i, p in enumerate(probes)
     ]
 

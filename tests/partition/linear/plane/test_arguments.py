@@ -62,7 +62,13 @@ def test_what_is_refused(arguments, error, match):
 
 
 @pytest.mark.parametrize(
-    "corners", [[[0, 0], [1, 0]], [[0, 0], [1, 0], [2, 0]], [[0, 0], [2, 0], [0.5, 0.5], [0, 2]], [[0, 0], [1, 1], [1, 0], [0, 1]]]
+    "corners",
+    [
+        [[0, 0], [1, 0]],
+        [[0, 0], [1, 0], [2, 0]],
+        [[0, 0], [2, 0], [0.5, 0.5], [0, 2]],
+        [[0, 0], [1, 1], [1, 0], [0, 1]],
+    ],
 )
 def test_corners_that_are_no_convex_polygon(corners):
     with pytest.raises(ProbeError, match="corners"):
@@ -110,7 +116,9 @@ def test_patterns_that_do_not_fit_are_found_anew():
 def test_progress_and_a_list():
     seen = []
     found = linear_regions(
-        mlp(2, 8, 8, 2), [square(), Simplex(np.eye(3)[:, :2])], progress=lambda done, total: seen.append((done, total))
+        mlp(2, 8, 8, 2),
+        [square(), Simplex(np.eye(3)[:, :2])],
+        progress=lambda done, total: seen.append((done, total)),
     )
     assert [q.probe.dim for q in found] == [2, 2]
     assert seen[-1] == (2000, 2000)

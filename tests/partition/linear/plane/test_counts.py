@@ -1,5 +1,6 @@
 """Counts on a plane that are known in closed form, or that several tools agree on."""
 
+import itertools
 import json
 import math
 import os
@@ -32,10 +33,7 @@ def test_counts_that_other_tools_agree_on(name):
         pytest.skip("the larger networks are not shipped: INSCAPE_BENCH names their folder")
     arrays = np.load(folder / f"{name}.npz")
     net = network(*((arrays[f"W{i}"], arrays[f"b{i}"]) for i in range(len(arrays) // 2)))
-    if "784" in name:
-        probe = Simplex(np.load(folder / "geom_784.npz")["points"])
-    else:
-        probe = square()
+    probe = Simplex(np.load(folder / "geom_784.npz")["points"]) if "784" in name else square()
     q = linear_regions(net, probe)
     assert (q.n_regions, q.n_vertices, q.n_edges) == GOLDEN[name]
     assert q.status == "complete"
@@ -82,7 +80,7 @@ def test_lines_through_one_point(h, centre):
 
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_tents(k):
-    """A tent map of each coordinate, k times: its knots are on the border, and lines cross in lattice points."""
+    """A tent map of each coordinate, k times: knots on the border, crossings in lattice points."""
     tent = np.array([[2.0, 0.0], [4.0, 0.0], [0.0, 2.0], [0.0, 4.0]]), [0.0, -2.0, 0.0, -2.0]
     join = np.array([[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0]])
     layers = [tent, *[(tent[0] @ join, tent[1])] * (k - 1), (join, [0.0, 0.0])]
@@ -120,7 +118,7 @@ def test_a_network_without_biases_has_cones_only(depth, seed):
     """Each face is a cone: there are as many as breaks along a closed loop around the origin."""
     rng = np.random.default_rng(seed)
     sizes = [2, *[9] * depth, 1]
-    layers = [(rng.normal(size=(b, a)), np.zeros(b)) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+    layers = [(rng.normal(size=(b, a)), np.zeros(b)) for a, b in itertools.pairwise(sizes)]
     net = network(*layers)
     corners = [[-1.0, -0.7], [0.8, -1.0], [1.0, 1.1], [-0.9, 1.0]]
     q = linear_regions(net, Patch([0, 0], np.eye(2), corners=corners))

@@ -1,14 +1,15 @@
 """Networks that are not in general position: the count is right, or there is a clear error."""
 
 import copy
+import itertools
 import math
 
 import numpy as np
 import pytest
 import torch
-from plane_faces import check_faces, check_structure
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plane_faces import check_faces, check_structure
 from relu_networks import network, square
 from torch import nn
 
@@ -19,12 +20,20 @@ SEEDS = st.integers(0, 10**6)
 
 
 def layers_of(net):
-    return [(m.weight.detach().numpy().copy(), m.bias.detach().numpy().copy()) for m in net if hasattr(m, "weight")]
+    return [
+        (m.weight.detach().numpy().copy(), m.bias.detach().numpy().copy())
+        for m in net
+        if hasattr(m, "weight")
+    ]
 
 
 def random_layers(rng, *sizes, integer=False):
-    draw = (lambda *shape: rng.integers(-2, 3, size=shape)) if integer else (lambda *shape: rng.normal(size=shape))
-    return [(draw(b, a), draw(b)) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+    draw = (
+        (lambda *shape: rng.integers(-2, 3, size=shape))
+        if integer
+        else (lambda *shape: rng.normal(size=shape))
+    )
+    return [(draw(b, a), draw(b)) for a, b in itertools.pairwise(sizes)]
 
 
 def with_copy(layers, k, factor):
@@ -126,7 +135,9 @@ def test_units_that_vanish_on_a_whole_face():
     assert not q.patterns[off].any()
 
 
-@pytest.mark.parametrize("unit", [([1.0, 0.0], -1.0), ([1.0, 1.0], -2.0), ([0.0, 1.0], 1.0), ([1.0, -1.0], 0.0)])
+@pytest.mark.parametrize(
+    "unit", [([1.0, 0.0], -1.0), ([1.0, 1.0], -2.0), ([0.0, 1.0], 1.0), ([1.0, -1.0], 0.0)]
+)
 def test_a_line_along_the_border_or_through_corners(unit):
     weight, bias = unit
     q = linear_regions(network(([weight], [bias]), ([[1.0]], [0.0])), square())
@@ -136,24 +147,33 @@ def test_a_line_along_the_border_or_through_corners(unit):
 
 def test_the_input_0_at_a_corner_and_on_a_side():
     rng = np.random.default_rng(1)
-    net = network((rng.normal(size=(9, 2)), np.zeros(9)), (rng.normal(size=(7, 9)), np.zeros(7)), (np.ones((1, 7)), [0]))
+    net = network(
+        (rng.normal(size=(9, 2)), np.zeros(9)), (rng.normal(size=(7, 9)), np.zeros(7)), (np.ones((1, 7)), [0])
+    )
     for bounds in [((0, 1), (0, 1)), ((-1, 1), (0, 1))]:
         q = linear_regions(net, Patch([0, 0], np.eye(2), bounds))
         check_structure(q)
-        (s0, s1), (t0, t1) = bounds
+        (s0, s1), (_t0, t1) = bounds
         path = [(s1, 0), (s1, t1), (s0, t1), (s0, 0)]
-        loop = linear_regions(net, [Segment(a, b) for a, b in zip(path[:-1], path[1:], strict=True)])
+        loop = linear_regions(net, [Segment(a, b) for a, b in itertools.pairwise(path)])
         assert q.n_regions == 1 + sum(p.n_regions - 1 for p in loop)
 
 
 def test_the_plane_of_a_network_without_biases_may_lie_anywhere():
     """Shifting origin and bounds of a patch together changes nothing; nor does another basis of the plane."""
     rng = np.random.default_rng(2)
-    net = network((rng.normal(size=(8, 5)), np.zeros(8)), (rng.normal(size=(8, 8)), np.zeros(8)), (np.ones((1, 8)), [0]))
+    net = network(
+        (rng.normal(size=(8, 5)), np.zeros(8)), (rng.normal(size=(8, 8)), np.zeros(8)), (np.ones((1, 8)), [0])
+    )
     axes = rng.normal(size=(2, 5))
     one = linear_regions(net, Patch(np.zeros(5), axes))
     two = linear_regions(net, Patch(0.5 * axes[0] - 0.25 * axes[1], axes, ((-1.5, 0.5), (-0.75, 1.25))))
-    turned = linear_regions(net, Patch(np.zeros(5), [axes[0] + axes[1], axes[0] - axes[1]], corners=[[1, 0], [0, 1], [-1, 0], [0, -1]]))
+    turned = linear_regions(
+        net,
+        Patch(
+            np.zeros(5), [axes[0] + axes[1], axes[0] - axes[1]], corners=[[1, 0], [0, 1], [-1, 0], [0, -1]]
+        ),
+    )
     assert one.n_regions == two.n_regions == turned.n_regions
 
 

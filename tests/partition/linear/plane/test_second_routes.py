@@ -1,13 +1,15 @@
 """The regions of a plane against other routes: forward passes, exact segments, dense sampling."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 import zoo
 from activity import TIE, activities
-from plane_faces import check_faces, check_structure, inputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plane_faces import check_faces, check_structure, inputs
 from relu_networks import random_patch, square
 
 from benchmarks.networks import mlp
@@ -109,7 +111,7 @@ def test_layers_refine_one_another():
     by_layer = [linear_regions(net, square(2.0), n_layers=k) for k in (1, 2, 3)]
     whole = linear_regions(net, square(2.0))
     assert by_layer[-1].n_regions == whole.n_regions
-    for coarse, fine in zip(by_layer[:-1], by_layer[1:], strict=True):
+    for coarse, fine in itertools.pairwise(by_layer):
         parent = coarse.locate(fine.centroids)
         same = fine.patterns[:, : coarse.patterns.shape[1]] == coarse.patterns[parent]
         assert same.all()

@@ -13,7 +13,7 @@ _NUMBERS = 2**22
 
 
 def states_at(graph: Graph, node: int, x: Tensor) -> Any:
-    """The state of every unit of a piecewise-linear node at points x (n, d), (n, units); see `Subdivision.states`."""
+    """The state of every unit of a node at points x (n, d), as in `Subdivision.states`, (n, units)."""
     (j,) = graph.nodes[node].inputs
     op = graph.nodes[node].op
     assert isinstance(op, Bend)

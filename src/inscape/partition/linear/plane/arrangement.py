@@ -1,9 +1,9 @@
 """The chords of one face, put in one after the other: the generic case, where no three of them meet.
 
 A new chord is followed from cell to cell, from its first end on the boundary to its second; it leaves a cell
-through the edge whose ends lie on either side of it. On the boundary sides are known by position: an end of another
-chord lies between the two ends of this one, or not. Floats decide only inside, where three chords cross pairwise;
-if such a decision is close, the face is left to the slower path for ties.
+through the edge whose ends lie on either side of it. On the boundary sides are known by position: an end of
+another chord lies between the two ends of this one, or not. Floats decide only inside, where three chords
+cross pairwise; if such a decision is close, the face is left to the slower path for ties.
 
 Nodes of the face are numbered along its boundary first (0, ..., n - 1), then as chords cross.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from inscape.partition.linear.plane.compiled import part
 
 NEXT, BEFORE, ORIGIN, TWIN, CHORD, NAME = range(6)
-"""Rows of the table of half-edges. A name is the half-edge's number in the subdivision if it is on the boundary,
+"""Rows of the table of half-edges. A name is the half-edge's number in the subdivision on the boundary,
 else 2 l + d for the face's own edge l."""
 
 CLOSE = 1e-9
@@ -63,7 +63,7 @@ def _divide_edge(table, n_half, g, x, edge):
 
 @part
 def _divide_cell(table, n_half, start, last, chord, edge):
-    """Join the origin of half-edge `start` to the end of `last` by an edge; what lies between is its right side."""
+    """Join the origin of half-edge `start` to the end of `last`; what lies between is on the right."""
     forth, back = n_half, n_half + 1
     after, previous = table[NEXT, last], table[BEFORE, start]
     table[ORIGIN, forth], table[ORIGIN, back] = table[ORIGIN, start], table[ORIGIN, after]

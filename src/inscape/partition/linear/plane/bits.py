@@ -78,7 +78,7 @@ def pack(z, thresholds, cutoff):
 
 @njit(cache=True, nogil=True)
 def hash_rows(rows):
-    """A number for each row of unsigned integers that depends on the row only, (n,); odd if its set bits are."""
+    """A number for each row of unsigned integers, by the row only, (n,); odd if its set bits are."""
     found = np.empty(len(rows), np.uint64)
     one = np.uint64(1)
     for r in range(len(rows)):

@@ -1,8 +1,9 @@
 """The boundary of a face after its edges were cut, and the chords that join its cut points.
 
-A half-edge is numbered 2 e + d: edge e from its first end to its second if d = 0, back if d = 1. A face lies to
-the left of its half-edges. Edge e with cut points k = nstart[e], ..., nstart[e + 1] - 1 becomes the edges
-e + nstart[e], ..., e + nstart[e + 1]; cut point k becomes vertex v + k, v being the number of vertices before.
+A half-edge is numbered 2 e + d: edge e from its first end to its second if d = 0, back if d = 1. A face
+lies to the left of its half-edges. Edge e with cut points k = nstart[e], ..., nstart[e + 1] - 1 becomes the
+edges e + nstart[e], ..., e + nstart[e + 1]; cut point k becomes vertex v + k, v being the number of
+vertices before.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ from inscape.partition.linear.plane.compiled import kernel, part
 
 @part
 def walk_boundary(half_edges, ends, nstart, n_vertices, node, half, cut):
-    """Write a face's vertices and cut points in order, the half-edges after them, and which cut point each is.
+    """Write a face's vertices and cut points in order, with the half-edges after them.
 
     Returns how many there are; `cut` is -1 at a vertex.
     """
@@ -77,7 +78,9 @@ def boundary_lengths(fstart, floop, nstart):
 
 
 @kernel
-def _count(fstart, floop, ends, nstart, n_vertices, unit, lengths, tied, node, half, cut, chords, first_seen, found):
+def _count(
+    fstart, floop, ends, nstart, n_vertices, unit, lengths, tied, node, half, cut, chords, first_seen, found
+):
     for f in range(len(found)):
         if tied[f] or lengths[f] == fstart[f + 1] - fstart[f]:
             continue
@@ -109,6 +112,19 @@ def count_chords(fstart, floop, ends, nstart, n_vertices, unit, n_units, lengths
     cut, chords = np.empty(longest, np.int64), np.empty((longest, 2), np.int64)
     first_seen = np.full(n_units, -1, np.int64)
     _count(
-        fstart, floop, ends, nstart, n_vertices, unit, lengths, tied, node, half, cut, chords, first_seen, found
+        fstart,
+        floop,
+        ends,
+        nstart,
+        n_vertices,
+        unit,
+        lengths,
+        tied,
+        node,
+        half,
+        cut,
+        chords,
+        first_seen,
+        found,
     )
     return found

@@ -1,6 +1,7 @@
 """How the loops of the plane engine are compiled.
 
-Both ways are for functions that allocate nothing. They do without numba's run-time, which counts references to
+Both ways are for functions that allocate nothing. They do without numba's run-time, which counts references
+to
 arrays: a call per face that hands on twenty arrays would spend more time counting than the work takes.
 """
 

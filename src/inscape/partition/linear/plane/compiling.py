@@ -18,5 +18,6 @@ def announce() -> None:
     if cut_faces.signatures or any(Path(cut_faces.stats.cache_path).glob("cutting.cut_faces-*.nbi")):
         return
     logging.getLogger("inscape").warning(
-        "compiling the plane engine, which takes about %d seconds; it is kept on disk for the next time", _SECONDS
+        "compiling the plane engine, which takes about %d seconds; it is kept on disk for the next time",
+        _SECONDS,
     )

@@ -1,7 +1,7 @@
 """Maxima over windows: cut faces where the winner of a window changes.
 
-The entries of a window compete one after the other: entry k against the best so far, a unit of its own kind. Edges
-between faces on which every window has the same winner in the end are taken away again.
+The entries of a window compete one after the other: entry k against the best so far, a unit of its own
+kind. Edges between faces on which every window has the same winner in the end are taken away again.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def contest(
     agreement: Agreement,
     most: float,
 ) -> Contest | None:
-    """Cut the faces where the winner of a window of `op` changes; None if that makes more than `most` faces."""
+    """Cut the faces where the winner of a window changes; None if that makes more than `most` faces."""
     table = window_table(op, tuple(z.shape[1:]))
     order = np.argsort(table < 0, axis=1, kind="stable")  # padding last
     table = np.take_along_axis(table, order, axis=1)

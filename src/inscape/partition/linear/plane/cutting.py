@@ -14,11 +14,12 @@ from inscape.partition.linear.plane.ordering import sort_along
 class Job(NamedTuple):
     """A subdivision, the points where its edges are cut, and the signs of the units.
 
-    start: where the loop of each face starts, (f + 1,); loop: its half-edges; ends: of the edges, (e, 2); nstart: where
-    the cut points of each edge start, (e + 1,); n_vertices: before the cut; xy: of the vertices and cut points; unit,
-    edge, rise: of each cut point, with its unit's growth along the edge; h: the number of entries, units being entries
-    at thresholds; above: packed signs at the vertices, (v, words); words: packed signs of each face, in which bits of
-    units that cut it do not matter, (f, words).
+    start: where the loop of each face starts, (f + 1,); loop: its half-edges; ends: of the edges, (e, 2);
+    nstart: where the cut points of each edge start, (e + 1,); n_vertices: before the cut; xy: of the
+    vertices and cut points; unit,
+    edge, rise: of each cut point, with its unit's growth along the edge; h: the number of entries, units
+    being entries at thresholds; above: packed signs at the vertices, (v, words); words: packed signs of
+    each face, in which bits of units that cut it do not matter, (f, words).
     """
 
     start: Any
@@ -55,8 +56,8 @@ class Inside(NamedTuple):
 class Lines(NamedTuple):
     """Straight lines with kinks on them, in order: on line l those from start[l] to start[l + 1].
 
-    ends: (l, 2) vertices; s: how far from the first end; unit: which unit changes its sign; change: |dz/ds| of that
-    unit along the line; vertex: the vertex there, -1 if it is known from elsewhere.
+    ends: (l, 2) vertices; s: how far from the first end; unit: which unit changes its sign; change: |dz/ds|
+    of that unit along the line; vertex: the vertex there, -1 if it is known from elsewhere.
     """
 
     ends: Any
@@ -68,7 +69,7 @@ class Lines(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """Where the results go, and how many faces, half-edges, edges, vertices and lines there are so far (`at`)."""
+    """Where the results go, and how many faces, half-edges, edges, vertices and lines there are (`at`)."""
 
     faces: Any
     inside: Any
@@ -216,7 +217,7 @@ def _halve(job, f, base_edge, out):
 
 @part
 def _steepness(job, face, c):
-    """The length of a unit's gradient over that of its chord: |g . v| = steepness |d x v|, d being the chord."""
+    """The length of a unit's gradient over that of its chord d: |g . v| = steepness |d x v|."""
     p, widest, result = job.xy, 0.0, 0.0
     a, b = face.node[face.chords[c, 0]], face.node[face.chords[c, 1]]
     dx, dy = p[b, 0] - p[a, 0], p[b, 1] - p[a, 1]
@@ -231,7 +232,7 @@ def _steepness(job, face, c):
 
 @part
 def _write_cells(face, n_half, first_edge, f, out):
-    """Trace the cells of a face from that of half-edge 0, changing a unit's bit where its chord is crossed."""
+    """Trace the cells from that of half-edge 0, changing a unit's bit where its chord is crossed."""
     table, cell, stack = face.table, face.cell, face.stack
     for h in range(n_half):
         cell[h] = -1
@@ -306,7 +307,13 @@ def _write_lines(job, face, m, n_cross, first_vertex, out):
 def _arrange(job, f, found, base_edge, base_vertex, face, out):
     """Write the cells of a face that several units cut; False if that is left to the slower path for ties."""
     n = walk_boundary(
-        job.loop[job.start[f] : job.start[f + 1]], job.ends, job.nstart, job.n_vertices, face.node, face.half, face.cut
+        job.loop[job.start[f] : job.start[f + 1]],
+        job.ends,
+        job.nstart,
+        job.n_vertices,
+        face.node,
+        face.half,
+        face.cut,
     )
     m = find_chords(n, face.cut, job.unit, face.first_seen, face.chords)
     for w in range(len(face.word)):

@@ -45,7 +45,8 @@ def _rebuild(start, loop, ends, gone, keep):
     """Loops of the faces that are left, with straight chains of edges made one.
 
     Returns:
-        start and loop of the faces; for each new edge its first old one and its ends; for each old face the new.
+        start and loop of the faces; for each new edge its first old one and its ends; for each old face the
+        new.
     """
     n_half = 2 * len(ends)
     after = successors(start, loop, n_half, gone)
@@ -111,8 +112,8 @@ def _new_faces(start, loop, gone, face_of):
 def dissolve(cells: Cells, gone: Bools) -> tuple[Cells, Ints, Ints]:
     """The subdivision without some edges, whose faces are joined and stay convex.
 
-    A vertex where only two edges are left, in a straight line then, is taken away, unless it is a corner of the
-    domain or lies on an edge that another part shares.
+    A vertex where only two edges are left, in a straight line then, is taken away, unless it is a corner of
+    the domain or lies on an edge that another part shares.
 
     Returns:
         the subdivision, the old vertices that are left, and the new face of each old one.

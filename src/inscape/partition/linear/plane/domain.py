@@ -54,5 +54,6 @@ def domain_of(probe: Probe) -> Domain:
         corners = np.concatenate([np.zeros((1, 2)), (r * sign[:, None]).T])
         return Domain(Plane(flat[0], (q * sign).T), corners, corners)
     raise ProbeError(
-        f"expected a Patch or a Simplex with three vertices, got a {type(probe).__name__} of dimension {probe.dim}"
+        f"expected a Patch or a Simplex with three vertices, got a {type(probe).__name__} "
+        f"of dimension {probe.dim}"
     )

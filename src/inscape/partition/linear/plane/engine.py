@@ -1,10 +1,11 @@
 """Walk a network over a convex polygon of a plane: the subdivision into activation regions, layer by layer.
 
-Every tensor is affine on each face. An affine node is one batched evaluation at the vertices; a piecewise-linear
-node cuts the faces where its units change, and the tensors that later nodes need are carried to the new vertices.
-A linear map right after an elementwise node is expanded along the cut lines instead of multiplied out. When the
-tensors no longer fit into memory the faces are taken in parts, each to the end of the network before the next;
-parts agree on where the edges between them are cut, so that they fit together again.
+Every tensor is affine on each face. An affine node is one batched evaluation at the vertices; a
+piecewise-linear node cuts the faces where its units change, and the tensors that later nodes need are
+carried to the new vertices. A linear map right after an elementwise node is expanded along the cut lines
+instead of multiplied out. When the tensors no longer fit into memory the faces are taken in parts, each to
+the end of the network before the next; parts agree on where the edges between them are cut, so that they
+fit together again.
 """
 
 import math
@@ -45,8 +46,8 @@ class PlaneWalk:
 
     Attributes:
         parts: the subdivision, in parts that fit together.
-        patterns: for each layer the blocks of packed patterns that `Part.lineage` points into; None for those that
-            would take more than the memory.
+        patterns: for each layer the blocks of packed patterns that `Part.lineage` points into; None for
+            those that would take more than the memory.
         hashes: for each layer a number for each of its patterns.
         layers: the piecewise-linear nodes, in order.
         is_complete: whether all layers that were asked for were cut.
@@ -163,7 +164,7 @@ class _Walker:
         self.done(share[1])
 
     def _take_apart(self, stage: Stage, share: Any) -> None:
-        """Take the parts of a stage to the end; if the budget breaks on the way, the outermost stage is the result."""
+        """Take the parts of a stage to the end; if the budget breaks, the outermost stage is the result."""
         low, high = share
         self.depth += 1
         try:

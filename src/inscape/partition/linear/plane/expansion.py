@@ -1,7 +1,7 @@
 """A linear map of a bent tensor at new vertices, without a product each.
 
-On a straight line with ends a and b the bent tensor h has kinks at s_1 <= ... <= s_m, where entry u_k changes its
-slope by c_k. A linear map W of it is then
+On a straight line with ends a and b the bent tensor h has kinks at s_1 <= ... <= s_m, where entry u_k
+changes its slope by c_k. A linear map W of it is then
 
     y(s) = (1 - s) y(a) + s y(b) - sum_k c_k G(s, s_k) W[:, u_k],   G(s, t) = min(s, t) (1 - max(s, t)),
 
@@ -82,7 +82,12 @@ def expand(y, ends, start, s, entry, change, vertex, columns, done):
 
     Args:
         y: the map at the vertices; rows not `done` are written.
-        ends: (l, 2) vertices; start: (l + 1,); s, entry, change, vertex: (m,), those of each line in order.
+        ends: the vertices at the ends of each line, (l, 2).
+        start: where its kinks start, (l + 1,).
+        s: where they are on the line, (m,).
+        entry: which entry changes its slope.
+        change: by how much.
+        vertex: the vertex there, -1 if it is known from elsewhere.
         columns: W transposed, (in, out).
         done: which rows are known, (v,).
     """

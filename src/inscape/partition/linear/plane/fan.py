@@ -1,8 +1,8 @@
-"""A domain that holds the input 0, where a network with small biases or none bends in many directions at once.
+"""A domain that holds the input 0, near which a network with small biases bends in many directions.
 
-There every line passes near one point, and what happens around it is as small as the biases. The domain is cut into
-triangles around that point, so that positions near it are exact to a part of themselves; edges of the triangles along
-which nothing changes are taken away in the end.
+There every line passes near one point, and what happens around it is as small as the biases. The domain is
+cut into triangles around that point, so that positions near it are exact to a part of themselves; edges of
+the triangles along which nothing changes are taken away in the end.
 """
 
 from typing import Any

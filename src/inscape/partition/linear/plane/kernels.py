@@ -101,8 +101,10 @@ def close_pairs(start, s, near):
 
 @njit(cache=True, nogil=True)
 def signs_of_faces(start, corners, above, zero):
-    """For each face the units that are positive somewhere, those with both signs, and whether one of these is
-    zero at a corner."""
+    """The units that are positive somewhere on each face, those with both signs, and its being tied.
+
+    A face is tied if one of the latter is zero at a corner.
+    """
     n, n_words = len(start) - 1, above.shape[1]
     plus, cutting = np.zeros((n, n_words), np.uint64), np.empty((n, n_words), np.uint64)
     through = np.zeros(n, np.bool_)

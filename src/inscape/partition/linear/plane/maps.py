@@ -14,7 +14,7 @@ SLOPE_TOLERANCE = 1e-9
 
 
 def affine_maps(graph: Graph, plane: Plane, points: Floats) -> tuple[Floats, Floats]:
-    """Slopes (n, c, 2) and offsets (n, c) of the outputs as functions of the coordinates, around points (n, 2)."""
+    """Slopes (n, c, 2) and offsets (n, c) of the outputs in the coordinates, around points (n, 2)."""
     shape = (-1, *graph.input_shape)
     most = max(1, _NUMBERS // max(int(np.prod(s)) for s in graph.shapes))
     n_out = int(np.prod(graph.shapes[graph.output]))
@@ -32,7 +32,7 @@ def affine_maps(graph: Graph, plane: Plane, points: Floats) -> tuple[Floats, Flo
 
 
 def merged(slopes: Floats, adjacency: Ints) -> int:
-    """The number of regions after merging neighbours whose slopes (f, c, 2) differ by at most 1e-9 of themselves."""
+    """The number of regions after merging neighbours whose slopes (f, c, 2) agree to 1e-9."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 

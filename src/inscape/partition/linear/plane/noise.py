@@ -21,8 +21,8 @@ class Plane:
 
     Attributes:
         origin, axes: (d,) and (2, d).
-        extent: how large |s| and |t| become: the rounding of coordinates is that of numbers of this size. 0 if
-            they are exact to a part of themselves, which `fan.fan_cells` sees to around (0, 0).
+        extent: how large |s| and |t| become: the rounding of coordinates is that of numbers of this size. 0
+            if they are exact to a part of themselves, which `fan.fan_cells` sees to around (0, 0).
     """
 
     origin: Floats

@@ -1,5 +1,6 @@
 """Take a subdivision apart, and put parts together again."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ def parts(cells: Cells, most: int) -> list[tuple[int, int]]:
     n = max(1, int(np.ceil(len(cells.xy) / most)))
     bounds = np.unique(np.searchsorted(corners, np.linspace(0, corners[-1], n + 1)[1:-1]) + 1)
     every = [0, *(int(b) for b in bounds if b < cells.n_faces), cells.n_faces]
-    return list(zip(every[:-1], every[1:], strict=True))
+    return list(itertools.pairwise(every))
 
 
 def faces_between(cells: Cells, first: int, last: int) -> tuple[Cells, Ints]:
@@ -104,7 +105,7 @@ class Agreement:
             found = self._known.setdefault(name, (own, cuts.s[cut].copy()))
             if not np.array_equal(found[0], own):
                 raise NonGenericError(
-                    "two parts of the plane disagree on where an edge between them is cut, which rounding decides: "
+                    "two parts of the plane disagree on where an edge between them is cut: "
                     "give more memory, so that the plane is taken in one part"
                 )
             s[cut] = found[1]

@@ -35,7 +35,9 @@ def plane_regions(
     return plane_result(model, probe, domain, found)
 
 
-def subdivision_on(model: Model, probe: Probe, *, meter: Meter, **settings: Any) -> tuple[Subdivision, Domain]:
+def subdivision_on(
+    model: Model, probe: Probe, *, meter: Meter, **settings: Any
+) -> tuple[Subdivision, Domain]:
     """The subdivision of a probe by a model, and the probe's domain."""
     domain = domain_of(probe)
     few = (domain.corners + domain.corners.mean(axis=0)) / 2

@@ -26,20 +26,21 @@ BUDGET = "budget reached"
 class PlaneRegions:
     """The faces of a plane on which the activity of every unit stays the same.
 
-    A relu is active where its input is positive, a clip is below, between or above its bounds, a max-pool window
-    has a winner. On every face the network is one affine map. Faces are convex; with V vertices, E edges and F faces
-    (corners and border of the probe included), V - E + F = 1, which is checked, as is that areas add up.
+    A relu is active where its input is positive, a clip is below, between or above its bounds, a max-pool
+    window has a winner. On every face the network is one affine map. Faces are convex; with V vertices, E
+    edges and F faces (corners and border of the probe included), V - E + F = 1, which is checked, as is
+    that areas add up.
 
-    Coordinates are those of the patch; of a triangle, those of its plane, true to scale, the first vertex at (0, 0)
-    and the second at (length of that side, 0). Areas and lengths are those in the input space.
+    Coordinates are those of the patch; of a triangle, those of its plane, true to scale, the first vertex
+    at (0, 0) and the second at (length of that side, 0). Areas and lengths are those in the input space.
 
     Attributes:
         probe: the patch or triangle.
-        status: "complete", or "budget reached" if another layer would have made more than `max_regions` faces: then
-            the faces are those of the first `n_layers` layers.
+        status: "complete", or "budget reached" if another layer would have made more than `max_regions`
+            faces: then the faces are those of the first `n_layers` layers.
         n_layers: how many piecewise-linear layers are taken into account.
-        tolerance: a value within this part of the terms that it was summed from counts as zero, which is how units
-            that coincide, or meet in one point, are told.
+        tolerance: a value within this part of the terms that it was summed from counts as zero, which is
+            how units that coincide, or meet in one point, are told.
         provenance: model, precision, version.
     """
 
@@ -127,9 +128,9 @@ class PlaneRegions:
     def layer_patterns(self, layer: int) -> Any:
         """The state of every unit of a layer (1, 2, ...) on each face, (F, units).
 
-        0 is below the threshold and 1 above; of a unit with two thresholds 0, 1, 2; of a max-pool window the place
-        of the winner among its entries. If the patterns of all layers would take more than the memory that was given,
-        some are found by evaluating the network at the centroids now.
+        0 is below the threshold and 1 above; of a unit with two thresholds 0, 1, 2; of a max-pool window
+        the place of the winner among its entries. If the patterns of all layers would take more than the
+        memory that was given, some are found by evaluating the network at the centroids now.
         """
         if not 1 <= layer <= self.n_layers:
             raise PartitionError(f"layer={layer} must be from 1 to {self.n_layers}, the layers that were cut")
@@ -176,8 +177,9 @@ class PlaneRegions:
 
         Args:
             ax: where to draw; new Axes if None.
-            colour: "pattern" (a stable hash of the activation pattern), "layer" (the last layer that cut the face
-                out), "slope" (the norm of the slope in the input space), or a number for each face, (F,).
+            colour: "pattern" (a stable hash of the activation pattern), "layer" (the last layer that cut
+                the face out), "slope" (the norm of the slope in the input space), or a number for each
+                face, (F,).
             edges: whether to draw the edges.
         """
         from inscape.drawing.faces import draw_faces
@@ -220,7 +222,9 @@ class PlaneRegions:
             )
         values = np.asarray(colour)
         if values.shape != (self.n_regions,):
-            raise PartitionError(f"colour must have one number per face, ({self.n_regions},), got {values.shape}")
+            raise PartitionError(
+                f"colour must have one number per face, ({self.n_regions},), got {values.shape}"
+            )
         return values, "value"
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Tensors at the vertices of a subdivision that was cut: every new vertex is a mean of at most four old ones."""
+"""Tensors at the vertices after a cut: every new vertex is a mean of at most four old ones."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,9 @@ from inscape.partition.linear.plane.split import Split
 
 
 @njit(cache=True, nogil=True)
-def _sources(n_old, n_cut, n_new, edge_ends, edge_start, edge_s, edge_node, line_ends, line_start, line_s, vertex):
+def _sources(
+    n_old, n_cut, n_new, edge_ends, edge_start, edge_s, edge_node, line_ends, line_start, line_s, vertex
+):
     source, weight = np.zeros((n_new, 4), np.int64), np.zeros((n_new, 4))
     for e in range(len(edge_ends)):
         for k in range(edge_start[e + 1] - 1, edge_start[e] - 1, -1):

@@ -83,13 +83,21 @@ class Split:
 
     def zeros(self) -> Ints:
         """All pairs of a new vertex and a unit that is zero there, in order of the vertices, (k, 2)."""
-        pairs = [np.stack([line.vertex, line.unit], axis=1)[line.vertex >= 0] for line in (self.edges, self.chords)]
+        pairs = [
+            np.stack([line.vertex, line.unit], axis=1)[line.vertex >= 0] for line in (self.edges, self.chords)
+        ]
         every = np.concatenate(pairs)
         return every[np.argsort(every[:, 0], kind="stable")]
 
 
 def split(
-    cells: Cells, z: Any, thresholds: Floats, noise: Noise, layer: int, agree: Any = None, most: float = np.inf
+    cells: Cells,
+    z: Any,
+    thresholds: Floats,
+    noise: Noise,
+    layer: int,
+    agree: Any = None,
+    most: float = np.inf,
 ) -> Split | None:
     """Cut the faces along the zero lines of all units of a layer; None if that makes more than `most` faces.
 
@@ -119,14 +127,34 @@ def split(
     edge = cuts.edge if len(cuts.first) == len(cuts.s) else cuts.edge[cuts.first]
     p = np.concatenate([cells.xy, kernels.points_between(cells.xy, cells.ends[edge], cuts.s[cuts.first])])
     job = Job(
-        cells.start, cells.loop, cells.ends, cuts.nstart, n_old, p, unit, edge, cuts.rise[cuts.first], h, above, words
+        cells.start,
+        cells.loop,
+        cells.ends,
+        cuts.nstart,
+        n_old,
+        p,
+        unit,
+        edge,
+        cuts.rise[cuts.first],
+        h,
+        above,
+        words,
     )
     faces, inside, lines = cut_faces(job, lengths, found, tied)
     if tied.any():
         if cutting is None:
             cutting = cutting_units(cells, above, zero)
         faces, inside, lines = _with_ties(
-            cells, z, thresholds, zero, cuts, p, words, cutting, np.flatnonzero(tied), noise,
+            cells,
+            z,
+            thresholds,
+            zero,
+            cuts,
+            p,
+            words,
+            cutting,
+            np.flatnonzero(tied),
+            noise,
             (faces, inside, lines),
         )
     ends, born, shared = kernels.divided(
@@ -174,9 +202,7 @@ def _scale(z: Any, thresholds: Floats) -> float:
     return float(max(np.abs(some).max(initial=0.0), np.abs(thresholds).max(initial=0.0)))
 
 
-def cut_points(
-    cells: Cells, z: Any, thresholds: Floats, above: Words, zero: Words, noise: Noise
-) -> Cuts:
+def cut_points(cells: Cells, z: Any, thresholds: Floats, above: Words, zero: Words, noise: Noise) -> Cuts:
     """All crossings on the edges; those that rounding cannot tell apart share a cut point."""
     start, unit, s, rise = edge_crossings(z, thresholds, above, zero, cells.ends)
     node = np.arange(len(s))
@@ -200,7 +226,7 @@ def cut_points(
 
 
 def face_signs(cells: Cells, cuts: Cuts, above: Words, zero: Words) -> tuple[Words, Words | None, Any]:
-    """Packed signs of each face, the units that cut it if that had to be found out, and whether it is tied."""
+    """Packed signs of each face, the units that cut it (if sought), and whether it is tied."""
     tied = np.zeros(cells.n_faces, bool)
     if len(cuts.first) < len(cuts.s):
         merged = np.diff(cuts.start) > np.diff(cuts.nstart)
@@ -218,11 +244,20 @@ def cutting_units(cells: Cells, above: Words, zero: Words) -> Words:
 
 
 def _with_ties(
-    cells: Cells, z: Any, thresholds: Floats, zero: Words, cuts: Cuts, p: Floats, words: Words, cutting: Words,
-    tied: Ints, noise: Noise, clear: tuple[Faces, Inside, Lines],
+    cells: Cells,
+    z: Any,
+    thresholds: Floats,
+    zero: Words,
+    cuts: Cuts,
+    p: Floats,
+    words: Words,
+    cutting: Words,
+    tied: Ints,
+    noise: Noise,
+    clear: tuple[Faces, Inside, Lines],
 ) -> tuple[Faces, Inside, Lines]:
     """The pieces of the tied faces joined to those of the others, in order of the old faces."""
-    faces, inside, lines = clear
+    _faces, inside, _lines = clear
     h, n_old = z.shape[1], len(cells.xy)
     start, units, vertex, unit = tied_pairs(tied, cells.start, cells.loop, cells.ends, cutting[tied], h)
     errors = noise(vertex, unit % h)
@@ -235,14 +270,27 @@ def _with_ties(
         own = units[start[t] : start[t + 1]]
         n = len(half_edges) * len(own)
         is_clear, node, sizes, loop, own_words, ends, own_unit, xy, chords = cut_tied_face(
-            half_edges, cells.ends, cuts.nstart, cuts.s[cuts.first], cuts.start, cuts.unit, cuts.node, own, z,
-            thresholds, zero, errors[at : at + n], n_old, p, words[f],
+            half_edges,
+            cells.ends,
+            cuts.nstart,
+            cuts.s[cuts.first],
+            cuts.start,
+            cuts.unit,
+            cuts.node,
+            own,
+            z,
+            thresholds,
+            zero,
+            errors[at : at + n],
+            n_old,
+            p,
+            words[f],
         )
         at += n
         if not is_clear:
             raise NonGenericError(
-                f"the zero lines of {len(own)} units meet so closely near {p[node].mean(axis=0).tolist()} (in the "
-                "probe's coordinates) that float64 cannot order them: move the probe a little"
+                f"the zero lines of {len(own)} units meet so closely near {p[node].mean(axis=0).tolist()} "
+                "(in the probe's coordinates) that float64 cannot order them: move the probe a little"
             )
         name = np.where(loop >= 0, loop, 2 * (base_edge + n_edges) - 1 - loop)
         number = np.concatenate([node, base_vertex + n_inside + np.arange(len(xy))])
@@ -251,7 +299,11 @@ def _with_ties(
                 Faces(np.cumsum(sizes), name.astype(np.int32), np.full(len(sizes), f), own_words),
                 Inside(number[ends].astype(np.int32), own_unit.astype(np.int32), xy),
                 Lines(
-                    number[chords[0]], chords[1][1:], chords[2], chords[3].astype(np.int32), chords[4],
+                    number[chords[0]],
+                    chords[1][1:],
+                    chords[2],
+                    chords[3].astype(np.int32),
+                    chords[4],
                     np.where(chords[5] >= 0, number[chords[5]], -1),
                 ),
             )
@@ -265,10 +317,12 @@ def _joined(
     clear: tuple[Faces, Inside, Lines], parts: list[tuple[Faces, Inside, Lines]]
 ) -> tuple[Faces, Inside, Lines]:
     """Pieces of tied faces put after the others; faces in order of their parents."""
-    faces, inside, lines = clear
+    faces, _inside, lines = clear
     every = [clear, *parts]
     start = _running([faces.start, *(f.start for f, _, _ in parts)])
-    loop, parent, words = (np.concatenate([getattr(f, name) for f, _, _ in every]) for name in ("loop", "parent", "words"))
+    loop, parent, words = (
+        np.concatenate([getattr(f, name) for f, _, _ in every]) for name in ("loop", "parent", "words")
+    )
     order = np.argsort(parent, kind="stable")
     start, loop = kernels.reordered(start, loop, order)
     return (
@@ -283,6 +337,6 @@ def _joined(
 
 
 def _running(starts: list[Ints]) -> Ints:
-    """Offsets of several parts one after the other; the first part begins with 0, the others with their first end."""
+    """Offsets of parts one after the other; the first begins with 0, the others with their first end."""
     shift = np.cumsum([0, *(s[-1] if len(s) else 0 for s in starts[:-1])])
     return np.concatenate([s + by for s, by in zip(starts, shift, strict=True)])

@@ -81,7 +81,7 @@ class Pooled(Stage):
 
 
 class Bent(Stage):
-    """After an elementwise node: tensors are carried to the new vertices, a matrix product after it is expanded."""
+    """After an elementwise node: tensors are carried to new vertices, a matrix product is expanded."""
 
     def __init__(
         self, plan: Plan, node: int, op: Bend, part: Split, lineage: Lineage, live: dict[int, Tensor]
@@ -151,7 +151,9 @@ class Bent(Stage):
             entry, change = line.unit, line.change * factor[0]
             if len(factor) > 1:
                 entry, change = line.unit % h, line.change * factor[line.unit // h]
-            expand(y.numpy(), line.ends, line.start, line.s, entry, change, line.vertex, matrix.columns, known)
+            expand(
+                y.numpy(), line.ends, line.start, line.s, entry, change, line.vertex, matrix.columns, known
+            )
         return y.reshape(n, *self.plan.graph.shapes[matrix.last])
 
 

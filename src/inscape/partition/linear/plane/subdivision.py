@@ -31,8 +31,8 @@ class Subdivision:
         cells: vertices, edges and faces.
         lineage: for each layer the row of `patterns` that belongs to each face.
         plane: where coordinates lie in the input space.
-        patterns: for each layer its packed patterns; None if they would have taken more than the memory: then they
-            are found anew, by evaluating the network at the faces' centroids.
+        patterns: for each layer its packed patterns; None if they would have taken more than the memory:
+            then they are found anew, by evaluating the network at the faces' centroids.
         hashes: for each layer a number for each of its patterns.
         layers: the graph's piecewise-linear nodes, in order.
         labels: the label of each face, if asked for.
@@ -77,7 +77,8 @@ class Subdivision:
     def states(self, layer: int) -> Any:
         """The state of each unit of a layer on each face, (f, units), uint8 or uint16.
 
-        0 and 1 for below and above the threshold; 0, 1, 2 for a unit with two; the winner's place in a window.
+        0 and 1 for below and above the threshold; 0, 1, 2 for a unit with two; the winner's place in a
+        window.
         """
         op = self.graph.nodes[self.layers[layer]].op
         assert isinstance(op, Bend)
@@ -105,7 +106,7 @@ def subdivide(
     with_labels: bool = False,
     done: Callable[[float], None] = lambda _: None,
 ) -> Subdivision:
-    """Cut a convex polygon with corners (k, 2), anticlockwise; `engine.walk_plane` documents the arguments."""
+    """Cut a convex polygon with corners (k, 2), anticlockwise; the rest is as in `walk_plane`."""
     centre, given = centre_of(graph, plane, corners), plane
     if centre is None:
         start = polygon_cells(corners)
@@ -137,7 +138,8 @@ def _assembled(graph: Graph, plane: Plane, walk: PlaneWalk) -> Subdivision:
     n_layers = min(len(p.lineage) for p in walk.parts)
     lineage = tuple(np.concatenate([p.lineage[k] for p in walk.parts]) for k in range(n_layers))
     patterns = tuple(
-        None if any(p is None for p in blocks) else np.concatenate(blocks) for blocks in walk.patterns[:n_layers]
+        None if any(p is None for p in blocks) else np.concatenate(blocks)
+        for blocks in walk.patterns[:n_layers]
     )
     labels = [p.labels for p in walk.parts if p.labels is not None]
     cells = joined([p.cells for p in walk.parts])
@@ -192,6 +194,6 @@ def check(cells: Cells, corners: Floats) -> None:
     covered = float(cells.areas().sum())
     if v - e + f != 1 or abs(covered - domain) > AREA_TOLERANCE * domain:
         raise NonGenericError(
-            f"the pieces do not fit together (V - E + F = {v - e + f}, area {covered} of {domain}): lines meet too "
-            "closely for float64; move the probe a little"
+            f"the pieces do not fit together (V - E + F = {v - e + f}, area {covered} of {domain}): "
+            "lines meet too closely for float64; move the probe a little"
         )

@@ -1,8 +1,9 @@
 """Cut faces where lines meet in one point, run through a vertex or coincide: signs with three values.
 
-A unit is positive, negative or zero at each node of a face; zero means within the rounding error of float64. Units
-are taken one after the other; a cell with nodes on both sides of a unit is divided, through its zero nodes or through
-new nodes on its edges. Whatever lies along a line that is there already divides nothing.
+A unit is positive, negative or zero at each node of a face; zero means within the rounding error of
+float64. Units are taken one after the other; a cell with nodes on both sides of a unit is divided, through
+its zero nodes or through new nodes on its edges. Whatever lies along a line that is there already divides
+nothing.
 """
 
 import numpy as np
@@ -49,8 +50,8 @@ def _grow_matrix(old, n):
 def _changes(loop, signs, k):
     """Where around a cell unit k passes from positive to negative and back: positions after which it has.
 
-    Returns the positions of the last node before each passage that is not on the far side, or -1 if the cell is
-    not divided, -2 if its signs alternate more than once.
+    Returns the positions of the last node before each passage that is not on the far side, or -1 if the
+    cell is not divided, -2 if its signs alternate more than once.
     """
     n = len(loop)
     out, back, n_changes = -1, -1, 0
@@ -84,7 +85,9 @@ def divide(n, values, errors, signs, xy):
 
     Args:
         n: the number of boundary nodes.
-        values: of the units at the nodes, (n, m); errors: of rounding; signs: -1, 0, 1.
+        values: of the units at the nodes, (n, m).
+        errors: of rounding.
+        signs: -1, 0 or 1.
         xy: coordinates of the nodes.
 
     Returns:
@@ -94,7 +97,9 @@ def divide(n, values, errors, signs, xy):
     cells = List()
     cells.append(np.arange(n))
     n_nodes = n
-    fresh = np.empty((4 * m + 16, 3), np.int64)  # edges divided by the unit at hand: both ends and the new node
+    fresh = np.empty(
+        (4 * m + 16, 3), np.int64
+    )  # edges divided by the unit at hand: both ends and the new node
     for k in range(m):
         n_fresh = 0
         for c in range(len(cells)):
@@ -166,7 +171,9 @@ def tied_pairs(faces, fstart, floop, ends, cutting, h):
 
     Args:
         faces: numbers of the tied faces, (t,).
-        fstart, floop, ends: the subdivision.
+        fstart: where the loop of each face starts.
+        floop: half-edges of the loops.
+        ends: of the edges.
         cutting: packed bits of the units with both signs on each tied face, (t, words).
         h: the number of entries; units are entries at thresholds.
 
@@ -245,7 +252,9 @@ def _fill_cut(k, s, a, b, units, cunit, cnode, first, last, corner, values, erro
 
 
 @njit(cache=True, nogil=True)
-def _start(half_edges, ends, nstart, node_s, cstart, cunit, cnode, units, z, thresholds, zero, errors_of, n, xy):
+def _start(
+    half_edges, ends, nstart, node_s, cstart, cunit, cnode, units, z, thresholds, zero, errors_of, n, xy
+):
     """Values, errors and signs of the units at all nodes around a face."""
     n_corners, m = len(half_edges), len(units)
     corner = np.empty((n_corners, m)), np.empty((n_corners, m)), np.empty((n_corners, m), np.int8)
@@ -260,7 +269,9 @@ def _start(half_edges, ends, nstart, node_s, cstart, cunit, cnode, units, z, thr
         for step in range(nstart[e + 1] - nstart[e]):
             k = nstart[e] + step if d == 0 else nstart[e + 1] - 1 - step
             first, last = cstart[e], cstart[e + 1]
-            _fill_cut(k, node_s[k], a, b, units, cunit, cnode, first, last, corner, values, errors, signs, row)
+            _fill_cut(
+                k, node_s[k], a, b, units, cunit, cnode, first, last, corner, values, errors, signs, row
+            )
             row += 1
     return divide(n, values, errors, signs, xy)
 
@@ -350,22 +361,44 @@ def _lines(n, values, signs, units, xy):
 
 @njit(cache=True, nogil=True)
 def cut_tied_face(
-    half_edges, ends, nstart, node_s, cstart, cunit, cnode, units, z, thresholds, zero, errors_of, n_vertices, p, word
+    half_edges,
+    ends,
+    nstart,
+    node_s,
+    cstart,
+    cunit,
+    cnode,
+    units,
+    z,
+    thresholds,
+    zero,
+    errors_of,
+    n_vertices,
+    p,
+    word,
 ):
     """Divide one face along `units`, whose signs at its vertices may be zero.
 
     Args:
         half_edges: of the face.
-        ends, nstart, n_vertices, p: as in `cutting.cut_faces`; node_s: where each cut point is on its edge.
-        cstart, cunit, cnode: the crossings of each edge, with the cut point that each belongs to.
+        ends: of the edges, (e, 2).
+        nstart: where the cut points of each edge start, (e + 1,).
+        node_s: where each cut point is on its edge.
+        cstart: where the crossings of each edge start, (e + 1,).
+        cunit: the unit of each crossing.
+        cnode: the cut point that it belongs to.
         units: those with both signs on the face.
-        z, thresholds, zero: values at the vertices, and where they count as zero.
+        z: values at the vertices, (v, h).
+        thresholds: of the units.
+        zero: packed bits of the units that count as zero at the vertices.
         errors_of: rounding errors, for each half-edge's first vertex and each unit.
+        n_vertices: the number of vertices before the cut.
+        p: coordinates of the vertices and cut points.
         word: the face's packed signs.
 
     Returns:
-        is_clear: whether the signs fit together; the nodes of the boundary; sizes and loops of the cells, their
-        words; ends and unit of the face's own edges; coordinates of the nodes inside; the lines.
+        is_clear: whether the signs fit together; the nodes of the boundary; sizes and loops of the cells,
+            their words; ends and unit of the face's own edges; coordinates of the nodes inside; the lines.
     """
     n = 0
     for i in range(len(half_edges)):

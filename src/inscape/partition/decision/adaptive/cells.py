@@ -1,0 +1,168 @@
+"""Adaptive samples on a block of planes or higher simplices: cells are cut where a boundary could be."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.models import Model
+from inscape.partition.decision.adaptive.doubt import Doubt
+from inscape.partition.decision.adaptive.mesh import Mesh, placed, weights_at
+from inscape.partition.decision.adaptive.samples import Answers, Floats, Ints, grown
+from inscape.partition.decision.adaptive.trial import Trial
+from inscape.probes import Patch, Probe
+
+CAUTION = 0.75
+"""How many times the bend that the last two cuts showed is allowed for inside a cell, which is smaller."""
+PLANE_RESOLUTION = 200
+"""By default, boundaries in a plane are crisper than on a grid with this many points per axis."""
+BLUR = 0.8
+"""How far a boundary may be from where it is drawn, in steps of that grid."""
+FINER = 2
+"""Where the scores ask for it, cells are cut this many halvings finer than that grid."""
+START = 10
+"""The first cells are cut this often at most, and no finer than 1/16 of the side."""
+BUDGET = 4096
+"""By default, most samples per probe in three dimensions and more, as on a grid."""
+_BITS = 46
+
+
+class Limits(NamedTuple):
+    """How fine cells on a probe may become, and how many samples they may take."""
+
+    depth: int
+    start: int
+    blur: float
+    budget: int
+
+
+def limits_for(probe: Probe, rule: str, resolution: int | None) -> Limits:
+    """The limits for a probe of dimension d >= 2.
+
+    With `resolution` r, boundaries are placed to 0.8 / r of the side, cells are cut down to a quarter of 1/r
+    of it (to 1/r if only labels count), and the budget is a quarter of the samples of a grid with r per axis.
+    """
+    d = probe.dim
+    most = _BITS // d
+    r = resolution or (PLANE_RESOLUTION if d == 2 else 2 ** max(1, most - FINER))
+    depth = math.ceil(math.log2(r)) + (FINER if rule == "scores" else 0)
+    depth = max(1, min(depth, most))
+    grid = r**2 if isinstance(probe, Patch) else math.comb(r + d - 1, d)
+    budget = BUDGET if resolution is None and d > 2 else -(-grid // 4)
+    return Limits(depth, min(START, 4 * d, d * depth), BLUR / r, budget)
+
+
+class Cells:
+    """Meshes on a block of probes of one kind, and what the model said at their vertices.
+
+    Attributes:
+        mesh: the meshes.
+        answers: what the model said at their vertices.
+        urgency: how urgent it is to cut each cell, (room,); 1 asks for a cut.
+        wanted: whether each cell is to be cut, be it only for a crisp boundary, (room,).
+        spent: the probes whose budget was reached, (b,).
+        n_start: how many of the samples are the first, even ones.
+        doubt: what is known of the regions still missed.
+    """
+
+    def __init__(
+        self, model: Model, trial: Trial, probes: Sequence[Probe], limits: Limits, first: int
+    ) -> None:
+        probe = probes[0]
+        self.answers, self.doubt = Answers(model, trial, probe.input_shape), Doubt()
+        self.mesh = Mesh(probe.dim, isinstance(probe, Patch), len(probes), limits.depth)
+        self.spent = np.zeros(len(probes), np.bool_)
+        self._limits, self._rounding, self._first = limits, trial.rounding, first
+        self._is_patch = isinstance(probe, Patch)
+        found = [placed(p) for p in probes]
+        self.order = [order for _, order in found]
+        self._generators = np.stack([g.reshape(len(g), -1) for g, _ in found])
+        for _ in range(limits.start):
+            self.mesh.cut(np.arange(self.mesh.n_cells))
+        self.n_start = self.mesh.n_vertices
+        self.urgency: Floats = np.zeros(len(self.mesh.cells))
+        self.wanted: npt.NDArray[np.bool_] = np.zeros(len(self.mesh.cells), np.bool_)
+        self._ask()
+
+    def refine(self) -> None:
+        """Cut, round by round, every cell that asks for it; a cell is looked at once."""
+        mesh = self.mesh
+        while True:
+            self._scan()
+            marked = np.flatnonzero(self.wanted[: mesh.n_cells])
+            marked = marked[~self.spent[mesh.probe[mesh.cells[marked, 0]]]]
+            if not len(marked):
+                return
+            corners, urgency = mesh.cells[marked].copy(), self.urgency[marked].copy()
+            kept = self._cut(marked)
+            self._ask()
+            labels = self.answers.labels
+            new = labels[mesh.last[marked[kept], 0, 2]]
+            found = (new[:, None] != labels[corners[kept]]).all(axis=1)
+            looks = urgency[kept] > 1
+            self.doubt.note(urgency[kept][looks], found[looks])
+
+    def _cut(self, marked: Ints) -> npt.NDArray[np.bool_]:
+        """Cut the marked cells of those probes that stay within their budget; which ones."""
+        mesh, budget = self.mesh, self._limits.budget
+        b = len(self.spent)
+        owner = mesh.probe[mesh.cells[marked, 0]]
+        n_samples = np.bincount(mesh.probe[: mesh.n_vertices], minlength=b)
+        kept = np.ones(len(marked), np.bool_)
+        tight = n_samples + 3 * np.bincount(owner, minlength=b) > budget
+        state = mesh.state() if tight.any() else None
+        while kept.any():
+            mesh.cut(marked[kept])
+            over = np.bincount(mesh.probe[: mesh.n_vertices], minlength=b) > budget
+            if state is None or not over.any():
+                break
+            mesh.restore(state)
+            state = mesh.state()
+            self.spent |= over
+            kept &= ~over[owner]
+        return kept
+
+    def _scan(self) -> None:
+        from inscape.partition.decision.adaptive.mesh_kernels import crossed, scan_cells
+
+        mesh, a = self.mesh, self.answers
+        if len(self.urgency) < len(mesh.cells):
+            self.urgency = grown(self.urgency, len(mesh.cells))
+            self.wanted = grown(self.wanted, len(mesh.cells))
+        chosen = np.flatnonzero(mesh.fresh[: mesh.n_cells])
+        mesh.fresh[chosen] = False
+        urgency, blur = np.zeros(len(chosen)), np.zeros(len(chosen))
+        if a.has_scores:
+            scan_cells(
+                chosen,
+                mesh.cells,
+                mesh.last,
+                mesh.vertices,
+                a.labels,
+                a.margins,
+                self._rounding,
+                mesh.side,
+                urgency,
+                blur,
+            )
+            wanted = (CAUTION * urgency > 1) | (blur > self._limits.blur)
+        else:
+            wanted = crossed(chosen, mesh.cells, a.labels)
+        can = mesh.level[chosen] < mesh.depth * mesh.vertices.shape[1]
+        self.urgency[chosen], self.wanted[chosen] = CAUTION * urgency, wanted & can
+
+    def _ask(self) -> None:
+        """Evaluate the vertices that are new, in one stream of batches."""
+        from inscape.partition.decision.adaptive.kernels import combine
+
+        mesh = self.mesh
+        rows = slice(self.answers.n, mesh.n_vertices)
+        weights = weights_at(mesh.coordinates(rows), self._is_patch)
+        probe = mesh.probe[rows]
+        self.answers.ask(
+            len(weights),
+            lambda part, out: combine(weights[part], probe[part], self._generators, out),
+            lambda row: f"probe {self._first + probe[row]} at the weights {weights[row].round(6).tolist()}",
+        )

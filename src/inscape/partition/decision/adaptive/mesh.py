@@ -1,0 +1,138 @@
+"""A mesh of simplices on each of a block of probes, cut finer and finer without hanging vertices."""
+
+from itertools import permutations
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.partition.decision.adaptive.samples import Floats, Ints, grown
+from inscape.probes import Patch, Probe
+
+
+class Mesh:
+    """Conforming meshes of the unit domain, one per probe, by bisection (Maubach 1995).
+
+    The domain is the unit square of a patch, or the simplex 1 >= x_1 >= ... >= x_d >= 0 of Kuhn, whose
+    halves have the shapes of their ancestors again, however often they are cut.
+
+    Attributes:
+        depth: coordinates are multiples of 2^-depth.
+        vertices: integer coordinates, (room, d).
+        probe: the probe of each vertex, (room,).
+        cells: the vertices of each cell, (room, d + 1).
+        level: how often each was cut, (room,).
+        last: ends and middle of the last two edges that were cut to make it, -1 for none, (room, 2, 3).
+        fresh: whether a cell has not been looked at, (room,).
+        n_vertices: how many vertices there are.
+        n_cells: how many cells there are.
+    """
+
+    def __init__(self, d: int, is_patch: bool, n_probes: int, depth: int) -> None:
+        self.depth, self.side = depth, 2**depth + 1
+        corners, shape = _first_cells(d, is_patch)
+        b, p = n_probes, len(corners)
+        self.vertices: Ints = np.tile(corners * (self.side - 1), (b, 1))
+        self.probe: Ints = np.repeat(np.arange(b), p)
+        self.cells: Ints = np.concatenate([shape + p * i for i in range(b)])
+        self.n_vertices, self.n_cells = len(self.vertices), len(self.cells)
+        self.level: Ints = np.zeros(self.n_cells, np.int64)
+        self.tag: Ints = np.full(self.n_cells, d)
+        self.last: Ints = np.full((self.n_cells, 2, 3), -1)
+        self.fresh: npt.NDArray[np.bool_] = np.ones(self.n_cells, np.bool_)
+        self._table()
+
+    def cut(self, marked: Ints) -> None:
+        """Cut the marked cells in two, and others as long as a vertex hangs on one of their edges."""
+        from inscape.partition.decision.adaptive.mesh_kernels import cut, hanging
+
+        touched = np.zeros(self.n_vertices, np.bool_)
+        while len(marked):
+            self._make_room(len(marked))
+            touched = np.concatenate([touched, np.zeros(len(self.vertices) - len(touched), np.bool_)])
+            self.n_cells, self.n_vertices = cut(
+                marked,
+                self.cells,
+                self.tag,
+                self.level,
+                self.last,
+                self.fresh,
+                self.n_cells,
+                self.vertices,
+                self.probe,
+                self.n_vertices,
+                touched,
+                self._keys,
+                self._values,
+                self.side,
+            )
+            marked = hanging(
+                self.n_cells, self.cells, self.vertices, self.probe, touched, self._keys, self.side
+            )
+
+    def state(self) -> dict[str, object]:
+        """All that `cut` changes, to go back to."""
+        return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
+
+    def restore(self, state: dict[str, object]) -> None:
+        """Go back to an earlier state."""
+        vars(self).update(state)
+
+    def probe_of_cells(self) -> Ints:
+        """The probe of each cell, (n_cells,)."""
+        return np.asarray(self.probe[self.cells[: self.n_cells, 0]])
+
+    def coordinates(self, rows: slice) -> Floats:
+        """The coordinates of some vertices in the unit cube."""
+        return np.asarray(self.vertices[rows] / (self.side - 1))
+
+    def _table(self) -> None:
+        from inscape.partition.decision.adaptive.mesh_kernels import table_of
+
+        self._keys, self._values = table_of(self.vertices, self.n_vertices, self.probe, self.side)
+
+    def _make_room(self, n: int) -> None:
+        cells, vertices = self.n_cells + n, self.n_vertices + n
+        if cells > len(self.cells):
+            room = max(cells, 2 * len(self.cells))
+            self.cells, self.tag, self.level = (grown(a, room) for a in (self.cells, self.tag, self.level))
+            self.last, self.fresh = grown(self.last, room), grown(self.fresh, room)
+        if vertices > len(self.vertices):
+            room = max(vertices, 2 * len(self.vertices))
+            self.vertices, self.probe = grown(self.vertices, room), grown(self.probe, room)
+        if 2 * vertices > len(self._keys):
+            self._table()
+
+
+def _first_cells(d: int, is_patch: bool) -> tuple[Ints, Ints]:
+    """Corners (p, d) and cells of the unit domain, each cell a path 0, e_i, e_i + e_j, ... as Kuhn has it."""
+    if not is_patch:
+        return np.tri(d + 1, d, -1, dtype=np.int64), np.arange(d + 1)[None]
+    corners = np.array([[0, 0], [1, 0], [0, 1], [1, 1]])
+    return corners, np.array([[0, 1 + i, 3] for i, _ in permutations(range(2))])
+
+
+def placed(probe: Probe) -> tuple[Floats, Ints]:
+    """The generators in the order of the unit domain's corners, and which one of the probe's each is.
+
+    Of a simplex, the two corners that are farthest apart come first and last, the others by their distance
+    from the first, so that cells are as little skewed as possible and do not depend on the order in which
+    corners are given.
+    """
+    generators = probe.generators
+    if isinstance(probe, Patch):
+        return generators, np.arange(3)
+    flat = generators.reshape(len(generators), -1)
+    names = np.lexsort(flat.T[::-1])
+    squared = ((flat[names][:, None] - flat[names][None]) ** 2).sum(axis=2)
+    first, last = np.unravel_index(np.argmax(squared), squared.shape)
+    between = [i for i in np.argsort(squared[first], kind="stable") if i not in (first, last)]
+    order = names[[int(first), *between, int(last)]]
+    return generators[order], order
+
+
+def weights_at(x: Floats, is_patch: bool) -> Floats:
+    """The weights of the placed generators at coordinates x (m, d) of the unit domain, (m, k)."""
+    if is_patch:
+        return np.column_stack([np.ones(len(x)), x])
+    padded = np.column_stack([np.ones(len(x)), x, np.zeros(len(x))])
+    return np.asarray(padded[:, :-1] - padded[:, 1:])

@@ -1,0 +1,241 @@
+"""Compiled loops of adaptive cells: simplices that are cut in two, and which of them to cut.
+
+Vertices have integer coordinates 0..2^L in the unit cube; each is found by its key in a table with open
+addressing. Importing this module imports numba.
+"""
+
+import numpy as np
+from numba import njit
+
+from inscape.partition.decision.adaptive.kernels import same_label, third_label
+
+
+@njit(cache=True, nogil=True)
+def _slot(key, keys):
+    """Where `key` is in the table, or the empty place where it belongs."""
+    mask = len(keys) - 1
+    x = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    at = np.int64((x ^ (x >> np.uint64(29))) & np.uint64(mask))
+    while keys[at] != -1 and keys[at] != key:
+        at = (at + 1) & mask
+    return at
+
+
+@njit(cache=True, nogil=True)
+def table_of(vertices, n, probe, side):
+    """A table of the first n vertices, at most a quarter full: keys and vertex numbers."""
+    size = 64
+    while size < 8 * n:
+        size *= 2
+    keys, values = np.full(size, -1, np.int64), np.empty(size, np.int64)
+    for v in range(n):
+        key = np.int64(probe[v])
+        for c in vertices[v]:
+            key = key * side + c
+        at = _slot(key, keys)
+        keys[at], values[at] = key, v
+    return keys, values
+
+
+@njit(cache=True, nogil=True)
+def _middle(v, w, vertices, probe, side):
+    """The key of the middle of two vertices, -1 if it is not on the lattice."""
+    key = np.int64(probe[v])
+    for c in range(vertices.shape[1]):
+        total = vertices[v, c] + vertices[w, c]
+        if total % 2:
+            return -1
+        key = key * side + total // 2
+    return key
+
+
+@njit(cache=True, nogil=True)
+def has_hanging(cell, vertices, probe, side, keys):
+    """Whether the middle of an edge of the cell is a vertex already."""
+    for p in range(len(cell)):
+        for q in range(p):
+            key = _middle(cell[q], cell[p], vertices, probe, side)
+            if key >= 0 and keys[_slot(key, keys)] == key:
+                return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def cut(marked, cells, tag, level, last, fresh, n, vertices, probe, n_vertices, touched, keys, values, side):
+    """Cut the marked cells in two, as Maubach (1995) does: at the middle of the edge from 0 to `tag`.
+
+    The first child takes the place of its parent, the second goes behind the n cells; all arrays have room
+    for them. `touched` marks the ends of the edges that are cut. Returns the numbers of cells and vertices;
+    the new vertex of each marked cell is `last[cell, 0, 2]`.
+    """
+    d = vertices.shape[1]
+    for m in marked:
+        g = tag[m]
+        v, w = cells[m, 0], cells[m, g]
+        touched[v] = touched[w] = True
+        key = _middle(v, w, vertices, probe, side)
+        at = _slot(key, keys)
+        if keys[at] != key:
+            keys[at], values[at] = key, n_vertices
+            probe[n_vertices] = probe[v]
+            for c in range(d):
+                vertices[n_vertices, c] = (vertices[v, c] + vertices[w, c]) // 2
+            n_vertices += 1
+        z = values[at]
+        for k in range(d + 1):
+            cells[n, k] = cells[m, k]
+        for k in range(g):
+            cells[n, k] = cells[m, k + 1]
+        cells[n, g], cells[m, g] = z, z
+        last[m, 1] = last[m, 0]
+        last[m, 0, 0], last[m, 0, 1], last[m, 0, 2] = v, w, z
+        last[n] = last[m]
+        tag[m] = tag[n] = g - 1 if g > 1 else d
+        level[m] += 1
+        level[n] = level[m]
+        fresh[m] = fresh[n] = True
+        n += 1
+    return n, n_vertices
+
+
+@njit(cache=True, nogil=True)
+def hanging(n, cells, vertices, probe, touched, keys, side):
+    """The cells, of the first n, with a vertex in the middle of an edge between two touched vertices."""
+    found = np.empty(n, np.int64)
+    m = 0
+    for i in range(n):
+        n_touched = 0
+        for v in cells[i]:
+            n_touched += touched[v]
+        if n_touched > 1 and has_hanging(cells[i], vertices, probe, side, keys):
+            found[m] = i
+            m += 1
+    return found[:m]
+
+
+@njit(cache=True, nogil=True)
+def _bend_of(last, margins, bend):
+    """What the last two cuts show of the bend of each score: four times how far a middle is off its chord."""
+    for side in range(2):
+        v, w, z = last[side]
+        for c in range(margins.shape[1]):
+            bend[side, c] = 0.0
+            if z >= 0:
+                bend[side, c] = 4.0 * margins[z, c] - 2.0 * (margins[v, c] + margins[w, c])
+
+
+@njit(cache=True, nogil=True)
+def scan_cells(chosen, cells, last, vertices, labels, margins, rounding, side, urgency, blur):
+    """How urgent it is to cut each of the chosen cells, and how far its boundary may be from its chords.
+
+    Every edge is looked at as an interval of a segment, see `kernels.scan`, with the bend that the last
+    two cuts showed. `blur` is a part of the unit cube.
+    """
+    bend = np.empty((2, margins.shape[1]))
+    for m in range(len(chosen)):
+        cell = cells[chosen[m]]
+        _bend_of(last[chosen[m]], margins, bend)
+        urgency[m] = blur[m] = 0.0
+        for p in range(len(cell)):
+            for q in range(p):
+                i, j = cell[q], cell[p]
+                a, b = labels[i], labels[j]
+                noise = 8.0 * rounding * max(abs(margins[i, a]), abs(margins[j, b]))
+                if a == b:
+                    urgency[m] = max(urgency[m], same_label(i, j, a, margins, bend, noise)[0])
+                    continue
+                urgency[m] = max(urgency[m], third_label(i, j, a, b, margins, bend, noise)[0])
+                total = (margins[i, a] - margins[i, b]) + (margins[j, b] - margins[j, a])
+                sag = max(abs(bend[0, a] - bend[0, b]), abs(bend[1, a] - bend[1, b]))
+                length = np.abs(vertices[i] - vertices[j]).max() / (side - 1)
+                blur[m] = max(blur[m], length * (min(1.0, 0.25 * sag / total) if total > 0.0 else 1.0))
+
+
+@njit(cache=True, nogil=True)
+def crossed(chosen, cells, labels):
+    """Whether each of the chosen cells has vertices of different labels."""
+    out = np.zeros(len(chosen), np.bool_)
+    for m in range(len(chosen)):
+        cell = cells[chosen[m]]
+        for p in range(1, len(cell)):
+            out[m] |= labels[cell[p]] != labels[cell[0]]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def joined(n, cells, labels, n_vertices):
+    """The component of each vertex: vertices of one label are joined by the edges of the cells; its root."""
+    parent = np.arange(n_vertices)
+    for m in range(n):
+        for p in range(cells.shape[1]):
+            for q in range(p):
+                v, w = cells[m, q], cells[m, p]
+                if labels[v] != labels[w]:
+                    continue
+                while parent[v] != v:
+                    parent[v] = parent[parent[v]]
+                    v = parent[v]
+                while parent[w] != w:
+                    parent[w] = parent[parent[w]]
+                    w = parent[w]
+                if v < w:
+                    parent[w] = v
+                else:
+                    parent[v] = w
+    for v in range(n_vertices):  # parents come before their children
+        parent[v] = parent[parent[v]]
+    return parent
+
+
+@njit(cache=True, nogil=True)
+def paint(cells, x, labels, regions, margins, image):
+    """Write the region of each pixel (i, j) of an image of the unit square, from its triangle.
+
+    Inside a triangle the scores of its corners' labels are interpolated, and the highest wins; without
+    scores the nearest corner does.
+
+    Args:
+        cells: triangles, (n, 3).
+        x: coordinates of the vertices in the unit square, (v, 2).
+        labels: of the vertices.
+        regions: of the vertices.
+        margins: of the vertices, (v, c), c = 0 without scores.
+        image: (r, r); pixels outside of all triangles are left as they are.
+    """
+    r = len(image)
+    weight = np.empty(3)
+    for m in range(len(cells)):
+        a, b, c = x[cells[m, 0]], x[cells[m, 1]], x[cells[m, 2]]
+        area = (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+        low = [max(0, int(np.floor(min(a[k], b[k], c[k]) * (r - 1) - 1e-6))) for k in range(2)]
+        high = [min(r - 1, int(np.ceil(max(a[k], b[k], c[k]) * (r - 1) + 1e-6))) for k in range(2)]
+        for i in range(low[0], high[0] + 1):
+            for j in range(low[1], high[1] + 1):
+                px, py = i / (r - 1) - a[0], j / (r - 1) - a[1]
+                weight[1] = (px * (c[1] - a[1]) - py * (c[0] - a[0])) / area
+                weight[2] = (py * (b[0] - a[0]) - px * (b[1] - a[1])) / area
+                weight[0] = 1.0 - weight[1] - weight[2]
+                if weight.min() >= -1e-9:
+                    image[i, j] = regions[_winner(cells[m], weight, labels, margins)]
+
+
+@njit(cache=True, nogil=True)
+def _winner(cell, weight, labels, margins):
+    """The vertex of a triangle whose label leads at a point, the nearest of that label."""
+    lead = labels[cell[np.argmax(weight)]]
+    if margins.shape[1]:
+        best = -np.inf
+        for p in range(3):
+            k = labels[cell[p]]
+            value = (
+                weight[0] * margins[cell[0], k]
+                + weight[1] * margins[cell[1], k]
+                + weight[2] * margins[cell[2], k]
+            )
+            if value > best:
+                best, lead = value, k
+    nearest, winner = -1.0, cell[0]
+    for p in range(3):
+        if labels[cell[p]] == lead and weight[p] > nearest:
+            nearest, winner = weight[p], cell[p]
+    return winner

@@ -1,0 +1,174 @@
+"""Adaptive samples on a block of segments: rounds of looks at where the scores say a region could hide."""
+
+import numpy as np
+
+from inscape.models import Model
+from inscape.models.base import Shape
+from inscape.partition.decision.adaptive.doubt import Doubt
+from inscape.partition.decision.adaptive.samples import Answers, Floats, Ints, grown
+from inscape.partition.decision.adaptive.trial import Trial
+
+CAUTION = 6.0
+"""How many times the bend seen next to an interval is allowed for inside it."""
+N_START = 14
+"""Even samples to begin with, both ends included."""
+NEAR_ENDS = 0.02
+"""One more sample this near to either end, as a part of the span: the scores often turn next to data."""
+N_LABELS = 82
+"""Samples to begin with where only labels count, at most 1/64 of the span apart."""
+FINEST = 2**14
+"""By default no two samples are nearer than the span over this."""
+
+
+def start_positions(rule: str) -> Floats:
+    """The first samples, as parts of the span; for labels uneven ones, since even steps can hide a comb."""
+    if rule == "labels":
+        j = np.arange(N_LABELS)
+        uneven = 0.3 * (np.random.default_rng(0).uniform(size=N_LABELS) - 0.5)
+        uneven[[0, -1]] = 0.0
+        return np.asarray((j + uneven) / (N_LABELS - 1))
+    return np.union1d(np.linspace(0, 1, N_START), [NEAR_ENDS, 1 - NEAR_ENDS])
+
+
+class Samples:
+    """Samples on a block of segments, linked in the order of u; see `kernels`.
+
+    Attributes:
+        u: where each sample is, as a part of the span, (room,).
+        probe: on which segment of the block, (room,).
+        before: the sample to its left, -1 for none, (room,).
+        after: the sample to its right, -1 for none, (room,).
+        urgency: how urgent it is to look between a sample and the next one, (room,); 1 asks for a look.
+        answers: what the model said.
+        doubt: what is known of the regions still missed.
+    """
+
+    def __init__(
+        self, model: Model, trial: Trial, generators: Floats, shape: Shape, finest: int, first: int
+    ) -> None:
+        self.answers, self.doubt = Answers(model, trial, shape), Doubt()
+        self.u: Floats = np.empty(0)
+        self.urgency: Floats = np.empty(0)
+        self.probe: Ints = np.empty(0, np.int64)
+        self.before: Ints = np.empty(0, np.int64)
+        self.after: Ints = np.empty(0, np.int64)
+        self._stamp: Ints = np.empty(0, np.int64)
+        self._rounding, self._finest, self._first = trial.rounding, 1.0 / finest, first
+        self._generators = generators.reshape(len(generators), 2, -1)
+        self._start(start_positions(trial.rule))
+
+    def _start(self, u: Floats) -> None:
+        b, p = len(self._generators), len(u)
+        self._add(np.tile(u, b), np.repeat(np.arange(b), p))
+        index = np.arange(b * p).reshape(b, p)
+        none = np.full((b, 1), -1)
+        self.before[: b * p] = np.concatenate([none, index[:, :-1]], axis=1).ravel()
+        self.after[: b * p] = np.concatenate([index[:, 1:], none], axis=1).ravel()
+
+    def refine(self) -> None:
+        """Look, round by round, into every interval that asks for it; only what changed is scanned again."""
+        from inscape.partition.decision.adaptive.kernels import RUN, changed
+
+        intervals = self.lefts()
+        round_number = 0
+        while len(intervals):
+            urgency, where = self._scan(intervals)
+            self.urgency[intervals] = urgency
+            width = self.u[self.after[intervals]] - self.u[intervals]
+            chosen = (urgency > 1) & (width >= 2 * self._finest)
+            left, start = intervals[chosen], self.answers.n
+            right = self.after[left]
+            self._look(left, self.u[left] + where[chosen] * width[chosen])
+            new = self.answers.labels[start : self.answers.n]
+            found = (new != self.answers.labels[left]) & (new != self.answers.labels[right])
+            self.doubt.note(urgency[chosen], found)
+            reach = 2 if self.answers.has_scores else RUN
+            intervals = changed(
+                start, self.answers.n, reach, self.before, self.after, self._stamp, round_number
+            )
+            round_number += 1
+
+    def locate(self, tolerance: Floats) -> None:
+        """Narrow every interval between two labels to twice the tolerance of its probe, a part of the span.
+
+        A bracket is cut next to where the chord of the two scores crosses zero, so that a straight one is
+        done after two cuts, and every second time in the middle, so that no one takes more than
+        2 log2(width / (2 tolerance)) + 2.
+        """
+        halve = False
+        while True:
+            left = self.lefts()
+            right = self.after[left]
+            width, wanted = self.u[right] - self.u[left], tolerance[self.probe[left]]
+            wide = (self.answers.labels[left] != self.answers.labels[right]) & (width > 2 * wanted)
+            wide &= width > 4 * np.finfo(float).eps
+            if not wide.any():
+                return
+            left, right, width, wanted = left[wide], right[wide], width[wide], wanted[wide]
+            x = self.crossings(left)
+            shift = np.where(x < 0.5, 0.9, -0.9) * wanted / width
+            v = (
+                np.full(len(x), 0.5)
+                if halve
+                else np.clip(x + shift, 0.25 * wanted / width, 1 - 0.25 * wanted / width)
+            )
+            self._look(left, self.u[left] + v * width)
+            halve = not halve
+
+    def lefts(self) -> Ints:
+        """The left samples of all intervals."""
+        return np.flatnonzero(self.after[: self.answers.n] >= 0)
+
+    def crossings(self, left: Ints) -> Floats:
+        """Where the chords of the scores of the two end labels cross, as a part of each interval."""
+        if not self.answers.has_scores:
+            return np.full(len(left), 0.5)
+        right = self.after[left]
+        a, b = self.answers.labels[left], self.answers.labels[right]
+        s = self.answers.margins
+        lead, lag = s[left, a] - s[left, b], s[right, b] - s[right, a]
+        total = lead + lag
+        safe = (lead >= 0) & (lag >= 0) & (total > 0)
+        return np.where(safe, lead / np.where(safe, total, 1.0), 0.5)
+
+    def is_open(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which samples begin an interval that still asks for a look but is as fine as allowed, (n,)."""
+        return np.asarray(self.urgency[: self.answers.n] > 1)
+
+    def _scan(self, intervals: Ints) -> tuple[Floats, Floats]:
+        from inscape.partition.decision.adaptive.kernels import ROUNDING, scan, scan_labels
+
+        a = self.answers
+        urgency, where = np.empty(len(intervals)), np.empty(len(intervals))
+        links = (a.labels, self.before, self.after)
+        if a.has_scores:
+            rounding = ROUNDING * self._rounding
+            scan(intervals, self.u, a.margins, *links, rounding, self._finest, urgency, where)
+        else:
+            scan_labels(intervals, self.u, *links, self._finest, urgency, where)
+        return CAUTION * urgency, where
+
+    def _look(self, left: Ints, u: Floats) -> None:
+        """Put a sample at u into the interval that begins at each of the samples `left`."""
+        from inscape.partition.decision.adaptive.kernels import insert
+
+        start = self.answers.n
+        self._add(u, self.probe[left])
+        insert(left, start, self.before, self.after)
+
+    def _add(self, u: Floats, probe: Ints) -> None:
+        from inscape.partition.decision.adaptive.kernels import combine
+
+        start, weights = self.answers.n, np.column_stack([1 - u, u])
+        self.answers.ask(
+            len(u),
+            lambda rows, out: combine(weights[rows], probe[rows], self._generators, out),
+            lambda row: f"probe {self._first + probe[row]}, {u[row]:.6g} of its span from its start",
+        )
+        n, room = self.answers.n, len(self.answers.labels)
+        if n > len(self.u):
+            self.u, self.urgency = grown(self.u, room), grown(self.urgency, room)
+            self.probe, self._stamp = grown(self.probe, room), grown(self._stamp, room)
+            self.before, self.after = grown(self.before, room), grown(self.after, room)
+        self.u[start:n], self.probe[start:n] = u, probe
+        self._stamp[start:n], self.urgency[start:n] = -1, 0.0
