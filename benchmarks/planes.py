@@ -194,7 +194,7 @@ def growth() -> None:
     print("\ntime a region of relu networks on [-1, 1]^2")
     for width, depth in [(32, 2), (64, 3), (128, 3), (256, 3), (256, 4), (384, 5)]:
         model = inscape.wrap(deep(width, depth))
-        (seconds,) = best(lambda m=model: linear_regions(m, square()), repeats=2)
+        (seconds,) = best(lambda m=model: linear_regions(m, square()), repeats=2)  # type: ignore[misc]
         n = linear_regions(model, square()).n_regions
         print(
             f"  {depth} x {width:>3}: {n:>8} regions {seconds:>8.3f} s {seconds / n * 1e6:>6.2f} us a region",

@@ -257,7 +257,7 @@ def over_forward(
     per_piece = f"{ours / n * 1e6:.0f} us a piece, forward {points / n * 1e6:.0f} us"
     details = f"{n / len(segments):.0f} pieces a segment, {per_piece}"
     row(f"{work}, over forward", f"{bar}", f"{ours / points:.2f}", details)
-    return ours / points
+    return float(ours / points)
 
 
 def peak_memory() -> None:

@@ -112,7 +112,7 @@ def _decision(model: Any, probe: Any, method: str, resolution: int | None, conne
     """The decision regions; where lines meet too closely for an exact picture, "auto" is adaptive."""
     from inscape.partition import decision_regions
 
-    settings = {"resolution": resolution, "connectivity": connectivity, "progress": True}
+    settings: dict[str, Any] = {"resolution": resolution, "connectivity": connectivity, "progress": True}
     try:
         return decision_regions(model, probe, method=method, **settings)
     except NonGenericError as error:

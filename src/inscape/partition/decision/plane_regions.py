@@ -48,13 +48,13 @@ class PlaneDecision(DecisionRegions):
         """The labels of the faces at the probe's corners."""
         cells = self._found.cells
         at_corner = cells.fixed[cells.corners]
-        return self.labels[self.face_regions[cells.face_of_loop[at_corner]]]
+        return np.asarray(self.labels[self.face_regions[cells.face_of_loop[at_corner]]])
 
     @cached_property
     def areas(self) -> Floats:
         """The area of each region in the input space, (n_regions,)."""
         weights = self._found.cells.areas() * self._domain.area_unit
-        return np.bincount(self.face_regions, weights=weights, minlength=self.n_regions)
+        return np.bincount(self.face_regions, weights=weights, minlength=self.n_regions).astype(np.float64)
 
     @cached_property
     def boundary(self) -> Floats:
@@ -76,7 +76,7 @@ class PlaneDecision(DecisionRegions):
     @cached_property
     def _is_boundary(self) -> npt.NDArray[np.bool_]:
         left, right = self._found.cells.sides().T
-        inside = (left >= 0) & (right >= 0)
+        inside: npt.NDArray[np.bool_] = (left >= 0) & (right >= 0)
         inside[inside] = self.face_regions[left[inside]] != self.face_regions[right[inside]]
         return inside
 

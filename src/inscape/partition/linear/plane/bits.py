@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from inscape.partition.linear.plane.compiled import kernel, part
+from inscape.partition.linear.plane.compiled import kernel, part, summing
 
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _TABLE = np.zeros(64, np.int64)
@@ -27,7 +27,7 @@ def count(word):
     return n
 
 
-@njit(cache=True, nogil=True, _nrt=False, fastmath={"reassoc", "nsz"})
+@summing
 def _count_near(row, threshold, cutoff):
     """How many entries are within `cutoff` of a threshold; counted in floats, which fill vector registers."""
     n = 0.0

@@ -15,7 +15,7 @@ def announce() -> None:
     _told = True
     from inscape.partition.linear.plane.cutting import cut_faces
 
-    if cut_faces.signatures or any(Path(cut_faces.stats.cache_path).glob("cutting.cut_faces-*.nbi")):
+    if cut_faces.signatures or any(Path(str(cut_faces.stats.cache_path)).glob("cutting.cut_faces-*.nbi")):
         return
     logging.getLogger("inscape").warning(
         "compiling the plane engine, which takes about %d seconds; it is kept on disk for the next time",

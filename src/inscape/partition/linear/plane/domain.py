@@ -31,7 +31,7 @@ class Domain:
 
     def lengths(self, vectors: Floats) -> Floats:
         """The lengths in the input space of vectors of coordinates, (n, 2)."""
-        return np.sqrt(np.einsum("ni,ij,nj->n", vectors, self.metric, vectors))
+        return np.asarray(np.sqrt(np.einsum("ni,ij,nj->n", vectors, self.metric, vectors)))
 
     @property
     def area_unit(self) -> float:

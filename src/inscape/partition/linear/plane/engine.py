@@ -114,8 +114,9 @@ class _Walker:
         self.with_labels = with_labels
         self.max_faces, self.n_finished = max_faces, 0
         self.agreement = Agreement()
-        patterns, hashes = ([[] for _ in self.bends] for _ in range(2))
-        self.result = PlaneWalk(layers=list(self.bends), patterns=patterns, hashes=hashes)
+        self.result = PlaneWalk(
+            layers=list(self.bends), patterns=[[] for _ in self.bends], hashes=[[] for _ in self.bends]
+        )
         self.pattern_bytes = 0
         self.depth = 0
         self.offsets = [0] * len(self.bends)

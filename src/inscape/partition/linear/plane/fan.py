@@ -38,7 +38,7 @@ def centre_of(graph: Graph, plane: Plane, corners: Floats) -> Floats | None:
     points = torch.cat([torch.zeros(1, len(plane.origin), dtype=torch.float64), plane.points(corners)])
     z = graph.evaluate(points.reshape(-1, *graph.input_shape), until=first).reshape(len(points), -1).numpy()
     vanish = np.abs(z[0]) <= _NEAR * np.abs(z[1:]).max(axis=0)
-    return centre if vanish.sum() > 1 else None
+    return np.asarray(centre, np.float64) if vanish.sum() > 1 else None
 
 
 def fan_cells(corners: Floats) -> Cells:

@@ -3,11 +3,12 @@
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from inscape.errors import NonGenericError
-from inscape.partition.linear.plane.cells import Cells, Ints
+from inscape.partition.linear.plane.cells import Cells, Floats, Ints
 from inscape.partition.linear.plane.split import Cuts
 
 
@@ -38,7 +39,7 @@ def faces_between(cells: Cells, first: int, last: int) -> tuple[Cells, Ints]:
         shared=cells.shared[edges] | (used < sides),
         fixed=cells.fixed[vertices],
     )
-    return part, vertices
+    return part, vertices.astype(np.int64)
 
 
 def joined(cells: list[Cells]) -> Cells:
@@ -81,7 +82,7 @@ class Agreement:
     """Where the edges between parts are cut, so that the second part cuts them as the first did."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, bytes], tuple[Ints, Ints]] = {}
+        self._known: dict[tuple[object, bytes], tuple[Any, Floats]] = {}
 
     def at(self, layer: object, names: Ints | None = None) -> Callable[[Cells, Cuts], Cuts]:
         """A function that makes the cuts of one layer agree with those of earlier parts.

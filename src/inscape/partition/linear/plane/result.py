@@ -230,7 +230,7 @@ class PlaneRegions:
     @cached_property
     def pattern_hashes(self) -> npt.NDArray[np.uint64]:
         """A number for each face that depends on its activation pattern only, (F,)."""
-        return self._found.face_hashes()
+        return np.asarray(self._found.face_hashes(), np.uint64)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; the subdivision itself is left out, since it may be large."""

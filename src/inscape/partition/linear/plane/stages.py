@@ -98,7 +98,7 @@ class Bent(Stage):
         if self.matrix is None:
             return self.plan.stage_bytes(self.node, self.kept) * n
         new = self.matrix.columns.shape[1] + sum(sizes[k] for k in self.kept)
-        return 8 * (n * new + self.split.n_old * sizes[self.input])
+        return 8 * int(n * new + self.split.n_old * sizes[self.input])
 
     def __iter__(self) -> Iterator[Next]:
         matrix = self.matrix

@@ -294,7 +294,7 @@ def _loops(cells, n, half, signs, units):
             elif (q, p) in known:
                 loop[i] = -2 - 2 * known[(q, p)]
             else:
-                known[(p, q)] = n_edges
+                known[(p, q)] = np.int64(n_edges)
                 k = 0
                 while k < len(units) - 1 and (signs[p, k] != 0 or signs[q, k] != 0):
                     k += 1
