@@ -180,15 +180,15 @@ def test_planes_of_networks_are_exact_unless_a_grid_is_asked_for(run, net, tmp_p
 
 
 @pytest.mark.filterwarnings("default")
-def test_a_plane_that_float64_cannot_order_is_drawn_on_a_grid(run, net, tmp_path, monkeypatch):
+def test_a_plane_that_float64_cannot_order_is_drawn_adaptively(run, net, tmp_path, monkeypatch):
     def tied(*_, **__):
         raise NonGenericError("lines meet too closely")
 
     monkeypatch.setattr("inscape.partition.decision.exact_plane.subdivision_on", tied)
     arguments = ("plot", net, "--data", "digits", "-o", tmp_path / "p.png", "--json")
     drawn = run(*arguments)
-    assert json.loads(drawn.stdout)["method"] == "grid"
-    assert "inscape: warning: drawn on a grid, since lines meet too closely" in drawn.stderr
+    assert json.loads(drawn.stdout)["method"] == "adaptive"
+    assert "inscape: warning: drawn adaptively, since lines meet too closely" in drawn.stderr
     refused = run(*arguments, "--method", "exact")
     assert refused.exit_code == 2
     assert "lines meet too closely" in refused.stderr
