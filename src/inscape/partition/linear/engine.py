@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from inscape.models.graph import Graph
-from inscape.models.graph.piecewise import Bend
+from inscape.models.graph.piecewise import Bend, Windows
 from inscape.partition.linear.bending import (
     ROUNDING,
     bent,
@@ -244,8 +244,26 @@ def magnitude(graph: Graph, x: Tensor, node: int, size: Tensor | None = None) ->
         op, inputs = graph.nodes[i].op, graph.nodes[i].inputs
         assert op is not None
         values[i] = op(*(values[j] for j in inputs))
-        sizes[i] = values[i].abs() if isinstance(op, Bend) else op.magnitude(*(sizes[j] for j in inputs))
+        if isinstance(op, Bend):
+            sizes[i] = _bent_size(op, values[inputs[0]], sizes[inputs[0]], values[i])
+        else:
+            sizes[i] = op.magnitude(*(sizes[j] for j in inputs))
     return sizes[node]
+
+
+def _bent_size(op: Bend, z: Tensor, size: Tensor, value: Tensor) -> Tensor:
+    """The scale of a bent tensor: its own, but for entries that are nothing but rounding, which keep theirs.
+
+    Were all scales carried on, bounds would grow with every layer as no error ever does.
+    """
+    noise = ROUNDING * torch.finfo(z.dtype).eps
+    in_doubt = z.abs() <= noise * size
+    if isinstance(op, Windows):
+        return op(torch.where(in_doubt, size, z.abs()))
+    if not bool(in_doubt.any()):
+        return value.abs()
+    slope = (op(z + noise * size) - op(z - noise * size)).abs() / (2 * noise)
+    return torch.where(in_doubt, torch.maximum(slope, value.abs()), value.abs())
 
 
 def _parts(refinement: Refinement, most: int) -> Iterator[Refinement]:

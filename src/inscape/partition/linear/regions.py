@@ -94,6 +94,8 @@ def linear_regions(
     wrapped = wrap(model)
     probes = [probe] if isinstance(probe, Probe) else list(probe)
     check_arguments(memory, tolerance, precision)
+    if len({p.dim for p in probes if isinstance(p, Probe)}) > 1:
+        raise ProbeError("the probes of one call must have one dimension: give segments or planes, not both")
     with meter(progress, "probes") as show, wrapped.unchanged():
         if probes and all(isinstance(p, Probe) and p.dim == 2 for p in probes):
             if precision != "float64":

@@ -48,7 +48,7 @@ def test_a_budget_in_parts_gives_a_valid_partition():
         ({"probe": Segment([0, 0], [1, 1]), "n_layers": 1}, ProbeError, "for planes"),
         ({"probe": Simplex(np.eye(3)[:, :2])}, ProbeError, None),
         ({"probe": Simplex([[0, 0], [1, 1], [2, 2]])}, ProbeError, "on a line"),
-        ({"probe": [square(), Segment([0, 0], [1, 1])]}, ProbeError, "expected a Segment"),
+        ({"probe": [square(), Segment([0, 0], [1, 1])]}, ProbeError, "one dimension"),
         ({"probe": Patch(np.zeros(3), np.eye(3)[:2])}, InscapeError, "3"),
     ],
 )

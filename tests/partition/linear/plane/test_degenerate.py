@@ -14,7 +14,7 @@ from relu_networks import network, square
 from torch import nn
 
 from benchmarks.networks import mlp
-from inscape import Patch, Segment, linear_regions
+from inscape import Patch, Segment, Simplex, decision_regions, linear_regions, wrap
 
 SEEDS = st.integers(0, 10**6)
 
@@ -187,3 +187,49 @@ def test_order_and_positive_scale_of_units_change_nothing(seed):
     other = [((w * scale[:, None])[order], (b * scale)[order]), ((v / scale)[:, order], c), last]
     one, two = (linear_regions(network(*n), square()) for n in (layers, other))
     assert (one.n_regions, one.n_vertices) == (two.n_regions, two.n_vertices)
+
+
+def identity(n):
+    return np.eye(n), np.zeros(n)
+
+
+def test_a_triangle_with_corners_on_the_kinks_of_a_network_without_biases():
+    q = linear_regions(network(identity(2), identity(2)), Simplex([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]))
+    assert (q.n_regions, q.n_vertices, q.n_edges) == (4, 6, 9)
+
+
+@settings(max_examples=10)
+@given(seed=SEEDS)
+def test_a_unit_that_vanishes_on_the_whole_plane(seed):
+    """x_1 + x_2 + x_3 = 0 on the plane, but for rounding, which later layers must not take for signs."""
+    vertices = np.random.default_rng(seed).normal(size=(3, 3))
+    vertices -= vertices.mean(axis=1, keepdims=True)
+    net = network((np.ones((1, 3)), [0.0]), ([[1.0], [-2.0]], [0.0, 0.0]), (np.ones((2, 2)), [0.0, 0.0]))
+    assert linear_regions(net, Simplex(vertices)).n_regions == 1
+
+
+def test_rounding_that_a_relu_lets_through_decides_nothing():
+    """The label of argmax relu(x): regions of the wrong class came from scores of 1e-17."""
+    vertices = [
+        [-1.161873305834576, 0.2720321372020745, -0.7669395878687968],
+        [0.40266973278163704, -0.32551817297182867, 0.39746259072463846],
+        [-1.7431951941054324, -0.43846687509929955, -0.1485960064725456],
+    ]
+    net = network(identity(3), identity(3))
+    p = decision_regions(net, Simplex(vertices), method="exact")
+    weights = np.random.default_rng(0).dirichlet([1, 1, 1], size=4000)
+    labels = wrap(net).labels(weights @ np.array(vertices))
+    for label in range(3):
+        share = p.areas[p.labels == label].sum() / p.areas.sum()
+        assert abs(share - (labels == label).mean()) < 0.03
+
+
+def test_coordinates_far_from_0():
+    net = network(identity(2), identity(2))
+    far = Patch([-1e8, -1e8], np.eye(2), bounds=((1e8 - 1, 1e8 + 1),) * 2)
+    assert linear_regions(net, far).n_regions == 4
+
+
+def test_an_output_that_bends():
+    net = nn.Sequential(*list(network(identity(2), identity(2)))[:2])
+    assert decision_regions(net, square(), method="exact").n_regions == 2

@@ -34,6 +34,7 @@ class Contest:
         patterns: the position of the winner in each window, (f, windows), uint8 or uint16.
         value: the maxima at the vertices.
         live: other tensors at the vertices.
+        is_tied: whether any face went the slower way for ties.
     """
 
     cells: Cells
@@ -41,6 +42,7 @@ class Contest:
     patterns: Any
     value: Tensor
     live: dict[int, Tensor]
+    is_tied: bool
 
 
 def contest(
@@ -63,16 +65,19 @@ def contest(
         return None
     patterns = np.take_along_axis(order[None], rounds.winner[:, :, None].astype(np.int64), axis=2)[:, :, 0]
     value = rounds.best.reshape(-1, *op(z[:1]).shape[1:])
-    return Contest(rounds.cells, rounds.parent, patterns.astype(rounds.winner.dtype), value, rounds.live)
+    return Contest(
+        rounds.cells, rounds.parent, patterns.astype(rounds.winner.dtype), value, rounds.live, rounds.is_tied
+    )
 
 
 def decide(
     cells: Cells, scores: Tensor, noise: NodeNoise, layer: int, agreement: Agreement
-) -> tuple[Cells, Ints, Ints, bool]:
+) -> tuple[Cells, Ints, Ints, bool, bool]:
     """Cut the faces where the largest score changes; a single score competes with 0.
 
     Returns:
-        the subdivision, each face's parent, its label, and whether two scores tie on a whole face.
+        the subdivision, each face's parent, its label, whether two scores tie on a whole face, and whether any
+        face went the slower way for ties.
     """
     n_scores = scores.shape[1]
     known = np.arange(n_scores)[None]
@@ -81,7 +86,8 @@ def decide(
     table = np.arange(scores.shape[1])[None]
     rounds = _Rounds(cells, scores, table, known, noise, {}, layer, agreement, np.inf)
     rounds.run()
-    return rounds.cells, rounds.parent, rounds.winner[:, 0].astype(np.int64), rounds.has_tie()
+    labels = rounds.winner[:, 0].astype(np.int64)
+    return rounds.cells, rounds.parent, labels, rounds.has_tie(), rounds.is_tied
 
 
 class _Rounds:
@@ -105,6 +111,7 @@ class _Rounds:
         kind = np.uint8 if table.shape[1] < 256 else np.uint16
         self.winner = np.zeros((cells.n_faces, len(table)), kind)
         self.parent = np.arange(cells.n_faces)
+        self.is_tied = False
 
     def run(self) -> bool:
         """All rounds; False if there would be too many faces."""
@@ -122,6 +129,7 @@ class _Rounds:
         part = split(self.cells, flat(lead), _ZERO, noise, self.layer, agree, self.most)
         if part is None:
             return False
+        self.is_tied |= part.is_tied
         if len(part.cells.xy) > part.n_old:
             every, carry = np.arange(len(part.cells.xy)), Interpolation.of(part)
             self._change(lambda tensor: carry.carry(tensor, every))
@@ -171,7 +179,10 @@ class _WindowNoise:
     noise: NodeNoise
     xy: Floats
     table: Ints
-    cancels = False
+
+    def may_be_zero(self, scale: float) -> bool:
+        """Whether every difference, of this scale at most, may be zero but for rounding."""
+        return self.noise.may_be_zero(scale)
 
     def __call__(self, vertices: Ints, entries: Ints) -> Floats:
         """The bounds for pairs of a vertex and a window, (m,)."""

@@ -6,14 +6,20 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from inscape.errors import NonGenericError
 from inscape.partition.linear.plane.cells import Cells, Ints
 
 Bools = npt.NDArray[np.bool_]
 
+BROKEN = -2
+
 
 @njit(cache=True, nogil=True)
 def successors(start, loop, n_half, gone):
-    """The half-edge after each one that stays, around the union of the faces that gone edges joined."""
+    """The half-edge after each one that stays, around the union of the faces that gone edges joined.
+
+    The first is `BROKEN` if the loops do not fit together.
+    """
     after = np.full(n_half, -1, np.int64)
     for f in range(len(start) - 1):
         for i in range(start[f], start[f + 1]):
@@ -22,9 +28,12 @@ def successors(start, loop, n_half, gone):
         for i in range(start[f], start[f + 1]):
             h = loop[i]
             if not gone[h >> 1]:
-                g = after[h]
+                g, steps = after[h], 0
                 while gone[g >> 1]:
-                    g = after[g ^ 1]
+                    g, steps = after[g ^ 1], steps + 1
+                    if g < 0 or steps > n_half:
+                        after[0] = BROKEN
+                        return after
                 after[h] = g
     return after
 
@@ -55,6 +64,8 @@ def _rebuild(start, loop, ends, gone, keep):
     new_start, new_loop = np.zeros(len(start), np.int64), np.empty(len(loop), np.int32)
     face_of = np.full(n_half, -1, np.int64)
     n_edges, n_faces, i_loop = 0, 0, 0
+    if len(after) > 0 and after[0] == BROKEN:
+        return new_start[:1], new_loop[:0], old[:0], new_ends[:0], face_of
     for f in range(len(start) - 1):
         for i in range(start[f], start[f + 1]):
             h = loop[i]
@@ -66,6 +77,8 @@ def _rebuild(start, loop, ends, gone, keep):
                 face_of[g] = n_faces
                 while not keep[ends[g >> 1, 1 - (g & 1)]]:
                     g = after[g]
+                    if g < 0 or face_of[g] == n_faces:
+                        return new_start[:1], new_loop[:0], old[:0], new_ends[:0], face_of
                     face_of[g] = n_faces
                 if name[first] < 0:
                     d = first & 1  # a chain runs as its edges did
@@ -79,6 +92,8 @@ def _rebuild(start, loop, ends, gone, keep):
                 g = after[g]
                 if g == h:
                     break
+                if g < 0 or i_loop == len(new_loop):
+                    return new_start[:1], new_loop[:0], old[:0], new_ends[:0], face_of
             n_faces += 1
             new_start[n_faces] = i_loop
     return new_start[: n_faces + 1], new_loop[:i_loop], old[:n_edges], new_ends[:n_edges], face_of
@@ -95,8 +110,7 @@ def _new_faces(start, loop, gone, face_of):
             side[loop[i]] = f
             if not gone[loop[i] >> 1]:
                 found[f] = face_of[loop[i]]
-    is_open = True
-    while is_open:
+    for _ in range(n):
         is_open = False
         for f in range(n):
             if found[f] >= 0:
@@ -106,6 +120,8 @@ def _new_faces(start, loop, gone, face_of):
                 if gone[loop[i] >> 1] and other >= 0 and found[other] >= 0:
                     found[f] = found[other]
             is_open |= found[f] < 0
+        if not is_open:
+            break
     return found
 
 
@@ -123,6 +139,10 @@ def dissolve(cells: Cells, gone: Bools) -> tuple[Cells, Ints, Ints]:
     held[cells.ends[cells.shared & ~gone].ravel()] = True
     keep = (degree > 2) | (held & (degree > 0))
     start, loop, old, ends, face_of = _rebuild(cells.start, cells.loop, cells.ends, gone, keep)
+    if len(start) == 1:
+        raise NonGenericError(
+            "the pieces do not fit together: lines meet too closely for float64; move the probe a little"
+        )
     kept = np.flatnonzero(keep)
     number = np.cumsum(keep) - 1
     new = replace(

@@ -52,6 +52,7 @@ class PlaneWalk:
         layers: the piecewise-linear nodes, in order.
         is_complete: whether all layers that were asked for were cut.
         has_tie: whether two scores are equal and largest on a whole face.
+        is_tied: whether any face went the slower way for ties.
     """
 
     parts: list[Part] = field(default_factory=list)
@@ -60,6 +61,7 @@ class PlaneWalk:
     layers: list[int] = field(default_factory=list)
     is_complete: bool = True
     has_tie: bool = False
+    is_tied: bool = False
 
 
 def walk_plane(
@@ -110,7 +112,7 @@ class _Walker:
         bends = tuple(i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine)
         self.bends = bends if n_layers is None else bends[:n_layers]
         last = graph.output if with_labels else max(self.bends, default=0)
-        self.plan = Plan(graph, self.bends, last, memory)
+        self.plan = Plan(graph, self.bends, last, with_labels, memory)
         self.with_labels = with_labels
         self.max_faces, self.n_finished = max_faces, 0
         self.agreement = Agreement()
@@ -157,9 +159,10 @@ class _Walker:
             scores = live[self.graph.output].reshape(len(cells.xy), -1)
             noise = NodeNoise(self.graph, self.plane, cells.xy, self.graph.output)
             layer = self.graph.output + 1
-            cells, parent, labels, has_tie = decide(cells, scores, noise, layer, self.agreement)
+            cells, parent, labels, has_tie, is_tied = decide(cells, scores, noise, layer, self.agreement)
             lineage = tuple(r[parent] for r in lineage)
             self.result.has_tie |= has_tie
+            self.result.is_tied |= is_tied
         self.n_finished += cells.n_faces
         self.result.parts.append(Part(cells, lineage, labels))
         self.done(share[1])
@@ -192,12 +195,14 @@ class _Walker:
             won = contest(cells, live[j], op, noise, later, node, self.agreement, most)
             if won is None:
                 return None
+            self.result.is_tied |= won.is_tied
             lineage = self._record(layer, won.patterns, tuple(r[won.parent] for r in lineage))
             return Pooled(self.plan, node, won.cells, lineage, won.live | {node: won.value})
         theta = np.array(thresholds(op))
         part = split(cells, flat(live[j]), theta, noise, node, self.agreement.at(node), most)
         if part is None:
             return None
+        self.result.is_tied |= part.is_tied
         if self.plane.extent == 0.0:
             part = replace(part, cells=oriented(part.cells))
         lineage = self._record(layer, part.words, tuple(r[part.parent] for r in lineage))

@@ -7,8 +7,8 @@ from inscape.partition.linear.plane.cells import Cells, Floats, Ints
 
 
 @njit(cache=True, nogil=True)
-def _find(points, xy, ends, start, loop, sides, first):
-    """Walk from face to face towards each point; -1 if it is outside."""
+def _find(points, xy, ends, start, loop, sides, first, near):
+    """Walk from face to face towards each point; -1 if it is outside, by more than `near`."""
     found = np.empty(len(points), np.int64)
     f = first
     for i in range(len(points)):
@@ -18,13 +18,17 @@ def _find(points, xy, ends, start, loop, sides, first):
                 e, d = loop[k] >> 1, loop[k] & 1
                 a, b = ends[e, d], ends[e, 1 - d]
                 dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
-                side = (dx * (points[i, 1] - xy[a, 1]) - dy * (points[i, 0] - xy[a, 0])) / np.hypot(dx, dy)
+                length = np.hypot(dx, dy)
+                if length == 0.0:
+                    continue
+                side = (dx * (points[i, 1] - xy[a, 1]) - dy * (points[i, 0] - xy[a, 0])) / length
                 if side < worst:
                     worst, through = side, loop[k]
             if through < 0:
                 break
             other = sides[through >> 1, 1 - (through & 1)]
             if other < 0:
+                through = -1 if worst > -near else through
                 break
             f = other
         found[i] = f if through < 0 else -1
@@ -35,5 +39,6 @@ def locate(cells: Cells, points: Floats) -> Ints:
     """The face of each point (n, 2), -1 outside."""
     order = np.lexsort(np.round(points / np.ptp(cells.xy, axis=0) * 64).T)
     found = np.empty(len(points), np.int64)
-    found[order] = _find(points[order], cells.xy, cells.ends, cells.start, cells.loop, cells.sides(), 0)
+    near = 1e-12 * float(np.abs(cells.xy).max())
+    found[order] = _find(points[order], cells.xy, cells.ends, cells.start, cells.loop, cells.sides(), 0, near)
     return found

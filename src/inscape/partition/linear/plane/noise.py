@@ -13,6 +13,7 @@ from inscape.partition.linear.engine import magnitude
 from inscape.partition.linear.plane.cells import Floats, Ints
 
 _NUMBERS = 2**22
+_TINY = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +34,10 @@ class Plane:
         """The points of the input space at coordinates (n, 2), (n, d)."""
         return torch.from_numpy(self.origin + xy @ self.axes)
 
-    def sizes(self, x: Tensor) -> Tensor:
+    def sizes(self, xy: Floats) -> Tensor:
         """The scale of the numbers from which points were formed, (n, d)."""
-        return x.abs() + torch.from_numpy(self.extent * np.abs(self.axes).sum(axis=0))
+        reach = np.maximum(np.abs(xy).max(axis=1, initial=0.0), self.extent)
+        return torch.from_numpy(np.abs(self.origin) + reach[:, None] * np.abs(self.axes).sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +49,10 @@ class NodeNoise:
     xy: Floats
     node: int
 
-    @property
-    def cancels(self) -> bool:
-        """Whether every entry of the node is zero but for rounding."""
-        return self.node in self.graph.cancelling
+    def may_be_zero(self, scale: float) -> bool:
+        """Whether every entry of the node, of this scale at most, may be zero but for rounding."""
+        reach = float(self.plane.sizes(self.xy[:1]).max())
+        return scale <= _TINY * reach or self.node in self.graph.cancelling
 
     def __call__(self, vertices: Ints, entries: Ints) -> Floats:
         """The bounds for pairs of a vertex and an entry, (m,)."""
@@ -64,10 +66,11 @@ class NodeNoise:
         order = np.argsort(where, kind="stable")
         bounds = np.searchsorted(where[order], np.arange(0, len(needed) + most, most))
         for k, start in enumerate(range(0, len(needed), most)):
-            x = self.plane.points(self.xy[needed[start : start + most]])
+            xy = self.xy[needed[start : start + most]]
+            x = self.plane.points(xy)
             with torch.no_grad():
                 shape = (-1, *self.graph.input_shape)
-                scale = self.plane.sizes(x).reshape(shape)
+                scale = self.plane.sizes(xy).reshape(shape)
                 size: Any = magnitude(self.graph, x.reshape(shape), self.node, scale)
             size = size.reshape(len(x), -1).numpy()
             chosen = order[bounds[k] : bounds[k + 1]]

@@ -16,12 +16,14 @@ class Plan:
         graph: the network.
         bends: the piecewise-linear nodes that are taken into account, in order.
         last: the last node that is evaluated.
+        has_output: whether its value is wanted, not only where it bends.
         memory: bytes that tensors may take.
     """
 
     graph: Graph
     bends: tuple[int, ...]
     last: int
+    has_output: bool
     memory: int
 
     @cached_property
@@ -30,8 +32,12 @@ class Plan:
         return [max(1, math.prod(s)) for s in self.graph.shapes]
 
     def is_needed(self, node: int, after: int) -> bool:
-        """Whether a node's tensor is read by a node after the one given."""
-        return self.last > after and self.graph.last_use[node] > after
+        """Whether a node's tensor is read after the node given."""
+        return self.goes_on(after) and self.graph.last_use[node] > after
+
+    def goes_on(self, node: int) -> bool:
+        """Whether tensors are needed after a node."""
+        return self.last > node or self.has_output
 
     def matrix_after(self, node: int) -> Fusion | None:
         """The linear map right after an elementwise node, if it is a matrix product that is evaluated."""

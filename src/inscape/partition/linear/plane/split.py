@@ -21,9 +21,8 @@ Words = npt.NDArray[np.uint64]
 class Noise(Protocol):
     """How exactly the values of a layer are known."""
 
-    @property
-    def cancels(self) -> bool:
-        """Whether every entry is zero but for rounding."""
+    def may_be_zero(self, scale: float) -> bool:
+        """Whether every entry, of this scale at most, may be zero but for rounding."""
 
     def __call__(self, vertices: Ints, entries: Ints) -> Floats:
         """Bounds for the rounding error of entries at vertices, for each pair (m,)."""
@@ -72,6 +71,7 @@ class Split:
         parent: the old face that each new one is part of.
         words: the packed signs of the layer's units on each face, (f, words).
         edges: the old edges as lines with kinks; chords: the new chords that cross others.
+        is_tied: whether any face went the slower way for ties.
     """
 
     cells: Cells
@@ -80,6 +80,7 @@ class Split:
     words: Words
     edges: Lines
     chords: Lines
+    is_tied: bool
 
     def zeros(self) -> Ints:
         """All pairs of a new vertex and a unit that is zero there, in order of the vertices, (k, 2)."""
@@ -171,12 +172,13 @@ def split(
         fixed=np.concatenate([cells.fixed, np.zeros(n_new, bool)]),
     )
     edges = Lines(cells.ends, cuts.start, cuts.s, cuts.unit, np.abs(cuts.rise), n_old + cuts.node)
-    return Split(grown, n_old, faces.parent, faces.words, edges, lines)
+    return Split(grown, n_old, faces.parent, faces.words, edges, lines, bool(tied.any()))
 
 
 def signs(z: Any, thresholds: Floats, noise: Noise) -> tuple[Words, Words]:
     """Packed bits of the units above their threshold and of those on it; (0, words) if there are none."""
-    small = _scale(z, thresholds) * (1.0 if noise.cancels else SUSPICIOUS)
+    scale = _scale(z, thresholds)
+    small = scale * (1.0 if noise.may_be_zero(scale) else SUSPICIOUS)
     above, rows = pack(z, thresholds, small)
     zero = np.zeros((0, above.shape[1]), np.uint64)
     for k, theta in enumerate(thresholds):

@@ -36,7 +36,7 @@ class Stage(ABC):
     @cached_property
     def ranges(self) -> list[tuple[int, int]]:
         """The faces of each part: all in one if their tensors fit into memory."""
-        if self.plan.last == self.node or self.n_bytes() <= self.plan.memory:
+        if not self.plan.goes_on(self.node) or self.n_bytes() <= self.plan.memory:
             return [(0, self.cells.n_faces)]
         return parts(self.cells, self.plan.most_rows(self.node))
 
@@ -50,7 +50,7 @@ class Stage(ABC):
                 cells, wanted = self.cells, np.arange(len(self.cells.xy))
             else:
                 cells, wanted = faces_between(self.cells, first, last)
-            live = self.tensors(wanted) if self.plan.last > self.node else {}
+            live = self.tensors(wanted) if self.plan.goes_on(self.node) else {}
             yield self.node + 1, live, cells, lineage
 
     @abstractmethod

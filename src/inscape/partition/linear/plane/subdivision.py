@@ -129,7 +129,7 @@ def subdivide(
     if centre is not None:
         found = _without_spokes(found)
         found = replace(found, cells=replace(found.cells, xy=found.cells.xy + centre), plane=given)
-    check(found.cells, corners)
+    check(found, corners, is_simple=centre is None and not walk.is_tied and len(walk.parts) == 1)
     return found
 
 
@@ -186,14 +186,30 @@ def _without(found: Subdivision, gone: Any) -> Subdivision:
     return replace(found, cells=cells, lineage=tuple(r[old] for r in found.lineage), labels=labels)
 
 
-def check(cells: Cells, corners: Floats) -> None:
-    """Raise an error unless V - E + F = 1 and the faces' areas add up to the domain's."""
+def check(found: Subdivision, corners: Floats, is_simple: bool) -> None:
+    """Raise an error unless V - E + F = 1 and the faces' areas add up to the domain's.
+
+    Where lines met in a point, or parts were joined, no edge may have the length 0, and no two faces the same
+    pattern and label.
+    """
+    cells = found.cells
     v, e, f = len(cells.xy), len(cells.ends), cells.n_faces
-    after = np.roll(corners, -1, axis=0)
-    domain = float((corners[:, 0] * after[:, 1] - corners[:, 1] * after[:, 0]).sum() / 2)
+    a = corners - corners[0]
+    b = np.roll(a, -1, axis=0)
+    domain = float((a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]).sum() / 2)
     covered = float(cells.areas().sum())
-    if v - e + f != 1 or abs(covered - domain) > AREA_TOLERANCE * domain:
+    fits = v - e + f == 1 and abs(covered - domain) <= AREA_TOLERANCE * domain
+    if fits and not is_simple:
+        has_length = (cells.xy[cells.ends[:, 0]] != cells.xy[cells.ends[:, 1]]).any(axis=1).all()
+        fits = bool(has_length) and _n_distinct(found) == f
+    if not fits:
         raise NonGenericError(
             f"the pieces do not fit together (V - E + F = {v - e + f}, area {covered} of {domain}): "
             "lines meet too closely for float64; move the probe a little"
         )
+
+
+def _n_distinct(found: Subdivision) -> int:
+    """How many different pairs of pattern and label the faces have."""
+    labels = np.zeros(found.cells.n_faces, np.int64) if found.labels is None else found.labels
+    return len(np.unique(np.stack([found.face_hashes(), labels.astype(np.uint64)], axis=1), axis=0))
