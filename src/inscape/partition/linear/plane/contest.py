@@ -76,8 +76,8 @@ def decide(
     """Cut the faces where the largest score changes; a single score competes with 0.
 
     Returns:
-        the subdivision, each face's parent, its label, whether two scores tie on a whole face, and whether any
-        face went the slower way for ties.
+        the subdivision, each face's parent, its label, whether two scores tie on a whole face, and whether
+        any face went the slower way for ties.
     """
     n_scores = scores.shape[1]
     known = np.arange(n_scores)[None]
