@@ -350,3 +350,32 @@ def test_the_processes_of_the_pool_have_one_thread_each(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     result = inscape.studies.run(sweep_cells.THREADS, scale="smoke", out=tmp_path, n_workers=1)
     assert set(result.frame["threads"]) == {1}
+
+
+TOML = """
+name = "roots"
+function = "sweep_cells:root"
+grid = {i = [-1, 0, 1, 4, 9]}
+[correlate]
+measure = "%s"
+by = ["i"]
+"""
+
+
+def test_rows_that_are_not_finite_are_left_out_and_counted(tmp_path):
+    (tmp_path / "s.toml").write_text(TOML % "root")
+    with ThreadPoolExecutor(1) as executor:
+        result = inscape.studies.run(str(tmp_path / "s.toml"), out=tmp_path, executor=executor)
+    assert (len(result.frame), len(result.failed)) == (5, 0)
+    page = (tmp_path / "summary.md").read_text()
+    assert "1 of 5 rows are not finite and left out" in page
+    assert "scatter.png" in page
+
+
+def test_rows_that_cannot_be_summarised_have_a_page(tmp_path):
+    (tmp_path / "s.toml").write_text(TOML % "rot")
+    with ThreadPoolExecutor(1) as executor, pytest.raises(StudyError, match="no column 'rot'"):
+        inscape.studies.run(str(tmp_path / "s.toml"), out=tmp_path, executor=executor)
+    page = (tmp_path / "summary.md").read_text()
+    assert "could not be summarised: the frame has no column 'rot'" in page
+    assert "5 rows, 0 failed" in page

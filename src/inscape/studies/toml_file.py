@@ -21,6 +21,7 @@ epochs = 2
 """
 
 import importlib
+import math
 import tomllib
 from itertools import product
 from pathlib import Path
@@ -34,6 +35,8 @@ from inscape.studies.trained import batch, cell, together
 if TYPE_CHECKING:
     import pandas as pd
 
+COMPARED = {"measure": "region_count", "target": "gap"}
+"""The arguments of `correlate` that name columns of results, and their defaults."""
 KEYS = ("name", "title", "replicates", "function", "grid", "correlate", *SCALES)
 
 
@@ -95,12 +98,27 @@ class _Correlation:
         self._arguments = arguments
 
     def __call__(self, frame: "pd.DataFrame", out: Path) -> Summary:
+        finite = self._finite(frame)
+        left_out = len(frame) - len(finite)
+        note = f"{left_out} of {len(frame)} rows are not finite and left out.\n\n" if left_out else ""
+        if left_out == len(frame):
+            return Summary(notes=note + "There is nothing to correlate.")
         try:
-            result = correlate(frame, **self._arguments)
+            result = correlate(finite, **self._arguments)
         except TypeError as error:
             raise StudyError(f"[correlate]: {error}") from error
         result.plot().figure.savefig(out / "scatter.png", dpi=150)
-        return Summary(figures=("scatter.png",), notes=f"```\n{result}\n```")
+        return Summary(figures=("scatter.png",), notes=f"{note}```\n{result}\n```")
+
+    def _finite(self, frame: "pd.DataFrame") -> "pd.DataFrame":
+        """The rows whose compared columns are numbers; diverged networks have others."""
+        measure, target = (self._arguments.get(k, d) for k, d in COMPARED.items())
+        names = {measure, *(("train_accuracy", "test_accuracy") if target not in frame else (target,))}
+        kept = frame
+        for name in names & set(frame):
+            bad = [v is None or (isinstance(v, float) and not math.isfinite(v)) for v in kept[name]]
+            kept = kept[[not b for b in bad]]
+        return kept
 
 
 def find_object(spec: str) -> Any:
