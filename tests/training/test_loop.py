@@ -187,3 +187,29 @@ def test_inscapes_own_monitor_changes_nothing(digits):
     train(nets[1], x, y, Recipe(0.1, 10, 5), seed=0)
     assert monitor.to_frame()["step"].tolist() == [0, 10, 20, 30]
     assert all(torch.equal(a, b) for a, b in zip(nets[0].parameters(), nets[1].parameters(), strict=True))
+
+
+def normalised():
+    return torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.Linear(2, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)
+    )
+
+
+def test_a_last_point_alone_joins_the_batch_before(rng):
+    x = rng.normal(size=(9, 2))
+    sizes = []
+    net = normalised()
+    net.register_forward_pre_hook(lambda module, given: sizes.append(len(given[0])))
+    assert train(net, x, x[:, 0] > 0, Recipe(0.1, 4, 2), seed=0).n_steps == 4
+    assert sizes == [4, 5, 4, 5]
+    with pytest.raises(DataError, match="batch normalisation cannot train on one point"):
+        train(net, x[:1], x[:1, 0] > 0, Recipe(0.1, 4, 2), seed=0)
+
+
+def test_tied_weights_are_saved_as_they_are(tmp_path):
+    from safetensors.torch import load_file
+
+    net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
+    net[1].weight = net[0].weight
+    saved = load_file(save_weights(net, tmp_path / "a.safetensors"))
+    assert all(torch.equal(saved[name], value) for name, value in net.state_dict().items())

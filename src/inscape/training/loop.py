@@ -13,6 +13,7 @@ from inscape.errors import DataError
 from inscape.progress import Meter, meter
 from inscape.seeding import random_state_kept
 from inscape.training.augmentation import Augmentation
+from inscape.training.batches import batch_sizes
 from inscape.training.checkpoints import save_weights
 from inscape.training.history import History
 from inscape.training.recipe import Recipe
@@ -101,7 +102,7 @@ class _Run:
         self._module, self._points, self._labels = module, points, labels
         self._recipe, self._monitor = recipe, monitor
         self._size = min(recipe.batch_size, len(points))
-        self._per_epoch = -(-len(points) // self._size)
+        self._per_epoch = len(batch_sizes(len(points), self._size))
         self._optimiser = _optimiser(module, recipe)
         self._generator = torch.Generator().manual_seed(seed)
         self._augment = Augmentation(recipe, seed)
@@ -112,7 +113,7 @@ class _Run:
         """One pass over the data in a new order; the mean loss, NaN as soon as one is not finite."""
         n, total = len(self._points), 0.0
         order = torch.randperm(n, generator=self._generator).to(self._points.device)
-        for batch in order.split(self._size):  # type: ignore[no-untyped-call]
+        for batch in order.split(batch_sizes(n, self._size)):  # type: ignore[no-untyped-call]
             total += self._one_step(batch) * len(batch)
             if not math.isfinite(total):
                 return math.nan
@@ -120,7 +121,7 @@ class _Run:
 
     def _one_step(self, rows: torch.Tensor) -> float:
         batch = self._augment(self._points[rows], self._labels[rows])
-        loss = batch.loss(self._module(batch.x))
+        loss = batch.loss(self._scores(batch.x))
         self._optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         rate = self._recipe.rate_at(self.step, self._recipe.epochs * self._per_epoch, self._per_epoch)
@@ -130,6 +131,17 @@ class _Run:
         self.step += 1
         self._observe()
         return float(loss.detach())
+
+    def _scores(self, x: torch.Tensor) -> Any:
+        try:
+            return self._module(x)
+        except ValueError as error:
+            if "more than 1 value per channel" not in str(error):
+                raise
+            raise DataError(
+                f"batch normalisation cannot train on one point at a time: {len(self._points)} points in "
+                f"batches of {self._size}; give more"
+            ) from error
 
     def _observe(self) -> None:
         if self._monitor is not None:
