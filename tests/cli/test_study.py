@@ -93,6 +93,7 @@ def test_failed_rows_are_exported_with_their_error(tmp_path):
         (["run", "missing.toml"], "cannot read missing.toml: No such file"),
         (["run", "depths.toml", "--scale", "huge"], "unknown scale 'huge'"),
         (["run", "depths.toml", "--workers", "1", "--scheduler", "tcp://a:1"], "not both"),
+        (["run", "depths.toml", "--scheduler", "foo"], "'foo' is no address of a Dask scheduler"),
         (["export", "depths.toml", "--to", "a.csv"], "there is no store"),
         (["run", "nomodule:STUDY"], "cannot find 'nomodule:STUDY'"),
     ],

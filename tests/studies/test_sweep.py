@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -379,3 +380,12 @@ def test_rows_that_cannot_be_summarised_have_a_page(tmp_path):
     page = (tmp_path / "summary.md").read_text()
     assert "could not be summarised: the frame has no column 'rot'" in page
     assert "5 rows, 0 failed" in page
+
+
+def test_rows_of_another_function_are_not_reused(tmp_path):
+    with ThreadPoolExecutor(1) as executor:
+        inscape.studies.run(STUDY, scale="smoke", out=tmp_path, executor=executor)
+        other = replace(STUDY, cell=sweep_cells.row)
+        with pytest.raises(StudyError, match="holds rows of sweep_cells:cell, not of sweep_cells:row"):
+            inscape.studies.run(other, scale="smoke", out=tmp_path, executor=executor)
+        assert len(inscape.studies.run(STUDY, scale="smoke", out=tmp_path, executor=executor).frame) == 6

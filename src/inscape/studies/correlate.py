@@ -140,9 +140,7 @@ def _correlations(runs: Any, columns: _Columns) -> Correlations:
     )
 
 
-def _seed_means(
-    runs: Any, owner: npt.NDArray[np.int64], columns: _Columns, held: tuple[str, ...]
-) -> Any:
+def _seed_means(runs: Any, owner: npt.NDArray[np.int64], columns: _Columns, held: tuple[str, ...]) -> Any:
     """One line per configuration: its hyper-parameters, and the means of measure and target over its runs.
 
     Means are rounded to 12 digits: the same three numbers in another order are a tie.

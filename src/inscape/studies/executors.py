@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import sys
 import threading
@@ -156,6 +157,8 @@ def terminate(executor: Executor) -> None:
 @contextmanager
 def dask_executor(scheduler: str) -> Iterator[Executor]:
     """An executor that sends the work to the Dask cluster whose scheduler is at `scheduler`."""
+    if not re.fullmatch(r"\w+://[^\s/]+:\d+/?", scheduler):
+        raise StudyError(f"{scheduler!r} is no address of a Dask scheduler: expected tcp://HOST:PORT")
     try:
         from distributed import Client
     except ImportError as error:

@@ -16,6 +16,7 @@ from inscape.studies.registry import find
 from inscape.studies.store import Store
 from inscape.studies.study import SCALES, Finding, Study, Summary
 from inscape.studies.sweep import sweep
+from inscape.studies.work import function_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +108,7 @@ def run(
     study = name if isinstance(name, Study) else find(name)
     cells = grid(study, scale, seed := as_seed(random_state))
     out = Path(out)
-    with Store(out / f"{study.name}.sqlite", study.name) as store:
+    with Store(out / f"{study.name}.sqlite", study.name, function_name(study.cell)) as store:
         with meter(progress, study.name) as show:
             sweep(study, cells, store, executor, n_workers=n_workers, retry_failed=retry_failed, show=show)
         frame, failed = store.frame(cells), store.failures(cells)

@@ -90,9 +90,7 @@ class _Hands:
 
 
 @contextmanager
-def _hands(
-    study: Study, executor: Executor | None, n_groups: int, n_workers: int | None
-) -> Iterator[_Hands]:
+def _hands(study: Study, executor: Executor | None, n_groups: int, n_workers: int | None) -> Iterator[_Hands]:
     hands = _Hands(study, executor, n_groups, n_workers)
     try:
         yield hands

@@ -5,13 +5,14 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
 
-from inscape.errors import DataError
+from inscape.errors import DataError, InscapeError
 from inscape.progress import Meter, meter
-from inscape.seeding import random_state_kept
+from inscape.seeding import as_seed, random_state_kept
 from inscape.training.augmentation import Augmentation
 from inscape.training.batches import batch_sizes
 from inscape.training.checkpoints import save_weights
@@ -61,6 +62,9 @@ def train(
     >>> history.status, history.loss < history.losses[0]
     ('complete', True)
     """
+    seed = as_seed(seed)
+    if not checkpoint_every >= 1:
+        raise InscapeError(f"checkpoint_every={checkpoint_every} must be at least 1")
     device, dtype = _place(module)
     points, labels = as_tensors(x, y, dtype)
     run = _Run(module, points.to(device), labels.to(device), recipe, seed, monitor)
@@ -134,7 +138,7 @@ class _Run:
 
     def _scores(self, x: torch.Tensor) -> Any:
         try:
-            return self._module(x)
+            scores = self._module(x)
         except ValueError as error:
             if "more than 1 value per channel" not in str(error):
                 raise
@@ -142,6 +146,9 @@ class _Run:
                 f"batch normalisation cannot train on one point at a time: {len(self._points)} points in "
                 f"batches of {self._size}; give more"
             ) from error
+        if self.step == 0:
+            check_classes(self._labels, scores.shape[-1])
+        return scores
 
     def _observe(self) -> None:
         if self._monitor is not None:
@@ -152,11 +159,33 @@ def as_tensors(
     x: npt.NDArray[Any], y: npt.NDArray[Any], dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Points and classes as tensors, checked against each other."""
-    points = torch.as_tensor(x).to(dtype)
-    labels = torch.as_tensor(y).to(torch.int64)
+    points, labels = _as_tensor(x).to(dtype), _as_tensor(y)
     if len(points) == 0 or labels.shape != (len(points),):
         raise DataError(f"cannot train on points {tuple(points.shape)} with classes {tuple(labels.shape)}")
-    return points, labels
+    classes = labels.to(torch.int64)
+    is_whole = not labels.is_floating_point() or bool((classes == labels).all())
+    if not is_whole or int(classes.min()) < 0:
+        raise DataError("the classes must be whole numbers from 0")
+    return points, classes
+
+
+def _as_tensor(values: Any) -> torch.Tensor:
+    """A tensor of an array in any byte order and layout, which is copied only if it has to be."""
+    if isinstance(values, torch.Tensor):
+        return values
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise DataError(
+            f"cannot train on {array.dtype}: expected numbers, and classes as whole numbers from 0"
+        )
+    return torch.from_numpy(np.require(array, array.dtype.newbyteorder("="), ["C", "W"]))
+
+
+def check_classes(labels: torch.Tensor, n_scores: int) -> None:
+    """Refuse classes for which the module has no score."""
+    highest = int(labels.max())
+    if highest >= n_scores:
+        raise DataError(f"the data have the class {highest}, but the module gives {n_scores} scores")
 
 
 def _place(module: nn.Module) -> tuple[torch.device, torch.dtype]:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any
 
 from inscape.errors import InscapeError, unknown_name
@@ -51,11 +52,21 @@ class Recipe:
         if self.schedule not in SCHEDULES:
             raise InscapeError(unknown_name("schedule", self.schedule, SCHEDULES))
         for name, least in (("batch_size", 1), ("epochs", 1), ("crop", 0)):
-            if int(getattr(self, name)) != getattr(self, name) or getattr(self, name) < least:
-                raise InscapeError(f"{name}={getattr(self, name)} must be a whole number of at least {least}")
-        for name in ("learning_rate", "momentum", "weight_decay", "mixup"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise InscapeError(f"{name}={getattr(self, name)} must be a number of at least 0")
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not least <= value < math.inf or value != int(value):
+                raise InscapeError(f"{name}={value!r} must be a whole number of at least {least}")
+            object.__setattr__(self, name, int(value))
+        for name in ("learning_rate", "momentum", "weight_decay", "decay", "mixup"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 <= value < math.inf:
+                raise InscapeError(f"{name}={value!r} must be a number of at least 0")
+        if self.stop_loss is not None and (
+            not isinstance(self.stop_loss, Real) or math.isnan(self.stop_loss)
+        ):
+            raise InscapeError(f"stop_loss={self.stop_loss!r} must be a number, or None")
+        if not isinstance(self.milestones, list | tuple):
+            raise InscapeError(f"milestones={self.milestones!r} must be a list of fractions of the epochs")
+        object.__setattr__(self, "milestones", tuple(self.milestones))
 
     def rate_at(self, step: int, n_steps: int, steps_per_epoch: int) -> float:
         """The step size of step 0, 1, ... of `n_steps`.
