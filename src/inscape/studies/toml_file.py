@@ -22,6 +22,7 @@ epochs = 2
 
 import importlib
 import math
+import re
 import tomllib
 from itertools import product
 from pathlib import Path
@@ -47,18 +48,21 @@ def read_study(path: Path) -> Study:
             content = tomllib.load(file)
     except OSError as error:
         raise StudyError(f"cannot read {path}: {error.strerror or error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise StudyError(f"{path} is not valid TOML: {error}") from error
     for key in content:
         if key not in KEYS:
             raise StudyError(f"{path}: " + unknown_name("key", key, KEYS))
     if "grid" not in content:
         raise StudyError(f"{path} has no [grid]: it says which values each key of a configuration takes")
+    _check_types(content, path)
     name = content.get("name", path.stem)
     more: dict[str, Any] = {"batch": batch, "together": together}
     function: Any = cell
     if "function" in content:
         function, more = find_object(content["function"]), {}
+        if not callable(function):
+            raise StudyError(f"{path}: {content['function']} is no function")
     if "correlate" in content or "function" not in content:
         more["summarise"] = _Correlation(content.get("correlate", {}))
     return Study(
@@ -68,6 +72,25 @@ def read_study(path: Path) -> Study:
         cell=function,
         **more,
     )
+
+
+def _check_types(content: dict[str, Any], path: Path) -> None:
+    """Refuse values of the wrong kind, before any work is done."""
+    for key in ("name", "title", "function"):
+        if not isinstance(content.get(key, ""), str):
+            raise StudyError(f"{path}: {key} = {content[key]!r} must be a text")
+    if not re.fullmatch(r"[\w. -]+", name := content.get("name", path.stem)):
+        raise StudyError(f"{path}: the name {name!r} names a file: letters, digits, '.', '-' and '_' only")
+    grids = content["grid"] if isinstance(content["grid"], list) else [content["grid"]]
+    if not grids or not all(isinstance(grid, dict) for grid in grids):
+        raise StudyError(f"{path}: grid must be a table, [grid], or several, [[grid]]")
+    for key in ("correlate", *SCALES):
+        if not isinstance(content.get(key, {}), dict):
+            raise StudyError(f"{path}: {key} must be a table, [{key}]")
+    for where in (content, *(content.get(scale, {}) for scale in SCALES)):
+        n = where.get("replicates", 1)
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise StudyError(f"{path}: replicates = {n!r} must be a whole number of at least 1")
 
 
 class _Grid:

@@ -17,8 +17,8 @@ class Recipe:
 
     Attributes:
         learning_rate: the step size at the start.
-        batch_size: points per step; the last step of an epoch may have fewer, or one more, so that no step has
-            a single point.
+        batch_size: points per step; the last step of an epoch may have fewer, or one more, so that no
+            step has a single point.
         epochs: passes over the data.
         momentum: of SGD; the other optimisers have none.
         weight_decay: added to the gradient as weight_decay times the weights; AdamW decays them directly.
