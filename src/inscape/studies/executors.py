@@ -71,7 +71,9 @@ class _Worker(SpawnProcess):
     def start(self) -> None:
         main = sys.modules["__main__"]
         with _hiding:
-            before = {name: vars(main)[name] for name in ("__file__", "__spec__") if name in vars(main)}
+            before: dict[str, Any] = {
+                name: vars(main)[name] for name in ("__file__", "__spec__") if name in vars(main)
+            }
             try:
                 main.__spec__, main.__file__ = None, None
                 super().start()

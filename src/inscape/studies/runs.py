@@ -48,9 +48,9 @@ def checked_runs(frame: Any, measure: str, target: str, by: str | Sequence[str])
                 f"the column {name!r} is not finite in {bad} of {len(table)} runs: leave them out"
             )
     names = _checked_names(table, measure, target, by)
-    for name in table:
-        if table[name].dtype == object:
-            table[name] = [str(v) if _is_container(v) else v for v in table[name]]
+    for column in table:
+        if table[column].dtype == object:
+            table[column] = [str(v) if _is_container(v) else v for v in table[column]]
     return table, names
 
 

@@ -53,15 +53,15 @@ class Recipe:
             raise InscapeError(unknown_name("schedule", self.schedule, SCHEDULES))
         for name, least in (("batch_size", 1), ("epochs", 1), ("crop", 0)):
             value = getattr(self, name)
-            if not isinstance(value, Real) or not least <= value < math.inf or value != int(value):
+            if not _is_number(value) or not least <= value < math.inf or value != int(value):
                 raise InscapeError(f"{name}={value!r} must be a whole number of at least {least}")
             object.__setattr__(self, name, int(value))
         for name in ("learning_rate", "momentum", "weight_decay", "decay", "mixup"):
             value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 <= value < math.inf:
+            if not _is_number(value) or not 0 <= value < math.inf:
                 raise InscapeError(f"{name}={value!r} must be a number of at least 0")
-        if self.stop_loss is not None and (
-            not isinstance(self.stop_loss, Real) or math.isnan(self.stop_loss)
+        if self.stop_loss is not None and not (
+            _is_number(self.stop_loss) and self.stop_loss == self.stop_loss
         ):
             raise InscapeError(f"stop_loss={self.stop_loss!r} must be a number, or None")
         if not isinstance(self.milestones, list | tuple):
@@ -85,3 +85,8 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
         return asdict(self) | {"milestones": list(self.milestones)}
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is one of Python or of numpy."""
+    return isinstance(value, Real)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from numbers import Integral
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -102,7 +103,7 @@ def initialise(module: nn.Module, seed: int, scale: float = 1.0) -> None:
                     part.bias.zero_()
 
 
-def check_sizes(**sizes: Sequence[int]) -> None:
+def check_sizes(**sizes: Sequence[Any]) -> None:
     """Refuse numbers of neurons or classes of which no layer can be made."""
     for name, values in sizes.items():
         if any(isinstance(n, bool) or not isinstance(n, Integral) or n < 1 for n in values):
