@@ -146,3 +146,8 @@ def threads(configuration):
 
 
 THREADS = Study(name="threads", title="Threads", configurations=configurations, cell=threads)
+
+
+def root(configuration):
+    i = configuration["i"]
+    return {"root": i**0.5 if i >= 0 else float("nan"), "gap": i}

@@ -93,6 +93,7 @@ def test_failed_rows_are_exported_with_their_error(tmp_path):
         (["run", "missing.toml"], "cannot read missing.toml: No such file"),
         (["run", "depths.toml", "--scale", "huge"], "unknown scale 'huge'"),
         (["run", "depths.toml", "--workers", "1", "--scheduler", "tcp://a:1"], "not both"),
+        (["run", "depths.toml", "--scheduler", "foo"], "'foo' is no address of a Dask scheduler"),
         (["export", "depths.toml", "--to", "a.csv"], "there is no store"),
         (["run", "nomodule:STUDY"], "cannot find 'nomodule:STUDY'"),
     ],
@@ -128,6 +129,15 @@ def test_toml_grids(tmp_path):
         ('title = "x"', r"has no \[grid\]"),
         ("[gird]\na = 1", "unknown key 'gird'.*did you mean 'grid'"),
         ('function = "nowhere:f"\n[grid]\na = 1', "cannot find 'nowhere:f'"),
+        ("grid = 3", "grid must be a table"),
+        ("grid = []", "grid must be a table"),
+        ("replicates = 1.5\n[grid]\na = 1", "replicates = 1.5 must be a whole number"),
+        ("[grid]\na = 1\n[smoke]\nreplicates = 0", "replicates = 0 must be"),
+        ("small = 3\n[grid]\na = 1", r"small must be a table, \[small\]"),
+        ("correlate = 3\n[grid]\na = 1", "correlate must be a table"),
+        ("function = 3\n[grid]\na = 1", "function = 3 must be a text"),
+        ('function = "math:pi"\n[grid]\na = 1', "math:pi is no function"),
+        ('name = "a/b"\n[grid]\na = 1', "the name 'a/b' names a file"),
         ("[grid]\na = 1\n[small]\nb = 2", r"\[small\] changes 'b', which is not in the grid"),
     ],
 )
@@ -136,3 +146,17 @@ def test_toml_that_cannot_be_used(text, message, tmp_path):
     path.write_text(text)
     with pytest.raises(StudyError, match=message):
         read_study(path).configurations("small")
+
+
+def test_toml_that_is_no_text(tmp_path):
+    (tmp_path / "s.toml").write_bytes(b'title = "\xff"')
+    with pytest.raises(StudyError, match="is not valid TOML"):
+        read_study(tmp_path / "s.toml")
+
+
+def test_the_command_alone_shows_its_help(capsys):
+    with pytest.raises(SystemExit):
+        app([])
+    shown = capsys.readouterr()
+    assert "study" in shown.out + shown.err
+    assert "(see --help)" not in shown.err

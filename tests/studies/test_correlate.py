@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import inscape
-from inscape.errors import StudyError
+from inscape.errors import InscapeWarning, StudyError
 from inscape.studies.correlate import HYPER_PARAMETERS
 from inscape.studies.granulated import granulated_kendall, tau_a
 
@@ -73,6 +73,9 @@ def test_the_published_runs_themselves():
     check_networks(nets)
     assert round(nets.models["Resnet18"].strata["learning_rate"][0.1].single_runs.value, 2) == 0.36
     assert (nets.n_runs, nets.n_configurations) == (704, 243)
+    everything = inscape.correlate(runs, n_resamples=1)
+    configurations = runs[runs.group != "classical"].groupby(["group", "model", *HYPER_PARAMETERS]).ngroups
+    assert everything.n_configurations == configurations + 118
 
 
 def runs(rng, seeds=3):
@@ -133,7 +136,7 @@ def test_configurations_of_a_study_are_its_hashes():
 
 def test_lists_can_be_hyper_parameters():
     frame = {"hidden": [[8], [8], [8, 8], [16]], "region_count": [1, 3, 3, 4], "gap": [1, 1, 2, 3]}
-    c = inscape.correlate(frame, by=("hidden", "model"))
+    c = inscape.correlate(frame | {"model": ["mlp"] * 4}, by=("hidden", "model"))
     assert (c.n_configurations, c.by) == (3, ("hidden",))
 
 
@@ -175,3 +178,55 @@ def test_granulated_kendall_by_hand():
 def test_frames_that_cannot_be_used(frame, message):
     with pytest.raises(StudyError, match=message):
         inscape.correlate(frame)
+
+
+SIX = {"region_count": [1.0, 2, 3, 4, 5, 7], "gap": [1.0, 3, 2, 5, 4, 6]}
+
+
+def test_configurations_are_never_merged_in_silence():
+    """Six runs, of which no two are the same: whatever `by` names, and with a missing value as a value."""
+    hyper = {"learning_rate": [1, 1, 1, 2, 2, 2], "batch_size": [8, 16, None, 8, 16, None]}
+    for by in ("learning_rate", ["batch_size"], HYPER_PARAMETERS):
+        assert inscape.correlate(SIX | hyper, by=by).n_configurations == 6
+    for name in ("group", "model"):
+        families = {"learning_rate": [1, 2, 3] * 2, name: ["a"] * 3 + ["b"] * 3}
+        assert inscape.correlate(SIX | families).n_configurations == 6
+    missing = {"learning_rate": [1, 1, 2, 2, 3, 3], "weight_decay": [0.1, None] * 3}
+    assert inscape.correlate(SIX | missing).n_configurations == 6
+    assert inscape.correlate(SIX | hyper, by="learning_rate").by == ("learning_rate",)
+
+
+def test_settings_that_vary_inside_a_configuration_are_named():
+    frame = SIX | {"learning_rate": [1, 1, 2, 2, 3, 3], "seed": [0, 1] * 3, "augment": ["no", "yes"] * 3}
+    with pytest.warns(InscapeWarning, match="differ in augment, momentum are averaged"):
+        inscape.correlate(frame | {"momentum": [0.0, 0.9] * 3})
+    assert inscape.correlate(frame, by=("learning_rate", "augment")).n_configurations == 6
+
+
+def test_strata_of_words_and_numbers_and_containers():
+    c = inscape.correlate(SIX | {"depth": [2, "auto", 10, 2, "auto", 10]}, by="depth")
+    assert list(c.strata["depth"]) == [2, 10, "auto"]
+    cells = [{"a": 1}, {"a": 2}, np.arange(2), (1, 2), [3], {"a": 1}]
+    assert inscape.correlate(SIX | {"hidden": cells}, by="hidden").n_configurations == 5
+
+
+@pytest.mark.parametrize(
+    ("frame", "arguments", "message"),
+    [
+        (SIX | {"learning_rate": [1] * 6}, {"by": ["learning_rat"]}, "did you mean 'learning_rate'"),
+        (SIX, {"by": ["region_count"]}, "compared and cannot be in by"),
+        (SIX | {"depth": [1] * 6}, {"by": ["depth", "depth"]}, "in by twice"),
+        (SIX, {"target": "region_count"}, "both 'region_count'"),
+        (SIX | {"train_accuracy": ["high"] * 6}, {}, "'train_accuracy' must hold numbers"),
+        (SIX | {"gap": [1, 2, 3, 4, 5, pd.NA]}, {}, "not finite in 1 of 6 runs"),
+        (SIX, {"n_resamples": 0}, "n_resamples=0 must be a whole number"),
+        (SIX, {"n_resamples": -1}, "n_resamples=-1 must be"),
+        (SIX, {"n_resamples": 1.5}, "n_resamples=1.5 must be"),
+        (SIX, {"min_train_accuracy": "all"}, "must be a number"),
+        ("runs.csv", {}, "expected a table with a line per run, not str"),
+        (pd.DataFrame([[1, 2, 3]], columns=["gap", "gap", "region_count"]), {}, "several columns gap"),
+    ],
+)
+def test_arguments_that_make_no_sense(frame, arguments, message):
+    with pytest.raises(StudyError, match=message):
+        inscape.correlate(frame, **arguments)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -289,21 +290,102 @@ def test_names_and_scales_are_checked(tmp_path):
         inscape.studies.run("sweep_cells:cell", out=tmp_path)
 
 
+OWN = (
+    "import inscape, os, sweep_cells\n"
+    "from dataclasses import replace\n"
+    "def cell(c): return sweep_cells.row(c) | {'pid': os.getpid()}\n"
+    "study = replace(sweep_cells.STUDY, cell=cell)\n"
+)
+
+
+def run_script(tmp_path, code, *, piped):
+    """Run code that has no guard, from a file or from stdin."""
+    (tmp_path / "script.py").write_text(code)
+    return subprocess.run(
+        [sys.executable, "-" if piped else tmp_path / "script.py", tmp_path],
+        input=code if piped else None,
+        env=process_env(),
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("piped", [True, False])
+def test_a_script_without_a_guard_can_run_the_study_of_a_module(tmp_path, piped, log):
+    code = (
+        "import inscape, sys, sweep_cells\n"
+        "before = __file__, __spec__\n"
+        "inscape.studies.run(sweep_cells.STUDY, scale='smoke', out=sys.argv[1], n_workers=2)\n"
+        "assert before == (__file__, __spec__)\n"
+    )
+    result = run_script(tmp_path, code, piped=piped)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert check(tmp_path / "squares.sqlite", STUDY, "smoke", complete=True) == 6
+    assert len(log()) == 6
+
+
+def test_functions_that_were_typed_in_are_worked_on_here(tmp_path):
+    code = OWN + (
+        "import sys\n"
+        "frame = inscape.studies.run(study, scale='smoke', out=sys.argv[1]).frame\n"
+        "assert frame['pid'].tolist() == 6 * [os.getpid()]\n"
+    )
+    result = run_script(tmp_path, code, piped=True)
+    assert result.returncode == 0, result.stderr
+    assert "working in this process alone" in result.stderr
+
+
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     """Workers run the script again to find its functions; without a guard they would run the study again."""
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import inscape, sweep_cells\n"
-        f"inscape.studies.run(sweep_cells.STUDY, scale='smoke', out={str(tmp_path)!r})\n"
-    )
-    result = subprocess.run([sys.executable, script], env=process_env(), capture_output=True, text=True)
+    run = "inscape.studies.run(study, scale='smoke', out=__import__('sys').argv[1])\n"
+    result = run_script(tmp_path, OWN + run, piped=False)
     assert result.returncode == 1
     assert 'must do so under if __name__ == "__main__":' in result.stderr
     with Store(tmp_path / "squares.sqlite") as store:
         assert store.records() == []
+    guarded = run_script(tmp_path, f"{OWN}if __name__ == '__main__':\n    {run}", piped=False)
+    assert guarded.returncode == 0, guarded.stderr
 
 
 def test_the_processes_of_the_pool_have_one_thread_each(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     result = inscape.studies.run(sweep_cells.THREADS, scale="smoke", out=tmp_path, n_workers=1)
     assert set(result.frame["threads"]) == {1}
+
+
+TOML = """
+name = "roots"
+function = "sweep_cells:root"
+grid = {i = [-1, 0, 1, 4, 9]}
+[correlate]
+measure = "%s"
+by = ["i"]
+"""
+
+
+def test_rows_that_are_not_finite_are_left_out_and_counted(tmp_path):
+    (tmp_path / "s.toml").write_text(TOML % "root")
+    with ThreadPoolExecutor(1) as executor:
+        result = inscape.studies.run(str(tmp_path / "s.toml"), out=tmp_path, executor=executor)
+    assert (len(result.frame), len(result.failed)) == (5, 0)
+    page = (tmp_path / "summary.md").read_text()
+    assert "1 of 5 rows are not finite and left out" in page
+    assert "scatter.png" in page
+
+
+def test_rows_that_cannot_be_summarised_have_a_page(tmp_path):
+    (tmp_path / "s.toml").write_text(TOML % "rot")
+    with ThreadPoolExecutor(1) as executor, pytest.raises(StudyError, match="no column 'rot'"):
+        inscape.studies.run(str(tmp_path / "s.toml"), out=tmp_path, executor=executor)
+    page = (tmp_path / "summary.md").read_text()
+    assert "could not be summarised: the frame has no column 'rot'" in page
+    assert "5 rows, 0 failed" in page
+
+
+def test_rows_of_another_function_are_not_reused(tmp_path):
+    with ThreadPoolExecutor(1) as executor:
+        inscape.studies.run(STUDY, scale="smoke", out=tmp_path, executor=executor)
+        other = replace(STUDY, cell=sweep_cells.row)
+        with pytest.raises(StudyError, match="holds rows of sweep_cells:cell, not of sweep_cells:row"):
+            inscape.studies.run(other, scale="smoke", out=tmp_path, executor=executor)
+        assert len(inscape.studies.run(STUDY, scale="smoke", out=tmp_path, executor=executor).frame) == 6

@@ -1,3 +1,6 @@
+import io
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -105,3 +108,20 @@ def test_contents_that_are_no_points(tmp_path):
     path.rename(tmp_path / "d.npy")
     with pytest.raises(DataError, match="rename it"):
         load_data(tmp_path / "d.npy")
+
+
+def test_npz_with_another_compression(tmp_path):
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        buffer = io.BytesIO()
+        np.save(buffer, np.arange(5000.0).reshape(-1, 2))
+        archive.writestr("x.npy", buffer.getvalue())
+    assert load_data(path).x.shape == (2500, 2)
+    content = path.read_bytes()
+    for damaged in (
+        content[:60] + b"\xff" * 200 + content[260:],
+        content.replace(b"\x0e\x00", b"\x63\x00"),  # a compression that nobody knows
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"not a readable \.npz"):
+            load_data(path)

@@ -1,4 +1,5 @@
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ import torch
 from inscape.errors import DataError, InscapeError
 from inscape.training.checkpoints import save_weights
 from inscape.training.loop import train
+from inscape.training.many import train_many
 from inscape.training.networks import build, mlp
 from inscape.training.recipe import Recipe
 
@@ -187,3 +189,84 @@ def test_inscapes_own_monitor_changes_nothing(digits):
     train(nets[1], x, y, Recipe(0.1, 10, 5), seed=0)
     assert monitor.to_frame()["step"].tolist() == [0, 10, 20, 30]
     assert all(torch.equal(a, b) for a, b in zip(nets[0].parameters(), nets[1].parameters(), strict=True))
+
+
+def normalised():
+    return torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.Linear(2, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)
+    )
+
+
+def test_a_last_point_alone_joins_the_batch_before(rng):
+    x = rng.normal(size=(9, 2))
+    sizes = []
+    net = normalised()
+    net.register_forward_pre_hook(lambda module, given: sizes.append(len(given[0])))
+    assert train(net, x, x[:, 0] > 0, Recipe(0.1, 4, 2), seed=0).n_steps == 4
+    assert sizes == [4, 5, 4, 5]
+    with pytest.raises(DataError, match="batch normalisation cannot train on one point"):
+        train(net, x[:1], x[:1, 0] > 0, Recipe(0.1, 4, 2), seed=0)
+
+
+def test_tied_weights_are_saved_as_they_are(tmp_path):
+    from safetensors.torch import load_file
+
+    net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
+    net[1].weight = net[0].weight
+    saved = load_file(save_weights(net, tmp_path / "a.safetensors"))
+    assert all(torch.equal(saved[name], value) for name, value in net.state_dict().items())
+
+
+def test_a_diverged_history_is_json(rng):
+    x = rng.normal(size=(20, 2))
+    history = train(mlp(2, (8,), 2, seed=0), 1e30 * x, x[:, 0] > 0, Recipe(1e30, 5, 3), seed=np.int64(1))
+    content = json.loads(json.dumps(history.to_dict(), allow_nan=False))
+    assert (content["status"], content["losses"][-1], content["seed"]) == ("diverged", None, 1)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([0, 1, 2, 0], "class 2, but the module gives 2 scores"),
+        ([0, 1, -1, 0], "whole numbers from 0"),
+        ([0, 1, 0.5, 0], "whole numbers from 0"),
+        (["a", "b", "a", "b"], "whole numbers from 0"),
+    ],
+)
+def test_classes_that_cannot_be(y, message, rng):
+    x = rng.normal(size=(4, 2))
+    for nets in ([mlp(2, (3,), 2, seed=0)], [mlp(2, (3,), 2, seed=i) for i in range(2)]):
+        with pytest.raises(DataError, match=message):
+            train_many(nets, x, np.array(y), [Recipe(0.1, 2, 1)] * len(nets), seeds=range(len(nets)))
+
+
+def test_arrays_in_any_layout(rng):
+    x, y = rng.normal(size=(6, 2)), np.array([0, 1, 0, 1, 1, 0])
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    layouts = [
+        (x[::-1].copy()[::-1], y),
+        (frozen, y),
+        (x.astype(">f8"), y.astype(">i4")),
+        (x, y.astype(float)),
+    ]
+    recipe = Recipe(0.1, 4, 3)
+    losses = train(mlp(2, (3,), 2, seed=0), x, y, recipe, seed=0).losses
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for points, classes in layouts:
+            assert train(mlp(2, (3,), 2, seed=0), points, classes, recipe, seed=0).losses == losses
+
+
+def test_arguments_that_make_no_sense(rng, tmp_path):
+    x = rng.normal(size=(4, 2))
+    with pytest.raises(InscapeError, match="checkpoint_every=0"):
+        train(mlp(2, (), 2, seed=0), x, x[:, 0] > 0, Recipe(0.1, 2, 1), seed=0, checkpoint_every=0)
+    for more in ({"hidden": (0,)}, {"n_classes": 0}):
+        arguments = {"input_shape": (2,), "n_classes": 2, "seed": 0} | more
+        with pytest.raises(InscapeError, match="must be whole numbers of at least 1"):
+            build("mlp", **arguments)
+        with pytest.raises(InscapeError, match="must be whole numbers of at least 1"):
+            mlp(2, arguments.get("hidden", (3,)), arguments["n_classes"], seed=0)
+    with pytest.raises(InscapeError, match="must be whole numbers of at least 1"):
+        build("cnn", (1, 8, 8), 0, seed=0)

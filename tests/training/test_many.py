@@ -101,3 +101,11 @@ def test_arguments_that_do_not_fit(digits):
         train_many([net], digits.x, digits.y, [Recipe(0.1, 8, 1)] * 2, seeds=[0])
     with pytest.raises(InscapeError, match="given twice"):
         train_many([net, net], digits.x, digits.y, [Recipe(0.1, 8, 1)] * 2, seeds=[0, 1])
+
+
+def test_a_last_point_alone_and_milestones_as_a_list(digits):
+    recipes = [Recipe(rate, 16, 4, schedule="step", milestones=[0.5]) for rate in (0.1, 0.2)]
+    nets = [mlp(64, (8,), 10, seed=i).double() for i in range(2)]
+    one, together, apart = compare(nets, digits.x[:33], digits.y[:33], recipes, range(2))
+    assert apart < 1e-8
+    assert [h.n_steps for h in one] == [h.n_steps for h in together] == [8, 8]

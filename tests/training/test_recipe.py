@@ -37,3 +37,25 @@ def test_step_and_constant():
 def test_recipes_that_cannot_be(change, message):
     with pytest.raises(InscapeError, match=message):
         Recipe(**({"learning_rate": 0.1, "batch_size": 8, "epochs": 1} | change))
+
+
+def test_whole_floats_are_whole_numbers_and_lists_are_tuples():
+    recipe = Recipe(0.1, 16.0, 2.0, milestones=[0.5])
+    assert (recipe.batch_size, type(recipe.batch_size), type(recipe.epochs)) == (16, int, int)
+    assert hash(recipe) == hash(Recipe(0.1, 16, 2, milestones=(0.5,)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"stop_loss": float("nan")},
+        {"batch_size": "16"},
+        {"epochs": float("nan")},
+        {"learning_rate": "0.1"},
+        {"milestones": 0.5},
+    ],
+)
+def test_values_of_another_kind_are_refused(wrong):
+    (name,) = wrong
+    with pytest.raises(InscapeError, match=f"{name}="):
+        Recipe(**({"learning_rate": 0.1, "batch_size": 16, "epochs": 1} | wrong))

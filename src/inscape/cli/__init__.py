@@ -26,7 +26,9 @@ class _Group(TyperGroup):
         except Exception as error:
             if not hasattr(error, "format_message"):  # not an error of usage
                 raise
-            typer.echo(f"inscape: {' '.join(error.format_message().split())} (see --help)", err=True)
+            message = " ".join(error.format_message().split())
+            if message:  # without arguments the help says it all
+                typer.echo(f"inscape: {message} (see --help)", err=True)
             code = 2
         sys.exit(code if isinstance(code, int) else 0)
 

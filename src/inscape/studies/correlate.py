@@ -12,8 +12,14 @@ from inscape.seeding import RandomState, as_seed
 from inscape.studies.correlation import N_RESAMPLES, Correlation, correlation, partial_correlation
 from inscape.studies.correlations import Correlations, Stratum
 from inscape.studies.granulated import granulated_kendall
-
-HYPER_PARAMETERS = ("learning_rate", "batch_size", "weight_decay")
+from inscape.studies.runs import (
+    FAMILIES,
+    HYPER_PARAMETERS,
+    checked_runs,
+    owners,
+    separators,
+    warn_of_mixtures,
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ def correlate(
     *,
     measure: str = "region_count",
     target: str = "gap",
-    by: Sequence[str] = HYPER_PARAMETERS,
+    by: str | Sequence[str] = HYPER_PARAMETERS,
     min_train_accuracy: float | None = None,
     n_resamples: int = N_RESAMPLES,
     random_state: RandomState = 0,
@@ -51,16 +57,19 @@ def correlate(
 
     Runs that differ in the seed alone are averaged: the coefficients are over configurations, and say so in
     `.n_configurations` and `.n_runs`; `.single_runs` is Pearson's without averaging. A configuration is a
-    value of the column "configuration" if there is one (rows of a study have it), else of the model and the
-    hyper-parameters together; runs without any hyper-parameter are a configuration each. All intervals are
-    95 % percentile intervals of a bootstrap over configurations.
+    value of the column "configuration" if there is one (rows of a study have it), else of "model", "group",
+    `by`, and learning rate, batch size and weight decay together; runs without any hyper-parameter are a
+    configuration each. Runs of one configuration that differ in a column of words, or in one named like a
+    setting of training, draw an `InscapeWarning`. All intervals are 95 % percentile intervals of a bootstrap
+    over configurations.
 
     Args:
         frame: a pandas table with a line per run, or what makes one. "gap" need not be in it if
             "train_accuracy" and "test_accuracy" are: it is their difference.
         measure: the column of the measure.
         target: the column it is compared with.
-        by: the hyper-parameters; those that are missing or never change are left out.
+        by: the hyper-parameters; those that never change are left out. By default learning_rate, batch_size
+            and weight_decay, as far as they are in the frame.
         min_train_accuracy: leave out runs below it, in the units of the column "train_accuracy". Such
             correlations are only expected of models that fit their training data.
         n_resamples: resamples of the bootstrap.
@@ -71,24 +80,17 @@ def correlate(
     >>> correlate(runs).pearson.value
     1.0
     """
-    import pandas as pd
-
-    table = pd.DataFrame(frame).reset_index(drop=True)
-    for name in set(by) & set(table):
-        table[name] = [str(value) if isinstance(value, list) else value for value in table[name]]
-    if target == "gap" and "gap" not in table and {"train_accuracy", "test_accuracy"} <= set(table):
-        table["gap"] = table["train_accuracy"] - table["test_accuracy"]
-    _check(table, measure, target)
+    if isinstance(n_resamples, bool) or not isinstance(n_resamples, int | np.integer) or n_resamples < 1:
+        raise StudyError(f"n_resamples={n_resamples!r} must be a whole number of at least 1")
+    table, names = checked_runs(frame, measure, target, by)
     kept = _gated(table, min_train_accuracy)
-    by = tuple(h for h in by if h in kept and h != "model" and kept[h].nunique() > 1)
-    columns = _Columns(measure, target, by, n_resamples, as_seed(random_state))
-    has_models = "model" in kept and kept["model"].nunique() > 1
-    result = _correlations(kept, columns, ("model",) if has_models else ())
-    models = (
-        {str(m): _correlations(g, columns) for m, g in kept.groupby("model", sort=False)}
-        if has_models
-        else {}
-    )
+    names = tuple(n for n in names if n not in FAMILIES)
+    columns = _Columns(measure, target, names, int(n_resamples), as_seed(random_state))
+    warn_of_mixtures(kept, owners(kept, separators(kept, names)), (measure, target))
+    result = _correlations(kept, columns)
+    models = {}
+    if "model" in kept and kept["model"].nunique() > 1:
+        models = {str(m): _correlations(g, columns) for m, g in kept.groupby("model", sort=False)}
     accuracy = kept.get("train_accuracy")
     return replace(
         result,
@@ -99,21 +101,10 @@ def correlate(
     )
 
 
-def _check(table: Any, measure: str, target: str) -> None:
-    for name in (measure, target):
-        if name not in table:
-            raise StudyError(f"the frame has no column {name!r}: it has {', '.join(map(str, table))}")
-        if table[name].dtype.kind not in "iuf":
-            raise StudyError(f"the column {name!r} must hold numbers, not {table[name].dtype}")
-        bad = int((~np.isfinite(table[name])).sum())
-        if bad:
-            raise StudyError(
-                f"the column {name!r} is not finite in {bad} of {len(table)} runs: leave them out"
-            )
-
-
 def _gated(table: Any, minimum: float | None) -> Any:
     if minimum is not None:
+        if not isinstance(minimum, int | float | np.number):
+            raise StudyError(f"min_train_accuracy={minimum!r} must be a number")
         if "train_accuracy" not in table:
             raise StudyError("min_train_accuracy needs a column 'train_accuracy'")
         table = table[table["train_accuracy"] >= minimum]
@@ -122,11 +113,14 @@ def _gated(table: Any, minimum: float | None) -> Any:
     return table
 
 
-def _correlations(runs: Any, columns: _Columns, fixed: tuple[str, ...] = ()) -> Correlations:
-    """The correlations of some runs; `fixed` columns tell configurations apart but are not studied."""
-    columns = replace(columns, by=tuple(h for h in columns.by if runs[h].nunique() > 1))
-    owner = _owners(runs, (*fixed, *columns.by))
-    means = _seed_means(runs, owner, columns)
+def _correlations(runs: Any, columns: _Columns) -> Correlations:
+    """The correlations of some runs."""
+    apart = separators(runs, columns.by)
+    columns = replace(columns, by=tuple(n for n in columns.by if n in apart))
+    fixed = tuple(n for n in apart if n in FAMILIES)
+    held = tuple(n for n in apart if n not in columns.by)
+    owner = owners(runs, apart)
+    means = _seed_means(runs, owner, columns, held)
     return Correlations(
         measure=columns.measure,
         target=columns.target,
@@ -136,7 +130,7 @@ def _correlations(runs: Any, columns: _Columns, fixed: tuple[str, ...] = ()) -> 
         kendall=columns.correlation(means, "kendall"),
         single_runs=columns.correlation(runs, "pearson", owner),
         partial=_partial(means, columns, fixed),
-        granulated=granulated_kendall(means, columns.measure, columns.target, columns.by, fixed),
+        granulated=granulated_kendall(means, columns.measure, columns.target, columns.by, held),
         strata={h: _strata(runs, means, owner, columns, h) for h in columns.by},
         points=means,
         n_runs=len(runs),
@@ -146,18 +140,7 @@ def _correlations(runs: Any, columns: _Columns, fixed: tuple[str, ...] = ()) -> 
     )
 
 
-def _owners(runs: Any, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
-    """The number of the configuration of each run, (n,)."""
-    fixed = [n for n in names if n == "model"]
-    hyper = ["configuration"] if "configuration" in runs else [n for n in names if n != "model"]
-    alone = runs[hyper].isna().all(axis=1).to_numpy()
-    if alone.all():
-        return np.arange(len(runs))
-    owner = runs.groupby(fixed + hyper, dropna=False, sort=False).ngroup().to_numpy()
-    return np.asarray(np.where(alone, owner.max() + 1 + np.arange(len(runs)), owner))
-
-
-def _seed_means(runs: Any, owner: npt.NDArray[np.int64], columns: _Columns) -> Any:
+def _seed_means(runs: Any, owner: npt.NDArray[np.int64], columns: _Columns, held: tuple[str, ...]) -> Any:
     """One line per configuration: its hyper-parameters, and the means of measure and target over its runs.
 
     Means are rounded to 12 digits: the same three numbers in another order are a tie.
@@ -167,7 +150,7 @@ def _seed_means(runs: Any, owner: npt.NDArray[np.int64], columns: _Columns) -> A
         numbers[name] = np.round(
             numbers[name], 12 - int(np.ceil(np.log10(np.abs(numbers[name]).max() or 1.0)))
         )
-    names = [n for n in ("model", *columns.by) if n in runs]
+    names = [n for n in dict.fromkeys(("model", *held, *columns.by)) if n in runs]
     return runs[names].groupby(owner, sort=False).first().join(numbers).reset_index(drop=True)
 
 
@@ -176,7 +159,7 @@ def _strata(
 ) -> dict[Hashable, Stratum]:
     """The correlations with one hyper-parameter held at each of its values."""
     found: dict[Hashable, Stratum] = {}
-    for value in sorted(runs[name].dropna().unique()):
+    for value in sorted(runs[name].dropna().unique(), key=_rank):
         mine, inside = means[means[name] == value], (runs[name] == value).to_numpy()
         found[value.item() if hasattr(value, "item") else value] = Stratum(
             pearson=columns.correlation(mine, "pearson"),
@@ -185,6 +168,12 @@ def _strata(
             single_runs=columns.correlation(runs[inside], "pearson", owner[inside]),
         )
     return found
+
+
+def _rank(value: Any) -> tuple[bool, Any]:
+    """Numbers by size, then words."""
+    is_number = isinstance(value, int | float | np.number | np.bool_)
+    return not is_number, value if is_number else str(value)
 
 
 def _partial(means: Any, columns: _Columns, fixed: tuple[str, ...]) -> dict[str, Correlation]:

@@ -58,9 +58,8 @@ def configurations(scale: str) -> list[Configuration]:
 
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     """The correlations of each family, pooled, and within the networks by hyper-parameter."""
-    everything = correlate(
-        frame, by=("learning_rate", "batch_size", "weight_decay", "max_depth", "criterion")
-    )
+    varied = ("learning_rate", "batch_size", "weight_decay", "max_depth", "criterion")
+    everything = correlate(frame, by=[name for name in varied if name in frame])
     everything.plot().figure.savefig(out / "scatter.png", dpi=150)
     figures, notes = ["scatter.png"], f"All models:\n\n```\n{everything}\n```"
     findings = {family: _positive(everything.models[family].pearson) for family in ("tree", "forest")}

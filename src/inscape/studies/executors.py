@@ -2,14 +2,18 @@
 
 import multiprocessing
 import os
+import pickle
+import re
 import signal
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.connection import wait
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any
 
 from inscape.errors import InscapeWarning, MissingExtraError, StudyError
 
@@ -22,15 +26,77 @@ def n_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def process_pool(*, most: int = 61, n_workers: int | None = None) -> ProcessPoolExecutor:
+def own_executor(function: Callable[..., Any], *, most: int, n_workers: int | None = None) -> Executor:
+    """The pool for a function; this process where no other could find the function, with a warning.
+
+    Workers find the functions of modules by themselves. Only for one of the main script do they have to run
+    the script again, which one typed in or piped in does not allow.
+    """
+    if not _is_of_main(function):
+        return process_pool(most=most, n_workers=n_workers)
+    main = sys.modules["__main__"]
+    if getattr(main, "__spec__", None) is None and not os.path.isfile(getattr(main, "__file__", None) or ""):
+        warnings.warn(
+            "the study's function was typed in, so that worker processes cannot find it: "
+            "working in this process alone; put the function into a module to use all processors",
+            InscapeWarning,
+            stacklevel=2,
+        )
+        return _Here()
+    return process_pool(most=most, n_workers=n_workers, needs_main=True)
+
+
+def _is_of_main(function: Callable[..., Any]) -> bool:
+    try:
+        return b"__main__" in pickle.dumps(function)
+    except Exception:  # whatever its own pickling raises: the rows will say so
+        return False
+
+
+class _Here(Executor):
+    """Works on the spot."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **options))
+        return future
+
+
+_hiding = threading.Lock()
+
+
+class _Worker(SpawnProcess):
+    """A process that does not run the main script again, so that a script needs no guard."""
+
+    def start(self) -> None:
+        main = sys.modules["__main__"]
+        with _hiding:
+            before: dict[str, Any] = {
+                name: vars(main)[name] for name in ("__file__", "__spec__") if name in vars(main)
+            }
+            try:
+                main.__spec__, main.__file__ = None, None
+                super().start()
+            finally:
+                del main.__spec__, main.__file__
+                vars(main).update(before)
+
+
+class _WithoutMain(SpawnContext):
+    Process = _Worker
+
+
+def process_pool(
+    *, most: int = 61, n_workers: int | None = None, needs_main: bool = False
+) -> ProcessPoolExecutor:
     """A pool of fresh processes with one thread each, which end with this process however it ends.
 
     There are `n_workers`, by default one per processor, but at most `most`; Windows cannot wait for more
-    than 61.
+    than 61. They run the main script again, as spawned processes do, only if the work `needs_main`.
     """
     pool = ProcessPoolExecutor(
         max(1, min(n_workers or n_cores(), most, 61)),
-        mp_context=multiprocessing.get_context("spawn"),
+        mp_context=multiprocessing.get_context("spawn") if needs_main else _WithoutMain(),
         initializer=_prepare_worker,
     )
     with _interrupts_ignored():  # which the processes that start now inherit
@@ -39,7 +105,7 @@ def process_pool(*, most: int = 61, n_workers: int | None = None) -> ProcessPool
         probe.result()
     except BrokenExecutor as error:
         raise StudyError(
-            "worker processes cannot start: a script that runs a study must do so under "
+            "worker processes cannot start: a script that runs a study of its own functions must do so under "
             'if __name__ == "__main__":, or pass an executor of its own'
         ) from error
     except BaseException:
@@ -93,6 +159,8 @@ def terminate(executor: Executor) -> None:
 @contextmanager
 def dask_executor(scheduler: str) -> Iterator[Executor]:
     """An executor that sends the work to the Dask cluster whose scheduler is at `scheduler`."""
+    if not re.fullmatch(r"\w+://[^\s/]+:\d+/?", scheduler):
+        raise StudyError(f"{scheduler!r} is no address of a Dask scheduler: expected tcp://HOST:PORT")
     try:
         from distributed import Client
     except ImportError as error:

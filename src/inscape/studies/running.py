@@ -2,7 +2,8 @@
 
 import warnings
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,9 @@ from inscape.studies.cells import Cell, as_cells
 from inscape.studies.page import write_page
 from inscape.studies.registry import find
 from inscape.studies.store import Store
-from inscape.studies.study import SCALES, Study, Summary
+from inscape.studies.study import SCALES, Finding, Study, Summary
 from inscape.studies.sweep import sweep
+from inscape.studies.work import function_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,25 +108,38 @@ def run(
     study = name if isinstance(name, Study) else find(name)
     cells = grid(study, scale, seed := as_seed(random_state))
     out = Path(out)
-    with Store(out / f"{study.name}.sqlite", study.name) as store:
+    with Store(out / f"{study.name}.sqlite", study.name, function_name(study.cell)) as store:
         with meter(progress, study.name) as show:
             sweep(study, cells, store, executor, n_workers=n_workers, retry_failed=retry_failed, show=show)
         frame, failed = store.frame(cells), store.failures(cells)
     if failed:
         _report_failures(study, cells, failed)
-    summary = summarised(study, frame, out)
     result = StudyRun(
         study=study.name,
         scale=scale,
         seed=seed,
         frame=frame,
         failed=failed,
-        summary=summary,
+        summary=Summary(),
         out=out,
         store=out / f"{study.name}.sqlite",
     )
-    write_page(out / "summary.md", study, summary, result.footer())
+    try:
+        result = replace(result, summary=summarised(study, frame, out))
+    except StudyError as error:
+        with suppress(StudyError):  # the first problem is the one to tell
+            write_page(out / "summary.md", study, _unsaid(study, error), result.footer())
+        raise
+    write_page(out / "summary.md", study, result.summary, result.footer())
     return result
+
+
+def _unsaid(study: Study, error: StudyError) -> Summary:
+    """What stands on the page of rows that could not be summarised."""
+    unknown = Finding(holds=None, evidence="not summarised")
+    return Summary(
+        findings=dict.fromkeys(study.claims, unknown), notes=f"The rows could not be summarised: {error}"
+    )
 
 
 def grid(study: Study, scale: str, seed: int) -> list[Cell]:

@@ -42,8 +42,11 @@ CREATE TABLE claims (
 class Store:
     """The rows of one study in one file, safe against other processes and against being killed."""
 
-    def __init__(self, path: str | Path, study: str | None = None) -> None:
-        """Open the store at `path`; `study`, its name, makes a new one if there is none."""
+    def __init__(self, path: str | Path, study: str | None = None, function: str | None = None) -> None:
+        """Open the store at `path`; `study`, its name, makes a new one if there is none.
+
+        The rows belong to one `function`, the first that is named: another is refused.
+        """
         self.path = Path(path)
         if study is None and not self.path.is_file():
             raise StudyError(f"there is no store {self.path}: run the study first")
@@ -55,6 +58,8 @@ class Store:
             self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
             try:
                 self._prepare(study)
+                if function is not None:
+                    self._check_function(function)
             except BaseException:
                 self._db.close()
                 raise
@@ -80,6 +85,15 @@ class Store:
             raise StudyError(
                 f"{self.path} holds the study {self.study!r}, not {study!r}: give another folder"
             )
+
+    def _check_function(self, function: str) -> None:
+        with self._writing():
+            self._db.execute("CREATE TABLE IF NOT EXISTS function (name TEXT NOT NULL)")
+            found = self._db.execute("SELECT name FROM function").fetchone()
+            if found is None:
+                self._db.execute("INSERT INTO function VALUES (?)", (function,))
+        if found is not None and found[0] != function:
+            raise StudyError(f"{self.path} holds rows of {found[0]}, not of {function}: give another folder")
 
     def _tables(self) -> int:
         return int(self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])

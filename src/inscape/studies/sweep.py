@@ -12,7 +12,7 @@ from typing import Any
 from inscape.errors import StudyError
 from inscape.progress import Meter
 from inscape.studies.cells import Cell
-from inscape.studies.executors import process_pool, terminate, width
+from inscape.studies.executors import own_executor, terminate, width
 from inscape.studies.store import LEASE, Store
 from inscape.studies.study import Study
 from inscape.studies.work import OneByOne, Outcome, failed, work
@@ -41,8 +41,8 @@ def sweep(
     if not missing:
         return
     groups = _groups(study, missing)
-    with _renewed(store), _hands(executor, len(groups), n_workers) as hands:
-        job = _Job(study, store, hands, retry_before)
+    with _renewed(store), _hands(study, executor, len(groups), n_workers) as hands:
+        job = _Job(store, hands, retry_before)
         job.todo.extend(groups)
         try:
             while job.todo or job.running:
@@ -67,8 +67,9 @@ def _groups(study: Study, cells: Sequence[Cell]) -> list[Group]:
 class _Hands:
     """The executor, and a new pool in its place if it is ours and broke."""
 
-    def __init__(self, executor: Executor | None, n_groups: int, n_workers: int | None) -> None:
-        self._pool = partial(process_pool, most=n_groups, n_workers=n_workers)
+    def __init__(self, study: Study, executor: Executor | None, n_groups: int, n_workers: int | None) -> None:
+        self._function = study.batch or OneByOne(study.cell)
+        self._pool = partial(own_executor, self._function, most=n_groups, n_workers=n_workers)
         self.is_ours = executor is None
         self.executor = self._pool() if executor is None else executor
         self.width = width(self.executor)
@@ -79,10 +80,9 @@ class _Hands:
         terminate(self.executor)
         self.executor = self._pool()
 
-    def submit(self, study: Study, group: Group) -> "Future[list[Outcome]]":
-        function = study.batch or OneByOne(study.cell)
+    def submit(self, group: Group) -> "Future[list[Outcome]]":
         try:
-            return self.executor.submit(work, function, [cell.task for cell in group])
+            return self.executor.submit(work, self._function, [cell.task for cell in group])
         except BrokenExecutor as error:
             broken: Future[list[Outcome]] = Future()
             broken.set_exception(error)
@@ -90,8 +90,8 @@ class _Hands:
 
 
 @contextmanager
-def _hands(executor: Executor | None, n_groups: int, n_workers: int | None) -> Iterator[_Hands]:
-    hands = _Hands(executor, n_groups, n_workers)
+def _hands(study: Study, executor: Executor | None, n_groups: int, n_workers: int | None) -> Iterator[_Hands]:
+    hands = _Hands(study, executor, n_groups, n_workers)
     try:
         yield hands
         if hands.is_ours:
@@ -105,8 +105,8 @@ def _hands(executor: Executor | None, n_groups: int, n_workers: int | None) -> I
 class _Job:
     """Groups that wait, and groups that are worked on."""
 
-    def __init__(self, study: Study, store: Store, hands: _Hands, retry_before: float) -> None:
-        self._study, self._store, self._hands, self._retry_before = study, store, hands, retry_before
+    def __init__(self, store: Store, hands: _Hands, retry_before: float) -> None:
+        self._store, self._hands, self._retry_before = store, hands, retry_before
         self.todo: deque[Group] = deque()
         self.running: dict[Future[list[Outcome]], Group] = {}
 
@@ -124,7 +124,7 @@ class _Job:
             if others:
                 self.todo.append(others)
             if mine:
-                self.running[self._hands.submit(self._study, mine)] = mine
+                self.running[self._hands.submit(mine)] = mine
 
     def collect(self) -> None:
         """Store what is finished, after waiting a little for it."""
@@ -148,7 +148,7 @@ class _Job:
         self.running.clear()
         self._hands.renew()
         for cell in [cell for group in broken for cell in group]:
-            future = self._hands.submit(self._study, [cell])
+            future = self._hands.submit([cell])
             wait([future])
             if isinstance(_error_of(future), BrokenExecutor):
                 self._hands.renew()

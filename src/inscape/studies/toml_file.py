@@ -21,6 +21,8 @@ epochs = 2
 """
 
 import importlib
+import math
+import re
 import tomllib
 from itertools import product
 from pathlib import Path
@@ -34,6 +36,8 @@ from inscape.studies.trained import batch, cell, together
 if TYPE_CHECKING:
     import pandas as pd
 
+COMPARED = {"measure": "region_count", "target": "gap"}
+"""The arguments of `correlate` that name columns of results, and their defaults."""
 KEYS = ("name", "title", "replicates", "function", "grid", "correlate", *SCALES)
 
 
@@ -44,18 +48,21 @@ def read_study(path: Path) -> Study:
             content = tomllib.load(file)
     except OSError as error:
         raise StudyError(f"cannot read {path}: {error.strerror or error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise StudyError(f"{path} is not valid TOML: {error}") from error
     for key in content:
         if key not in KEYS:
             raise StudyError(f"{path}: " + unknown_name("key", key, KEYS))
     if "grid" not in content:
         raise StudyError(f"{path} has no [grid]: it says which values each key of a configuration takes")
+    _check_types(content, path)
     name = content.get("name", path.stem)
     more: dict[str, Any] = {"batch": batch, "together": together}
     function: Any = cell
     if "function" in content:
         function, more = find_object(content["function"]), {}
+        if not callable(function):
+            raise StudyError(f"{path}: {content['function']} is no function")
     if "correlate" in content or "function" not in content:
         more["summarise"] = _Correlation(content.get("correlate", {}))
     return Study(
@@ -65,6 +72,25 @@ def read_study(path: Path) -> Study:
         cell=function,
         **more,
     )
+
+
+def _check_types(content: dict[str, Any], path: Path) -> None:
+    """Refuse values of the wrong kind, before any work is done."""
+    for key in ("name", "title", "function"):
+        if not isinstance(content.get(key, ""), str):
+            raise StudyError(f"{path}: {key} = {content[key]!r} must be a text")
+    if not re.fullmatch(r"[\w. -]+", name := content.get("name", path.stem)):
+        raise StudyError(f"{path}: the name {name!r} names a file: letters, digits, '.', '-' and '_' only")
+    grids = content["grid"] if isinstance(content["grid"], list) else [content["grid"]]
+    if not grids or not all(isinstance(grid, dict) for grid in grids):
+        raise StudyError(f"{path}: grid must be a table, [grid], or several, [[grid]]")
+    for key in ("correlate", *SCALES):
+        if not isinstance(content.get(key, {}), dict):
+            raise StudyError(f"{path}: {key} must be a table, [{key}]")
+    for where in (content, *(content.get(scale, {}) for scale in SCALES)):
+        n = where.get("replicates", 1)
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise StudyError(f"{path}: replicates = {n!r} must be a whole number of at least 1")
 
 
 class _Grid:
@@ -95,12 +121,27 @@ class _Correlation:
         self._arguments = arguments
 
     def __call__(self, frame: "pd.DataFrame", out: Path) -> Summary:
+        finite = self._finite(frame)
+        left_out = len(frame) - len(finite)
+        note = f"{left_out} of {len(frame)} rows are not finite and left out.\n\n" if left_out else ""
+        if left_out == len(frame):
+            return Summary(notes=note + "There is nothing to correlate.")
         try:
-            result = correlate(frame, **self._arguments)
+            result = correlate(finite, **self._arguments)
         except TypeError as error:
             raise StudyError(f"[correlate]: {error}") from error
         result.plot().figure.savefig(out / "scatter.png", dpi=150)
-        return Summary(figures=("scatter.png",), notes=f"```\n{result}\n```")
+        return Summary(figures=("scatter.png",), notes=f"{note}```\n{result}\n```")
+
+    def _finite(self, frame: "pd.DataFrame") -> "pd.DataFrame":
+        """The rows whose compared columns are numbers; diverged networks have others."""
+        measure, target = (self._arguments.get(k, d) for k, d in COMPARED.items())
+        names = {measure, *(("train_accuracy", "test_accuracy") if target not in frame else (target,))}
+        kept = frame
+        for name in names & set(frame):
+            bad = [v is None or (isinstance(v, float) and not math.isfinite(v)) for v in kept[name]]
+            kept = kept[[not b for b in bad]]
+        return kept
 
 
 def find_object(spec: str) -> Any:

@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from inscape.errors import StudyError
@@ -60,6 +61,22 @@ class OneByOne:
     def __call__(self, tasks: list[Configuration]) -> list[Row]:
         """The rows of the tasks."""
         return [self.cell(task) for task in tasks]
+
+
+def function_name(function: Any) -> str:
+    """Where a function is from, the same whether its file is run or imported.
+
+    >>> function_name(provenance)
+    'inscape.studies.work:provenance'
+    """
+    function = getattr(function, "func", function)  # of a partial
+    named = function if hasattr(function, "__qualname__") else type(function)
+    module = named.__module__
+    if module == "__main__":
+        main = sys.modules["__main__"]
+        spec = getattr(main, "__spec__", None)
+        module = spec.name if spec else Path(getattr(main, "__file__", None) or module).stem
+    return f"{module}:{named.__qualname__}"
 
 
 def provenance() -> dict[str, str]:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from inscape.errors import InscapeError, MissingExtraError
@@ -18,7 +19,10 @@ def save_weights(module: nn.Module, path: str | Path, **about: Any) -> Path:
     except ImportError as error:
         raise MissingExtraError("safetensors", "safetensors", "saving weights") from error
     path = Path(path)
-    state = {name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()}
+    state = {
+        name: value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for name, value in module.state_dict().items()
+    }
     content = save(state, {key: json.dumps(value) for key, value in about.items()})
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -1,5 +1,6 @@
 """Data in the user's own files: .npz, .npy, .csv."""
 
+import lzma
 import zipfile
 import zlib
 from pathlib import Path
@@ -10,6 +11,16 @@ import numpy.typing as npt
 
 from inscape.errors import DataError, unknown_name
 
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    EOFError,
+    AttributeError,
+    NotImplementedError,  # a compression that zipfile does not know
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)
 _LABEL_COLUMNS = ("y", "label", "labels", "target", "class")
 
 
@@ -38,7 +49,7 @@ def read_npz(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDArr
                     f"{path} holds {', '.join(archive) or 'nothing'}: expected x, or x_train and x_test"
                 )
             return archive[f"x{suffix}"], archive.get(f"y{suffix}")
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError) as error:
+    except _UNREADABLE as error:
         if isinstance(error, DataError):
             raise
         raise DataError(

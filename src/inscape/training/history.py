@@ -1,5 +1,6 @@
 """What came of a training run."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -28,5 +29,6 @@ class History:
         return self.losses[-1]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return asdict(self)
+        """Plain JSON; None for a loss that is not finite."""
+        losses = [loss if math.isfinite(loss) else None for loss in self.losses]
+        return asdict(self) | {"losses": losses, "checkpoints": list(self.checkpoints)}

@@ -5,14 +5,16 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
 
-from inscape.errors import DataError
+from inscape.errors import DataError, InscapeError
 from inscape.progress import Meter, meter
-from inscape.seeding import random_state_kept
+from inscape.seeding import as_seed, random_state_kept
 from inscape.training.augmentation import Augmentation
+from inscape.training.batches import batch_sizes
 from inscape.training.checkpoints import save_weights
 from inscape.training.history import History
 from inscape.training.recipe import Recipe
@@ -60,6 +62,9 @@ def train(
     >>> history.status, history.loss < history.losses[0]
     ('complete', True)
     """
+    seed = as_seed(seed)
+    if not checkpoint_every >= 1:
+        raise InscapeError(f"checkpoint_every={checkpoint_every} must be at least 1")
     device, dtype = _place(module)
     points, labels = as_tensors(x, y, dtype)
     run = _Run(module, points.to(device), labels.to(device), recipe, seed, monitor)
@@ -101,7 +106,7 @@ class _Run:
         self._module, self._points, self._labels = module, points, labels
         self._recipe, self._monitor = recipe, monitor
         self._size = min(recipe.batch_size, len(points))
-        self._per_epoch = -(-len(points) // self._size)
+        self._per_epoch = len(batch_sizes(len(points), self._size))
         self._optimiser = _optimiser(module, recipe)
         self._generator = torch.Generator().manual_seed(seed)
         self._augment = Augmentation(recipe, seed)
@@ -112,7 +117,7 @@ class _Run:
         """One pass over the data in a new order; the mean loss, NaN as soon as one is not finite."""
         n, total = len(self._points), 0.0
         order = torch.randperm(n, generator=self._generator).to(self._points.device)
-        for batch in order.split(self._size):  # type: ignore[no-untyped-call]
+        for batch in order.split(batch_sizes(n, self._size)):  # type: ignore[no-untyped-call]
             total += self._one_step(batch) * len(batch)
             if not math.isfinite(total):
                 return math.nan
@@ -120,7 +125,7 @@ class _Run:
 
     def _one_step(self, rows: torch.Tensor) -> float:
         batch = self._augment(self._points[rows], self._labels[rows])
-        loss = batch.loss(self._module(batch.x))
+        loss = batch.loss(self._scores(batch.x))
         self._optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         rate = self._recipe.rate_at(self.step, self._recipe.epochs * self._per_epoch, self._per_epoch)
@@ -131,6 +136,20 @@ class _Run:
         self._observe()
         return float(loss.detach())
 
+    def _scores(self, x: torch.Tensor) -> Any:
+        try:
+            scores = self._module(x)
+        except ValueError as error:
+            if "more than 1 value per channel" not in str(error):
+                raise
+            raise DataError(
+                f"batch normalisation cannot train on one point at a time: {len(self._points)} points in "
+                f"batches of {self._size}; give more"
+            ) from error
+        if self.step == 0:
+            check_classes(self._labels, scores.shape[-1])
+        return scores
+
     def _observe(self) -> None:
         if self._monitor is not None:
             self._monitor.step(self._module, self.step)
@@ -140,11 +159,33 @@ def as_tensors(
     x: npt.NDArray[Any], y: npt.NDArray[Any], dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Points and classes as tensors, checked against each other."""
-    points = torch.as_tensor(x).to(dtype)
-    labels = torch.as_tensor(y).to(torch.int64)
+    points, labels = _as_tensor(x).to(dtype), _as_tensor(y)
     if len(points) == 0 or labels.shape != (len(points),):
         raise DataError(f"cannot train on points {tuple(points.shape)} with classes {tuple(labels.shape)}")
-    return points, labels
+    classes = labels.to(torch.int64)
+    is_whole = not labels.is_floating_point() or bool((classes == labels).all())
+    if not is_whole or int(classes.min()) < 0:
+        raise DataError("the classes must be whole numbers from 0")
+    return points, classes
+
+
+def _as_tensor(values: Any) -> torch.Tensor:
+    """A tensor of an array in any byte order and layout, which is copied only if it has to be."""
+    if isinstance(values, torch.Tensor):
+        return values
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise DataError(
+            f"cannot train on {array.dtype}: expected numbers, and classes as whole numbers from 0"
+        )
+    return torch.from_numpy(np.require(array, array.dtype.newbyteorder("="), ["C", "W"]))
+
+
+def check_classes(labels: torch.Tensor, n_scores: int) -> None:
+    """Refuse classes for which the module has no score."""
+    highest = int(labels.max())
+    if highest >= n_scores:
+        raise DataError(f"the data have the class {highest}, but the module gives {n_scores} scores")
 
 
 def _place(module: nn.Module) -> tuple[torch.device, torch.dtype]:

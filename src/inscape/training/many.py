@@ -10,8 +10,9 @@ from torch import nn
 
 from inscape.errors import InscapeError
 from inscape.progress import Meter, meter
+from inscape.seeding import as_seed
 from inscape.training.history import History
-from inscape.training.loop import as_tensors, train
+from inscape.training.loop import as_tensors, check_classes, train
 from inscape.training.networks.layers import Pixels
 from inscape.training.recipe import Recipe
 from inscape.training.stacked import can_stack, mlp_parts, train_stacked
@@ -55,6 +56,7 @@ def train_many(
         )
     if len({id(m) for m in modules}) < len(modules):
         raise InscapeError("a module is given twice: each is trained in place and needs its own")
+    seeds = [as_seed(seed) for seed in seeds]
     results: dict[int, History] = {}
     with meter(progress, "networks") as show:
         for group in _groups(modules, recipes):
@@ -96,6 +98,7 @@ def _together(
     first, layers = parts[0][0], [linear for _, linear in parts]
     weight = layers[0][0].weight
     points, labels = as_tensors(x, y, weight.dtype)
+    check_classes(labels, layers[0][-1].out_features)
     with torch.no_grad():
         flat = nn.Sequential(*first)(points.to(weight.device))
     histories = train_stacked(

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any
 
 from inscape.errors import InscapeError, unknown_name
@@ -16,7 +17,8 @@ class Recipe:
 
     Attributes:
         learning_rate: the step size at the start.
-        batch_size: points per step; the last step of an epoch may have fewer.
+        batch_size: points per step; the last step of an epoch may have fewer, or one more, so that no
+            step has a single point.
         epochs: passes over the data.
         momentum: of SGD; the other optimisers have none.
         weight_decay: added to the gradient as weight_decay times the weights; AdamW decays them directly.
@@ -50,11 +52,21 @@ class Recipe:
         if self.schedule not in SCHEDULES:
             raise InscapeError(unknown_name("schedule", self.schedule, SCHEDULES))
         for name, least in (("batch_size", 1), ("epochs", 1), ("crop", 0)):
-            if int(getattr(self, name)) != getattr(self, name) or getattr(self, name) < least:
-                raise InscapeError(f"{name}={getattr(self, name)} must be a whole number of at least {least}")
-        for name in ("learning_rate", "momentum", "weight_decay", "mixup"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise InscapeError(f"{name}={getattr(self, name)} must be a number of at least 0")
+            value = getattr(self, name)
+            if not _is_number(value) or not least <= value < math.inf or value != int(value):
+                raise InscapeError(f"{name}={value!r} must be a whole number of at least {least}")
+            object.__setattr__(self, name, int(value))
+        for name in ("learning_rate", "momentum", "weight_decay", "decay", "mixup"):
+            value = getattr(self, name)
+            if not _is_number(value) or not 0 <= value < math.inf:
+                raise InscapeError(f"{name}={value!r} must be a number of at least 0")
+        if self.stop_loss is not None and not (
+            _is_number(self.stop_loss) and self.stop_loss == self.stop_loss
+        ):
+            raise InscapeError(f"stop_loss={self.stop_loss!r} must be a number, or None")
+        if not isinstance(self.milestones, list | tuple):
+            raise InscapeError(f"milestones={self.milestones!r} must be a list of fractions of the epochs")
+        object.__setattr__(self, "milestones", tuple(self.milestones))
 
     def rate_at(self, step: int, n_steps: int, steps_per_epoch: int) -> float:
         """The step size of step 0, 1, ... of `n_steps`.
@@ -73,3 +85,8 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
         return asdict(self) | {"milestones": list(self.milestones)}
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is one of Python or of numpy."""
+    return isinstance(value, Real)

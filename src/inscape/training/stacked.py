@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from inscape.progress import Meter
+from inscape.training.batches import batch_sizes
 from inscape.training.history import History
 from inscape.training.networks.layers import Pixels
 from inscape.training.recipe import Recipe
@@ -120,8 +121,8 @@ def train_stacked(
 ) -> list[History]:
     """Train MLPs that share everything but seed, learning rate and weight decay, on flat points x (n, d)."""
     common, n = recipes[0], len(x)
-    size = min(common.batch_size, n)
-    per_epoch = -(-n // size)
+    sizes = batch_sizes(n, min(common.batch_size, n))
+    per_epoch = len(sizes)
     stack = Stack(layers, recipes)
     points = torch.cat([x, x.new_ones(n, 1)], 1)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
@@ -131,7 +132,7 @@ def train_stacked(
     for epoch in range(common.epochs):
         order = torch.stack([torch.randperm(n, generator=g) for g in generators]).to(x.device)
         total = x.new_zeros(len(layers))
-        for rows in order.split(size, 1):  # type: ignore[no-untyped-call]
+        for rows in order.split(sizes, 1):  # type: ignore[no-untyped-call]
             factor = unit.rate_at(step, common.epochs * per_epoch, per_epoch)
             total += stack.step(points[rows], y[rows], factor)
             step += 1

@@ -14,7 +14,7 @@ from inscape.seeding import random_state_kept
 from inscape.training.networks.cnn import cnn
 from inscape.training.networks.dla import simple_dla
 from inscape.training.networks.efficientnet import efficientnet_b0
-from inscape.training.networks.layers import Pixels, initialise, scaled
+from inscape.training.networks.layers import Pixels, check_sizes, initialise, scaled
 from inscape.training.networks.mlp import mlp
 from inscape.training.networks.mobilenet import mobilenet_v2
 from inscape.training.networks.regnet import regnet_x_200mf
@@ -71,6 +71,7 @@ def build(
         raise ModelError(unknown_name("network", name, NETWORKS))
     if not width > 0 or not math.isfinite(width):
         raise ModelError(f"width={width} is not possible: give a positive factor")
+    check_sizes(hidden=hidden, n_classes=(n_classes,))
     shape = tuple(int(n) for n in input_shape)
     first: list[nn.Module] = []
     if name == "mlp":

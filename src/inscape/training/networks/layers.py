@@ -1,7 +1,13 @@
 """Pieces that several networks share."""
 
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+
+from inscape.errors import ModelError
 
 
 def scaled(channels: int, width: float, multiple: int = 2) -> int:
@@ -95,3 +101,10 @@ def initialise(module: nn.Module, seed: int, scale: float = 1.0) -> None:
                 part.weight.mul_(scale)
                 if part.bias is not None:
                     part.bias.zero_()
+
+
+def check_sizes(**sizes: Sequence[Any]) -> None:
+    """Refuse numbers of neurons or classes of which no layer can be made."""
+    for name, values in sizes.items():
+        if any(isinstance(n, bool) or not isinstance(n, Integral) or n < 1 for n in values):
+            raise ModelError(f"{name}={list(values)} must be whole numbers of at least 1")

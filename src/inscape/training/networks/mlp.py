@@ -5,7 +5,7 @@ from itertools import pairwise
 from torch import nn
 
 from inscape.seeding import random_state_kept
-from inscape.training.networks.layers import initialise
+from inscape.training.networks.layers import check_sizes, initialise
 
 
 def mlp(
@@ -15,6 +15,7 @@ def mlp(
 
     Each weight is N(0, scale^2 2 / fan_in) and each bias zero; the global generator of torch is not used.
     """
+    check_sizes(hidden=hidden, n_classes=(n_classes,))
     layers: list[nn.Module] = [nn.Flatten()]
     with random_state_kept():
         for n_in, n_out in pairwise([n_inputs, *hidden, n_classes]):
