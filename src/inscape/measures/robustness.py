@@ -73,7 +73,8 @@ def adversarial_accuracy(
     x <- P(x + step_size s), where s is the sign of the gradient of the cross-entropy ("linf") or that
     gradient over its norm ("l2"), and P projects to the ball of radius eps around the point and to the box. A
     point counts as right if it is at the start and at every iterate. eps = 0 gives the clean accuracy. The
-    network is in eval mode throughout.
+    loss is that of the scores before a final softmax or sigmoid, whose gradients vanish where it saturates.
+    The network is in eval mode throughout.
 
     Args:
         model: a torch module, or another piecewise-affine network.
@@ -150,20 +151,15 @@ def _check(eps: float, step_size: float, norm: str) -> None:
 
 
 def _scores(model: Model, input_shape: tuple[int, ...]) -> Callable[[Any], Any]:
-    """A function from a batch that requires gradients to scores (n, c); one score is centred at 0."""
+    """A function from a batch that requires gradients to scores (n, c) before any final softmax or sigmoid."""
     import torch
 
     module = getattr(model, "module", None)
     if isinstance(module, torch.nn.Module):
+        from inscape.measures.heads import scores_before_head
+
         device, dtype = model.device, model.torch_dtype  # type: ignore[attr-defined]
-
-        def scores(x: Any) -> Any:
-            out = module(x.to(device, dtype))
-            out = getattr(out, "logits", out).reshape(len(x), -1)
-            centred = out.shape[1] == 1 and model._ends_in_sigmoid(input_shape)  # type: ignore[attr-defined]
-            return out - 0.5 if centred else out
-
-        return scores
+        return lambda x: scores_before_head(module, x.to(device, dtype))[0]
     from inscape.measures.jacobian.reverse import evaluate_graph
 
     try:

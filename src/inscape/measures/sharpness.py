@@ -205,5 +205,4 @@ def _loss_of(model: Model, x: Floats, y: npt.NDArray[Any], loss: Any) -> Callabl
     if loss != "cross_entropy":
         return loss  # type: ignore[no-any-return]
     check_columns(y, model.scores(x[:1]).shape[1], model.name)
-    graph = getattr(model, "trace")(x.shape[1:]).graph  # noqa: B009 - only torch models get here
-    return cross_entropy(None if graph is None else graph.head)
+    return cross_entropy
