@@ -110,3 +110,9 @@ def test_bad_input_is_refused():
         kkt_residual(net, [-1.0], [1])
     with pytest.raises(UnivariateError, match="must not be negative"):
         kkt_residual(net, [1.0], [1], active_tol=-1)
+
+
+def test_a_knot_next_to_zero_is_on_the_point_zero():
+    near, on = (kkt_residual(ShallowNet([1, 1], [1, b], [1, 1]), [0, 1], [1, 1]) for b in (1e-18, 0.0))
+    assert near.n_kinks == on.n_kinks == 1
+    assert near.stationarity == pytest.approx(on.stationarity)

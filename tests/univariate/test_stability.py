@@ -239,3 +239,12 @@ def test_bad_arguments_are_refused():
         stability(net, [0, 1], [0, 1], 0)
     with pytest.raises(UnivariateError, match="must not be negative"):
         stability(net, [0, 1], [0, 1], 0.1, knot_tol=-1)
+
+
+def test_a_knot_next_to_zero_is_on_the_point_zero():
+    nets = [ShallowNet([1, 1], [1, b], [1, 1]) for b in (1e-18, 0.0)]
+    near, on = (stability(net, [0, 1], net([0, 1]), 0.1) for net in nets)
+    assert near.n_knots_on_data == on.n_knots_on_data == 1
+    assert near.bracket == pytest.approx(on.bracket)
+    assert near.bracket[0] < near.bracket[1]
+    assert stability(nets[0].rescaled(1e6), [0, 1], nets[0]([0, 1]), 0.1).n_knots_on_data == 1

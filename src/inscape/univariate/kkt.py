@@ -83,7 +83,7 @@ def kkt_residual(
         x: places, (n,).
         y: labels, -1 or +1, (n,).
         active_tol: points with margin up to (1 + active_tol) times the least may have a multiplier.
-        kink_tol: a knot is on a point where |w x + b| <= kink_tol (|w x| + |b|).
+        kink_tol: a knot is on a point where |w x + b| <= kink_tol (|w| max |x| + |b|).
 
     >>> start = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])
     >>> kkt_residual(start, [-4, 4], [1, 1]).residual < 1e-12
@@ -105,7 +105,9 @@ def kkt_residual(
     w, b, v = net.w / r, net.b / r, net.v / r
     margins = margins / unit
     near = margins <= min(1.0, float(margins.min())) + active_tol
-    problem = _Problem.of(ShallowNet(w, b, v), places[near], labels[near], kink_tol)
+    scaled = ShallowNet(w, b, v)
+    kinks = toggling(scaled, places[near], kink_tol, reach=float(np.abs(places).max()))
+    problem = _Problem.of(scaled, places[near], labels[near], kinks)
     found, residual = problem.solve()
     multipliers = np.zeros(len(places))
     multipliers[near] = found
@@ -137,8 +139,7 @@ class _Problem:
     kinks: Mask  # (n, k)
 
     @classmethod
-    def of(cls, net: ShallowNet, x: Array, y: Array, kink_tol: float) -> "_Problem":
-        kinks = toggling(net, x, kink_tol)
+    def of(cls, net: ShallowNet, x: Array, y: Array, kinks: Mask) -> "_Problem":
         z = x[:, None] * net.w + net.b
         on = (z > 0) & ~kinks
         points = np.stack([x, np.ones_like(x)], axis=1)

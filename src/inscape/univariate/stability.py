@@ -134,7 +134,7 @@ def stability(
         y: values, (n,).
         step_size: eta.
         gap: to which relative gap the flattest implementation is solved.
-        knot_tol: a knot is on a point where |w x + b| <= knot_tol (|w x| + |b|).
+        knot_tol: a knot is on a point where |w x + b| <= knot_tol (|w| max |x| + |b|).
         fit_tol: the net interpolates where |f - y| <= fit_tol (1 + max |y|).
 
     >>> net = ShallowNet([1.0, 1.0], [1.5, -0.5], [1.0, -2.0])
