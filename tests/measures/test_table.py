@@ -191,3 +191,28 @@ def test_the_error_of_a_mean_over_rows_and_columns():
     assert np.std(means) == pytest.approx(np.sqrt(1 / 6 + 4 / 5 + 9 / 30), rel=0.05)
     assert np.mean([low < 0 < high for low, high in intervals]) > 0.93
     assert np.isnan(crossed_mean(np.ones((1, 5)))[1])
+
+
+def test_targets_of_several_columns_reach_the_sharpness():
+    torch.manual_seed(0)
+    net, x, targets = torch.nn.Linear(3, 2), torch.randn(20, 3), torch.randn(20, 2)
+    table = inscape.measure(net, x, targets, measures={"sharpness": {"loss": "mse"}, "margin": {}})
+    assert table["sharpness"]["value"] == pytest.approx(inscape.sharpness(net, x, targets, loss="mse").value)
+    assert "needs y" in table["margin"]["note"]
+
+
+def test_labels_in_a_column_are_labels():
+    torch.manual_seed(0)
+    net, x, y = torch.nn.Linear(3, 2), torch.randn(20, 3), torch.randint(2, (20,))
+    attack = {"eps": 0.1, "steps": 2, "step_size": 0.1, "random_state": 0}
+    for function, settings in (
+        (inscape.margin, {}),
+        (inscape.sharpness, {}),
+        (inscape.adversarial_accuracy, attack),
+    ):
+        flat, column = (function(net, x, labels, **settings).value for labels in (y, y[:, None]))
+        assert flat == column
+        assert function(net, x, y[:, None].tolist(), **settings).value == flat
+    shapes = []
+    inscape.sharpness(net, x, y[:, None], loss=lambda s, t: shapes.append(t.shape) or s.square().mean())
+    assert shapes == [(20, 1)]

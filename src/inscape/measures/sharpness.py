@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.errors import DataError, MeasureError, NotApplicableError, unknown_name
+from inscape.errors import MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
 from inscape.measures.eigenvalues import MANY, dense, lanczos, rough_start
-from inscape.measures.points import as_source, points_of
+from inscape.measures.points import TargetSource, as_targets, points_of
 from inscape.measures.result import COMPLETE, Measurement
 from inscape.models import Model, wrap
 from inscape.progress import Meter, meter
@@ -179,19 +179,18 @@ def _check(loss: Any, method: str, precision: str, tol: float) -> None:
 
 
 def _points_and_targets(model: Model, x: Any, y: Any, loss: Any) -> tuple[Floats, npt.NDArray[Any]]:
-    if y is not None and hasattr(y, "detach"):
-        y = y.detach().cpu().numpy()
-    if y is not None and np.ndim(y) != 1:
-        points, truth = points_of(model, x), np.asarray(y)
-    else:
-        source = as_source(x, y)
-        if not source.has_labels:
-            raise NotApplicableError("sharpness needs y, the classes or targets of the loss")
-        points, known = points_of(model, source), source.everything()[1]
+    source = as_targets(x, y)
+    if isinstance(source, TargetSource):
+        truth = source.targets
+    elif source.has_labels:
+        known = source.everything()[1]
         assert known is not None
         truth = known
-    if len(truth) != len(points):
-        raise DataError(f"y has {len(truth)} rows for {len(points)} points")
+    else:
+        raise NotApplicableError("sharpness needs y, the classes or targets of the loss")
+    points = points_of(model, source)
+    if callable(loss) and np.shape(y) == (len(points), 1):
+        truth = truth[:, None]  # a function gets y in the shape it was given
     if loss == "cross_entropy" or truth.dtype.kind in "US":
         return points, class_columns(model, truth)
     return points, truth.astype(np.int64 if truth.dtype.kind in "iub" else np.float64)
