@@ -265,3 +265,15 @@ def test_a_knot_on_data_does_not_excuse_a_sharpness_above_the_limit():
     loose = stability(net, x, net(x), 1e-3, gap=10.0)
     assert loose.holds
     assert loose.flattest <= loose.sharpness
+
+
+def test_arguments_of_other_kinds():
+    torch = pytest.importorskip("torch")
+    net = ShallowNet([1.0], [0.5], [1.0])
+    for size in (np.float32(0.25), np.array(0.25), torch.tensor(0.25)):
+        assert stability(net, [0, 1], net([0, 1]), size).limit == 8.0
+    for size in (True, "a", None, 0):
+        with pytest.raises(UnivariateError, match="step_size="):
+            stability(net, [0, 1], net([0, 1]), size)
+    with pytest.raises(UnivariateError, match="give a ShallowNet"):
+        stability(None, [0, 1], [0, 1], 0.1)

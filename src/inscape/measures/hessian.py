@@ -31,7 +31,16 @@ def half_square(scores: Tensor, y: Tensor) -> Tensor:
             raise DataError(
                 f"y has one number per point for {scores.shape[1]} scores: give (n, {scores.shape[1]})"
             )
+        if int(y.min()) < 0 or int(y.max()) >= scores.shape[1]:
+            raise DataError(
+                f"y holds classes {int(y.min())} to {int(y.max())} for {scores.shape[1]} scores: "
+                f"give 0 to {scores.shape[1] - 1}"
+            )
         y = F.one_hot(y, scores.shape[1])
+    if y.numel() != scores.numel():
+        raise DataError(
+            f"y has shape {tuple(y.shape)} for {tuple(scores.shape)} scores: give one target per score"
+        )
     return 0.5 * (scores - y.reshape(scores.shape).to(scores.dtype)).square().sum() / len(scores)
 
 

@@ -72,12 +72,25 @@ def labelled_points(
     return points_of(model, source), classes
 
 
+def check_weights(model: Model) -> None:
+    """Raise an error if a weight of a torch module is NaN or infinite, as after training that diverged."""
+    module = getattr(model, "module", None)
+    if not hasattr(module, "named_parameters"):
+        return
+    for name, weight in module.named_parameters():  # type: ignore[union-attr]
+        if not bool(weight.detach().isfinite().all()):
+            raise NotApplicableError(
+                f"the weights of {model.name} are not finite: {name} has NaN or infinity"
+            )
+
+
 @contextmanager
 def graph_at(model: Model, x: Any, measure: str) -> Iterator[tuple["Graph", "Tensor"]]:
     """The piecewise-affine graph of a model and its points, while the model is taken not to change."""
     import torch
 
     points = points_of(model, x)
+    check_weights(model)
     with model.unchanged():
         try:
             graph = model.graph(points.shape[1:])

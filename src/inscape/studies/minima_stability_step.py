@@ -155,7 +155,7 @@ STUDY = Study(
         "jump": "After it changes, the loss rises abruptly (more than tenfold).",
         "unstable": "The minimum of the smaller step size is too sharp for the larger one.",
         "smoother": "The larger step size ends in a smoother function: its int |f''| g is smaller.",
-        "chain": "Lower bound <= flattest <= sharpness <= limit (at knots on data that of Theorem 2) at the end "
+        "chain": "Lower bound <= flattest <= sharpness <= limit (Theorem 2 at knots on data) at the end "
         "of the larger step size.",
     },
     configurations=configurations,

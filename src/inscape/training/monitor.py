@@ -159,12 +159,16 @@ def _checked(measures: Measures) -> dict[str, dict[str, Any]]:
     if not isinstance(measures, Mapping):
         return checked_settings(measures)
     own = {
-        name: {"n_points": whole_number(options["n_points"], "n_points", 1, MeasureError, ", or leave it out")}
+        name: {
+            "n_points": whole_number(options["n_points"], "n_points", 1, MeasureError, ", or leave it out")
+        }
         for name, options in measures.items()
         if isinstance(options, Mapping) and options.get("n_points") is not None
     }
     rest = {
-        name: {k: v for k, v in options.items() if k != "n_points"} if isinstance(options, Mapping) else options
+        name: {k: v for k, v in options.items() if k != "n_points"}
+        if isinstance(options, Mapping)
+        else options
         for name, options in measures.items()
     }
     return {name: options | own.get(name, {}) for name, options in checked_settings(rest).items()}

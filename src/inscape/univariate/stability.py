@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arguments import positive_number
 from inscape.errors import UnivariateError
 from inscape.univariate.flattest import Flattest, flattest
 from inscape.univariate.gram import gram, hessian, top_eigenvalue
@@ -116,7 +117,9 @@ class Stability:
         for before, after in pairwise(numbers):
             chain += f" {'<=' if _at_most(before, after) else '>'} {after:.4g}"
         words = {True: "holds", False: "fails", None: "does not apply"}
-        on_data = f", its chain {words[self.holds_on_data]}" if self.interpolates and self.n_knots_on_data else ""
+        on_data = (
+            f", its chain {words[self.holds_on_data]}" if self.interpolates and self.n_knots_on_data else ""
+        )
         return f"<stability: {chain} {words[self.holds]}; {self.status}{on_data}>"
 
 
@@ -150,8 +153,9 @@ def stability(
     <stability: 1.314 <= 4.797 <= 6.736 <= 8 holds; twice differentiable: Theorem 1 applies>
     """
     places, values = checked_sample(x, y)
-    if not (isinstance(step_size, int | float | np.floating | np.integer) and 0 < step_size < math.inf):
-        raise UnivariateError(f"step_size={step_size!r} must be a positive number")
+    if not isinstance(net, ShallowNet):
+        raise UnivariateError(f"net is a {type(net).__name__}: give a ShallowNet")
+    step_size = positive_number(step_size, "step_size", UnivariateError)
     if not min(gap, knot_tol, fit_tol) >= 0:
         raise UnivariateError("gap, knot_tol and fit_tol must not be negative")
     residual = net(places) - values
@@ -160,9 +164,7 @@ def stability(
     sharpness = top_eigenvalue(matrix)
     least = flattest(net, places, gap)
     if interpolates and sharpness < least.value:  # a loose gap: the net itself is flatter
-        least = Flattest(
-            value=sharpness, certified=min(least.certified, sharpness), scale=np.ones(net.width)
-        )
+        least = Flattest(value=sharpness, certified=min(least.certified, sharpness), scale=np.ones(net.width))
     modes = sharpness_modes(net, places, knot_tol)
     bracket = modes.low, modes.high
     if interpolates:
@@ -170,8 +172,8 @@ def stability(
     knots, jumps = net.knots, net.jumps
     g = weight(knots, places)
     roughness = float(np.abs(jumps) @ g)
-    delta = _delta(net, places, len(knots), float(step_size))
-    limit = 2 / float(step_size)
+    delta = _delta(net, places, len(knots), step_size)
+    limit = 2 / step_size
     return Stability(
         sharpness=sharpness,
         flattest=least.value,
@@ -198,7 +200,7 @@ def stability(
         jumps=jumps,
         weights=g,
         x=np.sort(places),
-        settings={"step_size": float(step_size), "knot_tol": knot_tol, "fit_tol": fit_tol},
+        settings={"step_size": step_size, "knot_tol": knot_tol, "fit_tol": fit_tol},
     )
 
 
