@@ -50,7 +50,7 @@ def parameter_distance(model: Any, initial_state: Any) -> ParameterDistance:
 
     Args:
         model: a torch module.
-        initial_state: its `state_dict()` before training, copied then, as tensors or arrays; or such a module.
+        initial_state: its `state_dict()` before training, copied then, of tensors or arrays; or a module.
 
     >>> import copy, torch
     >>> net = torch.nn.Linear(2, 1)

@@ -107,8 +107,8 @@ def adversarial_accuracy(
     points, truth = labelled_points(wrapped, x, y, "adversarial accuracy")
     if box is not None and (points.min() < box[0] or points.max() > box[1]):
         raise DataError(
-            f"points reach from {points.min():g} to {points.max():g}, outside of box=({box[0]:g}, {box[1]:g}): "
-            "give the box of the inputs"
+            f"points reach from {points.min():g} to {points.max():g}, outside of "
+            f"box=({box[0]:g}, {box[1]:g}): give the box of the inputs"
         )
     columns = class_columns(wrapped, truth)
     with meter(progress, "attacked points") as show, wrapped.unchanged():
@@ -156,7 +156,7 @@ def _checked_box(box: Any) -> tuple[float, float]:
 
 
 def _scores(model: Model, input_shape: tuple[int, ...]) -> Callable[[Any], Any]:
-    """A function from a batch that requires gradients to scores (n, c), without a final softmax or sigmoid."""
+    """From a batch that requires gradients to scores (n, c), without a final softmax or sigmoid."""
     import torch
 
     module = getattr(model, "module", None)
