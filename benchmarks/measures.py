@@ -230,7 +230,7 @@ def sharpness(images: Floats, labels: npt.NDArray[np.int64]) -> None:
         return
     data = (torch.from_numpy(x).float(), torch.from_numpy(y))
     warnings.filterwarnings("ignore", message="Using backward")  # how PyHessian does it
-    exact = LossHessian(net, x, y, cross_entropy(None), dtype=torch.float64, batch_size=None)
+    exact = LossHessian(net, x, y, cross_entropy, dtype=torch.float64, batch_size=None)
     inscape.sharpness(net, x[:10], y[:10], method="lanczos", tol=1e-2)  # load what is loaded once
     for tol in (1e-3, 1e-4, 1e-5):
         seconds = []

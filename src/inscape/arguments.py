@@ -1,5 +1,6 @@
 """Checks of arguments that many functions share."""
 
+import math
 from typing import Any
 
 from inscape.errors import InscapeError
@@ -19,4 +20,22 @@ def whole_number(value: Any, name: str, at_least: int, error: type[InscapeError]
     if not is_whole or number < at_least:
         kind = "too small" if is_whole else "not a whole number"
         raise error(f"{name}={value!r} is {kind}: give a whole number of at least {at_least}{hint}")
+    return number
+
+
+def positive_number(
+    value: Any, name: str, error: type[InscapeError], hint: str = "", *, zero: bool = False
+) -> float:
+    """`value`, a number or a scalar of numpy or torch, as a finite float above 0, or at least 0 if `zero`.
+
+    >>> positive_number(2, "sigma", InscapeError)
+    2.0
+    """
+    try:
+        number = math.nan if isinstance(value, str | bytes | bool) else float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        number = math.nan
+    if not (0 <= number < math.inf if zero else 0 < number < math.inf):
+        kind = "number of at least 0" if zero else "positive number"
+        raise error(f"{name}={value!r} must be a {kind}{hint}")
     return number

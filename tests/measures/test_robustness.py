@@ -128,3 +128,42 @@ def test_bad_requests():
         inscape.adversarial_accuracy(other, x, y, **attack)
     with pytest.raises(DataError, match="y holds class 5"):
         inscape.adversarial_accuracy(net, x, [0, 1, 5, 1], **attack)
+
+
+class _Gelu(torch.nn.Module):
+    """A foreign network whose sigmoid or softmax is a function, not a layer."""
+
+    def __init__(self, n_scores, head):
+        super().__init__()
+        self.inner, self.head = torch.nn.Linear(2, n_scores, bias=False), head
+
+    def forward(self, x):
+        return self.head(self.inner(torch.nn.functional.gelu(x)))
+
+
+@pytest.mark.parametrize("n_scores", [1, 2])
+@pytest.mark.parametrize("foreign", [False, True])
+def test_a_saturated_head_hides_nothing(n_scores, foreign):
+    head = torch.nn.Softmax(1) if n_scores == 2 else torch.nn.Sigmoid()
+    inner = torch.nn.Linear(2, n_scores, bias=False)
+    rows = [[300.0, 0.0], [-300.0, 0.0]][:n_scores]
+    inner.weight.data = torch.tensor(rows)
+    plain, headed = inner, torch.nn.Sequential(inner, head)
+    if foreign:
+        plain = _Gelu(n_scores, lambda s: s)
+        headed = _Gelu(n_scores, lambda s: s.softmax(1) if n_scores == 2 else torch.sigmoid(s))
+        plain.inner.weight.data = headed.inner.weight.data = inner.weight.data
+    x, y = [[1.0, 0.0], [2.0, 0.0], [0.1, 0.0]], [0 if n_scores == 2 else 1] * 3
+    attack = {"eps": 1.5, "steps": 10, "step_size": 0.5, "random_state": 0}
+    expected = inscape.adversarial_accuracy(plain, x, y, **attack)
+    found = inscape.adversarial_accuracy(headed, x, y, **attack)
+    assert found.robust.tolist() == expected.robust.tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("head", [torch.nn.Softmax(1), torch.nn.LogSoftmax(1), torch.nn.Sigmoid()])
+def test_sharpness_of_saturated_probabilities(head):
+    inner = torch.nn.Linear(2, 1 if isinstance(head, torch.nn.Sigmoid) else 2)
+    inner.weight.data.mul_(2000)
+    x, y = [[1.0, 0.5], [-2.0, 0.3], [0.1, 1.0], [0.0, 0.0]], [0, 0, 1, 1]
+    expected = inscape.sharpness(inner, x, y).value
+    assert inscape.sharpness(torch.nn.Sequential(inner, head), x, y).value == pytest.approx(expected)

@@ -191,3 +191,86 @@ def test_the_error_of_a_mean_over_rows_and_columns():
     assert np.std(means) == pytest.approx(np.sqrt(1 / 6 + 4 / 5 + 9 / 30), rel=0.05)
     assert np.mean([low < 0 < high for low, high in intervals]) > 0.93
     assert np.isnan(crossed_mean(np.ones((1, 5)))[1])
+
+
+def test_targets_of_several_columns_reach_the_sharpness():
+    torch.manual_seed(0)
+    net, x, targets = torch.nn.Linear(3, 2), torch.randn(20, 3), torch.randn(20, 2)
+    table = inscape.measure(net, x, targets, measures={"sharpness": {"loss": "mse"}, "margin": {}})
+    assert table["sharpness"]["value"] == pytest.approx(inscape.sharpness(net, x, targets, loss="mse").value)
+    assert "needs y" in table["margin"]["note"]
+
+
+def test_labels_in_a_column_are_labels():
+    torch.manual_seed(0)
+    net, x, y = torch.nn.Linear(3, 2), torch.randn(20, 3), torch.randint(2, (20,))
+    attack = {"eps": 0.1, "steps": 2, "step_size": 0.1, "random_state": 0}
+    for function, settings in (
+        (inscape.margin, {}),
+        (inscape.sharpness, {}),
+        (inscape.adversarial_accuracy, attack),
+    ):
+        flat, column = (function(net, x, labels, **settings).value for labels in (y, y[:, None]))
+        assert flat == column
+        assert function(net, x, y[:, None].tolist(), **settings).value == flat
+    shapes = []
+    inscape.sharpness(net, x, y[:, None], loss=lambda s, t: shapes.append(t.shape) or s.square().mean())
+    assert shapes == [(20, 1)]
+
+
+@pytest.mark.parametrize("bad", [True, "a", None, [0.1, 0.2], float("nan"), 0, -1.0])
+def test_numbers_of_a_wrong_kind_are_refused(bad):
+    net, x, y = mlp(3, 4, 2), torch.randn(5, 3), [0, 1, 0, 1, 0]
+    attack = {"eps": 0.1, "steps": 1, "step_size": 0.1}
+    calls = [
+        lambda: inscape.local_complexity(net, x, sigma=bad),
+        lambda: inscape.local_rank(net, x, eps=bad),
+        lambda: inscape.hull_crossings(net, x, radius=bad, n_directions=1),
+        lambda: inscape.adversarial_accuracy(net, x, y, **attack | {"step_size": bad}),
+        lambda: inscape.sharpness(net, x, y, tol=bad),
+    ]
+    if bad is not None:
+        calls.append(lambda: inscape.total_variation(net, x, sigma=bad))
+        calls.append(lambda: inscape.adversarial_accuracy(net, x, y, **attack, box=bad))
+    if bad != 0:
+        calls.append(lambda: inscape.adversarial_accuracy(net, x, y, **attack | {"eps": bad}))
+    for call in calls:
+        with pytest.raises(InscapeError):
+            call()
+
+
+def test_scalars_of_numpy_and_torch_are_numbers():
+    net, x = mlp(3, 4, 2), torch.randn(5, 3)
+    for sigma in (np.float32(0.5), torch.tensor(0.5), np.array(0.5)):
+        assert inscape.local_complexity(net, x, sigma=sigma, n_noise=1).settings["sigma"] == 0.5
+
+
+def test_weights_that_are_not_finite_are_named():
+    net, x, y = mlp(3, 4, 2), torch.randn(5, 3), [0, 1, 0, 1, 0]
+    net[0].weight.data[0, 0] = torch.nan
+    for call in (
+        lambda: inscape.local_rank(net, x, eps=0.1),
+        lambda: inscape.total_variation(net, x),
+        lambda: inscape.total_variation(net, x, sigma=0.1),
+        lambda: inscape.local_complexity(net, x, sigma=0.1),
+        lambda: inscape.sharpness(net, x, y),
+    ):
+        with pytest.raises(InscapeError, match=r"weights of Sequential are not finite: 0\.weight"):
+            call()
+    names = ["local_rank", "total_variation", "local_complexity"]
+    assert all("not finite" in row["note"] for row in inscape.measure(net, x, measures=names).rows)
+
+
+def test_targets_that_do_not_fit_are_refused():
+    net, x = mlp(3, 4, 2), torch.randn(5, 3)
+    nan = np.zeros((5, 2))
+    nan[0, 0] = np.nan
+    for y in (np.zeros((5, 3)), np.zeros((4, 2)), nan, [0, 1, 2, 0, 1], [0, -1, 0, 1, 0], np.zeros(5)):
+        with pytest.raises(InscapeError):
+            inscape.sharpness(net, x, y, loss="mse")
+
+
+def test_an_initial_state_of_arrays():
+    net = mlp(3, 4, 2)
+    state = {name: value.numpy() + 1 for name, value in net.state_dict().items()}
+    assert inscape.parameter_distance(net, state).value == pytest.approx(np.sqrt(26), rel=1e-6)

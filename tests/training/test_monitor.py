@@ -138,7 +138,7 @@ def test_logging_and_measures_that_do_not_apply():
     )
     monitor.step(nn.Sequential(nn.Linear(6, 4), nn.GELU(), nn.Linear(4, 2)), 4)
     assert logged[0][0] == 4
-    assert set(logged[0][1]) == {"accuracy"}
+    assert set(logged[0][1]) == {"accuracy", "total_variation"}
     assert "gelu" in monitor.notes["local_complexity"]
     assert monitor.rows[0]["local_complexity"] is None
 
@@ -166,6 +166,39 @@ def test_plot_shows_every_curve():
 
 def test_bad_measures_are_refused():
     x, y = data()
-    monitor = inscape.Monitor(x, y, measures=["sharpnes"])
     with pytest.raises(inscape.InscapeError, match=r"unknown measure 'sharpnes'.*did you mean 'sharpness'"):
-        monitor.step(mlp(6, 4, 2), 0)
+        inscape.Monitor(x, y, measures=["sharpnes"])
+    with pytest.raises(MeasureError, match=r"unknown setting of margin 'normalize'"):
+        inscape.Monitor(x, y, measures={"margin": {"normalize": "none"}})
+    with pytest.raises(MeasureError, match=r"n_points=0 is too small"):
+        inscape.Monitor(x, y, measures={"margin": {"n_points": 0}})
+    with pytest.raises(MeasureError, match=r"settings of margin are None"):
+        inscape.Monitor(x, y, measures={"margin": None})
+    monitor = inscape.Monitor(x, y, measures="accuracy")
+    for step in (1.5, "a", None, -1):
+        with pytest.raises(MeasureError, match="step="):
+            monitor.step(mlp(6, 4, 2), step)
+
+
+def test_a_named_measure_is_that_measure_and_the_frame_says_its_settings():
+    x, y = data()
+    net = mlp(6, 8, 2)
+    monitor = inscape.Monitor(x, y, measures=["total_variation"], n_points=20)
+    direct = inscape.total_variation(net, monitor.x)
+    assert monitor.step(net, 0)["total_variation"] == pytest.approx(direct.value, rel=1e-12)
+    settings = monitor.to_frame().attrs["settings"]["total_variation"]
+    assert settings["sigma"] is None
+    assert settings["n_points"] == 20
+    default = inscape.Monitor(x, y, n_points=20)
+    default.step(net, 0)
+    found = default.to_frame().attrs["settings"]
+    assert (found["total_variation"]["sigma"], found["total_variation"]["n_points"]) == (0.1, 10)
+    assert (found["local_complexity"]["n_noise"], found["accuracy"]["n_points"]) == (2, 20)
+
+
+def test_targets_of_several_columns():
+    x, _ = data()
+    net, targets = mlp(6, 4, 2), torch.randn(len(x), 2)
+    monitor = inscape.Monitor(x, targets, measures={"sharpness": {"loss": "mse"}}, n_points=None)
+    expected = inscape.sharpness(net, x, targets, loss="mse").value
+    assert monitor.step(net, 0)["sharpness"] == pytest.approx(expected)

@@ -1,11 +1,14 @@
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
+from scipy.optimize import minimize, nnls
 
 from inscape.errors import DataError, UnivariateError
 from inscape.univariate import ShallowNet, kkt_residual
+from inscape.univariate.modes import toggling
 
 
 def best_by_a_general_solver(net, x, y, tol=1e-9):
@@ -110,3 +113,61 @@ def test_bad_input_is_refused():
         kkt_residual(net, [-1.0], [1])
     with pytest.raises(UnivariateError, match="must not be negative"):
         kkt_residual(net, [1.0], [1], active_tol=-1)
+
+
+def test_a_knot_next_to_zero_is_on_the_point_zero():
+    near, on = (kkt_residual(ShallowNet([1, 1], [1, b], [1, 1]), [0, 1], [1, 1]) for b in (1e-18, 0.0))
+    assert near.n_kinks == on.n_kinks == 1
+    assert near.stationarity == pytest.approx(on.stationarity)
+
+
+def best_over_all_modes(net, x, y, kinks):
+    """The stationarity by least squares over the gradients of every choice of active kinks."""
+    z = np.outer(x, net.w) + net.b
+    columns = []
+    for i in range(len(x)):
+        at = np.flatnonzero(kinks[i])
+        for chosen in product([False, True], repeat=len(at)):
+            on = (z[i] > 0) & ~kinks[i]
+            by_v = np.where(on, z[i], 0.0)
+            on[at] = chosen
+            columns.append(y[i] * np.concatenate([on * net.v * x[i], on * net.v, by_v]))
+    theta = np.concatenate([net.w, net.b, net.v])
+    return nnls(np.array(columns).T, theta)[1] / np.linalg.norm(theta)
+
+
+@pytest.mark.parametrize("seed", [7, 10, 18, 25, 31])
+def test_one_neuron_with_kinks_on_several_points(seed):
+    rng = np.random.default_rng(seed)
+    x = np.round(np.sort(rng.uniform(-2, 2, 4)), 2)
+    w = np.round(rng.normal(size=4), 2)
+    b = np.round(-w * x[rng.integers(4, size=4)], 2)
+    b[0] += 1
+    net = ShallowNet(w, b, np.round(rng.normal(size=4), 2))
+    y = np.where(net(x) > 0, 1.0, -1.0)
+    found = kkt_residual(net, x, y, active_tol=1e9, kink_tol=0.3)
+    scaled = net.norm / found.norm
+    net = ShallowNet(net.w / scaled, net.b / scaled, net.v / scaled)
+    kinks = toggling(net, x, 0.3)
+    assert found.stationarity == pytest.approx(best_over_all_modes(net, x, y, kinks), abs=1e-9)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6))
+def test_several_kinks_per_neuron_and_per_point(seed):
+    rng = np.random.default_rng(seed)
+    x = np.sort(rng.uniform(-2, 2, 4))
+    w = rng.normal(size=5)
+    b = -w * x[rng.integers(4, size=5)]
+    w[:2] = b[:2] = 0.0
+    b[2] += 1
+    net = ShallowNet(w, b, rng.normal(size=5))
+    y = np.where(net(x) > 0, 1.0, -1.0)
+    if np.abs(net(x)).min() < 1e-2:
+        return
+    scale = np.sqrt(np.abs(net(x)).min())
+    net = ShallowNet(net.w / scale, net.b / scale, net.v / scale)
+    found = kkt_residual(net, x, y, active_tol=1e9)
+    expected = best_by_a_general_solver(net, x, y)
+    assert found.stationarity == pytest.approx(expected, abs=2e-5)
+    assert found.stationarity <= expected + 1e-7

@@ -212,3 +212,12 @@ def test_bad_arguments_are_refused():
         ShallowNet.random(3, sigma=2)
     with pytest.raises(ModelError, match="not a univariate net"):
         ShallowNet.from_dict({})
+
+
+def test_tensors_that_require_gradients_are_read():
+    w = torch.tensor([1.0, -1.0], requires_grad=True)
+    net = ShallowNet(w, w, w)
+    assert net(w).tolist() == net([1.0, -1.0]).tolist()
+    for call in (net, net.derivative):
+        with pytest.raises(ModelError, match="x is not an array of numbers: a"):
+            call("a")

@@ -181,7 +181,8 @@ def test_the_chain_holds_on_fifty_random_converged_runs():
             if run.converged:
                 count += 1
                 found = stability(run.net, x, y, size)
-                assert found.holds, found
+                assert found.holds_on_data, found
+                assert found.holds or found.n_knots_on_data, found
                 assert found.theorem_2
                 assert found.theorem_1 or found.n_knots_on_data
                 assert found.flattest_gap <= 1e-9
@@ -239,3 +240,40 @@ def test_bad_arguments_are_refused():
         stability(net, [0, 1], [0, 1], 0)
     with pytest.raises(UnivariateError, match="must not be negative"):
         stability(net, [0, 1], [0, 1], 0.1, knot_tol=-1)
+
+
+def test_a_knot_next_to_zero_is_on_the_point_zero():
+    nets = [ShallowNet([1, 1], [1, b], [1, 1]) for b in (1e-18, 0.0)]
+    near, on = (stability(net, [0, 1], net([0, 1]), 0.1) for net in nets)
+    assert near.n_knots_on_data == on.n_knots_on_data == 1
+    assert near.bracket == pytest.approx(on.bracket)
+    assert near.bracket[0] < near.bracket[1]
+    assert stability(nets[0].rescaled(1e6), [0, 1], nets[0]([0, 1]), 0.1).n_knots_on_data == 1
+
+
+def test_a_knot_on_data_does_not_excuse_a_sharpness_above_the_limit():
+    net = ShallowNet([1.0, 1.0], [0.0, -0.5], [1.0, -2.0])
+    x = np.array([-1.0, 0.0, 2.0])
+    sharp = stability(net, x, net(x), 1e-3).sharpness
+    found = stability(net, x, net(x), 2.2 / sharp)
+    assert found.limit < found.sharpness < found.bracket[1] <= found.limit_on_data
+    assert found.holds is False
+    assert found.holds_on_data is True
+    assert f"{found.sharpness:.4g} > {found.limit:.4g} fails" in repr(found)
+    assert "Theorem 2 applies, its chain holds" in repr(found)
+    assert found.to_dict()["holds_on_data"] is True
+    loose = stability(net, x, net(x), 1e-3, gap=10.0)
+    assert loose.holds
+    assert loose.flattest <= loose.sharpness
+
+
+def test_arguments_of_other_kinds():
+    torch = pytest.importorskip("torch")
+    net = ShallowNet([1.0], [0.5], [1.0])
+    for size in (np.float32(0.25), np.array(0.25), torch.tensor(0.25)):
+        assert stability(net, [0, 1], net([0, 1]), size).limit == 8.0
+    for size in (True, "a", None, 0):
+        with pytest.raises(UnivariateError, match="step_size="):
+            stability(net, [0, 1], net([0, 1]), size)
+    with pytest.raises(UnivariateError, match="give a ShallowNet"):
+        stability(None, [0, 1], [0, 1], 0.1)

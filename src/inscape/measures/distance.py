@@ -50,7 +50,7 @@ def parameter_distance(model: Any, initial_state: Any) -> ParameterDistance:
 
     Args:
         model: a torch module.
-        initial_state: its `state_dict()` before training, copied then, or such a module.
+        initial_state: its `state_dict()` before training, copied then, of tensors or arrays; or a module.
 
     >>> import copy, torch
     >>> net = torch.nn.Linear(2, 1)
@@ -60,6 +60,8 @@ def parameter_distance(model: Any, initial_state: Any) -> ParameterDistance:
     >>> round(parameter_distance(net, before).value, 5)
     5.0
     """
+    import torch
+
     wrapped = wrap(model)
     module = getattr(wrapped, "module", None)
     if module is None:
@@ -72,7 +74,7 @@ def parameter_distance(model: Any, initial_state: Any) -> ParameterDistance:
         )
     names, squares, norm = [], [], 0.0
     for name, parameter in module.named_parameters():
-        start = before.get(name)
+        start = None if before.get(name) is None else torch.as_tensor(before[name])
         if start is None or tuple(start.shape) != tuple(parameter.shape):
             found = "is missing" if start is None else f"has shape {tuple(start.shape)}"
             raise MeasureError(f"{name} {found} in initial_state: expected shape {tuple(parameter.shape)}")

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.errors import MeasureError
 from inscape.progress import Meter
 
 Floats = npt.NDArray[np.float64]
@@ -19,6 +20,8 @@ _LONGEST, _BASIS = 60, 2**28
 def dense(hessian: Any, k: int) -> tuple[Floats, Floats]:
     """The k largest eigenvalues and their residuals, from the whole matrix."""
     matrix = hessian.matrix()
+    if not np.isfinite(matrix).all():
+        raise MeasureError("the Hessian of the loss has NaN or infinite entries: it has no eigenvalues")
     values, vectors = np.linalg.eigh(matrix)
     residuals = np.linalg.norm(matrix @ vectors - vectors * values, axis=0)
     return values[::-1][:k].copy(), residuals[::-1][:k].copy()

@@ -10,26 +10,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from inscape.errors import DataError, ModelError
+from inscape.measures.heads import scores_before_head
 
 Floats = npt.NDArray[np.float64]
 Loss = Callable[[Tensor, Tensor], Tensor]
 _MEMORY = 2**29
 
 
-def cross_entropy(head: str | None) -> Loss:
-    """The mean cross-entropy of a batch; `head` says whether the scores are probabilities already."""
-
-    def loss(scores: Tensor, y: Tensor) -> Tensor:
-        if scores.shape[1] == 1:
-            s, t = scores[:, 0], y.to(scores.dtype)
-            return (
-                F.binary_cross_entropy(s, t)
-                if head == "sigmoid"
-                else F.binary_cross_entropy_with_logits(s, t)
-            )
-        return F.nll_loss(scores.log(), y) if head == "softmax" else F.cross_entropy(scores, y)
-
-    return loss
+def cross_entropy(scores: Tensor, y: Tensor) -> Tensor:
+    """The mean cross-entropy of a batch of scores before softmax; the logistic loss if there is one score."""
+    if scores.shape[1] == 1:
+        return F.binary_cross_entropy_with_logits(scores[:, 0], y.to(scores.dtype))
+    return F.cross_entropy(scores, y)
 
 
 def half_square(scores: Tensor, y: Tensor) -> Tensor:
@@ -39,7 +31,16 @@ def half_square(scores: Tensor, y: Tensor) -> Tensor:
             raise DataError(
                 f"y has one number per point for {scores.shape[1]} scores: give (n, {scores.shape[1]})"
             )
+        if int(y.min()) < 0 or int(y.max()) >= scores.shape[1]:
+            raise DataError(
+                f"y holds classes {int(y.min())} to {int(y.max())} for {scores.shape[1]} scores: "
+                f"give 0 to {scores.shape[1] - 1}"
+            )
         y = F.one_hot(y, scores.shape[1])
+    if y.numel() != scores.numel():
+        raise DataError(
+            f"y has shape {tuple(y.shape)} for {tuple(scores.shape)} scores: give one target per score"
+        )
     return 0.5 * (scores - y.reshape(scores.shape).to(scores.dtype)).square().sum() / len(scores)
 
 
@@ -102,13 +103,20 @@ class LossHessian:
         n = len(self.x)
         for i in range(0, n, self.batch):
             x, y = self.x[i : i + self.batch], self.y[i : i + self.batch]
-            out = self.module(x)
-            scores = getattr(out, "logits", out).reshape(len(x), -1)
-            value = self.loss(scores, y) * (len(x) / n)
+            value = self.loss(self._scores(x), y) * (len(x) / n)
             grads = torch.autograd.grad(value, self.parameters, create_graph=True, allow_unused=True)
             yield [
                 torch.zeros_like(p) if g is None else g for g, p in zip(grads, self.parameters, strict=True)
             ]
+
+    def _scores(self, x: Tensor) -> Tensor:
+        """What the loss reads, (n, c); for cross-entropy without a final softmax, or sigmoid of one score."""
+        if self.loss is cross_entropy:
+            scores, head = scores_before_head(self.module, x)
+            if head != "sigmoid" or scores.shape[1] == 1:
+                return scores
+        out = self.module(x)
+        return getattr(out, "logits", out).reshape(len(x), -1)  # type: ignore[no-any-return]
 
     def product(self, v: Floats) -> Floats:
         """H v."""

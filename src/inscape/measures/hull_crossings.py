@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import whole_number
+from inscape.arguments import positive_number, whole_number
 from inscape.errors import MeasureError
 from inscape.measures.points import graph_at
 from inscape.measures.result import Measurement
@@ -87,8 +87,7 @@ def hull_crossings(
     """
     from inscape.measures.jacobian.hulls import crossings, in_ball
 
-    if not (np.isfinite(radius) and radius > 0):
-        raise MeasureError(f"radius={radius!r} must be a positive number")
+    radius = positive_number(radius, "radius", MeasureError)
     wrapped, seed = wrap(model), as_seed(random_state)
     p = whole_number(n_directions, "n_directions", 1, MeasureError)
     with meter(progress, "hull crossings") as show, graph_at(wrapped, x, "hull crossings") as (graph, points):

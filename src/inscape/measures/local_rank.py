@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import whole_number
+from inscape.arguments import positive_number, whole_number
 from inscape.errors import MeasureError, NotApplicableError, PartitionError
 from inscape.measures.points import graph_at, points_of
 from inscape.measures.result import Measurement
@@ -97,7 +97,7 @@ def local_rank(
         except NotApplicableError as error:
             if sigma is not None or not isinstance(error.__cause__, PartitionError):
                 raise
-        return _by_reverse(wrapped, points_of(wrapped, x), eps, show)
+        return _by_reverse(wrapped, points_of(wrapped, x), tally.eps, show)
 
 
 def rank_tally(eps: float, sigma: float | None, n_noise: int, seed: int) -> "RankTally":
@@ -105,8 +105,7 @@ def rank_tally(eps: float, sigma: float | None, n_noise: int, seed: int) -> "Ran
     from inscape.measures.jacobian.noise import Draws
     from inscape.measures.jacobian.tallies import RankTally
 
-    if not (np.isfinite(eps) and eps > 0):
-        raise MeasureError(f"eps={eps!r} must be a positive number: the smallest singular value that counts")
+    eps = positive_number(eps, "eps", MeasureError, ": the smallest singular value that counts")
     if sigma is None:
         return RankTally(Draws(), eps)
     return RankTally(Draws(sigma, whole_number(n_noise, "n_noise", 1, MeasureError), "bias", seed), eps)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import NotApplicableError, PartitionError
+from inscape.errors import DataError, NotApplicableError, PartitionError
 from inscape.models import Model
 from inscape.models.base import check_size
 from inscape.probes.source import PointSource
@@ -18,9 +18,39 @@ if TYPE_CHECKING:
     from inscape.models.graph import Graph
 
 
+class TargetSource(PointSource):
+    """Points with several numbers each to fit instead of a class: `targets`, (n, c)."""
+
+    def __init__(self, x: Any, targets: npt.NDArray[Any]) -> None:
+        super().__init__(x)
+        if len(targets) != len(self):
+            raise DataError(f"y has {len(targets)} rows for {len(self)} points")
+        self.targets = targets
+
+
 def as_source(x: Any, y: npt.ArrayLike | None = None) -> PointSource:
-    """Points from wherever the user keeps them, read once."""
-    return x if isinstance(x, PointSource) else PointSource(x, y)
+    """Points from wherever the user keeps them, read once; classes (n, 1) are (n,)."""
+    return x if isinstance(x, PointSource) else PointSource(x, None if y is None else as_column(y))
+
+
+def as_targets(x: Any, y: npt.ArrayLike | None = None) -> PointSource:
+    """The same where y may be targets (n, c)."""
+    if isinstance(x, PointSource) or y is None:
+        return as_source(x, y)
+    numbers = as_column(y)
+    return TargetSource(x, numbers) if numbers.ndim > 1 else PointSource(x, numbers)
+
+
+def as_column(y: Any) -> npt.NDArray[Any]:
+    """The array y; its only column if it has shape (n, 1)."""
+    if hasattr(y, "detach"):
+        y = y.detach().cpu()
+        y = (y.double() if y.is_floating_point() else y).numpy()  # numpy knows no bfloat16
+    try:
+        numbers = np.asarray(y)
+    except ValueError as error:
+        raise DataError(f"y does not form one array: {error}") from error
+    return numbers[:, 0] if numbers.ndim == 2 and numbers.shape[1] == 1 else numbers
 
 
 def points_of(model: Model, x: Any) -> npt.NDArray[np.float64]:
@@ -42,12 +72,25 @@ def labelled_points(
     return points_of(model, source), classes
 
 
+def check_weights(model: Model) -> None:
+    """Raise an error if a weight of a torch module is NaN or infinite, as after training that diverged."""
+    module = getattr(model, "module", None)
+    if not hasattr(module, "named_parameters"):
+        return
+    for name, weight in module.named_parameters():  # type: ignore[union-attr]
+        if not bool(weight.detach().isfinite().all()):
+            raise NotApplicableError(
+                f"the weights of {model.name} are not finite: {name} has NaN or infinity"
+            )
+
+
 @contextmanager
 def graph_at(model: Model, x: Any, measure: str) -> Iterator[tuple["Graph", "Tensor"]]:
     """The piecewise-affine graph of a model and its points, while the model is taken not to change."""
     import torch
 
     points = points_of(model, x)
+    check_weights(model)
     with model.unchanged():
         try:
             graph = model.graph(points.shape[1:])

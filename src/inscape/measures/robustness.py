@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import whole_number
+from inscape.arguments import positive_number, whole_number
 from inscape.errors import DataError, MeasureError, NotApplicableError, PartitionError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns, correct
 from inscape.measures.points import labelled_points
@@ -73,7 +73,8 @@ def adversarial_accuracy(
     x <- P(x + step_size s), where s is the sign of the gradient of the cross-entropy ("linf") or that
     gradient over its norm ("l2"), and P projects to the ball of radius eps around the point and to the box. A
     point counts as right if it is at the start and at every iterate. eps = 0 gives the clean accuracy. The
-    network is in eval mode throughout.
+    loss is that of the scores before a final softmax or sigmoid, whose gradients vanish where it saturates.
+    The network is in eval mode throughout.
 
     Args:
         model: a torch module, or another piecewise-affine network.
@@ -96,14 +97,18 @@ def adversarial_accuracy(
     >>> adversarial_accuracy(net, [[0.5], [2.0]], [1, 1], **attack).value
     0.5
     """
-    _check(eps, step_size, norm)
+    if norm not in NORMS:
+        raise MeasureError(unknown_name("norm", norm, NORMS))
+    eps = positive_number(eps, "eps", MeasureError, zero=True)
+    step_size = positive_number(step_size, "step_size", MeasureError)
+    box = None if box is None else _checked_box(box)
     steps = whole_number(steps, "steps", 1, MeasureError)
     wrapped, seed = wrap(model), as_seed(random_state)
     points, truth = labelled_points(wrapped, x, y, "adversarial accuracy")
     if box is not None and (points.min() < box[0] or points.max() > box[1]):
         raise DataError(
-            f"points reach from {points.min():g} to {points.max():g}, outside of box={box}: "
-            "give the box of the inputs"
+            f"points reach from {points.min():g} to {points.max():g}, outside of "
+            f"box=({box[0]:g}, {box[1]:g}): give the box of the inputs"
         )
     columns = class_columns(wrapped, truth)
     with meter(progress, "attacked points") as show, wrapped.unchanged():
@@ -140,30 +145,26 @@ def adversarial_accuracy(
         )
 
 
-def _check(eps: float, step_size: float, norm: str) -> None:
-    if norm not in NORMS:
-        raise MeasureError(unknown_name("norm", norm, NORMS))
-    if not (np.isfinite(eps) and eps >= 0):
-        raise MeasureError(f"eps={eps!r} must be a number of at least 0")
-    if not (np.isfinite(step_size) and step_size > 0):
-        raise MeasureError(f"step_size={step_size!r} must be a positive number")
+def _checked_box(box: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(bound) for bound in box)
+    except (TypeError, ValueError):
+        low = high = np.nan
+    if isinstance(box, str) or not low < high:
+        raise MeasureError(f"box={box!r} must be the lowest and highest input, such as (0, 1), or None")
+    return low, high
 
 
 def _scores(model: Model, input_shape: tuple[int, ...]) -> Callable[[Any], Any]:
-    """A function from a batch that requires gradients to scores (n, c); one score is centred at 0."""
+    """From a batch that requires gradients to scores (n, c), without a final softmax or sigmoid."""
     import torch
 
     module = getattr(model, "module", None)
     if isinstance(module, torch.nn.Module):
+        from inscape.measures.heads import scores_before_head
+
         device, dtype = model.device, model.torch_dtype  # type: ignore[attr-defined]
-
-        def scores(x: Any) -> Any:
-            out = module(x.to(device, dtype))
-            out = getattr(out, "logits", out).reshape(len(x), -1)
-            centred = out.shape[1] == 1 and model._ends_in_sigmoid(input_shape)  # type: ignore[attr-defined]
-            return out - 0.5 if centred else out
-
-        return scores
+        return lambda x: scores_before_head(module, x.to(device, dtype))[0]
     from inscape.measures.jacobian.reverse import evaluate_graph
 
     try:

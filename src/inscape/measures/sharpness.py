@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import whole_number
+from inscape.arguments import positive_number, whole_number
 from inscape.errors import DataError, MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
 from inscape.measures.eigenvalues import MANY, dense, lanczos, rough_start
-from inscape.measures.points import as_source, points_of
+from inscape.measures.points import TargetSource, as_targets, check_weights, points_of
 from inscape.measures.result import COMPLETE, Measurement
 from inscape.models import Model, wrap
 from inscape.progress import Meter, meter
@@ -116,13 +116,15 @@ def sharpness(
 
     from inscape.measures.hessian import LossHessian
 
-    _check(loss, method, precision, tol)
+    _check(loss, method, precision)
+    tol = positive_number(tol, "tol", MeasureError)
     wrapped, seed = wrap(model), as_seed(random_state)
     module = getattr(wrapped, "module", None)
     if not isinstance(module, torch.nn.Module):
         raise NotApplicableError(f"sharpness needs the parameters of a torch module, not {wrapped.name}")
     if batch_size is not None:
         batch_size = whole_number(batch_size, "batch_size", 1, MeasureError, ", or None")
+    check_weights(wrapped)
     points, targets = _points_and_targets(wrapped, x, y, loss)
     function = _loss_of(wrapped, points, targets, loss)
 
@@ -167,33 +169,34 @@ def sharpness(
     )
 
 
-def _check(loss: Any, method: str, precision: str, tol: float) -> None:
+def _check(loss: Any, method: str, precision: str) -> None:
     if not callable(loss) and loss not in LOSSES:
         raise MeasureError(unknown_name("loss", loss, LOSSES))
     if method not in METHODS:
         raise MeasureError(unknown_name("method", method, METHODS))
     if precision not in PRECISIONS:
         raise MeasureError(unknown_name("precision", precision, PRECISIONS))
-    if not (np.isfinite(tol) and tol > 0):
-        raise MeasureError(f"tol={tol!r} must be a positive number")
 
 
 def _points_and_targets(model: Model, x: Any, y: Any, loss: Any) -> tuple[Floats, npt.NDArray[Any]]:
-    if y is not None and hasattr(y, "detach"):
-        y = y.detach().cpu().numpy()
-    if y is not None and np.ndim(y) != 1:
-        points, truth = points_of(model, x), np.asarray(y)
-    else:
-        source = as_source(x, y)
-        if not source.has_labels:
-            raise NotApplicableError("sharpness needs y, the classes or targets of the loss")
-        points, known = points_of(model, source), source.everything()[1]
+    source = as_targets(x, y)
+    if isinstance(source, TargetSource):
+        truth = source.targets
+    elif source.has_labels:
+        known = source.everything()[1]
         assert known is not None
         truth = known
-    if len(truth) != len(points):
-        raise DataError(f"y has {len(truth)} rows for {len(points)} points")
+    else:
+        raise NotApplicableError("sharpness needs y, the classes or targets of the loss")
+    points = points_of(model, source)
+    if callable(loss) and np.shape(y) == (len(points), 1):
+        truth = truth[:, None]  # a function gets y in the shape it was given
     if loss == "cross_entropy" or truth.dtype.kind in "US":
         return points, class_columns(model, truth)
+    if truth.dtype.kind not in "iubf":
+        raise DataError(f"y holds {truth.dtype}: give classes or numbers")
+    if loss == "mse" and not np.isfinite(truth).all():
+        raise DataError("y has NaN or infinite entries: remove those points")
     return points, truth.astype(np.int64 if truth.dtype.kind in "iub" else np.float64)
 
 
@@ -205,5 +208,4 @@ def _loss_of(model: Model, x: Floats, y: npt.NDArray[Any], loss: Any) -> Callabl
     if loss != "cross_entropy":
         return loss  # type: ignore[no-any-return]
     check_columns(y, model.scores(x[:1]).shape[1], model.name)
-    graph = getattr(model, "trace")(x.shape[1:]).graph  # noqa: B009 - only torch models get here
-    return cross_entropy(None if graph is None else graph.head)
+    return cross_entropy

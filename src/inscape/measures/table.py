@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import InscapeError, NotApplicableError, unknown_name
+from inscape.errors import MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import correct
 from inscape.measures.distance import parameter_distance
 from inscape.measures.hull_crossings import hull_crossings
@@ -17,6 +17,7 @@ from inscape.measures.local_complexity import local_complexity
 from inscape.measures.local_rank import local_rank
 from inscape.measures.margin import margin
 from inscape.measures.norms import path_norm, spectral_norm
+from inscape.measures.points import as_targets
 from inscape.measures.region_count import region_count
 from inscape.measures.result import Measurement
 from inscape.measures.robustness import adversarial_accuracy
@@ -29,6 +30,7 @@ from inscape.progress import Meter
 from inscape.seeding import RandomState, as_seed
 
 Row = dict[str, Any]
+Measures = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,7 @@ def measure(
     x: Any,
     y: npt.ArrayLike | None = None,
     *,
-    measures: str | Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None,
+    measures: Measures | None = None,
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
 ) -> MeasureTable:
@@ -81,7 +83,7 @@ def measure(
     Args:
         model: anything that `inscape.wrap` takes.
         x: data, as for `inscape.sample_probes`.
-        y: the classes of x, if x does not carry them.
+        y: the classes of x, if x does not carry them; or targets (n, c), for a sharpness of another loss.
         measures: names ("region_count", "accuracy", "local_complexity", "local_rank", "total_variation",
             "hull_crossings", "sharpness", "margin", "parameter_distance", "spectral_norm", "path_norm",
             "adversarial_accuracy"), or name -> settings of that measure's function; by default the region
@@ -98,19 +100,10 @@ def measure(
     [('region_count', 20), ('accuracy', 50)]
     """
     wrapped, seed = wrap(model), as_seed(random_state)
-    source = PointSource(x, y)
+    source = as_targets(x, y)
     if measures is None:
         measures = ("region_count", "accuracy") if source.has_labels else ("region_count",)
-    if isinstance(measures, str):
-        measures = (measures,)
-    settings = dict(measures) if isinstance(measures, Mapping) else {name: {} for name in measures}
-    for name in settings:
-        if name not in MEASURES:
-            raise InscapeError(unknown_name("measure", name, MEASURES))
-        for option in settings[name]:
-            if option not in OPTIONS[name]:
-                raise InscapeError(unknown_name(f"setting of {name}", option, OPTIONS[name]))
-    settings = {name: DEFAULTS.get(name, {}) | dict(options) for name, options in settings.items()}
+    settings = checked_settings(measures)
     with wrapped.unchanged():
         rows = _shared_rows(wrapped, source, seed, progress, settings)
         for name, options in settings.items():
@@ -119,6 +112,22 @@ def measure(
                 row = MEASURES[name](wrapped, source, seed, progress, **options)
                 rows[name] = {"measure": name, **row, "seconds": time.perf_counter() - start}
     return MeasureTable(wrapped.name, tuple(rows[name] for name in settings))
+
+
+def checked_settings(measures: Measures) -> dict[str, dict[str, Any]]:
+    """Name -> settings of each measure, with `DEFAULTS`; an error for names and settings not known."""
+    if isinstance(measures, str):
+        measures = (measures,)
+    settings = dict(measures) if isinstance(measures, Mapping) else {name: {} for name in measures}
+    for name, options in settings.items():
+        if name not in MEASURES:
+            raise MeasureError(unknown_name("measure", name, MEASURES))
+        if not isinstance(options, Mapping):
+            raise MeasureError(f"the settings of {name} are {options!r}: give a dictionary, such as {{}}")
+        for option in options:
+            if option not in OPTIONS[name]:
+                raise MeasureError(unknown_name(f"setting of {name}", option, OPTIONS[name]))
+    return {name: DEFAULTS.get(name, {}) | dict(options) for name, options in settings.items()}
 
 
 def _shared_rows(

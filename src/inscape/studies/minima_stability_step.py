@@ -64,7 +64,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
         "sharpness": found.sharpness,
         "limit": found.limit,
         "roughness": found.roughness,
-        "holds": found.holds,
+        "holds": found.holds_on_data if found.n_knots_on_data else found.holds,
         "knots": found.knots,
         "jumps": found.jumps,
         **broken_line(run.net, -1.65, 1.65),
@@ -155,7 +155,8 @@ STUDY = Study(
         "jump": "After it changes, the loss rises abruptly (more than tenfold).",
         "unstable": "The minimum of the smaller step size is too sharp for the larger one.",
         "smoother": "The larger step size ends in a smoother function: its int |f''| g is smaller.",
-        "chain": "Lower bound <= flattest <= sharpness <= limit at the end of the larger step size.",
+        "chain": "Lower bound <= flattest <= sharpness <= limit (Theorem 2 at knots on data) at the end "
+        "of the larger step size.",
     },
     configurations=configurations,
     cell=cell,

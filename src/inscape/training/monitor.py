@@ -1,8 +1,9 @@
 """Measuring while training: fixed probes, a schedule, a table that grows."""
 
+import copy
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,19 +11,18 @@ import numpy.typing as npt
 
 from inscape.arguments import whole_number
 from inscape.errors import MeasureError
-from inscape.measures.table import NOT_APPLICABLE, measure
+from inscape.measures.points import TargetSource, as_targets
+from inscape.measures.table import NOT_APPLICABLE, Measures, checked_settings, measure
 from inscape.models import Model, wrap
 from inscape.probes.source import PointSource
 from inscape.seeding import RandomState, as_generator, as_seed, random_state_kept
 
-Measures = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
 FEW = 10
-SETTINGS: dict[str, dict[str, Any]] = {
+CHEAP: dict[str, dict[str, Any]] = {
     "local_complexity": {"sigma": 0.1, "n_noise": 2, "precision": "float32", "n_points": FEW},
     "total_variation": {"sigma": 0.1, "n_noise": 2, "n_points": FEW},
-    "local_rank": {"eps": 1e-3, "n_points": FEW},
 }
-"""What a measure that is named without settings gets: little enough to measure every hundred steps."""
+"""What is measured unless told otherwise: little enough to measure every hundred steps."""
 PER_DECADE = 10
 
 
@@ -35,10 +35,10 @@ class Monitor:
     Args:
         x: data, as for `inscape.sample_probes`; `n_points` of them are drawn once.
         y: their classes, if x does not carry them.
-        measures: as for `inscape.measure`; by default local complexity and total variation, both of the same
-        two
-            noisy networks at 10 points, and accuracy and margin if classes are known. A further setting
-            "n_points" measures at the first so many of the drawn points only.
+        measures: as for `inscape.measure`, with the settings and defaults there; a further setting "n_points"
+            measures at the first so many of the drawn points only. By default `CHEAP`: local complexity and
+            total variation, both of the same two noisy networks at 10 points; and accuracy and margin if
+            classes are known.
         every: a number of steps; "log" for about ten steps per power of ten, ..., 10, 13, 16, 20, ...;
         or a
             function of the step that says whether to measure.
@@ -68,13 +68,14 @@ class Monitor:
         log_fn: Callable[[dict[str, float], int], Any] | None = None,
         random_state: RandomState = 0,
     ) -> None:
-        source = PointSource(x, y)
+        source = as_targets(x, y)
         self.seed = as_seed(random_state)
         self.x, self.y = _chosen(source, n_points, self.seed)
         if measures is None:
-            labelled = ("accuracy", "margin") if self.y is not None else ()
-            measures = ("local_complexity", "total_variation", *labelled)
-        self.measures = _with_settings(measures)
+            labelled = ("accuracy", "margin") if source.has_labels else ()
+            measures = CHEAP | {name: {} for name in labelled}
+        self.measures = _checked(measures)
+        self.settings: dict[str, dict[str, Any]] = {}
         self.log_fn = log_fn
         self.rows: list[dict[str, Any]] = []
         self.notes: dict[str, str] = {}
@@ -86,23 +87,27 @@ class Monitor:
 
     def step(self, model: Any, step: int) -> dict[str, Any] | None:
         """Measure the model if the schedule says so; the new row, or None."""
+        step = whole_number(step, "step", 0, MeasureError)
         return self.record(model, step) if self.due(step) else None
 
     def record(self, model: Any, step: int) -> dict[str, Any]:
         """Measure the model now; the new row: step, seconds, and value and error of each measure."""
+        step = whole_number(step, "step", 0, MeasureError)
         start = time.perf_counter()
         with random_state_kept():
             entries = self._entries(wrap(model))
-        row: dict[str, Any] = {"step": int(step), "seconds": 0.0}
+        row: dict[str, Any] = {"step": step, "seconds": 0.0}
         for entry in entries:
             name = entry["measure"]
             row[name], row[f"{name}_error"] = entry["value"], entry["std_error"]
+            n_points = self.measures[name].get("n_points") or len(self.x)
+            self.settings[name] = entry["settings"] | {"n_points": min(n_points, len(self.x))}
             if entry["status"] == NOT_APPLICABLE:
                 self.notes[name] = entry["note"]
         row["seconds"] = time.perf_counter() - start
         self.rows.append(row)
         if self.log_fn is not None:
-            self.log_fn({name: row[name] for name in self._names() if row.get(name) is not None}, int(step))
+            self.log_fn({name: row[name] for name in self._names() if row.get(name) is not None}, step)
         return row
 
     def _entries(self, model: Model) -> list[dict[str, Any]]:
@@ -121,10 +126,12 @@ class Monitor:
         return [found[name] for name in self.measures]
 
     def to_frame(self) -> Any:
-        """A pandas table, one row per measured step."""
+        """A pandas table, one row per measured step; `attrs["settings"]` has the settings of each measure."""
         import pandas as pd
 
-        return pd.DataFrame(self.rows)
+        frame = pd.DataFrame(self.rows)
+        frame.attrs["settings"] = copy.deepcopy(self.settings)
+        return frame
 
     def plot(self, ax: Any = None) -> Any:
         """Draw all curves over log-steps: one panel each or, given Axes, all in them; returns the Axes."""
@@ -147,11 +154,24 @@ class Monitor:
         return f"<monitor of {len(self.x)} points, {len(self.rows)} steps: {names}>"
 
 
-def _with_settings(measures: Measures) -> dict[str, dict[str, Any]]:
-    if isinstance(measures, Mapping):
-        return {name: dict(options) for name, options in measures.items()}
-    names = (measures,) if isinstance(measures, str) else measures
-    return {name: SETTINGS.get(name, {}) for name in names}
+def _checked(measures: Measures) -> dict[str, dict[str, Any]]:
+    """Name -> settings, "n_points" among them, all known."""
+    if not isinstance(measures, Mapping):
+        return checked_settings(measures)
+    own = {
+        name: {
+            "n_points": whole_number(options["n_points"], "n_points", 1, MeasureError, ", or leave it out")
+        }
+        for name, options in measures.items()
+        if isinstance(options, Mapping) and options.get("n_points") is not None
+    }
+    rest = {
+        name: {k: v for k, v in options.items() if k != "n_points"}
+        if isinstance(options, Mapping)
+        else options
+        for name, options in measures.items()
+    }
+    return {name: options | own.get(name, {}) for name, options in checked_settings(rest).items()}
 
 
 def _chosen(
@@ -163,8 +183,10 @@ def _chosen(
         n = min(n, whole_number(n_points, "n_points", 1, MeasureError, ", or None for all"))
     rows = as_generator(seed).permutation(len(source))[:n]
     points, places = source.take(rows)
-    y = source.everything()[1][rows] if source.has_labels else None  # type: ignore[index]
-    return points[places].copy(), y
+    y = source.targets if isinstance(source, TargetSource) else None
+    if y is None and source.has_labels:
+        y = source.everything()[1]
+    return points[places].copy(), None if y is None else y[rows]
 
 
 def _schedule(every: int | str | Callable[[int], bool]) -> Callable[[int], bool]:

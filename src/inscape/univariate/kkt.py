@@ -14,8 +14,8 @@ from inscape.univariate.sample import checked_sample
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-_ROUNDS = 50
-_FREE, _OFF, _ON = 0, 1, 2
+_ROUNDS = 1000
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -75,7 +75,7 @@ def kkt_residual(
 
     Multipliers are found by non-negative least squares over the points whose margin is within `active_tol` of
     the least. Where a knot lies on such a point, the derivative of relu is any number in [0, 1] there, chosen
-    with the multipliers: a convex problem, solved exactly by an active-set method. Without it a true limit of
+    with the multipliers: a convex problem, solved exactly by generating columns. Without it a true limit of
     the flow looks far from KKT.
 
     Args:
@@ -83,7 +83,7 @@ def kkt_residual(
         x: places, (n,).
         y: labels, -1 or +1, (n,).
         active_tol: points with margin up to (1 + active_tol) times the least may have a multiplier.
-        kink_tol: a knot is on a point where |w x + b| <= kink_tol (|w x| + |b|).
+        kink_tol: a knot is on a point where |w x + b| <= kink_tol (|w| max |x| + |b|).
 
     >>> start = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])
     >>> kkt_residual(start, [-4, 4], [1, 1]).residual < 1e-12
@@ -105,7 +105,9 @@ def kkt_residual(
     w, b, v = net.w / r, net.b / r, net.v / r
     margins = margins / unit
     near = margins <= min(1.0, float(margins.min())) + active_tol
-    problem = _Problem.of(ShallowNet(w, b, v), places[near], labels[near], kink_tol)
+    scaled = ShallowNet(w, b, v)
+    kinks = toggling(scaled, places[near], kink_tol, reach=float(np.abs(places).max()))
+    problem = _Problem.of(scaled, places[near], labels[near], kinks)
     found, residual = problem.solve()
     multipliers = np.zeros(len(places))
     multipliers[near] = found
@@ -128,7 +130,7 @@ class _Problem:
     """min over lambda >= 0 and 0 <= mu_ij <= lambda_i of |theta - sum_i lambda_i grad_i - sum_ij mu_ij d_ij|.
 
     grad_i leaves out the pairs of a neuron and a point at a kink; d_ij = y_i v_j (x_i, 1) in the place of
-    neuron j is what such a pair adds in full. Each pair is free, off (mu = 0) or on (mu = lambda).
+    neuron j is what such a pair adds in full.
     """
 
     theta: Array
@@ -137,8 +139,7 @@ class _Problem:
     kinks: Mask  # (n, k)
 
     @classmethod
-    def of(cls, net: ShallowNet, x: Array, y: Array, kink_tol: float) -> "_Problem":
-        kinks = toggling(net, x, kink_tol)
+    def of(cls, net: ShallowNet, x: Array, y: Array, kinks: Mask) -> "_Problem":
         z = x[:, None] * net.w + net.b
         on = (z > 0) & ~kinks
         points = np.stack([x, np.ones_like(x)], axis=1)
@@ -149,51 +150,38 @@ class _Problem:
         return cls(theta, gradients, directions, kinks)
 
     def solve(self) -> tuple[Array, float]:
-        """The multipliers and the norm of what is left."""
+        """The multipliers and the norm of what is left.
+
+        The columns span the same cone as all grad_i + sum_{j in S} d_ij, S any set of kinks of point i: those
+        that reduce what is left are added until there is none, which is what makes the distance the least.
+        """
         from scipy.optimize import nnls
 
-        pairs = np.argwhere(self.kinks)
-        free = np.full(len(pairs), _FREE)
-        best = np.zeros(len(self.gradients)), float(np.linalg.norm(self.theta))
-        seen: set[bytes] = set()
+        n, size = len(self.gradients), float(np.linalg.norm(self.theta))
+        columns, owner = self.gradients, np.arange(n)
+        multipliers, least = np.zeros(n), np.inf
         for _ in range(_ROUNDS):
-            columns, target = self._reduced(pairs, free)
-            multipliers, _ = nnls(columns.T, target)
-            share, residual = self._shares(pairs, multipliers)
-            if residual < best[1]:
-                best = multipliers, residual
-            wanted = np.where(share < 0, _OFF, np.where(share > 1, _ON, _FREE))
-            if np.array_equal(wanted, free) or wanted.tobytes() in seen:
+            found, _ = nnls(columns.T, self.theta, maxiter=30 * len(columns) + 1000)
+            rest = self.theta - found @ columns
+            residual = float(np.linalg.norm(rest))
+            if residual >= least:
                 break
-            seen.add(wanted.tobytes())
-            free = wanted
-        return best
+            multipliers, least = np.zeros(n), residual
+            np.add.at(multipliers, owner, found)
+            steepest = self._steepest(rest)
+            more = steepest @ rest > _ROUNDING * size * np.linalg.norm(steepest, axis=1)
+            if not more.any():
+                break
+            used = found > 0
+            columns = np.concatenate([columns[used], steepest[more]])
+            owner = np.concatenate([owner[used], np.flatnonzero(more)])
+        return multipliers, least
 
-    def _reduced(self, pairs: npt.NDArray[np.int64], free: npt.NDArray[np.int64]) -> tuple[Array, Array]:
-        """Gradients and theta, pairs that are on added and the directions of free pairs projected out."""
-        columns, target = self.gradients.copy(), self.theta.copy()
-        for (i, j), state in zip(pairs, free, strict=True):
-            at = slice(2 * j, 2 * j + 2)
-            d = self.directions[i, j]
-            if state == _ON:
-                columns[i, at] += d
-            elif state == _FREE and (size := d @ d) > 0:
-                columns[:, at] -= np.outer(columns[:, at] @ d / size, d)
-                target[at] -= (target[at] @ d) / size * d
-        return columns, target
-
-    def _shares(self, pairs: npt.NDArray[np.int64], multipliers: Array) -> tuple[Array, float]:
-        """Mu / lambda of each pair as it would like to be, and what is left after keeping it in [0, 1].
-
-        A pair without a multiplier is free if that costs nothing: mu = 0 anyway.
-        """
-        rest = self.theta - multipliers @ self.gradients
-        share = np.zeros(len(pairs))
-        for p, (i, j) in enumerate(pairs):
-            at = slice(2 * j, 2 * j + 2)
-            d = self.directions[i, j]
-            mu = float(rest[at] @ d) / max(float(d @ d), 1e-300)
-            scale = max(multipliers[i], 1e-300)
-            share[p] = mu / scale
-            rest[at] -= min(max(mu, 0.0), multipliers[i]) * d
-        return share, float(np.linalg.norm(rest))
+    def _steepest(self, rest: Array) -> Array:
+        """The gradient of each point with those of its kinks on that point along `rest`, (n, 3 k)."""
+        n, k = self.kinks.shape
+        along = (self.directions * rest[: 2 * k].reshape(k, 2)).sum(axis=2)
+        hidden = self.directions * (self.kinks & (along > 0))[:, :, None]
+        return np.concatenate(
+            [self.gradients[:, : 2 * k] + hidden.reshape(n, -1), self.gradients[:, 2 * k :]], 1
+        )

@@ -31,10 +31,14 @@ class Modes:
     is_exact: bool
 
 
-def toggling(net: ShallowNet, x: Array, knot_tol: float) -> Mask:
-    """Which neuron has its knot on which point, (n, k): |w x + b| <= knot_tol (|w x| + |b|), where v != 0."""
-    product = x[:, None] * net.w
-    near = np.abs(product + net.b) <= knot_tol * (np.abs(product) + np.abs(net.b))
+def toggling(net: ShallowNet, x: Array, knot_tol: float, reach: float | None = None) -> Mask:
+    """Which neuron has its knot on which point, (n, k): |w x + b| <= knot_tol (|w| reach + |b|), v != 0.
+
+    `reach` is the size of the data, by default the largest |x|: a knot at 1e-18 is on the point 0.
+    """
+    reach = float(np.abs(x).max()) if reach is None else reach
+    scale = np.abs(net.w) * (reach or 1.0) + np.abs(net.b)
+    near = np.abs(x[:, None] * net.w + net.b) <= knot_tol * scale
     return np.asarray(near & (net.v != 0))
 
 

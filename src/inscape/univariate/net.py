@@ -81,7 +81,7 @@ class ShallowNet:
 
     def derivative(self, x: npt.ArrayLike) -> Array:
         """The slope at x, of any shape; at a knot the one to its right."""
-        x = np.asarray(x, dtype=np.float64)
+        x = _numbers("x", x)
         t = np.divide(-self.b, self.w, out=np.zeros_like(self.b), where=self.w != 0)
         slope = self.v * self.w
 
@@ -95,7 +95,7 @@ class ShallowNet:
         return np.concatenate([*parts, np.empty(0)]).reshape(x.shape)
 
     def _summed(self, x: npt.ArrayLike, outputs: Any) -> Array:
-        x = np.asarray(x, dtype=np.float64)
+        x = _numbers("x", x)
         flat = x.reshape(-1)
         step = max(1, _BLOCK // self.width)
         parts = [outputs(flat[i : i + step, None] * self.w + self.b) for i in range(0, len(flat), step)]
@@ -240,11 +240,17 @@ class ShallowNet:
         return f"<univariate net of width {self.width}, {self.n_linear_regions()} linear regions>"
 
 
-def _vector(name: str, value: npt.ArrayLike) -> Array:
+def _numbers(name: str, value: Any) -> Array:
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().double().numpy()  # numpy knows no bfloat16
     try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
         raise ModelError(f"{name} is not an array of numbers: {str(value)[:60]}") from error
+
+
+def _vector(name: str, value: npt.ArrayLike) -> Array:
+    array = _numbers(name, value)
     if array.ndim != 1:
         raise ModelError(f"{name} has shape {array.shape}: give one number per neuron, shape (k,)")
     if not np.isfinite(array).all():

@@ -2,15 +2,17 @@
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arguments import positive_number
 from inscape.errors import UnivariateError
 from inscape.univariate.flattest import Flattest, flattest
 from inscape.univariate.gram import gram, hessian, top_eigenvalue
-from inscape.univariate.modes import Modes, sharpness_modes
+from inscape.univariate.modes import sharpness_modes
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
 from inscape.univariate.weight import weight
@@ -33,8 +35,10 @@ class Stability:
         roughness: int |f''| g, the left side of Theorem 1.
         lower_bound: 1 + 2 int |f''| g.
         limit: 2 / eta.
-        holds: whether the chain holds, with `limit_on_data` in place of `limit` if knots lie on data points;
-            None if f does not interpolate, where it says nothing.
+        holds: whether lower_bound <= flattest <= sharpness <= limit, up to rounding; None if f does not
+            interpolate, where it says nothing.
+        holds_on_data: whether lower_bound <= flattest <= bracket[1] <= limit_on_data, which is what Theorem 2
+            promises if knots lie on data points; None if f does not interpolate.
         theorem_1: whether int |f''| g <= 1/eta - 1/2.
         theorem_2: whether int |f''| g <= 1/eta - 1/2 + delta.
         delta_stated: Delta of eq. (25) as printed.
@@ -60,6 +64,7 @@ class Stability:
     lower_bound: float
     limit: float
     holds: bool | None
+    holds_on_data: bool | None
     theorem_1: bool
     theorem_2: bool
     delta_stated: float
@@ -107,9 +112,15 @@ class Stability:
         return ax
 
     def __repr__(self) -> str:
-        chain = f"{self.lower_bound:.4g} <= {self.flattest:.4g} <= {self.sharpness:.4g} <= {self.limit:.4g}"
-        verdict = {True: "holds", False: "fails", None: "does not apply"}[self.holds]
-        return f"<stability: {chain} {verdict}; {self.status}>"
+        numbers = (self.lower_bound, self.flattest, self.sharpness, self.limit)
+        chain = f"{numbers[0]:.4g}"
+        for before, after in pairwise(numbers):
+            chain += f" {'<=' if _at_most(before, after) else '>'} {after:.4g}"
+        words = {True: "holds", False: "fails", None: "does not apply"}
+        on_data = (
+            f", its chain {words[self.holds_on_data]}" if self.interpolates and self.n_knots_on_data else ""
+        )
+        return f"<stability: {chain} {words[self.holds]}; {self.status}{on_data}>"
 
 
 def stability(
@@ -134,7 +145,7 @@ def stability(
         y: values, (n,).
         step_size: eta.
         gap: to which relative gap the flattest implementation is solved.
-        knot_tol: a knot is on a point where |w x + b| <= knot_tol (|w x| + |b|).
+        knot_tol: a knot is on a point where |w x + b| <= knot_tol (|w| max |x| + |b|).
         fit_tol: the net interpolates where |f - y| <= fit_tol (1 + max |y|).
 
     >>> net = ShallowNet([1.0, 1.0], [1.5, -0.5], [1.0, -2.0])
@@ -142,8 +153,9 @@ def stability(
     <stability: 1.314 <= 4.797 <= 6.736 <= 8 holds; twice differentiable: Theorem 1 applies>
     """
     places, values = checked_sample(x, y)
-    if not (isinstance(step_size, int | float | np.floating | np.integer) and 0 < step_size < math.inf):
-        raise UnivariateError(f"step_size={step_size!r} must be a positive number")
+    if not isinstance(net, ShallowNet):
+        raise UnivariateError(f"net is a {type(net).__name__}: give a ShallowNet")
+    step_size = positive_number(step_size, "step_size", UnivariateError)
     if not min(gap, knot_tol, fit_tol) >= 0:
         raise UnivariateError("gap, knot_tol and fit_tol must not be negative")
     residual = net(places) - values
@@ -151,12 +163,17 @@ def stability(
     matrix = gram(net, places) if interpolates else hessian(net, places, values)
     sharpness = top_eigenvalue(matrix)
     least = flattest(net, places, gap)
+    if interpolates and sharpness < least.value:  # a loose gap: the net itself is flatter
+        least = Flattest(value=sharpness, certified=min(least.certified, sharpness), scale=np.ones(net.width))
     modes = sharpness_modes(net, places, knot_tol)
+    bracket = modes.low, modes.high
+    if interpolates:
+        bracket = min(modes.low, sharpness), max(modes.high, sharpness)
     knots, jumps = net.knots, net.jumps
     g = weight(knots, places)
     roughness = float(np.abs(jumps) @ g)
-    delta = _delta(net, places, len(knots), float(step_size))
-    limit = 2 / float(step_size)
+    delta = _delta(net, places, len(knots), step_size)
+    limit = 2 / step_size
     return Stability(
         sharpness=sharpness,
         flattest=least.value,
@@ -165,7 +182,8 @@ def stability(
         roughness=roughness,
         lower_bound=1 + 2 * roughness,
         limit=limit,
-        holds=_chain(1 + 2 * roughness, least, sharpness, modes, limit, limit + 2 * delta)
+        holds=_rising(1 + 2 * roughness, least.value, sharpness, limit) if interpolates else None,
+        holds_on_data=_rising(1 + 2 * roughness, least.value, bracket[1], limit + 2 * delta)
         if interpolates
         else None,
         theorem_1=roughness <= limit / 2 - 0.5 + _ROUNDING * limit,
@@ -173,9 +191,7 @@ def stability(
         delta_stated=delta / 2,
         delta=delta,
         limit_on_data=limit + 2 * delta,
-        bracket=(min(modes.low, sharpness), max(modes.high, sharpness))
-        if interpolates
-        else (modes.low, modes.high),
+        bracket=bracket,
         bracket_is_exact=modes.is_exact,
         n_knots_on_data=modes.n_toggling,
         interpolates=interpolates,
@@ -184,7 +200,7 @@ def stability(
         jumps=jumps,
         weights=g,
         x=np.sort(places),
-        settings={"step_size": float(step_size), "knot_tol": knot_tol, "fit_tol": fit_tol},
+        settings={"step_size": step_size, "knot_tol": knot_tol, "fit_tol": fit_tol},
     )
 
 
@@ -196,10 +212,11 @@ def _delta(net: ShallowNet, x: Array, n_knots: int, step_size: float) -> float:
     return 3 * c**2 * q + c * math.sqrt(3 * q * (3 * c**2 * q + 2 / step_size))
 
 
-def _chain(
-    low: float, least: Flattest, sharpness: float, modes: Modes, limit: float, limit_on_data: float
-) -> bool:
-    """Whether the chain holds up to rounding; with knots on data, for all modes and the larger limit."""
-    top, right = (modes.high, limit_on_data) if modes.n_toggling else (sharpness, limit)
-    rising = low <= least.value * (1 + _ROUNDING) and least.certified <= sharpness * (1 + _ROUNDING)
-    return bool(rising and top <= right * (1 + _ROUNDING))
+def _at_most(a: float, b: float) -> bool:
+    """Whether a <= b up to rounding."""
+    return a <= b * (1 + _ROUNDING)
+
+
+def _rising(*numbers: float) -> bool:
+    """Whether the chain holds."""
+    return all(_at_most(a, b) for a, b in pairwise(numbers))

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inscape.errors import InscapeError, unknown_name
+from inscape.arguments import positive_number
+from inscape.errors import MeasureError, unknown_name
 from inscape.measures.jacobian.layers import Layer
 from inscape.models.graph import Graph, Node
 from inscape.models.graph.affine import Affine
@@ -30,9 +31,10 @@ class Draws:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise InscapeError(unknown_name("noise", self.kind, KINDS))
-        if self.sigma is not None and not (np.isfinite(self.sigma) and self.sigma > 0):
-            raise InscapeError(f"sigma={self.sigma!r} must be a positive number: the spread of the biases")
+            raise MeasureError(unknown_name("noise", self.kind, KINDS))
+        if self.sigma is not None:
+            sigma = positive_number(self.sigma, "sigma", MeasureError, ": the spread of the biases")
+            object.__setattr__(self, "sigma", sigma)
 
     def biases(self, k: int, layers: tuple[Layer, ...], dtype: torch.dtype) -> list[Tensor] | None:
         """What draw k adds to the bias of each unit, one (1, *shape) per layer; None if nothing."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from inscape.errors import NotApplicableError, PartitionError
+from inscape.measures.points import check_weights
 from inscape.models import Model
 from inscape.models.graph import Graph
 
@@ -21,6 +22,7 @@ def differentiable_scores(model: Model, input_shape: tuple[int, ...], measure: s
 
     The piecewise-affine graph if there is one (without a final softmax), else a copy of the torch module.
     """
+    check_weights(model)
     try:
         graph = model.graph(input_shape).cast(torch.float64)
     except PartitionError:
