@@ -72,7 +72,7 @@ def main() -> None:
     for case in cases:
         on_segments(case)
     print(
-        f"\n2D: {N_PLANES} planes each, counts against the exact ones (GELU: of a grid), area against a grid of "
+        f"\n2D: {N_PLANES} planes each, counts against the exact ones (GELU: of a grid), area against one of "
         "801^2 to 1601^2;\n    bars: area and count as good as "
         "200^2, a tenth of its 40,000 evaluations"
     )
