@@ -52,7 +52,7 @@ def main() -> None:
     pooled = trained(pooling(), colour, digit_labels(), steps=60)
     over_forward("CNN with max-pooling, the same", pooled, around(colour[[0, 1, 2]], 0.03))
     over_forward(
-        "ResNet18 of width 8, a plane through noise images", calibrated(resnet18(8)), around(noise(3), 0.01)
+        "ResNet18 of width 8, a plane through noise images", calibrated(resnet18(8)), around(noise(3), 0.004)
     )
     growth()
 
