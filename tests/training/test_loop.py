@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from inscape import Monitor
 from inscape.errors import DataError, InscapeError
 from inscape.training.checkpoints import save_weights
 from inscape.training.loop import train
@@ -181,10 +182,9 @@ def test_bad_data_and_modules(digits):
 
 
 def test_inscapes_own_monitor_changes_nothing(digits):
-    monitors = pytest.importorskip("inscape.training.monitor")
     x, y = digits.x[:60], digits.y[:60]
     nets = [mlp(64, (8,), 10, seed=0) for _ in range(2)]
-    monitor = monitors.Monitor(x, y, measures=["accuracy"], every=10)
+    monitor = Monitor(x, y, measures=["accuracy"], every=10)
     train(nets[0], x, y, Recipe(0.1, 10, 5), seed=0, monitor=monitor)
     train(nets[1], x, y, Recipe(0.1, 10, 5), seed=0)
     assert monitor.to_frame()["step"].tolist() == [0, 10, 20, 30]

@@ -9,7 +9,7 @@ import numpy as np
 
 from inscape.errors import NonGenericError
 from inscape.partition.linear.plane.cells import Cells, Floats, Ints
-from inscape.partition.linear.plane.split import Cuts
+from inscape.partition.linear.plane.cut_points import Cuts
 
 
 def parts(cells: Cells, most: int) -> list[tuple[int, int]]:
