@@ -160,3 +160,14 @@ def test_the_command_alone_shows_its_help(capsys):
     shown = capsys.readouterr()
     assert "study" in shown.out + shown.err
     assert "(see --help)" not in shown.err
+
+
+@pytest.mark.parametrize("arguments", [["--n-points", "5"], ["--n-points=5"]])
+def test_options_of_the_study_itself(arguments, tmp_path):
+    result = CliRunner().invoke(app, ["study", "show", "digits", "-o", str(tmp_path), *arguments])
+    assert "'digits' does not take 'n_points'" in str(result.exception) + result.output
+
+
+def test_an_option_without_value(tmp_path):
+    result = CliRunner().invoke(app, ["study", "show", "digits", "--points"])
+    assert "options of a study are --name VALUE" in str(result.exception) + result.output

@@ -20,6 +20,7 @@ Out = Annotated[
 ]
 Scale = Annotated[str, typer.Option(help="smoke (seconds), small (minutes) or paper (as published).")]
 
+_OPTIONS_OF_THE_STUDY = {"allow_extra_args": True, "ignore_unknown_options": True}
 study = typer.Typer(no_args_is_help=True, help="Run sweeps over many models, and see what they show.")
 
 
@@ -41,8 +42,9 @@ def list_studies(json: options.Json = False) -> None:
         print_table("studies, and their number of cells at each scale", rows, columns)
 
 
-@study.command()
+@study.command(context_settings=_OPTIONS_OF_THE_STUDY)
 def run(
+    context: typer.Context,
     name: Name,
     out: Out = None,
     scale: Scale = "small",
@@ -62,7 +64,10 @@ def run(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Run a study, or what is missing of it, and write its summary and figures."""
+    """Run a study, or what is missing of it, and write its summary and figures.
+
+    A study may take options of its own, as --data: `inscape study show NAME` names them.
+    """
     from inscape.studies import run as run_study
     from inscape.studies.executors import dask_executor
 
@@ -77,6 +82,7 @@ def run(
             found,
             scale=scale,
             out=folder,
+            options=_options(context),
             random_state=seed,
             executor=executor,
             n_workers=workers,
@@ -90,16 +96,21 @@ def run(
         typer.echo(f"Written into {folder}")
 
 
-@study.command()
+@study.command(context_settings=_OPTIONS_OF_THE_STUDY)
 def show(
-    name: Name, out: Out = None, scale: Scale = "small", seed: options.Seed = 0, json: options.Json = False
+    context: typer.Context,
+    name: Name,
+    out: Out = None,
+    scale: Scale = "small",
+    seed: options.Seed = 0,
+    json: options.Json = False,
 ) -> None:
     """Show what a study asks, and how far its store is."""
     from inscape.studies.running import grid
     from inscape.studies.store import Store
 
     found = _find(name)
-    cells = grid(found, scale, seed)
+    cells = grid(found, scale, seed, _options(context))
     path = _folder(found, out) / f"{found.name}.sqlite"
     finished, failed = 0, {}
     if path.is_file():
@@ -115,6 +126,8 @@ def show(
     typer.echo(f"{found.name}: {found.title}")
     for key, statement in found.claims.items():
         typer.echo(f"  {key}: {statement}")
+    for option, help_text in found.options.items():
+        typer.echo(f"  --{option.replace('_', '-')}: {help_text}")
     counts = ", ".join(f"{n} {what}" for what, n in state.items())
     typer.echo(f"scale {scale}, seed {seed}: {counts}  ({path})")
     for configuration, error in failed.items():
@@ -148,3 +161,15 @@ def _find(name: str) -> Any:
 
 def _folder(found: Any, out: Path | None) -> Path:
     return Path("inscape-studies") / found.name if out is None else out
+
+
+def _options(context: typer.Context) -> dict[str, str]:
+    """The options of the study itself: what is left on the command line, as --name VALUE or --name=VALUE."""
+    options, rest = {}, list(context.args)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.partition("=")
+        if not name.startswith("--") or not (equals or rest):
+            raise StudyError(f"cannot read {word!r}: options of a study are --name VALUE")
+        options[name[2:].replace("-", "_")] = value if equals else rest.pop(0)
+    return options

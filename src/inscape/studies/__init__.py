@@ -4,14 +4,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from inscape.studies.correlate import correlate
-from inscape.studies.study import Finding, Study, Summary
+from inscape.studies.study import Chart, Finding, Study, Summary
 
 if TYPE_CHECKING:
-    from inscape.studies.running import StudyRun, run
+    from inscape.studies.finished import StudyRun
+    from inscape.studies.running import reopen, run
     from inscape.studies.store import Store
 
-__all__ = ["Finding", "Store", "Study", "StudyRun", "Summary", "correlate", "run"]
-_LATER = {"Store": "store", "StudyRun": "running", "run": "running"}
+__all__ = ["Chart", "Finding", "Store", "Study", "StudyRun", "Summary", "correlate", "reopen", "run"]
+_LATER = {"Store": "store", "StudyRun": "finished", "reopen": "running", "run": "running"}
 
 
 def __getattr__(name: str) -> Any:

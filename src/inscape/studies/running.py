@@ -1,69 +1,20 @@
 """Run a study: work on what is missing, then summarise the rows."""
 
-import warnings
+from collections.abc import Mapping
 from concurrent.futures import Executor
-from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inscape.errors import InscapeWarning, StudyError, unknown_name
+from inscape.errors import StudyError, unknown_name
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
 from inscape.studies.cells import Cell, as_cells
-from inscape.studies.page import write_page
+from inscape.studies.finished import StudyRun, finish
 from inscape.studies.registry import find
 from inscape.studies.store import Store
-from inscape.studies.study import SCALES, Finding, Study, Summary
+from inscape.studies.study import SCALES, Study
 from inscape.studies.sweep import sweep
 from inscape.studies.work import function_name
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StudyRun:
-    """A finished study: its rows as a frame, what they say, and where everything is."""
-
-    study: str
-    scale: str
-    seed: int
-    frame: "pd.DataFrame"
-    failed: dict[str, str]
-    summary: Summary
-    out: Path
-    store: Path
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        findings = self.summary.findings.items()
-        return {
-            "schema": 1,
-            "study": self.study,
-            "scale": self.scale,
-            "seed": self.seed,
-            "n_rows": len(self.frame),
-            "failed": self.failed,
-            "findings": {key: {"holds": f.holds, "evidence": f.evidence} for key, f in findings},
-            "figures": [str(self.out / name) for name in self.summary.figures],
-            "summary": str(self.out / "summary.md"),
-            "store": str(self.store),
-        }
-
-    def footer(self) -> str:
-        """One line on where the numbers come from."""
-        return (
-            f"Study `{self.study}`, scale {self.scale}, seed {self.seed}: {len(self.frame)} rows, "
-            f"{len(self.failed)} failed; store `{self.store.name}`."
-        )
-
-    def __repr__(self) -> str:
-        held = [f.holds for f in self.summary.findings.values()]
-        return (
-            f"StudyRun({self.study!r}, {self.scale}: {len(self.frame)} rows, {len(self.failed)} failed, "
-            f"{held.count(True)} of {len(held)} claims held)"
-        )
 
 
 def run(
@@ -71,6 +22,7 @@ def run(
     *,
     scale: str = "small",
     out: str | Path,
+    options: Mapping[str, Any] | None = None,
     random_state: RandomState = 0,
     executor: Executor | None = None,
     n_workers: int | None = None,
@@ -87,6 +39,7 @@ def run(
         name: a known study (`inscape study list`), a .toml file, package.module:STUDY, or a `Study`.
         scale: "smoke" (seconds), "small" (minutes) or "paper" (what was published).
         out: the folder of the store, the figures and summary.md.
+        options: further choices that the study offers (`inscape study show NAME`), by name.
         random_state: the seed of the study; None draws one, which starts anew.
         executor: where to work; the default is a pool of processes on this machine.
         n_workers: how many processes; the default is one for each processor.
@@ -106,68 +59,61 @@ def run(
     [0, 1, 4, 9]
     """
     study = name if isinstance(name, Study) else find(name)
-    cells = grid(study, scale, seed := as_seed(random_state))
-    out = Path(out)
-    with Store(out / f"{study.name}.sqlite", study.name, function_name(study.cell)) as store:
+    asked: dict[str, Any] = {
+        "scale": scale,
+        "seed": as_seed(random_state),
+        "options": dict(options or {}),
+        "reference": _reference(name),
+    }
+    cells = grid(study, scale, asked["seed"], options)
+    with Store(Path(out) / f"{study.name}.sqlite", study.name, function_name(study.cell)) as store:
         with meter(progress, study.name) as show:
             sweep(study, cells, store, executor, n_workers=n_workers, retry_failed=retry_failed, show=show)
-        frame, failed = store.frame(cells), store.failures(cells)
-    if failed:
-        _report_failures(study, cells, failed)
-    result = StudyRun(
-        study=study.name,
-        scale=scale,
-        seed=seed,
-        frame=frame,
-        failed=failed,
-        summary=Summary(),
-        out=out,
-        store=out / f"{study.name}.sqlite",
-    )
-    try:
-        result = replace(result, summary=summarised(study, frame, out))
-    except StudyError as error:
-        with suppress(StudyError):  # the first problem is the one to tell
-            write_page(out / "summary.md", study, _unsaid(study, error), result.footer())
-        raise
-    write_page(out / "summary.md", study, result.summary, result.footer())
-    return result
+        store.remember_run(asked)
+        return finish(study, cells, store, asked)
 
 
-def _unsaid(study: Study, error: StudyError) -> Summary:
-    """What stands on the page of rows that could not be summarised."""
-    unknown = Finding(holds=None, evidence="not summarised")
-    return Summary(
-        findings=dict.fromkeys(study.claims, unknown), notes=f"The rows could not be summarised: {error}"
-    )
+def reopen(path: str | Path, study: Study | None = None) -> StudyRun:
+    """The last finished run in a store, summarised again from its rows.
+
+    Args:
+        path: the store, or the folder that holds it.
+        study: the study, where it is known neither by name nor by file nor as package.module:STUDY.
+    """
+    with Store(_store_in(Path(path))) as store:
+        asked = store.last_run()
+        if asked is None:
+            raise StudyError(f"no run has finished in {store.path}: run the study {store.study!r} to its end")
+        study = study or find(asked["reference"])
+        return finish(study, grid(study, asked["scale"], asked["seed"], asked["options"]), store, asked)
 
 
-def grid(study: Study, scale: str, seed: int) -> list[Cell]:
-    """The cells of a study at a scale."""
+def _reference(name: "str | Study") -> str:
+    """How the study can be found again: its name, or where its file is."""
+    if isinstance(name, Study):
+        return name.name
+    return str(Path(name).resolve()) if name.endswith(".toml") else name
+
+
+def _store_in(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    found = sorted(path.glob("*.sqlite"))
+    if len(found) != 1:
+        raise StudyError(f"{path} holds {len(found)} stores (*.sqlite): name one")
+    return found[0]
+
+
+def grid(study: Study, scale: str, seed: int, options: Mapping[str, Any] | None = None) -> list[Cell]:
+    """The cells of a study at a scale, with its options."""
     if scale not in SCALES:
         raise StudyError(unknown_name("scale", scale, SCALES))
-    cells = as_cells(study.configurations(scale), seed)
+    for option in options or {}:
+        if option not in study.options:
+            known = sorted(study.options)
+            hint = unknown_name("option", option, known) if known else "it has no options"
+            raise StudyError(f"the study {study.name!r} does not take {option!r}: {hint}")
+    cells = as_cells(study.configurations(scale, **(options or {})), seed)
     if not cells:
         raise StudyError(f"the study {study.name!r} has no configurations at the scale {scale!r}")
     return cells
-
-
-def _report_failures(study: Study, cells: list[Cell], failed: dict[str, str]) -> None:
-    first, error = next(iter(failed.items()))
-    line = f"{len(failed)} of {len(cells)} cells failed, the first ({first}) with {error.splitlines()[-1]}"
-    if len(failed) == len(cells):
-        raise StudyError(f"{study.name}: {line}; mend that and run with --retry-failed (retry_failed=True)")
-    warnings.warn(f"{study.name}: {line}", InscapeWarning, stacklevel=3)
-
-
-def summarised(study: Study, frame: "pd.DataFrame", out: Path) -> Summary:
-    """What the study makes of the rows, checked: a finding for each claim."""
-    try:
-        summary = study.summarise(frame, out)
-    except OSError as error:
-        raise StudyError(f"cannot write the figures into {out}: {error.strerror or error}") from error
-    if set(summary.findings) != set(study.claims):
-        raise StudyError(
-            f"{study.name}: findings {sorted(summary.findings)} for the claims {sorted(study.claims)}"
-        )
-    return summary

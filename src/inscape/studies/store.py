@@ -192,6 +192,13 @@ class Store:
         keys = list(done) if cells is None else [c.key for c in cells if c.key in done]
         return pd.DataFrame([flat(done[key]) for key in keys])
 
+    def provenance(self) -> dict[str, str]:
+        """Versions and machine of the row that was finished last."""
+        sql = "SELECT provenance FROM rows ORDER BY finished DESC LIMIT 1"
+        with self._explained():
+            found = self._db.execute(sql).fetchone()
+        return {} if found is None else dict(json.loads(found[0]))
+
     def failures(self, cells: Sequence[Cell] | None = None) -> dict[str, str]:
         """The errors of the rows that failed, of these cells or of all, by configuration."""
         wanted = None if cells is None else {c.key for c in cells}
@@ -200,6 +207,20 @@ class Store:
             for r in self.records()
             if r["error"] is not None and (wanted is None or (r["hash"], r["seed"]) in wanted)
         }
+
+    def remember_run(self, run: dict[str, Any]) -> None:
+        """Keep what was asked for, plain JSON, as the last run."""
+        with self._explained(), self._writing():
+            self._db.execute("CREATE TABLE IF NOT EXISTS run (asked TEXT NOT NULL)")
+            self._db.execute("DELETE FROM run")
+            self._db.execute("INSERT INTO run VALUES (?)", (canonical(run),))
+
+    def last_run(self) -> dict[str, Any] | None:
+        """What the last finished run was asked for, if there was one."""
+        with self._explained():
+            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'run'").fetchone():
+                return None
+            return dict(json.loads(self._db.execute("SELECT asked FROM run").fetchone()[0]))
 
     def close(self) -> None:
         """Close the file."""

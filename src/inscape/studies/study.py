@@ -26,12 +26,16 @@ keys of the configuration, "configuration" (its hash without the replicate), "se
 A study whose cells are cheaper together (many small networks as one program) gives `batch`, a function from a
 list of configurations to a list of rows, and `together`, which maps a configuration to a key: those with
 equal keys go to `batch` in one call.
+
+A study that can be asked for more than a scale (another data set, fewer networks) names its `options`, with a
+line of help each, and takes them as further arguments: `configurations(scale, data="digits")`. On the command
+line they are `--data digits`, so every value may come as a text.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,19 +49,61 @@ SCALES = ("smoke", "small", "paper")
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Whether a claim held in these rows (None: they cannot say), and the figures that show it."""
+    """Whether a claim held in these rows (None: they cannot say), and the figures that show it.
+
+    `value` and `interval` are the one number that the claim is about, `published` what was reported of it.
+    """
 
     holds: bool | None
     evidence: str
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    published: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chart:
+    """A figure that can be looked into: columns of a frame, drawn one against the other by the report.
+
+    `low` and `high` are the columns of an interval around `y`, `colour` the one whose values are told
+    apart, `hover` those that are shown for each point.
+    """
+
+    title: str
+    data: "pd.DataFrame"
+    x: str
+    y: str
+    kind: Literal["points", "lines"] = "points"
+    colour: str | None = None
+    low: str | None = None
+    high: str | None = None
+    hover: Sequence[str] = ()
+    log_x: bool = False
+    log_y: bool = False
+    xlabel: str = ""
+    ylabel: str = ""
+    caption: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What the rows of a study say: a finding per claim, names of figures in its folder, Markdown notes."""
+    """What the rows of a study say.
+
+    Attributes:
+        findings: one for each claim, under the same key; the first claim is the headline.
+        figures: names of pictures in the folder of the study, each with its caption if this is a mapping.
+        notes: text in Markdown.
+        charts: figures to look into, for the report.
+        tables: title -> frame; each is also written as a CSV file.
+        limits: what the measure cannot say, a plain sentence each.
+    """
 
     findings: Mapping[str, Finding] = field(default_factory=dict)
-    figures: Sequence[str] = ()
+    figures: Sequence[str] | Mapping[str, str] = ()
     notes: str = ""
+    charts: Sequence[Chart] = ()
+    tables: Mapping[str, "pd.DataFrame"] = field(default_factory=dict)
+    limits: Sequence[str] = ()
 
 
 def _no_summary(frame: "pd.DataFrame", out: Path) -> Summary:
@@ -70,9 +116,10 @@ class Study:
 
     name: str
     title: str
-    configurations: Callable[[str], list[Configuration]]
+    configurations: Callable[..., list[Configuration]]
     cell: Callable[[Configuration], Row]
     claims: Mapping[str, str] = field(default_factory=dict)
     summarise: Callable[["pd.DataFrame", Path], Summary] = _no_summary
     batch: Callable[[list[Configuration]], Sequence[Row]] | None = None
     together: Callable[[Configuration], Hashable] | None = None
+    options: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,127 @@
+"""A finished study: its rows, what they say, and the page that is written of them."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inscape.errors import InscapeWarning, StudyError
+from inscape.studies.cells import Cell
+from inscape.studies.page import write_page
+from inscape.studies.store import Store
+from inscape.studies.study import Finding, Study, Summary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StudyRun:
+    """A finished study: its rows as a frame, what they say, and where everything is."""
+
+    study: str
+    scale: str
+    seed: int
+    frame: "pd.DataFrame"
+    failed: dict[str, str]
+    summary: Summary
+    out: Path
+    store: Path
+    title: str = ""
+    claims: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    reference: str = ""
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        findings = self.summary.findings.items()
+        return {
+            "schema": 1,
+            "study": self.study,
+            "scale": self.scale,
+            "seed": self.seed,
+            "options": dict(self.options),
+            "n_rows": len(self.frame),
+            "failed": self.failed,
+            "findings": {key: asdict(f) for key, f in findings},
+            "figures": [str(self.out / name) for name in self.summary.figures],
+            "summary": str(self.out / "summary.md"),
+            "store": str(self.store),
+        }
+
+    def footer(self) -> str:
+        """One line on where the numbers come from."""
+        return (
+            f"Study `{self.study}`, scale {self.scale}, seed {self.seed}: {len(self.frame)} rows, "
+            f"{len(self.failed)} failed; store `{self.store.name}`."
+        )
+
+    def __repr__(self) -> str:
+        held = [f.holds for f in self.summary.findings.values()]
+        return (
+            f"StudyRun({self.study!r}, {self.scale}: {len(self.frame)} rows, {len(self.failed)} failed, "
+            f"{held.count(True)} of {len(held)} claims held)"
+        )
+
+
+def finish(study: Study, cells: Sequence[Cell], store: Store, asked: Mapping[str, Any]) -> StudyRun:
+    """Summarise the rows of these cells that are in the store, and write the page.
+
+    `asked` has the scale, the seed, the options, and the reference by which the study was asked for.
+    """
+    frame, failed = store.frame(cells), store.failures(cells)
+    if failed:
+        _report_failures(study, cells, failed)
+    result = StudyRun(
+        study=study.name,
+        title=study.title,
+        claims=study.claims,
+        frame=frame,
+        failed=failed,
+        summary=Summary(),
+        out=store.path.parent,
+        store=store.path,
+        provenance=store.provenance(),
+        **asked,
+    )
+    page = result.out / "summary.md"
+    try:
+        result = replace(result, summary=summarised(study, frame, result.out))
+    except StudyError as error:
+        with suppress(StudyError):  # the first problem is the one to tell
+            write_page(page, study, _unsaid(study, error), result.footer())
+        raise
+    write_page(page, study, result.summary, result.footer())
+    return result
+
+
+def _unsaid(study: Study, error: StudyError) -> Summary:
+    """What stands on the page of rows that could not be summarised."""
+    unknown = Finding(holds=None, evidence="not summarised")
+    return Summary(
+        findings=dict.fromkeys(study.claims, unknown), notes=f"The rows could not be summarised: {error}"
+    )
+
+
+def _report_failures(study: Study, cells: Sequence[Cell], failed: dict[str, str]) -> None:
+    first, error = next(iter(failed.items()))
+    line = f"{len(failed)} of {len(cells)} cells failed, the first ({first}) with {error.splitlines()[-1]}"
+    if len(failed) == len(cells):
+        raise StudyError(f"{study.name}: {line}; mend that and run with --retry-failed (retry_failed=True)")
+    warnings.warn(f"{study.name}: {line}", InscapeWarning, stacklevel=3)
+
+
+def summarised(study: Study, frame: "pd.DataFrame", out: Path) -> Summary:
+    """What the study makes of the rows, checked: a finding for each claim."""
+    try:
+        summary = study.summarise(frame, out)
+    except OSError as error:
+        raise StudyError(f"cannot write the figures into {out}: {error.strerror or error}") from error
+    if set(summary.findings) != set(study.claims):
+        raise StudyError(
+            f"{study.name}: findings {sorted(summary.findings)} for the claims {sorted(study.claims)}"
+        )
+    return summary
