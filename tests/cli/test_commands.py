@@ -188,7 +188,9 @@ def test_a_plane_that_float64_cannot_order_is_drawn_adaptively(run, net, tmp_pat
     arguments = ("plot", net, "--data", "digits", "-o", tmp_path / "p.png", "--json")
     drawn = run(*arguments)
     assert json.loads(drawn.stdout)["method"] == "adaptive"
-    assert "inscape: warning: drawn adaptively, since lines meet too closely" in drawn.stderr
+    assert (
+        "inscape: warning: method='adaptive' instead of exact, since lines meet too closely" in drawn.stderr
+    )
     refused = run(*arguments, "--method", "exact")
     assert refused.exit_code == 2
     assert "lines meet too closely" in refused.stderr

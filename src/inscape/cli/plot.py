@@ -1,6 +1,5 @@
 """`inscape plot`: the picture of a plane or a segment through data points."""
 
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +8,7 @@ import typer
 
 from inscape.cli import options
 from inscape.cli.output import print_json
-from inscape.errors import DataError, InscapeError, InscapeWarning, NonGenericError, unknown_name
+from inscape.errors import DataError, InscapeError, unknown_name
 
 _ENDINGS = (".png", ".pdf", ".svg", ".jpg")
 _COLOURS = ("pattern", "layer", "slope")
@@ -70,7 +69,11 @@ def plot(
         regions: Any = linear_regions(wrapped, probe, progress=True)
         ax = regions.plot() if probe.dim == 1 else regions.plot(colour=colour or "pattern")
     else:
-        regions = _decision(wrapped, probe, method, resolution, connectivity)
+        from inscape.partition import decision_regions
+
+        regions = decision_regions(
+            wrapped, probe, method=method, resolution=resolution, connectivity=connectivity, progress=True
+        )
         ax = regions.plot()
     ax.set_title(f"{wrapped.name}: {ax.get_title()}", pad=62 if probe.dim == 1 and not linear else None)
     try:
@@ -106,20 +109,6 @@ def _check(
         raise InscapeError("--colour is for the linear regions of a plane: give it with --linear")
     if colour is not None and colour not in _COLOURS:
         raise InscapeError(unknown_name("colour", colour, _COLOURS))
-
-
-def _decision(model: Any, probe: Any, method: str, resolution: int | None, connectivity: str) -> Any:
-    """The decision regions; where lines meet too closely for an exact picture, "auto" is adaptive."""
-    from inscape.partition import decision_regions
-
-    settings: dict[str, Any] = {"resolution": resolution, "connectivity": connectivity, "progress": True}
-    try:
-        return decision_regions(model, probe, method=method, **settings)
-    except NonGenericError as error:
-        if method != "auto":
-            raise
-        warnings.warn(f"drawn adaptively, since {error}", InscapeWarning, stacklevel=2)
-        return decision_regions(model, probe, method="adaptive", **settings)
 
 
 def _probe(

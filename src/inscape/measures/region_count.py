@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.errors import ProbeError
+from inscape.errors import NonGenericError, ProbeError
 from inscape.measures.region_count_result import RegionCount
 from inscape.measures.statistics import mean_with_error
 from inscape.measures.tally import Tally, count_adaptively, count_exactly, count_on_grid
 from inscape.models import Model, wrap
-from inscape.partition.decision.choice import Choice, check_method, choose_method
+from inscape.partition.decision.choice import Choice, after_a_tie, check_method, choose_method
 from inscape.partition.decision.regions import CONVERGED, NOT_CONVERGED
 from inscape.probes import Probe, Segment
 from inscape.probes.sampling import draw_probes
@@ -136,9 +136,13 @@ class Counter:
         `name` is what a warning calls the model, if not by its own name.
         """
         choice = choice or self.choose(model)
-        is_exact = choice.method == "exact"
         with meter(progress, "regions") as show:
-            tally = self._tally(model, choice.method, show)
+            try:
+                tally = self._tally(model, choice.method, show)
+            except NonGenericError as error:
+                choice = after_a_tie(self.method, self.probes, error)
+                tally = self._tally(model, choice.method, show)
+        is_exact = choice.method == "exact"
         tally.warn_if_constant(model, name or model.name)
         counts = np.array(tally.counts, dtype=np.int64)
         mean, std_error, (low, high) = mean_with_error(counts)

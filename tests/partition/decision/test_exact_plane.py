@@ -13,7 +13,7 @@ from torch import nn
 
 from benchmarks.networks import mlp
 from inscape import Patch, Segment, Simplex, decision_regions, region_count, wrap
-from inscape.errors import PartitionError
+from inscape.errors import InscapeWarning, NonGenericError, PartitionError
 
 SEEDS = st.integers(0, 10**6)
 
@@ -190,3 +190,26 @@ def test_the_result_as_json():
     assert found["n_regions"] == 2
     assert found["method"] == "exact"
     assert found["boundary_length"] == pytest.approx(4 * math.sqrt(0.5))
+
+
+@pytest.mark.parametrize(
+    ("probe", "method"),
+    [
+        (Patch([0.0, 0.0], np.eye(2)), "adaptive"),
+        (Patch([0.0, 0.0], np.eye(2), corners=[(0, 0), (1, 0), (1, 1), (0.5, 1.2), (0, 1)]), "grid"),
+    ],
+)
+def test_auto_samples_where_lines_meet_too_closely(probe, method, monkeypatch):
+    def tied(*_, **__):
+        raise NonGenericError("lines meet too closely: at (0, 0)")
+
+    monkeypatch.setattr("inscape.partition.decision.exact_plane.subdivision_on", tied)
+    net = mlp(2, 5, 3, seed=0)
+    with pytest.warns(InscapeWarning, match="instead of exact, since lines meet too closely"):
+        assert decision_regions(net, probe).method == method
+    with pytest.raises(NonGenericError):
+        decision_regions(net, probe, method="exact")
+    x = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.warns(InscapeWarning, match="instead of exact"):
+        count = region_count(net, x, dim=2, n_probes=3, random_state=0)
+    assert (count.method, count.is_exact, count.reason) == ("adaptive", False, "lines meet too closely")

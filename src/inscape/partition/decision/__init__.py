@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
-from inscape.errors import ProbeError
-from inscape.models import wrap
+from inscape.errors import NonGenericError, ProbeError
+from inscape.models import Model, wrap
 from inscape.partition.decision.adaptive import CellRegions, adaptive_regions
-from inscape.partition.decision.choice import check_tolerance, choose_method
+from inscape.partition.decision.choice import after_a_tie, check_tolerance, choose_method
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.grid import grid_regions
 from inscape.partition.decision.plane_regions import PlaneDecision
@@ -64,10 +64,12 @@ def decision_regions(
     Args:
         model: anything that `inscape.wrap` takes.
         probe: a segment, simplex or patch, or a list of them.
-        method: "exact" finds every region on segments of piecewise-affine networks and tree ensembles;
+        method: "exact" finds every region on segments of piecewise-affine networks and tree ensembles, and on
+            planes of such networks;
             "adaptive" works for every model and probe, and looks where the scores say that a region could
             hide; "grid" looks everywhere alike. "auto" is exact where that is possible and takes at
-            most 2,000 evaluations per segment, else adaptive; with a `resolution`, the grid.
+            most 2,000 evaluations per segment or 9,000 per plane, else adaptive; with a `resolution`, the
+            grid.
         resolution: grid points per axis; by default 200 in 1D, 30 in 2D, and at most 4,096 points in
             all above. For "adaptive", the finest step: the extent of the probe over this (2^14 in 1D,
             200 in 2D, as far as 4,096 samples go above).
@@ -96,16 +98,31 @@ def decision_regions(
     chosen = choose_method(wrapped, probes, method, resolution, connectivity)
     check_tolerance(tolerance, chosen)
     with meter(progress, "regions") as show:
-        if chosen.method == "exact":
-            results: list[DecisionRegions] = [
-                *exact_regions(wrapped, probes, precision=precision, meter=show)
-            ]
-        elif chosen.method == "adaptive":
-            results = [
-                *adaptive_regions(wrapped, probes, resolution=resolution, tolerance=tolerance, meter=show)
-            ]
-        else:
-            results = grid_regions(
-                wrapped, probes, resolution=resolution, connectivity=connectivity, meter=show
+        try:
+            found = _find(
+                wrapped, probes, chosen.method, resolution, connectivity, tolerance, precision, show
             )
-    return results[0] if isinstance(probe, Probe) else results
+        except NonGenericError as error:
+            chosen = after_a_tie(method, probes, error)
+            found = _find(
+                wrapped, probes, chosen.method, resolution, connectivity, tolerance, precision, show
+            )
+    return found[0] if isinstance(probe, Probe) else found
+
+
+def _find(
+    model: Model,
+    probes: Sequence[Probe],
+    method: str,
+    resolution: int | None,
+    connectivity: str,
+    tolerance: float | None,
+    precision: str,
+    show: Meter,
+) -> list[DecisionRegions]:
+    """The regions of each probe by one of the three methods."""
+    if method == "exact":
+        return [*exact_regions(model, probes, precision=precision, meter=show)]
+    if method == "adaptive":
+        return [*adaptive_regions(model, probes, resolution=resolution, tolerance=tolerance, meter=show)]
+    return grid_regions(model, probes, resolution=resolution, connectivity=connectivity, meter=show)

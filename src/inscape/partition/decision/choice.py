@@ -1,11 +1,12 @@
 """Which method counts: what was asked for, or the best that fits the model, and why."""
 
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from inscape.errors import InscapeError, PartitionError, unknown_name
+from inscape.errors import InscapeError, InscapeWarning, NonGenericError, PartitionError, unknown_name
 from inscape.models import Model
 from inscape.partition.decision.exact import as_segment
 from inscape.partition.decision.lattice import check_connectivity
@@ -77,9 +78,24 @@ def choose_method(
     if is_line:
         return _on_segments(model, probes)
     choice = _on_planes(model, probes, max(p.dim for p in some))
-    if choice.method == "adaptive" and any(_is_polygon(p) for p in some):
-        return Choice("grid", f"{choice.reason}, and adaptive cells fill rectangles")
+    return choice if choice.method == "exact" else _sampled(some, choice.reason)
+
+
+def after_a_tie(method: str, probes: Sequence[Probe], error: NonGenericError) -> Choice:
+    """What "auto" does, with a warning, where lines met too closely; "exact" ends in the error."""
+    if method != "auto":
+        raise error
+    some = probes[:1] if isinstance(probes, ProbeSample) else probes
+    choice = _sampled(some, str(error).split(": ")[0])
+    warnings.warn(f"method={choice.method!r} instead of exact, since {error}", InscapeWarning, stacklevel=3)
     return choice
+
+
+def _sampled(probes: Sequence[Probe], reason: str) -> Choice:
+    """The method that asks the model at points: adaptive, or the grid on polygons."""
+    if any(_is_polygon(p) for p in probes):
+        return Choice("grid", f"{reason}, and adaptive cells fill rectangles")
+    return Choice("adaptive", reason)
 
 
 def _is_polygon(probe: Probe) -> bool:
