@@ -42,3 +42,19 @@ def test_only_a_finished_run_can_be_opened_again(tmp_path):
     Store(tmp_path / "a.sqlite", "a").close()
     with pytest.raises(StudyError, match="no run has finished"):
         reopen(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"out": None}, "not a folder"),
+        ({"executor": 3}, "Executor"),
+        ({"n_workers": 0}, "n_workers=0 is too small"),
+        ({"name": 3}, "the name of one, got 3"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_any_work(wrong, words, tmp_path):
+    arguments = {"name": POWERS, "out": tmp_path} | wrong
+    with pytest.raises(StudyError, match=words):
+        run(arguments.pop("name"), **arguments)
+    assert list(tmp_path.iterdir()) == []

@@ -125,3 +125,8 @@ def test_npz_with_another_compression(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(DataError, match=r"not a readable \.npz"):
             load_data(path)
+
+
+def test_a_source_that_is_no_name():
+    with pytest.raises(DataError, match="expected the name of a data set"):
+        load_data(3)

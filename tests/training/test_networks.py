@@ -111,3 +111,9 @@ def test_normalisation_belongs_to_the_network(rng):
 def test_networks_that_cannot_be_built(name, shape, more, message):
     with pytest.raises(ModelError, match=message):
         build(name, shape, 10, seed=0, **more)
+
+
+@pytest.mark.parametrize("hidden", [5, "ab"])
+def test_hidden_must_be_a_list(hidden):
+    with pytest.raises(ModelError, match="must be a list of whole numbers, as hidden="):
+        build("mlp", (4,), 2, hidden=hidden, seed=0)

@@ -20,6 +20,8 @@ MODULES = {
 
 def find(name: str) -> Study:
     """The study of that name, of a .toml file, or of package.module:STUDY."""
+    if not isinstance(name, str):
+        raise StudyError(f"expected a Study or the name of one, got {name!r}")
     if name in MODULES:
         study = importlib.import_module(MODULES[name]).STUDY
     elif name.endswith(".toml"):

@@ -1,10 +1,12 @@
 """Run a study: work on what is missing, then summarise the rows."""
 
+import os
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
+from inscape.arguments import whole_number
 from inscape.errors import StudyError, unknown_name
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
@@ -59,6 +61,7 @@ def run(
     [0, 1, 4, 9]
     """
     study = name if isinstance(name, Study) else find(name)
+    _check(out, executor, n_workers)
     asked: dict[str, Any] = {
         "scale": scale,
         "seed": as_seed(random_state),
@@ -71,6 +74,16 @@ def run(
             sweep(study, cells, store, executor, n_workers=n_workers, retry_failed=retry_failed, show=show)
         store.remember_run(asked)
         return finish(study, cells, store, asked)
+
+
+def _check(out: Any, executor: Any, n_workers: int | None) -> None:
+    """Refuse what cannot be, before any work is done."""
+    if not isinstance(out, str | os.PathLike):
+        raise StudyError(f"out={out!r} is not a folder: give one for the store and the figures")
+    if executor is not None and not hasattr(executor, "submit"):
+        raise StudyError(f"executor={executor!r} is not a concurrent.futures.Executor")
+    if n_workers is not None:
+        whole_number(n_workers, "n_workers", 1, StudyError)
 
 
 def reopen(path: str | Path, study: Study | None = None) -> StudyRun:

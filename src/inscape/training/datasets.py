@@ -1,5 +1,6 @@
 """Data sets: embedded and published ones by name, the user's own from files and folders."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,8 @@ def load_data(
     >>> load_data("digits").x.shape
     (1797, 8, 8)
     """
+    if not isinstance(source, str | os.PathLike):
+        raise DataError(f"expected the name of a data set, a file or a folder, got {source!r}")
     name, path = str(source), Path(source)
     is_name = name in NAMES  # also where a folder is called so
     if image_size is not None and (is_name or not path.is_dir()):

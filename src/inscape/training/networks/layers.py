@@ -106,5 +106,7 @@ def initialise(module: nn.Module, seed: int, scale: float = 1.0) -> None:
 def check_sizes(**sizes: Sequence[Any]) -> None:
     """Refuse numbers of neurons or classes of which no layer can be made."""
     for name, values in sizes.items():
+        if isinstance(values, str) or not isinstance(values, Sequence):
+            raise ModelError(f"{name}={values!r} must be a list of whole numbers, as {name}=(128, 128)")
         if any(isinstance(n, bool) or not isinstance(n, Integral) or n < 1 for n in values):
             raise ModelError(f"{name}={list(values)} must be whole numbers of at least 1")
