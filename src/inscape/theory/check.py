@@ -101,8 +101,11 @@ def compare(
     interval: tuple[float, float] | None = None,
     trivial: float = math.inf,
     tolerance: float = _ROUNDING,
+    scale: float = 0.0,
 ) -> Check:
-    """The check of lhs <= rhs; a shortfall within `tolerance`, relative, or within the interval is no violation.
+    """The check of lhs <= rhs; a shortfall within rounding or within the interval is no violation.
+
+    Rounding is `tolerance` times the larger side, or times `scale`, the size of terms that cancel in a side.
 
     >>> compare("one", 2.0, 3.0)
     <one (stated): 2 <= 3, holds>
@@ -115,7 +118,7 @@ def compare(
     slack = 0.0 if lhs == rhs else rhs - lhs
     if math.isnan(slack) or False in met.values():
         holds = None
-    elif slack >= -tolerance * max(abs(lhs), abs(rhs)):
+    elif slack >= -tolerance * max(abs(lhs), abs(rhs), scale):
         holds = True
     else:
         holds = None if interval is not None and interval[1] >= 0 else False

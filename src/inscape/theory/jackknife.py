@@ -35,19 +35,20 @@ def compare_means(name: str, draws: Mapping[str, Array], sides: Sides, **more: A
     lhs, rhs = sides(SimpleNamespace(**means))
     interval = None
     if m > 1 and math.isfinite(rhs - lhs):
-        slacks = np.empty(m)
+        without = []
         for i in range(m):
             rest = {key: mean + (mean - draws[key][i]) / (m - 1) for key, mean in means.items()}
             low, high = sides(SimpleNamespace(**rest))
-            slacks[i] = high - low
-        interval = _around(rhs - lhs, slacks)
+            without.append(high - low)
+        interval = _around(rhs - lhs, np.array(without))
     return compare(name, lhs, rhs, interval=interval, **more)
 
 
 def _around(slack: float, without: Array) -> tuple[float, float]:
     from scipy.special import stdtrit
 
-    m = len(without)
-    error = math.sqrt((m - 1) / m * float(((without - without.mean()) ** 2).sum()))
-    reach = float(stdtrit(m - 1, 0.975)) * error
+    m, away = len(without), without - without.mean()
+    largest = float(np.abs(away).max())
+    spread = float(np.linalg.norm(away / largest)) * largest if largest > 0 else 0.0  # squares may overflow
+    reach = float(stdtrit(m - 1, 0.975)) * math.sqrt((m - 1) / m) * spread
     return slack - reach, slack + reach

@@ -80,7 +80,12 @@ def lc_corollary3_lower(
             lost = m.least_density * c_grad * mean.squares / m.eta**2 + mean.not_good * c_grad * m.density
         return m.least_density * mean.gradients.sum() - lost, mean.complexity.sum()
 
-    return compare_means("lc_corollary3_lower", m.draws, sides, form=form, note=_note(m))
+    return compare_means("lc_corollary3_lower", m.draws, sides, form=form, note=_note(m), scale=lost_scale(m))
+
+
+def lost_scale(m: Moments) -> float:
+    """The size of what cancels in Corollary 3."""
+    return float(m.least_density * m.draws["gradients"].sum(axis=1).mean())
 
 
 def lost_terms(m: Moments, mean: Any) -> float:

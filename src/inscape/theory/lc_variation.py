@@ -19,7 +19,7 @@ from inscape.probes import Segment
 from inscape.theory.check import Check, checked_form, compare
 from inscape.theory.jackknife import compare_means
 from inscape.theory.layers import as_module
-from inscape.theory.lc_density import lost_terms
+from inscape.theory.lc_density import lost_scale, lost_terms
 from inscape.theory.lc_moments import Settings, moments
 from inscape.theory.two_layer import Array, as_points
 
@@ -44,7 +44,7 @@ def lc_theorem7(
         return float(mean.variation) * share - lost_terms(m, mean), mean.complexity.sum()
 
     note = f"max C_l {steepest:.4g}, eta {m.eta:g}"
-    return compare_means("lc_theorem7", m.draws, sides, form=form, note=note)
+    return compare_means("lc_theorem7", m.draws, sides, form=form, note=note, scale=lost_scale(m))
 
 
 def lc_proposition6(

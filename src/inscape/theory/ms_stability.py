@@ -85,7 +85,13 @@ def ms_theorem1(net: Any, x: npt.ArrayLike, y: npt.ArrayLike, step_size: float) 
     }
     rhs = found.limit / 2 - 0.5
     return compare(
-        "ms_theorem1", found.roughness, rhs, assumptions=met, note=_note(found), tolerance=_MARGIN
+        "ms_theorem1",
+        found.roughness,
+        rhs,
+        assumptions=met,
+        note=_note(found),
+        tolerance=_MARGIN,
+        scale=found.limit,
     )
 
 
@@ -113,7 +119,14 @@ def ms_theorem2(
     rhs = found.limit / 2 - 0.5 + delta
     note = f"Delta {delta:.4g}, {found.n_knots_on_data} knots on data points; {_note(found)}"
     return compare(
-        "ms_theorem2", found.roughness, rhs, form=form, assumptions=met, note=note, tolerance=_MARGIN
+        "ms_theorem2",
+        found.roughness,
+        rhs,
+        form=form,
+        assumptions=met,
+        note=note,
+        tolerance=_MARGIN,
+        scale=found.limit,
     )
 
 
