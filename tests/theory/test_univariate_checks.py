@@ -172,7 +172,7 @@ def test_theorem_31_where_its_sizes_are_met():
     sizes = inscape.univariate.theorem_sizes(1, 1.0, n=4, delta=0.8, width=k)
     scale = {"sigma_hidden": sizes.sigma_hidden, "sigma_output": sizes.sigma_output}
     start = ShallowNet.random(k, init="gaussian", random_state=0, **scale)
-    check = theory.el_theorem31([start], x, y, shortest=1.0, delta=0.4, max_steps=300, **scale)
+    check = theory.el_theorem31([start], x, y, shortest=1.0, delta=0.4, max_steps=20, **scale)
     assert check.unmet == ()
     assert (check.lhs, check.rhs, check.holds) == (0.0, 0.4, True)
 

@@ -14,12 +14,14 @@ from inscape.theory.ms_stability import ms_lemma1, ms_lemma4, ms_theorem1, ms_th
 from inscape.theory.rc_edge import rc_lemma7, rc_lemma8, rc_theorem6
 from inscape.theory.rc_vc import rc_theorem5, vc_dimension
 from inscape.theory.two_layer import TwoLayer
+from inscape.theory.two_layer_descent import TwoLayerDescent, two_layer_descent
 
 __all__ = [
     "Check",
     "Layers",
     "Moments",
     "TwoLayer",
+    "TwoLayerDescent",
     "el_corollary51",
     "el_example1",
     "el_theorem31",
@@ -47,5 +49,6 @@ __all__ = [
     "rc_lemma8",
     "rc_theorem5",
     "rc_theorem6",
+    "two_layer_descent",
     "vc_dimension",
 ]
