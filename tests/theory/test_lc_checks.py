@@ -1,6 +1,7 @@
 """The bounds of local complexity: known sides, counter-examples of the stated forms, corrected forms."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def random_network(seed):
     scale = 10 ** rng.uniform(-0.7, 0.7)
     layers = [
         (scale * rng.normal(size=(n_out, n_in)), 10 ** rng.uniform(-1, 0.5) * rng.normal(size=n_out))
-        for n_in, n_out in zip(sizes, sizes[1:], strict=False)
+        for n_in, n_out in pairwise(sizes)
     ]
     x = rng.normal(size=(rng.integers(1, 6), sizes[0]))
     settings = {
@@ -65,7 +66,9 @@ def test_proposition_17_corrected_holds_between_random_networks(seed):
     d, h = rng.integers(1, 6, size=2)
     start = [(rng.normal(size=(h, d)), rng.normal(size=h)), (rng.normal(size=(1, h)), [0.0])]
     move = 10 ** rng.uniform(-4, 1)
-    end = [(w + move * rng.normal(size=np.shape(w)), b + move * rng.normal(size=np.shape(b))) for w, b in start]
+    end = [
+        (w + move * rng.normal(size=np.shape(w)), b + move * rng.normal(size=np.shape(b))) for w, b in start
+    ]
     x, sigma = rng.normal(size=(4, d)), 10 ** rng.uniform(-1.5, 1)
     assert theory.lc_proposition17(network(*start), network(*end), x, sigma=sigma).holds is True
 
@@ -80,7 +83,9 @@ def test_proposition_6_holds_on_random_networks_of_one_input(seed):
     net = network(
         (rng.normal(size=(h, 1)), rng.normal(size=h)), *deep, (rng.normal(size=(1, last)), rng.normal(size=1))
     )
-    check = theory.lc_proposition6(net, rng.uniform(-1, 1, 12), radius=rng.uniform(0.05, 0.9), support=(-2, 2))
+    check = theory.lc_proposition6(
+        net, rng.uniform(-1, 1, 12), radius=rng.uniform(0.05, 0.9), support=(-2, 2)
+    )
     assert check.holds is True, check
 
 
@@ -104,7 +109,9 @@ def test_one_unit_at_its_kink():
 
 def test_theorem_7_of_one_unit():
     # the unit is active in a share of the noise; TV is 6 there and 0 elsewhere
-    m = moments(ShallowNet([3.0], [0.0], [2.0]), [[0.5]], sigma=SIGMA, eta=SIGMA * 10, n_noise=400, random_state=0)
+    m = moments(
+        ShallowNet([3.0], [0.0], [2.0]), [[0.5]], sigma=SIGMA, eta=SIGMA * 10, n_noise=400, random_state=0
+    )
     check = theory.lc_theorem7(m)
     least = C_BIAS * math.exp(-50)
     share = float(np.mean(m.draws["variation"])) / 6
@@ -212,7 +219,11 @@ def test_local_complexity_is_not_a_property_of_the_function():
     # relu(x) = relu(10 x) / 10 has representation cost sqrt 2, whatever the scale
     m = moments(ShallowNet([10.0], [0.0], [0.1]), [[0.0]], sigma=SIGMA)
     stated = theory.lc_proposition8(m, form="stated", cost=math.sqrt(2))
-    assert (stated.verdict, stated.lhs, stated.rhs) == ("violated", pytest.approx(10 * C_BIAS), pytest.approx(2 * C_BIAS))
+    assert (stated.verdict, stated.lhs, stated.rhs) == (
+        "violated",
+        pytest.approx(10 * C_BIAS),
+        pytest.approx(2 * C_BIAS),
+    )
 
 
 def test_equation_42_is_no_lipschitz_constant():
@@ -278,7 +289,7 @@ def test_proposition_6_of_a_ramp():
 def optimum(n, depth, rng):
     """The least-norm network of that depth with N(x) >= 1 at one unit vector x, its reference, x."""
     units = [u / np.linalg.norm(u) for u in np.abs(rng.normal(size=(depth, n)))]
-    weights = [np.outer(b, a) for a, b in zip(units, units[1:], strict=False)]
+    weights = [np.outer(b, a) for a, b in pairwise(units)]
     net = network(*((w, np.zeros(n)) for w in weights), (units[-1][None], [0.0]))
     first = np.zeros((2, n))
     first[0] = units[0]
@@ -338,7 +349,11 @@ def test_permuting_units_changes_nothing(rng):
     for function in (theory.lc_proposition8, theory.lc_theorem5_upper, theory.lc_corollary14):
         one = function(network((w, b), (v, c), (out, [0.0])), x, sigma=0.4, random_state=0, n_noise=2)
         two = function(
-            network((w, b), (v[order], c[order]), (out[:, order], [0.0])), x, sigma=0.4, random_state=0, n_noise=2
+            network((w, b), (v[order], c[order]), (out[:, order], [0.0])),
+            x,
+            sigma=0.4,
+            random_state=0,
+            n_noise=2,
         )
         assert one.rhs == pytest.approx(two.rhs)
 
@@ -367,9 +382,18 @@ def test_rotating_the_input_changes_nothing(rng):
 
 def test_convolutions_in_a_row_are_written_as_matrices(rng):
     torch.manual_seed(0)
-    net = nn.Sequential(
-        nn.Conv2d(1, 2, 3, padding=1), nn.BatchNorm2d(2), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(8, 2)
-    ).double().eval()
+    net = (
+        nn.Sequential(
+            nn.Conv2d(1, 2, 3, padding=1),
+            nn.BatchNorm2d(2),
+            nn.ReLU(),
+            nn.AvgPool2d(2),
+            nn.Flatten(),
+            nn.Linear(8, 2),
+        )
+        .double()
+        .eval()
+    )
     x = rng.normal(size=(3, 1, 4, 4))
     layers = theory.layers_of(net, x)
     assert [w.shape for w in layers.weights] == [(32, 16), (2, 32)]

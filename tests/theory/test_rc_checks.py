@@ -57,7 +57,9 @@ def test_a_zigzag_has_the_regions_that_lemma_7_allows():
     wave = ShallowNet([1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [2.0, -4.0, 4.0], -1.0)
     check = theory.rc_lemma7(wave, [-2.0], [2.0])
     assert (check.lhs, check.rhs) == (4.0, 5.0)
-    tight = theory.rc_lemma7(TwoLayer(np.array([[1.0], [-1.0]]), np.array([1.0, 1.0]), np.zeros(2), -0.5), [[-1.0]], [[1.0]])
+    tight = theory.rc_lemma7(
+        TwoLayer(np.array([[1.0], [-1.0]]), np.array([1.0, 1.0]), np.zeros(2), -0.5), [[-1.0]], [[1.0]]
+    )
     assert (tight.lhs, tight.rhs) == (3.0, 4.0)
 
 

@@ -110,11 +110,16 @@ def flow():
     teacher = random_teacher(2, random_state=1)
     x = np.random.default_rng(1).uniform(-1, 1, 12)
     y = labels_of(teacher, x)
-    return teacher, x, y, gradient_flow(ShallowNet.random(60, init="gaussian", random_state=1), x, y, max_steps=1500)
+    return (
+        teacher,
+        x,
+        y,
+        gradient_flow(ShallowNet.random(60, init="gaussian", random_state=1), x, y, max_steps=1500),
+    )
 
 
 def test_theorem_42_at_the_limit_of_a_flow(flow):
-    teacher, x, y, run = flow
+    _, x, y, run = flow
     check = theory.el_theorem42(run, x, y)
     assert check.verdict == "holds"
     assert check.rhs == 32 * inscape.univariate.label_changes(x, y) + 67
@@ -144,7 +149,9 @@ def test_corollary_51(flow):
     right = teacher_of([0.0])
     many = np.concatenate([[-0.5, 0.5], np.random.default_rng(0).uniform(-1, 1, 9_998)])
     with_margin = ShallowNet([1.0, -1.0], [0.0, 0.0], [1.0, -1.0])
-    exact = theory.el_corollary51(with_margin, many, labels_of(right, many), right, support=(-1, 1), kkt_tol=10)
+    exact = theory.el_corollary51(
+        with_margin, many, labels_of(right, many), right, support=(-1, 1), kkt_tol=10
+    )
     assert exact.lhs == 0.0
     assert exact.rhs < 1
 

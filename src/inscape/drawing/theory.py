@@ -15,7 +15,12 @@ _FAR = 1e7
 
 
 def draw_series(
-    x: Array, measured: Mapping[str, Array], theory: Mapping[str, Array], *, xlabel: str = "step size", ax: Any = None
+    x: Array,
+    measured: Mapping[str, Array],
+    theory: Mapping[str, Array],
+    *,
+    xlabel: str = "step size",
+    ax: Any = None,
 ) -> Any:
     """Draw measured series with marks and theoretical ones as broken lines, over x, both axes logarithmic."""
     ax = axes_or_new(ax, (6.0, 4.0))
@@ -49,7 +54,7 @@ def draw_tracks(tracks: Sequence[tuple[float, Array, Array]], *, ax: Any = None)
 
 
 def draw_tightness(names: Sequence[str], ratios: Mapping[str, Sequence[Array]], *, ax: Any = None) -> Any:
-    """Draw how loose each statement is: right side over left side, one row per statement, one mark per network.
+    """Draw right side over left side of each statement, one row per statement, one mark per network.
 
     Args:
         names: the statements, from top to bottom.
@@ -63,14 +68,24 @@ def draw_tightness(names: Sequence[str], ratios: Mapping[str, Sequence[Array]], 
     ax.axvline(1.0, color="black", lw=0.8)
     looks = {"stated": (TEN[2], -0.17, "s"), "corrected": (TEN[0], 0.17, "o")}
     for form, (colour, shift, mark) in looks.items():
-        label = form
+        label: str | None = form
         for row, values in enumerate(ratios.get(form, ())):
             shown = np.clip(np.asarray(values, dtype=np.float64), 1e-4, _FAR)
             if len(shown) == 0:
                 continue
             place = np.full(len(shown), row + shift)
             ax.plot(shown, place, "|", color=colour, ms=6, mew=0.7, alpha=0.45, zorder=2)
-            ax.plot(np.median(shown), row + shift, mark, color=colour, ms=5.5, mec="white", mew=0.6, label=label, zorder=3)
+            ax.plot(
+                np.median(shown),
+                row + shift,
+                mark,
+                color=colour,
+                ms=5.5,
+                mec="white",
+                mew=0.6,
+                label=label,
+                zorder=3,
+            )
             label = None
     ax.set_xscale("log")
     ax.set_xlim(1e-4, _FAR * 3)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
-N, DIM, WIDTH, SIGMA = 30, 3, 200, 0.3
-LABELS = ("waves", "random")
+N, DIM, WIDTH, SIGMA = 30, 3, 100, 0.3
+LABELS = ("wave", "random")
 EDGE = 0.1
 _SIZES = {
     "smoke": np.array([0.01, 0.1, 0.5]),
@@ -52,7 +52,11 @@ def sample(labels: str, replicate: int) -> tuple[Array, Array, Any]:
     y = np.where(np.sin(4 * x[:, 0] + x[:, 1]) > 0, 1.0, -1.0)
     if labels == "random":
         y = rng.choice([-1.0, 1.0], N)
-    return x, y, TwoLayer(SIGMA * rng.normal(size=(WIDTH, DIM)), rng.choice([-1.0, 1.0], WIDTH), np.zeros(WIDTH))
+    return (
+        x,
+        y,
+        TwoLayer(SIGMA * rng.normal(size=(WIDTH, DIM)), rng.choice([-1.0, 1.0], WIDTH), np.zeros(WIDTH)),
+    )
 
 
 def cell(configuration: Configuration) -> dict[str, Any]:
@@ -96,7 +100,7 @@ def _measures(net: Any, x: Array) -> dict[str, Any]:
 
 
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
-    """The four panels, and what the theorem gets right and what it does not."""
+    """The panels, and what the theorem gets right and what it does not."""
     from scipy.stats import spearmanr
 
     fitted = frame[frame["status"] != "diverged"]
@@ -125,7 +129,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             ),
             "assumption_2": Finding(
                 holds=bool(((below - 1).abs() <= EDGE).all()) if len(below) else None,
-                evidence=f"sharpness over 2 / eta is {below.min():.3f} to {below.max():.3f} in {len(below)} runs",
+                evidence=f"it is is {below.min():.3f} to {below.max():.3f} in {len(below)} runs",
             ),
             "fewer_active": Finding(
                 holds=bool(power < -0.5) if len(large) > 4 else None,
@@ -138,7 +142,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             ),
             "tight": Finding(
                 holds=bool(loose.median() < 10),
-                evidence=f"4 N / (r^2 eta) + 2 is {loose.min():.0f} to {loose.max():.0f} times the region count",
+                evidence=f"4 N / (r^2 eta) + 2 is {loose.min():.0f} to {loose.max():.0f} times that",
             ),
         },
         figures=("edge.png",),
@@ -169,19 +173,19 @@ def _draw(frame: "pd.DataFrame", out: Path) -> None:
 
     from inscape.drawing.theory import draw_series, draw_tracks
 
-    figure = Figure(figsize=(11, 8), layout="constrained")
-    (a, b), (c, d) = figure.subplots(2, 2)
+    figure = Figure(figsize=(14, 7.6), layout="constrained")
+    ends, ways = figure.subplots(2, 3)
     mean = frame.groupby("step_size").mean(numeric_only=True)
     size = mean.index.to_numpy(dtype=float)
 
     def column(name: str) -> Array:
         return mean[name].to_numpy(dtype=float)
 
-    draw_series(size, {"sharpness": column("sharpness")}, {"2 / step size": 2 / size}, ax=a)
-    a.set_title("sharpness at the end")
-    draw_series(size, {"active units per point": column("active")}, {}, ax=b)
-    b.set_title("active units at the end")
-    parts = {
+    draw_series(size, {"sharpness": column("sharpness")}, {"2 / step size": 2 / size}, ax=ends[0])
+    ends[0].set_title("sharpness at the end")
+    draw_series(size, {"active units per point": column("active")}, {}, ax=ends[1])
+    ends[1].set_title("active units at the end")
+    counts = {
         f"region count, {labels} labels": part.groupby("step_size")["regions"].mean().to_numpy(dtype=float)
         for labels, part in frame.groupby("labels")
     }
@@ -190,29 +194,40 @@ def _draw(frame: "pd.DataFrame", out: Path) -> None:
         "2 N sharpness / r² + 2": column("bound"),
         "4 N / (r² step size) + 2": column("edge_bound"),
     }
-    draw_series(size, parts, bounds, ax=c)
-    c.set_title("mean region count over pairs, and its bounds")
-    some = frame[(frame["replicate"] == 0) & (frame["labels"] == LABELS[0])].sort_values("step_size")
-    tracks = [
-        (float(run["step_size"]), np.array(run["track_steps"]) + 1.0, np.array(run["track_sharpness"]) * run["step_size"] / 2)
-        for _, run in some.iterrows()
-    ]
-    draw_tracks(tracks, ax=d)
-    d.axhline(1.0, color="black", lw=1.0, ls="--")
-    d.set_yscale("log")
-    d.set_xlabel("steps")
-    d.set_title("sharpness · step size / 2 along training")
-    figure.savefig(out / "edge.png", dpi=130)
+    draw_series(size, counts, bounds, ax=ends[2])
+    ends[2].set_title("mean region count at the end, and its bounds")
+    some = frame[(frame["replicate"] == 0) & (frame["labels"] == LABELS[1])].sort_values("step_size")
+    titles = {
+        "sharpness": "sharpness · step size / 2",
+        "active": "active units",
+        "regions": "mean region count",
+    }
+    for ax, (name, title) in zip(ways, titles.items(), strict=True):
+        tracks = [_track(run, name) for _, run in some.iterrows()]
+        draw_tracks(tracks, ax=ax)
+        ax.set_xlabel("steps")
+        ax.set_title(f"{title} along training")
+    ways[0].axhline(1.0, color="black", lw=1.0, ls="--")
+    ways[0].set_yscale("log")
+    ways[1].set_yscale("log")
+    figure.savefig(out / "edge.png", dpi=110)
+
+
+def _track(run: "pd.Series[Any]", name: str) -> tuple[float, Array, Array]:
+    """The step size, the steps, and a quantity there; the sharpness in units of 2 / step size."""
+    size, steps = float(run["step_size"]), np.array(run["track_steps"]) + 1.0
+    values = np.array(run[f"track_{name}"], dtype=np.float64)
+    return size, steps, values * size / 2 if name == "sharpness" else values
 
 
 STUDY = Study(
     name="edge-of-stability",
     title="Region count, active units and sharpness against step size in a two-layer network",
     claims={
-        "lemmas": "Lemma 7 (regions by active units) and Lemma 8 (sharpness by active units) hold on the way.",
+        "lemmas": "Lemma 7 (regions and active units) and Lemma 8 (sharpness and active units) hold.",
         "theorem_6": "The mean region count is at most 2 N sharpness / r^2 + 2.",
-        "edge": f"Step sizes above 2 / (sharpness at the start) end with sharpness within {EDGE:.0%} of 2 / eta.",
-        "assumption_2": "Step sizes below half of that end with sharpness within 10% of 2 / eta as well.",
+        "edge": f"Step sizes eta above 2 / (first sharpness) end within {EDGE:.0%} of sharpness 2 / eta.",
+        "assumption_2": f"Step sizes below half of that end within {EDGE:.0%} of sharpness 2 / eta as well.",
         "fewer_active": "At the edge larger step sizes leave fewer active units, by more than a square root.",
         "fewer_regions": "At the edge larger step sizes leave fewer regions.",
         "tight": "The bound at the edge is within a factor 10 of the region count.",

@@ -45,14 +45,14 @@ class Check:
 
     @property
     def ratio(self) -> float:
-        """rhs / lhs, how loose the bound is; infinite where the left side is not positive."""
+        """Right side over left side: how loose the bound is; infinite where the left side is not positive."""
         if self.lhs > 0:
             return self.rhs / self.lhs
         return 1.0 if self.lhs == self.rhs else math.inf
 
     @property
     def is_vacuous(self) -> bool:
-        """Whether it holds without saying anything: by more than a factor 1e3, or beyond the trivial bound."""
+        """Whether it holds but says nothing: by more than a factor 1e3, or beyond the trivial bound."""
         return bool(self.holds) and (self.ratio > VACUOUS or self.rhs >= self.trivial)
 
     @property

@@ -1,4 +1,4 @@
-"""Safran, Vardi, Lee 2022, Section 4 and 5: what the limit of gradient flow looks like, and how it generalises."""
+"""Safran, Vardi, Lee 2022, Sections 4 and 5: what gradient flow ends in, and how that generalises."""
 
 import math
 from typing import Any
@@ -25,7 +25,7 @@ from inscape.univariate import (
 def el_theorem42(
     net: Any, x: npt.ArrayLike, y: npt.ArrayLike, *, n_changes: int | None = None, kkt_tol: float = 1e-2
 ) -> Check:
-    """Theorem 4.2: a KKT point of the margin problem that the flow ends in has at most 32 r + 67 linear regions.
+    """Theorem 4.2: the KKT point that the flow ends in has at most 32 r + 67 linear regions.
 
     Left is the effective number: on the largest plateau over both tolerances (`ShallowNet.region_table`),
     since a flow ends near its limit, not in it.
@@ -55,12 +55,12 @@ def el_corollary51(
     delta: float = 0.1,
     kkt_tol: float = 1e-2,
 ) -> Check:
-    """Corollary 5.1: with probability 1 - delta the limit of the flow is wrong on at most eps of the distribution.
+    """Corollary 5.1: with probability 1 - delta the limit of the flow is wrong on at most eps of all x.
 
     The paper's n >= C_0 (r log(1/eps) + log(1/delta)) / eps has an unnamed constant. Ours is explicit: the
-    limit changes sign at most s = 32 r + 67 times, 2 n points on a line can be labelled with at most s changes
-    in S = 2 sum_{i <= s} C(2 n - 1, i) ways, and a classifier without training errors is then wrong on at most
-    eps = (2 / n) log2(2 S / delta) (Blumer et al. 1989). Left is the error of the net, integrated.
+    limit changes sign at most s = 32 r + 67 times, 2 n points on a line can be labelled with at most s
+    changes in S = 2 sum_{i <= s} C(2 n - 1, i) ways, and a classifier without training errors is then wrong
+    on at most eps = (2 / n) log2(2 S / delta) (Blumer et al. 1989). Left is the error of the net, integrated.
 
     Args:
         net: the limit, as for `el_theorem42`.

@@ -66,7 +66,9 @@ def el_theorem31(
         f"sigma_o <= {sizes.sigma_output:.4g}": sigma_output <= sizes.sigma_output * (1 + 1e-12),
         "x in [-R, R]": bool(np.abs(np.asarray(x, dtype=np.float64)).max() <= radius),
     }
-    least = [float(gradient_flow(net, x, y, loss, max_steps=max_steps).history.log_loss.min()) for net in nets]
+    least = [
+        float(gradient_flow(net, x, y, loss, max_steps=max_steps).history.log_loss.min()) for net in nets
+    ]
     failed = sum(value > -math.log(2 * n) for value in least)
     share = failed / len(nets)
     low, high = _binomial(failed, len(nets))
@@ -100,7 +102,10 @@ def el_theorem32(
     losses = np.array([population_error(net, target, *SUPPORT, loss=loss) for net in found])
     n_above = int((losses >= limit).sum())
     low, high = _binomial(n_above, len(found))
-    met: dict[str, bool | None] = {"width k >= r": k >= r, "0.75 k < r, else the loss is only >= 0": 0.75 * k < r}
+    met: dict[str, bool | None] = {
+        "width k >= r": k >= r,
+        "0.75 k < r, else the loss is only >= 0": 0.75 * k < r,
+    }
     note = f"{n_above} of {len(found)} networks of width {k} have a loss of at least {limit:.4g}"
     return compare(
         "el_theorem32",

@@ -1,4 +1,4 @@
-"""A network as the papers write it: W_L relu(... relu(W_1 x + c_1) ...) + c_L, with the norms of its parts."""
+"""A network as the papers write it, W_L relu(... relu(W_1 x + c_1) ...) + c_L, and its norms."""
 
 import math
 from collections.abc import Sequence
@@ -73,7 +73,7 @@ class Layers:
         return max(float(np.linalg.norm(p, 2)) for p in products)
 
     def rest_bound(self, corrected: bool = True) -> float:
-        """max_l C_l, C_l the Lipschitz constant of what follows hidden layer l: products of norms, or eq. 42."""
+        """The largest Lipschitz constant C_l of what follows a hidden layer: products of norms, or eq. 42."""
         if corrected:
             return float(np.cumprod(self.norms[:0:-1]).max())
         last = self.weights[:0:-1]
@@ -111,7 +111,9 @@ def layers_of(model: Any, x: Any) -> Layers:
         for i, node in enumerate(graph.nodes[1 : graph.output + 1]):
             op = node.op
             if node.inputs != (i,):
-                raise NotApplicableError(f"the statement is about layers in a row; {wrapped.name} has branches")
+                raise NotApplicableError(
+                    f"the statement is about layers in a row; {wrapped.name} has branches"
+                )
             if isinstance(op, Affine):
                 stage.append(op)
             elif isinstance(op, Leaky) and isinstance(op.slope, float | int) and op.slope == 0.0:

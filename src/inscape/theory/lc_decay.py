@@ -40,9 +40,13 @@ def lc_corollary10(weight_decays: Any, complexities: Any, *, norms: Any = None, 
     if norms is not None:
         power, spread, _ = _line(np.log(pull), np.log(np.asarray(norms, dtype=np.float64).reshape(-1)))
         met = abs(power - 1 / depth) <= spread
-        assumptions = {f"|theta| grows like log(1 / lambda)^(1/{depth}): fitted {power:.2g} +- {spread:.1g}": met}
+        assumptions = {
+            f"|theta| grows like log(1 / lambda)^(1/{depth}): fitted {power:.2g} +- {spread:.1g}": met
+        }
     straight, _, r2 = _line(pull, values)
-    note = f"over {len(decays)} runs; LC changes by {straight:.3g} per unit of log(1 / lambda), R^2 = {r2:.2f}"
+    note = (
+        f"over {len(decays)} runs; LC changes by {straight:.3g} per unit of log(1 / lambda), R^2 = {r2:.2f}"
+    )
     interval = (1 - slope - reach, 1 - slope + reach)
     return compare("lc_corollary10", slope, 1.0, assumptions=assumptions, note=note, interval=interval)
 

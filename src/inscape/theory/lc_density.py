@@ -89,7 +89,7 @@ def lost_scale(m: Moments) -> float:
 
 
 def lost_terms(m: Moments, mean: Any) -> float:
-    """xi + B C_grad C_bias in the form that is a bound: what Corollary 3 takes off."""
+    """What Corollary 3 takes off, xi + B C_grad C_bias, in the form that is a bound."""
     c_grad = m.layers.gradient_bound()
     return float(m.least_density * mean.far.sum() + mean.not_good_at_kink * c_grad * m.density)
 

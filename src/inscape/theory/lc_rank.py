@@ -2,8 +2,8 @@
 
 Mistakes, each with its counter-example in the tests and in docs/theory.md:
 
-- Claim 2, E|J_l|_F >= (1/n_0) sum_i E|grad z_i|: 100 equal units of one input have |J| = 10, and 100 gradients
-  of norm 1. True is sum_i |grad z_i| <= sqrt(n_l) |J_l|_F.
+- Claim 2, E|J_l|_F >= (1/n_0) sum_i E|grad z_i|: 100 equal units of one input have |J| = 10, and 100
+  gradients of norm 1. True is sum_i |grad z_i| <= sqrt(n_l) |J_l|_F.
 - Eq. 12 loses a square: eps^2 rank <= |J|_F^2 <= C_grad sum_i |grad z_i|, not <= sum_i |grad z_i|.
 """
 

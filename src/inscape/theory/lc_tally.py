@@ -65,7 +65,7 @@ class MomentTally(Consumer):
         return {name: total / self._n for name, total in sums.items()}
 
     def _not_good_at_kink(self, block: Block) -> Array:
-        """The number of units that are not good with their own bias at the kink; estimated if there are many."""
+        """How many units are not good with their own bias at the kink; estimated if there are many."""
         n, sizes = len(block.start), [layer.size for layer in self._layers]
         total = sum(sizes)
         chosen = np.tile(np.arange(total), n)
@@ -76,7 +76,9 @@ class MomentTally(Consumer):
         unit = chosen - (np.cumsum(sizes) - sizes)[layer]
         which = AtKink(torch.from_numpy(layer), torch.from_numpy(unit))
         x = block.start.repeat_interleave(each, dim=0)
-        noise = None if block.noise is None else [_rows(b, n).repeat_interleave(each, dim=0) for b in block.noise]
+        noise = (
+            None if block.noise is None else [_rows(b, n).repeat_interleave(each, dim=0) for b in block.noise]
+        )
         good = good_at_kink(block.cut.tail, block.cut.layers, x, noise, which, 0).reshape(n, each)
         return np.asarray((~good).sum(dim=1).numpy() * (total / each))
 

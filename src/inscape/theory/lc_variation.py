@@ -24,9 +24,7 @@ from inscape.theory.lc_moments import Settings, moments
 from inscape.theory.two_layer import Array, as_points
 
 
-def lc_theorem7(
-    model: Any, x: Any = None, *, form: str = "corrected", **settings: Unpack[Settings]
-) -> Check:
+def lc_theorem7(model: Any, x: Any = None, *, form: str = "corrected", **settings: Unpack[Settings]) -> Check:
     """Eq. 13: TV h c_bias^eta / max_l C_l - xi - B C_grad C_bias <= LC for h hidden layers.
 
     Args:
@@ -50,7 +48,7 @@ def lc_theorem7(
 def lc_proposition6(
     model: Any, x: Any, *, radius: float | None = None, support: tuple[float, float] | None = None
 ) -> Check:
-    """Proposition 6: if TV <= c_eps gamma there is no adversarial example within eps of a point of margin gamma.
+    """Proposition 6: TV <= c_eps gamma excludes adversarial examples within eps of a point of margin gamma.
 
     Its quantitative form, which is its proof: c_eps times the most that the score falls within eps of x is at
     most TV. An adversarial example falls by more than gamma. For x uniform on the support, c_eps is one over

@@ -112,7 +112,9 @@ def lc_proposition9(
         "a point with |x| <= 1": bool((np.linalg.norm(points, axis=1) <= 1 + 1e-12).any()),
         "the reference has margins of at least 1": bool((labels * _output(other, points)).min() >= 1 - 1e-9),
         "the reference has 2 <= depth < L and width of at least 2": (
-            2 <= len(other.weights) < depth and other.widths.min() >= 2 and other.widths.max() <= net.widths.min()
+            2 <= len(other.weights) < depth
+            and other.widths.min() >= 2
+            and other.widths.max() <= net.widths.min()
         ),
     }
     ratios = frobenius / net.norms
@@ -127,16 +129,16 @@ def lc_proposition9(
             first = (lc / float((np.sqrt(net.widths) * powers).sum())) ** (1 / depth)
         else:
             first = (net.n_inputs * lc / _stated_cost(net, 1.0, depth)) ** (1 / depth) / (depth * largest)
-        rhs = math.sqrt(2) * (b / math.sqrt(2)) ** (len(other.weights) / depth) * math.sqrt((depth + 1) / depth)
+        rhs = (
+            math.sqrt(2) * (b / math.sqrt(2)) ** (len(other.weights) / depth) * math.sqrt((depth + 1) / depth)
+        )
         return first - gamma, rhs
 
     note = f"gamma {gamma:.4g}, B {b:.4g}"
     return compare_means("lc_proposition9", m.draws, sides, form=form, assumptions=assumptions, note=note)
 
 
-def lc_proposition17(
-    start: Any, end: Any, x: Any, *, sigma: float = 0.1, form: str = "corrected"
-) -> Check:
+def lc_proposition17(start: Any, end: Any, x: Any, *, sigma: float = 0.1, form: str = "corrected") -> Check:
     """Proposition 17: |LC(theta_t) - LC(theta_0)| <= C |theta_t - theta_0| for one hidden layer.
 
     Args:
@@ -145,7 +147,7 @@ def lc_proposition17(
         x: points.
         sigma: the standard deviation of the noise on the biases.
         form: "stated", C = n_1 C_bias as in the proof; or "corrected", C = C_bias |(1 + e^{-1/2} s_k E
-            sqrt(1 + |x|^2) / sigma)_k|, s_k the larger norm of w_k at both ends: the slope of |w| rho(w.x - b).
+            sqrt(1 + |x|^2) / sigma)_k|, s_k the larger norm of w_k: a bound of the slope of |w| rho(w.x - b).
 
     The local complexity of one hidden layer needs no noise: sum_k E |w_k| rho(w_k.x - beta_k).
     """

@@ -1,8 +1,8 @@
 """Mulayoff, Michaeli, Soudry 2021: what stability of a minimum says about the function.
 
-Theorem 2 is printed with a Delta that is half of what eq. (34) and Lemma 2 give: with a = C sqrt(3 q), eq.
-(34) and Lemma 2 say lambda <= 2/eta + 2 a sqrt(lambda), hence lambda <= 2/eta + 2 a^2 + 2 a sqrt(a^2 + 2/eta),
-where eq. (35) has a^2 + a sqrt(a^2 + 2/eta). Only the larger follows from what is printed; the appendix that
+Theorem 2 is printed with a Delta that is half of what eq. (34) and Lemma 2 give. With a = C sqrt(3 q) these
+say lambda <= 2/eta + 2 a sqrt(lambda), hence lambda <= 2/eta + 2 a^2 + 2 a sqrt(a^2 + 2/eta), where eq. (35)
+has a^2 + a sqrt(a^2 + 2/eta). Only the larger follows from what is printed; the appendix that
 might improve on it is not part of our text.
 """
 
@@ -64,7 +64,8 @@ def ms_lemma4(net: Any, x: npt.ArrayLike, y: npt.ArrayLike) -> Check:
     """
     net, found = _measured(net, x, y, 1.0)
     met = _minimum(found) | {"no knot on a data point": found.n_knots_on_data == 0}
-    return compare("ms_lemma4", found.lower_bound, found.flattest, assumptions=met, note=_note(found))
+    note = f"sharpness {found.sharpness:.4g}"
+    return compare("ms_lemma4", found.lower_bound, found.flattest, assumptions=met, note=note)
 
 
 def ms_theorem1(net: Any, x: npt.ArrayLike, y: npt.ArrayLike, step_size: float) -> Check:
@@ -162,6 +163,4 @@ def _stays(net: ShallowNet, x: Array, y: npt.ArrayLike, step_size: float) -> boo
     start = ShallowNet(near[:k], near[k : 2 * k], near[2 * k : 3 * k], near[3 * k])
     run = gradient_descent(start, x, y, step_size, _STEPS, tol=0.0, record=_STEPS)
     end = np.concatenate([run.net.w, run.net.b, run.net.v, [run.net.c]])
-    return run.status != "diverged" and bool(
-        np.linalg.norm(end - centre) <= _AWAY * np.linalg.norm(push)
-    )
+    return run.status != "diverged" and bool(np.linalg.norm(end - centre) <= _AWAY * np.linalg.norm(push))

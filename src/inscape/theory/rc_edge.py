@@ -59,7 +59,11 @@ def rc_lemma8(model: Any, x: Any) -> Check:
     active = float((net.active(points) * net.a**2).sum())
     lhs = _radius(net, points) ** 2 / len(points) ** 2 * active
     return compare(
-        "rc_lemma8", lhs, net.sharpness(points), assumptions=_differentiable(net, points), note=_model_note(net)
+        "rc_lemma8",
+        lhs,
+        net.sharpness(points),
+        assumptions=_differentiable(net, points),
+        note=_model_note(net),
     )
 
 

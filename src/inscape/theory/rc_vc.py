@@ -6,8 +6,8 @@ need not shatter any that lie on a line. What is true:
 
 - d = 1: the VC dimension is k, as stated.
 - k = 1: constants, VC dimension 1.
-- k = 2: both classes are convex. By Radon's theorem no d + 2 points are shattered, and half-spaces shatter any
-  d + 1 points in general position: d + 1, not 2.
+- k = 2: both classes are convex. By Radon's theorem no d + 2 points are shattered, and half-spaces shatter
+  any d + 1 points in general position: d + 1, not 2.
 - k >= 3, d >= 2: every convex set is in F_3, and convex sets shatter any number of points on a circle:
   infinite.
 """
@@ -22,6 +22,7 @@ from inscape.errors import DataError, ModelError, TheoryError
 from inscape.models import Model, wrap
 from inscape.partition import decision_regions
 from inscape.probes import Segment, sample_probes
+from inscape.probes.base import Probe
 from inscape.seeding import RandomState, as_seed
 from inscape.theory.check import Check, checked_form, compare, inapplicable
 from inscape.theory.layers import as_module
@@ -44,9 +45,9 @@ def rc_theorem5(
     """Theorem 5: classifiers with at most k regions on every line shatter at most k points.
 
     Without test data, left is a number of points of x that such classifiers shatter (those in general
-    position, by half-spaces; in the plane those in convex position, by convex sets), right their VC dimension,
-    k or the corrected one (see the module). With y, x_test and y_test it is the resulting bound of the
-    generalisation gap: left |training error - test error|, right 2 sqrt(2 (v log(e n / v) + log 2) / n) for
+    position, by half-spaces; in the plane those in convex position, by convex sets), right their VC
+    dimension, k or the corrected one (see the module). With y, x_test and y_test it is the resulting bound
+    of the generalisation gap: left |training error - test error|, right 2 sqrt(2 (v log(e n / v) + log 2) / n) for
     VC dimension v, from symmetrisation, Massart's lemma and Sauer's, where the paper has O(sqrt(k / n)).
 
     Args:
@@ -72,7 +73,7 @@ def rc_theorem5(
     wrapped, points = wrap(as_module(model)), as_points(x)
     x = points if np.ndim(x) < 3 else x
     if _n_classes(wrapped, x) > 2:
-        return inapplicable("rc_theorem5", "two classes", form)
+        return inapplicable("rc_theorem5", "about two classes", form)
     k = _largest_count(wrapped, x, points, n_lines, random_state)
     d = points.shape[1]
     vc = vc_dimension(k, d) if corrected else float(k)
@@ -127,7 +128,7 @@ def _largest_count(model: Model, x: Any, points: Array, n_lines: int, random_sta
     if len(np.unique(points, axis=0)) < 2:
         raise TheoryError("x has fewer than two different points: no line goes through them")
     if points.shape[1] == 1:
-        probes = [Segment(points.min(axis=0), points.max(axis=0))]
+        probes: list[Probe] = [Segment(points.min(axis=0), points.max(axis=0))]
     else:
         probes = sample_probes(x, n=n_lines, span=(-1.0, 2.0), random_state=as_seed(random_state))
     return max(regions.n_regions for regions in decision_regions(model, probes))

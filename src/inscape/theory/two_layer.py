@@ -41,7 +41,7 @@ class TwoLayer:
     c: float = 0.0
 
     def __call__(self, x: Array) -> Array:
-        """f at points (n, d)."""
+        """The value f at points (n, d)."""
         return np.asarray(np.maximum(x @ self.w.T + self.b, 0.0) @ self.a + self.c)
 
     def active(self, x: Array) -> npt.NDArray[np.bool_]:

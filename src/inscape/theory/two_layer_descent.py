@@ -1,4 +1,4 @@
-"""Gradient descent on the first layer of a two-layer network with fixed signs (Li et al. 2025, Appendix G)."""
+"""Gradient descent on the first layer of a two-layer network (Li et al. 2025, Appendix G)."""
 
 from dataclasses import dataclass
 
