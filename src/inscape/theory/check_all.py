@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import whole_number
+from inscape.arguments import positive_number, whole_number
 from inscape.errors import DataError, InscapeError, ModelError, NotApplicableError, TheoryError
 from inscape.models import Model, wrap
 from inscape.progress import Meter, meter
@@ -101,6 +101,9 @@ def check_all(
     ['holds']
     """
     seed = as_seed(random_state)
+    for name, value in {"sigma": sigma, "eta": eta, "eps": eps, "step_size": step_size}.items():
+        if value is not None:
+            positive_number(value, name, TheoryError)
     points, values = _chosen(x, y, max_points, seed)
     wrapped = wrap(as_module(model))
     shared = {"sigma": sigma, "eta": eta, "eps": eps, "n_noise": n_noise, "random_state": seed}

@@ -6,8 +6,10 @@ Mistakes, each with its counter-example in the tests and in docs/theory.md:
   product. The product of the norms does.
 - In the lower bound the proof takes E|z - b|^2 <= E z^2 + E b^2, which is false where z and b have opposite
   signs. The least xi that the argument allows is c_bias^eta sum_i E |grad z_i| 1{|z_i - beta_i| > eta}.
-- B counts units that are not good at drawn biases; the proof needs them at their own kink, where the density
-  of Theorem 2 is taken.
+
+The proof also needs B, the number of units that are not good, with each unit at its own kink, where the
+density of Theorem 2 is taken, not at drawn biases. The corrected form does that; we know no network on which
+this difference alone breaks the bound.
 """
 
 from typing import Any, Unpack

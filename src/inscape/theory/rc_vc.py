@@ -47,8 +47,9 @@ def rc_theorem5(
     Without test data, left is a number of points of x that such classifiers shatter (those in general
     position, by half-spaces; in the plane those in convex position, by convex sets), right their VC
     dimension, k or the corrected one (see the module). With y, x_test and y_test it is the resulting bound
-    of the generalisation gap: left |training error - test error|, right 2 sqrt(2 (v log(e n / v) + log 2) / n) for
-    VC dimension v, from symmetrisation, Massart's lemma and Sauer's, where the paper has O(sqrt(k / n)).
+    of the generalisation gap: left |training error - test error|, right
+    2 sqrt(2 (v log(e n / v) + log 2) / n) for VC dimension v, from symmetrisation, Massart's lemma and
+    Sauer's, where the paper has O(sqrt(k / n)).
 
     Args:
         model: a classifier into two classes.
