@@ -111,6 +111,11 @@ def test_torch_modules_and_two_scores_are_read(rng):
         theory.rc_lemma8(network((w, b), (v, [0, 0]), (np.ones((1, 2)), [0])), x)
     with pytest.raises(inscape.InscapeError, match="two classes, not 3"):
         theory.rc_lemma8(network((w, b), (rng.normal(size=(3, 5)), [0, 0, 0])), x)
+    a = np.array([1.0, -1.0, 1.0, 1.0, -1.0])
+    pair, same = theory.rc_theorem6((w, a), x), theory.rc_theorem6(TwoLayer(w, a, np.zeros(5)), x)
+    assert (pair.lhs, pair.rhs) == (same.lhs, same.rhs)
+    with pytest.raises(inscape.InscapeError, match="no two-layer network"):
+        theory.rc_lemma8((w, v), x)
     with pytest.raises(inscape.InscapeError, match="one shape"):
         theory.rc_lemma7(network((w, b), (v, [0.0, 0.5])), x[:2], x)
 

@@ -124,6 +124,9 @@ def test_theorem_42_at_the_limit_of_a_flow(flow):
     assert check.verdict == "holds"
     assert check.rhs == 32 * inscape.univariate.label_changes(x, y) + 67
     assert 3 <= check.lhs <= 12
+    stopped = gradient_flow(ShallowNet.random(3, init="gaussian", random_state=0), x, y, max_steps=1)
+    assert stopped.margin < 0
+    assert theory.el_theorem42(stopped, x, y).unmet == ("every margin is positive",)
     start = ShallowNet.random(60, init="gaussian", random_state=1)
     assert theory.el_theorem42(start, x, labels_of(start, x)).verdict == "does not apply"
     order = np.random.default_rng(0).permutation(60)

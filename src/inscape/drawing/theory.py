@@ -37,7 +37,7 @@ def draw_series(
     return ax
 
 
-def draw_tracks(tracks: Sequence[tuple[float, Array, Array]], *, ax: Any = None) -> Any:
+def draw_tracks(tracks: Sequence[tuple[float, Array, Array]], *, legend: bool = True, ax: Any = None) -> Any:
     """Draw one line per (value, x, y) over a logarithmic x, coloured by the value, the extreme ones named."""
     from matplotlib import colormaps
 
@@ -49,7 +49,8 @@ def draw_tracks(tracks: Sequence[tuple[float, Array, Array]], *, ax: Any = None)
         label = f"step size {value:.3g}" if named else None
         ax.plot(x, y, "-", color=scale(0.95 * share), lw=1.3, label=label)
     ax.set_xscale("log")
-    ax.legend(frameon=False, fontsize="small")
+    if legend:
+        ax.legend(frameon=False, fontsize="small")
     return ax
 
 

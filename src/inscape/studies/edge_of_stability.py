@@ -29,7 +29,7 @@ _SIZES = {
     "paper": np.geomspace(0.0075, 0.75, 25),
 }
 _REPLICATES = {"smoke": 1, "small": 2, "paper": 10}
-_STEPS = {"smoke": 6_000, "small": 20_000, "paper": 100_000}
+_STEPS = {"smoke": 6_000, "small": 12_000, "paper": 100_000}
 _RECORDS = 12
 
 
@@ -129,7 +129,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             ),
             "assumption_2": Finding(
                 holds=bool(((below - 1).abs() <= EDGE).all()) if len(below) else None,
-                evidence=f"it is is {below.min():.3f} to {below.max():.3f} in {len(below)} runs",
+                evidence=f"over 2 / eta it is {below.min():.3f} to {below.max():.3f} in {len(below)} runs",
             ),
             "fewer_active": Finding(
                 holds=bool(power < -0.5) if len(large) > 4 else None,
@@ -195,6 +195,7 @@ def _draw(frame: "pd.DataFrame", out: Path) -> None:
         "4 N / (r² step size) + 2": column("edge_bound"),
     }
     draw_series(size, counts, bounds, ax=ends[2])
+    ends[2].set_ylim(top=30 * float(column("edge_bound").max()))
     ends[2].set_title("mean region count at the end, and its bounds")
     some = frame[(frame["replicate"] == 0) & (frame["labels"] == LABELS[1])].sort_values("step_size")
     titles = {
@@ -204,7 +205,7 @@ def _draw(frame: "pd.DataFrame", out: Path) -> None:
     }
     for ax, (name, title) in zip(ways, titles.items(), strict=True):
         tracks = [_track(run, name) for _, run in some.iterrows()]
-        draw_tracks(tracks, ax=ax)
+        draw_tracks(tracks, legend=name == "active", ax=ax)
         ax.set_xlabel("steps")
         ax.set_title(f"{title} along training")
     ways[0].axhline(1.0, color="black", lw=1.0, ls="--")

@@ -37,7 +37,7 @@ def el_theorem42(
         n_changes: r, the width of the teacher; how often the labels change, which is at most that, if None.
         kkt_tol: up to which residual of the KKT conditions the net counts as a KKT point.
     """
-    shallow = net.limit if isinstance(net, Flow) else as_shallow(net)
+    shallow = _ended(net)
     r = label_changes(x, y) if n_changes is None else n_changes
     met, note = _kkt_point(shallow, x, y, kkt_tol)
     regions = effective_linear_regions(shallow)
@@ -71,7 +71,7 @@ def el_corollary51(
         delta: the probability of failing.
         kkt_tol: as for `el_theorem42`.
     """
-    shallow = net.limit if isinstance(net, Flow) else as_shallow(net)
+    shallow = _ended(net)
     delta = positive_number(delta, "delta", TheoryError)
     places = np.asarray(x, dtype=np.float64).reshape(-1)
     low, high = (float(places.min()), float(places.max())) if support is None else support
@@ -104,6 +104,13 @@ def el_example1(loss: str = "exponential") -> Check:
         "its limit is a KKT point": kkt_residual(run.limit, x, y).residual <= 1e-9,
     }
     return compare("el_example1", better.norm**2, run.limit.norm**2, assumptions=met, note=f"{loss} loss")
+
+
+def _ended(net: Any) -> ShallowNet:
+    """Where a flow ended, scaled to margin 1 where it separates the labels; or the net itself."""
+    if isinstance(net, Flow):
+        return net.limit if net.margin > 0 else net.net
+    return as_shallow(net)
 
 
 def _kkt_point(

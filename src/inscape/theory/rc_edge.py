@@ -23,7 +23,7 @@ def rc_lemma7(model: Any, xa: Any, xb: Any) -> Check:
     """Lemma 7: the regions on the segment from xa to xb are at most N(xa) + N(xb) + 2, N the active units.
 
     Args:
-        model: a network with one hidden layer and one score (or two), or a `TwoLayer`.
+        model: a network with one hidden layer and one score (or two), a `TwoLayer`, or arrays (w, a).
         xa: starts of segments, (m, d), or one point.
         xb: their ends; of several segments the one with the least slack is reported.
 
@@ -45,10 +45,15 @@ def rc_lemma7(model: Any, xa: Any, xb: Any) -> Check:
     return compare("rc_lemma7", float(counts[worst]), float(bounds[worst]), note=note)
 
 
-def rc_lemma8(model: Any, x: Any) -> Check:
+def rc_lemma8(model: Any, x: Any, y: Any = None) -> Check:
     """Lemma 8: r^2 / N^2 sum_i N(x_i) <= lambda_max of the Hessian by the first layer, r = min |x_i|.
 
     For a_j other than +-1 each active unit counts a_j^2 times; with biases |x| is |(x, 1)|.
+
+    Args:
+        model: as for `rc_lemma7`.
+        x: the training points, (N, d).
+        y: not needed: f is linear in w between kinks, so the Hessian of the square loss does not depend on it.
 
     >>> from inscape.theory import TwoLayer
     >>> rc_lemma8(TwoLayer(np.eye(2), np.ones(2), np.zeros(2)), [[1.0, -1.0], [-1.0, 2.0]])
@@ -70,6 +75,7 @@ def rc_lemma8(model: Any, x: Any) -> Check:
 def rc_theorem6(
     model: Any,
     x: Any,
+    y: Any = None,
     *,
     step_size: float | None = None,
     n_pairs: int = 2000,
@@ -83,6 +89,7 @@ def rc_theorem6(
     Args:
         model: as for `rc_lemma7`.
         x: the training points, (N, d).
+        y: not needed, as for `rc_lemma8`.
         step_size: eta of gradient descent; None for the form with the sharpness.
         n_pairs: all pairs are counted if there are no more than this, else so many random ones.
         random_state: of those pairs.

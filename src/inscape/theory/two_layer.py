@@ -95,9 +95,17 @@ class TwoLayer:
 
 
 def two_layer(model: Any, x: Any) -> TwoLayer:
-    """The network with one hidden layer and one score, or two of which the difference decides."""
+    """The network with one hidden layer and one score, or two of which the difference decides.
+
+    A pair of arrays (w, a) stands for the paper's own network, without biases.
+    """
     if isinstance(model, TwoLayer):
         return model
+    if isinstance(model, tuple) and len(model) == 2:
+        w, a = (np.asarray(part, dtype=np.float64) for part in model)
+        if w.ndim != 2 or a.shape != w.shape[:1]:
+            raise TheoryError(f"w {w.shape} and a {a.shape} are no two-layer network: give (p, d) and (p,)")
+        return TwoLayer(w, a, np.zeros(len(a)))
     layers: Layers = layers_of(model, x)
     if layers.n_hidden != 1:
         raise NotApplicableError(f"the statement is about one hidden layer, not {layers.n_hidden}")
