@@ -53,7 +53,7 @@ def rc_lemma8(model: Any, x: Any, y: Any = None) -> Check:
     Args:
         model: as for `rc_lemma7`.
         x: the training points, (N, d).
-        y: not needed: f is linear in w between kinks, so the Hessian of the square loss does not depend on it.
+        y: not needed: f is linear in w between kinks, so the Hessian of the square loss has no y in it.
 
     >>> from inscape.theory import TwoLayer
     >>> rc_lemma8(TwoLayer(np.eye(2), np.ones(2), np.zeros(2)), [[1.0, -1.0], [-1.0, 2.0]])

@@ -162,7 +162,9 @@ def _jobs(
                     jobs.append(partial(family.classifiers, width, depth, scale, epochs, sigmas, settings, s))
                 jobs.append(partial(family.one_input, width, depth, scales[-1], epochs, s))
                 jobs.append(partial(family.optima, max(2, width), depth + 2, widest, s))
-            jobs += [partial(family.minima, 4 * width, size, s) for size in (0.02, 0.1, 0.3)]
+            jobs += [
+                partial(family.minima, 4 * width, size, s) for size in (0.005, 0.02, 0.05, 0.1, 0.2, 0.4)
+            ]
             jobs += [partial(family.edges, 2 * width, size, s) for size in (0.02, 0.1, 0.3)]
             jobs.append(partial(family.decays, width, epochs, {"sigma": sigmas[0]} | settings, s))
         jobs += [partial(family.flows, min(widths), r, scale, s) for r in (1, 3) for scale in scales]
