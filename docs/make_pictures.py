@@ -1,11 +1,12 @@
 """Draw the pictures of README and docs again: `python docs/make_pictures.py`.
 
 Those of MNIST and CIFAR-10 need the folder INSCAPE_DATA with mnist.npz and cifar10.npz, else are skipped.
-A few minutes in all; name pictures (readme, spirals, mnist, cifar10) to draw only those.
+Some minutes in all; name pictures (readme, spirals, mnist, cifar10, tightness, edge) to draw only those.
 """
 
 import io
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,15 @@ CIFAR10 = ("airplane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "sh
 
 def main() -> None:
     """All pictures, or those named."""
-    pictures = {"readme": readme, "density": density, "spirals": spirals, "mnist": mnist, "cifar10": cifar10}
+    pictures = {
+        "readme": readme,
+        "density": density,
+        "spirals": spirals,
+        "mnist": mnist,
+        "cifar10": cifar10,
+        "tightness": tightness,
+        "edge": edge,
+    }
     for name in sys.argv[1:] or pictures:
         pictures[name]()
 
@@ -109,6 +118,21 @@ def cifar10() -> None:
     right.set_title(right.get_title() + " in the small square")
     left.add_patch(_square(middle, reach))
     return save(figure, "cifar10.png", 64)
+
+
+def tightness() -> None:
+    """How tight theory is: the picture, and its table as tightness.csv."""
+    found = inscape.theory.survey(random_state=0, progress=True)
+    save(found.plot().figure, "tightness.png", 64)
+    found.table().to_csv(HERE.parent / "tightness.csv", index=False, float_format="%.4g")
+
+
+def edge() -> None:
+    """The study of the edge of stability."""
+    with tempfile.TemporaryDirectory() as folder:
+        inscape.studies.run("edge-of-stability", scale="small", out=folder)
+        image = Image.open(Path(folder) / "edge.png").convert("RGB")
+        image.quantize(64, kmeans=3, dither=Image.Dither.NONE).save(HERE / "edge.png", optimize=True)
 
 
 def _square(middle: Any, reach: float) -> Any:

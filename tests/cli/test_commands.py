@@ -31,7 +31,7 @@ def models(tmp_path_factory, digits):
 
 def test_version_and_help(run):
     assert run("--version").stdout == f"inscape {inscape.__version__}\n"
-    for command in ("demo", "measure", "rank", "plot"):
+    for command in ("demo", "measure", "rank", "plot", "check"):
         assert command in run("--help").stdout
         assert "Usage" in run(command, "--help").stdout
 

@@ -6,6 +6,7 @@ import inscape
 from inscape.studies.registry import find
 
 FIGURES = {
+    "edge-of-stability": {"edge.png"},
     "effective-regions": {"regions.png"},
     "minima-stability-step": {"step.png"},
     "minima-stability-sweep": {"solutions.png", "sharpness.png"},
@@ -13,6 +14,7 @@ FIGURES = {
     "overparameterisation": {"width.png"},
 }
 MUST_HOLD = {
+    "edge-of-stability": {"lemmas", "theorem_6", "edge"},
     "effective-regions": {"bound", "needed", "kkt"},
     "minima-stability-step": {"same", "jump"},
     "minima-stability-sweep": {"chain", "certified", "theorem_2"},
