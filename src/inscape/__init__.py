@@ -50,6 +50,7 @@ __all__ = [
     "path_norm",
     "rank",
     "region_count",
+    "reports",
     "sample_probes",
     "sharpness",
     "spectral_norm",
@@ -62,9 +63,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The univariate laboratory, loaded when it is first asked for."""
-    if name == "univariate":
+    """The univariate laboratory and the reports, loaded when they are first asked for."""
+    if name in ("reports", "univariate"):
         import importlib
 
-        return importlib.import_module("inscape.univariate")
+        return importlib.import_module(f"inscape.{name}")
     raise AttributeError(f"module 'inscape' has no attribute {name!r}")

@@ -12,6 +12,7 @@ from inscape.cli.demo import demo
 from inscape.cli.measure import measure
 from inscape.cli.plot import plot
 from inscape.cli.rank import rank
+from inscape.cli.report import report
 from inscape.cli.study import study
 from inscape.errors import InscapeError, InscapeWarning
 
@@ -76,7 +77,7 @@ def root(
     """Measure and draw the regions that a trained model cuts its input space into."""
 
 
-for command in (demo, measure, rank, plot):
+for command in (demo, measure, rank, plot, report):
     app.command()(command)
 app.add_typer(study, name="study")
 

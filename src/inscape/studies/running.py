@@ -29,7 +29,7 @@ def run(
     retry_failed: bool = False,
     progress: bool | Meter | None = None,
 ) -> StudyRun:
-    """Run a study, or what is missing of it, and write its summary and figures into `out`.
+    """Run a study, or what is missing of it, and write its summary, figures and report into `out`.
 
     The rows are in one SQLite file in `out`, `<name>.sqlite`, each put there when it is finished: a study
     that was stopped, by whatever, continues where it was, and several processes may run the same study in
@@ -38,7 +38,7 @@ def run(
     Args:
         name: a known study (`inscape study list`), a .toml file, package.module:STUDY, or a `Study`.
         scale: "smoke" (seconds), "small" (minutes) or "paper" (what was published).
-        out: the folder of the store, the figures and summary.md.
+        out: the folder of the store, the figures, summary.md and report.html.
         options: further choices that the study offers (`inscape study show NAME`), by name.
         random_state: the seed of the study; None draws one, which starts anew.
         executor: where to work; the default is a pool of processes on this machine.
@@ -73,19 +73,25 @@ def run(
         return finish(study, cells, store, asked)
 
 
-def reopen(path: str | Path, study: Study | None = None) -> StudyRun:
+def reopen(
+    path: str | Path, study: "str | Study | None" = None, *, out: str | Path | None = None
+) -> StudyRun:
     """The last finished run in a store, summarised again from its rows.
 
     Args:
         path: the store, or the folder that holds it.
-        study: the study, where it is known neither by name nor by file nor as package.module:STUDY.
+        study: the study, where it is not found as it was when it ran (a file that was moved, say).
+        out: the folder of figures, summary.md and report.html; the default is the one of the store.
     """
     with Store(_store_in(Path(path))) as store:
         asked = store.last_run()
         if asked is None:
             raise StudyError(f"no run has finished in {store.path}: run the study {store.study!r} to its end")
-        study = study or find(asked["reference"])
-        return finish(study, grid(study, asked["scale"], asked["seed"], asked["options"]), store, asked)
+        if isinstance(study, str):
+            asked["reference"] = _reference(study)
+        found = study if isinstance(study, Study) else find(asked["reference"])
+        cells = grid(found, asked["scale"], asked["seed"], asked["options"])
+        return finish(found, cells, store, asked, None if out is None else Path(out))
 
 
 def _reference(name: "str | Study") -> str:
