@@ -60,6 +60,7 @@ def test_the_study_of_the_digits(tmp_path, monkeypatch):
     assert {p.name for p in tmp_path.iterdir()} == {
         "digits.sqlite",
         "summary.md",
+        "report.html",
         "scatter.png",
         "networks.png",
     }

@@ -49,7 +49,7 @@ def explorer(frame: "pd.DataFrame") -> dict[str, Any] | None:
     numeric = [name for name in varied if is_numeric(frame[name])]
     if not numeric:
         return None
-    x, y = _axes(frame, numeric)
+    x, y = _axes(frame, varied, numeric)
     groups = [n for n in varied if n not in (x, y, "seed", "seconds") and frame[n].map(str).nunique() <= 10]
     settings, results = _parts(frame, varied)
     colour = next((n for n in groups if n in settings and n not in numeric), None)
@@ -65,6 +65,7 @@ def explorer(frame: "pd.DataFrame") -> dict[str, Any] | None:
         "y": y,
         "colour": colour,
         "numeric": numeric,
+        "varied": varied,
         "groups": [n for n in varied if n in groups or n in numeric],
         "hover": list(dict.fromkeys([*settings, *accuracies]))[:MOST_HOVER],
         "labels": {name: label(name) for name in varied},
@@ -72,15 +73,15 @@ def explorer(frame: "pd.DataFrame") -> dict[str, Any] | None:
     }
 
 
-def _axes(frame: "pd.DataFrame", numeric: list[str]) -> tuple[str, str]:
-    """Two columns to begin with: known ones, or what was varied against the first result."""
+def _axes(frame: "pd.DataFrame", varied: list[str], numeric: list[str]) -> tuple[str, str]:
+    """Two columns to begin with: known ones, or the first result by what was varied most."""
     for x, y in FAVOURITES:
         if x in numeric and y in numeric:
             return x, y
-    settings, results = _parts(frame, numeric)
-    y = next(iter(results), numeric[-1])
-    choices = [name for name in settings if name not in (y, "replicate")] or settings or [y]
-    return max(choices, key=lambda name: frame[name].nunique()), y
+    y = next(iter(_parts(frame, numeric)[1]), numeric[-1])
+    settings = [n for n in _parts(frame, varied)[0] if n not in (y, "replicate")]
+    choices = [n for n in settings if n in numeric] or settings or [n for n in varied if n != y] or [y]
+    return max(choices, key=lambda name: frame[name].map(str).nunique()), y
 
 
 def _parts(frame: "pd.DataFrame", names: list[str]) -> tuple[list[str], list[str]]:

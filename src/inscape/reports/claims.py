@@ -55,10 +55,10 @@ def whisker(finding: Finding) -> dict[str, float]:
     if finding.interval is None or finding.value is None:
         return {}
     low, high = finding.interval
-    number = re.match(r"\D{0,12}?([-+−]?\d*\.?\d+)(?![\d%])", finding.published)
+    number = re.match(r"[^\d+-]{0,12}([-+]?\d*\.?\d+)(?![\d%])", finding.published)
     places = {"low": low, "high": high, "value": finding.value, "zero": 0.0}
     if number:
-        places["published"] = float(number[1].replace("−", "-"))
+        places["published"] = float(number[1])
     if not all(abs(place) < float("inf") for place in places.values()):
         return {}
     ends = [*places.values(), *([1.0] if max(map(abs, places.values())) <= 1 else [])]

@@ -32,7 +32,7 @@ def shown(value: Any) -> str:
     ['0.9877', '123457', '1e-07', '3', '1200', 'yes', '', '∞', 'a']
     """
     if isinstance(value, float) and math.isinf(value):
-        return "∞" if value > 0 else "−∞"
+        return "∞" if value > 0 else "-∞"
     value = plain(value)
     if value is None:
         return ""
@@ -48,7 +48,7 @@ def duration(seconds: float) -> str:
     """A time in at most two units.
 
     >>> [duration(s) for s in (0.04, 7.23, 200, 7500, 200000)]
-    ['0.04 s', '7.2 s', '3 min 20 s', '2 h 5 min', '2 d 8 h']
+    ['0.04 s', '7.2 s', '3 min 20 s', '2 h 5 min', '2 d 7 h']
     """
     if seconds < 60:
         return f"{seconds:.2g} s"

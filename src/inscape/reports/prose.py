@@ -20,7 +20,7 @@ def _parser() -> Any:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
-    rules = parser.renderer.rules
+    rules: Any = parser.renderer.rules  # type: ignore[attr-defined]
     rules["table_open"] = lambda *a: '<div class="scroll" tabindex="0"><table class="sortable">'
     rules["table_close"] = lambda *a: "</table></div>\n"
     rules["th_open"] = lambda tokens, i, *a: (

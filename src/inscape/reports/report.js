@@ -62,6 +62,7 @@
   const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "star", "x", "triangle-down", "hexagon", "pentagon", "bowtie"];
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
   const FEW = 10;
+  const byFinger = matchMedia("(pointer: coarse)").matches;
   const specs = new Map();
   for (const element of document.querySelectorAll("script[data-chart]")) {
     specs.set(element.dataset.chart, read(element));
@@ -90,7 +91,10 @@
     const all = spec.columns[spec.x].map((_, i) => i);
     if (!values || isScale(values)) return [["", all]];
     const found = new Map();
-    for (const i of all) found.set(values[i], [...(found.get(values[i]) ?? []), i]);
+    for (const i of all) {
+      if (!found.has(values[i])) found.set(values[i], []);
+      found.get(values[i]).push(i);
+    }
     const names = [...found.keys()];
     if (names.every((n) => n === null || typeof n === "number")) names.sort((a, b) => a - b);
     return names.map((name) => [name, found.get(name)]);
@@ -156,10 +160,17 @@
     return [band, trace];
   });
 
-  const axis = (text, log, colours) => ({
-    title: { text: escaped(text), standoff: 10 }, type: log ? "log" : undefined, automargin: true, zeroline: false,
-    gridcolor: colours.grid, linecolor: colours.line, tickcolor: colours.line, showline: true,
-  });
+  const axis = (spec, name, colours) => {
+    const values = distinct(spec.columns[spec[name]]);
+    const isLog = Boolean(spec[`log_${name}`]);
+    return {
+      title: { text: escaped(spec[`${name}label`] ?? spec.labels[spec[name]]), standoff: 10 },
+      type: isLog ? "log" : undefined,
+      tickvals: isLog && values.length <= 8 ? values : undefined,
+      automargin: true, zeroline: false, showline: true,
+      gridcolor: colours.grid, linecolor: colours.line, tickcolor: colours.line,
+    };
+  };
   const draw = (id) => {
     const spec = specs.get(id);
     const colours = { grid: colour("grid"), line: colour("line"), card: colour("card"), ink: colour("ink") };
@@ -168,16 +179,17 @@
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colours.ink },
       margin: { l: 50, r: 12, t: many ? 34 : 12, b: 44 },
-      xaxis: axis(spec.xlabel ?? spec.labels[spec.x], spec.log_x, colours),
-      yaxis: axis(spec.ylabel ?? spec.labels[spec.y], spec.log_y, colours),
+      xaxis: axis(spec, "x", colours),
+      yaxis: axis(spec, "y", colours),
       hovermode: "closest",
       hoverlabel: { bgcolor: colours.card, bordercolor: colours.ink, align: "left", font: { color: colours.ink, size: 12.5 } },
       showlegend: many,
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", title: { text: many ? escaped(spec.labels[spec.colour]) : "" } },
-      dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom", // a finger scrolls the page
+      dragmode: byFinger ? false : "zoom", // a finger scrolls the page
     };
     const options = {
-      responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+      responsive: true, displaylogo: false, displayModeBar: byFinger ? false : "hover",
+      modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]], // none that sends data away
       toImageButtonOptions: { filename: id, scale: 2 },
     };
     return Plotly.react(id, traces(spec, colours.card), layout, options);

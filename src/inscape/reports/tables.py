@@ -50,7 +50,11 @@ def rows_table(frame: "pd.DataFrame") -> Table:
     alike = [name for name in frame if len(texts[name]) == 1 and len(frame) > 1]
     last = [name for name in ("seed", "seconds") if name in frame and name not in alike]
     first = [name for name in frame if name not in (*alike, *last, "configuration")]
-    same = {label(name): shown(frame[name].iloc[0]) for name in alike if name != "configuration"}
+    same = {
+        label(name): shown(frame[name].iloc[0])
+        for name in alike
+        if name != "configuration" and not isinstance(frame[name].iloc[0], list | dict)
+    }
     return as_table(frame[[*first, *last]], {name: text for name, text in same.items() if text})
 
 

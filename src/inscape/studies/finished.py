@@ -1,6 +1,7 @@
 """A finished study: its rows, what they say, and the page and the report that are written of them."""
 
 import importlib
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -48,7 +49,7 @@ class StudyRun:
             "options": dict(self.options),
             "n_rows": len(self.frame),
             "failed": self.failed,
-            "findings": {key: asdict(f) for key, f in findings},
+            "findings": {key: _plain(f) for key, f in findings},
             "figures": [str(self.out / name) for name in self.summary.figures],
             "summary": str(self.out / "summary.md"),
             "report": str(self.out / "report.html"),
@@ -68,6 +69,14 @@ class StudyRun:
             f"StudyRun({self.study!r}, {self.scale}: {len(self.frame)} rows, {len(self.failed)} failed, "
             f"{held.count(True)} of {len(held)} claims held)"
         )
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    """Verdict and evidence, and of the numbers those that there are."""
+    known = {k: v for k, v in asdict(finding).items() if v not in (None, "") and v == v}
+    if "interval" in known and not all(math.isfinite(end) for end in known["interval"]):
+        del known["interval"]
+    return {"holds": finding.holds, **known, "evidence": finding.evidence}
 
 
 def finish(

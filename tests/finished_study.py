@@ -77,7 +77,8 @@ def summary(frame):
         ),
         tables={"Means by learning rate (Table 2)": means},
         limits=(LONG, "Networks that do not fit their training data are left out."),
-        notes="Fitted to **100 %** training accuracy.\n\n| net | r |\n| --- | ---: |\n| mlp | 0.93 |\n| lenet | -0.2 |\n",
+        notes="Fitted to **100 %** training accuracy.\n\n"
+        "| net | r |\n| --- | ---: |\n| mlp | 0.93 |\n| lenet | -0.2 |\n",
     )
 
 
@@ -88,7 +89,7 @@ def finished(out, **changes):
         "study": "region-counts",
         "title": "Region counts and generalisation",
         "claims": {
-            "rises": "Networks with more decision regions between data points have larger generalisation gaps.",
+            "rises": "Networks with more decision regions between data points have larger gaps.",
             "rate": "A larger learning rate leads to more regions.",
             "trees": "The same holds for decision trees and random forests.",
         },
