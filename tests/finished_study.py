@@ -1,10 +1,13 @@
 """A finished study with everything that a report can show, made of numbers in closed form."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
 from inscape.studies import Chart, Finding, StudyRun, Summary
 
+EVIL = "<script>evil()</script><img src=x onerror=evil()>\"'&"
 LONG = "A measure counts what the lines between data points cross, and says nothing of what lies elsewhere."
 
 
@@ -106,3 +109,31 @@ def finished(out, **changes):
         "finished": 1.7e9,
     }
     return StudyRun(**known | changes)
+
+
+def evil(folder):
+    """A run whose every text tries to be an element of the page."""
+    run = finished(folder)
+    data = pd.DataFrame({EVIL: [1.0, 2.0], "name": [EVIL, "b"], "y": [1.0, 3.0]})
+    chart = Chart(title=EVIL, data=data, x=EVIL, y="y", colour="name", caption=EVIL, xlabel=EVIL)
+    summary = Summary(
+        findings={k: Finding(holds=None, evidence=EVIL, value=1.0, published=EVIL) for k in run.claims},
+        charts=(chart,),
+        tables={EVIL: data},
+        limits=(EVIL,),
+        notes=f"{EVIL}\n\n# {EVIL}\n\n| {EVIL} |\n| --- |\n| {EVIL} |\n\n"
+        "[a](javascript:evil()) ![b](https://example.org/b.png)",
+        figures={"missing.png": EVIL},
+    )
+    return replace(
+        run,
+        title=EVIL,
+        study=EVIL,
+        claims=dict.fromkeys(run.claims, EVIL),
+        options={EVIL: EVIL},
+        reference=EVIL + ".toml",
+        provenance={EVIL: EVIL, "inscape": EVIL},
+        failed={EVIL: EVIL},
+        frame=data,
+        summary=summary,
+    )

@@ -91,6 +91,8 @@ def reopen(
             raise StudyError(f"no run has finished in {store.path}: run the study {store.study!r} to its end")
         if isinstance(study, str):
             asked["reference"], study = _reference(study), find(study)
+            if study.name != store.study:
+                raise StudyError(f"{store.path} holds the study {store.study!r}, not {study.name!r}")
         try:
             study = study or find(asked["reference"])
         except StudyError as error:
