@@ -47,6 +47,7 @@ def pages(browser, files):
 
     def open_page(name, device):
         page = browser.new_context(**device).new_page()
+        page.set_default_timeout(120_000)  # of a busy machine
         problems = []
         page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: problems.append(str(error)))

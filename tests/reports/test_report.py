@@ -258,7 +258,7 @@ def test_the_command_to_repeat(reference, expected, tmp_path):
 finite = st.floats(-1e6, 1e6)
 
 
-@given(st.tuples(finite, finite, finite).map(sorted), finite.map(lambda v: f"about {v:.3f} in Table 2"))
+@given(st.tuples(finite, finite, finite).map(sorted), finite.map(lambda v: f"about {v:.3f} (Table 2)"))
 def test_the_little_picture_of_an_interval_keeps_the_order(numbers, published):
     low, value, high = numbers
     places = whisker(Finding(holds=True, evidence="", value=value, interval=(low, high), published=published))

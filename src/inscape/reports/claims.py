@@ -55,10 +55,9 @@ def whisker(finding: Finding) -> dict[str, float]:
     if finding.interval is None or finding.value is None:
         return {}
     low, high = finding.interval
-    number = re.match(r"[^\d+-]{0,12}([-+]?\d*\.?\d+)(?![\d%])", finding.published)
     places = {"low": low, "high": high, "value": finding.value, "zero": 0.0}
-    if number:
-        places["published"] = float(number[1])
+    if (published := _number(finding.published)) is not None:
+        places["published"] = published
     if not all(abs(place) < float("inf") for place in places.values()):
         return {}
     ends = [*places.values(), *([1.0] if max(map(abs, places.values())) <= 1 else [])]
@@ -66,3 +65,14 @@ def whisker(finding: Finding) -> dict[str, float]:
         ends.append(-1.0)
     least, extent = min(ends), (max(ends) - min(ends)) or 1.0
     return {name: round(6 + 88 * (place - least) / extent, 2) for name, place in places.items()}
+
+
+def _number(text: str) -> float | None:
+    """The one number of a text, what is in brackets aside; None if there are several, or a bound or percents.
+
+    >>> [_number(t) for t in ("r = 0.98 (six networks)", "-0.6", "0.91 to 0.98", "1/2", "98 %", "< 0.1", "")]
+    [0.98, -0.6, None, None, None, None, None]
+    """
+    outside = re.sub(r"\(.*?\)", "", text)
+    found = re.findall(r"[-+]?\d*\.?\d+(?:e[-+]?\d+)?", outside)
+    return float(found[0]) if len(found) == 1 and not set("%<>≤≥") & set(outside) else None

@@ -171,10 +171,17 @@
       gridcolor: colours.grid, linecolor: colours.line, tickcolor: colours.line,
     };
   };
+  const makeRoom = (element, names) => { // for the lines of the legend
+    const width = 48 + 7 * Math.max(...names.map((name) => name.length));
+    const inLine = Math.max(1, Math.floor((element.clientWidth - 150) / width));
+    element.style.setProperty("--legend", `${20 * (Math.ceil(names.length / inLine) - 1)}px`);
+  };
   const draw = (id) => {
     const spec = specs.get(id);
-    const colours = { grid: colour("grid"), line: colour("line"), card: colour("card"), ink: colour("ink") };
-    const many = groups(spec).length > 1;
+    const colours = { grid: colour("grid"), line: colour("line"), card: colour("card"), soft: colour("soft"), ink: colour("ink") };
+    const names = groups(spec).map(([name]) => shown(name));
+    const many = names.length > 1;
+    makeRoom(document.getElementById(id), names);
     const layout = {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colours.ink },
@@ -184,7 +191,11 @@
       hovermode: "closest",
       hoverlabel: { bgcolor: colours.card, bordercolor: colours.ink, align: "left", font: { color: colours.ink, size: 12.5 } },
       showlegend: many,
-      legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", title: { text: many ? escaped(spec.labels[spec.colour]) : "" } },
+      legend: {
+        orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: 12 },
+        title: { text: many ? escaped(spec.labels[spec.colour]) : "", font: { size: 12 } },
+      },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: colours.soft, activecolor: colours.ink },
       dragmode: byFinger ? false : "zoom", // a finger scrolls the page
     };
     const options = {
@@ -192,7 +203,7 @@
       modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]], // none that sends data away
       toImageButtonOptions: { filename: id, scale: 2 },
     };
-    return Plotly.react(id, traces(spec, colours.card), layout, options);
+    return Plotly.react(id, traces(spec, colours.soft), layout, options);
   };
   function drawAll() {
     for (const id of specs.keys()) draw(id);
