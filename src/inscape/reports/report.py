@@ -26,7 +26,7 @@ def write_report(run: "StudyRun", path: str | Path) -> Path:
     path = Path(path)
     text = build_report(run)
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise StudyError(f"cannot write the report {path}: {error.strerror or error}") from error
     return path
@@ -78,7 +78,7 @@ def build_report(run: "StudyRun") -> str:
 def _plotly() -> str:
     from plotly.offline import get_plotlyjs
 
-    return str(get_plotlyjs())
+    return str(get_plotlyjs()).replace("\r\n", "\n")  # as a browser reads it before it checks the digest
 
 
 @cache
