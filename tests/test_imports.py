@@ -20,6 +20,7 @@ ORDER = [
     {"training"},
     {"theory"},
     {"studies"},
+    {"reports"},
     {"cli"},
 ]
 RANK = {name: i for i, names in enumerate(ORDER) for name in names}
@@ -61,7 +62,7 @@ def test_drawing_imports_nothing_else_of_ours():
 
 
 def test_importing_inscape_is_light():
-    heavy = "matplotlib pandas sklearn onnxruntime torch numba typer rich"
+    heavy = "matplotlib pandas sklearn onnxruntime torch numba typer rich plotly"
     code = f"import inscape, sys; print([m for m in '{heavy}'.split() if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"

@@ -50,6 +50,7 @@ __all__ = [
     "path_norm",
     "rank",
     "region_count",
+    "reports",
     "sample_probes",
     "sharpness",
     "spectral_norm",
@@ -63,8 +64,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The univariate laboratory and the checks of theory, loaded when they are first asked for."""
-    if name in ("theory", "univariate"):
+    """The univariate laboratory, the checks of theory and the reports, loaded when first asked for."""
+    if name in ("reports", "theory", "univariate"):
         import importlib
 
         return importlib.import_module(f"inscape.{name}")

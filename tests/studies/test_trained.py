@@ -57,9 +57,13 @@ def test_the_study_of_the_digits(tmp_path, monkeypatch):
     assert result.summary.findings["tree"].holds == (trees.pearson.interval[0] > 0)
     page = (tmp_path / "summary.md").read_text()
     assert "granulated Kendall" in page
+    report = (tmp_path / "report.html").read_text()
+    assert all(claim in report for claim in digits.STUDY.claims.values())
+    assert all(chart.hover[-2:] == ["train_accuracy", "test_accuracy"] for chart in result.summary.charts)
     assert {p.name for p in tmp_path.iterdir()} == {
         "digits.sqlite",
         "summary.md",
+        "report.html",
         "scatter.png",
         "networks.png",
     }

@@ -1,3 +1,4 @@
+import html
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -35,6 +36,10 @@ def test_a_study_writes_rows_figures_and_a_page(name, tmp_path):
     assert {key for key in MUST_HOLD[name] if findings[key].holds} == MUST_HOLD[name]
     page = (tmp_path / "summary.md").read_text()
     assert all(claim in page for claim in find(name).claims.values())
+    report = html.unescape((tmp_path / "report.html").read_text())
+    assert all(claim in report for claim in find(name).claims.values())
+    assert all(finding.evidence in report for finding in findings.values())
+    assert report.count('<img src="data:image/png;base64,') == len(done.summary.figures)
 
 
 @pytest.mark.parametrize("name", FIGURES)

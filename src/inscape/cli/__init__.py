@@ -13,6 +13,7 @@ from inscape.cli.demo import demo
 from inscape.cli.measure import measure
 from inscape.cli.plot import plot
 from inscape.cli.rank import rank
+from inscape.cli.report import report
 from inscape.cli.study import study
 from inscape.errors import InscapeError, InscapeWarning
 
@@ -77,7 +78,7 @@ def root(
     """Measure and draw the regions that a trained model cuts its input space into."""
 
 
-for command in (demo, measure, rank, plot, check):
+for command in (demo, measure, rank, plot, check, report):
     app.command()(command)
 app.add_typer(study, name="study")
 

@@ -64,7 +64,7 @@ def run(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Run a study, or what is missing of it, and write its summary and figures.
+    """Run a study, or what is missing of it, and write its summary, figures and report.
 
     A study may take options of its own, as --data: `inscape study show NAME` names them.
     """
@@ -79,7 +79,7 @@ def run(
         raise StudyError(f"{folder} holds this study already: give another --out, or leave --no-resume out")
     with nullcontext() if scheduler is None else dask_executor(scheduler) as executor:
         result = run_study(
-            found,
+            name,
             scale=scale,
             out=folder,
             options=_options(context),
@@ -93,7 +93,7 @@ def run(
         print_json(result.to_dict())
     else:
         typer.echo((folder / "summary.md").read_text(encoding="utf-8"))
-        typer.echo(f"Written into {folder}")
+        typer.echo(f"Written into {folder}; the report is {folder / 'report.html'}")
 
 
 @study.command(context_settings=_OPTIONS_OF_THE_STUDY)
@@ -151,12 +151,17 @@ def export_rows(
 
 
 def _find(name: str) -> Any:
-    """The study, which may be in a module of the working folder; worker processes look there as well."""
+    """The study, which may be in a module of the working folder."""
     from inscape.studies.registry import find
 
+    import_from_here()
+    return find(name)
+
+
+def import_from_here() -> None:
+    """Let studies be modules of the working folder; worker processes look there as well."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    return find(name)
 
 
 def _folder(found: Any, out: Path | None) -> Path:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from inscape.errors import StudyError
 from inscape.seeding import RandomState, as_seed
 from inscape.studies.correlation import N_RESAMPLES, Correlation, correlation, partial_correlation
-from inscape.studies.correlations import Correlations, Stratum
+from inscape.studies.correlations import ACCURACIES, Correlations, Stratum
 from inscape.studies.granulated import granulated_kendall
 from inscape.studies.runs import (
     FAMILIES,
@@ -143,14 +143,17 @@ def _correlations(runs: Any, columns: _Columns) -> Correlations:
 def _seed_means(runs: Any, owner: npt.NDArray[np.int64], columns: _Columns, held: tuple[str, ...]) -> Any:
     """One line per configuration: its hyper-parameters, and the means of measure and target over its runs.
 
-    Means are rounded to 12 digits: the same three numbers in another order are a tie.
+    Means are rounded to 12 digits: the same three numbers in another order are a tie. Those of the accuracies
+    are there to be looked at.
     """
     numbers = runs[[columns.measure, columns.target]].groupby(owner, sort=False).mean()
     for name in numbers:
         numbers[name] = np.round(
             numbers[name], 12 - int(np.ceil(np.log10(np.abs(numbers[name]).max() or 1.0)))
         )
-    names = [n for n in dict.fromkeys(("model", *held, *columns.by)) if n in runs]
+    others = [n for n in ACCURACIES if n in runs and n not in numbers and runs[n].dtype.kind in "iuf"]
+    numbers = numbers.join(runs[others].groupby(owner, sort=False).mean())
+    names = [n for n in dict.fromkeys(("model", *held, *columns.by)) if n in runs and n not in others]
     return runs[names].groupby(owner, sort=False).first().join(numbers).reset_index(drop=True)
 
 

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from inscape.studies.correlation import FEWEST, Correlation
+from inscape.studies.study import Chart
 
+ACCURACIES = ("train_accuracy", "test_accuracy")
 DROP = 0.1
 """A stratum is worth a word if its coefficient is lower than the whole one by more than this."""
 
@@ -163,6 +165,20 @@ class Correlations:
             ylabel=self.target.replace("_", " "),
             title=f"r = {self.pearson} over {self.n_configurations} configurations",
             ax=ax,
+        )
+
+    def chart(self, title: str = "", caption: str = "") -> Chart:
+        """The same for a report: a point for each configuration, which says what it is."""
+        named = [n for n in ("model", *self.by) if n in self.points and self.points[n].nunique() > 1]
+        return Chart(
+            title=title or f"{self.measure} and {self.target}".replace("_", " "),
+            data=self.points,
+            x=self.measure,
+            y=self.target,
+            colour=named[0] if named else None,
+            hover=[n for n in ("model", *self.by, *ACCURACIES) if n in self.points],
+            caption=caption
+            or f"r = {self.pearson} over {self.n_configurations} configurations, each the mean of its runs.",
         )
 
     def __str__(self) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inscape.studies.correlate import correlate
+from inscape.studies.findings import positive
 from inscape.studies.study import Configuration, Finding, Study, Summary
 from inscape.studies.trained import batch, cell, together
 
@@ -12,6 +13,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FITTED = 0.98
+LIMITS = (
+    "The count is made on segments between data points: what a model does elsewhere is not seen.",
+    "Configurations that share a hyper-parameter are not independent; a correlation over them is no cause.",
+    "A gap rests on the 1197 images that were not trained on: its standard error is up to 1.4 percent.",
+)
 _SCALES: dict[str, dict[str, Any]] = {
     "smoke": {
         "rates": (0.1, 0.01),
@@ -61,25 +67,19 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     varied = ("learning_rate", "batch_size", "weight_decay", "max_depth", "criterion")
     everything = correlate(frame, by=[name for name in varied if name in frame])
     everything.plot().figure.savefig(out / "scatter.png", dpi=150)
-    figures, notes = ["scatter.png"], f"All models:\n\n```\n{everything}\n```"
-    findings = {family: _positive(everything.models[family].pearson) for family in ("tree", "forest")}
+    figures = {"scatter.png": "All models, a point for each configuration."}
+    charts, notes = [everything.chart("All models")], f"All models:\n\n```\n{everything}\n```"
+    findings = {family: positive(everything.models[family].pearson) for family in ("tree", "forest")}
     findings["networks"] = Finding(holds=None, evidence="no network fits its training data")
     nets = frame[frame["model"] == "mlp"]
     if (nets["train_accuracy"] >= FITTED).any():
         fitted = correlate(nets, min_train_accuracy=FITTED)
         fitted.plot().figure.savefig(out / "networks.png", dpi=150)
-        figures.append("networks.png")
+        figures["networks.png"] = f"The networks of {FITTED:.0%} training accuracy or more."
+        charts.insert(0, fitted.chart(f"Networks of {FITTED:.0%} training accuracy or more"))
         notes += f"\n\nNetworks that fit their data:\n\n```\n{fitted}\n```"
-        findings["networks"] = _positive(fitted.pearson)
-    return Summary(findings=findings, figures=figures, notes=notes)
-
-
-def _positive(c: Any) -> Finding:
-    """Held if the whole interval is above zero; undecided if there is no interval."""
-    known = c.interval[0] == c.interval[0]
-    return Finding(
-        holds=bool(c.interval[0] > 0) if known else None, evidence=f"r = {c} over {c.n} configurations"
-    )
+        findings["networks"] = positive(fitted.pearson)
+    return Summary(findings=findings, figures=figures, notes=notes, charts=charts, limits=LIMITS)
 
 
 STUDY = Study(

@@ -1,5 +1,7 @@
-"""A finished study: its rows, what they say, and the page that is written of them."""
+"""A finished study: its rows, what they say, and the page and the report that are written of them."""
 
+import importlib
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -34,6 +36,7 @@ class StudyRun:
     options: Mapping[str, Any] = field(default_factory=dict)
     reference: str = ""
     provenance: Mapping[str, str] = field(default_factory=dict)
+    finished: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -46,9 +49,10 @@ class StudyRun:
             "options": dict(self.options),
             "n_rows": len(self.frame),
             "failed": self.failed,
-            "findings": {key: asdict(f) for key, f in findings},
+            "findings": {key: _plain(f) for key, f in findings},
             "figures": [str(self.out / name) for name in self.summary.figures],
             "summary": str(self.out / "summary.md"),
+            "report": str(self.out / "report.html"),
             "store": str(self.store),
         }
 
@@ -67,10 +71,21 @@ class StudyRun:
         )
 
 
-def finish(study: Study, cells: Sequence[Cell], store: Store, asked: Mapping[str, Any]) -> StudyRun:
-    """Summarise the rows of these cells that are in the store, and write the page.
+def _plain(finding: Finding) -> dict[str, Any]:
+    """Verdict and evidence, and of the numbers those that there are."""
+    known = {k: v for k, v in asdict(finding).items() if v not in (None, "") and v == v}
+    if "interval" in known and not all(math.isfinite(end) for end in known["interval"]):
+        del known["interval"]
+    return {"holds": finding.holds, **known, "evidence": finding.evidence}
 
-    `asked` has the scale, the seed, the options, and the reference by which the study was asked for.
+
+def finish(
+    study: Study, cells: Sequence[Cell], store: Store, asked: Mapping[str, Any], out: Path | None = None
+) -> StudyRun:
+    """Summarise the rows of these cells that are in the store; write the page and the report.
+
+    `asked` has the scale, the seed, the options, and the reference by which the study was asked for; `out` is
+    the folder of what is written, by default that of the store.
     """
     frame, failed = store.frame(cells), store.failures(cells)
     if failed:
@@ -82,20 +97,30 @@ def finish(study: Study, cells: Sequence[Cell], store: Store, asked: Mapping[str
         frame=frame,
         failed=failed,
         summary=Summary(),
-        out=store.path.parent,
+        out=out or store.path.parent,
         store=store.path,
         provenance=store.provenance(),
+        finished=store.last_finished(),
         **asked,
     )
-    page = result.out / "summary.md"
     try:
         result = replace(result, summary=summarised(study, frame, result.out))
     except StudyError as error:
         with suppress(StudyError):  # the first problem is the one to tell
-            write_page(page, study, _unsaid(study, error), result.footer())
+            _write(study, replace(result, summary=_unsaid(study, error)))
         raise
-    write_page(page, study, result.summary, result.footer())
+    _write(study, result)
     return result
+
+
+def _write(study: Study, result: StudyRun) -> None:
+    """Write summary.md and report.html.
+
+    Reports are made of studies, so they import this package. The way back is by name and only when a study
+    ends: that keeps imports pointing one way.
+    """
+    write_page(result.out / "summary.md", study, result.summary, result.footer())
+    importlib.import_module("inscape.reports").write_report(result, result.out / "report.html")
 
 
 def _unsaid(study: Study, error: StudyError) -> Summary:

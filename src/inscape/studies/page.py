@@ -11,7 +11,7 @@ from inscape.studies.study import Study, Summary
 if TYPE_CHECKING:
     import pandas as pd
 
-_WORDS = {True: "held", False: "did not hold", None: "cannot be said"}
+WORDS = {True: "held", False: "did not hold", None: "cannot be said"}
 
 
 def write_page(path: Path, study: Study, summary: Summary, footer: str) -> None:
@@ -19,7 +19,7 @@ def write_page(path: Path, study: Study, summary: Summary, footer: str) -> None:
     lines = [f"# {study.title}", ""]
     for key, statement in study.claims.items():
         finding = summary.findings[key]
-        lines.append(f"- **{_WORDS[finding.holds]}**: {statement} ({finding.evidence})")
+        lines.append(f"- **{WORDS[finding.holds]}**: {statement} ({finding.evidence})")
     if study.claims:
         lines.append("")
     if summary.notes:

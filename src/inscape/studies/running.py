@@ -1,20 +1,21 @@
 """Run a study: work on what is missing, then summarise the rows."""
 
 import os
+import warnings
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
 from inscape.arguments import whole_number
-from inscape.errors import StudyError, unknown_name
+from inscape.errors import InscapeWarning, StudyError, unknown_name
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
 from inscape.studies.cells import Cell, as_cells
 from inscape.studies.finished import StudyRun, finish
 from inscape.studies.registry import find
 from inscape.studies.store import Store
-from inscape.studies.study import SCALES, Study
+from inscape.studies.study import SCALES, Study, Summary
 from inscape.studies.sweep import sweep
 from inscape.studies.work import function_name
 
@@ -31,7 +32,7 @@ def run(
     retry_failed: bool = False,
     progress: bool | Meter | None = None,
 ) -> StudyRun:
-    """Run a study, or what is missing of it, and write its summary and figures into `out`.
+    """Run a study, or what is missing of it, and write its summary, figures and report into `out`.
 
     The rows are in one SQLite file in `out`, `<name>.sqlite`, each put there when it is finished: a study
     that was stopped, by whatever, continues where it was, and several processes may run the same study in
@@ -40,7 +41,7 @@ def run(
     Args:
         name: a known study (`inscape study list`), a .toml file, package.module:STUDY, or a `Study`.
         scale: "smoke" (seconds), "small" (minutes) or "paper" (what was published).
-        out: the folder of the store, the figures and summary.md.
+        out: the folder of the store, the figures, summary.md and report.html.
         options: further choices that the study offers (`inscape study show NAME`), by name.
         random_state: the seed of the study; None draws one, which starts anew.
         executor: where to work; the default is a pool of processes on this machine.
@@ -86,19 +87,54 @@ def _check(out: Any, executor: Any, n_workers: int | None) -> None:
         whole_number(n_workers, "n_workers", 1, StudyError)
 
 
-def reopen(path: str | Path, study: Study | None = None) -> StudyRun:
+def reopen(
+    path: str | Path, study: "str | Study | None" = None, *, out: str | Path | None = None
+) -> StudyRun:
     """The last finished run in a store, summarised again from its rows.
 
     Args:
         path: the store, or the folder that holds it.
-        study: the study, where it is known neither by name nor by file nor as package.module:STUDY.
+        study: the study, where it is not found as it was when it ran (a file that was moved, say).
+        out: the folder of figures, summary.md and report.html; the default is the one of the store. In
+            another folder a study that is not found here gives its rows alone, with a warning.
     """
     with Store(_store_in(Path(path))) as store:
         asked = store.last_run()
         if asked is None:
             raise StudyError(f"no run has finished in {store.path}: run the study {store.study!r} to its end")
-        study = study or find(asked["reference"])
-        return finish(study, grid(study, asked["scale"], asked["seed"], asked["options"]), store, asked)
+        if isinstance(study, str):
+            asked["reference"], study = _reference(study), find(study)
+            if study.name != store.study:
+                raise StudyError(f"{store.path} holds the study {store.study!r}, not {study.name!r}")
+        try:
+            study = study or find(asked["reference"])
+        except StudyError as error:
+            if out is None:  # what was written when the study was known says more
+                raise StudyError(
+                    f"the study of {store.path} is not found here: {error}; say where it is (--study), or "
+                    "give another file (--out) for a report of the rows alone"
+                ) from error
+            warnings.warn(f"the report has the rows alone, since {error}", InscapeWarning, stacklevel=2)
+            study, cells = _rows_alone(store)
+        else:
+            cells = grid(study, asked["scale"], asked["seed"], asked["options"])
+        return finish(study, cells, store, asked, None if out is None else Path(out))
+
+
+def _rows_alone(store: Store) -> tuple[Study, list[Cell]]:
+    """A study that claims nothing and has been what the store holds."""
+    records = store.records()
+    known = Study(
+        name=store.study,
+        title=store.study,
+        configurations=lambda scale: [r["configuration"] for r in records],
+        cell=dict,
+        summarise=lambda frame, out: Summary(
+            notes="These are all rows of the store, at whatever scale. What the study claims of them is not "
+            "known here: give `--study` with its file."
+        ),
+    )
+    return known, [Cell(r["configuration"], r["hash"], r["seed"]) for r in records]
 
 
 def _reference(name: "str | Study") -> str:

@@ -199,6 +199,12 @@ class Store:
             found = self._db.execute(sql).fetchone()
         return {} if found is None else dict(json.loads(found[0]))
 
+    def last_finished(self) -> float | None:
+        """When the last row was finished, in seconds since 1970."""
+        with self._explained():
+            found = self._db.execute("SELECT max(finished) FROM rows").fetchone()[0]
+        return None if found is None else float(found)
+
     def failures(self, cells: Sequence[Cell] | None = None) -> dict[str, str]:
         """The errors of the rows that failed, of these cells or of all, by configuration."""
         wanted = None if cells is None else {c.key for c in cells}

@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING, Any
 
 from inscape.errors import StudyError, unknown_name
 from inscape.studies.correlate import correlate
-from inscape.studies.study import SCALES, Configuration, Study, Summary
+from inscape.studies.findings import positive
+from inscape.studies.study import SCALES, Configuration, Finding, Study, Summary
 from inscape.studies.trained import batch, cell, together
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ def read_study(path: Path) -> Study:
         if not callable(function):
             raise StudyError(f"{path}: {content['function']} is no function")
     if "correlate" in content or "function" not in content:
-        more["summarise"] = _Correlation(content.get("correlate", {}))
+        correlation = _Correlation(content.get("correlate", {}))
+        more |= {"summarise": correlation, "claims": {"correlation": correlation.claim}}
     return Study(
         name=name,
         title=content.get("title", name),
@@ -120,22 +122,39 @@ class _Correlation:
     def __init__(self, arguments: dict[str, Any]) -> None:
         self._arguments = arguments
 
+    @property
+    def _names(self) -> tuple[str, str]:
+        measure, target = (str(self._arguments.get(key, default)) for key, default in COMPARED.items())
+        return measure, target
+
+    @property
+    def claim(self) -> str:
+        measure, target = (name.replace("_", " ") for name in self._names)
+        return f"The larger the {measure}, the larger the {target}."
+
     def __call__(self, frame: "pd.DataFrame", out: Path) -> Summary:
         finite = self._finite(frame)
         left_out = len(frame) - len(finite)
         note = f"{left_out} of {len(frame)} rows are not finite and left out.\n\n" if left_out else ""
         if left_out == len(frame):
-            return Summary(notes=note + "There is nothing to correlate.")
+            nothing = Finding(holds=None, evidence="no row is finite")
+            return Summary(findings={"correlation": nothing}, notes=note + "There is nothing to correlate.")
         try:
             result = correlate(finite, **self._arguments)
         except TypeError as error:
             raise StudyError(f"[correlate]: {error}") from error
         result.plot().figure.savefig(out / "scatter.png", dpi=150)
-        return Summary(figures=("scatter.png",), notes=f"{note}```\n{result}\n```")
+        return Summary(
+            findings={"correlation": positive(result.pearson)},
+            figures=("scatter.png",),
+            charts=(result.chart(),),
+            notes=f"{note}```\n{result}\n```",
+            limits=("A correlation over the configurations of one grid is no cause, and no other grid's.",),
+        )
 
     def _finite(self, frame: "pd.DataFrame") -> "pd.DataFrame":
         """The rows whose compared columns are numbers; diverged networks have others."""
-        measure, target = (self._arguments.get(k, d) for k, d in COMPARED.items())
+        measure, target = self._names
         names = {measure, *(("train_accuracy", "test_accuracy") if target not in frame else (target,))}
         kept = frame
         for name in names & set(frame):
