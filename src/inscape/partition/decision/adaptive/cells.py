@@ -30,8 +30,8 @@ SHARE = 0.1
 """In a plane, or where a resolution is given: most evaluations per probe, as a share of those of the grid."""
 FEW = 1000
 """Where that is fewer than this, up to a quarter of those of the grid are allowed."""
-LAST = 0.05
-"""Of these, the share that is kept for the edges that are split last."""
+GROWTH = 1.5
+"""How many times more edges may have to be split at the end after one more round of cuts."""
 _BITS = 46
 
 
@@ -42,7 +42,6 @@ class Limits(NamedTuple):
     start: int
     blur: float
     budget: int
-    reserve: int
 
 
 def limits_for(probe: Probe, rule: str, resolution: int | None) -> Limits:
@@ -60,8 +59,7 @@ def limits_for(probe: Probe, rule: str, resolution: int | None) -> Limits:
     grid = r**2 if isinstance(probe, Patch) else math.comb(r + d - 1, d)
     budget = BUDGET if resolution is None and d > 2 else max(int(SHARE * grid), min(grid // 4, FEW))
     budget = max(1, budget - 3 * N_POINTS)
-    reserve = int(LAST * budget) if rule == "scores" else 0
-    return Limits(depth, min(START, 4 * d, d * depth), BLUR / r, budget, reserve)
+    return Limits(depth, min(START, 4 * d, d * depth), BLUR / r, budget)
 
 
 class Cells:
@@ -122,17 +120,19 @@ class Cells:
 
     def _cut(self, marked: Ints, urgency: Floats) -> npt.NDArray[np.bool_]:
         """Cut the marked cells, where the budget ends only the most urgent ones; which ones."""
-        mesh, budget = self.mesh, self._limits.budget - self._limits.reserve
-        b = len(self.spent)
+        mesh = self.mesh
         owner = mesh.probe[mesh.cells[marked, 0]]
-        n_samples = np.bincount(mesh.probe[: mesh.n_vertices], minlength=b)
-        allowed = np.bincount(owner, minlength=b)
-        place = _places(owner, urgency)
-        kept = np.ones(len(marked), np.bool_)
-        state = mesh.state() if (n_samples + 3 * allowed > budget).any() else None
+        allowed, place = np.bincount(owner, minlength=len(self.spent)), _places(owner, urgency)
+        budget, kept = np.full(len(self.spent), self._limits.budget), np.ones(len(marked), np.bool_)
+        tight = self._n_samples() + 3 * allowed > budget / 2
+        if self.answers.has_scores and tight.any():
+            edges, _, _ = self._crossings(tight)
+            n_edges = np.bincount(mesh.probe[edges[:, 0]], minlength=len(budget))
+            budget -= np.ceil(GROWTH * n_edges).astype(np.int64)
+        state = mesh.state() if tight.any() else None
         while kept.any():
             mesh.cut(marked[kept])
-            over = np.bincount(mesh.probe[: mesh.n_vertices], minlength=b) > budget
+            over = (self._n_samples() > budget) & (allowed > 0)
             if state is None or not over.any():
                 break
             mesh.restore(state)
@@ -148,20 +148,30 @@ class Cells:
         That is what is left of a band thinner than the finest cells: the model is asked on every edge that
         crosses it, so that its pieces are joined if, and only if, the label is met between them.
         """
-        from inscape.partition.decision.adaptive.crossing_kernels import third_leads
-
-        mesh, a = self.mesh, self.answers
-        edges, where, lead = third_leads(mesh.n_cells, mesh.cells, a.labels, a.margins)
-        edges, first = np.unique(edges, axis=0, return_index=True)
+        mesh = self.mesh
+        edges, where, lead = self._crossings(np.ones(len(self.spent), np.bool_))
         owner = mesh.probe[edges[:, 0]]
-        left = self._limits.budget - np.bincount(mesh.probe[: mesh.n_vertices], minlength=len(self.spent))
-        kept = _places(owner, lead[first]) < left[owner]
+        kept = _places(owner, lead) < (self._limits.budget - self._n_samples())[owner]
         self.spent[owner[~kept]] = True
         if not kept.any():
             return
-        parents = mesh.split(edges[kept], where[first[kept]])
+        parents = mesh.split(edges[kept], where[kept])
         self.urgency = np.concatenate([self.urgency[: mesh.n_cells - len(parents)], self.urgency[parents]])
         self._ask()
+
+    def _crossings(self, which: npt.NDArray[np.bool_]) -> tuple[Ints, Floats, Floats]:
+        """The edges, on some probes, on which a third label leads; see `third_leads`."""
+        from inscape.partition.decision.adaptive.crossing_kernels import third_leads
+
+        mesh, a = self.mesh, self.answers
+        chosen = np.flatnonzero(which[mesh.probe_of_cells()])
+        edges, where, lead = third_leads(chosen, mesh.cells, a.labels, a.margins)
+        edges, first = np.unique(edges, axis=0, return_index=True)
+        return edges, where[first], lead[first]
+
+    def _n_samples(self) -> Ints:
+        """How many samples there are on each probe."""
+        return np.bincount(self.mesh.probe[: self.mesh.n_vertices], minlength=len(self.spent))
 
     def _scan(self) -> None:
         from inscape.partition.decision.adaptive.mesh_kernels import crossed, scan_cells

@@ -5,8 +5,8 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def third_leads(n, cells, labels, margins):
-    """The edges, of the first n cells, on which a third label leads where those of the ends cross.
+def third_leads(chosen, cells, labels, margins):
+    """The edges, of the chosen cells, on which a third label leads where those of the ends cross.
 
     Scores are interpolated along the edge. A label that leads anywhere between the two of the ends leads at
     their crossing, too: its line is below that of either end there, and lines cross once.
@@ -18,7 +18,7 @@ def third_leads(n, cells, labels, margins):
     room = 64
     edges, where, lead = np.empty((room, 2), np.int64), np.empty(room), np.empty(room)
     m = 0
-    for t in range(n):
+    for t in chosen:
         for p in range(cells.shape[1]):
             for q in range(p):
                 i, j = min(cells[t, p], cells[t, q]), max(cells[t, p], cells[t, q])
