@@ -11,7 +11,7 @@ from inscape.models import Model
 from inscape.partition.decision.adaptive.doubt import Doubt
 from inscape.partition.decision.adaptive.mesh import Mesh, placed, weights_at
 from inscape.partition.decision.adaptive.samples import Answers, Floats, Ints, grown
-from inscape.partition.decision.adaptive.trial import Trial
+from inscape.partition.decision.adaptive.trial import N_POINTS, Trial
 from inscape.probes import Patch, Probe
 
 CAUTION = 0.75
@@ -26,6 +26,12 @@ START = 10
 """The first cells are cut this often at most, and no finer than 1/16 of the side."""
 BUDGET = 4096
 """By default, most samples per probe in three dimensions and more, as on a grid."""
+SHARE = 0.1
+"""In a plane, or where a resolution is given: most evaluations per probe, as a share of those of the grid."""
+FEW = 1000
+"""Where that is fewer than this, up to a quarter of those of the grid are allowed."""
+GROWTH = 1.5
+"""How many times more edges may have to be split at the end after one more round of cuts."""
 _BITS = 46
 
 
@@ -42,7 +48,8 @@ def limits_for(probe: Probe, rule: str, resolution: int | None) -> Limits:
     """The limits for a probe of dimension d >= 2.
 
     With `resolution` r, boundaries are placed to 0.8 / r of the side, cells are cut down to a quarter of 1/r
-    of it (to 1/r if only labels count), and the budget is a quarter of the samples of a grid with r per axis.
+    of it (to 1/r if only labels count), and the budget is a tenth of the samples of a grid with r per axis
+    (or a quarter, up to 1,000), less what the first look at the model takes.
     """
     d = probe.dim
     most = _BITS // d
@@ -50,7 +57,8 @@ def limits_for(probe: Probe, rule: str, resolution: int | None) -> Limits:
     depth = math.ceil(math.log2(r)) + (FINER if rule == "scores" else 0)
     depth = max(1, min(depth, most))
     grid = r**2 if isinstance(probe, Patch) else math.comb(r + d - 1, d)
-    budget = BUDGET if resolution is None and d > 2 else -(-grid // 4)
+    budget = BUDGET if resolution is None and d > 2 else max(int(SHARE * grid), min(grid // 4, FEW))
+    budget = max(1, budget - 3 * N_POINTS)
     return Limits(depth, min(START, 4 * d, d * depth), BLUR / r, budget)
 
 
@@ -87,6 +95,12 @@ class Cells:
         self._ask()
 
     def refine(self) -> None:
+        """Cut the cells that ask for it; then split the edges on which a third label leads."""
+        self._cut_all()
+        if self.answers.has_scores:
+            self._split()
+
+    def _cut_all(self) -> None:
         """Cut, round by round, every cell that asks for it; a cell is looked at once."""
         mesh = self.mesh
         while True:
@@ -96,7 +110,7 @@ class Cells:
             if not len(marked):
                 return
             corners, urgency = mesh.cells[marked].copy(), self.urgency[marked].copy()
-            kept = self._cut(marked)
+            kept = self._cut(marked, urgency)
             self._ask()
             labels = self.answers.labels
             new = labels[mesh.last[marked[kept], 0, 2]]
@@ -104,25 +118,60 @@ class Cells:
             looks = urgency[kept] > 1
             self.doubt.note(urgency[kept][looks], found[looks])
 
-    def _cut(self, marked: Ints) -> npt.NDArray[np.bool_]:
-        """Cut the marked cells of those probes that stay within their budget; which ones."""
-        mesh, budget = self.mesh, self._limits.budget
-        b = len(self.spent)
+    def _cut(self, marked: Ints, urgency: Floats) -> npt.NDArray[np.bool_]:
+        """Cut the marked cells, where the budget ends only the most urgent ones; which ones."""
+        mesh = self.mesh
         owner = mesh.probe[mesh.cells[marked, 0]]
-        n_samples = np.bincount(mesh.probe[: mesh.n_vertices], minlength=b)
-        kept = np.ones(len(marked), np.bool_)
-        tight = n_samples + 3 * np.bincount(owner, minlength=b) > budget
+        allowed, place = np.bincount(owner, minlength=len(self.spent)), _places(owner, urgency)
+        budget, kept = np.full(len(self.spent), self._limits.budget), np.ones(len(marked), np.bool_)
+        tight = self._n_samples() + 3 * allowed > budget / 2
+        if self.answers.has_scores and tight.any():
+            edges, _, _ = self._crossings(tight)
+            n_edges = np.bincount(mesh.probe[edges[:, 0]], minlength=len(budget))
+            budget -= np.ceil(GROWTH * n_edges).astype(np.int64)
         state = mesh.state() if tight.any() else None
         while kept.any():
             mesh.cut(marked[kept])
-            over = np.bincount(mesh.probe[: mesh.n_vertices], minlength=b) > budget
+            over = (self._n_samples() > budget) & (allowed > 0)
             if state is None or not over.any():
                 break
             mesh.restore(state)
             state = mesh.state()
             self.spent |= over
-            kept &= ~over[owner]
+            allowed[over] //= 2
+            kept = place < allowed[owner]
         return kept
+
+    def _split(self) -> None:
+        """Split each edge on which a third label leads, by interpolation, where those of its ends cross.
+
+        That is what is left of a band thinner than the finest cells: the model is asked on every edge that
+        crosses it, so that its pieces are joined if, and only if, the label is met between them.
+        """
+        mesh = self.mesh
+        edges, where, lead = self._crossings(np.ones(len(self.spent), np.bool_))
+        owner = mesh.probe[edges[:, 0]]
+        kept = _places(owner, lead) < (self._limits.budget - self._n_samples())[owner]
+        self.spent[owner[~kept]] = True
+        if not kept.any():
+            return
+        parents = mesh.split(edges[kept], where[kept])
+        self.urgency = np.concatenate([self.urgency[: mesh.n_cells - len(parents)], self.urgency[parents]])
+        self._ask()
+
+    def _crossings(self, which: npt.NDArray[np.bool_]) -> tuple[Ints, Floats, Floats]:
+        """The edges, on some probes, on which a third label leads; see `third_leads`."""
+        from inscape.partition.decision.adaptive.crossing_kernels import third_leads
+
+        mesh, a = self.mesh, self.answers
+        chosen = np.flatnonzero(which[mesh.probe_of_cells()])
+        edges, where, lead = third_leads(chosen, mesh.cells, a.labels, a.margins)
+        edges, first = np.unique(edges, axis=0, return_index=True)
+        return edges, where[first], lead[first]
+
+    def _n_samples(self) -> Ints:
+        """How many samples there are on each probe."""
+        return np.bincount(self.mesh.probe[: self.mesh.n_vertices], minlength=len(self.spent))
 
     def _scan(self) -> None:
         from inscape.partition.decision.adaptive.mesh_kernels import crossed, scan_cells
@@ -166,3 +215,12 @@ class Cells:
             lambda part, out: combine(weights[part], probe[part], self._generators, out),
             lambda row: f"probe {self._first + probe[row]} at the weights {weights[row].round(6).tolist()}",
         )
+
+
+def _places(owner: Ints, urgency: Floats) -> Ints:
+    """The place of each row among those of its owner, the most urgent first."""
+    order = np.lexsort((-urgency, owner))
+    first = np.searchsorted(owner[order], owner[order])
+    places = np.empty(len(owner), np.int64)
+    places[order] = np.arange(len(owner)) - first
+    return places

@@ -1,6 +1,7 @@
 """A mesh of simplices on each of a block of probes, cut finer and finer without hanging vertices."""
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ class Mesh:
 
     Attributes:
         depth: coordinates are multiples of 2^-depth.
-        vertices: integer coordinates, (room, d).
+        vertices: coordinates in units of 2^-depth, whole numbers until edges are split, (room, d).
         probe: the probe of each vertex, (room,).
         cells: the vertices of each cell, (room, d + 1).
         level: how often each was cut, (room,).
@@ -31,7 +32,7 @@ class Mesh:
         self.depth, self.side = depth, 2**depth + 1
         corners, shape = _first_cells(d, is_patch)
         b, p = n_probes, len(corners)
-        self.vertices: Ints = np.tile(corners * (self.side - 1), (b, 1))
+        self.vertices: npt.NDArray[Any] = np.tile(corners * (self.side - 1), (b, 1))
         self.probe: Ints = np.repeat(np.arange(b), p)
         self.cells: Ints = np.concatenate([shape + p * i for i in range(b)])
         self.n_vertices, self.n_cells = len(self.vertices), len(self.cells)
@@ -68,6 +69,26 @@ class Mesh:
             marked = hanging(
                 self.n_cells, self.cells, self.vertices, self.probe, touched, self._keys, self.side
             )
+
+    def split(self, edges: Ints, where: Floats) -> Ints:
+        """Split edges, each at some part of it, and the cells at them; `cut` is not possible afterwards.
+
+        Args:
+            edges: pairs of vertices, each pair once and its smaller vertex first, (e, 2).
+            where: the part of each at which its new vertex is, (e,).
+
+        Returns:
+            The cells that the new cells, behind all others, were split off.
+        """
+        from inscape.partition.decision.adaptive.crossing_kernels import split_cells
+
+        n, (v, w) = self.n_vertices, edges.T
+        x = self.vertices[:n].astype(np.float64)
+        self.vertices = np.concatenate([x, x[v] + where[:, None] * (x[w] - x[v])])
+        self.probe = np.concatenate([self.probe[:n], self.probe[v]])
+        self.cells, parents = split_cells(self.cells[: self.n_cells], edges, n)
+        self.n_vertices, self.n_cells = len(self.vertices), len(self.cells)
+        return np.asarray(parents)
 
     def state(self) -> dict[str, object]:
         """All that `cut` changes, to go back to."""
