@@ -117,7 +117,8 @@ def _varied(source: str, net: str, how: Training, part: str, values: Any) -> Ite
     if part == "evolution":
         base["epochs_seen"] = _seen(how)
     for chosen in product(*values.values()):
-        cell = {"weight_decay": how.decays[0], "replicate": 0} | dict(zip(values, chosen, strict=True))
+        cell: Configuration = {"weight_decay": how.decays[0], "replicate": 0}
+        cell |= dict(zip(values, chosen, strict=True))
         cell["learning_rate"] = INSTEAD.get((net, cell["learning_rate"]), cell["learning_rate"])
         yield base | cell | _augmented(cell.get("augmentation"), source)
 

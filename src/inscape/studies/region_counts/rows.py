@@ -11,6 +11,8 @@ from inscape.studies.trained import outcome, settings_of, split_of
 
 OWN_KEYS = ("part", "counts", "epochs_seen", "augmentation")
 PROBE_SEED = 0
+WATCHED_LINES = 50
+"""Segments of each count while a network is trained."""
 PICTURED = 3
 """Test images, of as many classes, that span the plane of the pictures."""
 
@@ -75,7 +77,7 @@ class _Watch:
         n = len(split.x_train)
         per_epoch = len(batch_sizes(n, min(configuration["batch_size"], n)))
         self._epochs = {epoch * per_epoch: epoch for epoch in configuration["epochs_seen"]}
-        self._split, self._plan = split, {"lines": min(100, configuration["counts"]["lines"])}
+        self._split, self._plan = split, {"lines": min(WATCHED_LINES, configuration["counts"]["lines"])}
         self._seen: list[tuple[int, float, float]] = []
 
     def step(self, module: Any, step: int) -> None:

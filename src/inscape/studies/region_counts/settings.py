@@ -141,14 +141,14 @@ SMALL_MLP = Training(
         "optimiser": {
             "optimiser": ("adam", "adagrad"),
             "learning_rate": (0.01, 0.003, 0.001),
-            "batch_size": (16, 32, 64),
+            "batch_size": (32, 64),
         },
         "augmentation": {
             "augmentation": ("mixup", "crop+flip"),
             "learning_rate": (0.02, 0.005, 0.001),
-            "batch_size": (16, 32, 64),
+            "batch_size": (32, 64),
         },
-        "evolution": {"learning_rate": (0.02, 0.005, 0.001), "batch_size": (16, 32, 64)},
+        "evolution": {"learning_rate": (0.02, 0.005, 0.001), "batch_size": (32, 64)},
     },
     fixed={"hidden": [64, 64], "epochs": 100},
     counts=Counts(dims={2: None, 3: 16, 4: 10, 5: 8}, fewer=60, picture=60),
@@ -161,17 +161,17 @@ SMALL_NET = Training(
     decays=(1e-5,),
     seeds=1,
     more={
-        "exact": {"learning_rate": (0.03,), "batch_size": (16,)},
         "augmentation": {
             "augmentation": ("mixup", "crop+flip"),
             "learning_rate": (0.1, 0.03, 0.01),
             "batch_size": (16,),
         },
+        "exact": {"learning_rate": (0.03,), "batch_size": (16,)},
     },
     fixed={"width": 1 / 16, "epochs": 30},
     counts=Counts(
         lines=100,
-        fewer=30,
+        fewer=20,
         grids=(50, 200),
         planes=(),
         dims={2: 30, 3: 10, 4: 7, 5: 6},
@@ -183,24 +183,24 @@ TREES = Counts(grids=(200,), planes=(), dims={2: 30}, spans=())
 SMALL_TREES = Growing(n_train=2000, n_test=2000, counts=replace(TREES, fewer=30))
 SMOKE_MLP = Training(
     n_train=300,
-    rates=(0.1, 0.01),
-    sizes=(16, 64),
+    rates=(0.1, 0.03),
+    sizes=(8, 32),
     decays=(1e-5,),
     seeds=2,
     more={
-        "learning rate": {"learning_rate": (0.1, 0.03, 0.01), "batch_size": (32,), "weight_decay": (5e-4,)},
-        "batch size": {"learning_rate": (0.03,), "batch_size": (16, 64, 128), "weight_decay": (5e-4,)},
+        "learning rate": {"learning_rate": (0.1, 0.05, 0.03), "batch_size": (16,), "weight_decay": (5e-4,)},
+        "batch size": {"learning_rate": (0.1,), "batch_size": (8, 16, 32), "weight_decay": (5e-4,)},
         "optimiser": {
             "optimiser": ("adam", "adagrad"),
-            "learning_rate": (0.01, 0.003),
-            "batch_size": (16, 64),
+            "learning_rate": (0.01, 0.005),
+            "batch_size": (8, 32),
         },
         "augmentation": {
             "augmentation": ("mixup", "crop+flip"),
-            "learning_rate": (0.1, 0.01),
-            "batch_size": (16, 64),
+            "learning_rate": (0.1, 0.03),
+            "batch_size": (8, 32),
         },
-        "evolution": {"learning_rate": (0.1, 0.01), "batch_size": (16, 64)},
+        "evolution": {"learning_rate": (0.1, 0.03), "batch_size": (8, 32)},
     },
     fixed={"hidden": [32, 32], "epochs": 40, "normalise": False},
     counts=Counts(
