@@ -159,6 +159,9 @@ def test_a_correlation_cannot_be_said_where_its_interval_is_wide():
     assert claims.positive(Correlation(0.4, (-0.3, 0.9), 5)) is None
     assert claims.positive(Correlation(0.4, (np.nan, np.nan), 3)) is None
     assert claims.weakest({}).holds is None
+    constant = {"a": Correlation(0.9, (0.8, 1.0), 9), "b": Correlation(np.nan, (np.nan, np.nan), 9)}
+    assert claims.weakest(constant).holds is None
+    assert claims.weakest(constant).evidence.endswith("b: no variation")
 
 
 @pytest.mark.parametrize(("share", "holds"), [(0.999, True), (0.9, False)])
@@ -213,7 +216,7 @@ def short(monkeypatch):
     counts = replace(settings.SMOKE_MLP.counts, lines=20, fewer=5, picture=12)
     more = {
         name: {
-            k: v[:2] if k in ("learning_rate", "augmentation", "optimiser") else v[:1]
+            k: v[:2] if k in ("learning_rate", "augmentation", "optimiser") else v[-1:]
             for k, v in values.items()
         }
         for name, values in settings.SMOKE_MLP.more.items()

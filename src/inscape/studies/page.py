@@ -11,6 +11,8 @@ from inscape.studies.study import Study, Summary
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_LINES = 60
+"""Of a table on the page; its CSV file has all."""
 _WORDS = {True: "held", False: "did not hold", None: "cannot be said"}
 
 
@@ -25,7 +27,9 @@ def write_page(path: Path, study: Study, summary: Summary, footer: str) -> None:
     if summary.notes:
         lines += [summary.notes.strip(), ""]
     for title, table in summary.tables.items():
-        lines += [f"## {title}", "", markdown(table), ""]
+        lines += [f"## {title}", "", markdown(table.head(MOST_LINES)), ""]
+        if len(table) > MOST_LINES:
+            lines += [f"{len(table) - MOST_LINES} more lines in `{file_stem(title)}.csv`.", ""]
     for name in summary.figures:
         lines += [f"![{Path(name).stem}]({name})", ""]
         if isinstance(summary.figures, Mapping):

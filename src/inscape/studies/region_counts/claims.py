@@ -54,13 +54,17 @@ def positive(c: Correlation) -> bool | None:
 
 def weakest(found: Mapping[str, Correlation], reported: str = "") -> Finding:
     """The claim that every one of some correlations is positive; its number is that of the weakest."""
-    known = {name: c for name, c in found.items() if not np.isnan(c.value)}
+    known = [c for c in found.values() if not np.isnan(c.value)]
+    texts = [
+        f"{name}: no variation" if np.isnan(c.value) else f"{name}: r = {c} over {c.n} configurations"
+        for name, c in found.items()
+        if c.n > 1
+    ]
     if not known:
-        return Finding(holds=None, evidence="too few fitted models", published=reported)
-    verdicts = [positive(c) for c in known.values()]
-    least = min(known.values(), key=lambda c: c.value)
-    evidence = "; ".join(f"{name}: r = {c} over {c.n} configurations" for name, c in known.items())
-    return _finding(_all(verdicts), evidence, least.value, least.interval, reported)
+        return Finding(holds=None, evidence="; ".join(texts) or "too few fitted models", published=reported)
+    least = min(known, key=lambda c: c.value)
+    verdict = _all(positive(c) for c in found.values())
+    return _finding(verdict, "; ".join(texts), least.value, least.interval, reported)
 
 
 def _all(verdicts: Iterable[bool | None]) -> bool | None:
