@@ -17,7 +17,7 @@ _WORDS = {True: "held", False: "did not hold", None: "cannot be said"}
 
 
 def write_page(path: Path, study: Study, summary: Summary, footer: str) -> None:
-    """Write the claims and whether they held, the notes, tables and figures; and each table as CSV."""
+    """Write the claims and whether they held, notes, tables, figures and limits; and each table as CSV."""
     lines = [f"# {study.title}", ""]
     for key, statement in study.claims.items():
         finding = summary.findings[key]
@@ -34,6 +34,8 @@ def write_page(path: Path, study: Study, summary: Summary, footer: str) -> None:
         lines += [f"![{Path(name).stem}]({name})", ""]
         if isinstance(summary.figures, Mapping):
             lines += [summary.figures[name], ""]
+    if summary.limits:
+        lines += ["## Limits", "", *(f"- {limit}" for limit in summary.limits), ""]
     try:
         for title, table in summary.tables.items():
             table.to_csv(path.parent / f"{file_stem(title)}.csv", index=False)
