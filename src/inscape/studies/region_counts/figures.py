@@ -128,6 +128,7 @@ def _grids(table: "pd.DataFrame") -> Any:
     figure, axes = _panels(len(dims), 2, (5.2, 3.9))
     for ax, dim in zip(axes, dims, strict=True):
         rows = table[table["dimension"] == dim]
+        rows = rows.assign(model=rows["model"] + ", beside " + rows["by"] + " counts")
         lines = _lines(rows, "model", "points per axis", "missed share")
         draw_intervals(lines, xlabel="grid points per axis", ylabel="share of regions missed", ax=ax)
         ax.axhline(0, color="black", lw=0.8)

@@ -21,7 +21,7 @@ from inscape.studies.region_counts.settings import (
 from inscape.studies.study import Configuration
 
 SMALL_IMAGES = ("digits",)
-EXACT_LINES = 10
+EXACT_LINES = 5
 """Segments on which a network too large for exact counts is counted exactly all the same, as a check."""
 SIDES = {"digits": 8, "mnist": 28, "fashion_mnist": 28}
 
