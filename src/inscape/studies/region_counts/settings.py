@@ -143,12 +143,12 @@ SMALL_MLP = Training(
             "learning_rate": (0.01, 0.003, 0.001),
             "batch_size": (32, 64),
         },
+        "evolution": {"learning_rate": (0.02, 0.005, 0.001), "batch_size": (32, 64)},
         "augmentation": {
             "augmentation": ("mixup", "crop+flip"),
             "learning_rate": (0.02, 0.005, 0.001),
             "batch_size": (32, 64),
         },
-        "evolution": {"learning_rate": (0.02, 0.005, 0.001), "batch_size": (32, 64)},
     },
     fixed={"hidden": [64, 64], "epochs": 100},
     counts=Counts(dims={2: None, 3: 16, 4: 10, 5: 8}, fewer=60, picture=60),
@@ -180,7 +180,7 @@ SMALL_NET = Training(
     ),
 )
 TREES = Counts(grids=(200,), planes=(), dims={2: 30}, spans=())
-SMALL_TREES = Growing(n_train=2000, n_test=2000, counts=replace(TREES, fewer=30))
+SMALL_TREES = Growing(n_train=1000, n_test=2000, counts=replace(TREES, fewer=30))
 SMOKE_MLP = Training(
     n_train=300,
     rates=(0.1, 0.03),
