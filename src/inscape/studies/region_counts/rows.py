@@ -11,8 +11,8 @@ from inscape.studies.trained import outcome, settings_of, split_of
 
 OWN_KEYS = ("part", "counts", "epochs_seen", "augmentation")
 PROBE_SEED = 0
-WATCHED_LINES = 50
-"""Segments of each count while a network is trained."""
+WATCHED_LINES = 100
+"""Most segments of each count while a network is trained; half of those at its end if these are few."""
 PICTURED = 3
 """Test images, of as many classes, that span the plane of the pictures."""
 
@@ -23,17 +23,15 @@ def cell(configuration: Configuration) -> Row:
 
 
 def batch(configurations: list[Configuration]) -> list[Row]:
-    """The rows of configurations that agree in their data; MLPs among them train together."""
+    """The rows of configurations that agree in their data, and in whether they are watched."""
     from inscape.training.fitting import fit_many
 
     split = split_of(configurations[0])
-    alone = [c for c in configurations if "epochs_seen" in c]
-    rows = {c["seed"]: _watched(c, split) for c in alone}
-    others = [c for c in configurations if "epochs_seen" not in c]
-    settings = [settings_of(c, without=OWN_KEYS) for c in others]
-    fitted = fit_many(settings, split, seeds=[c["seed"] for c in others])
-    rows |= {c["seed"]: _row(f, split, c) for f, c in zip(fitted, others, strict=True)}
-    return [rows[c["seed"]] for c in configurations]
+    if "epochs_seen" in configurations[0]:
+        return [_watched(c, split) for c in configurations]
+    settings = [settings_of(c, without=OWN_KEYS) for c in configurations]
+    fitted = fit_many(settings, split, seeds=[c["seed"] for c in configurations])
+    return [_row(f, split, c) for f, c in zip(fitted, configurations, strict=True)]
 
 
 def _row(fitted: Any, split: Any, configuration: Configuration) -> dict[str, Any]:
@@ -77,7 +75,7 @@ class _Watch:
         n = len(split.x_train)
         per_epoch = len(batch_sizes(n, min(configuration["batch_size"], n)))
         self._epochs = {epoch * per_epoch: epoch for epoch in configuration["epochs_seen"]}
-        self._split, self._plan = split, {"lines": min(WATCHED_LINES, configuration["counts"]["lines"])}
+        self._split, self._plan = split, {"lines": min(WATCHED_LINES, configuration["counts"]["lines"] // 2)}
         self._seen: list[tuple[int, float, float]] = []
 
     def step(self, module: Any, step: int) -> None:

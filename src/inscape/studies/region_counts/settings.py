@@ -55,7 +55,7 @@ class Training:
     Attributes:
         n_train, n_test: points; None for all there are.
         rates, sizes, decays, seeds: the grid of Table 1.
-        more: part of the study -> what is crossed there, name -> values; one seed each.
+        more: part of the study -> what is crossed there, name -> values; one seed unless it has replicates.
         fixed: settings of every network.
         counts: what is counted.
     """
