@@ -20,6 +20,8 @@ from inscape.studies.region_counts.settings import (
 )
 from inscape.studies.study import Configuration
 
+CHEAP = ("mlp", *CLASSICAL)
+"""Models whose cells come first; of these and of the others the sweep does."""
 SMALL_IMAGES = ("digits",)
 EXACT_LINES = 5
 """Segments on which a network too large for exact counts is counted exactly all the same, as a check."""
@@ -40,8 +42,8 @@ def configurations(scale: str, data: str | None = None, nets: str | None = None)
         chosen = _names(nets, _models(), "model") if nets else _usual(scale, source)
         for net in chosen:
             cells += _of_model(scale, source, net)
-    order = list(dict.fromkeys(c["part"] for c in cells))  # the sweep first, whatever the model
-    return sorted(cells, key=lambda c: order.index(c["part"]))
+    order = list(dict.fromkeys(c["part"] for c in cells))
+    return sorted(cells, key=lambda c: (c["model"] not in CHEAP, order.index(c["part"])))
 
 
 def _data_sets() -> tuple[str, ...]:
