@@ -11,11 +11,13 @@ from inscape.studies.study import Study, Summary
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_LINES = 60
+"""Of a table on the page; its CSV file has all."""
 WORDS = {True: "held", False: "did not hold", None: "cannot be said"}
 
 
 def write_page(path: Path, study: Study, summary: Summary, footer: str) -> None:
-    """Write the claims and whether they held, the notes, tables and figures; and each table as CSV."""
+    """Write the claims and whether they held, notes, tables, figures and limits; and each table as CSV."""
     lines = [f"# {study.title}", ""]
     for key, statement in study.claims.items():
         finding = summary.findings[key]
@@ -25,11 +27,15 @@ def write_page(path: Path, study: Study, summary: Summary, footer: str) -> None:
     if summary.notes:
         lines += [summary.notes.strip(), ""]
     for title, table in summary.tables.items():
-        lines += [f"## {title}", "", markdown(table), ""]
+        lines += [f"## {title}", "", markdown(table.head(MOST_LINES)), ""]
+        if len(table) > MOST_LINES:
+            lines += [f"{len(table) - MOST_LINES} more lines in `{file_stem(title)}.csv`.", ""]
     for name in summary.figures:
         lines += [f"![{Path(name).stem}]({name})", ""]
         if isinstance(summary.figures, Mapping):
             lines += [summary.figures[name], ""]
+    if summary.limits:
+        lines += ["## Limits", "", *(f"- {limit}" for limit in summary.limits), ""]
     try:
         for title, table in summary.tables.items():
             table.to_csv(path.parent / f"{file_stem(title)}.csv", index=False)

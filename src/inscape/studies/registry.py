@@ -14,6 +14,7 @@ MODULES = {
     "minima-stability-step": "inscape.studies.minima_stability_step",
     "minima-stability-sweep": "inscape.studies.minima_stability_sweep",
     "minima-stability-weight": "inscape.studies.minima_stability_weight",
+    "region-counts": "inscape.studies.region_counts",
     "overparameterisation": "inscape.studies.overparameterisation",
 }
 """Name of a study -> the module that defines it as STUDY."""

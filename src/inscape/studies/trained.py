@@ -1,6 +1,6 @@
 """The row of a trained model: accuracies, the gap and measures of it, whatever kind of model it is."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from inscape.studies.cells import canonical
@@ -33,36 +33,56 @@ def together(configuration: Configuration) -> Hashable:
 def batch(configurations: list[Configuration]) -> list[Row]:
     """The rows of configurations that agree in their data."""
     from inscape.training.fitting import fit_many
-    from inscape.training.splits import split_data
 
-    first = configurations[0]
-    split = split_data(
-        first.get("data", "digits"),
-        n_train=first.get("n_train"),
-        n_test=first.get("n_test"),
-        random_state=first.get("split_seed", 0),
-    )
-    settings = [{k: v for k, v in c.items() if k not in _OWN_KEYS} for c in configurations]
+    split = split_of(configurations[0])
+    settings = [settings_of(c) for c in configurations]
     fitted = fit_many(settings, split, seeds=[c["seed"] for c in configurations])
     return [_row(f, split, c) for f, c in zip(fitted, configurations, strict=True)]
 
 
-def _row(fitted: Any, split: Any, configuration: Configuration) -> dict[str, Any]:
-    from inscape.measures import measure
+def split_of(configuration: Configuration) -> Any:
+    """The training and test points that a configuration names."""
+    from inscape.training.splits import split_data
+
+    return split_data(
+        configuration.get("data", "digits"),
+        n_train=configuration.get("n_train"),
+        n_test=configuration.get("n_test"),
+        random_state=configuration.get("split_seed", 0),
+    )
+
+
+def settings_of(configuration: Configuration, *, without: Sequence[str] = ()) -> dict[str, Any]:
+    """What a configuration says of the model and its training: all but our own keys and those `without`."""
+    return {k: v for k, v in configuration.items() if k not in (*_OWN_KEYS, *without)}
+
+
+def outcome(fitted: Any, split: Any) -> dict[str, Any]:
+    """The columns of any trained model: its accuracies and their gap, and how training went."""
     from inscape.measures.accuracy import correct
 
     train = float(correct(fitted.model, *split.train).mean())
     test = float(correct(fitted.model, *split.test).mean())
-    row: dict[str, Any] = {"train_accuracy": train, "test_accuracy": test, "gap": train - test}
+    history = fitted.history
+    return {
+        "train_accuracy": train,
+        "test_accuracy": test,
+        "gap": train - test,
+        "train_loss": None if history is None else history.loss,
+        "epochs_run": None if history is None else len(history.losses),
+        "training_status": "complete" if history is None else history.status,
+        "n_parameters": fitted.n_parameters,
+    }
+
+
+def _row(fitted: Any, split: Any, configuration: Configuration) -> dict[str, Any]:
+    from inscape.measures import measure
+
+    row = outcome(fitted, split)
     wanted = configuration.get("measures", {"region_count": {"n_probes": configuration.get("n_probes", 100)}})
     seed = configuration.get("probe_seed", 0)
     table = measure(fitted.model, split.x_test, split.y_test, measures=wanted, random_state=seed)
     for line in table.rows:
         name = line["measure"]
         row |= {name: line["value"], f"{name}_error": line["std_error"], f"{name}_status": line["status"]}
-    history = fitted.history
-    row["train_loss"] = None if history is None else history.loss
-    row["epochs_run"] = None if history is None else len(history.losses)
-    row["training_status"] = "complete" if history is None else history.status
-    row["n_parameters"] = fitted.n_parameters
     return row

@@ -19,11 +19,12 @@ _NETWORK = ("width", "hidden", "he_scale", "normalise")
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A trained model, wrapped; for a network also how training went and how many parameters it has."""
+    """A trained model, wrapped; for a network also how training went, its size and its initial weights."""
 
     model: Model
-    history: History | None
-    n_parameters: int | None
+    history: History | None = None
+    n_parameters: int | None = None
+    initial: Mapping[str, Any] | None = None
 
 
 def is_network(name: str) -> bool:
@@ -35,9 +36,20 @@ def is_network(name: str) -> bool:
     return name in NETWORKS
 
 
-def fit(settings: Mapping[str, Any], split: Split, *, seed: int) -> Fitted:
-    """The model that the settings describe, fitted to the training points."""
-    return fit_many([settings], split, seeds=[seed])[0]
+def fit(settings: Mapping[str, Any], split: Split, *, seed: int, monitor: Any = None) -> Fitted:
+    """The model that the settings describe, fitted to the training points.
+
+    A `monitor` is what `inscape.training.train` takes: it looks at a network while it is trained.
+    """
+    if monitor is None:
+        return fit_many([settings], split, seeds=[seed])[0]
+    if not is_network(settings["model"]):
+        raise ModelError(f"{settings['model']} is fitted at once: a monitor needs a network")
+    from inscape.training.loop import train
+
+    module, initial = _network(settings, split, seed)
+    history = train(module, *split.train, _recipe(settings), seed=seed, monitor=monitor)
+    return _trained(module, history, initial, split)
 
 
 def fit_many(settings: Sequence[Mapping[str, Any]], split: Split, *, seeds: Sequence[int]) -> list[Fitted]:
@@ -57,17 +69,22 @@ def fit_many(settings: Sequence[Mapping[str, Any]], split: Split, *, seeds: Sequ
         rest = {k: v for k, v in settings[i].items() if k != "model"}
         estimator = classical(settings[i]["model"], rest, seed=seeds[i])
         flat = split.x_train.reshape(len(split.x_train), -1)
-        fitted[i] = Fitted(wrap(estimator.fit(flat, split.y_train)), None, None)
+        fitted[i] = Fitted(wrap(estimator.fit(flat, split.y_train)))
     if networks:
         from inscape.training.many import train_many
 
-        modules = [_network(settings[i], split, seeds[i]) for i in networks]
+        built = [_network(settings[i], split, seeds[i]) for i in networks]
         recipes = [_recipe(settings[i]) for i in networks]
+        modules = [module for module, _ in built]
         histories = train_many(modules, *split.train, recipes, seeds=[seeds[i] for i in networks])
-        for i, module, history in zip(networks, modules, histories, strict=True):
-            n_parameters = sum(p.numel() for p in module.parameters())
-            fitted[i] = Fitted(wrap(module, input_shape=split.x_train.shape[1:]), history, n_parameters)
+        for i, (module, initial), history in zip(networks, built, histories, strict=True):
+            fitted[i] = _trained(module, history, initial, split)
     return [fitted[i] for i in range(len(settings))]
+
+
+def _trained(module: Any, history: History, initial: Mapping[str, Any], split: Split) -> Fitted:
+    n_parameters = sum(p.numel() for p in module.parameters())
+    return Fitted(wrap(module, input_shape=split.x_train.shape[1:]), history, n_parameters, initial)
 
 
 def _recipe(settings: Mapping[str, Any]) -> Recipe:
@@ -83,7 +100,10 @@ def _recipe(settings: Mapping[str, Any]) -> Recipe:
     return Recipe(**known)
 
 
-def _network(settings: Mapping[str, Any], split: Split, seed: int) -> Any:
+def _network(settings: Mapping[str, Any], split: Split, seed: int) -> tuple[Any, dict[str, Any]]:
+    """The network, on a GPU if there is one and it is no MLP, and a copy of its weights."""
+    import torch
+
     from inscape.training.networks import build
 
     x = split.x_train
@@ -92,7 +112,7 @@ def _network(settings: Mapping[str, Any], split: Split, seed: int) -> Any:
         axes = tuple(a for a in range(x.ndim) if not (a == 1 and x.ndim == 4))
         std = x.std(axis=axes, dtype=np.float64)
         more["normalise"] = (x.mean(axis=axes, dtype=np.float64), np.where(std > 0, std, 1.0))
-    return build(
+    module = build(
         settings["model"],
         x.shape[1:],
         split.n_classes,
@@ -100,3 +120,6 @@ def _network(settings: Mapping[str, Any], split: Split, seed: int) -> Any:
         seed=seed,
         **more,
     )
+    initial = {name: value.clone() for name, value in module.state_dict().items()}
+    on_gpu = settings["model"] != "mlp" and torch.cuda.is_available()
+    return module.to("cuda") if on_gpu else module, initial

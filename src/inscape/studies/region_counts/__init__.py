@@ -1,0 +1,29 @@
+"""Region counts and the generalisation gap, end to end (Li et al. 2025, arXiv 2505.11370).
+
+    inscape study run region-counts --scale smoke|small|paper --data mnist,cifar10 --nets mlp,resnet18,tree
+
+`settings` and `grid` say what is trained, `rows` and `counting` what is measured, `selection`, `tables` and
+`ablations` what is asked of the rows, `claims` what they answer, `figures` and `charts` how that looks.
+"""
+
+from inscape.studies.region_counts.claims import CLAIMS
+from inscape.studies.region_counts.grid import configurations
+from inscape.studies.region_counts.rows import batch, cell
+from inscape.studies.region_counts.summary import summarise
+from inscape.studies.study import Study
+from inscape.studies.trained import together
+
+STUDY = Study(
+    name="region-counts",
+    title="Region counts and the generalisation gap",
+    claims=CLAIMS,
+    configurations=configurations,
+    cell=cell,
+    summarise=summarise,
+    batch=batch,
+    together=together,
+    options={
+        "data": "data sets, as mnist,cifar10 (digits, mnist, fashion_mnist, cifar10, cifar100)",
+        "nets": "models, as mlp,resnet18,tree,forest; each is trained on each data set",
+    },
+)

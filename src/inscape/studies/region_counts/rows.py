@@ -1,0 +1,114 @@
+"""The row of a trained model: accuracies, baselines, counts, and the picture of a plane."""
+
+from typing import Any
+
+import numpy as np
+
+from inscape.errors import NotApplicableError
+from inscape.studies.region_counts.counting import HEADLINE, count_regions
+from inscape.studies.study import Configuration, Row
+from inscape.studies.trained import outcome, settings_of, split_of
+
+OWN_KEYS = ("part", "counts", "epochs_seen", "augmentation")
+PROBE_SEED = 0
+WATCHED_LINES = 100
+"""Most segments of each count while a network is trained; half of those at its end if these are few."""
+PICTURED = 3
+"""Test images, of as many classes, that span the plane of the pictures."""
+
+
+def cell(configuration: Configuration) -> Row:
+    """Train the model that a configuration describes, and measure it."""
+    return batch([configuration])[0]
+
+
+def batch(configurations: list[Configuration]) -> list[Row]:
+    """The rows of configurations that agree in their data, and in whether they are watched."""
+    from inscape.training.fitting import fit_many
+
+    split = split_of(configurations[0])
+    if "epochs_seen" in configurations[0]:
+        return [_watched(c, split) for c in configurations]
+    settings = [settings_of(c, without=OWN_KEYS) for c in configurations]
+    fitted = fit_many(settings, split, seeds=[c["seed"] for c in configurations])
+    return [_row(f, split, c) for f, c in zip(fitted, configurations, strict=True)]
+
+
+def _row(fitted: Any, split: Any, configuration: Configuration) -> dict[str, Any]:
+    plan = configuration["counts"]
+    row = outcome(fitted, split) | _baselines(fitted, split)
+    row |= count_regions(fitted.model, split, plan, PROBE_SEED)
+    if "picture" in plan:
+        row |= picture(fitted.model, split, plan["picture"])
+    return row
+
+
+def _baselines(fitted: Any, split: Any) -> dict[str, float | None]:
+    """The measures of Fig. 4: how far the weights have moved, and the output margin on training points."""
+    from inscape.measures import margin, parameter_distance
+
+    distance = None
+    if fitted.initial is not None:
+        distance = parameter_distance(fitted.model, fitted.initial).value
+    try:
+        mean_margin = margin(fitted.model, *split.train).value
+    except NotApplicableError:
+        mean_margin = None
+    return {"distance": distance, "margin": mean_margin}
+
+
+def _watched(configuration: Configuration, split: Any) -> dict[str, Any]:
+    from inscape.training.fitting import fit
+
+    watch = _Watch(configuration, split)
+    settings = settings_of(configuration, without=OWN_KEYS)
+    fitted = fit(settings, split, seed=configuration["seed"], monitor=watch)
+    return _row(fitted, split, configuration) | watch.columns()
+
+
+class _Watch:
+    """Counts regions and takes the gap of a network while it is trained, at the ends of some epochs."""
+
+    def __init__(self, configuration: Configuration, split: Any) -> None:
+        from inscape.training.batches import batch_sizes
+
+        n = len(split.x_train)
+        per_epoch = len(batch_sizes(n, min(configuration["batch_size"], n)))
+        self._epochs = {epoch * per_epoch: epoch for epoch in configuration["epochs_seen"]}
+        self._split, self._plan = split, {"lines": min(WATCHED_LINES, configuration["counts"]["lines"] // 2)}
+        self._seen: list[tuple[int, float, float]] = []
+
+    def step(self, module: Any, step: int) -> None:
+        """Look at the network if an epoch that is asked for ends here."""
+        if step not in self._epochs:
+            return
+        from inscape.measures.accuracy import correct
+        from inscape.models import wrap
+        from inscape.seeding import random_state_kept
+
+        model = wrap(module, input_shape=self._split.x_train.shape[1:])
+        with random_state_kept(), model.unchanged():
+            gap = correct(model, *self._split.train).mean() - correct(model, *self._split.test).mean()
+            count = count_regions(model, self._split, self._plan, PROBE_SEED)[HEADLINE]
+        self._seen.append((self._epochs[step], count, float(gap)))
+
+    def columns(self) -> dict[str, Any]:
+        """What was seen, epoch by epoch."""
+        epochs, counts, gaps = zip(*self._seen, strict=True)
+        return {"seen_epochs": list(epochs), "seen_counts": list(counts), "seen_gaps": list(gaps)}
+
+
+def picture(model: Any, split: Any, resolution: int) -> dict[str, Any]:
+    """The labels on a grid of the plane through the first test images of three classes, row by row."""
+    from inscape.probes import Patch
+
+    first = np.sort(np.unique(split.y_test, return_index=True)[1])[:PICTURED]
+    patch = Patch.through(split.x_test[first])
+    grid = np.meshgrid(*(np.linspace(low, high, resolution) for low, high in patch.bounds))
+    points = patch.points(np.stack(grid, axis=-1).reshape(-1, 2))
+    return {
+        "plane_labels": model.labels(points).reshape(resolution, resolution),
+        "plane_bounds": patch.bounds,
+        "plane_marks": patch.marks,
+        "plane_classes": split.y_test[first],
+    }

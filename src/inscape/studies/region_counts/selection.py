@@ -1,0 +1,72 @@
+"""The rows that each question is asked of."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inscape.studies.correlation import Correlation, correlation
+from inscape.studies.region_counts.settings import CLASSICAL
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FITTED = 0.99
+"""Networks of a lower training accuracy are left out: of them no correlation is claimed."""
+HYPER_PARAMETERS = ("learning_rate", "batch_size", "weight_decay")
+TREE_PARAMETERS = ("max_depth", "criterion", "splitter")
+
+
+def part(frame: "pd.DataFrame", *names: str) -> "pd.DataFrame":
+    """The rows of some parts of the study."""
+    return frame[frame["part"].isin(names)]
+
+
+def networks(frame: "pd.DataFrame", *, fitted: bool = True) -> "dict[str, pd.DataFrame]":
+    """Name -> the rows of each network on each data set; only those that fit their training data."""
+    rows = frame[~frame["model"].isin(CLASSICAL)]
+    return _named(rows[rows["train_accuracy"] >= FITTED] if fitted else rows)
+
+
+def classical(frame: "pd.DataFrame") -> "dict[str, pd.DataFrame]":
+    """Name -> the rows of trees and of forests on each data set."""
+    return _named(frame[frame["model"].isin(CLASSICAL)])
+
+
+def _named(rows: "pd.DataFrame") -> "dict[str, pd.DataFrame]":
+    groups = rows.groupby(["model", "data"], sort=False)
+    return {f"{model} on {data}": group for (model, data), group in groups}
+
+
+def pooled(groups: "Mapping[str, pd.DataFrame]") -> "pd.DataFrame":
+    """All rows together, each model called by its name and data."""
+    import pandas as pd
+
+    return pd.concat([group.assign(model=name) for name, group in groups.items()], ignore_index=True)
+
+
+def seed_means(rows: "pd.DataFrame", columns: Iterable[str]) -> "pd.DataFrame":
+    """One line per configuration: the means of some columns over its seeds; without those not measured."""
+    wanted = list(columns)
+    return rows.groupby("configuration", sort=False)[wanted].mean().dropna()
+
+
+def with_gap(rows: "pd.DataFrame", column: str) -> Correlation:
+    """Pearson's correlation of a column with the gap, over configurations."""
+    means = seed_means(rows, [column, "gap"]) if column in rows else rows[:0]
+    if len(means) < 2:
+        return Correlation(np.nan, (np.nan, np.nan), len(means))
+    return correlation(means[column], means["gap"])
+
+
+def columns_of(c: Correlation) -> dict[str, Any]:
+    """A correlation as columns of a table."""
+    return {"configurations": c.n, "r": c.value, "low": c.interval[0], "high": c.interval[1]}
+
+
+def mean_interval(values: Iterable[float]) -> tuple[float, float, float]:
+    """A mean and its 95 % interval over independent values, from Student's t."""
+    from inscape.measures.statistics import mean_with_error
+
+    mean, _, (low, high) = mean_with_error(np.asarray(list(values), np.float64))
+    return mean, low, high

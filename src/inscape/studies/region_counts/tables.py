@@ -1,0 +1,156 @@
+"""The equivalents of the paper's tables, each from the rows alone."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inscape.studies.correlate import correlate
+from inscape.studies.correlations import Correlations
+from inscape.studies.region_counts import published
+from inscape.studies.region_counts.selection import (
+    HYPER_PARAMETERS,
+    TREE_PARAMETERS,
+    classical,
+    columns_of,
+    mean_interval,
+    networks,
+    part,
+    pooled,
+    with_gap,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KINDS_OF_PROBE = {
+    "region_count": "test pairs",
+    "count_train_pairs": "train pairs",
+    "count_direction": "direction",
+}
+
+
+def correlations(frame: "pd.DataFrame") -> dict[str, Correlations]:
+    """Name -> every correlation of the sweep: of each model, and pooled where there are several."""
+    sweep = part(frame, "sweep")
+    found = {}
+    for together, groups, by in (
+        ("networks together", networks(sweep), HYPER_PARAMETERS),
+        ("trees and forests", classical(sweep), TREE_PARAMETERS),
+    ):
+        for name, rows in groups.items():
+            if rows["configuration"].nunique() > 1:
+                found[name] = correlate(rows, by=[b for b in by if b in rows and rows[b].notna().any()])
+        if len(groups) > 1:
+            found[together] = correlate(pooled(groups), by=[b for b in by if b in sweep])
+    return found
+
+
+def correlation_table(frame: "pd.DataFrame", found: dict[str, Correlations]) -> "pd.DataFrame":
+    """Each model and pooled: the coefficients, what carries them, and what was published."""
+    import pandas as pd
+
+    every = networks(part(frame, "sweep"), fitted=False)
+    lines = []
+    for name, c in found.items():
+        left_out = len(every[name]) - c.n_runs if name in every else 0
+        line = {"model": name, "runs": c.n_runs, "left out": left_out, **columns_of(c.pearson)}
+        line |= {"spearman": c.spearman.value, "kendall": c.kendall.value, "single runs": c.single_runs.value}
+        line |= {f"granulated {h}": v for h, v in c.granulated.items()}
+        lines.append(line | {"published": published.CORRELATION.get(name.split(" on ")[0])})
+    return pd.DataFrame(lines)
+
+
+def strata_table(found: dict[str, Correlations]) -> "pd.DataFrame":
+    """The correlation where one hyper-parameter is held at each of its values."""
+    import pandas as pd
+
+    lines = [
+        {
+            "model": name,
+            "held": h,
+            "at": str(value),
+            **columns_of(s.pearson),
+            "single runs": s.single_runs.value,
+        }
+        for name, c in found.items()
+        if not c.models
+        for h, strata in c.strata.items()
+        for value, s in strata.items()
+    ]
+    return pd.DataFrame(lines)
+
+
+def hyper_parameter_table(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Mean count and gap by learning rate and by batch size: Fig. 3, or the sweep where that was not run."""
+    import pandas as pd
+
+    lines = []
+    for which, column in (("learning rate", "learning_rate"), ("batch size", "batch_size")):
+        own = networks(part(frame, which), fitted=False)
+        for name, rows in networks(part(frame, "sweep"), fitted=False).items():
+            used = own.get(name, rows)
+            for value, group in used.groupby(column):
+                count, low, high = mean_interval(group["region_count"])
+                lines.append(
+                    {"model": name, "varied": which, "value": value, "runs": len(group), "count": count}
+                    | {"low": low, "high": high, "gap": group["gap"].mean()}
+                    | {"train accuracy": group["train_accuracy"].mean()}
+                    | {"from": which if name in own else "sweep"}
+                )
+    return pd.DataFrame(lines)
+
+
+def baseline_table(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """The count, the distance to the initial weights and the margin against the gap: Fig. 4."""
+    names = {"region_count": "region count", "distance": "distance", "margin": "margin"}
+    return _by_column(frame, names, "measure")
+
+
+def probe_table(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Counts between test points, between training points, and along random directions: Table 8."""
+    table = _by_column(frame, KINDS_OF_PROBE, "probe")
+    lists = {
+        "train pairs": published.TRAIN_PAIRS,
+        "direction": published.DIRECTION,
+        "test pairs": tuple(published.CORRELATION.values())[: len(published.DIRECTION)],
+    }
+    table["published"] = [
+        published.of_network(lists[probe], name.split(" on ")[0])
+        for probe, name in zip(table["probe"], table["model"], strict=True)
+    ]
+    return table
+
+
+def span_table(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Counts on segments that reach beyond their points: Table 4."""
+    names = {"region_count": "[0, 1]"} | {f"count_span_{k}": f"[{-k}, {1 + k}]" for k in range(1, 6)}
+    return _by_column(frame, names, "span")
+
+
+def dimension_table(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Counts on hulls of more points: Table 5."""
+    names = {"region_count": 1} | {f"count_dim_{d}": d for d in (2, 3, 4, 5)}
+    table = _by_column(frame, names, "dimension")
+    table["published ResNet18"] = [published.DIMENSIONS.get(d, np.nan) for d in table["dimension"]]
+    return table
+
+
+def _by_column(frame: "pd.DataFrame", names: dict[str, Any], title: str) -> "pd.DataFrame":
+    """For each network and each measured column: its mean and its correlation with the gap."""
+    import pandas as pd
+
+    lines = []
+    for name, rows in networks(part(frame, "sweep")).items():
+        for column, shown in names.items():
+            if column in rows and rows[column].notna().any():
+                line = {"model": name, title: shown, "mean": rows[column].mean()}
+                lines.append(line | columns_of(with_gap(rows, column)))
+    return pd.DataFrame(lines, columns=["model", title, "mean", "configurations", "r", "low", "high"])
+
+
+def model_table(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Every model: what it was trained with and what came of it."""
+    names = ("part", "data", "model", *HYPER_PARAMETERS, "optimiser", "augmentation", *TREE_PARAMETERS)
+    results = ("replicate", "train_accuracy", "test_accuracy", "gap", "region_count", "region_count_error")
+    more = ("count_method", "count_grid_200", "distance", "margin", "seconds")
+    return frame[[n for n in (*names, *results, *more) if n in frame]].round(6)
