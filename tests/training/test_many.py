@@ -9,6 +9,7 @@ from inscape.errors import InscapeError
 from inscape.training import many
 from inscape.training.loop import train
 from inscape.training.many import train_many
+from inscape.training.monitor import Monitor
 from inscape.training.networks import build, mlp
 from inscape.training.recipe import Recipe
 
@@ -52,10 +53,56 @@ def test_together_is_one_by_one(hidden, momentum, schedule, digits):
     assert not any(n.training for n in nets)
 
 
+@pytest.mark.parametrize("optimiser", ["adam", "adamw"])
+@pytest.mark.parametrize("schedule", ["cosine", "constant"])
+def test_adam_together_is_one_by_one(optimiser, schedule, digits):
+    base = Recipe(0.01, 16, 3, optimiser=optimiser, schedule=schedule)
+    recipes = [
+        replace(base, learning_rate=rate, weight_decay=decay)
+        for rate, decay in ((0.01, 0.0), (0.01, 0.5), (0.03, 0.0), (0.01, 0.1))
+    ]
+    nets = [mlp(64, (16, 12), 10, seed=i).double() for i in range(len(recipes))]
+    one, together, apart = compare(nets, digits.x[:75], digits.y[:75], recipes, range(4))
+    assert apart < 1e-8
+    assert np.allclose([h.losses for h in one], [h.losses for h in together])
+
+
+def test_adam_groups_have_one_learning_rate():
+    recipes = [Recipe(rate, 16, 2, optimiser="adam", weight_decay=rate) for rate in (0.1, 0.2, 0.1)]
+    nets = [mlp(64, (8,), 10, seed=0) for _ in recipes]
+    assert many._groups(nets, recipes) == [[0, 2], [1]]
+
+
+def test_monitors_see_the_weights_of_their_step(digits):
+    x, y = digits.x[:40], digits.y[:40]
+    recipe = Recipe(0.01, 16, 4, optimiser="adamw", weight_decay=0.1)
+    nets = [mlp(64, (8,), 10, seed=i).double() for i in range(2)]
+    alone = copy.deepcopy(nets)
+    measures = {"adversarial_accuracy": {"eps": 0.1, "steps": 2, "step_size": 0.1}, "total_variation": {}}
+
+    def monitors():
+        return [Monitor(x, y, measures=measures, every=k, also=weight_size) for k in (3, 5)]
+
+    together, apart = monitors(), monitors()
+    train_many(nets, x, y, [recipe] * 2, seeds=[0, 1], monitors=together)
+    for net, monitor, seed in zip(alone, apart, (0, 1), strict=True):
+        train(net, x, y, recipe, seed=seed, monitor=monitor)
+    for a, b in zip(together, apart, strict=True):
+        assert [r["step"] for r in a.rows] == [r["step"] for r in b.rows]
+        for name in ("adversarial_accuracy", "total_variation", "size"):
+            assert np.allclose([r[name] for r in a.rows], [r[name] for r in b.rows])
+    with pytest.raises(InscapeError, match="2 modules, 1 monitors"):
+        train_many(nets, x, y, [recipe] * 2, seeds=[0, 1], monitors=together[:1])
+
+
+def weight_size(model):
+    return {"size": float(sum(p.detach().square().sum() for p in model.module.parameters()))}
+
+
 def test_what_cannot_be_stacked_trains_alone(digits):
     recipes = [
         Recipe(0.01, 16, 2),
-        Recipe(0.01, 16, 2, optimiser="adam"),
+        Recipe(0.01, 16, 2, optimiser="adagrad"),
         Recipe(0.01, 16, 2, mixup=0.2),
         Recipe(0.01, 16, 2, stop_loss=100.0),
         Recipe(0.02, 16, 2),
