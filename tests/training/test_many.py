@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from inscape.errors import InscapeError
+from inscape.errors import DataError, InscapeError
 from inscape.training import many
 from inscape.training.loop import train
 from inscape.training.many import train_many
@@ -65,6 +65,22 @@ def test_adam_together_is_one_by_one(optimiser, schedule, digits):
     one, together, apart = compare(nets, digits.x[:75], digits.y[:75], recipes, range(4))
     assert apart < 1e-8
     assert np.allclose([h.losses for h in one], [h.losses for h in together])
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_targets_are_fitted_in_mean_square(optimiser, digits):
+    x, y = digits.x[:70], digits.x[:70].reshape(70, -1)[:, [10, 20, 30]]
+    recipes = [Recipe(0.01, 16, 3, optimiser=optimiser)] * 2
+    nets = [mlp(64, (16,), 3, seed=i).double() for i in range(2)]
+    one, together, apart = compare(nets, x, y, recipes, range(2))
+    assert apart < 1e-8
+    assert np.allclose([h.losses for h in one], [h.losses for h in together])
+    best = train(mlp(64, (), 3, seed=0).double(), x, y, Recipe(0.05, 70, 400, optimiser="adam"), seed=0).loss
+    a = np.column_stack([x.reshape(70, -1), np.ones(70)])
+    left = y - a @ np.linalg.lstsq(a, y, rcond=None)[0]
+    assert np.mean(left**2) - 1e-12 <= best < 1e-3
+    with pytest.raises(DataError, match="3 targets, but the module gives 2"):
+        train_many([mlp(64, (16,), 2, seed=0)], x, y, recipes[:1], seeds=[0])
 
 
 def test_adam_groups_have_one_learning_rate():

@@ -40,7 +40,7 @@ def train_many(
     Args:
         modules: the networks, each its own object.
         x: points (n, ...).
-        y: their classes, integers (n,).
+        y: their classes, integers (n,); or targets, real numbers (n, c).
         recipes: one for each module.
         seeds: one for each module, as in `train`.
         monitors: one for each module; each measures it at the steps of its schedule.

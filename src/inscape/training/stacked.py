@@ -74,18 +74,15 @@ class Stack:
 
         Args:
             x: the batch of each run with a column of ones, (R, b, n_in + 1).
-            y: its classes, (R, b).
+            y: its classes, (R, b), or targets, (R, b, c).
             factor: where the schedule is.
         """
         inputs, sums = [x], []
         for weights in self._weights[:-1]:
             sums.append(torch.bmm(inputs[-1], weights))
             inputs.append(_rectified(sums[-1]))
-        logs = torch.log_softmax(torch.bmm(inputs[-1], self._weights[-1]), 2)
-        index = y.unsqueeze(2)
-        losses = -logs.gather(2, index).sum((1, 2))
-        slope = logs.exp_()
-        slope.scatter_add_(2, index, slope.new_full((1, 1, 1), -1).expand_as(index))
+        scores = torch.bmm(inputs[-1], self._weights[-1])
+        losses, slope = (_squares if y.is_floating_point() else _cross_entropy)(scores, y)
         slope.div_(x.shape[1])
         for i in range(len(self._weights) - 1, -1, -1):
             weights, velocity = self._weights[i], self._velocities[i]
@@ -110,6 +107,22 @@ class Stack:
             for weights, layer in zip(self._weights, run, strict=True):
                 layer.weight.copy_(weights[r, :-1].T)
                 layer.bias.copy_(weights[r, -1])
+
+
+def _cross_entropy(scores: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The summed loss of each run, (R,), and its gradient by the scores, (R, b, c)."""
+    logs = torch.log_softmax(scores, 2)
+    index = y.unsqueeze(2)
+    losses = -logs.gather(2, index).sum((1, 2))
+    slope = logs.exp_()
+    slope.scatter_add_(2, index, slope.new_full((1, 1, 1), -1).expand_as(index))
+    return losses, slope
+
+
+def _squares(scores: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The same for the square of the error, its mean over the targets of a point."""
+    error, c = scores - y, y.shape[2]
+    return error.square().sum((1, 2)) / c, error.mul_(2 / c)
 
 
 class _Adam:
