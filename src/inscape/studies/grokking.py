@@ -20,35 +20,50 @@ RANK_EPS = (0.1, 1.0)
 ATTACKS = (0.02, 0.05, 0.1)
 """Radii of the attack, in pixels of 0..1."""
 _COMMON = {"batch_size": 64, "learning_rate": 1e-4, "optimiser": "adamw", "weight_decay": 0.01}
-_SMOKE = {"data": "digits", "n_train": 300, "n_test": 150, "n_times": 8, "n_points": 16, "n_noise": 2}
-_SMALL = {"data": "mnist", "n_train": 1000, "n_test": 1000, "n_times": 22, "n_points": 100, "n_noise": 4}
-_PAPER = _SMALL | {"n_times": 40, "n_points": 500, "n_noise": 16}
-_RUNS: dict[str, tuple[dict[str, Any], list[tuple[int, int, float, int, int]]]] = {
-    "smoke": (
-        _SMOKE,
-        [(4, 32, 2.0, 1500, 1), (4, 32, 1.0, 800, 2), (4, 32, 3.0, 800, 1), (3, 32, 1.0, 800, 1)]
-        + [(4, 4, 1.0, 800, 1)],
-    ),
-    "small": (
-        _SMALL,
-        [(4, 200, 2.0, 100_000, 1), (3, 200, 1.0, 30_000, 1), (4, 10, 1.0, 30_000, 1)]
-        + [(4, 200, 1.0, 20_000, 8), (4, 200, 3.0, 60_000, 1)],
-    ),
-    "paper": (
-        _PAPER,
-        [(4, 200, scale, 1_000_000, 8) for scale in (2.0, 1.0, 3.0)]
-        + [(3, 200, 1.0, 1_000_000, 8), (4, 10, 1.0, 1_000_000, 8)],
-    ),
+_FIXED: dict[str, dict[str, Any]] = {
+    "smoke": {"data": "digits", "n_train": 300, "n_test": 150, "n_points": 16, "n_noise": 2}
+    | {"learning_rate": 1e-3},
+    "small": {"data": "mnist", "n_train": 1000, "n_test": 1000, "n_points": 100, "n_noise": 4},
+    "paper": {"data": "mnist", "n_train": 1000, "n_test": 1000, "n_points": 500, "n_noise": 16},
 }
+_RUNS: dict[str, str] = {
+    "smoke": """
+        4 32 2 1500 8 1
+        3 32 1 800 8 1
+        4 4 1 800 8 1
+        4 32 1 800 8 2
+        4 32 3 1500 8 1
+        """,
+    "small": """
+        4 200 2 100000 22 1
+        3 200 1 20000 16 1
+        4 10 1 12000 16 1
+        4 200 1 12000 16 8
+        4 200 3 40000 18 1
+        """,
+    "paper": """
+        4 200 2 1000000 40 8
+        3 200 1 1000000 40 8
+        4 10 1 1000000 40 8
+        4 200 1 1000000 40 8
+        4 200 3 1000000 40 8
+        """,
+}
+"""Depth, width, He scale, steps, looks and runs of each setting."""
 
 
 def configurations(scale: str) -> list[Configuration]:
     """MLPs of depth 4 at He scale 1, 2 and 3, one of depth 3 and a narrow one; each with its replicates."""
-    fixed, runs = _RUNS[scale]
+    settings = [line.split() for line in _RUNS[scale].strip().splitlines()]
     return [
-        {"depth": depth, "width": width, "he_scale": he, "n_steps": steps, **fixed, **_COMMON, "replicate": i}
-        for depth, width, he, steps, replicates in runs
-        for i in range(replicates)
+        {
+            **{"depth": int(depth), "width": int(width), "he_scale": float(he)},
+            **{"n_steps": int(n_steps), "n_times": int(n_times)},
+            **(_COMMON | _FIXED[scale]),
+            "replicate": i,
+        }
+        for depth, width, he, n_steps, n_times, n_runs in settings
+        for i in range(int(n_runs))
     ]
 
 

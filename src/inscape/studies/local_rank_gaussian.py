@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from inscape.studies.correlation import Correlation, correlation
 from inscape.studies.study import Chart, Configuration, Finding, Study, Summary
-from inscape.studies.watched import Look, long_frame, watch
+from inscape.studies.watched import Look, watch
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from inscape.studies.study import Configuration
 
 if TYPE_CHECKING:
-    import pandas as pd
     from torch import nn
 
     from inscape.models import Model
@@ -120,8 +119,3 @@ def watch(
     train_many([module], x, y, [recipe], seeds=[c["seed"]], monitors=[monitor])
     names = [n for n in monitor.rows[0] if n != "seconds" and not n.endswith("_error")]
     return {name: [row[name] for row in monitor.rows] for name in names}
-
-
-def long_frame(frame: "pd.DataFrame", keys: Sequence[str], columns: Sequence[str]) -> "pd.DataFrame":
-    """The lists of each run as lines: the keys, the step, and the columns at that step."""
-    return frame[[*keys, "step", *columns]].explode(["step", *columns], ignore_index=True).infer_objects()
