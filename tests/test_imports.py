@@ -18,6 +18,7 @@ ORDER = [
     {"measures"},
     {"univariate"},
     {"training"},
+    {"theory"},
     {"studies"},
     {"cli"},
 ]

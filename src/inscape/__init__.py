@@ -54,6 +54,7 @@ __all__ = [
     "sharpness",
     "spectral_norm",
     "studies",
+    "theory",
     "total_variation",
     "training",
     "univariate",
@@ -62,9 +63,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The univariate laboratory, loaded when it is first asked for."""
-    if name == "univariate":
+    """The univariate laboratory and the checks of theory, loaded when they are first asked for."""
+    if name in ("theory", "univariate"):
         import importlib
 
-        return importlib.import_module("inscape.univariate")
+        return importlib.import_module(f"inscape.{name}")
     raise AttributeError(f"module 'inscape' has no attribute {name!r}")

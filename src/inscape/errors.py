@@ -52,6 +52,10 @@ class NotApplicableError(MeasureError):
     """A measure is not defined for this model or these data; the message says why."""
 
 
+class TheoryError(InscapeError, ValueError):
+    """A statement of a paper cannot be checked with the arguments given."""
+
+
 class MissingExtraError(InscapeError, ImportError):
     """An optional dependency is not installed; the message says which extra brings it."""
 

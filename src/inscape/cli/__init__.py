@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from inscape import __version__
+from inscape.cli.check import check
 from inscape.cli.demo import demo
 from inscape.cli.measure import measure
 from inscape.cli.plot import plot
@@ -76,7 +77,7 @@ def root(
     """Measure and draw the regions that a trained model cuts its input space into."""
 
 
-for command in (demo, measure, rank, plot):
+for command in (demo, measure, rank, plot, check):
     app.command()(command)
 app.add_typer(study, name="study")
 

@@ -9,6 +9,7 @@ from inscape.studies.toml_file import find_object, read_study
 
 MODULES = {
     "digits": "inscape.studies.digits",
+    "edge-of-stability": "inscape.studies.edge_of_stability",
     "effective-regions": "inscape.studies.effective_regions",
     "grokking": "inscape.studies.grokking",
     "local-complexity-map": "inscape.studies.local_complexity_map",

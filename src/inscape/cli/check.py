@@ -1,0 +1,84 @@
+"""`inscape check`: what theory says about one model, measured."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inscape.cli import options
+from inscape.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from inscape.theory import Check
+
+COLUMNS = {
+    "name": ("statement", ""),
+    "form": ("form", ""),
+    "lhs": ("left", ".4g"),
+    "rhs": ("right", ".4g"),
+    "ratio": ("ratio", ".3g"),
+    "verdict": ("verdict", ""),
+    "note": ("note", ""),
+}
+REASONS = {"name": ("statement", ""), "reason": ("reason", "")}
+
+
+def check(
+    model: options.Model,
+    data: options.Data,
+    step_size: Annotated[
+        float | None, typer.Option(help="Step size of the gradient descent that trained it.")
+    ] = None,
+    sigma: Annotated[float, typer.Option(help="Noise on the biases, for local complexity.")] = 0.1,
+    eta: Annotated[float | None, typer.Option(help="How near a kink is near. [default: sigma]")] = None,
+    eps: Annotated[float, typer.Option(help="Smallest singular value that counts for the rank.")] = 0.1,
+    noise: Annotated[int, typer.Option(min=2, help="How many noisy networks.")] = 32,
+    max_points: Annotated[int, typer.Option(min=2, help="Look at so many random points at most.")] = 200,
+    seed: options.Seed = 0,
+    split: options.Split = None,
+    divide: options.Divide = 1.0,
+    weights: options.Weights = None,
+    trust_pickle: options.TrustPickle = False,
+    input_shape: options.InputShape = None,
+    batch_size: options.BatchSize = None,
+    device: options.Device = None,
+    json: options.Json = False,
+) -> None:
+    """Check the statements of four papers on one model: both sides, their ratio, a verdict, or a reason."""
+    from inscape.theory import check_all
+
+    loaded = options.read_data(data, split, divide)
+    wrapped = options.read_model(
+        model,
+        weights=weights,
+        trust_pickle=trust_pickle,
+        input_shape=input_shape,
+        batch_size=batch_size,
+        device=device,
+    )
+    table = check_all(
+        wrapped,
+        loaded.x,
+        loaded.y,
+        step_size=step_size,
+        sigma=sigma,
+        eta=eta,
+        eps=eps,
+        n_noise=noise,
+        max_points=max_points,
+        random_state=seed,
+        progress=True,
+    )
+    if json:
+        print_json(table.to_dict())
+        return
+    about = f"{table.model} on {loaded.name} (seed {seed})"
+    applied = [c for c in table if c.verdict != "does not apply"]
+    print_table(about, [c.to_dict() for c in applied], COLUMNS)
+    reasons = {c.name: c for c in table if c.verdict == "does not apply"}
+    print_table("what does not apply", [_reason(c) for c in reasons.values()], REASONS)
+
+
+def _reason(unfit: "Check") -> dict[str, str]:
+    """Why a statement says nothing here."""
+    unmet = "; ".join(unfit.unmet)
+    return {"name": unfit.name, "reason": unmet if unmet == unfit.note else f"not met: {unmet}"}

@@ -1,0 +1,152 @@
+"""What the check of a statement returns: both sides, whether it holds, and what that rests on."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from inscape.errors import TheoryError, unknown_name
+
+FORMS = ("stated", "corrected")
+VACUOUS = 1e3
+"""A bound this many times the quantity that it bounds says nothing."""
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Check:
+    """An inequality lhs <= rhs of a paper, measured.
+
+    Attributes:
+        name: the statement, as the function is called.
+        lhs: the left side.
+        rhs: the right side.
+        holds: whether lhs <= rhs up to rounding; None where an assumption is not met, or where lhs > rhs but
+            not by more than the error of the measurement.
+        slack: rhs - lhs.
+        form: "stated" as in the paper, or "corrected".
+        assumptions: what the statement presupposes: met, not met, or None where it is taken on trust.
+        note: how the sides were computed, or why the statement does not apply.
+        interval: the 95 % interval of the slack where a side is estimated, else None.
+        trivial: what the left side cannot exceed anyway: a right side beyond it says nothing.
+    """
+
+    name: str
+    lhs: float
+    rhs: float
+    holds: bool | None
+    slack: float
+    form: str
+    assumptions: Mapping[str, bool | None] = field(default_factory=dict)
+    note: str = ""
+    interval: tuple[float, float] | None = None
+    trivial: float = math.inf
+
+    @property
+    def ratio(self) -> float:
+        """Right side over left side: how loose the bound is; infinite where the left side is not positive."""
+        if self.lhs > 0:
+            return self.rhs / self.lhs
+        return 1.0 if self.lhs == self.rhs else math.inf
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether it holds but says nothing: by more than a factor 1e3, or beyond the trivial bound."""
+        return bool(self.holds) and (self.ratio > VACUOUS or self.rhs >= self.trivial)
+
+    @property
+    def verdict(self) -> str:
+        """One of "holds", "vacuous", "violated", "undecided" (within the error), "does not apply"."""
+        if self.holds is None:
+            return "does not apply" if self.unmet or math.isnan(self.slack) else "undecided"
+        return "violated" if not self.holds else "vacuous" if self.is_vacuous else "holds"
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """The assumptions that are not met."""
+        return tuple(name for name, met in self.assumptions.items() if met is False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; numbers that are not finite are None."""
+        plain = {
+            "name": self.name,
+            "form": self.form,
+            "lhs": _finite(self.lhs),
+            "rhs": _finite(self.rhs),
+            "ratio": _finite(self.ratio),
+            "slack": _finite(self.slack),
+            "interval": None if self.interval is None else [_finite(end) for end in self.interval],
+            "holds": self.holds,
+            "verdict": self.verdict,
+            "assumptions": dict(self.assumptions),
+            "note": self.note,
+        }
+        return {"schema": 1, "measure": "check"} | plain
+
+    def __repr__(self) -> str:
+        sign = ">" if self.lhs > self.rhs else "<="
+        why = f": not met: {'; '.join(self.unmet)}" if self.unmet else ""
+        return f"<{self.name} ({self.form}): {self.lhs:.4g} {sign} {self.rhs:.4g}, {self.verdict}{why}>"
+
+
+def compare(
+    name: str,
+    lhs: float,
+    rhs: float,
+    *,
+    form: str = "stated",
+    assumptions: Mapping[str, bool | None] | None = None,
+    note: str = "",
+    interval: tuple[float, float] | None = None,
+    trivial: float = math.inf,
+    tolerance: float = _ROUNDING,
+    scale: float = 0.0,
+) -> Check:
+    """The check of lhs <= rhs; a shortfall within rounding or within the interval is no violation.
+
+    Rounding is `tolerance` times the larger side, or times `scale`, the size of terms that cancel in a side.
+
+    >>> compare("one", 2.0, 3.0)
+    <one (stated): 2 <= 3, holds>
+    >>> compare("two", 3.0, 2.0, assumptions={"n > 0": False})
+    <two (stated): 3 > 2, does not apply: not met: n > 0>
+    """
+    if form not in FORMS:
+        raise TheoryError(unknown_name("form", form, FORMS))
+    met, lhs, rhs = dict(assumptions or {}), float(lhs), float(rhs)
+    slack = 0.0 if lhs == rhs else rhs - lhs
+    if math.isnan(slack) or False in met.values():
+        holds = None
+    elif slack >= -tolerance * max(abs(lhs), abs(rhs), scale):
+        holds = True
+    else:
+        holds = None if interval is not None and interval[1] >= 0 else False
+    return Check(
+        name=name,
+        lhs=lhs,
+        rhs=rhs,
+        holds=holds,
+        slack=slack,
+        form=form,
+        assumptions=met,
+        note=note,
+        interval=interval,
+        trivial=trivial,
+    )
+
+
+def inapplicable(name: str, reason: str, form: str = "stated") -> Check:
+    """The check of a statement that says nothing about this model or these data."""
+    return compare(name, math.nan, math.nan, form=form, assumptions={reason: False}, note=reason)
+
+
+def checked_form(form: str) -> bool:
+    """Whether the corrected form is wanted; an error if it is neither."""
+    if form not in FORMS:
+        raise TheoryError(unknown_name("form", form, FORMS))
+    return form == "corrected"
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
