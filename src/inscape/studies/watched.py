@@ -1,5 +1,6 @@
 """A perceptron in training, and all that the local-complexity paper plots of it, at logarithmic steps."""
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.errors import InscapeWarning
 from inscape.studies.study import Configuration
 
 if TYPE_CHECKING:
@@ -116,6 +118,8 @@ def watch(
         weight_decay=c["weight_decay"],
         schedule="constant",
     )
-    train_many([module], x, y, [recipe], seeds=[c["seed"]], monitors=[monitor])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InscapeWarning)  # a network of one class is a finding here
+        train_many([module], x, y, [recipe], seeds=[c["seed"]], monitors=[monitor])
     names = [n for n in monitor.rows[0] if n != "seconds" and not n.endswith("_error")]
     return {name: [row[name] for row in monitor.rows] for name in names}
