@@ -1,4 +1,4 @@
-"""Pictures of runs over training: curves with intervals over logarithmic steps, and fits through final points."""
+"""Pictures of runs over training: curves with intervals over logarithmic steps, and fits through points."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -9,8 +9,8 @@ Floats = npt.NDArray[np.float64]
 def cell_lengths(starts: Floats, ends: Floats, low: float, high: float, n_cells: int) -> Floats:
     """The length of segments within each cell of a grid on [low, high]^2, (n_cells, n_cells).
 
-    Each segment is cut where it crosses a line of the grid; a piece belongs to the cell of its middle. Exact up
-    to rounding; a segment along a line of the grid belongs to one of the two cells.
+    Each segment is cut where it crosses a line of the grid; a piece belongs to the cell of its middle. Exact
+    up to rounding; a segment along a line of the grid belongs to one of the two cells.
 
     Args:
         starts: one end of each segment, (m, 2).

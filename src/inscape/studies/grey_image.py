@@ -31,7 +31,9 @@ def drawn_image(size: int) -> Floats:
     image = np.where(u**2 + v**2 < 1, 0.08 + 0.9 * shade, image)
     sign = (np.abs(right - 0.8) < 0.11) & (np.abs(down - 0.3) < 0.11)
     image = np.where(sign, 0.15, image)
-    return np.asarray(np.where(sign & (np.abs(right - 0.8) < 0.05) & (np.abs(down - 0.3) < 0.05), 0.95, image))
+    return np.asarray(
+        np.where(sign & (np.abs(right - 0.8) < 0.05) & (np.abs(down - 0.3) < 0.05), 0.95, image)
+    )
 
 
 def read_image(path: str, size: int) -> Floats:

@@ -54,8 +54,11 @@ def configurations(scale: str) -> list[Configuration]:
     settings = [line.split() for line in _RUNS[scale].strip().splitlines()]
     return [
         {
-            **{"depth": int(depth), "width": int(width), "he_scale": float(he)},
-            **{"n_steps": int(n_steps), "n_times": int(n_times)},
+            "depth": int(depth),
+            "width": int(width),
+            "he_scale": float(he),
+            "n_steps": int(n_steps),
+            "n_times": int(n_times),
             **(_COMMON | _FIXED[scale]),
             "replicate": i,
         }

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 CLAIMS = {
     "drop": "After the training images are fitted, local complexity falls, at every He scale (Fig. 3, 8).",
     "robust": "Meanwhile accuracy under attack rises (Fig. 3, 8).",
-    "together": "Within a run, accuracy under attack is the higher the lower local complexity is, after the fit.",
+    "together": "Within a run, accuracy under attack is the higher the lower local complexity is, "
+    "after the fit.",
     "variation": "Total variation falls along with local complexity at He scale 2 and 3 (Fig. 3, 8).",
     "breaks": "At He scale 1 it does not (Fig. 8, 9).",
-    "bound": "Local complexity stays above the bound of Theorem 7 as the paper estimates it, eq. 42 (Fig. 9).",
+    "bound": "Local complexity stays above the bound of Theorem 7 as the paper estimates it, eq. 42 "
+    "(Fig. 9).",
     "corrected": "It stays above the bound with a true Lipschitz constant.",
     "not_good": "In wide networks every unit is good at every step, B = 0 (Fig. 10).",
     "rank": "The local rank of the deepest layer falls after the fit, as local complexity does (Fig. 12).",
@@ -126,9 +128,7 @@ def _change(runs: "pd.DataFrame", column: str, of: Change, *, falls: bool, publi
     """How a column changed from the fit to the end; the value is that of the setting with most runs."""
     if not len(runs):
         return Finding(holds=None, evidence="no run fitted its images", published=published)
-    runs = runs.assign(
-        change=[of(r[column][r["fit"]], r[column][-1]) for _, r in runs.iterrows()]
-    )
+    runs = runs.assign(change=[of(r[column][r["fit"]], r[column][-1]) for _, r in runs.iterrows()])
     by = {f"He {he:g}": mean_of(group["change"]) for he, group in runs.groupby("he_scale")}
     words = ", ".join(f"{he}: {mean:+.1%}" for he, (mean, _) in by.items())
     signs = [mean < 0 if falls else mean > 0 for mean, _ in by.values()]
@@ -225,10 +225,13 @@ def _notes(runs: "pd.DataFrame") -> str:
         for (net, he), g in runs.groupby(["network", "he_scale"], sort=False)
     )
     return (
-        f"{first['n_train']} training images of {first['data']}, pixels 0..1, AdamW {first['learning_rate']:g}, "
-        f"weight decay {first['weight_decay']:g}, batch {first['batch_size']}. {lengths}. Local complexity and "
+        f"{first['n_train']} training images of {first['data']}, pixels 0..1, AdamW "
+        f"{first['learning_rate']:g}, "
+        f"weight decay {first['weight_decay']:g}, batch {first['batch_size']}. {lengths}. Local "
+        "complexity and "
         f"total variation at {first['n_points']} test images in {first['n_noise']} networks with noise of "
-        f"sigma = 1 on biases, local rank of the network itself at 30 of them, attacks on 500 with 10 steps of "
+        "sigma = 1 on biases, local rank of the network itself at 30 of them, attacks on 500 with 10 "
+        "steps of "
         f"projected gradients, R_1 exact on {2 * first['n_points']} segments between test images."
     )
 
@@ -236,6 +239,7 @@ def _notes(runs: "pd.DataFrame") -> str:
 _LIMITS = (
     "Runs end long before the paper's million steps: what falls later still is not seen.",
     "The attack is one: ten steps of projected gradients; a stronger one gives lower accuracies.",
-    "Local complexity depends on sigma and on the scale of layers, so He scales compare over time, not in height.",
+    "Local complexity depends on sigma and on the scale of layers, so He scales compare over time, "
+    "not in height.",
     "The local rank depends on its threshold; the figure shows one, the table of curves two.",
 )

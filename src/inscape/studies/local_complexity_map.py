@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,7 +123,9 @@ def compared(net: "nn.Sequential", c: Configuration, sigma: float) -> dict[str, 
     n, rng = c["n_cells"], np.random.default_rng([c["seed"], round(1e6 * sigma)])
     t = -PROBE + 2 * PROBE * (np.arange(n * PER_CELL) + 0.5) / (n * PER_CELL)
     points = np.stack(np.meshgrid(t, t, indexing="ij"), axis=-1).reshape(-1, 2)
-    found = inscape.local_complexity(net, points, sigma=sigma, n_noise=c["n_networks"], random_state=c["seed"])
+    found = inscape.local_complexity(
+        net, points, sigma=sigma, n_noise=c["n_networks"], random_state=c["seed"]
+    )
     density = found.density.reshape(n, PER_CELL, n, PER_CELL).mean(axis=(1, 3))
     lengths = [edge_lengths(with_noise(net, sigma, rng), n) for _ in range(c["n_networks"])]
     return {"density": density.ravel(), "length": np.round(np.array(lengths).reshape(len(lengths), -1), 6)}

@@ -1,4 +1,4 @@
-"""What the maps of local complexity say: density against measured length, and how maps resemble each other."""
+"""What the maps of local complexity say: density against measured length, and how maps resemble others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,7 +45,8 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             "slope": Finding(
                 holds=all(f.slope[0] <= 1 <= f.slope[1] or abs(f.value - 1) < 0.05 for f in fits.values()),
                 evidence="; ".join(
-                    f"sigma {s:g}: {f.value:.3f} [{f.slope[0]:.3f}, {f.slope[1]:.3f}]" for s, f in fits.items()
+                    f"sigma {s:g}: {f.value:.3f} [{f.slope[0]:.3f}, {f.slope[1]:.3f}]"
+                    for s, f in fits.items()
                 ),
                 value=main.value,
                 interval=main.slope,
@@ -58,7 +59,9 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
                 value=main.scatter,
             ),
             "total": Finding(
-                holds=all(f.total[1][0] <= 1 <= f.total[1][1] or abs(f.total[0] - 1) < 0.02 for f in fits.values()),
+                holds=all(
+                    f.total[1][0] <= 1 <= f.total[1][1] or abs(f.total[0] - 1) < 0.02 for f in fits.values()
+                ),
                 evidence="length over integral of f: "
                 + ", ".join(f"{f.total[0]:.4f} at sigma {s:g}" for s, f in fits.items()),
                 value=main.total[0],
@@ -106,10 +109,12 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             "Cells": points.round(4),
         },
         limits=(
-            "The exact partition has the edges of all units; those of units without a path to the output, which "
+            "The exact partition has the edges of all units; those of units without a path to the "
+            "output, which "
             "f leaves out, are none in networks of this width.",
             "Slopes are of finitely many noisy networks; the interval is a bootstrap over them.",
-            "Noise of sigma on every weight of layers of this width moves deep layers more than noise on biases.",
+            "Noise of sigma on every weight of layers of this width moves deep layers more than "
+            "noise on biases.",
         ),
     )
 
@@ -145,8 +150,7 @@ def length_fit(frame: "pd.DataFrame", sigma: float) -> LengthFit:
         totals.append(mean.sum() / density.sum())
     mean, error = lengths.mean(axis=1), lengths.std(axis=1, ddof=1) / np.sqrt(m)
     known = error > 0
-    # f is a mean over as many noisy networks, other ones, so its own error is of the same order
-    z = ((mean - density) / error)[known]
+    z = (mean - density)[known] / error[known]
     total = float(mean.sum() / density.sum())
     return LengthFit(
         _slope(density.ravel(), mean.ravel()),
@@ -242,8 +246,10 @@ def _notes(frame: "pd.DataFrame") -> str:
     counts = ", ".join(f"{n:,}" for n in frame["n_regions"])
     losses = ", ".join(f"{v:.2g}" for v in frame["loss"])
     return (
-        f"{len(frame)} networks {c['depth']}x{c['width']} of two coordinates, fitted to {c['size']}x{c['size']} pixels "
-        f"of the image ({c['image']}) by Adam {c['learning_rate']:g} over {c['epochs']} epochs (mean square error "
+        f"{len(frame)} networks {c['depth']}x{c['width']} of two coordinates, fitted to "
+        f"{c['size']}x{c['size']} pixels "
+        f"of the image ({c['image']}) by Adam {c['learning_rate']:g} over {c['epochs']} epochs (mean "
+        "square error "
         f"{losses}); {counts} linear regions. Lengths are those of the exact partition of "
         f"{c['n_networks']} networks with noise on biases, in {c['n_cells']}x{c['n_cells']} cells."
     )

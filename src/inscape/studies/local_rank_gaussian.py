@@ -118,7 +118,8 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     return Summary(
         findings=findings,
         figures={
-            "rank.png": "Local complexity, local rank per layer and error over training: mean of six runs and "
+            "rank.png": "Local complexity, local rank per layer and error over training: mean of six "
+            "runs and "
             "its 95 % interval (Fig. 2, 7).",
             "scatter.png": "Local rank against local complexity, every look at every run.",
         },
@@ -126,7 +127,8 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         charts=_charts(frame, curves),
         tables={"Correlation per layer": table.round(4), "Curves": curves.round(4)},
         limits=(
-            "The coefficient depends on which steps are looked at: ours are logarithmic, the paper's are not told.",
+            "The coefficient depends on which steps are looked at: ours are logarithmic, the paper's "
+            "are not told.",
             "It depends on the threshold of the rank, which the paper does not tell either: two are given.",
             "Looks at one run are not independent; intervals resample whole runs, of which there are six.",
         ),
@@ -150,7 +152,8 @@ def _agrees(frame: "pd.DataFrame", layer: int, pooled: Correlation, published: f
     known, mean = not np.isnan(pooled.interval[0]), mean_curve_correlation(frame, MAIN, layer)
     return Finding(
         holds=bool(pooled.interval[0] > 0) if known else None,
-        evidence=f"r = {pooled.value:.3f} [{pooled.interval[0]:.3f}, {pooled.interval[1]:.3f}] over {pooled.n} looks "
+        evidence=f"r = {pooled.value:.3f} [{pooled.interval[0]:.3f}, {pooled.interval[1]:.3f}] over "
+        f"{pooled.n} looks "
         f"at {len(frame)} runs, {mean:.3f} of the curves that are means over runs; threshold {MAIN:g}",
         value=pooled.value,
         interval=pooled.interval if known else None,
@@ -176,7 +179,9 @@ def _charts(frame: "pd.DataFrame", curves: "pd.DataFrame") -> list[Chart]:
 
     lines = pd.concat(
         [
-            curves.assign(layer=f"layer {k}", rank=curves[c], low=curves[f"{c}_low"], high=curves[f"{c}_high"])
+            curves.assign(
+                layer=f"layer {k}", rank=curves[c], low=curves[f"{c}_low"], high=curves[f"{c}_high"]
+            )
             for k in range(1, DEPTH + 1)
             for c in (f"lr_{MAIN:g}_{k}",)
         ],
@@ -184,8 +189,9 @@ def _charts(frame: "pd.DataFrame", curves: "pd.DataFrame") -> list[Chart]:
     )
     points = pd.concat(
         [
-            pd.DataFrame({"run": r["replicate"], "step": r["step"], "lc": r["lc"], "rank": r[f"lr_{MAIN:g}_{k}"]})
-            .assign(layer=f"layer {k}")
+            pd.DataFrame(
+                {"run": r["replicate"], "step": r["step"], "lc": r["lc"], "rank": r[f"lr_{MAIN:g}_{k}"]}
+            ).assign(layer=f"layer {k}")
             for _, r in frame.iterrows()
             for k in range(2, DEPTH + 1)
         ],
@@ -232,7 +238,7 @@ def _draw(frame: "pd.DataFrame", found: Mapping[tuple[float, int], Correlation],
     colours = {"all": TEN[4]} | {f"layer {k}": TEN[k - 1] for k in range(1, 4)} | {"layer 4": TEN[6]}
     draw_runs(parts, ylabel="local complexity", colours=colours, ax=left)
     ranks = {f"layer {k}": band(steps, frame[f"lr_{MAIN:g}_{k}"]) for k in range(1, DEPTH + 1)}
-    draw_runs(ranks, ylabel=f"local rank, threshold {MAIN:g}", colours=colours, ax=middle)
+    draw_runs(ranks, ylabel=f"local rank, threshold {MAIN:g}", colours=colours, legend=False, ax=middle)
     draw_runs({"error": band(steps, frame["test_mse"])}, ylabel="mean square error", legend=False, ax=right)
     figure.savefig(out / "rank.png", dpi=100)
     figure = Figure(figsize=(11.5, 3.6), layout="constrained")
@@ -257,7 +263,10 @@ STUDY = Study(
     name="local-rank-gaussian",
     title="Local complexity and local rank on correlated Gaussians",
     claims={
-        **{f"layer_{k}": f"Local complexity and the local rank of layer {k} go together (Fig. 7)." for k in PUBLISHED},
+        **{
+            f"layer_{k}": f"Local complexity and the local rank of layer {k} go together (Fig. 7)."
+            for k in PUBLISHED
+        },
         "fall": "Both fall late in training (Fig. 2).",
     },
     configurations=configurations,

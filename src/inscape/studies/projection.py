@@ -39,7 +39,9 @@ def project(vectors: Floats, name: str, *, seed: int = 0) -> Floats:
         raise MissingExtraError("umap-learn", "umap", "projecting by UMAP") from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of threads that a seed forbids, and of its own dependencies
-        fitted = umap.UMAP(n_components=2, metric="cosine", random_state=seed, n_jobs=1).fit_transform(vectors)
+        fitted = umap.UMAP(n_components=2, metric="cosine", random_state=seed, n_jobs=1).fit_transform(
+            vectors
+        )
     return np.asarray(fitted, dtype=np.float64)
 
 

@@ -118,7 +118,8 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             ),
         },
         figures={
-            "clusters.png": f"Weight vectors of one run by {frame['projection'].iloc[0].upper()}, before and after "
+            "clusters.png": f"Weight vectors of one run by {frame['projection'].iloc[0].upper()}, "
+            "before and after "
             "the drop, coloured by the class to whose score they add most (Fig. 11); right: clustering and "
             "local complexity over training."
         },
@@ -141,7 +142,8 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         limits=(
             "Clusters are of directions; units whose weights have vanished are left out of the number.",
             "A projection may draw clusters where there are none: the number is of the vectors themselves.",
-            "At scale small the layer is narrower than the paper's and an L2 penalty stands for a million steps.",
+            "At scale small the layer is narrower than the paper's and an L2 penalty stands for a "
+            "million steps.",
         ),
     )
 
@@ -185,8 +187,10 @@ def _notes(frame: "pd.DataFrame") -> str:
     c = frame.iloc[0]
     return (
         f"{len(frame)} networks with one hidden layer of {c['width']}, {c['n_train']} images of {c['data']}, "
-        f"{c['optimiser']} {c['learning_rate']:g} with weight decay {c['weight_decay']:g}, batch {c['batch_size']}, "
-        f"{max(c['step']):,} steps. Clustering is (S - S_0) / (1 - S_0): S the mean cosine of a weight vector "
+        f"{c['optimiser']} {c['learning_rate']:g} with weight decay {c['weight_decay']:g}, batch "
+        f"{c['batch_size']}, "
+        f"{max(c['step']):,} steps. Clustering is (S - S_0) / (1 - S_0): S the mean cosine of a "
+        "weight vector "
         "with the nearest other, S_0 that of Gaussian vectors of equal mean and covariance."
     )
 

@@ -82,7 +82,8 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         findings={
             "linear": Finding(
                 holds=_contains(fit, PUBLISHED),
-                evidence=f"R^2 = {fit.value:.3f} [{fit.interval[0]:.3f}, {fit.interval[1]:.3f}] over {len(runs)} "
+                evidence=f"R^2 = {fit.value:.3f} [{fit.interval[0]:.3f}, {fit.interval[1]:.3f}] over "
+                f"{len(runs)} "
                 f"runs, slope {slope[0]:.3g} per unit of log(1/lambda)",
                 value=fit.value,
                 interval=_known(fit),
@@ -105,7 +106,8 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             ),
         },
         figures={
-            "decay.png": "Left: local complexity over training. Right: at the end, against log(1/lambda), with "
+            "decay.png": "Left: local complexity over training. Right: at the end, against "
+            "log(1/lambda), with "
             "the regression (Fig. 13)."
         },
         notes=_notes(frame),
@@ -136,7 +138,8 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         tables={"Final values": runs[columns].round(4), "Curves": curves.round(4)},
         limits=(
             "Runs are short: for the smallest decays the drop has not come, and the end is not a limit.",
-            "The decay is an L2 penalty in Adam's gradient, as the text says Adam; decoupled, it acts far slower.",
+            "The decay is an L2 penalty in Adam's gradient, as the text says Adam; decoupled, it "
+            "acts far slower.",
             f"The loss is cross-entropy and sigma = {SIGMA:g}; the paper states neither for this figure.",
         ),
     )
@@ -205,7 +208,8 @@ def _draw(runs: "pd.DataFrame", fit: Correlation, slope: Any, out: Path) -> None
 def _notes(frame: "pd.DataFrame") -> str:
     c = frame.iloc[0]
     return (
-        f"One hidden layer of {c['width']}, {c['n_train']} images of {c['data']}, Adam {c['learning_rate']:g}, batch "
+        f"One hidden layer of {c['width']}, {c['n_train']} images of {c['data']}, Adam "
+        f"{c['learning_rate']:g}, batch "
         f"{c['batch_size']}, {max(c['step']):,} steps; local complexity at {c['n_points']} test images, "
         f"sigma = {SIGMA:g}."
     )
@@ -215,7 +219,8 @@ STUDY = Study(
     name="weight-decay",
     title="Local complexity at the end of training against weight decay",
     claims={
-        "linear": f"Final local complexity follows log(1/lambda) at least as closely as published, R^2 = {PUBLISHED}.",
+        "linear": "Final local complexity follows log(1/lambda) at least as closely as published, "
+        f"R^2 = {PUBLISHED}.",
         "grows": "It is the higher the smaller the weight decay is.",
         "sooner": "The drop comes sooner with more weight decay.",
     },

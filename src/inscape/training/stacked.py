@@ -1,8 +1,8 @@
 """Many small networks at once: MLPs of one shape as one batched program with a backward pass by hand.
 
 Layer l of all R runs is one array (R, n_in + 1, n_out), whose last row is the bias, since every layer's input
-carries a column of ones. A step of all runs together is then two or three batched products per layer; with SGD
-the one that gives the gradient adds it to the velocity of the momentum at once.
+carries a column of ones. A step of all runs together is then two or three batched products per layer; with
+SGD the one that gives the gradient adds it to the velocity of the momentum at once.
 """
 
 import math
