@@ -7,7 +7,7 @@ import torch
 
 import inscape
 from inscape.studies.grokking import _Lipschitz
-from inscape.studies.grokking_summary import bound, prepared, summarise
+from inscape.studies.grokking_summary import _findings, bound, prepared
 from inscape.studies.watched import log_steps
 from inscape.theory import lc_theorem7, moments
 from inscape.training.networks import mlp
@@ -35,22 +35,22 @@ def frame_of(fall):
     return pd.DataFrame(rows)
 
 
-def test_findings_follow_the_runs(tmp_path):
-    falls = summarise(frame_of(True), tmp_path).findings
+def test_findings_follow_the_runs():
+    falls = _findings(prepared(frame_of(True)))
     assert {k for k, f in falls.items() if f.holds} == set(falls) - {"breaks"}
     assert falls["drop"].value == pytest.approx(-0.5)
     assert falls["together"].value == pytest.approx(-1)
     assert falls["decision"].value == pytest.approx(1)
-    rises = summarise(frame_of(False), tmp_path).findings
+    rises = _findings(prepared(frame_of(False)))
     assert {k for k, f in rises.items() if f.holds is False} == {
         *("drop", "together", "breaks", "rank", "decision")
     }
 
 
-def test_runs_that_never_fit_say_nothing(tmp_path):
+def test_runs_that_never_fit_say_nothing():
     frame = frame_of(True)
     frame["train_accuracy"] = [[0.5] * 5] * len(frame)
-    found = summarise(frame, tmp_path).findings
+    found = _findings(prepared(frame))
     assert {found[k].holds for k in ("drop", "robust", "variation", "together", "rank", "decision")} == {None}
 
 
@@ -77,7 +77,7 @@ def test_the_bound_is_the_theorem_without_the_lost_terms():
 def test_the_constants_of_one_layer_are_both_its_norm():
     net = mlp(2, (4,), 3, seed=0).double()
     found = _Lipschitz(np.zeros((1, 2)))(inscape.wrap(net))
-    norm = float(torch.linalg.matrix_norm(net[3].weight, 2))
+    norm = float(torch.linalg.matrix_norm(net[3].weight.detach(), 2))
     assert found == pytest.approx({"lipschitz_stated": norm, "lipschitz_corrected": norm})
     assert bound(2.0, 1, 4.0) == pytest.approx(0.5 * math.exp(-0.5) / math.sqrt(2 * math.pi))
 

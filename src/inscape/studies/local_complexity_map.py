@@ -28,8 +28,8 @@ _SCALES: dict[str, dict[str, Any]] = {
     "paper": {"size": 256, "depth": 4, "width": 200, "epochs": 1000, "learning_rate": 1e-4, "resolution": 300}
     | {"n_noise": 64, "n_cells": 30, "n_networks": 200, "replicates": 6},
 }
-PER_CELL = 5
-"""The density in a cell is the mean over a grid of so many points per axis in it."""
+PER_CELL = 12
+"""The density in a cell is the mean over so many strips by so many, a random point in each square of them."""
 
 
 def configurations(scale: str, image: str | None = None) -> list[Configuration]:
@@ -79,15 +79,16 @@ def fitted(c: Configuration) -> tuple["nn.Sequential", float]:
 
 def cell(c: Configuration) -> dict[str, Any]:
     """Maps of one fitted network at every sigma, and its density against measured lengths."""
-    import inscape
+    from inscape.measures import density_map
+    from inscape.partition import linear_regions
 
     net, loss = fitted(c)
-    regions = inscape.linear_regions(net, patch())
+    regions = linear_regions(net, patch())
     row: dict[str, Any] = {"loss": loss, "n_regions": regions.n_regions, "weights": weights_of(net)}
     for sigma in SIGMAS:
         for noise in NOISES:
             for with_density in (True, False):
-                found = inscape.density_map(
+                found = density_map(
                     net,
                     patch(),
                     c["resolution"],
@@ -118,14 +119,13 @@ def patch() -> Any:
 
 def compared(net: "nn.Sequential", c: Configuration, sigma: float) -> dict[str, Floats]:
     """In each cell of a grid: f, and the length of boundary per area in each of many noisy networks."""
-    import inscape
+    from inscape.measures import local_complexity
 
     n, rng = c["n_cells"], np.random.default_rng([c["seed"], round(1e6 * sigma)])
-    t = -PROBE + 2 * PROBE * (np.arange(n * PER_CELL) + 0.5) / (n * PER_CELL)
-    points = np.stack(np.meshgrid(t, t, indexing="ij"), axis=-1).reshape(-1, 2)
-    found = inscape.local_complexity(
-        net, points, sigma=sigma, n_noise=c["n_networks"], random_state=c["seed"]
-    )
+    t = np.arange(n * PER_CELL)
+    corners = np.stack(np.meshgrid(t, t, indexing="ij"), axis=-1).reshape(-1, 2)
+    points = -PROBE + 2 * PROBE * (corners + rng.random(corners.shape)) / (n * PER_CELL)
+    found = local_complexity(net, points, sigma=sigma, n_noise=c["n_networks"], random_state=c["seed"])
     density = found.density.reshape(n, PER_CELL, n, PER_CELL).mean(axis=(1, 3))
     lengths = [edge_lengths(with_noise(net, sigma, rng), n) for _ in range(c["n_networks"])]
     return {"density": density.ravel(), "length": np.round(np.array(lengths).reshape(len(lengths), -1), 6)}
@@ -145,9 +145,9 @@ def with_noise(net: "nn.Sequential", sigma: float, rng: np.random.Generator) -> 
 
 def edge_lengths(net: "nn.Sequential", n_cells: int) -> Floats:
     """The length of the edges of the exact linear regions per area, in each cell, flat."""
-    import inscape
+    from inscape.partition import linear_regions
 
-    regions = inscape.linear_regions(net, patch())
+    regions = linear_regions(net, patch())
     inner = regions.edges[regions.edge_layers > 0]
     a, b = regions.vertices[inner[:, 0]], regions.vertices[inner[:, 1]]
     area = (2 * PROBE / n_cells) ** 2

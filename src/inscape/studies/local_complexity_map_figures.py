@@ -33,7 +33,8 @@ def draw_all(frame: "pd.DataFrame", out: Path, fits: Mapping[float, Any]) -> dic
 
 
 def _map(run: Any, path: Path) -> None:
-    import inscape
+    from inscape.models import wrap
+    from inscape.partition import linear_regions
     from inscape.studies.local_complexity_map import image_of, patch, with_weights
 
     net = with_weights(run, run["weights"])
@@ -43,10 +44,10 @@ def _map(run: Any, path: Path) -> None:
     axes[0].set_title("image")
     t = np.linspace(-1, 1, 200)
     points = np.stack(np.meshgrid(t, t), axis=-1).reshape(-1, 2)
-    shown = inscape.wrap(net).scores(points).reshape(200, 200)
+    shown = wrap(net).scores(points).reshape(200, 200)
     axes[1].imshow(shown, cmap="gray", vmin=0, vmax=1, extent=(-1, 1, -1, 1), origin="lower")
     axes[1].set_title("network")
-    regions = inscape.linear_regions(net, patch())
+    regions = linear_regions(net, patch())
     regions.plot(ax=axes[2])
     axes[2].set_title(f"{regions.n_regions:,} linear regions")
     _density(run, MAIN, "bias", "density", axes[3], "density f, sigma = 0.05")
