@@ -34,4 +34,5 @@ def cell_lengths(starts: Floats, ends: Floats, low: float, high: float, n_cells:
     inside = ((at >= 0) & (at < n_cells)).all(axis=2) & (share > 0)
     lengths = share * np.linalg.norm(steps, axis=1)[:, None]
     flat = at[inside] @ np.array([n_cells, 1])
-    return np.bincount(flat, weights=lengths[inside], minlength=n_cells**2).reshape(n_cells, n_cells)
+    sums = np.bincount(flat, weights=lengths[inside], minlength=n_cells**2)
+    return np.asarray(sums, dtype=np.float64).reshape(n_cells, n_cells)

@@ -17,6 +17,7 @@ SIGMA = 1.0
 PUBLISHED = 0.6972
 LATE = 0.9
 """The drop has come when local complexity is below this part of its largest value."""
+_DIGITS = {"log_inverse": 3, "final": 2, "lc": 2, "lc_low": 2, "lc_high": 2, "accuracy": 4, "tv": 3}
 _COMMON = {"batch_size": 64, "learning_rate": 1e-4, "optimiser": "adam", "n_noise": 1}
 _SCALES: dict[str, dict[str, Any]] = {
     "smoke": {
@@ -135,7 +136,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
                 ylabel="local complexity",
             ),
         ],
-        tables={"Final values": runs[columns].round(4), "Curves": curves.round(4)},
+        tables={"Final values": runs[columns].round(_DIGITS), "Curves": curves.round(_DIGITS)},
         limits=(
             "Runs are short: for the smallest decays the drop has not come, and the end is not a limit.",
             "The decay is an L2 penalty in Adam's gradient, as the text says Adam; decoupled, it "
