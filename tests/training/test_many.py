@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 import torch
 
-from inscape.errors import InscapeError
+from inscape.errors import DataError, InscapeError
 from inscape.training import many
 from inscape.training.loop import train
 from inscape.training.many import train_many
+from inscape.training.monitor import Monitor
 from inscape.training.networks import build, mlp
 from inscape.training.recipe import Recipe
 
@@ -52,10 +53,72 @@ def test_together_is_one_by_one(hidden, momentum, schedule, digits):
     assert not any(n.training for n in nets)
 
 
+@pytest.mark.parametrize("optimiser", ["adam", "adamw"])
+@pytest.mark.parametrize("schedule", ["cosine", "constant"])
+def test_adam_together_is_one_by_one(optimiser, schedule, digits):
+    base = Recipe(0.01, 16, 3, optimiser=optimiser, schedule=schedule)
+    recipes = [
+        replace(base, learning_rate=rate, weight_decay=decay)
+        for rate, decay in ((0.01, 0.0), (0.01, 0.5), (0.03, 0.0), (0.01, 0.1))
+    ]
+    nets = [mlp(64, (16, 12), 10, seed=i).double() for i in range(len(recipes))]
+    one, together, apart = compare(nets, digits.x[:75], digits.y[:75], recipes, range(4))
+    assert apart < 1e-8
+    assert np.allclose([h.losses for h in one], [h.losses for h in together])
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_targets_are_fitted_in_mean_square(optimiser, digits):
+    x, y = digits.x[:70], digits.x[:70].reshape(70, -1)[:, [10, 20, 30]]
+    recipes = [Recipe(0.01, 16, 3, optimiser=optimiser)] * 2
+    nets = [mlp(64, (16,), 3, seed=i).double() for i in range(2)]
+    one, together, apart = compare(nets, x, y, recipes, range(2))
+    assert apart < 1e-8
+    assert np.allclose([h.losses for h in one], [h.losses for h in together])
+    best = train(mlp(64, (), 3, seed=0).double(), x, y, Recipe(0.05, 70, 400, optimiser="adam"), seed=0).loss
+    a = np.column_stack([x.reshape(70, -1), np.ones(70)])
+    left = y - a @ np.linalg.lstsq(a, y, rcond=None)[0]
+    assert np.mean(left**2) - 1e-12 <= best < 1e-3
+    with pytest.raises(DataError, match="3 targets, but the module gives 2"):
+        train_many([mlp(64, (16,), 2, seed=0)], x, y, recipes[:1], seeds=[0])
+
+
+def test_adam_groups_have_one_learning_rate():
+    recipes = [Recipe(rate, 16, 2, optimiser="adam", weight_decay=rate) for rate in (0.1, 0.2, 0.1)]
+    nets = [mlp(64, (8,), 10, seed=0) for _ in recipes]
+    assert many._groups(nets, recipes) == [[0, 2], [1]]
+
+
+def test_monitors_see_the_weights_of_their_step(digits):
+    x, y = digits.x[:40], digits.y[:40]
+    recipe = Recipe(0.01, 16, 4, optimiser="adamw", weight_decay=0.1)
+    nets = [mlp(64, (8,), 10, seed=i).double() for i in range(2)]
+    alone = copy.deepcopy(nets)
+    measures = {"adversarial_accuracy": {"eps": 0.1, "steps": 2, "step_size": 0.1}, "total_variation": {}}
+
+    def monitors():
+        return [Monitor(x, y, measures=measures, every=k, also=weight_size) for k in (3, 5)]
+
+    together, apart = monitors(), monitors()
+    train_many(nets, x, y, [recipe] * 2, seeds=[0, 1], monitors=together)
+    for net, monitor, seed in zip(alone, apart, (0, 1), strict=True):
+        train(net, x, y, recipe, seed=seed, monitor=monitor)
+    for a, b in zip(together, apart, strict=True):
+        assert [r["step"] for r in a.rows] == [r["step"] for r in b.rows]
+        for name in ("adversarial_accuracy", "total_variation", "size"):
+            assert np.allclose([r[name] for r in a.rows], [r[name] for r in b.rows])
+    with pytest.raises(InscapeError, match="2 modules, 1 monitors"):
+        train_many(nets, x, y, [recipe] * 2, seeds=[0, 1], monitors=together[:1])
+
+
+def weight_size(model):
+    return {"size": float(sum(p.detach().square().sum() for p in model.module.parameters()))}
+
+
 def test_what_cannot_be_stacked_trains_alone(digits):
     recipes = [
         Recipe(0.01, 16, 2),
-        Recipe(0.01, 16, 2, optimiser="adam"),
+        Recipe(0.01, 16, 2, optimiser="adagrad"),
         Recipe(0.01, 16, 2, mixup=0.2),
         Recipe(0.01, 16, 2, stop_loss=100.0),
         Recipe(0.02, 16, 2),

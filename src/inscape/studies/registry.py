@@ -11,11 +11,16 @@ MODULES = {
     "digits": "inscape.studies.digits",
     "edge-of-stability": "inscape.studies.edge_of_stability",
     "effective-regions": "inscape.studies.effective_regions",
+    "grokking": "inscape.studies.grokking",
+    "local-complexity-map": "inscape.studies.local_complexity_map",
+    "local-rank-gaussian": "inscape.studies.local_rank_gaussian",
     "minima-stability-step": "inscape.studies.minima_stability_step",
     "minima-stability-sweep": "inscape.studies.minima_stability_sweep",
     "minima-stability-weight": "inscape.studies.minima_stability_weight",
     "region-counts": "inscape.studies.region_counts",
     "overparameterisation": "inscape.studies.overparameterisation",
+    "weight-clusters": "inscape.studies.weight_clusters",
+    "weight-decay": "inscape.studies.weight_decay",
 }
 """Name of a study -> the module that defines it as STUDY."""
 

@@ -12,7 +12,7 @@ from inscape.training.recipe import Recipe
 
 @dataclass(frozen=True)
 class Batch:
-    """Points, their classes, and with mixup the classes of what was mixed in, with weight 1 - share."""
+    """Points, their classes or targets, and with mixup those of what was mixed in, with weight 1 - share."""
 
     x: Tensor
     y: Tensor
@@ -20,11 +20,12 @@ class Batch:
     share: float = 1.0
 
     def loss(self, scores: Tensor) -> Tensor:
-        """The mean cross-entropy."""
-        loss = torch.nn.functional.cross_entropy(scores, self.y)
+        """The mean cross-entropy of classes, or the mean square of the error of targets."""
+        of = torch.nn.functional.mse_loss if self.y.is_floating_point() else torch.nn.functional.cross_entropy
+        loss = of(scores, self.y)
         if self.other is None:
             return loss
-        return self.share * loss + (1 - self.share) * torch.nn.functional.cross_entropy(scores, self.other)
+        return self.share * loss + (1 - self.share) * of(scores, self.other)
 
 
 class Augmentation:

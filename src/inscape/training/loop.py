@@ -39,7 +39,9 @@ def train(
     checkpoint_every: int = 1,
     progress: bool | Meter | None = None,
 ) -> History:
-    """Train `module` in place on cross-entropy, where its parameters are and in their precision.
+    """Train `module` in place, where its parameters are and in their precision.
+
+    The loss is the cross-entropy of classes, or the mean square of the error of targets.
 
     Batches, augmentation and dropout are drawn from `seed` alone: the same seed on the same device gives the
     same weights, and the global random state is left as it was. The module ends in eval mode.
@@ -47,7 +49,7 @@ def train(
     Args:
         module: the network.
         x: points (n, ...).
-        y: their classes, integers (n,).
+        y: their classes, integers (n,); or targets, real numbers (n, c).
         recipe: how.
         seed: of everything random but the initial weights.
         monitor: its `step(module, k)` is called before training (k = 0) and after each step.
@@ -158,8 +160,10 @@ class _Run:
 def as_tensors(
     x: npt.NDArray[Any], y: npt.NDArray[Any], dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Points and classes as tensors, checked against each other."""
+    """Points and classes or targets as tensors, checked against each other."""
     points, labels = _as_tensor(x).to(dtype), _as_tensor(y)
+    if labels.ndim == 2 and labels.is_floating_point() and len(points) == len(labels) > 0:
+        return points, labels.to(dtype)
     if len(points) == 0 or labels.shape != (len(points),):
         raise DataError(f"cannot train on points {tuple(points.shape)} with classes {tuple(labels.shape)}")
     classes = labels.to(torch.int64)
@@ -182,7 +186,11 @@ def _as_tensor(values: Any) -> torch.Tensor:
 
 
 def check_classes(labels: torch.Tensor, n_scores: int) -> None:
-    """Refuse classes for which the module has no score."""
+    """Refuse classes for which the module has no score, and targets of another number."""
+    if labels.is_floating_point():
+        if labels.shape[1] != n_scores:
+            raise DataError(f"the data have {labels.shape[1]} targets, but the module gives {n_scores}")
+        return
     highest = int(labels.max())
     if highest >= n_scores:
         raise DataError(f"the data have the class {highest}, but the module gives {n_scores} scores")

@@ -1,6 +1,6 @@
 """Train many networks on the same data: what can be stacked as one program, the rest one by one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from inscape.progress import Meter, meter
 from inscape.seeding import as_seed
 from inscape.training.history import History
 from inscape.training.loop import as_tensors, check_classes, train
+from inscape.training.monitor import Monitor
 from inscape.training.networks.layers import Pixels
 from inscape.training.recipe import Recipe
 from inscape.training.stacked import can_stack, mlp_parts, train_stacked
@@ -25,21 +26,24 @@ def train_many(
     recipes: Sequence[Recipe],
     *,
     seeds: Sequence[int],
+    monitors: Sequence[Monitor] | None = None,
     progress: bool | Meter | None = None,
 ) -> list[History]:
     """Train each module in place by its own recipe and seed; the result of each is that of `train`.
 
     Plain MLPs of one shape whose recipes agree in all but the learning rate, the batch size and the weight
-    decay train together (SGD without augmentation), those of one batch size as one batched program, which
-    is several times faster on a CPU; every other module trains alone. Sums are taken in another order than in
-    `train`, so results agree up to rounding, which training amplifies.
+    decay train together (without augmentation, by SGD, Adam or AdamW; with the last two only those of one
+    learning rate), those of one batch size as one batched program, which is several times faster on a CPU;
+    every other module trains alone. Sums are taken in another order than in `train`, so results agree up
+    to rounding, which training amplifies.
 
     Args:
         modules: the networks, each its own object.
         x: points (n, ...).
-        y: their classes, integers (n,).
+        y: their classes, integers (n,); or targets, real numbers (n, c).
         recipes: one for each module.
         seeds: one for each module, as in `train`.
+        monitors: one for each module; each measures it at the steps of its schedule.
         progress: True for a bar on stderr, or a function of (networks done, networks).
 
     >>> import numpy as np
@@ -54,35 +58,61 @@ def train_many(
         raise InscapeError(
             f"{len(modules)} modules, {len(recipes)} recipes, {len(seeds)} seeds: expected as many"
         )
+    if monitors is not None and len(monitors) != len(modules):
+        raise InscapeError(f"{len(modules)} modules, {len(monitors)} monitors: expected as many")
     if len({id(m) for m in modules}) < len(modules):
         raise InscapeError("a module is given twice: each is trained in place and needs its own")
     seeds = [as_seed(seed) for seed in seeds]
     results: dict[int, History] = {}
     with meter(progress, "networks") as show:
         for group in _groups(modules, recipes):
-            if len(group) == 1:
-                (i,) = group
-                results[i] = train(modules[i], x, y, recipes[i], seed=seeds[i])
+            i = group[0]
+            if not _is_stackable(modules[i], recipes[i]):
+                monitor = None if monitors is None else monitors[i]
+                results[i] = train(modules[i], x, y, recipes[i], seed=seeds[i], monitor=monitor)
             else:
                 chosen = [modules[i] for i in group]
-                histories = _together(chosen, x, y, [recipes[i] for i in group], [seeds[i] for i in group])
+                watch = None if monitors is None else _Watch(chosen, [monitors[i] for i in group])
+                histories = _together(
+                    chosen, x, y, [recipes[i] for i in group], [seeds[i] for i in group], watch
+                )
                 results |= zip(group, histories, strict=True)
             show(len(results), len(modules))
     return [results[i] for i in range(len(modules))]
+
+
+class _Watch:
+    """The monitors of modules that train together; the weights are written back when one is due."""
+
+    def __init__(self, modules: list[nn.Module], monitors: list[Monitor]) -> None:
+        self._pairs = list(zip(modules, monitors, strict=True))
+
+    def __call__(self, step: int, write_back: Callable[[], None]) -> None:
+        due = [(module, monitor) for module, monitor in self._pairs if monitor.due(step)]
+        if due:
+            write_back()
+        with torch.enable_grad():
+            for module, monitor in due:
+                monitor.record(module, step)
+
+
+def _is_stackable(module: nn.Module, recipe: Recipe) -> bool:
+    return mlp_parts(module) is not None and can_stack(recipe)
 
 
 def _groups(modules: Sequence[nn.Module], recipes: Sequence[Recipe]) -> list[list[int]]:
     """Which modules train together."""
     groups: dict[Any, list[int]] = {}
     for i, (module, recipe) in enumerate(zip(modules, recipes, strict=True)):
-        parts = mlp_parts(module)
         key: Any = i
+        parts = mlp_parts(module)
         if parts is not None and can_stack(recipe):
             first, linear = parts
             shape = tuple((layer.in_features, layer.out_features) for layer in linear)
             place = (linear[0].weight.dtype, str(linear[0].weight.device))
             before = tuple((p.mean.tolist(), p.std.tolist()) for p in first if isinstance(p, Pixels))
-            key = (shape, place, str(before), replace(recipe, learning_rate=0.0, weight_decay=0.0))
+            rate = 0.0 if recipe.optimiser == "sgd" else recipe.learning_rate
+            key = (shape, place, str(before), replace(recipe, learning_rate=rate, weight_decay=0.0))
         groups.setdefault(key, []).append(i)
     return list(groups.values())
 
@@ -93,6 +123,7 @@ def _together(
     y: npt.NDArray[Any],
     recipes: list[Recipe],
     seeds: list[int],
+    watch: _Watch | None,
 ) -> list[History]:
     parts = [found for module in modules if (found := mlp_parts(module)) is not None]
     first, layers = parts[0][0], [linear for _, linear in parts]
@@ -102,7 +133,7 @@ def _together(
     with torch.no_grad():
         flat = nn.Sequential(*first)(points.to(weight.device))
     histories = train_stacked(
-        layers, flat, labels.to(weight.device), recipes, seeds, lambda done, total: None
+        layers, flat, labels.to(weight.device), recipes, seeds, lambda done, total: None, watch
     )
     for module in modules:
         module.eval()

@@ -43,6 +43,7 @@ class Monitor:
         or a
             function of the step that says whether to measure.
         n_points: how many points are drawn; None for all.
+        also: a function of the wrapped model that gives further columns, {name: number}.
         log_fn: called with ({name: value}, step) after each measurement; fits `wandb.log`,
         `mlflow.log_metrics`, or
             a loop over `SummaryWriter.add_scalar`.
@@ -65,6 +66,7 @@ class Monitor:
         measures: Measures | None = None,
         every: int | str | Callable[[int], bool] = 100,
         n_points: int | None = 128,
+        also: Callable[[Model], Mapping[str, float]] | None = None,
         log_fn: Callable[[dict[str, float], int], Any] | None = None,
         random_state: RandomState = 0,
     ) -> None:
@@ -76,7 +78,7 @@ class Monitor:
             measures = CHEAP | {name: {} for name in labelled}
         self.measures = _checked(measures)
         self.settings: dict[str, dict[str, Any]] = {}
-        self.log_fn = log_fn
+        self.also, self.log_fn = also, log_fn
         self.rows: list[dict[str, Any]] = []
         self.notes: dict[str, str] = {}
         self._due = _schedule(every)
@@ -94,8 +96,11 @@ class Monitor:
         """Measure the model now; the new row: step, seconds, and value and error of each measure."""
         step = whole_number(step, "step", 0, MeasureError)
         start = time.perf_counter()
+        wrapped = wrap(model)
         with random_state_kept():
-            entries = self._entries(wrap(model))
+            entries = self._entries(wrapped)
+            with wrapped.unchanged():
+                further = {} if self.also is None else dict(self.also(wrapped))
         row: dict[str, Any] = {"step": step, "seconds": 0.0}
         for entry in entries:
             name = entry["measure"]
@@ -104,6 +109,7 @@ class Monitor:
             self.settings[name] = entry["settings"] | {"n_points": min(n_points, len(self.x))}
             if entry["status"] == NOT_APPLICABLE:
                 self.notes[name] = entry["note"]
+        row |= further
         row["seconds"] = time.perf_counter() - start
         self.rows.append(row)
         if self.log_fn is not None:

@@ -1,12 +1,12 @@
 """Many small networks at once: MLPs of one shape as one batched program with a backward pass by hand.
 
 Layer l of all R runs is one array (R, n_in + 1, n_out), whose last row is the bias, since every layer's input
-carries a column of ones. A step of all runs together is then two or three batched products per layer; the one
-that gives the gradient adds it to the velocity of the momentum at once.
+carries a column of ones. A step of all runs together is then two or three batched products per layer; with
+SGD the one that gives the gradient adds it to the velocity of the momentum at once.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -18,6 +18,8 @@ from inscape.training.batches import batch_sizes
 from inscape.training.history import History
 from inscape.training.networks.layers import Pixels
 from inscape.training.recipe import Recipe
+
+Observe = Callable[[int, Callable[[], None]], None]
 
 
 def mlp_parts(module: nn.Module) -> tuple[list[nn.Module], list[nn.Linear]] | None:
@@ -42,7 +44,7 @@ def mlp_parts(module: nn.Module) -> tuple[list[nn.Module], list[nn.Linear]] | No
 def can_stack(recipe: Recipe) -> bool:
     """Whether the batched program knows all that the recipe asks for."""
     return (
-        recipe.optimiser == "sgd"
+        recipe.optimiser in ("sgd", "adam", "adamw")
         and not (recipe.mixup or recipe.crop or recipe.flip)
         and (recipe.stop_loss is None)
     )
@@ -52,7 +54,7 @@ class Stack:
     """The parameters of R MLPs of the same shape, and one step of all of them."""
 
     def __init__(self, layers: Sequence[Sequence[nn.Linear]], recipes: Sequence[Recipe]) -> None:
-        """Take the linear layers of each run, and its learning rate, weight decay and momentum."""
+        """Take the linear layers of each run, and how it is trained; with Adam all learning rates agree."""
         self._layers, self._momentum = layers, recipes[0].momentum
         self._weights = [
             torch.stack([torch.cat([part.weight.T, part.bias[None]]) for part in same]).contiguous()
@@ -63,34 +65,40 @@ class Stack:
         self._rates = like.new_tensor([r.learning_rate for r in recipes])[:, None, None]
         decays = [r.weight_decay for r in recipes]
         self._decays = like.new_tensor(decays)[:, None, None] if any(decays) else None
+        self._adam: _Adam | None = None
+        if recipes[0].optimiser != "sgd":
+            self._adam = _Adam(self._weights, self._velocities, self._decays, recipes[0])
 
     def step(self, x: Tensor, y: Tensor, factor: float) -> Tensor:
         """Move every run by factor times its learning rate, and return its summed loss before, (R,).
 
         Args:
             x: the batch of each run with a column of ones, (R, b, n_in + 1).
-            y: its classes, (R, b).
+            y: its classes, (R, b), or targets, (R, b, c).
             factor: where the schedule is.
         """
         inputs, sums = [x], []
         for weights in self._weights[:-1]:
             sums.append(torch.bmm(inputs[-1], weights))
             inputs.append(_rectified(sums[-1]))
-        logs = torch.log_softmax(torch.bmm(inputs[-1], self._weights[-1]), 2)
-        index = y.unsqueeze(2)
-        losses = -logs.gather(2, index).sum((1, 2))
-        slope = logs.exp_()
-        slope.scatter_add_(2, index, slope.new_full((1, 1, 1), -1).expand_as(index))
+        scores = torch.bmm(inputs[-1], self._weights[-1])
+        losses, slope = (_squares if y.is_floating_point() else _cross_entropy)(scores, y)
         slope.div_(x.shape[1])
         for i in range(len(self._weights) - 1, -1, -1):
             weights, velocity = self._weights[i], self._velocities[i]
-            velocity.baddbmm_(inputs[i].transpose(1, 2), slope, beta=self._momentum)
+            if self._adam is None:
+                velocity.baddbmm_(inputs[i].transpose(1, 2), slope, beta=self._momentum)
+            else:
+                torch.bmm(inputs[i].transpose(1, 2), slope, out=velocity)
             if i > 0:
                 back = torch.bmm(slope, weights[:, :-1].transpose(1, 2))
                 slope = torch.ops.aten.threshold_backward(back, sums[i - 1], 0)
-            if self._decays is not None:
-                velocity.addcmul_(weights, self._decays)
-            weights.addcmul_(velocity, self._rates, value=-factor)
+            if self._adam is None:
+                if self._decays is not None:
+                    velocity.addcmul_(weights, self._decays)
+                weights.addcmul_(velocity, self._rates, value=-factor)
+        if self._adam is not None:
+            self._adam.step(factor)
         return losses
 
     def write_back(self) -> None:
@@ -99,6 +107,47 @@ class Stack:
             for weights, layer in zip(self._weights, run, strict=True):
                 layer.weight.copy_(weights[r, :-1].T)
                 layer.bias.copy_(weights[r, -1])
+
+
+def _cross_entropy(scores: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The summed loss of each run, (R,), and its gradient by the scores, (R, b, c)."""
+    logs = torch.log_softmax(scores, 2)
+    index = y.unsqueeze(2)
+    losses = -logs.gather(2, index).sum((1, 2))
+    slope = logs.exp_()
+    slope.scatter_add_(2, index, slope.new_full((1, 1, 1), -1).expand_as(index))
+    return losses, slope
+
+
+def _squares(scores: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The same for the square of the error, its mean over the targets of a point."""
+    error, c = scores - y, y.shape[2]
+    return error.square().sum((1, 2)) / c, error.mul_(2 / c)
+
+
+class _Adam:
+    """One step of Adam or AdamW on stacked weights, each run with its own weight decay."""
+
+    def __init__(
+        self, weights: list[Tensor], gradients: list[Tensor], decays: Tensor | None, recipe: Recipe
+    ) -> None:
+        self._weights, self._gradients, self._decays = weights, gradients, decays
+        self._rate, self._decoupled = recipe.learning_rate, recipe.optimiser == "adamw"
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient
+        self._optimiser = torch.optim.Adam(weights, lr=recipe.learning_rate, fused=True)
+
+    def step(self, factor: float) -> None:
+        """Move by the gradients, with factor times the learning rate."""
+        rate = factor * self._rate
+        self._optimiser.param_groups[0]["lr"] = rate
+        if self._decays is not None:
+            for weight, gradient in zip(self._weights, self._gradients, strict=True):
+                if self._decoupled:
+                    weight.mul_(1 - rate * self._decays)
+                else:
+                    gradient.addcmul_(weight, self._decays)
+        self._optimiser.step()
 
 
 def _rectified(sums: Tensor) -> Tensor:
@@ -118,8 +167,12 @@ def train_stacked(
     recipes: Sequence[Recipe],
     seeds: Sequence[int],
     show: Meter,
+    observe: Observe | None = None,
 ) -> list[History]:
-    """Train MLPs that share everything but seed, learning rate and weight decay, on flat points x (n, d)."""
+    """Train MLPs that share everything but seed, learning rate and weight decay, on flat points x (n, d).
+
+    `observe` is called with the number of steps taken and what writes the weights back.
+    """
     common, n = recipes[0], len(x)
     sizes = batch_sizes(n, min(common.batch_size, n))
     per_epoch = len(sizes)
@@ -129,6 +182,8 @@ def train_stacked(
     unit = replace(common, learning_rate=1.0)
     losses: list[list[float]] = []
     step = 0
+    if observe is not None:
+        observe(step, stack.write_back)
     for epoch in range(common.epochs):
         order = torch.stack([torch.randperm(n, generator=g) for g in generators]).to(x.device)
         total = x.new_zeros(len(layers))
@@ -136,6 +191,8 @@ def train_stacked(
             factor = unit.rate_at(step, common.epochs * per_epoch, per_epoch)
             total += stack.step(points[rows], y[rows], factor)
             step += 1
+            if observe is not None:
+                observe(step, stack.write_back)
         losses.append((total / n).tolist())
         show(epoch + 1, common.epochs)
     stack.write_back()
