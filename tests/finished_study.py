@@ -7,7 +7,7 @@ import pandas as pd
 
 from inscape.studies import Chart, Finding, StudyRun, Summary
 
-EVIL = "<script>evil()</script><img src=x onerror=evil()>\"'&"
+EVIL = "<b>bold</b><script>evil()</script><img src=x onerror=evil()>\"'&"
 LONG = "A measure counts what the lines between data points cross, and says nothing of what lies elsewhere."
 
 

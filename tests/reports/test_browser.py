@@ -207,6 +207,6 @@ def test_paper_is_white_and_shows_all_of_a_table(opened):
 
 def test_no_text_of_a_study_does_anything(opened):
     page = opened("evil")
-    assert "<script>evil()</script>" in hover(page, "#chart-1")
+    assert "<b>bold</b><script>evil()</script>" in hover(page, "#chart-1")
     assert "<script>evil()</script>" in page.locator("h1").text_content()
     assert page.evaluate("window.harmed") is None
