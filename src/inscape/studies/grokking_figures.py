@@ -45,6 +45,8 @@ def draw_all(runs: "pd.DataFrame", out: Path) -> dict[str, str]:
 
 def curves_of(runs: "pd.DataFrame", columns: Mapping[str, str]) -> dict[str, Any]:
     """Label -> steps, mean over runs and interval, of the runs of one setting."""
+    if not len(runs):
+        return {}
     steps = runs["step"].iloc[0]
     return {label: band(steps, runs[name]) for name, label in columns.items()}
 
@@ -86,7 +88,8 @@ def _late(runs: "pd.DataFrame", path: Path) -> None:
         if j:
             for ax in axes[:, j]:
                 ax.set_ylabel("")
-    axes[0, -1].legend(frameon=False, fontsize=8, loc="upper left")  # where accuracies are low for long
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=5, frameon=False)
     figure.savefig(path, dpi=DPI)
 
 
@@ -104,7 +107,8 @@ def _bound(runs: "pd.DataFrame", path: Path) -> None:
     draw_runs(
         curves_of(runs, names), ylabel="", styles={"total variation": ":"}, log_y=True, legend=False, ax=left
     )
-    left.legend(frameon=False, fontsize=8, loc=(0.02, 0.58))
+    if len(runs):
+        left.legend(frameon=False, fontsize=8, loc=(0.02, 0.58))
     draw_runs(
         curves_of(runs, {"excess": "LC - eq. 42"}), ylabel="LC - bound of eq. 42", legend=False, ax=right
     )

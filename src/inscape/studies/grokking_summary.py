@@ -24,8 +24,8 @@ CLAIMS = {
     "breaks": "At He scale 1 it does not (Fig. 8, 9).",
     "bound": "Local complexity stays above the bound of Theorem 7 as the paper estimates it, eq. 42 "
     "(Fig. 9).",
-    "constant": "What makes total variation rise is the Lipschitz constant: divided by it, as in eq. 42, total "
-    "variation falls along with local complexity at He scale 1 (Fig. 9).",
+    "constant": "Total variation rises with the Lipschitz constant only: divided by it, as in eq. 42, it "
+    "falls along with local complexity at He scale 1 (Fig. 9).",
     "corrected": "It stays above the bound with a true Lipschitz constant.",
     "not_good": "In wide networks every unit is good at every step, B = 0 (Fig. 10).",
     "rank": "The local rank of the deepest layer falls after the fit, as local complexity does (Fig. 12).",
@@ -172,7 +172,8 @@ def _above(runs: "pd.DataFrame", form: str, published: str) -> Finding:
     share = bounds / lc
     return Finding(
         holds=found.holds,
-        evidence=f"{found.evidence}; the bound is {share.min():.2%} to {share.max():.2%} of local complexity, "
+        evidence=f"{found.evidence}; the bound is {share.min():.2%} to {share.max():.2%} of local "
+        "complexity, "
         "whose excess at the end is the value; with the terms in xi and B the left side is "
         f"{runs[f'theorem_7_{form}'].mean():.3g} there",
         value=value,
