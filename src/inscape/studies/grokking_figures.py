@@ -45,6 +45,8 @@ def draw_all(runs: "pd.DataFrame", out: Path) -> dict[str, str]:
 
 def curves_of(runs: "pd.DataFrame", columns: Mapping[str, str]) -> dict[str, Any]:
     """Label -> steps, mean over runs and interval, of the runs of one setting."""
+    if not len(runs):
+        return {}
     steps = runs["step"].iloc[0]
     return {label: band(steps, runs[name]) for name, label in columns.items()}
 
@@ -64,7 +66,7 @@ def _late(runs: "pd.DataFrame", path: Path) -> None:
             ylabel="accuracy",
             styles=_STYLES,
             xlabel="",
-            legend=j == 0,
+            legend=False,
             ax=axes[0, j],
         )
         for i, (name, words) in enumerate(rows.items(), start=1):
@@ -80,12 +82,14 @@ def _late(runs: "pd.DataFrame", path: Path) -> None:
         fitted = np.mean([r["step"][r["fit"]] for _, r in here.iterrows()])
         for ax in axes[:, j]:
             ax.axvline(fitted, color="0.5", ls="--", lw=0.9)
-            ax.label_outer(remove_inner_ticks=False) if ax is axes[0, j] else None
         axes[0, j].set_ylim(0, 1.02)
+        axes[0, j].tick_params(labelbottom=False)
         axes[0, j].set_title(f"He scale {he:g}, {len(here)} run{'s' * (len(here) > 1)}")
         if j:
             for ax in axes[:, j]:
                 ax.set_ylabel("")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=5, frameon=False)
     figure.savefig(path, dpi=DPI)
 
 
@@ -103,7 +107,8 @@ def _bound(runs: "pd.DataFrame", path: Path) -> None:
     draw_runs(
         curves_of(runs, names), ylabel="", styles={"total variation": ":"}, log_y=True, legend=False, ax=left
     )
-    left.legend(frameon=False, fontsize=8, loc="center left")
+    if len(runs):
+        left.legend(frameon=False, fontsize=8, loc=(0.02, 0.58))
     draw_runs(
         curves_of(runs, {"excess": "LC - eq. 42"}), ylabel="LC - bound of eq. 42", legend=False, ax=right
     )
@@ -142,7 +147,9 @@ def _rank(runs: "pd.DataFrame", path: Path) -> None:
             colours={"lc": TEN[4]},
             ax=middle,
         )
-        draw_runs(curves_of(runs, _ACCURACIES), ylabel="accuracy", styles=_STYLES, ax=right)
+        draw_runs(curves_of(runs, _ACCURACIES), ylabel="accuracy", styles=_STYLES, legend=False, ax=right)
+        right.set_ylim(0, 1.45)
+        right.legend(frameon=False, fontsize=8, loc="upper left", ncols=2)
         middle.set_title(f"{runs['network'].iloc[0]}, He scale 1", fontsize=10)
     figure.savefig(path, dpi=DPI)
 
