@@ -84,8 +84,8 @@ def _notes(frame: "pd.DataFrame") -> str:
     return (
         f"{len(frame)} models, {minutes:.0f} minutes of work in all. A correlation is over configurations, "
         "each the mean of its seeds, with a 95 % bootstrap interval; it did not hold if all of that is below "
-        f"{claims.STRONG}, else it held if all is above 0. The number of a claim about several models is that "
-        "of the weakest."
+        f"{claims.STRONG}, else it held if all is above 0. The number of a claim about several models is "
+        "that of the weakest."
     )
 
 
