@@ -41,15 +41,15 @@ NOTHING = Finding(holds=None, evidence="no rows to ask")
 
 
 def positive(c: Correlation) -> bool | None:
-    """Held if the whole interval is above zero; not if it is below `STRONG`; else not to be said.
+    """Not held if the whole interval is below `STRONG`; else held if it is above zero; else not to be said.
 
-    >>> positive(Correlation(0.9, (0.7, 0.95), 9)), positive(Correlation(-0.2, (-0.6, 0.3), 9))
+    >>> positive(Correlation(0.9, (0.7, 0.95), 9)), positive(Correlation(0.3, (0.1, 0.4), 9))
     (True, False)
     """
     low, high = c.interval
     if np.isnan(low):
         return None
-    return True if low > 0 else False if high < STRONG else None
+    return False if high < STRONG else True if low > 0 else None
 
 
 def weakest(found: Mapping[str, Correlation], reported: str = "") -> Finding:

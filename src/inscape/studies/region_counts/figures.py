@@ -74,7 +74,7 @@ def _correlation(frame: "pd.DataFrame") -> Any:
     figure, axes = _panels(len(groups), 2, (5.2, 3.9))
     for ax, (name, rows) in zip(axes, groups.items(), strict=True):
         by = "criterion" if rows["model"].iloc[0] in ("tree", "forest") else "learning_rate"
-        parts = {f"{by.replace('_', ' ')} {v}": g for v, g in rows.groupby(by, sort=False)}
+        parts = {f"{by.replace('_', ' ')} {v}": g for v, g in rows.groupby(by)}
         points = {k: seed_means(g, ["region_count", "gap"]).to_numpy().T for k, g in parts.items()}
         drawn = {k: (x, y) for k, (x, y) in points.items()}
         draw_scatter(drawn, xlabel="region count", ylabel="generalisation gap", title=name, ax=ax)
@@ -109,7 +109,7 @@ def _baselines(frame: "pd.DataFrame") -> Any:
         for column, shown in (("distance", "distance to the initial weights"), ("margin", "output margin")):
             parts = {
                 f"learning rate {v:g}": seed_means(g, [column, "gap"]).to_numpy().T
-                for v, g in rows.groupby("learning_rate", sort=False)
+                for v, g in rows.groupby("learning_rate")
             }
             draw_scatter(
                 {k: (x, y) for k, (x, y) in parts.items()},

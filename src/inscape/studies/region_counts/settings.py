@@ -159,7 +159,7 @@ SMALL_NET = Training(
     rates=(0.1, 0.03, 0.01),
     sizes=(8, 16, 32),
     decays=(1e-5,),
-    seeds=1,
+    seeds=2,
     more={
         "augmentation": {
             "augmentation": ("mixup", "crop+flip"),
@@ -213,6 +213,7 @@ SMOKE_NET = replace(
     n_test=200,
     rates=(0.1, 0.01),
     sizes=(32, 64),
+    seeds=1,
     more={},
     fixed={"width": 1 / 16, "epochs": 5},
 )

@@ -83,8 +83,9 @@ def _notes(frame: "pd.DataFrame") -> str:
     minutes = frame["seconds"].sum() / 60
     return (
         f"{len(frame)} models, {minutes:.0f} minutes of work in all. A correlation is over configurations, "
-        "each the mean of its seeds, with a 95 % bootstrap interval; it held if that is above 0, and did not "
-        f"if it is below {claims.STRONG}. The number of a claim about several models is that of the weakest."
+        "each the mean of its seeds, with a 95 % bootstrap interval; it did not hold if all of that is below "
+        f"{claims.STRONG}, else it held if all is above 0. The number of a claim about several models is "
+        "that of the weakest."
     )
 
 
