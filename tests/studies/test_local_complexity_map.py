@@ -51,8 +51,9 @@ def test_density_is_the_expected_length_of_boundary():
     found = study.compared(net, c, 0.1)
     frame = pd.DataFrame([{f"{k}_0.1": v.tolist() for k, v in found.items()}])
     fit = length_fit(frame, 0.1)
-    assert fit.slope[0] <= 1 <= fit.slope[1]
-    assert fit.total[1][0] <= 1 <= fit.total[1][1]
+    for value, (low, high) in ((fit.value, fit.slope), fit.total):
+        assert low < value < high
+        assert abs(value - 1) < min(0.1, high - low)  # four standard errors
     assert 0.6 < fit.scatter < 1.6
     wrong = pd.DataFrame(
         [{"density_0.1": (2 * found["density"]).tolist(), "length_0.1": found["length"].tolist()}]

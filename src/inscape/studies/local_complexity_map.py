@@ -24,7 +24,7 @@ _SCALES: dict[str, dict[str, Any]] = {
     "smoke": {"size": 24, "depth": 2, "width": 16, "epochs": 60, "learning_rate": 3e-3, "resolution": 24}
     | {"n_noise": 4, "n_cells": 6, "n_networks": 8, "replicates": 1},
     "small": {"size": 64, "depth": 4, "width": 32, "epochs": 150, "learning_rate": 1e-3, "resolution": 80}
-    | {"n_noise": 16, "n_cells": 12, "n_networks": 40, "replicates": 2},
+    | {"n_noise": 16, "n_cells": 12, "n_networks": 40, "replicates": 4},
     "paper": {"size": 256, "depth": 4, "width": 200, "epochs": 1000, "learning_rate": 1e-4, "resolution": 300}
     | {"n_noise": 64, "n_cells": 30, "n_networks": 200, "replicates": 6},
 }

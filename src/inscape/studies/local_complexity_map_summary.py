@@ -208,6 +208,7 @@ def _coarse(values: Floats, n: int) -> Floats:
 def _alike(alike: "pd.DataFrame", what: str) -> Finding:
     here = alike[(alike["maps"] == what) & (alike["sigma"] == MAIN)]["pearson"]
     mean, interval = mean_of(here)
+    interval = None if interval is None else (max(interval[0], -1.0), min(interval[1], 1.0))
     others = alike[alike["maps"] == what].groupby("sigma")["pearson"].mean()
     words = ", ".join(f"{r:+.2f} at sigma {s:g}" for s, r in others.items())
     return Finding(
