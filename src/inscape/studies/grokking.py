@@ -114,7 +114,7 @@ class _Lipschitz:
 
     x: npt.NDArray[Any]
 
-    def __call__(self, model: "Model") -> dict[str, float]:
+    def __call__(self, model: Any) -> dict[str, float]:
         from inscape.theory import layers_of
 
         layers = layers_of(model.module, self.x)

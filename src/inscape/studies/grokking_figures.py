@@ -121,7 +121,7 @@ def _not_good(runs: "pd.DataFrame", path: Path) -> None:
     from inscape.drawing.runs import draw_runs
 
     four = runs[(runs["depth"] == runs["depth"].max()) & (runs["he_scale"] == 1)]
-    curves = {}
+    curves: dict[str, Any] = {}
     for width, here in four.groupby("width"):
         label = f"width {width} ({len(here)} run{'s' * (len(here) > 1)})"
         curves |= curves_of(here, {"not_good": label})

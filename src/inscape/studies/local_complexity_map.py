@@ -139,7 +139,7 @@ def with_noise(net: "nn.Sequential", sigma: float, rng: np.random.Generator) -> 
     linear = [m for m in noisy if isinstance(m, torch.nn.Linear)]
     with torch.no_grad():
         for layer in linear[:-1]:
-            layer.bias += torch.from_numpy(sigma * rng.standard_normal(len(layer.bias)))
+            layer.bias.add_(torch.from_numpy(sigma * rng.standard_normal(len(layer.bias))))
     return noisy
 
 

@@ -35,7 +35,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
 
     from inscape.studies.local_complexity_map_figures import draw_all
 
-    sigmas = sorted(float(c.removeprefix("density_")) for c in frame if c.startswith("density_"))
+    sigmas = sorted(float(c.removeprefix("density_")) for c in map(str, frame) if c.startswith("density_"))
     fits = {sigma: length_fit(frame, sigma) for sigma in sigmas}
     alike = pd.DataFrame([line for _, run in frame.iterrows() for line in _resemblances(run, sigmas)])
     main = fits[MAIN]

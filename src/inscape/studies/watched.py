@@ -69,7 +69,7 @@ class Look:
         from inscape.measures.points import as_source
         from inscape.measures.shared import jacobian_measures
 
-        noise = {"sigma": self.sigma, "n_noise": self.n_noise}
+        noise: dict[str, Any] = {"sigma": self.sigma, "n_noise": self.n_noise}
         wanted = {"local_complexity": noise | {"precision": "float32"}, "total_variation": noise}
         found: Any = jacobian_measures(model, as_source(self.x), wanted, 0, None)
         lc, tv = found["local_complexity"], found["total_variation"]

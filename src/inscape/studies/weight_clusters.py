@@ -16,8 +16,6 @@ from inscape.studies.watched import Look, image_split, watch
 if TYPE_CHECKING:
     import pandas as pd
 
-    from inscape.models import Model
-
 FITTED = 0.999
 SIGMA = 1.0
 _SCALES: dict[str, dict[str, Any]] = {
@@ -64,7 +62,7 @@ class _Weights:
         self._train = train
         self.seen: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = []
 
-    def __call__(self, model: "Model") -> dict[str, float]:
+    def __call__(self, model: Any) -> dict[str, float]:
         from inscape.measures.accuracy import correct
 
         first, last = (p.detach().numpy().copy() for p in model.module.parameters() if p.ndim == 2)

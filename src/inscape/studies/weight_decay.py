@@ -156,14 +156,15 @@ def r_squared(x: Any, y: Any) -> Correlation:
     return bootstrapped(lambda weights: KINDS["pearson"](weights, a, b) ** 2, len(a), None, N_RESAMPLES, 0)
 
 
-def drop_step(steps: list[int], lc: list[float]) -> float | None:
-    """The first step after the largest value at which it is below `LATE` of that; None if there is none.
+def drop_step(steps: list[int], lc: list[float]) -> float:
+    """The first step after the largest value at which it is below `LATE` of that; NaN if there is none.
 
     >>> drop_step([0, 10, 100, 1000], [1.0, 2.0, 1.9, 1.0])
-    1000
+    1000.0
     """
     top = int(np.argmax(lc))
-    return next((s for s, v in zip(steps[top:], lc[top:], strict=True) if v < LATE * lc[top]), None)
+    late = (float(s) for s, v in zip(steps[top:], lc[top:], strict=True) if v < LATE * lc[top])
+    return next(late, float("nan"))
 
 
 def _known(c: Correlation) -> tuple[float, float] | None:
@@ -186,8 +187,8 @@ def _draw(runs: "pd.DataFrame", fit: Correlation, slope: Any, out: Path) -> None
 
     figure = Figure(figsize=(10.4, 3.9), layout="constrained")
     left, right = figure.subplots(1, 2)
-    groups = sorted(runs.groupby("weight_decay"), key=lambda g: g[0])
-    curves = {f"{decay:.2g}": band(g["step"].iloc[0], g["lc"]) for decay, g in groups}
+    groups = {decay: runs[runs["weight_decay"] == decay] for decay in sorted(runs["weight_decay"].unique())}
+    curves = {f"{decay:.2g}": band(g["step"].iloc[0], g["lc"]) for decay, g in groups.items()}
     shades = colormaps["viridis"](np.linspace(0.9, 0.05, len(curves)))
     colours = {name: to_hex(shade) for name, shade in zip(curves, shades, strict=True)}
     plain = {name: (s, m, m * np.nan, m * np.nan) for name, (s, m, _, _) in curves.items()}
