@@ -230,7 +230,9 @@ def short(monkeypatch):
 @pytest.mark.usefixtures("short")
 def test_one_command_from_nothing_to_the_claims(tmp_path):
     with ThreadPoolExecutor(1) as executor:
-        run = inscape.studies.run("region-counts", scale="smoke", out=tmp_path, executor=executor)
+        run = inscape.studies.run(
+            "region-counts", scale="smoke", options={"nets": "mlp,tree"}, out=tmp_path, executor=executor
+        )
     assert run.failed == {}
     assert set(run.summary.findings) == set(STUDY.claims)
     figures = set(run.summary.figures)
