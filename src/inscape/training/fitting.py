@@ -45,14 +45,16 @@ def fit(settings: Mapping[str, Any], split: Split, *, seed: int, monitor: Any = 
         return fit_many([settings], split, seeds=[seed])[0]
     if not is_network(settings["model"]):
         raise ModelError(f"{settings['model']} is fitted at once: a monitor needs a network")
-    from inscape.training.loop import train
-
-    module, initial = _network(settings, split, seed)
-    history = train(module, *split.train, _recipe(settings), seed=seed, monitor=monitor)
-    return _trained(module, history, initial, split)
+    return fit_many([settings], split, seeds=[seed], monitors=[monitor])[0]
 
 
-def fit_many(settings: Sequence[Mapping[str, Any]], split: Split, *, seeds: Sequence[int]) -> list[Fitted]:
+def fit_many(
+    settings: Sequence[Mapping[str, Any]],
+    split: Split,
+    *,
+    seeds: Sequence[int],
+    monitors: Sequence[Any] | None = None,
+) -> list[Fitted]:
     """Fit several models to the same points; small networks of one shape train as one program.
 
     Args:
@@ -62,6 +64,7 @@ def fit_many(settings: Sequence[Mapping[str, Any]], split: Split, *, seeds: Sequ
             the others those of scikit-learn.
         split: the data.
         seeds: of each model.
+        monitors: of each model, if given, which must all be networks.
     """
     fitted: dict[int, Fitted] = {}
     networks = [i for i, s in enumerate(settings) if is_network(s["model"])]
@@ -76,7 +79,8 @@ def fit_many(settings: Sequence[Mapping[str, Any]], split: Split, *, seeds: Sequ
         built = [_network(settings[i], split, seeds[i]) for i in networks]
         recipes = [_recipe(settings[i]) for i in networks]
         modules = [module for module, _ in built]
-        histories = train_many(modules, *split.train, recipes, seeds=[seeds[i] for i in networks])
+        chosen = [seeds[i] for i in networks]
+        histories = train_many(modules, *split.train, recipes, seeds=chosen, monitors=monitors)
         for i, (module, initial), history in zip(networks, built, histories, strict=True):
             fitted[i] = _trained(module, history, initial, split)
     return [fitted[i] for i in range(len(settings))]

@@ -12,8 +12,7 @@ from inscape.errors import InscapeError
 from inscape.progress import Meter, meter
 from inscape.seeding import as_seed
 from inscape.training.history import History
-from inscape.training.loop import as_tensors, check_classes, train
-from inscape.training.monitor import Monitor
+from inscape.training.loop import StepMonitor, as_tensors, check_classes, train
 from inscape.training.networks.layers import Pixels
 from inscape.training.recipe import Recipe
 from inscape.training.stacked import can_stack, mlp_parts, train_stacked
@@ -26,7 +25,7 @@ def train_many(
     recipes: Sequence[Recipe],
     *,
     seeds: Sequence[int],
-    monitors: Sequence[Monitor] | None = None,
+    monitors: Sequence[StepMonitor] | None = None,
     progress: bool | Meter | None = None,
 ) -> list[History]:
     """Train each module in place by its own recipe and seed; the result of each is that of `train`.
@@ -43,7 +42,8 @@ def train_many(
         y: their classes, integers (n,); or targets, real numbers (n, c).
         recipes: one for each module.
         seeds: one for each module, as in `train`.
-        monitors: one for each module; each measures it at the steps of its schedule.
+        monitors: one for each module, as in `train`; one that also has `due(step)`, as a `Monitor`, is asked
+            first, which spares writing back the weights of a stacked program at the other steps.
         progress: True for a bar on stderr, or a function of (networks done, networks).
 
     >>> import numpy as np
@@ -84,16 +84,20 @@ def train_many(
 class _Watch:
     """The monitors of modules that train together; the weights are written back when one is due."""
 
-    def __init__(self, modules: list[nn.Module], monitors: list[Monitor]) -> None:
+    def __init__(self, modules: list[nn.Module], monitors: list[StepMonitor]) -> None:
         self._pairs = list(zip(modules, monitors, strict=True))
 
     def __call__(self, step: int, write_back: Callable[[], None]) -> None:
-        due = [(module, monitor) for module, monitor in self._pairs if monitor.due(step)]
+        due = [(net, monitor) for net, monitor in self._pairs if getattr(monitor, "due", _always)(step)]
         if due:
             write_back()
         with torch.enable_grad():
             for module, monitor in due:
-                monitor.record(module, step)
+                monitor.step(module, step)
+
+
+def _always(step: int) -> bool:
+    return True
 
 
 def _is_stackable(module: nn.Module, recipe: Recipe) -> bool:

@@ -78,9 +78,13 @@ class _Watch:
         self._split, self._plan = split, {"lines": min(WATCHED_LINES, configuration["counts"]["lines"] // 2)}
         self._seen: list[tuple[int, float, float]] = []
 
+    def due(self, step: int) -> bool:
+        """Whether an epoch that is asked for ends here."""
+        return step in self._epochs
+
     def step(self, module: Any, step: int) -> None:
-        """Look at the network if an epoch that is asked for ends here."""
-        if step not in self._epochs:
+        """Look at the network if it is due."""
+        if not self.due(step):
             return
         from inscape.measures.accuracy import correct
         from inscape.models import wrap
