@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tightness_table
 import torch
 import trained_networks
 from matplotlib.figure import Figure
@@ -121,10 +122,11 @@ def cifar10() -> None:
 
 
 def tightness() -> None:
-    """How tight theory is: the picture, and its table as tightness.csv."""
+    """How tight theory is: the picture, and its table as tightness.csv and in theory.md."""
     found = inscape.theory.survey(random_state=0, progress=True)
     save(found.plot().figure, "tightness.png", 64)
-    found.table().to_csv(HERE.parent / "tightness.csv", index=False, float_format="%.4g")
+    found.table().to_csv(tightness_table.CSV, index=False, float_format="%.4g")
+    tightness_table.write()
 
 
 def edge() -> None:

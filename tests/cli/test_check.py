@@ -50,3 +50,16 @@ def test_a_user_error_is_one_line(run):
     result = run("--sigma", 0)
     assert result.exit_code == 2
     assert result.stderr == "inscape: sigma=0.0 must be a positive number\n"
+
+
+@pytest.mark.parametrize(
+    ("x", "reason"),
+    [([[0.0], [np.nan]], "1 of 2 points hold NaN"), ([[0.0, 1.0], [1.0, 0.0]], "takes 1 features")],
+)
+def test_data_that_the_model_cannot_take_are_one_line(run, tmp_path, x, reason):
+    np.savez(tmp_path / "bad.npz", x=np.array(x))
+    result = run("--data", tmp_path / "bad.npz")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert reason in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -1,4 +1,6 @@
+import importlib
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,6 +8,8 @@ import pytest
 import inscape
 from inscape import theory
 from inscape.theory.check_all import STATEMENTS
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +73,9 @@ def test_descent_of_two_layers(rng):
     assert theory.two_layer_descent(net, x, y, 0.02, 10, warm_up=9).nets[-1].w != pytest.approx(
         theory.two_layer_descent(net, x, y, 0.02, 10).nets[-1].w
     )
+
+
+def test_the_table_of_the_docs_is_that_of_its_file(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    table = importlib.import_module("tightness_table")
+    assert table.rows() in table.PAGE.read_text(encoding="utf-8")

@@ -85,7 +85,7 @@ class Check:
         return {"schema": 1, "measure": "check"} | plain
 
     def __repr__(self) -> str:
-        sign = ">" if self.lhs > self.rhs else "<="
+        sign = ">" if self.lhs > self.rhs and not self.holds else "<="
         why = f": not met: {'; '.join(self.unmet)}" if self.unmet else ""
         return f"<{self.name} ({self.form}): {self.lhs:.4g} {sign} {self.rhs:.4g}, {self.verdict}{why}>"
 
@@ -146,6 +146,12 @@ def checked_form(form: str) -> bool:
     if form not in FORMS:
         raise TheoryError(unknown_name("form", form, FORMS))
     return form == "corrected"
+
+
+def only_stated(name: str, form: str) -> None:
+    """An error if another form is wanted of a statement that holds as the paper has it."""
+    if checked_form(form):
+        raise TheoryError(f"{name} holds as stated: there is no corrected form")
 
 
 def _finite(number: float) -> float | None:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from inscape.arguments import positive_number
 from inscape.errors import TheoryError
-from inscape.theory.check import Check, compare
+from inscape.theory.check import Check, compare, only_stated
 from inscape.theory.ms_stability import as_shallow
 from inscape.univariate import (
     Flow,
@@ -23,7 +23,13 @@ from inscape.univariate import (
 
 
 def el_theorem42(
-    net: Any, x: npt.ArrayLike, y: npt.ArrayLike, *, n_changes: int | None = None, kkt_tol: float = 1e-2
+    net: Any,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    n_changes: int | None = None,
+    *,
+    form: str = "stated",
+    kkt_tol: float = 1e-2,
 ) -> Check:
     """Theorem 4.2: the KKT point that the flow ends in has at most 32 r + 67 linear regions.
 
@@ -35,8 +41,10 @@ def el_theorem42(
         x: places, (n,).
         y: labels, -1 or +1.
         n_changes: r, the width of the teacher; how often the labels change, which is at most that, if None.
+        form: "stated" is the only one: it holds so.
         kkt_tol: up to which residual of the KKT conditions the net counts as a KKT point.
     """
+    only_stated("el_theorem42", form)
     shallow = _ended(net)
     r = label_changes(x, y) if n_changes is None else n_changes
     met, note = _kkt_point(shallow, x, y, kkt_tol)
@@ -51,6 +59,7 @@ def el_corollary51(
     y: npt.ArrayLike,
     teacher: ShallowNet,
     *,
+    form: str = "stated",
     support: tuple[float, float] | None = None,
     delta: float = 0.1,
     kkt_tol: float = 1e-2,
@@ -67,10 +76,12 @@ def el_corollary51(
         x: places, drawn uniformly from the support, (n,).
         y: labels, the sign of the teacher.
         teacher: whose sign is learned; r is its width.
+        form: "stated" is the only one: it holds so.
         support: the interval of the distribution; the range of x if None.
         delta: the probability of failing.
         kkt_tol: as for `el_theorem42`.
     """
+    only_stated("el_corollary51", form)
     shallow = _ended(net)
     delta = positive_number(delta, "delta", TheoryError)
     places = np.asarray(x, dtype=np.float64).reshape(-1)
@@ -85,7 +96,7 @@ def el_corollary51(
     return compare("el_corollary51", error, eps, assumptions=met, note=note, trivial=1.0)
 
 
-def el_example1(loss: str = "exponential") -> Check:
+def el_example1(loss: str = "exponential", *, form: str = "stated") -> Check:
     """Example 1: gradient flow stays at a KKT point of squared norm 2 although squared norm 1 is feasible.
 
     x = +-4, both labels +1, b_1 = v_1 = 1 and all else 0; the better network has w_1 = v_1 = v_2 = 1/2,
@@ -94,6 +105,7 @@ def el_example1(loss: str = "exponential") -> Check:
     >>> el_example1()
     <el_example1 (stated): 1 <= 2, holds>
     """
+    only_stated("el_example1", form)
     x, y = np.array([4.0, -4.0]), np.ones(2)
     start = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])
     better = ShallowNet([0.5, -0.5], [0.0, 0.0], [0.5, 0.5])

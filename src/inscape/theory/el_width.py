@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from inscape.arguments import whole_number
 from inscape.errors import TheoryError
-from inscape.theory.check import Check, compare
+from inscape.theory.check import Check, compare, only_stated
 from inscape.theory.ms_stability import as_shallow
 from inscape.univariate import ShallowNet, gradient_flow, label_changes, population_error, theorem_sizes
 from inscape.univariate.width import SUPPORT, alternating_teacher
@@ -20,6 +20,7 @@ def el_theorem31(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     *,
+    form: str = "stated",
     shortest: float,
     sigma_hidden: float,
     sigma_output: float,
@@ -40,6 +41,7 @@ def el_theorem31(
         starts: one or more networks drawn as in Assumption 2.1.
         x: places in [-R, R], (n,).
         y: labels, -1 or +1.
+        form: "stated" is the only one: it holds so.
         shortest: rho, the length of the teacher's shortest interval of one sign.
         sigma_hidden: sigma_h, with which w and b were drawn.
         sigma_output: sigma_o, with which v was drawn.
@@ -50,6 +52,7 @@ def el_theorem31(
         loss: "exponential" or "logistic".
         max_steps: of the flow.
     """
+    only_stated("el_theorem31", form)
     nets = [starts] if isinstance(starts, ShallowNet) else [as_shallow(net) for net in starts]
     if not nets or len({net.width for net in nets}) > 1:
         raise TheoryError("give one or more starts of one width")
@@ -66,19 +69,21 @@ def el_theorem31(
         f"sigma_o <= {sizes.sigma_output:.4g}": sigma_output <= sizes.sigma_output * (1 + 1e-12),
         "x in [-R, R]": bool(np.abs(np.asarray(x, dtype=np.float64)).max() <= radius),
     }
-    least = [
-        float(gradient_flow(net, x, y, loss, max_steps=max_steps).history.log_loss.min()) for net in nets
-    ]
-    failed = sum(value > -math.log(2 * n) for value in least)
-    share = failed / len(nets)
+    runs = (gradient_flow(net, x, y, loss, max_steps=max_steps) for net in nets)
+    failed = sum(float(run.history.log_loss.min()) > -math.log(2 * n) for run in runs)
     low, high = _binomial(failed, len(nets))
     note = f"{len(nets) - failed} of {len(nets)} starts reach the loss 1/(2n) = {1 / (2 * n):.4g}"
     interval = (delta - high, delta - low)
-    return compare("el_theorem31", share, delta, assumptions=met, note=note, interval=interval)
+    return compare("el_theorem31", failed / len(nets), delta, assumptions=met, note=note, interval=interval)
 
 
 def el_theorem32(
-    nets: Any, n_changes: int, *, loss: str = "exponential", teacher: ShallowNet | None = None
+    nets: Any,
+    n_changes: int,
+    *,
+    form: str = "stated",
+    loss: str = "exponential",
+    teacher: ShallowNet | None = None,
 ) -> Check:
     """Theorem 3.2: width k = floor(a r) leaves a population loss of (1 - 0.75 a) / 4 with probability >= 1/4.
 
@@ -89,9 +94,11 @@ def el_theorem32(
     Args:
         nets: networks of one width after any time of gradient flow from starts as in Assumption 2.1.
         n_changes: r.
+        form: "stated" is the only one: it holds so.
         loss: "exponential" or "logistic".
         teacher: another teacher on [0, 2].
     """
+    only_stated("el_theorem32", form)
     found = [as_shallow(net) for net in (nets if isinstance(nets, Sequence) else [nets])]
     r = whole_number(n_changes, "n_changes", 1, TheoryError)
     if not found or len({net.width for net in found}) > 1:

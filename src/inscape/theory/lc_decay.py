@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 
 from inscape.errors import TheoryError
-from inscape.theory.check import Check, compare
+from inscape.theory.check import Check, compare, only_stated
 from inscape.theory.two_layer import Array
 
 
-def lc_corollary10(weight_decays: Any, complexities: Any, *, norms: Any = None, depth: int = 2) -> Check:
+def lc_corollary10(
+    weight_decays: Any, complexities: Any, *, form: str = "stated", norms: Any = None, depth: int = 2
+) -> Check:
     """Eq. 17, as a fitted slope: LC grows at most like log(1 / lambda) with the weight decay lambda.
 
     Left is the slope of log LC over log log(1 / lambda), least squares over runs, with its interval; right is
@@ -21,6 +23,7 @@ def lc_corollary10(weight_decays: Any, complexities: Any, *, norms: Any = None, 
     Args:
         weight_decays: lambda of each run, between 0 and 1, (m,).
         complexities: its LC late in training, (m,).
+        form: "stated" is the only one: it holds so.
         norms: |theta| of each run: the assumption |theta| = Theta(log(1 / lambda)^{1/L}) is then tested, as
             that the fitted exponent is not significantly different from 1 / L.
         depth: L, the number of weight matrices.
@@ -29,6 +32,7 @@ def lc_corollary10(weight_decays: Any, complexities: Any, *, norms: Any = None, 
     >>> lc_corollary10(decays, 2 * np.log(1 / decays) ** 0.5)
     <lc_corollary10 (stated): 0.5 <= 1, holds>
     """
+    only_stated("lc_corollary10", form)
     decays, values = (np.asarray(v, dtype=np.float64).reshape(-1) for v in (weight_decays, complexities))
     if decays.shape != values.shape or len(np.unique(decays)) < 3:
         raise TheoryError("a slope needs one complexity per run and three different weight decays")
@@ -38,7 +42,10 @@ def lc_corollary10(weight_decays: Any, complexities: Any, *, norms: Any = None, 
     slope, reach, _ = _line(np.log(pull), np.log(values))
     assumptions: dict[str, bool | None] = {"|theta| grows like log(1 / lambda)^(1/L)": None}
     if norms is not None:
-        power, spread, _ = _line(np.log(pull), np.log(np.asarray(norms, dtype=np.float64).reshape(-1)))
+        sizes = np.asarray(norms, dtype=np.float64).reshape(-1)
+        if sizes.shape != decays.shape or not (sizes > 0).all():
+            raise TheoryError("norms must hold one positive number per run")
+        power, spread, _ = _line(np.log(pull), np.log(sizes))
         met = abs(power - 1 / depth) <= spread
         assumptions = {
             f"|theta| grows like log(1 / lambda)^(1/{depth}): fitted {power:.2g} +- {spread:.1g}": met

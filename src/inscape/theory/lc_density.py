@@ -14,7 +14,7 @@ this difference alone breaks the bound.
 
 from typing import Any, Unpack
 
-from inscape.theory.check import Check, checked_form, compare
+from inscape.theory.check import Check, checked_form, compare, only_stated
 from inscape.theory.jackknife import compare_means
 from inscape.theory.lc_moments import Moments, Settings, moments
 
@@ -35,12 +35,15 @@ def lc_gradient_bound(
     return compare("lc_gradient_bound", m.largest, rhs, form=form, note="the largest gradient at the points")
 
 
-def lc_corollary3_upper(model: Any, x: Any = None, **settings: Unpack[Settings]) -> Check:
+def lc_corollary3_upper(
+    model: Any, x: Any = None, *, form: str = "stated", **settings: Unpack[Settings]
+) -> Check:
     """Eq. 7: LC <= C_bias sum_i E |grad z_i|. It holds as stated.
 
     Args:
         model: a relu network, or `moments(...)` of it.
         x: points.
+        form: "stated" is the only one: it holds so.
         settings: see `moments`.
 
     One unit at its kink: both sides are |w| / (sqrt(2 pi) sigma).
@@ -49,6 +52,7 @@ def lc_corollary3_upper(model: Any, x: Any = None, **settings: Unpack[Settings])
     >>> lc_corollary3_upper(ShallowNet([3.0], [-1.5], [1.0]), [[0.5]], sigma=1.0)
     <lc_corollary3_upper (stated): 1.197 <= 1.197, holds>
     """
+    only_stated("lc_corollary3_upper", form)
     m = moments(model, x, **settings)
     return compare_means(
         "lc_corollary3_upper",

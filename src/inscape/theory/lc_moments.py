@@ -102,6 +102,7 @@ def moments(
     sigma = positive_number(sigma, "sigma", TheoryError)
     eta = sigma if eta is None else positive_number(eta, "eta", TheoryError)
     eps = positive_number(eps, "eps", TheoryError)
+    x = _as_rows(x)
     model = wrap(as_module(model))
     layers = layers_of(model, x)
     draws = Draws(sigma, whole_number(n_noise, "n_noise", 1, TheoryError), "bias", as_seed(random_state))
@@ -118,3 +119,11 @@ def moments(
         "variation": variation.norms.mean(axis=0),
     }
     return Moments(layers, sigma, eta, eps, found | own.means(), own.largest)
+
+
+def _as_rows(x: Any) -> Any:
+    """The points; those of one input, (n,), as (n, 1)."""
+    if x is None:
+        raise TheoryError("x is missing: give the points, or moments(...) in place of the model")
+    points = np.asarray(x) if isinstance(x, list | tuple) else x
+    return points.reshape(-1, 1) if getattr(points, "ndim", 2) == 1 else points

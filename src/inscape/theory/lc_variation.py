@@ -16,7 +16,7 @@ from inscape.errors import NotApplicableError, TheoryError
 from inscape.models import wrap
 from inscape.partition import linear_regions
 from inscape.probes import Segment
-from inscape.theory.check import Check, checked_form, compare
+from inscape.theory.check import Check, checked_form, compare, only_stated
 from inscape.theory.jackknife import compare_means
 from inscape.theory.layers import as_module
 from inscape.theory.lc_density import lost_scale, lost_terms
@@ -46,7 +46,12 @@ def lc_theorem7(model: Any, x: Any = None, *, form: str = "corrected", **setting
 
 
 def lc_proposition6(
-    model: Any, x: Any, *, radius: float | None = None, support: tuple[float, float] | None = None
+    model: Any,
+    x: Any,
+    *,
+    form: str = "stated",
+    radius: float | None = None,
+    support: tuple[float, float] | None = None,
 ) -> Check:
     """Proposition 6: TV <= c_eps gamma excludes adversarial examples within eps of a point of margin gamma.
 
@@ -58,6 +63,7 @@ def lc_proposition6(
         model: a network of one input with one score (or two).
         x: the points to look around, (n,); of those with the ball inside the support the one with the least
             slack is reported.
+        form: "stated" is the only one: it holds so.
         radius: eps; a tenth of the support if None.
         support: the interval on which x is uniform; the range of x if None.
 
@@ -66,6 +72,7 @@ def lc_proposition6(
     >>> lc_proposition6(ramp, [0.75], radius=0.5, support=(-1, 2))
     <lc_proposition6 (stated): 0.3333 <= 1.333, holds>
     """
+    only_stated("lc_proposition6", form)
     points = as_points(x)
     if points.shape[1] != 1:
         raise NotApplicableError(f"the proposition is about one input, not {points.shape[1]}")

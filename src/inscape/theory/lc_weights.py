@@ -103,21 +103,7 @@ def lc_proposition9(
     if labels.shape != (len(points),) or not np.isin(labels, (-1.0, 1.0)).all():
         raise TheoryError("y must hold a label -1 or +1 for every point")
     depth, b = len(net.weights), math.sqrt(float(other.squares.max()))
-    margins = labels * _output(net, points)
-    frobenius = np.sqrt(net.squares)
-    looks = bool(abs(margins.min() - 1) <= 1e-6 and np.ptp(frobenius) <= 1e-6 * frobenius.max())
-    assumptions: dict[str, bool | None] = {
-        "no biases": not any(c.any() for c in net.offsets),
-        "a global optimum of the margin problem": is_optimum and looks,
-        "a point with |x| <= 1": bool((np.linalg.norm(points, axis=1) <= 1 + 1e-12).any()),
-        "the reference has margins of at least 1": bool((labels * _output(other, points)).min() >= 1 - 1e-9),
-        "the reference has 2 <= depth < L and width of at least 2": (
-            2 <= len(other.weights) < depth
-            and other.widths.min() >= 2
-            and other.widths.max() <= net.widths.min()
-        ),
-    }
-    ratios = frobenius / net.norms
+    ratios = np.sqrt(net.squares) / net.norms
     gamma = float((np.sqrt(ratios.max()) - np.sqrt(ratios.min())) ** 2)
     largest = float(net.norms.max())
     corrected = checked_form(form)
@@ -134,8 +120,28 @@ def lc_proposition9(
         )
         return first - gamma, rhs
 
+    met = _least_norm(net, other, points, labels, is_optimum)
     note = f"gamma {gamma:.4g}, B {b:.4g}"
-    return compare_means("lc_proposition9", m.draws, sides, form=form, assumptions=assumptions, note=note)
+    return compare_means("lc_proposition9", m.draws, sides, form=form, assumptions=met, note=note)
+
+
+def _least_norm(
+    net: Layers, other: Layers, points: Array, labels: Array, is_optimum: bool
+) -> dict[str, bool | None]:
+    """What Proposition 9 presupposes of the network and of its reference."""
+    margins, frobenius = labels * _output(net, points), np.sqrt(net.squares)
+    looks = bool(abs(margins.min() - 1) <= 1e-6 and np.ptp(frobenius) <= 1e-6 * frobenius.max())
+    return {
+        "no biases": not any(c.any() for c in net.offsets),
+        "a global optimum of the margin problem": is_optimum and looks,
+        "a point with |x| <= 1": bool((np.linalg.norm(points, axis=1) <= 1 + 1e-12).any()),
+        "the reference has margins of at least 1": bool((labels * _output(other, points)).min() >= 1 - 1e-9),
+        "the reference has 2 <= depth < L and width of at least 2": bool(
+            2 <= len(other.weights) < len(net.weights)
+            and other.widths.min() >= 2
+            and other.widths.max() <= net.widths.min()
+        ),
+    }
 
 
 def lc_proposition17(start: Any, end: Any, x: Any, *, sigma: float = 0.1, form: str = "corrected") -> Check:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from inscape.arguments import positive_number
 from inscape.errors import TheoryError
-from inscape.theory.check import Check, checked_form, compare
+from inscape.theory.check import Check, checked_form, compare, only_stated
 from inscape.univariate import ShallowNet, Stability, gradient_descent, stability
 from inscape.univariate.gram import features
 
@@ -22,7 +22,9 @@ Array = npt.NDArray[np.float64]
 _PUSH, _STEPS, _AWAY, _MARGIN = 1e-6, 20_000, 20.0, 1e-3
 
 
-def ms_lemma1(net: Any, x: npt.ArrayLike, y: npt.ArrayLike, step_size: float) -> Check:
+def ms_lemma1(
+    net: Any, x: npt.ArrayLike, y: npt.ArrayLike, step_size: float, *, form: str = "stated"
+) -> Check:
     """Lemma 1: at a linearly stable minimum the sharpness is at most 2 / eta.
 
     Whether the minimum is stable is not read off its sharpness but tried: gradient descent starts a millionth
@@ -34,6 +36,7 @@ def ms_lemma1(net: Any, x: npt.ArrayLike, y: npt.ArrayLike, step_size: float) ->
         x: places, (n,).
         y: values, (n,).
         step_size: eta.
+        form: "stated" is the only one: it holds so.
 
     >>> net = ShallowNet([1.0, 1.0], [1.5, -0.5], [1.0, -2.0])
     >>> ms_lemma1(net, [-1, 0, 1], net([-1, 0, 1]), 0.25)
@@ -41,6 +44,7 @@ def ms_lemma1(net: Any, x: npt.ArrayLike, y: npt.ArrayLike, step_size: float) ->
     >>> ms_lemma1(net, [-1, 0, 1], net([-1, 0, 1]), 0.4).unmet
     ('gradient descent stays near the minimum',)
     """
+    only_stated("ms_lemma1", form)
     net, found = _measured(net, x, y, step_size)
     met = _minimum(found) | {"no knot on a data point": found.n_knots_on_data == 0}
     if False not in met.values():
@@ -51,7 +55,7 @@ def ms_lemma1(net: Any, x: npt.ArrayLike, y: npt.ArrayLike, step_size: float) ->
     )
 
 
-def ms_lemma4(net: Any, x: npt.ArrayLike, y: npt.ArrayLike) -> Check:
+def ms_lemma4(net: Any, x: npt.ArrayLike, y: npt.ArrayLike, *, form: str = "stated") -> Check:
     """Lemma 4: 1 + 2 int |f''| g is at most the sharpness of every implementation of f.
 
     Right is the flattest implementation over rescalings of the neurons, certified to a relative gap of 1e-9;
@@ -61,14 +65,18 @@ def ms_lemma4(net: Any, x: npt.ArrayLike, y: npt.ArrayLike) -> Check:
         net: as for `ms_lemma1`.
         x: places, (n,).
         y: values, (n,).
+        form: "stated" is the only one: it holds so.
     """
+    only_stated("ms_lemma4", form)
     net, found = _measured(net, x, y, 1.0)
     met = _minimum(found) | {"no knot on a data point": found.n_knots_on_data == 0}
     note = f"sharpness {found.sharpness:.4g}"
     return compare("ms_lemma4", found.lower_bound, found.flattest, assumptions=met, note=note)
 
 
-def ms_theorem1(net: Any, x: npt.ArrayLike, y: npt.ArrayLike, step_size: float) -> Check:
+def ms_theorem1(
+    net: Any, x: npt.ArrayLike, y: npt.ArrayLike, step_size: float, *, form: str = "stated"
+) -> Check:
     """Theorem 1: int |f''| g <= 1/eta - 1/2 at a twice differentiable stable solution.
 
     Stable is taken as sharpness <= 2 / eta, which for gradient descent is the same.
@@ -78,7 +86,9 @@ def ms_theorem1(net: Any, x: npt.ArrayLike, y: npt.ArrayLike, step_size: float) 
         x: places, (n,).
         y: values, (n,).
         step_size: eta.
+        form: "stated" is the only one: it holds so.
     """
+    only_stated("ms_theorem1", form)
     net, found = _measured(net, x, y, step_size)
     met = _minimum(found) | {
         "no knot on a data point": found.n_knots_on_data == 0,

@@ -13,25 +13,27 @@ from inscape.arguments import positive_number, whole_number
 from inscape.errors import TheoryError
 from inscape.measures.statistics import mean_with_error
 from inscape.seeding import RandomState, as_generator
-from inscape.theory.check import Check, compare
+from inscape.theory.check import Check, compare, only_stated
 from inscape.theory.two_layer import Array, TwoLayer, all_pairs, as_points, two_layer
 
 _EDGE = 0.02
 
 
-def rc_lemma7(model: Any, xa: Any, xb: Any) -> Check:
+def rc_lemma7(model: Any, xa: Any, xb: Any, *, form: str = "stated") -> Check:
     """Lemma 7: the regions on the segment from xa to xb are at most N(xa) + N(xb) + 2, N the active units.
 
     Args:
         model: a network with one hidden layer and one score (or two), a `TwoLayer`, or arrays (w, a).
         xa: starts of segments, (m, d), or one point.
         xb: their ends; of several segments the one with the least slack is reported.
+        form: "stated" is the only one: it holds so.
 
     >>> from inscape.univariate import ShallowNet
     >>> wave = ShallowNet([1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -3.0, 4.0], -0.5)
     >>> rc_lemma7(wave, [-2.0], [2.0])
     <rc_lemma7 (stated): 4 <= 5, holds>
     """
+    only_stated("rc_lemma7", form)
     starts, ends = np.atleast_2d(as_points(xa)), np.atleast_2d(as_points(xb))
     if np.ndim(xa) == 1:
         starts, ends = starts.reshape(1, -1), ends.reshape(1, -1)
@@ -45,7 +47,7 @@ def rc_lemma7(model: Any, xa: Any, xb: Any) -> Check:
     return compare("rc_lemma7", float(counts[worst]), float(bounds[worst]), note=note)
 
 
-def rc_lemma8(model: Any, x: Any, y: Any = None) -> Check:
+def rc_lemma8(model: Any, x: Any, y: Any = None, *, form: str = "stated") -> Check:
     """Lemma 8: r^2 / N^2 sum_i N(x_i) <= lambda_max of the Hessian by the first layer, r = min |x_i|.
 
     For a_j other than +-1 each active unit counts a_j^2 times; with biases |x| is |(x, 1)|.
@@ -54,11 +56,13 @@ def rc_lemma8(model: Any, x: Any, y: Any = None) -> Check:
         model: as for `rc_lemma7`.
         x: the training points, (N, d).
         y: not needed: f is linear in w between kinks, so the Hessian of the square loss has no y in it.
+        form: "stated" is the only one: it holds so.
 
     >>> from inscape.theory import TwoLayer
     >>> rc_lemma8(TwoLayer(np.eye(2), np.ones(2), np.zeros(2)), [[1.0, -1.0], [-1.0, 2.0]])
     <rc_lemma8 (stated): 1 <= 2.5, holds>
     """
+    only_stated("rc_lemma8", form)
     points = as_points(x)
     net = two_layer(model, points)
     active = float((net.active(points) * net.a**2).sum())
@@ -77,6 +81,7 @@ def rc_theorem6(
     x: Any,
     y: Any = None,
     *,
+    form: str = "stated",
     step_size: float | None = None,
     n_pairs: int = 2000,
     random_state: RandomState = None,
@@ -90,6 +95,7 @@ def rc_theorem6(
         model: as for `rc_lemma7`.
         x: the training points, (N, d).
         y: not needed, as for `rc_lemma8`.
+        form: "stated" is the only one: it holds so.
         step_size: eta of gradient descent; None for the form with the sharpness.
         n_pairs: all pairs are counted if there are no more than this, else so many random ones.
         random_state: of those pairs.
@@ -99,6 +105,7 @@ def rc_theorem6(
     >>> rc_theorem6(net, [[1.0, -1.0], [-1.0, 1.0]])  # (1 + 1 + 2 + 2) / 4 regions, sharpness 1
     <rc_theorem6 (stated): 1.5 <= 4, holds>
     """
+    only_stated("rc_theorem6", form)
     points = as_points(x)
     net, n = two_layer(model, points), len(points)
     least = float((net.a**2).min())

@@ -72,6 +72,9 @@ def rc_theorem5(
     """
     corrected = checked_form(form)
     wrapped, points = wrap(as_module(model)), as_points(x)
+    with_gap = x_test is not None or y_test is not None
+    if with_gap and (x_test is None or y_test is None or y is None):
+        raise TheoryError("the generalisation bound needs all of y, x_test and y_test")
     x = points if np.ndim(x) < 3 else x
     if _n_classes(wrapped, x) > 2:
         return inapplicable("rc_theorem5", "about two classes", form)
@@ -79,7 +82,7 @@ def rc_theorem5(
     d = points.shape[1]
     vc = vc_dimension(k, d) if corrected else float(k)
     note = f"{k} regions on a line at most, over {n_lines} lines in dimension {d}; VC dimension {vc:g}"
-    if x_test is None or y_test is None or y is None:
+    if not with_gap:
         return compare("rc_theorem5", _shattered(k, points), vc, form=form, note=note)
     train, test = _errors(wrapped, x, y), _errors(wrapped, x_test, y_test)
     n, m = len(train), len(test)

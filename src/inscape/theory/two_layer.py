@@ -99,13 +99,16 @@ def two_layer(model: Any, x: Any) -> TwoLayer:
 
     A pair of arrays (w, a) stands for the paper's own network, without biases.
     """
-    if isinstance(model, TwoLayer):
-        return model
     if isinstance(model, tuple) and len(model) == 2:
         w, a = (np.asarray(part, dtype=np.float64) for part in model)
         if w.ndim != 2 or a.shape != w.shape[:1]:
             raise TheoryError(f"w {w.shape} and a {a.shape} are no two-layer network: give (p, d) and (p,)")
-        return TwoLayer(w, a, np.zeros(len(a)))
+        model = TwoLayer(w, a, np.zeros(len(a)))
+    if isinstance(model, TwoLayer):
+        n_inputs = model.w.shape[1]
+        if np.shape(x)[1] != n_inputs:
+            raise TheoryError(f"the points have {np.shape(x)[1]} coordinates, the network {n_inputs} inputs")
+        return model
     layers: Layers = layers_of(model, x)
     if layers.n_hidden != 1:
         raise NotApplicableError(f"the statement is about one hidden layer, not {layers.n_hidden}")
@@ -122,7 +125,11 @@ def as_points(x: Any) -> Array:
     points = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, dtype=np.float64)
     if points.ndim == 0 or points.size == 0:
         raise TheoryError(f"x of shape {points.shape} holds no points: give an array (n, d)")
-    return points.reshape(len(points), -1)
+    points = points.reshape(len(points), -1)
+    if not np.isfinite(points).all():
+        row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
+        raise TheoryError(f"x holds NaN or infinite values, the first at row {row}: remove those points")
+    return points
 
 
 def all_pairs(n: int) -> tuple[Ints, Ints]:
