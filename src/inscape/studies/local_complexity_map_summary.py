@@ -50,7 +50,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
                 ),
                 value=main.value,
                 interval=main.slope,
-                published="1, by Theorem 2",
+                published="1 (Theorem 2)",
             ),
             "scatter": Finding(
                 holds=all(0.7 < f.scatter < 1.4 for f in fits.values()),
@@ -66,7 +66,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
                 + ", ".join(f"{f.total[0]:.4f} at sigma {s:g}" for s, f in fits.items()),
                 value=main.total[0],
                 interval=main.total[1],
-                published="1, by Theorem 2",
+                published="1 (Theorem 2)",
             ),
             "resembles": _alike(alike, "f and lengths of the network itself"),
             "weights": _alike(alike, "f with noise on biases and on weights too"),

@@ -72,10 +72,11 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         final_accuracy=[a[-1] for a in frame["accuracy"]],
     )
     x, y = (runs[name].to_numpy(dtype=float) for name in ("log_inverse", "final"))
-    fit, slope = r_squared(x, y), np.polyfit(x, y, 1)
-    pearson = correlation(x, y)
+    fit, slope = r_squared(x, y, runs["weight_decay"]), np.polyfit(x, y, 1)
+    pearson = correlation(x, y, clusters=runs["weight_decay"])
     dropped = runs[runs["drop_step"].notna()]
-    sooner = correlation(np.log(dropped["weight_decay"]), dropped["drop_step"], kind="spearman")
+    decays = dropped["weight_decay"]
+    sooner = correlation(np.log(decays), dropped["drop_step"], kind="spearman", clusters=decays)
     _draw(runs, fit, slope, out)
     curves = mean_frame(runs, ["weight_decay"], ["lc"], ["accuracy", "tv"])
     columns = ["weight_decay", "replicate", "log_inverse", "final", "drop_step", "final_accuracy"]
@@ -100,7 +101,8 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             "sooner": Finding(
                 holds=bool(sooner.interval[1] < 0) if _known(sooner) else None,
                 evidence=f"Spearman's coefficient of lambda and the step of the drop {sooner}; "
-                f"{len(runs) - len(dropped)} of {len(runs)} runs ended before it",
+                f"{len(runs) - len(dropped)} of {len(runs)} runs ended before it, and it was seen at "
+                f"{dropped['drop_step'].nunique()} different steps",
                 value=None if np.isnan(sooner.value) else sooner.value,
                 interval=_known(sooner),
                 published="sooner (Fig. 13, left)",
@@ -146,14 +148,18 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     )
 
 
-def r_squared(x: Any, y: Any) -> Correlation:
-    """The coefficient of determination of a straight line, with its bootstrap interval over runs.
+def r_squared(x: Any, y: Any, clusters: Any = None) -> Correlation:
+    """The coefficient of determination of a straight line, with its bootstrap interval over clusters of runs.
+
+    Runs of one weight decay are nearly the same: the decays are what is resampled, not the runs.
 
     >>> round(r_squared([0.0, 1.0, 2.0, 3.0], [0.0, 2.0, 4.0, 6.0]).value, 6)
     1.0
     """
     a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    return bootstrapped(lambda weights: KINDS["pearson"](weights, a, b) ** 2, len(a), None, N_RESAMPLES, 0)
+    return bootstrapped(
+        lambda weights: KINDS["pearson"](weights, a, b) ** 2, len(a), clusters, N_RESAMPLES, 0
+    )
 
 
 def drop_step(steps: list[int], lc: list[float]) -> float:
