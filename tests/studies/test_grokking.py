@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import inscape
+from inscape.studies.curves import coefficients
 from inscape.studies.grokking import _Lipschitz
 from inscape.studies.grokking_summary import _findings, bound, prepared
 from inscape.studies.watched import log_steps
@@ -30,7 +31,8 @@ def frame_of(fall):
     """Runs whose local complexity falls after the fit, or rises, with all else alike."""
     lc = [9.0, 10.0, 8.0, 6.0, 5.0] if fall else [9.0, 5.0, 6.0, 8.0, 10.0]
     up, down = [0.0, 0.1, 0.2, 0.3, 0.4], [5.0, 4.0, 3.0, 2.0, 1.0]
-    rows = [run(he, i, lc, up, down, down) for he, n in ((1, 8), (2, 1), (3, 1)) for i in range(n)]
+    regions = [5.0, 4.5, 3.0, 1.5, 1.0]
+    rows = [run(he, i, lc, up, regions, down) for he, n in ((1, 8), (2, 1), (3, 1)) for i in range(n)]
     rows += [run(1, 0, lc, up, down, down, depth=3), run(1, 0, lc, up, down, down, width=10)]
     return pd.DataFrame(rows)
 
@@ -41,10 +43,19 @@ def test_findings_follow_the_runs():
     assert falls["drop"].value == pytest.approx(-0.5)
     assert falls["together"].value == pytest.approx(-1)
     assert falls["decision"].value == pytest.approx(1)
+    assert "the number is that of He 1" in falls["drop"].evidence
     rises = _findings(prepared(frame_of(False)))
     assert {k for k, f in rises.items() if f.holds is False} == {
         *("drop", "together", "breaks", "rank", "decision")
     }
+
+
+def test_columns_that_fall_one_after_the_other_do_not_fall_together():
+    frame = frame_of(True).assign(replicate=range(12))
+    frame["lc"] = [[9.0, 8.9, 8.8, 8.7, 5.0, 2.0]] * 12
+    frame["region_count"] = [[9.0, 6.0, 4.0, 2.0, 1.9, 1.8]] * 12
+    assert coefficients(frame.assign(fit=0), "lc", "region_count", "fit") == pytest.approx([1.0] * 12)
+    assert max(coefficients(frame.assign(fit=0), "lc", "region_count", "fit", changes=True)) < -0.5
 
 
 def test_runs_that_never_fit_say_nothing():

@@ -101,8 +101,14 @@ def test_an_image_file_is_read_in_grey_and_named_by_its_content(tmp_path):
     with pytest.raises(DataError, match="cannot read the image"):
         study.configurations("smoke", image=str(tmp_path / "none.png"))
     (tmp_path / "text.png").write_text("no image")
-    with pytest.raises(DataError, match="cannot read the image"):
-        read_image(str(tmp_path / "text.png"), 8)
+    with pytest.raises(DataError, match=r"cannot read the image .*text.png: it is of no known format"):
+        study.configurations("smoke", image=str(tmp_path / "text.png"))
+
+
+def test_an_image_of_16_bits_keeps_its_greys(tmp_path):
+    ramp = np.tile(np.linspace(0, 65535, 8).round().astype(np.uint16), (8, 1))
+    Image.fromarray(ramp).save(tmp_path / "deep.png")
+    assert np.allclose(read_image(str(tmp_path / "deep.png"), 8), np.linspace(0, 1, 8), atol=1 / 255)
 
 
 def test_the_drawn_image_has_edges_and_smooth_parts():

@@ -108,6 +108,8 @@ def test_r_squared_is_that_of_the_regression():
     found = weight_decay.r_squared(x, 2 * x + noise)
     assert found.value == pytest.approx(linregress(x, 2 * x + noise).rvalue ** 2)
     assert found.interval[0] < found.value < found.interval[1]
+    twice = [np.tile(v, 2) for v in (x, 2 * x + noise, np.arange(30))]  # a copy of each run adds nothing
+    assert weight_decay.r_squared(*twice).interval == pytest.approx(found.interval)
 
 
 def test_the_drop_is_counted_from_the_largest_value():

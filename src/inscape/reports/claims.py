@@ -68,11 +68,13 @@ def whisker(finding: Finding) -> dict[str, float]:
 
 
 def _number(text: str) -> float | None:
-    """The one number of a text, what is in brackets aside; None if there are several, or a bound or percents.
+    """The one number of a text, brackets and powers aside; None if there are several, a bound or percents.
 
     >>> [_number(t) for t in ("r = 0.98 (six networks)", "-0.6", "0.91 to 0.98", "1/2", "98 %", "< 0.1", "")]
     [0.98, -0.6, None, None, None, None, None]
+    >>> _number("R^2 = 0.7")
+    0.7
     """
-    outside = re.sub(r"\(.*?\)", "", text)
+    outside = re.sub(r"\(.*?\)|(?<=[A-Za-z])\^\d+", "", text)
     found = re.findall(r"[-+]?\d*\.?\d+(?:e[-+]?\d+)?", outside)
     return float(found[0]) if len(found) == 1 and not set("%<>≤≥") & set(outside) else None

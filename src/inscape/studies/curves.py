@@ -53,13 +53,17 @@ def mean_frame(
     return pd.DataFrame(lines)
 
 
-def coefficients(frame: "pd.DataFrame", x: str, y: str, start: str) -> list[float]:
-    """Spearman's coefficient of two columns within each run, from the run's index `start` on."""
+def coefficients(frame: "pd.DataFrame", x: str, y: str, start: str, *, changes: bool = False) -> list[float]:
+    """Spearman's coefficient of two columns within each run, from the run's index `start` on.
+
+    Of their changes from look to look, if so asked: two columns that only drift, each at its own time,
+    have a high coefficient, but their changes do not.
+    """
     from scipy.stats import spearmanr
 
     found = []
     for _, run in frame.iterrows():
-        a, b = run[x][run[start] :], run[y][run[start] :]
+        a, b = (np.diff(run[name][run[start] :], n=int(changes)) for name in (x, y))
         if len(a) > 2 and np.ptp(a) > 0 and np.ptp(b) > 0:
             found.append(float(spearmanr(a, b).statistic))
     return found

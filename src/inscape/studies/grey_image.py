@@ -2,11 +2,15 @@
 
 import hashlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.errors import DataError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,18 +46,25 @@ def read_image(path: str, size: int) -> Floats:
 
     try:
         with Image.open(path) as file:
-            grey = file.convert("L")
-    except (OSError, UnidentifiedImageError) as error:
-        raise DataError(f"cannot read the image {path}: {error}") from error
+            grey = _eight_bits(file) if file.mode.startswith("I") else file.convert("L")
+    except UnidentifiedImageError as error:
+        raise DataError(f"cannot read the image {path}: it is of no known format") from error
+    except OSError as error:
+        raise DataError(f"cannot read the image {path}: {error.strerror or error}") from error
     side = min(grey.size)
     left, top = (grey.width - side) // 2, (grey.height - side) // 2
     square = grey.crop((left, top, left + side, top + side)).resize((size, size), Image.Resampling.LANCZOS)
     return np.asarray(square, dtype=np.float64) / 255
 
 
+def _eight_bits(image: "Image") -> "Image":
+    """A grey image of 16 bits, of which Pillow would cut off all above 255."""
+    from PIL import Image as Images
+
+    return Images.fromarray((np.asarray(image, dtype=np.float64) / 257).round().clip(0, 255).astype(np.uint8))
+
+
 def fingerprint(path: str) -> str:
-    """Twelve digits that say which file it is, so that another under the same name is another study."""
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]
-    except OSError as error:
-        raise DataError(f"cannot read the image {path}: {error.strerror}") from error
+    """Twelve digits that say which image it is, so that another under the same name is another study."""
+    read_image(path, 1)
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]

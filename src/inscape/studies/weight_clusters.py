@@ -77,9 +77,6 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
 
     before, after = ([r["clustering"][i] for r, i in _at(frame, when)] for when in ("fit", "end"))
     drops = [r["lc"][-1] / r["lc"][r["fit"]] - 1 for _, r in frame.iterrows()]
-    rise, rise_interval = mean_of(np.subtract(after, before))
-    end, end_interval = mean_of(after)
-    drop, drop_interval = mean_of(drops)
     _draw(frame, out)
     curves = mean_frame(frame, ["width"], ["lc", "clustering"], ["accuracy", "train_accuracy", "tv"])
     table = pd.DataFrame(
@@ -93,28 +90,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         }
     )
     return Summary(
-        findings={
-            "drop": Finding(
-                holds=bool(drop < 0),
-                evidence=f"{drop:+.1%} from the fit to the end, mean of {len(frame)} runs",
-                value=drop,
-                interval=drop_interval,
-                published="falls (Fig. 11)",
-            ),
-            "clusters": Finding(
-                holds=None if rise_interval is None else bool(rise_interval[0] > 0),
-                evidence=f"the number rises from {np.mean(before):.3f} to {np.mean(after):.3f}",
-                value=rise,
-                interval=rise_interval,
-                published="more intricate clusters, by eye (Fig. 11)",
-            ),
-            "beyond": Finding(
-                holds=None if end_interval is None else bool(end_interval[0] > 0),
-                evidence=f"{end:.3f} at the end, where 0 is no more than a Gaussian of equal covariance",
-                value=end,
-                interval=end_interval,
-            ),
-        },
+        findings=_findings(before, after, drops),
         figures={
             "clusters.png": f"Weight vectors of one run by {frame['projection'].iloc[0].upper()}, "
             "before and after "
@@ -144,6 +120,34 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             "million steps.",
         ),
     )
+
+
+def _findings(before: list[float], after: list[float], drops: list[float]) -> dict[str, Finding]:
+    rise, rise_interval = mean_of(np.subtract(after, before))
+    end, end_interval = mean_of(after)
+    drop, drop_interval = mean_of(drops)
+    return {
+        "drop": Finding(
+            holds=None if drop_interval is None else bool(drop_interval[1] < 0),
+            evidence=f"{drop:+.1%} from the fit to the end, mean of {len(drops)} runs",
+            value=drop,
+            interval=drop_interval,
+            published="falls (Fig. 11)",
+        ),
+        "clusters": Finding(
+            holds=None if rise_interval is None else bool(rise_interval[0] > 0),
+            evidence=f"the number rises from {np.mean(before):.3f} to {np.mean(after):.3f}",
+            value=rise,
+            interval=rise_interval,
+            published="more intricate clusters, by eye (Fig. 11)",
+        ),
+        "beyond": Finding(
+            holds=None if end_interval is None else bool(end_interval[0] > 0),
+            evidence=f"{end:.3f} at the end, where 0 is no more than a Gaussian of equal covariance",
+            value=end,
+            interval=end_interval,
+        ),
+    }
 
 
 def _at(frame: "pd.DataFrame", when: str) -> list[tuple[Any, int]]:

@@ -72,70 +72,19 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         final_accuracy=[a[-1] for a in frame["accuracy"]],
     )
     x, y = (runs[name].to_numpy(dtype=float) for name in ("log_inverse", "final"))
-    fit, slope = r_squared(x, y), np.polyfit(x, y, 1)
-    pearson = correlation(x, y)
-    dropped = runs[runs["drop_step"].notna()]
-    sooner = correlation(np.log(dropped["weight_decay"]), dropped["drop_step"], kind="spearman")
+    fit, slope = r_squared(x, y, runs["weight_decay"]), np.polyfit(x, y, 1)
     _draw(runs, fit, slope, out)
     curves = mean_frame(runs, ["weight_decay"], ["lc"], ["accuracy", "tv"])
     columns = ["weight_decay", "replicate", "log_inverse", "final", "drop_step", "final_accuracy"]
     return Summary(
-        findings={
-            "linear": Finding(
-                holds=_contains(fit, PUBLISHED),
-                evidence=f"R^2 = {fit.value:.3f} [{fit.interval[0]:.3f}, {fit.interval[1]:.3f}] over "
-                f"{len(runs)} "
-                f"runs, slope {slope[0]:.3g} per unit of log(1/lambda)",
-                value=fit.value,
-                interval=_known(fit),
-                published=f"R^2 = {PUBLISHED}",
-            ),
-            "grows": Finding(
-                holds=bool(pearson.interval[0] > 0) if _known(pearson) else None,
-                evidence=f"r = {pearson}",
-                value=pearson.value,
-                interval=_known(pearson),
-                published=f"r = {PUBLISHED**0.5:.3f}",
-            ),
-            "sooner": Finding(
-                holds=bool(sooner.interval[1] < 0) if _known(sooner) else None,
-                evidence=f"Spearman's coefficient of lambda and the step of the drop {sooner}; "
-                f"{len(runs) - len(dropped)} of {len(runs)} runs ended before it",
-                value=None if np.isnan(sooner.value) else sooner.value,
-                interval=_known(sooner),
-                published="sooner (Fig. 13, left)",
-            ),
-        },
+        findings=_findings(runs, fit, float(slope[0])),
         figures={
             "decay.png": "Left: local complexity over training. Right: at the end, against "
             "log(1/lambda), with "
             "the regression (Fig. 13)."
         },
         notes=_notes(frame),
-        charts=[
-            Chart(
-                title="Final local complexity against weight decay",
-                data=runs[columns],
-                x="log_inverse",
-                y="final",
-                hover=("weight_decay", "replicate", "final_accuracy"),
-                xlabel="log(1/lambda)",
-                ylabel="local complexity",
-            ),
-            Chart(
-                title="Local complexity over training",
-                data=curves.assign(step=curves["step"] + 1),
-                x="step",
-                y="lc",
-                kind="lines",
-                colour="weight_decay",
-                low="lc_low",
-                high="lc_high",
-                log_x=True,
-                xlabel="step + 1",
-                ylabel="local complexity",
-            ),
-        ],
+        charts=_charts(runs[columns], curves),
         tables={"Final values": runs[columns].round(_DIGITS), "Curves": curves.round(_DIGITS)},
         limits=(
             "Runs are short: for the smallest decays the drop has not come, and the end is not a limit.",
@@ -146,14 +95,79 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     )
 
 
-def r_squared(x: Any, y: Any) -> Correlation:
-    """The coefficient of determination of a straight line, with its bootstrap interval over runs.
+def _findings(runs: "pd.DataFrame", fit: Correlation, slope: float) -> dict[str, Finding]:
+    pearson = correlation(runs["log_inverse"], runs["final"], clusters=runs["weight_decay"])
+    dropped = runs[runs["drop_step"].notna()]
+    decays = dropped["weight_decay"]
+    sooner = correlation(np.log(decays), dropped["drop_step"], kind="spearman", clusters=decays)
+    return {
+        "linear": Finding(
+            holds=_contains(fit, PUBLISHED),
+            evidence=f"R^2 = {fit.value:.3f} [{fit.interval[0]:.3f}, {fit.interval[1]:.3f}] over "
+            f"{len(runs)} "
+            f"runs, slope {slope:.3g} per unit of log(1/lambda)",
+            value=fit.value,
+            interval=_known(fit),
+            published=f"R^2 = {PUBLISHED}",
+        ),
+        "grows": Finding(
+            holds=bool(pearson.interval[0] > 0) if _known(pearson) else None,
+            evidence=f"r = {pearson}",
+            value=pearson.value,
+            interval=_known(pearson),
+            published=f"r = {PUBLISHED**0.5:.3f}",
+        ),
+        "sooner": Finding(
+            holds=bool(sooner.interval[1] < 0) if _known(sooner) else None,
+            evidence=f"Spearman's coefficient of lambda and the step of the drop {sooner}; "
+            f"{len(runs) - len(dropped)} of {len(runs)} runs ended before it, and it was seen at "
+            f"{dropped['drop_step'].nunique()} different steps",
+            value=None if np.isnan(sooner.value) else sooner.value,
+            interval=_known(sooner),
+            published="sooner (Fig. 13, left)",
+        ),
+    }
+
+
+def _charts(runs: "pd.DataFrame", curves: "pd.DataFrame") -> list[Chart]:
+    return [
+        Chart(
+            title="Final local complexity against weight decay",
+            data=runs,
+            x="log_inverse",
+            y="final",
+            hover=("weight_decay", "replicate", "final_accuracy"),
+            xlabel="log(1/lambda)",
+            ylabel="local complexity",
+        ),
+        Chart(
+            title="Local complexity over training",
+            data=curves.assign(step=curves["step"] + 1),
+            x="step",
+            y="lc",
+            kind="lines",
+            colour="weight_decay",
+            low="lc_low",
+            high="lc_high",
+            log_x=True,
+            xlabel="step + 1",
+            ylabel="local complexity",
+        ),
+    ]
+
+
+def r_squared(x: Any, y: Any, clusters: Any = None) -> Correlation:
+    """The coefficient of determination of a straight line, with its bootstrap interval over clusters of runs.
+
+    Runs of one weight decay are nearly the same: the decays are what is resampled, not the runs.
 
     >>> round(r_squared([0.0, 1.0, 2.0, 3.0], [0.0, 2.0, 4.0, 6.0]).value, 6)
     1.0
     """
     a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    return bootstrapped(lambda weights: KINDS["pearson"](weights, a, b) ** 2, len(a), None, N_RESAMPLES, 0)
+    return bootstrapped(
+        lambda weights: KINDS["pearson"](weights, a, b) ** 2, len(a), clusters, N_RESAMPLES, 0
+    )
 
 
 def drop_step(steps: list[int], lc: list[float]) -> float:
