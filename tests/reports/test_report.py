@@ -25,6 +25,7 @@ from inscape.reports.charts import MOST_POINTS, explorer, spec
 from inscape.reports.claims import whisker
 from inscape.reports.numbers import plain, shown
 from inscape.reports.origin import command
+from inscape.reports.pictures import pictures
 from inscape.reports.prose import html as prose
 from inscape.reports.report import _data
 from inscape.reports.tables import MOST_ROWS, as_table, rows_table
@@ -68,6 +69,13 @@ def example(tmp_path_factory):
 @pytest.fixture(scope="module")
 def text(example):
     return build_report(example)
+
+
+def test_a_figure_of_many_panels_has_the_whole_width(tmp_path):
+    for name, inches in (("one.png", 6), ("many.png", 11)):
+        Figure(figsize=(inches, 4)).savefig(tmp_path / name, dpi=100)
+    shown = pictures({"one.png": "", "many.png": "", "none.png": ""}, tmp_path)
+    assert [p.is_wide for p in shown] == [False, True, False]
 
 
 def charts_of(page):

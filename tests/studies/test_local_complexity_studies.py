@@ -61,6 +61,7 @@ def test_a_study_writes_rows_figures_tables_and_a_page(name, tmp_path, reduced):
     assert done.summary.charts
     assert done.summary.limits
     for chart in done.summary.charts:
+        assert len(chart.data)
         wanted = {chart.x, chart.y, *chart.hover} | {c for c in (chart.colour, chart.low, chart.high) if c}
         assert wanted <= set(chart.data)
     for table in done.summary.tables.values():

@@ -7,6 +7,9 @@ from pathlib import Path
 
 KINDS = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".svg": "svg+xml", ".webp": "webp"}
 
+WIDE = 900
+"""Dots."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
@@ -20,6 +23,11 @@ class Picture:
     caption: str
     alt: str
     size: tuple[int, int] | None
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it has so many dots to the right that half of the page would be too narrow for it."""
+        return self.size is not None and self.size[0] > WIDE
 
 
 def pictures(figures: Sequence[str] | Mapping[str, str], folder: Path) -> list[Picture]:

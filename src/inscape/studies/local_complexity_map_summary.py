@@ -45,14 +45,14 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         notes=_notes(frame),
         charts=[
             Chart(
-                title="Measured length of boundary against the density f, cell by cell",
-                data=points,
+                title=f"Measured length of boundary against the density f, cell by cell, sigma = {MAIN:g}",
+                data=points[points["sigma"].astype(float) == MAIN],
                 x="density",
                 y="length",
-                colour="sigma",
+                colour="replicate",
                 low="low",
                 high="high",
-                hover=("replicate", "cell"),
+                hover=("cell",),
                 xlabel="density f",
                 ylabel="length per area",
             )
