@@ -18,7 +18,7 @@ CAUTION = 0.75
 """How many times the bend that the last two cuts showed is allowed for inside a cell, which is smaller."""
 PLANE_RESOLUTION = 200
 """By default, boundaries in a plane are crisper than on a grid with this many points per axis."""
-BLUR = 0.8
+BLUR = 0.5
 """How far a boundary may be from where it is drawn, in steps of that grid."""
 FINER = 2
 """Where the scores ask for it, cells are cut this many halvings finer than that grid."""
@@ -47,7 +47,7 @@ class Limits(NamedTuple):
 def limits_for(probe: Probe, rule: str, resolution: int | None) -> Limits:
     """The limits for a probe of dimension d >= 2.
 
-    With `resolution` r, boundaries are placed to 0.8 / r of the side, cells are cut down to a quarter of 1/r
+    With `resolution` r, boundaries are placed to 0.5 / r of the side, cells are cut down to a quarter of 1/r
     of it (to 1/r if only labels count), and the budget is a tenth of the samples of a grid with r per axis
     (or a quarter, up to 1,000), less what the first look at the model takes.
     """
