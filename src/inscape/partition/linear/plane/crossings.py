@@ -44,7 +44,7 @@ def _fill(z, thresholds, above, zero, ends, start, unit, s, rise):
                 unit[m], s[m], rise[m] = k * h + u, first / (first - last), last - first
                 m += 1
         if m - start[e] > 1:
-            sort_along(s, start[e], m, unit, rise, rise)
+            sort_along(s, start[e], m, unit, rise)
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,182 @@
+"""What cutting the faces of a subdivision needs and gives, and the room for it."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+
+class Job(NamedTuple):
+    """A subdivision, the points where its edges are cut, and the signs of the units.
+
+    start: where the loop of each face starts, (f + 1,); loop: its half-edges; ends: of the edges, (e, 2);
+    nstart: where the cut points of each edge start, (e + 1,); n_vertices: before the cut; xy: of the
+    vertices and cut points; unit, rise: of each cut point, with its unit's growth along the edge; h: the
+    number of entries, units being entries at thresholds; above: packed signs at the vertices, (v, words);
+    words: packed signs of each face, in which bits of units that cut it do not matter, (f, words), or
+    (0, words) if its first vertex has them.
+    """
+
+    start: Any
+    loop: Any
+    ends: Any
+    nstart: Any
+    n_vertices: Any
+    xy: Any
+    unit: Any
+    rise: Any
+    h: Any
+    above: Any
+    words: Any
+
+
+class Faces(NamedTuple):
+    """Loops of half-edges, each with the face that it came from and its packed signs."""
+
+    start: Any
+    loop: Any
+    parent: Any
+    words: Any
+
+
+class Inside(NamedTuple):
+    """What is new inside the faces: edges (ends) and vertices (coordinates)."""
+
+    ends: Any
+    xy: Any
+
+
+class Lines(NamedTuple):
+    """Straight lines with kinks on them, in order: on line l those from start[l] to start[l + 1].
+
+    ends: (l, 2) vertices; s: how far from the first end; unit: which unit changes its sign; change: |dz/ds|
+    of that unit along the line; vertex: the vertex there, -1 if it is known from elsewhere.
+    """
+
+    ends: Any
+    start: Any
+    s: Any
+    unit: Any
+    change: Any
+    vertex: Any
+
+
+class Written(NamedTuple):
+    """Where the results go, and how many there are (`at`): see `FACES` and what follows it."""
+
+    faces: Any
+    inside: Any
+    lines: Any
+    at: Any
+
+
+FACES, HALF_EDGES, EDGES, VERTICES, LINES, NODES, CROSSINGS = range(7)
+"""What `Written.at` counts; the last two are the most that a single face had, or needs."""
+
+
+class Room(NamedTuple):
+    """Room for one face at a time.
+
+    node, half, cut: along the boundary, see `walk_boundary`; turn: there, 2 c + d at the end d of chord c,
+    -1 at vertices; chords: their ends; line: see `arrangement.X`; slot: where the crossings of each chord
+    start; place, bit: where a chord's unit is among the packed signs; first_seen: the chord of each unit;
+    word: packed signs; pair, area, where: of each crossing its chords, the area that they span, its place
+    on the first; other, jump: at each place the other chord, and its piece that ends there; own: the chord of
+    each piece; cell: of each half-edge, those of the boundary first, then 2 e + d for piece e; stack:
+    half-edges to go on from.
+    """
+
+    node: Any
+    half: Any
+    cut: Any
+    turn: Any
+    chords: Any
+    line: Any
+    slot: Any
+    place: Any
+    bit: Any
+    first_seen: Any
+    word: Any
+    pair: Any
+    area: Any
+    where: Any
+    other: Any
+    jump: Any
+    own: Any
+    cell: Any
+    stack: Any
+
+
+@njit(cache=True, nogil=True)
+def room_for_face(n, n_cross, n_units, n_words):
+    """Room for a face with n nodes on its boundary and some crossings."""
+    m = n // 2 + 1
+    n_pieces = m + 2 * n_cross
+    return Room(
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty((n, 2), np.int64),
+        np.empty((m, 8)),
+        np.empty(m + 1, np.int64),
+        np.empty(m, np.int64),
+        np.empty(m, np.uint64),
+        np.full(n_units, -1, np.int64),
+        np.empty(n_words, np.uint64),
+        np.empty((n_cross, 2), np.int64),
+        np.empty(n_cross),
+        np.empty(n_cross, np.int64),
+        np.empty(2 * n_cross, np.int64),
+        np.empty(2 * n_cross, np.int64),
+        np.empty(n_pieces, np.int64),
+        np.empty(n + 2 * n_pieces, np.int64),
+        np.empty(2 * n_pieces, np.int64),
+    )
+
+
+@njit(cache=True, nogil=True)
+def room_for_all(n_faces, n_half, n_cut, n_cross, n_words):
+    """Room for the pieces of faces with n_half half-edges, n_cut cut points and n_cross crossings in all.
+
+    A cut point is on the boundary of one or two faces, and every chord has two.
+    """
+    n_faces, n_edges = n_faces + n_cut + n_cross, n_cut + 2 * n_cross
+    faces = Faces(
+        np.zeros(n_faces + 1, np.int64),
+        np.empty(n_half + 2 * n_cut + 2 * n_edges, np.int32),
+        np.empty(n_faces, np.int64),
+        np.empty((n_faces, n_words), np.uint64),
+    )
+    inside = Inside(np.empty((n_edges, 2), np.int32), np.empty((n_cross, 2)))
+    lines = Lines(
+        np.empty((n_cut, 2), np.int64),
+        np.zeros(n_cut + 1, np.int64),
+        np.empty(2 * n_cross),
+        np.empty(2 * n_cross, np.int32),
+        np.empty(2 * n_cross),
+        np.empty(2 * n_cross, np.int64),
+    )
+    return Written(faces, inside, lines, np.zeros(7, np.int64))
+
+
+@njit(cache=True, nogil=True)
+def moved(old, new):
+    """Copy what is written so far into another room."""
+    n_faces, n_half, n_edges, n_inside, n_lines = old.at[:5]
+    k = old.lines.start[n_lines]
+    new.faces.start[: n_faces + 1] = old.faces.start[: n_faces + 1]
+    new.faces.loop[:n_half] = old.faces.loop[:n_half]
+    new.faces.parent[:n_faces] = old.faces.parent[:n_faces]
+    new.faces.words[:n_faces] = old.faces.words[:n_faces]
+    new.inside.ends[:n_edges] = old.inside.ends[:n_edges]
+    new.inside.xy[:n_inside] = old.inside.xy[:n_inside]
+    new.lines.ends[:n_lines] = old.lines.ends[:n_lines]
+    new.lines.start[: n_lines + 1] = old.lines.start[: n_lines + 1]
+    for source, target in (
+        (old.lines.s, new.lines.s), (old.lines.change, new.lines.change)):
+        target[:k] = source[:k]
+    new.lines.unit[:k] = old.lines.unit[:k]
+    new.lines.vertex[:k] = old.lines.vertex[:k]
+    new.at[:] = old.at
+    return new
