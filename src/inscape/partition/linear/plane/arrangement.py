@@ -13,10 +13,13 @@ to the slower path for ties.
 import numpy as np
 
 from inscape.partition.linear.plane.compiled import part
-from inscape.partition.linear.plane.ordering import sort_along
+from inscape.partition.linear.plane.ordering import sort_along, spread
 
 CLOSE = 1e-9
 """A node this near to a chord, as a part of the face's extent, may lie on it."""
+
+MANY = 16
+"""More crossings than this on a chord are put about in order first."""
 
 LO, HI = range(2)
 X, Y, DX, DY, END_X, END_Y, LENGTH, STEEPNESS = range(8)
@@ -59,7 +62,7 @@ def _steepness(job, face, c, end, dx, dy):
     e = (h >> 1) - k - 1 + (h & 1)
     a, b = job.ends[e, 0], job.ends[e, 1]
     area = abs(cross(dx, dy, job.xy[b, 0] - job.xy[a, 0], job.xy[b, 1] - job.xy[a, 1]))
-    return (abs(job.rise[k]) / area if area > 0.0 else 0.0), area
+    return (job.change[k] / area if area > 0.0 else 0.0), area
 
 
 @part
@@ -146,8 +149,11 @@ def sort_crossings(n, m, n_cross, face, s, name, first, xy):
     slot = face.slot
     near = CLOSE * _extent(n, face.node, xy) if n_cross > 2 else 0.0
     for c in range(m):
-        if slot[c + 1] > slot[c] + 1:
-            sort_along(s, first + slot[c], first + slot[c + 1], name, name)
+        start, stop = first + slot[c], first + slot[c + 1]
+        if stop - start > MANY:
+            spread(s, start, stop, name, face.room_s, face.room_name, face.bucket)
+        if stop - start > 1:
+            sort_along(s, start, stop, name, name)
         for k in range(slot[c], slot[c + 1]):
             p = name[first + k]
             if k > slot[c]:

@@ -90,7 +90,7 @@ def polygon_cells(corners: Floats) -> Cells:
     around = np.arange(k, dtype=np.int32)
     return Cells(
         xy=np.asarray(corners, dtype=np.float64),
-        ends=np.stack([around, np.roll(around, -1)], axis=1),
+        ends=np.array([(i, (i + 1) % k) for i in range(k)], np.int32),
         born=np.full(k, BORDER, np.int32),
         start=np.array([0, k]),
         loop=2 * around,

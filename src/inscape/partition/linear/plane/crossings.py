@@ -3,52 +3,41 @@
 import numpy as np
 from numba import njit
 
-from inscape.partition.linear.plane.bits import count, lowest
-from inscape.partition.linear.plane.compiled import kernel, part
+from inscape.partition.linear.plane.bits import lowest
+from inscape.partition.linear.plane.compiled import kernel
 from inscape.partition.linear.plane.ordering import sort_along
 
 
-@part
-def _changed(above, zero, a, b, w):
-    """The bits of word w that differ between two vertices, and are zero at neither."""
-    changed = above[a, w] ^ above[b, w]
-    return changed & ~(zero[a, w] | zero[b, w]) if len(zero) > 0 else changed
-
-
 @kernel
-def _count(above, zero, ends, start):
-    total = 0
-    for e in range(len(ends)):
-        start[e] = total
-        for w in range(above.shape[1]):
-            total += count(_changed(above, zero, ends[e, 0], ends[e, 1], w))
-    start[len(ends)] = total
-
-
-@kernel
-def _fill(z, thresholds, above, zero, ends, start, unit, s, rise):
-    h = z.shape[1]
+def _fill(z, thresholds, above, zero, ends, e, near, start, unit, s, change):
+    """Write the crossings from edge e on; returns the first edge without room, and whether any are close."""
+    h, n_words, has_zero, is_close = z.shape[1], above.shape[1], len(zero) > 0, False
     per = (h + 63) // 64
-    for e in range(len(ends)):
-        m = start[e]
-        if m == start[e + 1]:
-            continue
+    m = start[e]
+    while e < len(ends) and m + 64 * n_words <= len(s):
         a, b = ends[e, 0], ends[e, 1]
-        for w in range(above.shape[1]):
-            changed = _changed(above, zero, a, b, w)
+        for w in range(n_words):
+            changed = above[a, w] ^ above[b, w]
+            if has_zero:
+                changed &= ~(zero[a, w] | zero[b, w])
             while changed:
                 k = w // per
                 u = 64 * (w - k * per) + lowest(changed)
                 changed &= changed - np.uint64(1)
                 first, last = z[a, u] - thresholds[k], z[b, u] - thresholds[k]
-                unit[m], s[m], rise[m] = k * h + u, first / (first - last), last - first
+                unit[m], s[m], change[m] = k * h + u, first / (first - last), abs(last - first)
                 m += 1
         if m - start[e] > 1:
-            sort_along(s, start[e], m, unit, rise)
+            sort_along(s, start[e], m, unit, change)
+            for k in range(start[e] + 1, m):
+                is_close |= s[k] - s[k - 1] <= near
+        e += 1
+        start[e] = m
+    return e, is_close
 
 
 @njit(cache=True, nogil=True)
-def edge_crossings(z, thresholds, above, zero, ends):
+def edge_crossings(z, thresholds, above, zero, ends, near):
     """The units that change sign between the ends of each edge, in order from its first end.
 
     Args:
@@ -57,13 +46,23 @@ def edge_crossings(z, thresholds, above, zero, ends):
         above: packed bits (v, words) of the units above their threshold.
         zero: packed bits of those on it, (v, words), or (0, words) if there are none.
         ends: of the edges, (e, 2).
+        near: how far on an edge two crossings are close.
 
     Returns:
-        start (e + 1,), unit (m,), s (m,) on the way from the first end to the second, rise (m,): by how much
-        the value grows on that way.
+        start (e + 1,), unit (m,), s (m,) on the way from the first end to the second, change (m,): by how
+        much the value grows or falls on that way; whether any two crossings of an edge are close.
     """
     start = np.empty(len(ends) + 1, np.int64)
-    _count(above, zero, ends, start)
-    unit, s, rise = np.empty(start[-1], np.int32), np.empty(start[-1]), np.empty(start[-1])
-    _fill(z, thresholds, above, zero, ends, start, unit, s, rise)
-    return start, unit, s, rise
+    start[0], e, is_close = 0, 0, False
+    room = len(ends) + 1024 + 64 * above.shape[1]
+    unit, s, change = np.empty(room, np.int32), np.empty(room), np.empty(room)
+    while True:
+        e, found = _fill(z, thresholds, above, zero, ends, e, near, start, unit, s, change)
+        is_close |= found
+        m = start[e]
+        if e == len(ends):
+            return start, unit[:m], s[:m], change[:m], is_close
+        room *= 2
+        longer = np.empty(room, np.int32), np.empty(room), np.empty(room)
+        longer[0][:m], longer[1][:m], longer[2][:m] = unit[:m], s[:m], change[:m]
+        unit, s, change = longer

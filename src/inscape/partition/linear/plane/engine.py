@@ -48,7 +48,7 @@ class PlaneWalk:
         parts: the subdivision, in parts that fit together.
         patterns: for each layer the blocks of packed patterns that `Part.lineage` points into; None for
             those that would take more than the memory.
-        hashes: for each layer a number for each of its patterns.
+        hashes: for each layer, instead of such a block, a number for each of its patterns.
         layers: the piecewise-linear nodes, in order.
         is_complete: whether all layers that were asked for were cut.
         has_tie: whether two scores are equal and largest on a whole face.
@@ -215,5 +215,5 @@ class _Walker:
         self.pattern_bytes += patterns.nbytes
         keeps = self.pattern_bytes <= self.plan.memory
         self.result.patterns[layer].append(patterns if keeps else None)
-        self.result.hashes[layer].append(hash_rows(patterns))
+        self.result.hashes[layer].append(None if keeps else hash_rows(patterns))
         return (*before, np.arange(first, first + len(patterns)))

@@ -7,15 +7,17 @@ from inscape.partition.linear.plane.compiled import kernel
 
 
 @njit(cache=True, nogil=True)
-def points_between(xy, ends, s):
-    """The points at s on the way between two vertices each, measured from the nearer one, (m, 2)."""
-    out = np.empty((len(s), 2))
-    for i in range(len(s)):
-        a, b, t = ends[i, 0], ends[i, 1], s[i]
-        if t > 0.5:
-            a, b, t = b, a, 1.0 - t
-        for d in range(2):
-            out[i, d] = xy[a, d] + t * (xy[b, d] - xy[a, d])
+def with_cut_points(xy, ends, nstart, s):
+    """The vertices, then the points at s on the edges, measured from the nearer end, (v + k, 2)."""
+    out = np.empty((len(xy) + len(s), 2))
+    out[: len(xy)] = xy
+    for e in range(len(ends)):
+        for k in range(nstart[e], nstart[e + 1]):
+            a, b, t = ends[e, 0], ends[e, 1], s[k]
+            if t > 0.5:
+                a, b, t = b, a, 1.0 - t
+            for d in range(2):
+                out[len(xy) + k, d] = xy[a, d] + t * (xy[b, d] - xy[a, d])
     return out
 
 
@@ -48,13 +50,15 @@ def divided(ends, born, shared, nstart, n_vertices, inside, layer):
 @kernel
 def _areas(start, loop, ends, xy, out):
     for f in range(len(out)):
-        v = ends[loop[start[f]] >> 1, loop[start[f]] & 1]
-        ox, oy = xy[v, 0], xy[v, 1]
+        first, last = start[f], start[f + 1]
+        o, p = ends[loop[first] >> 1, loop[first] & 1], ends[loop[first + 1] >> 1, loop[first + 1] & 1]
+        ax, ay = xy[p, 0] - xy[o, 0], xy[p, 1] - xy[o, 1]
         total = 0.0
-        for i in range(start[f] + 1, start[f + 1] - 1):
-            e, d = loop[i] >> 1, loop[i] & 1
-            a, b = ends[e, d], ends[e, 1 - d]
-            total += (xy[a, 0] - ox) * (xy[b, 1] - oy) - (xy[a, 1] - oy) * (xy[b, 0] - ox)
+        for i in range(first + 2, last):
+            p = ends[loop[i] >> 1, loop[i] & 1]
+            bx, by = xy[p, 0] - xy[o, 0], xy[p, 1] - xy[o, 1]
+            total += ax * by - ay * bx
+            ax, ay = bx, by
         out[f] = total / 2
 
 
@@ -76,27 +80,14 @@ def mark_zero(above, zero, rows, entries, k, h):
         above[rows[i], word] &= ~bit
 
 
-@kernel
-def _close(start, s, near, found):
-    n = 0
-    for e in range(len(start) - 1):
-        for k in range(start[e], start[e + 1] - 1):
-            if s[k + 1] - s[k] <= near:
-                if n < len(found):
-                    found[n] = k
-                n += 1
-    return n
-
-
 @njit(cache=True, nogil=True)
 def close_pairs(start, s, near):
     """The crossings k whose successor on the same edge is at most `near` further on, (m,)."""
-    found = np.empty(0, np.int64)
-    n = _close(start, s, near, found)
-    if n > 0:
-        found = np.empty(n, np.int64)
-        _close(start, s, near, found)
-    return found
+    is_close = np.zeros(len(s), np.bool_)
+    for e in range(len(start) - 1):
+        for k in range(start[e], start[e + 1] - 1):
+            is_close[k] = s[k + 1] - s[k] <= near
+    return np.flatnonzero(is_close)
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,4 @@
-"""Sorting places along a line, with what belongs to them, without room to work in."""
+"""Sorting places along a line, with what belongs to them."""
 
 from inscape.partition.linear.plane.compiled import part
 
@@ -18,3 +18,24 @@ def sort_along(s, first, last, a, b):
                 i -= gap
             s[i], a[i], b[i] = own, own_a, own_b
         gap //= 3
+
+
+@part
+def spread(s, first, last, a, room_s, room_a, bucket):
+    """Put s[first:last], numbers between 0 and 1, about in order, and the same part of another array with it.
+
+    Each goes to the bucket that it would belong to if they were evenly spread.
+    """
+    n = last - first
+    for i in range(n + 1):
+        bucket[i] = 0
+    for k in range(first, last):
+        room_s[k - first], room_a[k - first] = s[k], a[k]
+        bucket[min(int(s[k] * n), n - 1) + 1] += 1
+    for i in range(n):
+        bucket[i + 1] += bucket[i]
+    for i in range(n):
+        b = min(int(room_s[i] * n), n - 1)
+        k = first + bucket[b]
+        s[k], a[k] = room_s[i], room_a[i]
+        bucket[b] += 1

@@ -11,7 +11,7 @@ class Job(NamedTuple):
 
     start: where the loop of each face starts, (f + 1,); loop: its half-edges; ends: of the edges, (e, 2);
     nstart: where the cut points of each edge start, (e + 1,); n_vertices: before the cut; xy: of the
-    vertices and cut points; unit, rise: of each cut point, with its unit's growth along the edge; h: the
+    vertices and cut points; unit, change: of each cut point, with its unit's change along the edge; h: the
     number of entries, units being entries at thresholds; above: packed signs at the vertices, (v, words);
     words: packed signs of each face, in which bits of units that cut it do not matter, (f, words), or
     (0, words) if its first vertex has them.
@@ -24,7 +24,7 @@ class Job(NamedTuple):
     n_vertices: Any
     xy: Any
     unit: Any
-    rise: Any
+    change: Any
     h: Any
     above: Any
     words: Any
@@ -81,9 +81,9 @@ class Room(NamedTuple):
     -1 at vertices; chords: their ends; line: see `arrangement.X`; slot: where the crossings of each chord
     start; place, bit: where a chord's unit is among the packed signs; first_seen: the chord of each unit;
     word: packed signs; pair, area, where: of each crossing its chords, the area that they span, its place
-    on the first; other, jump: at each place the other chord, and its piece that ends there; own: the chord of
-    each piece; cell: of each half-edge, those of the boundary first, then 2 e + d for piece e; stack:
-    half-edges to go on from.
+    on the first; room_s, room_name, bucket: to sort those of one chord; other, jump: at each place the other
+    chord, and its piece that ends there; own: the chord of each piece; cell: of each half-edge, those of the
+    boundary first, then 2 e + d for piece e; stack: half-edges to go on from.
     """
 
     node: Any
@@ -100,6 +100,9 @@ class Room(NamedTuple):
     pair: Any
     area: Any
     where: Any
+    room_s: Any
+    room_name: Any
+    bucket: Any
     other: Any
     jump: Any
     own: Any
@@ -127,6 +130,9 @@ def room_for_face(n, n_cross, n_units, n_words):
         np.empty((n_cross, 2), np.int64),
         np.empty(n_cross),
         np.empty(n_cross, np.int64),
+        np.empty(m),
+        np.empty(m, np.int64),
+        np.empty(m + 1, np.int64),
         np.empty(2 * n_cross, np.int64),
         np.empty(2 * n_cross, np.int64),
         np.empty(n_pieces, np.int64),
@@ -150,7 +156,7 @@ def room_for_all(n_faces, n_half, n_cut, n_cross, n_words):
     )
     inside = Inside(np.empty((n_edges, 2), np.int32), np.empty((n_cross, 2)))
     lines = Lines(
-        np.empty((n_cut, 2), np.int64),
+        np.empty((n_cut, 2), np.int32),
         np.zeros(n_cut + 1, np.int64),
         np.empty(2 * n_cross),
         np.empty(2 * n_cross, np.int32),
@@ -173,10 +179,9 @@ def moved(old, new):
     new.inside.xy[:n_inside] = old.inside.xy[:n_inside]
     new.lines.ends[:n_lines] = old.lines.ends[:n_lines]
     new.lines.start[: n_lines + 1] = old.lines.start[: n_lines + 1]
-    for source, target in (
-        (old.lines.s, new.lines.s), (old.lines.change, new.lines.change)):
-        target[:k] = source[:k]
+    new.lines.s[:k] = old.lines.s[:k]
     new.lines.unit[:k] = old.lines.unit[:k]
+    new.lines.change[:k] = old.lines.change[:k]
     new.lines.vertex[:k] = old.lines.vertex[:k]
     new.at[:] = old.at
     return new

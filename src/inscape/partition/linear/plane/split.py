@@ -70,10 +70,10 @@ def split(
         cuts = agree(cells, cuts)
     words, cutting, tied = face_signs(cells, cuts, above, zero)
     h, n_old = z.shape[1], len(cells.xy)
-    edge = cuts.edge if len(cuts.first) == len(cuts.s) else cuts.edge[cuts.first]
-    p = np.concatenate([cells.xy, kernels.points_between(cells.xy, cells.ends[edge], cuts.s[cuts.first])])
+    p = kernels.with_cut_points(cells.xy, cells.ends, cuts.nstart, cuts.of_points(cuts.s))
+    unit, change = cuts.of_points(cuts.unit), cuts.of_points(cuts.change)
     around = cells.start, cells.loop, cells.ends, cuts.nstart
-    job = Job(*around, n_old, p, cuts.unit[cuts.first], cuts.rise[cuts.first], h, above, words)
+    job = Job(*around, n_old, p, unit, change, h, above, words)
     is_complete, faces, inside, lines = cut_faces(job, most, tied)
     if is_complete and tied.any():
         if cutting is None:
@@ -96,7 +96,7 @@ def split(
         shared=shared,
         fixed=np.concatenate([cells.fixed, np.zeros(n_new, bool)]),
     )
-    edges = Lines(cells.ends, cuts.start, cuts.s, cuts.unit, np.abs(cuts.rise), n_old + cuts.node)
+    edges = Lines(cells.ends, cuts.start, cuts.s, cuts.unit, cuts.change, n_old + cuts.node)
     return Split(grown, n_old, faces.parent, faces.words, edges, lines, bool(tied.any()))
 
 
@@ -106,7 +106,7 @@ def face_signs(cells: Cells, cuts: Cuts, above: Words, zero: Words) -> tuple[Wor
     Where no unit is zero at any vertex, a face has the signs of its first one: none are given.
     """
     tied = np.zeros(cells.n_faces, bool)
-    if len(cuts.first) < len(cuts.s):
+    if not cuts.is_simple:
         merged = np.diff(cuts.start) > np.diff(cuts.nstart)
         tied |= np.logical_or.reduceat(merged[cells.loop >> 1], cells.start[:-1])
     if not len(zero):

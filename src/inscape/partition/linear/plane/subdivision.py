@@ -33,7 +33,7 @@ class Subdivision:
         plane: where coordinates lie in the input space.
         patterns: for each layer its packed patterns; None if they would have taken more than the memory:
             then they are found anew, by evaluating the network at the faces' centroids.
-        hashes: for each layer a number for each of its patterns.
+        hashes: for each layer a number for each of its patterns if those are not kept.
         layers: the graph's piecewise-linear nodes, in order.
         labels: the label of each face, if asked for.
         is_complete: whether all layers that were asked for were cut.
@@ -63,6 +63,10 @@ class Subdivision:
             found[n_children[parent] > 1] = k + 1
         return found
 
+    def layer_hashes(self, layer: int) -> Any:
+        """A number for each pattern of a layer, uint64."""
+        return self.hashes[layer] if self.patterns[layer] is None else hash_rows(self.patterns[layer])
+
     def face_hashes(self) -> Any:
         """A number for each face that depends on its pattern only, (f,), uint64.
 
@@ -70,7 +74,7 @@ class Subdivision:
         """
         if not self.lineage:
             return np.zeros(self.cells.n_faces, np.uint64)
-        every = np.stack([h[rows] for h, rows in zip(self.hashes, self.lineage, strict=True)], axis=1)
+        every = np.stack([self.layer_hashes(k)[rows] for k, rows in enumerate(self.lineage)], axis=1)
         odd = np.bitwise_xor.reduce(every, axis=1) & np.uint64(1)
         return (hash_rows(every) & ~np.uint64(1)) | odd
 
@@ -136,10 +140,13 @@ def subdivide(
 def _assembled(graph: Graph, plane: Plane, walk: PlaneWalk) -> Subdivision:
     """The parts of a walk as one; a walk that was stopped has the layers that all its parts went through."""
     n_layers = min(len(p.lineage) for p in walk.parts)
-    lineage = tuple(np.concatenate([p.lineage[k] for p in walk.parts]) for k in range(n_layers))
-    patterns = tuple(
-        None if any(p is None for p in blocks) else np.concatenate(blocks)
-        for blocks in walk.patterns[:n_layers]
+    lineage = tuple(_one([p.lineage[k] for p in walk.parts]) for k in range(n_layers))
+    layers = list(zip(walk.patterns[:n_layers], walk.hashes[:n_layers], strict=True))
+    is_kept = [all(p is not None for p in blocks) for blocks, _ in layers]
+    patterns = tuple(_one(blocks) if kept else None for kept, (blocks, _) in zip(is_kept, layers, strict=True))
+    hashes = tuple(
+        None if kept else _one([h if p is None else hash_rows(p) for p, h in zip(*both, strict=True)])
+        for kept, both in zip(is_kept, layers, strict=True)
     )
     labels = [p.labels for p in walk.parts if p.labels is not None]
     cells = joined([p.cells for p in walk.parts])
@@ -149,15 +156,20 @@ def _assembled(graph: Graph, plane: Plane, walk: PlaneWalk) -> Subdivision:
         cells=cells,
         lineage=lineage,
         patterns=patterns,
-        hashes=tuple(np.concatenate(blocks) for blocks in walk.hashes[:n_layers]),
+        hashes=hashes,
         layers=tuple(walk.layers[:n_layers]),
-        labels=np.concatenate(labels) if len(labels) == len(walk.parts) else None,
+        labels=_one(labels) if len(labels) == len(walk.parts) else None,
         is_complete=walk.is_complete,
         has_tie=walk.has_tie,
     )
     if len(walk.parts) > 1:
         found = _without(found, np.zeros(len(cells.ends), bool))
     return found
+
+
+def _one(blocks: list[Any]) -> Any:
+    """Blocks of rows as one."""
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
 def _without_spokes(found: Subdivision) -> Subdivision:
@@ -167,7 +179,8 @@ def _without_spokes(found: Subdivision) -> Subdivision:
     spokes = np.flatnonzero((cells.born == BORDER) & (left >= 0) & (right >= 0))
     born = cells.born.copy()
     for k in reversed(range(len(found.layers))):
-        a, b = (found.hashes[k][found.lineage[k][side[spokes]]] for side in (left, right))
+        hashes, rows = found.layer_hashes(k), found.lineage[k]
+        a, b = (hashes[rows[side[spokes]]] for side in (left, right))
         born[spokes[a != b]] = found.layers[k]
     if found.labels is not None:
         differ = found.labels[left[spokes]] != found.labels[right[spokes]]

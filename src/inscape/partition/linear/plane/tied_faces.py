@@ -35,7 +35,7 @@ def with_ties(
     errors = noise(vertex, unit % h)
     base_edge, base_vertex = len(cells.ends) + cuts.nstart[-1], n_old + cuts.nstart[-1]
     n_edges, n_inside = base_edge + len(inside.ends), base_vertex + len(inside.xy)
-    edges = cells.ends, cuts.nstart, cuts.s[cuts.first], cuts.start, cuts.unit, cuts.node
+    edges = cells.ends, cuts.nstart, cuts.of_points(cuts.s), cuts.start, cuts.unit, cuts.node
     parts: list[Pieces] = []
     at = 0
     for t, f in enumerate(tied):
@@ -66,7 +66,7 @@ def _numbered(face: int, found: Any, n_edges: int, n_vertices: int) -> Pieces:
     return (
         Faces(np.cumsum(sizes), name.astype(np.int32), np.full(len(sizes), face), words),
         Inside(number[ends].astype(np.int32), xy),
-        Lines(number[line_ends], start[1:], s, kink_unit.astype(np.int32), change, at),
+        Lines(number[line_ends].astype(np.int32), start[1:], s, kink_unit.astype(np.int32), change, at),
     )
 
 
