@@ -212,7 +212,7 @@ def _cut_each(job, f, most, tied, face, out):
 
     In the first case `out.at` says how much room that face needs.
     """
-    base_edge, base_vertex = len(job.ends) + job.nstart[-1], job.n_vertices + job.nstart[-1]
+    base_edge, base_vertex = len(job.ends) + job.nstart[len(job.ends)], job.n_vertices + job.nstart[-1]
     at = out.at
     while f < len(tied) and at[FACES] + len(tied) - f <= most:
         n_cut, one, two = 0, -1, -1  # the first and the last half-edge with a cut point
@@ -272,7 +272,7 @@ def cut_faces(job, most, tied):
         ones.
     """
     n_units, n_words = 64 * job.above.shape[1], job.above.shape[1]
-    n_cut, f = job.nstart[-1], 0
+    n_cut, f = job.nstart[len(job.ends)], 0
     sizes = len(tied), len(job.loop), n_cut
     out = room_for_all(*sizes, n_cut // 2, n_words)
     out.at[NODES], out.at[CROSSINGS] = 64, 64

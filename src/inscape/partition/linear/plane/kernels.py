@@ -39,7 +39,7 @@ def _divide(ends, born, shared, nstart, n_vertices, new_ends, new_born, new_shar
 @njit(cache=True, nogil=True)
 def divided(ends, born, shared, nstart, n_vertices, inside, layer):
     """The pieces of edges that were cut, then the new edges `inside` (k, 2): ends, layer of birth, shared."""
-    n = len(ends) + nstart[-1]
+    n = len(ends) + nstart[len(ends)]
     new_ends = np.empty((n + len(inside), 2), np.int32)
     new_born, new_shared = np.full(len(new_ends), layer, np.int32), np.zeros(len(new_ends), np.bool_)
     _divide(ends, born, shared, nstart, n_vertices, new_ends, new_born, new_shared)

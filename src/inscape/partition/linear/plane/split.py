@@ -10,7 +10,7 @@ from inscape.partition.linear.plane.cells import Cells, Floats, Ints
 from inscape.partition.linear.plane.cut_points import Cuts, cut_points
 from inscape.partition.linear.plane.cutting import cut_faces
 from inscape.partition.linear.plane.pieces import Job, Lines
-from inscape.partition.linear.plane.signs import Noise, Words, signs
+from inscape.partition.linear.plane.signs import Noise, Packed, Words, signs
 from inscape.partition.linear.plane.tied_faces import with_ties
 
 
@@ -52,6 +52,7 @@ def split(
     layer: int,
     agree: Any = None,
     most: float = np.inf,
+    packed: Packed | None = None,
 ) -> Split | None:
     """Cut the faces along the zero lines of all units of a layer; None if that makes more than `most` faces.
 
@@ -63,8 +64,9 @@ def split(
         layer: a number for the new edges.
         agree: makes crossings on shared edges the same in all parts.
         most: the largest number of faces.
+        packed: the signs of z, if they are known.
     """
-    above, zero = signs(z, thresholds, noise)
+    above, zero = signs(z, thresholds, noise, packed)
     cuts = cut_points(cells, z, thresholds, above, zero, noise)
     if agree is not None:
         cuts = agree(cells, cuts)

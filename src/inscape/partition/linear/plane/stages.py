@@ -15,16 +15,25 @@ from inscape.partition.linear.bending import overwrite, thresholds
 from inscape.partition.linear.fusing import Fusion
 from inscape.partition.linear.plane.cells import Cells, Floats, Ints
 from inscape.partition.linear.plane.expansion import expand
+from inscape.partition.linear.plane.noise import NodeNoise
 from inscape.partition.linear.plane.parts import faces_between, parts
+from inscape.partition.linear.plane.pieces import Lines
 from inscape.partition.linear.plane.plan import Plan
 from inscape.partition.linear.plane.rows import Interpolation, empty
+from inscape.partition.linear.plane.signs import Packed, cutoff_of
 from inscape.partition.linear.plane.split import Split
+
+_AT_ONCE = 2**18
+"""How many numbers are bent, multiplied and packed at once: as much as stays in the nearer caches."""
+
+_ENOUGH = 256
+"""So many old vertices tell the scale of a layer."""
 
 Lineage = tuple[Ints, ...]
 """For each layer so far, which row of the layer's patterns belongs to each face."""
 
-Next = tuple[int, dict[int, Tensor], Cells, Lineage]
-"""The node to go on with, the live tensors, the faces."""
+Next = tuple[int, dict[int, Tensor], Cells, Lineage, Packed | None]
+"""The node to go on with, the live tensors, the faces; the signs of that node's input if they are known."""
 
 
 class Stage(ABC):
@@ -51,7 +60,7 @@ class Stage(ABC):
             else:
                 cells, wanted = faces_between(self.cells, first, last)
             live = self.tensors(wanted) if self.plan.goes_on(self.node) else {}
-            yield self.node + 1, live, cells, lineage
+            yield self.node + 1, live, cells, lineage, None
 
     @abstractmethod
     def n_bytes(self) -> int:
@@ -110,8 +119,8 @@ class Bent(Stage):
         if names:
             every = self.tensors(np.arange(len(self.cells.xy)))
             live = {k: every[k] for k in names}
-        live[matrix.last] = self._expanded(matrix)
-        yield matrix.last + 1, live, self.cells, self.lineage
+        live[matrix.last], packed = self._expanded(matrix)
+        yield matrix.last + 1, live, self.cells, self.lineage, packed
 
     def tensors(self, wanted: Ints) -> dict[int, Tensor]:
         """Live tensors carried over, and the node's own."""
@@ -131,30 +140,52 @@ class Bent(Stage):
         own = op is not None and op.name in ("linear", "conv", "batch_norm", "add", "subtract")
         return own and graph.last_use[self.input] == self.node
 
-    def _expanded(self, matrix: Fusion) -> Tensor:
-        """The linear map that reads the node, at all vertices."""
-        n_old, n = self.split.n_old, len(self.cells.xy)
-        z = self.live.pop(self.input)
-        bent = (overwrite(self.op, z) if self._may_overwrite() else self.op(z)).reshape(n_old, -1)
+    def _expanded(self, matrix: Fusion) -> tuple[Tensor, Packed | None]:
+        """The linear map that reads the node, at all vertices, and its signs if a piecewise-linear node follows.
+
+        Signs are packed while rows are at hand.
+        """
+        y = empty((len(self.cells.xy), matrix.columns.shape[1]))
+        h = self.plan.sizes[self.input]
+        packed = self._multiplied(matrix, y)
+        into = packed or Packed.room(0, y.shape[1], np.zeros(0), 0.0)
+        edges, chords = (_bent(line, self.op, h) for line in (self.split.edges, self.split.chords))
+        signs = into.thresholds, into.cutoff, into.words, into.near
+        expand(y.numpy(), self.split.n_old, edges, chords, matrix.columns, *signs)
+        return y.reshape(len(y), *self.plan.graph.shapes[matrix.last]), packed
+
+    def _multiplied(self, matrix: Fusion, y: Tensor) -> Packed | None:
+        """Write the products at the old vertices, and their signs if there are enough to know their scale."""
+        n_old, may_overwrite = self.split.n_old, self._may_overwrite()
+        z, following = self.live.pop(self.input), self.plan.bend_after(matrix.last)
         op: Any = self.plan.graph.nodes[matrix.last].op
         weight, *bias = op.constants
-        y = empty((n, len(weight)))
-        if bias:
-            torch.addmm(bias[0], bent, weight.mT, out=y[:n_old])
-        else:
-            torch.mm(bent, weight.mT, out=y[:n_old])
-        known = np.zeros(n, bool)
-        known[:n_old] = True
-        factor, h = _bends(self.op), bent.shape[1]
-        del z, bent  # as large as y
-        for line in (self.split.edges, self.split.chords):
-            entry, change = line.unit, line.change * factor[0]
-            if len(factor) > 1:
-                entry, change = line.unit % h, line.change * factor[line.unit // h]
-            expand(
-                y.numpy(), line.ends, line.start, line.s, entry, change, line.vertex, matrix.columns, known
-            )
-        return y.reshape(n, *self.plan.graph.shapes[matrix.last])
+        step, packed = max(1, _AT_ONCE // z[0].numel()), None
+        for first in range(0, n_old, step):
+            rows = z[first : min(n_old, first + step)]
+            bent = (overwrite(self.op, rows) if may_overwrite else self.op(rows)).reshape(len(rows), -1)
+            out = y[first : first + len(rows)]
+            if bias:
+                torch.addmm(bias[0], bent, weight.mT, out=out)
+            else:
+                torch.mm(bent, weight.mT, out=out)
+            if following is None or n_old < _ENOUGH:
+                continue
+            if packed is None:
+                theta = np.array(thresholds(following))
+                noise = NodeNoise(self.plan.graph, self.plan.plane, self.cells.xy, matrix.last)
+                packed = Packed.room(*y.shape, theta, cutoff_of(out.numpy(), theta, noise))
+            packed.pack(out.numpy(), first)
+        return packed
+
+
+def _bent(lines: Lines, op: Bend, h: int) -> Lines:
+    """Lines with kinks of h entries, each with the change of the bent entry's slope."""
+    factor = _bends(op)
+    if len(factor) == 1:
+        return lines if factor[0] == 1.0 else lines._replace(change=lines.change * factor[0])
+    change = lines.change * factor[lines.unit // h]
+    return lines._replace(unit=lines.unit % np.int32(h), change=change)
 
 
 def _bends(op: Bend) -> Floats:
