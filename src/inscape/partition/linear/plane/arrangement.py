@@ -170,23 +170,26 @@ def sort_crossings(n, m, n_cross, face, s, name, first, xy):
 
 
 @part
-def next_half_edge(n, face, g):
-    """The half-edge that follows g around its cell."""
-    slot = face.slot
-    if g < n:
-        v = g + 1 if g + 1 < n else 0
-        c = face.turn[v] >> 1
-        if c < 0:
-            return v
-        if face.turn[v] & 1 == LO:
-            return n + 2 * (slot[c] + c)
-        return n + 2 * (slot[c + 1] + c) + 1
-    e, d = (g - n) >> 1, (g - n) & 1
-    c = face.own[e]
-    k = e - c - d  # the crossing that it ends at
-    if k == slot[c + 1]:
-        return face.chords[c, HI]
-    if k < slot[c]:
-        return face.chords[c, LO]
-    d ^= face.other[k] < c
-    return n + 2 * (face.jump[k] + 1 - d) + d
+def link_ends(n, first, m, face):
+    """Write what follows the half-edges of the boundary, and chords where they end.
+
+    The half-edges of the boundary come first; 2 e + d of piece e has the number `first` more.
+    """
+    follow, slot = face.follow, face.slot
+    for i in range(n):
+        follow[i] = i + 1
+    follow[n - 1] = 0
+    for c in range(m):
+        lo, hi = face.chords[c, LO], face.chords[c, HI]
+        one, last = first + 2 * (slot[c] + c), first + 2 * (slot[c + 1] + c)
+        follow[lo - 1], follow[last] = one, hi
+        follow[hi - 1], follow[one + 1] = last + 1, lo
+
+
+@part
+def link_crossing(first, c, k, face):
+    """Write what follows the pieces of chord c at its k-th crossing: they turn left."""
+    here, there = first + 2 * (k + c), first + 2 * face.jump[k]
+    forth = face.other[k] > c
+    face.follow[here] = there + 1 + forth
+    face.follow[here + 3] = there + 2 - forth

@@ -44,7 +44,7 @@ def _pack_above(row, threshold, words, first):
 
 @part
 def pack_row(row, thresholds, cutoff, words):
-    """Write which entries of a row are above each threshold; returns whether any is within `cutoff` of one."""
+    """Write which entries of a row are above each threshold; returns whether any is nearer than `cutoff`."""
     per, n_near = (len(row) + 63) // 64, 0.0
     for k in range(len(thresholds)):
         _pack_above(row, thresholds[k], words, k * per)

@@ -36,26 +36,21 @@ def walk_boundary(half_edges, ends, nstart, n_vertices, node, half, cut):
 
 
 @part
-def find_chords(n, cut, unit, first_seen, chords, turn):
+def find_chords(n, cut, unit, first_seen, chords):
     """Write where the two ends of each chord are along the boundary, (m, 2), in order of the first.
 
-    `turn` becomes 2 c + d at end d of chord c, -1 at vertices. `first_seen` (units,) is -1 before and after.
-    Returns m, or -1 if a unit has a single cut point.
+    `first_seen` (units,) is -1 before and after. Returns m, or -1 if a unit has a single cut point.
     """
     m, is_complete = 0, True
     for i in range(n):
-        turn[i] = -1
         if cut[i] >= 0:
             u = unit[cut[i]]
-            c = first_seen[u]
-            if c < 0:
+            if first_seen[u] < 0:
                 first_seen[u] = m
                 chords[m, 0], chords[m, 1] = i, -1
-                turn[i] = 2 * m
                 m += 1
             else:
-                chords[c, 1] = i
-                turn[i] = 2 * c + 1
+                chords[first_seen[u], 1] = i
     for j in range(m):
         first_seen[unit[cut[chords[j, 0]]]] = -1
         is_complete &= chords[j, 1] >= 0

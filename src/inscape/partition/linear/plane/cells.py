@@ -84,6 +84,11 @@ def oriented(cells: Cells) -> Cells:
     return replace(cells, ends=ends, loop=cells.loop ^ turned[cells.loop >> 1])
 
 
+def following(corners: Floats) -> Floats:
+    """The corner after each corner of a polygon, (k, 2)."""
+    return np.concatenate([corners[1:], corners[:1]])
+
+
 def polygon_cells(corners: Floats) -> Cells:
     """One face: a convex polygon with corners (k, 2), anticlockwise."""
     k = len(corners)

@@ -9,7 +9,7 @@ from inscape.partition.linear.plane.ordering import sort_along
 
 
 @kernel
-def _fill(z, thresholds, above, zero, ends, e, near, start, unit, s, change):
+def _fill(z, thresholds, above, zero, ends, e, near, start, edge, unit, s, change):
     """Write the crossings from edge e on; returns the first edge without room, and whether any are close."""
     h, n_words, has_zero, is_close = z.shape[1], above.shape[1], len(zero) > 0, False
     per = (h + 63) // 64
@@ -25,7 +25,8 @@ def _fill(z, thresholds, above, zero, ends, e, near, start, unit, s, change):
                 u = 64 * (w - k * per) + lowest(changed)
                 changed &= changed - np.uint64(1)
                 first, last = z[a, u] - thresholds[k], z[b, u] - thresholds[k]
-                unit[m], s[m], change[m] = k * h + u, first / (first - last), abs(last - first)
+                edge[m], unit[m] = e, k * h + u
+                s[m], change[m] = first / (first - last), abs(last - first)
                 m += 1
         if m - start[e] > 1:
             sort_along(s, start[e], m, unit, change)
@@ -49,20 +50,26 @@ def edge_crossings(z, thresholds, above, zero, ends, near):
         near: how far on an edge two crossings are close.
 
     Returns:
-        start (e + 1,), unit (m,), s (m,) on the way from the first end to the second, change (m,): by how
-        much the value grows or falls on that way; whether any two crossings of an edge are close.
+        start (e + 1,), edge (m,), unit (m,), s (m,) on the way from the first end to the second, change (m,):
+        by how much the value grows or falls on that way; whether any two crossings of an edge are close.
     """
     start = np.empty(len(ends) + 1, np.int64)
     start[0], e, is_close = 0, 0, False
     room = len(ends) + 1024 + 64 * above.shape[1]
-    unit, s, change = np.empty(room, np.int32), np.empty(room), np.empty(room)
+    edge, unit = np.empty(room, np.int32), np.empty(room, np.int32)
+    s, change = np.empty(room), np.empty(room)
     while True:
-        e, found = _fill(z, thresholds, above, zero, ends, e, near, start, unit, s, change)
+        e, found = _fill(z, thresholds, above, zero, ends, e, near, start, edge, unit, s, change)
         is_close |= found
         m = start[e]
         if e == len(ends):
-            return start, unit[:m], s[:m], change[:m], is_close
-        room *= 2
-        longer = np.empty(room, np.int32), np.empty(room), np.empty(room)
-        longer[0][:m], longer[1][:m], longer[2][:m] = unit[:m], s[:m], change[:m]
-        unit, s, change = longer
+            return start, edge[:m], unit[:m], s[:m], change[:m], is_close
+        edge, unit, s, change = _longer(edge, m), _longer(unit, m), _longer(s, m), _longer(change, m)
+
+
+@njit(cache=True, nogil=True)
+def _longer(old, m):
+    """An array of twice the length that begins with m entries."""
+    new = np.empty(2 * len(old), old.dtype)
+    new[:m] = old[:m]
+    return new

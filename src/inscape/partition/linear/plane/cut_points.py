@@ -21,6 +21,7 @@ class Cuts:
 
     Attributes:
         start: where the crossings of each edge start, (e + 1,).
+        edge: of each crossing, (m,).
         unit, s, change: which unit, where from the first end to the second, by how much its value changes on
             that way, (m,).
         node: the cut point that each crossing belongs to: several units may cross in one, (m,).
@@ -29,6 +30,7 @@ class Cuts:
     """
 
     start: Ints
+    edge: npt.NDArray[np.int32]
     unit: npt.NDArray[np.int32]
     s: Floats
     change: Floats
@@ -48,13 +50,14 @@ class Cuts:
 
 def cut_points(cells: Cells, z: Any, thresholds: Floats, above: Words, zero: Words, noise: Noise) -> Cuts:
     """All crossings on the edges; those that rounding cannot tell apart share a cut point."""
-    start, unit, s, change, is_close = edge_crossings(z, thresholds, above, zero, cells.ends, CLOSE)
+    found = edge_crossings(z, thresholds, above, zero, cells.ends, CLOSE)
+    start, edges, unit, s, change, is_close = found
     node = np.arange(len(s))
     nstart, first = start, node
     if is_close:
         close = kernels.close_pairs(start, s, CLOSE)
         h = z.shape[1]
-        edge = np.searchsorted(start, close, side="right") - 1
+        edge = edges[close]
         error = np.zeros(len(close))
         for k in (close, close + 1):
             a, b = (noise(cells.ends[edge, d].astype(np.int64), unit[k] % h) for d in (0, 1))
@@ -66,4 +69,4 @@ def cut_points(cells: Cells, z: Any, thresholds: Floats, above: Words, zero: Wor
             node = np.cumsum(is_first) - 1
             first = np.flatnonzero(is_first)
             nstart = np.concatenate([[0], np.cumsum(is_first)])[start]
-    return Cuts(start, unit, s, change, node, nstart, first)
+    return Cuts(start, edges, unit, s, change, node, nstart, first)

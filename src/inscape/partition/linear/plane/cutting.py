@@ -8,8 +8,9 @@ from inscape.partition.linear.plane.arrangement import (
     LO,
     STEEPNESS,
     count_crossings,
+    link_crossing,
+    link_ends,
     meet,
-    next_half_edge,
     read_lines,
     sort_crossings,
 )
@@ -107,7 +108,7 @@ def _halve(job, f, one, two, base_edge, out):
 
 
 @part
-def _write_pieces(job, m, face, first, first_vertex, out):
+def _write_pieces(job, m, face, first, first_half, first_edge, first_vertex, out):
     """Write the pieces of all chords as edges, and those chords that cross others as lines."""
     lines, slot, at, i = out.lines, face.slot, out.at, out.at[EDGES]
     for c in range(m):
@@ -123,19 +124,22 @@ def _write_pieces(job, m, face, first, first_vertex, out):
             lines.change[first + k], lines.vertex[first + k] = face.line[j, STEEPNESS] * face.area[p], v
             out.inside.ends[i, 0], out.inside.ends[i, 1] = before, v
             before = v
-            face.own[k + c] = c
             i += 1
+            link_crossing(first_half, c, k, face)
         out.inside.ends[i, 0], out.inside.ends[i, 1] = before, last
-        face.own[slot[c + 1] + c] = c
         i += 1
+        for e in range(slot[c] + c, slot[c + 1] + c + 1):
+            face.own[e] = c
+            face.half[first_half + 2 * e] = 2 * (first_edge + e)
+            face.half[first_half + 2 * e + 1] = 2 * (first_edge + e) + 1
 
 
 @part
-def _write_cells(job, f, n, n_pieces, face, first_edge, out):
+def _write_cells(f, first_half, n_half, face, out):
     """Trace the cells from that of half-edge 0, changing a unit's bit where its chord is crossed."""
     cell, stack, words, loop = face.cell, face.stack, out.faces.words, out.faces.loop
-    for h in range(n + 2 * n_pieces):
-        cell[h] = -1
+    for g in range(n_half):
+        cell[g] = -1
     stack[0], top = 0, 0
     i_face, i_loop = out.at[FACES], out.at[HALF_EDGES]
     while top >= 0:
@@ -143,26 +147,22 @@ def _write_cells(job, f, n, n_pieces, face, first_edge, out):
         top -= 1
         if cell[h] >= 0:
             continue
-        if h < n:
+        if h < first_half:
             for w in range(len(face.word)):
                 words[i_face, w] = face.word[w]
         else:
-            c = face.own[(h - n) >> 1]
-            _copy_words(words, cell[n + ((h - n) ^ 1)], words, i_face)
+            c = face.own[(h - first_half) >> 1]
+            _copy_words(words, cell[h ^ 1], words, i_face)
             words[i_face, face.place[c]] ^= face.bit[c]
         g = h
         while True:
             cell[g] = i_face
-            if g < n:
-                loop[i_loop] = face.half[g]
-            else:
-                twin = (g - n) ^ 1
-                loop[i_loop] = 2 * first_edge + g - n
-                if cell[n + twin] < 0:
-                    top += 1
-                    stack[top] = n + twin
+            loop[i_loop] = face.half[g]
             i_loop += 1
-            g = next_half_edge(n, face, g)
+            if g >= first_half and cell[g ^ 1] < 0:
+                top += 1
+                stack[top] = g ^ 1
+            g = face.follow[g]
             if g == h:
                 break
         out.faces.parent[i_face] = f
@@ -187,6 +187,7 @@ def _arrange(job, f, n, m, n_cross, base_edge, base_vertex, face, out):
     """Write the cells of a face that several units cut; False if that is left to the slower path for ties."""
     at = out.at
     first, n_lines, n_pieces = out.lines.start[at[LINES]], at[LINES], m + 2 * n_cross
+    first_half = n + (n & 1)  # even, so that g ^ 1 is the other half of g
     if n_cross > 0:
         s, name = out.lines.s, out.lines.vertex
         read_lines(m, job, face)
@@ -195,8 +196,10 @@ def _arrange(job, f, n, m, n_cross, base_edge, base_vertex, face, out):
         if not sort_crossings(n, m, n_cross, face, s, name, first, job.xy):
             return False
     _chord_signs(job, f, m, face)
-    _write_pieces(job, m, face, first, base_vertex + at[VERTICES], out)
-    i_face, i_loop = _write_cells(job, f, n, n_pieces, face, base_edge + at[EDGES], out)
+    link_ends(n, first_half, m, face)
+    first_edge, first_vertex = base_edge + at[EDGES], base_vertex + at[VERTICES]
+    _write_pieces(job, m, face, first, first_half, first_edge, first_vertex, out)
+    i_face, i_loop = _write_cells(f, first_half, first_half + 2 * n_pieces, face, out)
     if i_face != at[FACES] + 1 + m + n_cross:
         at[LINES] = n_lines
         return False
@@ -206,54 +209,52 @@ def _arrange(job, f, n, m, n_cross, base_edge, base_vertex, face, out):
     return True
 
 
+@part
+def _cut_several(job, f, n, base_edge, base_vertex, tied, face, out):
+    """Cut a face of n nodes along several chords, or mark it as tied; False if there is no room for that."""
+    at, first, last = out.at, job.start[f], job.start[f + 1]
+    if n > at[NODES]:
+        at[NODES] = n
+        return False
+    loop = job.loop[first:last]
+    walk_boundary(loop, job.ends, job.nstart, job.n_vertices, face.node, face.half, face.cut)
+    m = find_chords(n, face.cut, job.unit, face.first_seen, face.chords)
+    if m < 0:
+        tied[f] = True
+        return True
+    n_cross = count_crossings(m, face.chords, face.slot)
+    if n_cross > at[CROSSINGS] or at[VERTICES] + n_cross > len(out.inside.xy):
+        at[CROSSINGS] = max(n_cross, at[CROSSINGS])
+        return False
+    tied[f] = not _arrange(job, f, n, m, n_cross, base_edge, base_vertex, face, out)
+    return True
+
+
 @kernel
 def _cut_each(job, f, most, tied, face, out):
-    """Cut the faces from f on; returns the first that is not cut, for want of room or for there being too many.
+    """Cut the faces from f on; returns the first that is not cut: for want of room, or there being too many.
 
     In the first case `out.at` says how much room that face needs.
     """
-    base_edge, base_vertex = len(job.ends) + job.nstart[len(job.ends)], job.n_vertices + job.nstart[-1]
+    base_edge, base_vertex = len(job.ends) + len(job.unit), job.n_vertices + len(job.unit)
     at = out.at
     while f < len(tied) and at[FACES] + len(tied) - f <= most:
         n_cut, one, two = 0, -1, -1  # the first and the last half-edge with a cut point
-        for i in range(job.start[f], job.start[f + 1]):
-            e = job.loop[i] >> 1
-            own = job.nstart[e + 1] - job.nstart[e]
-            n_cut += own
-            if own > 0:
-                one, two = (i if one < 0 else one), i
-        if tied[f]:
-            f += 1
-            continue
-        if n_cut == 0:
-            _keep(job, f, out)
-            f += 1
-            continue
-        if n_cut == 2 and one != two:
-            _halve(job, f, one, two, base_edge, out)
-            f += 1
-            continue
-        n = job.start[f + 1] - job.start[f] + n_cut
-        if n > at[NODES]:
-            at[NODES] = n
-            return f
-        walk_boundary(
-            job.loop[job.start[f] : job.start[f + 1]],
-            job.ends,
-            job.nstart,
-            job.n_vertices,
-            face.node,
-            face.half,
-            face.cut,
-        )
-        m = find_chords(n, face.cut, job.unit, face.first_seen, face.chords, face.turn)
-        n_cross = 0
-        if m > 0:
-            n_cross = count_crossings(m, face.chords, face.slot)
-            if n_cross > at[CROSSINGS] or at[VERTICES] + n_cross > len(out.inside.xy):
-                at[CROSSINGS] = max(n_cross, at[CROSSINGS])
-                return f
-        tied[f] = m < 0 or not _arrange(job, f, n, m, n_cross, base_edge, base_vertex, face, out)
+        if not tied[f]:
+            for i in range(job.start[f], job.start[f + 1]):
+                e = job.loop[i] >> 1
+                own = job.nstart[e + 1] - job.nstart[e]
+                if own > 0:
+                    n_cut += own
+                    one, two = (i if one < 0 else one), i
+            if n_cut == 0:
+                _keep(job, f, out)
+            elif n_cut == 2 and one != two:
+                _halve(job, f, one, two, base_edge, out)
+            else:
+                n = job.start[f + 1] - job.start[f] + n_cut
+                if not _cut_several(job, f, n, base_edge, base_vertex, tied, face, out):
+                    break
         f += 1
     return f
 
@@ -272,7 +273,7 @@ def cut_faces(job, most, tied):
         ones.
     """
     n_units, n_words = 64 * job.above.shape[1], job.above.shape[1]
-    n_cut, f = job.nstart[len(job.ends)], 0
+    n_cut, f = len(job.unit), 0
     sizes = len(tied), len(job.loop), n_cut
     out = room_for_all(*sizes, n_cut // 2, n_words)
     out.at[NODES], out.at[CROSSINGS] = 64, 64

@@ -101,5 +101,5 @@ def expand(y, n_old, edges, chords, columns, thresholds, cutoff, words, near):
     base, slope = np.empty(y.shape[1]), np.empty(y.shape[1])
     done = np.zeros(len(y), np.bool_)
     done[:n_old] = True
-    for lines in (edges, chords):
-        _each(y, lines, columns, done, base, slope, thresholds, cutoff, words, near)
+    _each(y, edges, columns, done, base, slope, thresholds, cutoff, words, near)
+    _each(y, chords, columns, done, base, slope, thresholds, cutoff, words, near)

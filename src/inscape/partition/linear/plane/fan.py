@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from inscape.models.graph import Graph
-from inscape.partition.linear.plane.cells import BORDER, Cells, Floats
+from inscape.partition.linear.plane.cells import BORDER, Cells, Floats, following
 from inscape.partition.linear.plane.noise import Plane
 
 _NEAR = 1e-6
@@ -26,15 +26,15 @@ def centre_of(graph: Graph, plane: Plane, corners: Floats) -> Floats | None:
     scale = max(extent, float(np.abs(plane.origin).max(initial=0.0)))
     if np.abs(plane.origin + centre @ plane.axes).max() > _ROUNDING * scale:
         return None
-    sides = np.roll(corners, -1, axis=0) - corners
+    sides = following(corners) - corners
     way = centre - corners
     inward = (sides[:, 0] * way[:, 1] - sides[:, 1] * way[:, 0]) / np.hypot(*sides.T)
     if inward.min() < 0:
         return None
-    bends = [i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine]
-    if not bends:
+    bend = next((i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine), None)
+    if bend is None:
         return None
-    (first,) = graph.nodes[bends[0]].inputs
+    (first,) = graph.nodes[bend].inputs
     points = torch.cat([torch.zeros(1, len(plane.origin), dtype=torch.float64), plane.points(corners)])
     z = graph.evaluate(points.reshape(-1, *graph.input_shape), until=first).reshape(len(points), -1).numpy()
     vanish = np.abs(z[0]) <= _NEAR * np.abs(z[1:]).max(axis=0)
@@ -43,10 +43,10 @@ def centre_of(graph: Graph, plane: Plane, corners: Floats) -> Floats | None:
 
 def fan_cells(corners: Floats) -> Cells:
     """A convex polygon (k, 2) around or beside (0, 0), cut into triangles there."""
-    middles = (corners + np.roll(corners, -1, axis=0)) / 2
+    middles = (corners + following(corners)) / 2
     ring = np.stack([corners, middles], axis=1).reshape(-1, 2)
     n = len(ring)
-    after = np.roll(ring, -1, axis=0)
+    after = following(ring)
     area = ring[:, 0] * after[:, 1] - ring[:, 1] * after[:, 0]
     kept = np.flatnonzero(area > _ROUNDING * area.sum())
     k = np.arange(n)

@@ -7,43 +7,42 @@ from inscape.partition.linear.plane.compiled import kernel
 
 
 @njit(cache=True, nogil=True)
-def with_cut_points(xy, ends, nstart, s):
-    """The vertices, then the points at s on the edges, measured from the nearer end, (v + k, 2)."""
+def with_cut_points(xy, ends, edge, s):
+    """The vertices, then the points at s on edges, measured from the nearer end, (v + k, 2)."""
     out = np.empty((len(xy) + len(s), 2))
     out[: len(xy)] = xy
-    for e in range(len(ends)):
-        for k in range(nstart[e], nstart[e + 1]):
-            a, b, t = ends[e, 0], ends[e, 1], s[k]
-            if t > 0.5:
-                a, b, t = b, a, 1.0 - t
-            for d in range(2):
-                out[len(xy) + k, d] = xy[a, d] + t * (xy[b, d] - xy[a, d])
+    for k in range(len(s)):
+        a, b, t = ends[edge[k], 0], ends[edge[k], 1], s[k]
+        if t > 0.5:
+            a, b, t = b, a, 1.0 - t
+        for d in range(2):
+            out[len(xy) + k, d] = xy[a, d] + t * (xy[b, d] - xy[a, d])
     return out
 
 
 @kernel
-def _divide(ends, born, shared, nstart, n_vertices, new_ends, new_born, new_shared):
-    i = 0
+def _divide(ends, born, shared, nstart, edge, n_vertices, new_ends, new_born, new_shared):
     for e in range(len(ends)):
-        new_ends[i, 0] = ends[e, 0]
-        for k in range(nstart[e], nstart[e + 1]):
-            new_ends[i, 1] = n_vertices + k
-            new_born[i], new_shared[i] = born[e], shared[e]
-            i += 1
-            new_ends[i, 0] = n_vertices + k
-        new_ends[i, 1] = ends[e, 1]
-        new_born[i], new_shared[i] = born[e], shared[e]
-        i += 1
+        first = e + nstart[e]
+        new_ends[first, 0], new_ends[e + nstart[e + 1], 1] = ends[e, 0], ends[e, 1]
+        new_born[first], new_shared[first] = born[e], shared[e]
+    for k in range(len(edge)):
+        i = edge[k] + k
+        new_ends[i, 1], new_ends[i + 1, 0] = n_vertices + k, n_vertices + k
+        new_born[i + 1], new_shared[i + 1] = born[edge[k]], shared[edge[k]]
 
 
 @njit(cache=True, nogil=True)
-def divided(ends, born, shared, nstart, n_vertices, inside, layer):
-    """The pieces of edges that were cut, then the new edges `inside` (k, 2): ends, layer of birth, shared."""
-    n = len(ends) + nstart[len(ends)]
-    new_ends = np.empty((n + len(inside), 2), np.int32)
-    new_born, new_shared = np.full(len(new_ends), layer, np.int32), np.zeros(len(new_ends), np.bool_)
-    _divide(ends, born, shared, nstart, n_vertices, new_ends, new_born, new_shared)
-    new_ends[n:] = inside
+def divided(ends, born, shared, nstart, edge, n_vertices, inside, layer):
+    """The pieces of edges that were cut, then the new edges `inside` (k, 2): ends, layer of birth, shared.
+
+    Cut point k lies on edge[k]; those of an edge start at nstart.
+    """
+    n = len(ends) + len(edge)
+    new_ends, new_born = np.empty((n + len(inside), 2), np.int32), np.empty(n + len(inside), np.int32)
+    new_shared = np.zeros(len(new_ends), np.bool_)
+    _divide(ends, born, shared, nstart, edge, n_vertices, new_ends, new_born, new_shared)
+    new_ends[n:], new_born[n:] = inside, layer
     return new_ends, new_born, new_shared
 
 

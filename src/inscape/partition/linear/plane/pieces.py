@@ -77,19 +77,20 @@ FACES, HALF_EDGES, EDGES, VERTICES, LINES, NODES, CROSSINGS = range(7)
 class Room(NamedTuple):
     """Room for one face at a time.
 
-    node, half, cut: along the boundary, see `walk_boundary`; turn: there, 2 c + d at the end d of chord c,
-    -1 at vertices; chords: their ends; line: see `arrangement.X`; slot: where the crossings of each chord
-    start; place, bit: where a chord's unit is among the packed signs; first_seen: the chord of each unit;
-    word: packed signs; pair, area, where: of each crossing its chords, the area that they span, its place
-    on the first; room_s, room_name, bucket: to sort those of one chord; other, jump: at each place the other
-    chord, and its piece that ends there; own: the chord of each piece; cell: of each half-edge, those of the
-    boundary first, then 2 e + d for piece e; stack: half-edges to go on from.
+    node, cut: along the boundary, see `walk_boundary`; half: the same, then the half-edges 2 e + d of piece e
+    of a chord; follow, cell: what comes after each of these, and the cell to its left; chords: their ends;
+    line: see `arrangement.X`; slot: where the crossings of each chord start; place, bit: where a chord's
+    unit is among the packed signs; first_seen: the chord of each unit; word: packed signs; pair, area,
+    where: of each crossing its chords, the area that they span, its place on the first; room_s, room_name,
+    bucket: to sort those of one chord; other, jump: at each place the other chord, and its piece that ends
+    there; own: the chord of each piece; stack: half-edges to go on from.
     """
 
     node: Any
-    half: Any
     cut: Any
-    turn: Any
+    half: Any
+    follow: Any
+    cell: Any
     chords: Any
     line: Any
     slot: Any
@@ -106,7 +107,6 @@ class Room(NamedTuple):
     other: Any
     jump: Any
     own: Any
-    cell: Any
     stack: Any
 
 
@@ -115,11 +115,13 @@ def room_for_face(n, n_cross, n_units, n_words):
     """Room for a face with n nodes on its boundary and some crossings."""
     m = n // 2 + 1
     n_pieces = m + 2 * n_cross
+    n_half = n + 1 + 2 * n_pieces
     return Room(
         np.empty(n, np.int64),
         np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
+        np.empty(n_half, np.int64),
+        np.empty(n_half, np.int64),
+        np.empty(n_half, np.int64),
         np.empty((n, 2), np.int64),
         np.empty((m, 8)),
         np.empty(m + 1, np.int64),
@@ -136,7 +138,6 @@ def room_for_face(n, n_cross, n_units, n_words):
         np.empty(2 * n_cross, np.int64),
         np.empty(2 * n_cross, np.int64),
         np.empty(n_pieces, np.int64),
-        np.empty(n + 2 * n_pieces, np.int64),
         np.empty(2 * n_pieces, np.int64),
     )
 

@@ -1,6 +1,6 @@
 """On which side of its threshold each unit is at each vertex, with three values: above, below, on it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,10 +51,14 @@ class Packed:
         rows = slice(first, first + len(z))
         pack_rows(z, self.thresholds, self.cutoff, self.words[rows], self.near[rows])
 
+    def of(self, rows: Ints) -> "Packed":
+        """Some of the rows."""
+        return replace(self, words=self.words[rows], near=self.near[rows])
+
 
 def cutoff_of(z: Any, thresholds: Floats, noise: Noise) -> float:
     """How near to its threshold an entry may be on it, from some of the rows z."""
-    some = z[:: max(1, len(z) // 256)]
+    some = z[:: max(1, len(z) // 64)]
     least, largest = some.min(initial=0.0), some.max(initial=0.0)
     scale = max(float(largest), -float(least), *(abs(float(t)) for t in thresholds), 0.0)
     return scale * (1.0 if noise.may_be_zero(scale) else SUSPICIOUS)
@@ -63,7 +67,7 @@ def cutoff_of(z: Any, thresholds: Floats, noise: Noise) -> float:
 def signs(z: Any, thresholds: Floats, noise: Noise, packed: Packed | None = None) -> tuple[Words, Words]:
     """Packed bits of the units above their threshold and of those on it; (0, words) if there are none."""
     if packed is None:
-        packed = Packed.room(*z.shape, thresholds, cutoff_of(z, thresholds, noise))
+        packed = Packed.room(len(z), z.shape[1], thresholds, cutoff_of(z, thresholds, noise))
         packed.pack(z, 0)
     above, zero = packed.words, np.zeros((0, packed.words.shape[1]), np.uint64)
     rows = np.flatnonzero(packed.near)

@@ -72,8 +72,8 @@ def split(
         cuts = agree(cells, cuts)
     words, cutting, tied = face_signs(cells, cuts, above, zero)
     h, n_old = z.shape[1], len(cells.xy)
-    p = kernels.with_cut_points(cells.xy, cells.ends, cuts.nstart, cuts.of_points(cuts.s))
-    unit, change = cuts.of_points(cuts.unit), cuts.of_points(cuts.change)
+    edge, s, unit, change = (cuts.of_points(a) for a in (cuts.edge, cuts.s, cuts.unit, cuts.change))
+    p = kernels.with_cut_points(cells.xy, cells.ends, edge, s)
     around = cells.start, cells.loop, cells.ends, cuts.nstart
     job = Job(*around, n_old, p, unit, change, h, above, words)
     is_complete, faces, inside, lines = cut_faces(job, most, tied)
@@ -85,9 +85,8 @@ def split(
         faces, inside, lines = with_ties(cells, *values, cuts, p, words, cutting, which, noise, pieces)
     if not is_complete or len(faces.parent) > most:
         return None
-    ends, born, shared = kernels.divided(
-        cells.ends, cells.born, cells.shared, cuts.nstart, n_old, inside.ends, layer
-    )
+    before = cells.ends, cells.born, cells.shared
+    ends, born, shared = kernels.divided(*before, cuts.nstart, edge, n_old, inside.ends, layer)
     n_new = len(p) - n_old + len(inside.xy)
     grown = Cells(
         xy=np.concatenate([p, inside.xy]),

@@ -13,7 +13,7 @@ from inscape.models.graph.piecewise import Bend, Windows
 from inscape.partition.linear.bending import thresholds
 from inscape.partition.linear.plane.activity import states_at
 from inscape.partition.linear.plane.bits import hash_rows
-from inscape.partition.linear.plane.cells import BORDER, Cells, Floats, Ints, polygon_cells
+from inscape.partition.linear.plane.cells import BORDER, Cells, Floats, Ints, following, polygon_cells
 from inscape.partition.linear.plane.dissolve import dissolve
 from inscape.partition.linear.plane.engine import PlaneWalk, walk_plane
 from inscape.partition.linear.plane.fan import centre_of, fan_cells
@@ -143,7 +143,9 @@ def _assembled(graph: Graph, plane: Plane, walk: PlaneWalk) -> Subdivision:
     lineage = tuple(_one([p.lineage[k] for p in walk.parts]) for k in range(n_layers))
     layers = list(zip(walk.patterns[:n_layers], walk.hashes[:n_layers], strict=True))
     is_kept = [all(p is not None for p in blocks) for blocks, _ in layers]
-    patterns = tuple(_one(blocks) if kept else None for kept, (blocks, _) in zip(is_kept, layers, strict=True))
+    patterns = tuple(
+        _one(blocks) if kept else None for kept, (blocks, _) in zip(is_kept, layers, strict=True)
+    )
     hashes = tuple(
         None if kept else _one([h if p is None else hash_rows(p) for p, h in zip(*both, strict=True)])
         for kept, both in zip(is_kept, layers, strict=True)
@@ -208,7 +210,7 @@ def check(found: Subdivision, corners: Floats, is_simple: bool) -> None:
     cells = found.cells
     v, e, f = len(cells.xy), len(cells.ends), cells.n_faces
     a = corners - corners[0]
-    b = np.roll(a, -1, axis=0)
+    b = following(a)
     domain = float((a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]).sum() / 2)
     covered = float(cells.areas().sum())
     fits = v - e + f == 1 and abs(covered - domain) <= AREA_TOLERANCE * domain
@@ -224,5 +226,7 @@ def check(found: Subdivision, corners: Floats, is_simple: bool) -> None:
 
 def _n_distinct(found: Subdivision) -> int:
     """How many different pairs of pattern and label the faces have."""
-    labels = np.zeros(found.cells.n_faces, np.int64) if found.labels is None else found.labels
-    return len(np.unique(np.stack([found.face_hashes(), labels.astype(np.uint64)], axis=1), axis=0))
+    names = found.face_hashes()
+    if found.labels is not None:
+        names = hash_rows(np.stack([names, found.labels.astype(np.uint64)], axis=1))
+    return len(np.unique(names))
