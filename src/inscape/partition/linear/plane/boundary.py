@@ -36,21 +36,26 @@ def walk_boundary(half_edges, ends, nstart, n_vertices, node, half, cut):
 
 
 @part
-def find_chords(n, cut, unit, first_seen, chords):
+def find_chords(n, cut, unit, first_seen, chords, chord):
     """Write where the two ends of each chord are along the boundary, (m, 2), in order of the first.
 
-    `first_seen` (units,) is -1 before and after. Returns m, or -1 if a unit has a single cut point.
+    `chord` becomes the chord that ends at each node, -1 at vertices. `first_seen` (units,) is -1 before and
+    after. Returns m, or -1 if a unit has a single cut point.
     """
     m, is_complete = 0, True
     for i in range(n):
+        c = -1
         if cut[i] >= 0:
             u = unit[cut[i]]
-            if first_seen[u] < 0:
-                first_seen[u] = m
-                chords[m, 0], chords[m, 1] = i, -1
+            c = first_seen[u]
+            if c < 0:
+                c = m
+                first_seen[u] = c
+                chords[c, 0], chords[c, 1] = i, -1
                 m += 1
             else:
-                chords[first_seen[u], 1] = i
+                chords[c, 1] = i
+        chord[i] = c
     for j in range(m):
         first_seen[unit[cut[chords[j, 0]]]] = -1
         is_complete &= chords[j, 1] >= 0

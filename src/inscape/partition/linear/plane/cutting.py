@@ -183,19 +183,53 @@ def _chord_signs(job, f, m, face):
 
 
 @part
+def _write_apart(job, f, n, m, base_edge, face, out):
+    """Write the cells of a face whose chords do not cross: one to the left of all, one to the right of each."""
+    at, words, loop = out.at, out.faces.words, out.faces.loop
+    i_loop, i_edge = at[HALF_EDGES], at[EDGES]
+    for i in range(m + 1):
+        i_face, c = at[FACES] + i, i - 1
+        start = 0 if i == 0 else face.chords[c, LO]
+        if i == 0:
+            for w in range(len(face.word)):
+                words[i_face, w] = face.word[w]
+        else:
+            _copy_words(words, face.outer[c], words, i_face)
+            words[i_face, face.place[c]] ^= face.bit[c]
+            out.inside.ends[i_edge + c, 0] = face.node[start]
+            out.inside.ends[i_edge + c, 1] = face.node[face.chords[c, HI]]
+        g = start
+        while True:
+            loop[i_loop] = face.half[g]
+            i_loop += 1
+            g = g + 1 if g + 1 < n else 0
+            c = face.chord[g]
+            if c >= 0:
+                d = HI if g == face.chords[c, LO] else LO  # where the chord leads
+                loop[i_loop] = 2 * (base_edge + i_edge + c) + 1 - d
+                i_loop += 1
+                g = face.chords[c, d]
+                if d == HI:
+                    face.outer[c] = i_face
+            if g == start:
+                break
+        out.faces.parent[i_face] = f
+        out.faces.start[i_face + 1] = i_loop
+    at[FACES] += m + 1
+    at[HALF_EDGES], at[EDGES] = i_loop, i_edge + m
+
+
+@part
 def _arrange(job, f, n, m, n_cross, base_edge, base_vertex, face, out):
-    """Write the cells of a face that several units cut; False if that is left to the slower path for ties."""
-    at = out.at
+    """Write the cells of a face whose chords cross; False if that is left to the slower path for ties."""
+    at, s, name = out.at, out.lines.s, out.lines.vertex
     first, n_lines, n_pieces = out.lines.start[at[LINES]], at[LINES], m + 2 * n_cross
     first_half = n + (n & 1)  # even, so that g ^ 1 is the other half of g
-    if n_cross > 0:
-        s, name = out.lines.s, out.lines.vertex
-        read_lines(m, job, face)
-        if not meet(m, face, s, name, first, out.inside.xy, at[VERTICES]):
-            return False
-        if not sort_crossings(n, m, n_cross, face, s, name, first, job.xy):
-            return False
-    _chord_signs(job, f, m, face)
+    read_lines(m, job, face)
+    if not meet(m, face, s, name, first, out.inside.xy, at[VERTICES]):
+        return False
+    if not sort_crossings(n, m, n_cross, face, s, name, first, job.xy):
+        return False
     link_ends(n, first_half, m, face)
     first_edge, first_vertex = base_edge + at[EDGES], base_vertex + at[VERTICES]
     _write_pieces(job, m, face, first, first_half, first_edge, first_vertex, out)
@@ -218,7 +252,7 @@ def _cut_several(job, f, n, base_edge, base_vertex, tied, face, out):
         return False
     loop = job.loop[first:last]
     walk_boundary(loop, job.ends, job.nstart, job.n_vertices, face.node, face.half, face.cut)
-    m = find_chords(n, face.cut, job.unit, face.first_seen, face.chords)
+    m = find_chords(n, face.cut, job.unit, face.first_seen, face.chords, face.chord)
     if m < 0:
         tied[f] = True
         return True
@@ -226,7 +260,11 @@ def _cut_several(job, f, n, base_edge, base_vertex, tied, face, out):
     if n_cross > at[CROSSINGS] or at[VERTICES] + n_cross > len(out.inside.xy):
         at[CROSSINGS] = max(n_cross, at[CROSSINGS])
         return False
-    tied[f] = not _arrange(job, f, n, m, n_cross, base_edge, base_vertex, face, out)
+    _chord_signs(job, f, m, face)
+    if n_cross == 0:
+        _write_apart(job, f, n, m, base_edge, face, out)
+    else:
+        tied[f] = not _arrange(job, f, n, m, n_cross, base_edge, base_vertex, face, out)
     return True
 
 

@@ -69,6 +69,17 @@ def areas(start, loop, ends, xy):
     return out
 
 
+@kernel
+def total_area(loop, ends, xy):
+    """The sum of the areas of all faces, from triangles of their edges with the first vertex."""
+    total, ox, oy = 0.0, xy[0, 0], xy[0, 1]
+    for i in range(len(loop)):
+        e, d = loop[i] >> 1, loop[i] & 1
+        a, b = ends[e, d], ends[e, 1 - d]
+        total += (xy[a, 0] - ox) * (xy[b, 1] - oy) - (xy[a, 1] - oy) * (xy[b, 0] - ox)
+    return total / 2
+
+
 @njit(cache=True, nogil=True)
 def mark_zero(above, zero, rows, entries, k, h):
     """Set the zero bits, and clear the others, of entries at threshold number k."""

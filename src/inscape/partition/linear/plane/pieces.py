@@ -77,8 +77,9 @@ FACES, HALF_EDGES, EDGES, VERTICES, LINES, NODES, CROSSINGS = range(7)
 class Room(NamedTuple):
     """Room for one face at a time.
 
-    node, cut: along the boundary, see `walk_boundary`; half: the same, then the half-edges 2 e + d of piece e
-    of a chord; follow, cell: what comes after each of these, and the cell to its left; chords: their ends;
+    node, cut, chord: along the boundary, see `walk_boundary` and `find_chords`; half: the same, then the
+    half-edges 2 e + d of piece e of a chord; follow, cell: what comes after each of these, and the cell to
+    its left; chords: their ends; outer: the cell to the left of each chord if none crosses another;
     line: see `arrangement.X`; slot: where the crossings of each chord start; place, bit: where a chord's
     unit is among the packed signs; first_seen: the chord of each unit; word: packed signs; pair, area,
     where: of each crossing its chords, the area that they span, its place on the first; room_s, room_name,
@@ -88,10 +89,12 @@ class Room(NamedTuple):
 
     node: Any
     cut: Any
+    chord: Any
     half: Any
     follow: Any
     cell: Any
     chords: Any
+    outer: Any
     line: Any
     slot: Any
     place: Any
@@ -119,10 +122,12 @@ def room_for_face(n, n_cross, n_units, n_words):
     return Room(
         np.empty(n, np.int64),
         np.empty(n, np.int64),
+        np.empty(n, np.int64),
         np.empty(n_half, np.int64),
         np.empty(n_half, np.int64),
         np.empty(n_half, np.int64),
         np.empty((n, 2), np.int64),
+        np.empty(m, np.int64),
         np.empty((m, 8)),
         np.empty(m + 1, np.int64),
         np.empty(m, np.int64),

@@ -77,7 +77,8 @@ def split(
     around = cells.start, cells.loop, cells.ends, cuts.nstart
     job = Job(*around, n_old, p, unit, change, h, above, words)
     is_complete, faces, inside, lines = cut_faces(job, most, tied)
-    if is_complete and tied.any():
+    is_tied = bool(tied.any())
+    if is_complete and is_tied:
         if cutting is None:
             cutting, words = cutting_units(cells, above, zero), above[cells.first_corners]
         which, values = np.flatnonzero(tied), (z, thresholds, zero)
@@ -87,7 +88,8 @@ def split(
         return None
     before = cells.ends, cells.born, cells.shared
     ends, born, shared = kernels.divided(*before, cuts.nstart, edge, n_old, inside.ends, layer)
-    n_new = len(p) - n_old + len(inside.xy)
+    fixed = np.zeros(len(p) + len(inside.xy), bool)
+    fixed[:n_old] = cells.fixed
     grown = Cells(
         xy=np.concatenate([p, inside.xy]),
         ends=ends,
@@ -95,10 +97,10 @@ def split(
         start=faces.start,
         loop=faces.loop,
         shared=shared,
-        fixed=np.concatenate([cells.fixed, np.zeros(n_new, bool)]),
+        fixed=fixed,
     )
     edges = Lines(cells.ends, cuts.start, cuts.s, cuts.unit, cuts.change, n_old + cuts.node)
-    return Split(grown, n_old, faces.parent, faces.words, edges, lines, bool(tied.any()))
+    return Split(grown, n_old, faces.parent, faces.words, edges, lines, is_tied)
 
 
 def face_signs(cells: Cells, cuts: Cuts, above: Words, zero: Words) -> tuple[Words, Words | None, Any]:

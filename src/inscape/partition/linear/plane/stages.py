@@ -24,7 +24,7 @@ from inscape.partition.linear.plane.rows import Interpolation, empty
 from inscape.partition.linear.plane.signs import Packed, cutoff_of
 from inscape.partition.linear.plane.split import Split
 
-_AT_ONCE = 2**18
+_AT_ONCE = 2**20
 """How many numbers are bent, multiplied and packed at once: as much as stays in the nearer caches."""
 
 _ENOUGH = 256

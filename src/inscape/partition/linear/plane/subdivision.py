@@ -11,6 +11,7 @@ from inscape.errors import NonGenericError
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows
 from inscape.partition.linear.bending import thresholds
+from inscape.partition.linear.plane import kernels
 from inscape.partition.linear.plane.activity import states_at
 from inscape.partition.linear.plane.bits import hash_rows
 from inscape.partition.linear.plane.cells import BORDER, Cells, Floats, Ints, following, polygon_cells
@@ -212,7 +213,7 @@ def check(found: Subdivision, corners: Floats, is_simple: bool) -> None:
     a = corners - corners[0]
     b = following(a)
     domain = float((a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]).sum() / 2)
-    covered = float(cells.areas().sum())
+    covered = kernels.total_area(cells.loop, cells.ends, cells.xy)
     fits = v - e + f == 1 and abs(covered - domain) <= AREA_TOLERANCE * domain
     if fits and not is_simple:
         has_length = (cells.xy[cells.ends[:, 0]] != cells.xy[cells.ends[:, 1]]).any(axis=1).all()
