@@ -17,6 +17,16 @@ def lowest(word):
     return _TABLE[((word & (~word + np.uint64(1))) * _DE_BRUIJN) >> np.uint64(58)]
 
 
+@part
+def count(word):
+    """How many bits are set."""
+    n = 0
+    while word:
+        word &= word - np.uint64(1)
+        n += 1
+    return n
+
+
 @summing
 def _count_near(row, threshold, cutoff):
     """How many entries are within `cutoff` of a threshold; counted in floats, which fill vector registers."""

@@ -19,19 +19,12 @@ def walk_boundary(half_edges, ends, nstart, n_vertices, node, half, cut):
     for i in range(len(half_edges)):
         e, d = half_edges[i] >> 1, half_edges[i] & 1
         first, last = nstart[e], nstart[e + 1]
-        node[n], cut[n] = ends[e, d], -1
-        if d == 0:
-            half[n] = 2 * (e + first)
+        node[n], cut[n], half[n] = ends[e, d], -1, 2 * (e + (last if d == 1 else first)) + d
+        n += 1
+        for j in range(last - first):
+            k = last - 1 - j if d == 1 else first + j
+            node[n], cut[n], half[n] = n_vertices + k, k, 2 * (e + k + 1 - d) + d
             n += 1
-            for k in range(first, last):
-                node[n], cut[n], half[n] = n_vertices + k, k, 2 * (e + k + 1)
-                n += 1
-        else:
-            half[n] = 2 * (e + last) + 1
-            n += 1
-            for k in range(last - 1, first - 1, -1):
-                node[n], cut[n], half[n] = n_vertices + k, k, 2 * (e + k) + 1
-                n += 1
     return n
 
 

@@ -3,23 +3,42 @@
 import numpy as np
 from numba import njit
 
-from inscape.partition.linear.plane.bits import lowest
-from inscape.partition.linear.plane.compiled import kernel
+from inscape.partition.linear.plane.bits import count, lowest
+from inscape.partition.linear.plane.compiled import kernel, part
 from inscape.partition.linear.plane.ordering import sort_along
 
 
+@part
+def _changed(above, zero, a, b, w):
+    """The bits of word w that differ between two vertices, and are zero at neither."""
+    changed = above[a, w] ^ above[b, w]
+    return changed & ~(zero[a, w] | zero[b, w]) if len(zero) > 0 else changed
+
+
 @kernel
-def _fill(z, thresholds, above, zero, ends, e, near, start, edge, unit, s, change):
-    """Write the crossings from edge e on; returns the first edge without room, and whether any are close."""
-    h, n_words, has_zero, is_close = z.shape[1], above.shape[1], len(zero) > 0, False
+def _count(above, zero, ends, start, cut):
+    """Write where the crossings of each edge start, and which edges have any; returns how many those are."""
+    n, total = 0, 0
+    for e in range(len(ends)):
+        start[e] = total
+        for w in range(above.shape[1]):
+            total += count(_changed(above, zero, ends[e, 0], ends[e, 1], w))
+        cut[n] = e
+        n += total > start[e]
+    start[len(ends)] = total
+    return n
+
+
+@kernel
+def _fill(z, thresholds, above, zero, ends, cut, near, start, edge, unit, s, change):
+    """Write the crossings of the edges `cut`; returns whether any two on an edge are close."""
+    h, is_close = z.shape[1], False
     per = (h + 63) // 64
-    m = start[e]
-    while e < len(ends) and m + 64 * n_words <= len(s):
-        a, b = ends[e, 0], ends[e, 1]
-        for w in range(n_words):
-            changed = above[a, w] ^ above[b, w]
-            if has_zero:
-                changed &= ~(zero[a, w] | zero[b, w])
+    for i in range(len(cut)):
+        e = cut[i]
+        a, b, m = ends[e, 0], ends[e, 1], start[e]
+        for w in range(above.shape[1]):
+            changed = _changed(above, zero, a, b, w)
             while changed:
                 k = w // per
                 u = 64 * (w - k * per) + lowest(changed)
@@ -32,9 +51,7 @@ def _fill(z, thresholds, above, zero, ends, e, near, start, edge, unit, s, chang
             sort_along(s, start[e], m, unit, change)
             for k in range(start[e] + 1, m):
                 is_close |= s[k] - s[k - 1] <= near
-        e += 1
-        start[e] = m
-    return e, is_close
+    return is_close
 
 
 @njit(cache=True, nogil=True)
@@ -53,23 +70,9 @@ def edge_crossings(z, thresholds, above, zero, ends, near):
         start (e + 1,), edge (m,), unit (m,), s (m,) on the way from the first end to the second, change (m,):
         by how much the value grows or falls on that way; whether any two crossings of an edge are close.
     """
-    start = np.empty(len(ends) + 1, np.int64)
-    start[0], e, is_close = 0, 0, False
-    room = len(ends) + 1024 + 64 * above.shape[1]
-    edge, unit = np.empty(room, np.int32), np.empty(room, np.int32)
-    s, change = np.empty(room), np.empty(room)
-    while True:
-        e, found = _fill(z, thresholds, above, zero, ends, e, near, start, edge, unit, s, change)
-        is_close |= found
-        m = start[e]
-        if e == len(ends):
-            return start, edge[:m], unit[:m], s[:m], change[:m], is_close
-        edge, unit, s, change = _longer(edge, m), _longer(unit, m), _longer(s, m), _longer(change, m)
-
-
-@njit(cache=True, nogil=True)
-def _longer(old, m):
-    """An array of twice the length that begins with m entries."""
-    new = np.empty(2 * len(old), old.dtype)
-    new[:m] = old[:m]
-    return new
+    start, cut = np.empty(len(ends) + 1, np.int64), np.empty(len(ends) + 1, np.int32)
+    n_cut = _count(above, zero, ends, start, cut)
+    m = start[len(ends)]
+    edge, unit, s, change = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
+    is_close = _fill(z, thresholds, above, zero, ends, cut[:n_cut], near, start, edge, unit, s, change)
+    return start, edge, unit, s, change, is_close

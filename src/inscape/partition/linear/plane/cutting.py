@@ -18,6 +18,7 @@ from inscape.partition.linear.plane.boundary import find_chords, walk_boundary
 from inscape.partition.linear.plane.compiled import kernel, part
 from inscape.partition.linear.plane.pieces import (
     CROSSINGS,
+    DONE,
     EDGES,
     FACES,
     HALF_EDGES,
@@ -27,7 +28,7 @@ from inscape.partition.linear.plane.pieces import (
     Faces,
     Inside,
     Lines,
-    moved,
+    move,
     room_for_all,
     room_for_face,
 )
@@ -184,7 +185,7 @@ def _chord_signs(job, f, m, face):
 
 @part
 def _write_apart(job, f, n, m, base_edge, face, out):
-    """Write the cells of a face whose chords do not cross: one to the left of all, one to the right of each."""
+    """Write the cells of a face whose chords do not cross: one left of all, then that right of each."""
     at, words, loop = out.at, out.faces.words, out.faces.loop
     i_loop, i_edge = at[HALF_EDGES], at[EDGES]
     for i in range(m + 1):
@@ -269,22 +270,22 @@ def _cut_several(job, f, n, base_edge, base_vertex, tied, face, out):
 
 
 @kernel
-def _cut_each(job, f, most, tied, face, out):
-    """Cut the faces from f on; returns the first that is not cut: for want of room, or there being too many.
+def _cut_each(job, most, tied, face, out):
+    """Cut the faces that are not done; stops if there are too many, or at one for which there is no room.
 
-    In the first case `out.at` says how much room that face needs.
+    In that case `out.at` says how much it needs.
     """
     base_edge, base_vertex = len(job.ends) + len(job.unit), job.n_vertices + len(job.unit)
-    at = out.at
+    at, f = out.at, out.at[DONE]
     while f < len(tied) and at[FACES] + len(tied) - f <= most:
         n_cut, one, two = 0, -1, -1  # the first and the last half-edge with a cut point
         if not tied[f]:
             for i in range(job.start[f], job.start[f + 1]):
                 e = job.loop[i] >> 1
                 own = job.nstart[e + 1] - job.nstart[e]
-                if own > 0:
-                    n_cut += own
-                    one, two = (i if one < 0 else one), i
+                n_cut += own
+                one = i if own > 0 and one < 0 else one
+                two = i if own > 0 else two
             if n_cut == 0:
                 _keep(job, f, out)
             elif n_cut == 2 and one != two:
@@ -294,7 +295,7 @@ def _cut_each(job, f, most, tied, face, out):
                 if not _cut_several(job, f, n, base_edge, base_vertex, tied, face, out):
                     break
         f += 1
-    return f
+    at[DONE] = f
 
 
 @njit(cache=True, nogil=True)
@@ -311,23 +312,23 @@ def cut_faces(job, most, tied):
         ones.
     """
     n_units, n_words = 64 * job.above.shape[1], job.above.shape[1]
-    n_cut, f = len(job.unit), 0
-    sizes = len(tied), len(job.loop), n_cut
-    out = room_for_all(*sizes, n_cut // 2, n_words)
-    out.at[NODES], out.at[CROSSINGS] = 64, 64
-    face = room_for_face(64, 64, n_units, n_words)
+    sizes = len(tied), len(job.loop), len(job.unit)
+    out = room_for_all(*sizes, len(job.unit) // 2, n_words)
+    at = out.at
+    at[NODES], at[CROSSINGS] = 64, 64
     while True:
-        f = _cut_each(job, f, most, tied, face, out)
-        if f == len(tied) or out.at[FACES] + len(tied) - f > most:
+        if at[VERTICES] + at[CROSSINGS] > len(out.inside.xy):
+            more = room_for_all(*sizes, 2 * at[VERTICES] + at[CROSSINGS], n_words)
+            move(out, more)
+            out, at = more, more.at
+        face = room_for_face(at[NODES], at[CROSSINGS], n_units, n_words)
+        _cut_each(job, most, tied, face, out)
+        if at[DONE] == len(tied) or at[FACES] + len(tied) - at[DONE] > most:
             break
-        n, n_cross = out.at[NODES], out.at[CROSSINGS]
-        face = room_for_face(n, n_cross, n_units, n_words)
-        if out.at[VERTICES] + n_cross > len(out.inside.xy):
-            out = moved(out, room_for_all(*sizes, 2 * out.at[VERTICES] + n_cross, n_words))
-    (start, loop, parent, words), (ends, xy), lines, at = out
+    (start, loop, parent, words), (ends, xy), lines, _ = out
     k = lines.start[at[LINES]]
     return (
-        f == len(tied) and at[FACES] <= most,
+        at[DONE] == len(tied) and at[FACES] <= most,
         Faces(start[: at[FACES] + 1], loop[: at[HALF_EDGES]], parent[: at[FACES]], words[: at[FACES]]),
         Inside(ends[: at[EDGES]], xy[: at[VERTICES]]),
         Lines(

@@ -10,7 +10,8 @@ from inscape.partition.linear.plane.compiled import kernel
 def with_cut_points(xy, ends, edge, s):
     """The vertices, then the points at s on edges, measured from the nearer end, (v + k, 2)."""
     out = np.empty((len(xy) + len(s), 2))
-    out[: len(xy)] = xy
+    for v in range(len(xy)):
+        out[v, 0], out[v, 1] = xy[v, 0], xy[v, 1]
     for k in range(len(s)):
         a, b, t = ends[edge[k], 0], ends[edge[k], 1], s[k]
         if t > 0.5:
@@ -42,7 +43,8 @@ def divided(ends, born, shared, nstart, edge, n_vertices, inside, layer):
     new_ends, new_born = np.empty((n + len(inside), 2), np.int32), np.empty(n + len(inside), np.int32)
     new_shared = np.zeros(len(new_ends), np.bool_)
     _divide(ends, born, shared, nstart, edge, n_vertices, new_ends, new_born, new_shared)
-    new_ends[n:], new_born[n:] = inside, layer
+    for i in range(len(inside)):
+        new_ends[n + i, 0], new_ends[n + i, 1], new_born[n + i] = inside[i, 0], inside[i, 1], layer
     return new_ends, new_born, new_shared
 
 

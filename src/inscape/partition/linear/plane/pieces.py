@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from inscape.partition.linear.plane.compiled import kernel
+
 
 class Job(NamedTuple):
     """A subdivision, the points where its edges are cut, and the signs of the units.
@@ -70,8 +72,8 @@ class Written(NamedTuple):
     at: Any
 
 
-FACES, HALF_EDGES, EDGES, VERTICES, LINES, NODES, CROSSINGS = range(7)
-"""What `Written.at` counts; the last two are the most that a single face had, or needs."""
+FACES, HALF_EDGES, EDGES, VERTICES, LINES, DONE, NODES, CROSSINGS = range(8)
+"""What `Written.at` counts: what is written, the old faces that are done, and the most that one needs."""
 
 
 class Room(NamedTuple):
@@ -169,25 +171,28 @@ def room_for_all(n_faces, n_half, n_cut, n_cross, n_words):
         np.empty(2 * n_cross),
         np.empty(2 * n_cross, np.int64),
     )
-    return Written(faces, inside, lines, np.zeros(7, np.int64))
+    return Written(faces, inside, lines, np.zeros(8, np.int64))
 
 
-@njit(cache=True, nogil=True)
-def moved(old, new):
+@kernel
+def move(old, new):
     """Copy what is written so far into another room."""
-    n_faces, n_half, n_edges, n_inside, n_lines = old.at[:5]
-    k = old.lines.start[n_lines]
-    new.faces.start[: n_faces + 1] = old.faces.start[: n_faces + 1]
-    new.faces.loop[:n_half] = old.faces.loop[:n_half]
-    new.faces.parent[:n_faces] = old.faces.parent[:n_faces]
-    new.faces.words[:n_faces] = old.faces.words[:n_faces]
-    new.inside.ends[:n_edges] = old.inside.ends[:n_edges]
-    new.inside.xy[:n_inside] = old.inside.xy[:n_inside]
-    new.lines.ends[:n_lines] = old.lines.ends[:n_lines]
-    new.lines.start[: n_lines + 1] = old.lines.start[: n_lines + 1]
-    new.lines.s[:k] = old.lines.s[:k]
-    new.lines.unit[:k] = old.lines.unit[:k]
-    new.lines.change[:k] = old.lines.change[:k]
-    new.lines.vertex[:k] = old.lines.vertex[:k]
-    new.at[:] = old.at
-    return new
+    n_faces, n_edges, n_lines = old.at[FACES], old.at[EDGES], old.at[LINES]
+    for i in range(n_faces):
+        new.faces.start[i + 1], new.faces.parent[i] = old.faces.start[i + 1], old.faces.parent[i]
+        for w in range(old.faces.words.shape[1]):
+            new.faces.words[i, w] = old.faces.words[i, w]
+    for i in range(old.at[HALF_EDGES]):
+        new.faces.loop[i] = old.faces.loop[i]
+    for i in range(n_edges):
+        new.inside.ends[i, 0], new.inside.ends[i, 1] = old.inside.ends[i, 0], old.inside.ends[i, 1]
+    for i in range(old.at[VERTICES]):
+        new.inside.xy[i, 0], new.inside.xy[i, 1] = old.inside.xy[i, 0], old.inside.xy[i, 1]
+    for i in range(n_lines):
+        new.lines.ends[i, 0], new.lines.ends[i, 1] = old.lines.ends[i, 0], old.lines.ends[i, 1]
+        new.lines.start[i + 1] = old.lines.start[i + 1]
+    for i in range(old.lines.start[n_lines]):
+        new.lines.s[i], new.lines.unit[i] = old.lines.s[i], old.lines.unit[i]
+        new.lines.change[i], new.lines.vertex[i] = old.lines.change[i], old.lines.vertex[i]
+    for i in range(len(old.at)):
+        new.at[i] = old.at[i]
