@@ -1,23 +1,29 @@
-"""The chords of one face, put in one after the other: the generic case, where no three of them meet.
+"""The chords of one face and the cells between them: the generic case, where no three chords meet.
 
-A new chord is followed from cell to cell, from its first end on the boundary to its second; it leaves a cell
-through the edge whose ends lie on either side of it. On the boundary sides are known by position: an end of
-another chord lies between the two ends of this one, or not. Floats decide only inside, where three chords
-cross pairwise; if such a decision is close, the face is left to the slower path for ties.
+Nodes are numbered along the face's boundary. A chord runs from its first end lo to its second hi, and the
+nodes between them lie to its right. Chords are in order of lo, so that c < j cross exactly when
+lo_j < hi_c < hi_j; then j passes from the right of c to its left, and c from the left of j to its right. A
+chord with k crossings has k + 1 pieces; where the boundary of a cell meets a crossing it turns left.
 
-Nodes of the face are numbered along its boundary first (0, ..., n - 1), then as chords cross.
+So all is known by position but for the order of crossings along a chord. Floats decide that, and have a say
+only where two chords that cross a third cross each other too; if such a decision is close, the face is left
+to the slower path for ties.
 """
 
 import numpy as np
 
 from inscape.partition.linear.plane.compiled import part
-
-NEXT, BEFORE, ORIGIN, TWIN, CHORD, NAME = range(6)
-"""Rows of the table of half-edges. A name is the half-edge's number in the subdivision on the boundary,
-else 2 l + d for the face's own edge l."""
+from inscape.partition.linear.plane.ordering import sort_along, spread
 
 CLOSE = 1e-9
 """A node this near to a chord, as a part of the face's extent, may lie on it."""
+
+MANY = 16
+"""More crossings than this on a chord are put about in order first."""
+
+LO, HI = range(2)
+X, Y, DX, DY, END_X, END_Y, LENGTH, STEEPNESS = range(8)
+"""Columns of a chord's line: its first end, the way to its second, that one, the length, see `_steepness`."""
 
 
 @part
@@ -27,160 +33,163 @@ def cross(ax, ay, bx, by):
 
 
 @part
-def start_ring(n, half, table):
-    """Begin with one cell: the face and its n boundary half-edges."""
-    for i in range(n):
-        table[NEXT, i], table[BEFORE, i], table[ORIGIN, i] = i + 1, i - 1, i
-        table[TWIN, i], table[CHORD, i], table[NAME, i] = -1, -1, half[i]
-    table[NEXT, n - 1], table[BEFORE, 0] = 0, n - 1
-
-
-@part
-def _link(table, a, b):
-    table[NEXT, a], table[BEFORE, b] = b, a
-
-
-@part
-def _divide_edge(table, n_half, g, x, edge):
-    """Put node x on half-edge g and its twin; the second part of g becomes the face's edge number `edge`.
-
-    Afterwards g ends at x and its twin starts there.
-    """
-    t = table[TWIN, g]
-    g2, t2 = n_half, n_half + 1  # from x on; and the twin's first part, up to x
-    direction = table[NAME, g] & 1
-    table[ORIGIN, g2], table[ORIGIN, t2] = x, table[ORIGIN, t]
-    table[ORIGIN, t] = x
-    table[TWIN, g2], table[TWIN, t2] = t2, g2
-    table[CHORD, g2], table[CHORD, t2] = table[CHORD, g], table[CHORD, g]
-    table[NAME, g2], table[NAME, t2] = 2 * edge + direction, 2 * edge + 1 - direction
-    _link(table, g2, table[NEXT, g])
-    _link(table, g, g2)
-    _link(table, table[BEFORE, t], t2)
-    _link(table, t2, t)
-    return n_half + 2
-
-
-@part
-def _divide_cell(table, n_half, start, last, chord, edge):
-    """Join the origin of half-edge `start` to the end of `last`; what lies between is on the right."""
-    forth, back = n_half, n_half + 1
-    after, previous = table[NEXT, last], table[BEFORE, start]
-    table[ORIGIN, forth], table[ORIGIN, back] = table[ORIGIN, start], table[ORIGIN, after]
-    table[TWIN, forth], table[TWIN, back] = back, forth
-    table[CHORD, forth], table[CHORD, back] = chord, chord
-    table[NAME, forth], table[NAME, back] = 2 * edge, 2 * edge + 1
-    _link(table, previous, forth)
-    _link(table, forth, after)
-    _link(table, last, back)
-    _link(table, back, start)
-    return n_half + 2
-
-
-@part
-def _exit(table, n, xy, lo, hi, start, tolerance):
-    """The half-edge through which chord (lo, hi) leaves the cell that it entered at the origin of `start`.
-
-    Returns the half-edge, whether it ends at the chord's end, and whether a decision was close.
-    """
-    ax, ay = xy[lo, 0], xy[lo, 1]
-    dx, dy = xy[hi, 0] - ax, xy[hi, 1] - ay
-    g = start
-    while True:
-        v = table[ORIGIN, table[NEXT, g]]
-        if v == hi:
-            return g, True, False
-        if v < n:
-            is_left = v < lo or v > hi
-        else:
-            side = cross(dx, dy, xy[v, 0] - ax, xy[v, 1] - ay)
-            if abs(side) <= tolerance:
-                return g, False, True
-            is_left = side > 0.0
-        if is_left:
-            return g, False, False
-        g = table[NEXT, g]
-        if g == start:
-            return g, False, True
-
-
-@part
-def _meet(xy, chords, c, j):
-    """Where chords c and j cross, as a part of each."""
-    a, b, e, f = chords[c, 0], chords[c, 1], chords[j, 0], chords[j, 1]
-    cx, cy, jx, jy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1], xy[f, 0] - xy[e, 0], xy[f, 1] - xy[e, 1]
-    ox, oy = xy[e, 0] - xy[a, 0], xy[e, 1] - xy[a, 1]
-    area = cross(cx, cy, jx, jy)
-    if area == 0.0:
-        return -1.0, -1.0
-    return cross(ox, oy, jx, jy) / area, cross(ox, oy, cx, cy) / area
-
-
-@part
-def _place(xy, a, b, s, x):
-    """Put node x at s on the way from a to b, measured from the nearer end."""
-    if s > 0.5:
-        a, b, s = b, a, 1.0 - s
-    for i in range(2):
-        xy[x, i] = xy[a, i] + s * (xy[b, i] - xy[a, i])
-
-
-@part
-def arrange(n, m, chords, xy, table, edge_ends, pair, pair_s, n_expected):
-    """Put m chords into a face of n boundary nodes.
-
-    Args:
-        n: the number of boundary nodes; `start_ring` has been called.
-        m: the number of chords.
-        chords: their ends along the boundary, (m, 2).
-        xy: coordinates of the nodes; those of the crossings are added.
-        table: half-edges.
-        edge_ends: the ends (nodes) of the face's own edges.
-        pair: the chords that cross at each node inside.
-        pair_s: where, as a part of either chord.
-        n_expected: how many crossings there must be.
-
-    Returns:
-        the numbers of half-edges, of own edges and of crossings; -1 crossings if a decision was close.
-    """
-    low_x, low_y = xy[0, 0], xy[0, 1]
-    high_x, high_y = low_x, low_y
-    for v in range(1, n):
-        low_x, high_x = min(low_x, xy[v, 0]), max(high_x, xy[v, 0])
-        low_y, high_y = min(low_y, xy[v, 1]), max(high_y, xy[v, 1])
-    near = CLOSE * max(high_x - low_x, high_y - low_y)
-    n_half, n_edges, n_inside = n, 0, 0
+def count_crossings(m, chords, slot):
+    """Write where the crossings of each chord start, (m + 1,); returns how many points that are."""
+    for c in range(m + 1):
+        slot[c] = 0
+    n_cross = 0
     for c in range(m):
-        lo, hi = chords[c, 0], chords[c, 1]
-        tolerance = near * np.sqrt((xy[hi, 0] - xy[lo, 0]) ** 2 + (xy[hi, 1] - xy[lo, 1]) ** 2)
-        start = lo
-        while True:
-            g, is_end, is_close = _exit(table, n, xy, lo, hi, start, tolerance)
-            if is_close:
-                return n_half, n_edges, -1
-            x = hi
-            if not is_end:
-                j = table[CHORD, g]
-                if j < 0 or n_inside == n_expected:
-                    return n_half, n_edges, -1
-                s_c, s_j = _meet(xy, chords, c, j)
-                if not (0.0 < s_c < 1.0 and 0.0 < s_j < 1.0):
-                    return n_half, n_edges, -1
-                x = n + n_inside
-                _place(xy, lo, hi, s_c, x)
-                pair[n_inside, 0], pair[n_inside, 1] = c, j
-                pair_s[n_inside, 0], pair_s[n_inside, 1] = s_c, s_j
-                n_inside += 1
-                divided = table[NAME, g] >> 1
-                first = table[NAME, g] & 1  # edge l keeps the part that g keeps
-                edge_ends[n_edges, 0], edge_ends[n_edges, 1] = edge_ends[divided, 0], edge_ends[divided, 1]
-                edge_ends[divided, 1 - first], edge_ends[n_edges, first] = x, x
-                n_half = _divide_edge(table, n_half, g, x, n_edges)
-                n_edges += 1
-            edge_ends[n_edges, 0], edge_ends[n_edges, 1] = table[ORIGIN, start], x
-            n_half = _divide_cell(table, n_half, start, g, c, n_edges)
-            n_edges += 1
-            if is_end:
+        hi = chords[c, HI]
+        for j in range(c + 1, m):
+            if chords[j, LO] > hi:
                 break
-            start = table[TWIN, g]
-    return n_half, n_edges, n_inside if n_inside == n_expected else -1
+            if chords[j, HI] > hi:
+                slot[c + 1] += 1
+                slot[j + 1] += 1
+                n_cross += 1
+    for c in range(m):
+        slot[c + 1] += slot[c]
+    return n_cross
+
+
+@part
+def _steepness(job, face, c, end, dx, dy):
+    """The length of a unit's gradient over that of its chord d, from one end: |g . v| = steepness |d x v|.
+
+    Returns also the area that chord and edge span there.
+    """
+    k, h = face.cut[face.chords[c, end]], face.half[face.chords[c, end]]
+    e = (h >> 1) - k - 1 + (h & 1)
+    a, b = job.ends[e, 0], job.ends[e, 1]
+    area = abs(cross(dx, dy, job.xy[b, 0] - job.xy[a, 0], job.xy[b, 1] - job.xy[a, 1]))
+    return (job.change[k] / area if area > 0.0 else 0.0), area
+
+
+@part
+def read_lines(m, job, face):
+    """Write the line of each chord that crosses others, with the steepness of its unit from the wider end."""
+    for c in range(m):
+        if face.slot[c] == face.slot[c + 1]:
+            continue
+        a, b = face.node[face.chords[c, LO]], face.node[face.chords[c, HI]]
+        line = face.line[c]
+        line[X], line[Y], line[END_X], line[END_Y] = job.xy[a, 0], job.xy[a, 1], job.xy[b, 0], job.xy[b, 1]
+        dx, dy = line[END_X] - line[X], line[END_Y] - line[Y]
+        line[DX], line[DY] = dx, dy
+        line[LENGTH] = np.sqrt(dx * dx + dy * dy)
+        steep, wide = _steepness(job, face, c, LO, dx, dy)
+        other, wider = _steepness(job, face, c, HI, dx, dy)
+        line[STEEPNESS] = other if wider > wide else steep
+
+
+@part
+def meet(m, face, s, name, first, xy, first_point):
+    """Write where crossings are: from `first` on their places on the chords, with their numbers, unsorted.
+
+    Coordinates are written from `first_point` on. False if two chords that cross do not seem to.
+    """
+    line, chords, at, n_cross = face.line, face.chords, face.slot, 0
+    for c in range(m):
+        hi = chords[c, HI]
+        for j in range(c + 1, m):
+            if chords[j, LO] > hi:
+                break
+            if chords[j, HI] < hi:
+                continue
+            cx, cy, jx, jy = line[c, DX], line[c, DY], line[j, DX], line[j, DY]
+            ox, oy = line[j, X] - line[c, X], line[j, Y] - line[c, Y]
+            area = cross(cx, cy, jx, jy)
+            if area == 0.0:
+                return False
+            s_c, s_j = cross(ox, oy, jx, jy) / area, cross(ox, oy, cx, cy) / area
+            if not (0.0 < s_c < 1.0 and 0.0 < s_j < 1.0):
+                return False
+            face.pair[n_cross, 0], face.pair[n_cross, 1], face.area[n_cross] = c, j, abs(area)
+            x, y, t = line[j, X], line[j, Y], s_j
+            if t > 0.5:  # from the nearer end
+                x, y, t = line[j, END_X], line[j, END_Y], s_j - 1.0
+            xy[first_point + n_cross, 0], xy[first_point + n_cross, 1] = x + t * jx, y + t * jy
+            s[first + at[c]], name[first + at[c]] = s_c, n_cross
+            s[first + at[j]], name[first + at[j]] = s_j, n_cross
+            at[c] += 1
+            at[j] += 1
+            n_cross += 1
+    for c in range(m, 0, -1):
+        at[c] = at[c - 1]
+    at[0] = 0
+    return True
+
+
+@part
+def _extent(n, node, xy):
+    """The larger side of the box around the nodes."""
+    low_x, low_y = xy[node[0], 0], xy[node[0], 1]
+    high_x, high_y = low_x, low_y
+    for i in range(1, n):
+        x, y = xy[node[i], 0], xy[node[i], 1]
+        low_x, high_x, low_y, high_y = min(low_x, x), max(high_x, x), min(low_y, y), max(high_y, y)
+    return max(high_x - low_x, high_y - low_y)
+
+
+@part
+def _follows(face, c, p, q, step, near):
+    """Whether crossing q surely comes after p on chord c, `step` further on."""
+    j, k = face.pair[p, 0] + face.pair[p, 1] - c, face.pair[q, 0] + face.pair[q, 1] - c
+    a, b = min(j, k), max(j, k)
+    hi = face.chords[a, HI]
+    if face.chords[b, LO] < hi and hi < face.chords[b, HI]:
+        is_far = step * face.area[p] > near * face.line[j, LENGTH]
+        return is_far and step * face.area[q] > near * face.line[k, LENGTH]
+    return face.chords[j, LO if j > c else HI] < face.chords[k, LO if k > c else HI]
+
+
+@part
+def sort_crossings(n, m, n_cross, face, s, name, first, xy):
+    """Sort the crossings along each chord, and link both sides of each; False if a decision is close."""
+    slot = face.slot
+    near = CLOSE * _extent(n, face.node, xy) if n_cross > 2 else 0.0
+    for c in range(m):
+        start, stop = first + slot[c], first + slot[c + 1]
+        if stop - start > MANY:
+            spread(s, start, stop, name, face.room_s, face.room_name, face.bucket)
+        if stop - start > 1:
+            sort_along(s, start, stop, name, name)
+        for k in range(slot[c], slot[c + 1]):
+            p = name[first + k]
+            if k > slot[c]:
+                before = name[first + k - 1]
+                if not _follows(face, c, before, p, s[first + k] - s[first + k - 1], near):
+                    return False
+            j = face.pair[p, 0] + face.pair[p, 1] - c
+            face.other[k] = j
+            if c < j:
+                face.where[p] = k
+            else:
+                face.jump[k], face.jump[face.where[p]] = face.where[p] + j, k + c
+    return True
+
+
+@part
+def link_ends(n, first, m, face):
+    """Write what follows the half-edges of the boundary, and chords where they end.
+
+    The half-edges of the boundary come first; 2 e + d of piece e has the number `first` more.
+    """
+    follow, slot = face.follow, face.slot
+    for i in range(n):
+        follow[i] = i + 1
+    follow[n - 1] = 0
+    for c in range(m):
+        lo, hi = face.chords[c, LO], face.chords[c, HI]
+        one, last = first + 2 * (slot[c] + c), first + 2 * (slot[c + 1] + c)
+        follow[lo - 1], follow[last] = one, hi
+        follow[hi - 1], follow[one + 1] = last + 1, lo
+
+
+@part
+def link_crossing(first, c, k, face):
+    """Write what follows the pieces of chord c at its k-th crossing: they turn left."""
+    here, there = first + 2 * (k + c), first + 2 * face.jump[k]
+    forth = face.other[k] > c
+    face.follow[here] = there + 1 + forth
+    face.follow[here + 3] = there + 2 - forth

@@ -37,43 +37,44 @@ def _count_near(row, threshold, cutoff):
 
 
 @part
-def _pack_row(row, threshold, words):
-    """Set the bits of the entries above a threshold."""
+def _pack_above(row, threshold, words, first):
+    """Write the bits of the entries above a threshold, from word `first` on."""
     whole = len(row) // 64
     for w in range(whole):
         word = np.uint64(0)
         for u in range(64):
             word |= np.uint64(row[64 * w + u] > threshold) << np.uint64(u)
-        words[w] = word
+        words[first + w] = word
     if 64 * whole < len(row):
         word = np.uint64(0)
         for u in range(len(row) - 64 * whole):
             word |= np.uint64(row[64 * whole + u] > threshold) << np.uint64(u)
-        words[whole] = word
+        words[first + whole] = word
+
+
+@part
+def pack_row(row, thresholds, cutoff, words):
+    """Write which entries of a row are above each threshold; returns whether any is nearer than `cutoff`."""
+    per, n_near = (len(row) + 63) // 64, 0.0
+    for k in range(len(thresholds)):
+        _pack_above(row, thresholds[k], words, k * per)
+        n_near += _count_near(row, thresholds[k], cutoff)
+    return n_near > 0.0
 
 
 @kernel
-def _pack_each(z, thresholds, cutoff, words, near):
-    per = (z.shape[1] + 63) // 64
-    for r in range(len(z)):
-        for k in range(len(thresholds)):
-            _pack_row(z[r], thresholds[k], words[r, k * per : (k + 1) * per])
-            near[r] |= _count_near(z[r], thresholds[k], cutoff) > 0.0
+def pack_rows(z, thresholds, cutoff, words, near):
+    """Which entries of z (n, h) are above each threshold, packed, and which rows have one near to one.
 
-
-@njit(cache=True, nogil=True)
-def pack(z, thresholds, cutoff):
-    """Which entries of z (n, h) are above each threshold, packed: (n, thresholds * words).
-
-    Returns:
-        the words, and the rows (k,) that hold an entry within `cutoff` of a threshold.
+    Args:
+        z: the rows.
+        thresholds: (k,).
+        cutoff: how near to a threshold an entry counts.
+        words: written, (n, k * words).
+        near: written, (n,).
     """
-    n, h = z.shape
-    per = (h + 63) // 64
-    words = np.empty((n, per * len(thresholds)), np.uint64)
-    near = np.zeros(n, np.bool_)
-    _pack_each(z, thresholds, cutoff, words, near)
-    return words, np.flatnonzero(near)
+    for r in range(len(z)):
+        near[r] = pack_row(z[r], thresholds, cutoff, words[r])
 
 
 @njit(cache=True, nogil=True)

@@ -6,10 +6,7 @@ edges e + nstart[e], ..., e + nstart[e + 1]; cut point k becomes vertex v + k, v
 vertices before.
 """
 
-import numpy as np
-from numba import njit
-
-from inscape.partition.linear.plane.compiled import kernel, part
+from inscape.partition.linear.plane.compiled import part
 
 
 @part
@@ -22,109 +19,37 @@ def walk_boundary(half_edges, ends, nstart, n_vertices, node, half, cut):
     for i in range(len(half_edges)):
         e, d = half_edges[i] >> 1, half_edges[i] & 1
         first, last = nstart[e], nstart[e + 1]
-        node[n], cut[n] = ends[e, d], -1
-        if d == 0:
-            half[n] = 2 * (e + first)
+        node[n], cut[n], half[n] = ends[e, d], -1, 2 * (e + (last if d == 1 else first)) + d
+        n += 1
+        for j in range(last - first):
+            k = last - 1 - j if d == 1 else first + j
+            node[n], cut[n], half[n] = n_vertices + k, k, 2 * (e + k + 1 - d) + d
             n += 1
-            for k in range(first, last):
-                node[n], cut[n], half[n] = n_vertices + k, k, 2 * (e + k + 1)
-                n += 1
-        else:
-            half[n] = 2 * (e + last) + 1
-            n += 1
-            for k in range(last - 1, first - 1, -1):
-                node[n], cut[n], half[n] = n_vertices + k, k, 2 * (e + k) + 1
-                n += 1
     return n
 
 
 @part
-def find_chords(n, cut, unit, first_seen, chords):
+def find_chords(n, cut, unit, first_seen, chords, chord):
     """Write where the two ends of each chord are along the boundary, (m, 2), in order of the first.
 
-    `first_seen` (units,) is -1 before and after. Returns m, or -1 if a unit has a single cut point.
+    `chord` becomes the chord that ends at each node, -1 at vertices. `first_seen` (units,) is -1 before and
+    after. Returns m, or -1 if a unit has a single cut point.
     """
     m, is_complete = 0, True
     for i in range(n):
+        c = -1
         if cut[i] >= 0:
             u = unit[cut[i]]
-            if first_seen[u] < 0:
-                first_seen[u] = m
-                chords[m, 0], chords[m, 1] = i, -1
+            c = first_seen[u]
+            if c < 0:
+                c = m
+                first_seen[u] = c
+                chords[c, 0], chords[c, 1] = i, -1
                 m += 1
             else:
-                chords[first_seen[u], 1] = i
+                chords[c, 1] = i
+        chord[i] = c
     for j in range(m):
         first_seen[unit[cut[chords[j, 0]]]] = -1
         is_complete &= chords[j, 1] >= 0
     return m if is_complete else -1
-
-
-@kernel
-def _lengths(fstart, floop, nstart, n):
-    for f in range(len(n)):
-        n[f] = fstart[f + 1] - fstart[f]
-        for i in range(fstart[f], fstart[f + 1]):
-            e = floop[i] >> 1
-            n[f] += nstart[e + 1] - nstart[e]
-
-
-@njit(cache=True, nogil=True)
-def boundary_lengths(fstart, floop, nstart):
-    """The number of half-edges around each face after the cut, (f,)."""
-    n = np.empty(len(fstart) - 1, np.int64)
-    _lengths(fstart, floop, nstart, n)
-    return n
-
-
-@kernel
-def _count(
-    fstart, floop, ends, nstart, n_vertices, unit, lengths, tied, node, half, cut, chords, first_seen, found
-):
-    for f in range(len(found)):
-        if tied[f] or lengths[f] == fstart[f + 1] - fstart[f]:
-            continue
-        if lengths[f] == fstart[f + 1] - fstart[f] + 2:
-            found[f, 0] = 1
-            continue
-        n = walk_boundary(floop[fstart[f] : fstart[f + 1]], ends, nstart, n_vertices, node, half, cut)
-        m = find_chords(n, cut, unit, first_seen, chords)
-        if m < 0:
-            tied[f] = True
-            continue
-        found[f, 0] = m
-        for j in range(m):
-            for k in range(j + 1, m):
-                if chords[k, 0] > chords[j, 1]:
-                    break
-                found[f, 1] += chords[k, 1] > chords[j, 1]
-
-
-@njit(cache=True, nogil=True)
-def count_chords(fstart, floop, ends, nstart, n_vertices, unit, n_units, lengths, tied):
-    """For each face the number of chords and of points where two of them cross, (f, 2); none for tied faces.
-
-    A face on whose boundary a unit changes sign only once becomes tied.
-    """
-    found = np.zeros((len(fstart) - 1, 2), np.int64)
-    longest = max(1, lengths.max())
-    node, half = np.empty(longest, np.int64), np.empty(longest, np.int64)
-    cut, chords = np.empty(longest, np.int64), np.empty((longest, 2), np.int64)
-    first_seen = np.full(n_units, -1, np.int64)
-    _count(
-        fstart,
-        floop,
-        ends,
-        nstart,
-        n_vertices,
-        unit,
-        lengths,
-        tied,
-        node,
-        half,
-        cut,
-        chords,
-        first_seen,
-        found,
-    )
-    return found

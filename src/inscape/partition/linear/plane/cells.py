@@ -84,13 +84,18 @@ def oriented(cells: Cells) -> Cells:
     return replace(cells, ends=ends, loop=cells.loop ^ turned[cells.loop >> 1])
 
 
+def following(corners: Floats) -> Floats:
+    """The corner after each corner of a polygon, (k, 2)."""
+    return np.concatenate([corners[1:], corners[:1]])
+
+
 def polygon_cells(corners: Floats) -> Cells:
     """One face: a convex polygon with corners (k, 2), anticlockwise."""
     k = len(corners)
     around = np.arange(k, dtype=np.int32)
     return Cells(
         xy=np.asarray(corners, dtype=np.float64),
-        ends=np.stack([around, np.roll(around, -1)], axis=1),
+        ends=np.array([(i, (i + 1) % k) for i in range(k)], np.int32),
         born=np.full(k, BORDER, np.int32),
         start=np.array([0, k]),
         loop=2 * around,

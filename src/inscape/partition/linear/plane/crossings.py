@@ -16,24 +16,27 @@ def _changed(above, zero, a, b, w):
 
 
 @kernel
-def _count(above, zero, ends, start):
-    total = 0
+def _count(above, zero, ends, start, cut):
+    """Write where the crossings of each edge start, and which edges have any; returns how many those are."""
+    n, total = 0, 0
     for e in range(len(ends)):
         start[e] = total
         for w in range(above.shape[1]):
             total += count(_changed(above, zero, ends[e, 0], ends[e, 1], w))
+        cut[n] = e
+        n += total > start[e]
     start[len(ends)] = total
+    return n
 
 
 @kernel
-def _fill(z, thresholds, above, zero, ends, start, unit, s, rise):
-    h = z.shape[1]
+def _fill(z, thresholds, above, zero, ends, cut, near, start, edge, unit, s, change):
+    """Write the crossings of the edges `cut`; returns whether any two on an edge are close."""
+    h, is_close = z.shape[1], False
     per = (h + 63) // 64
-    for e in range(len(ends)):
-        m = start[e]
-        if m == start[e + 1]:
-            continue
-        a, b = ends[e, 0], ends[e, 1]
+    for i in range(len(cut)):
+        e = cut[i]
+        a, b, m = ends[e, 0], ends[e, 1], start[e]
         for w in range(above.shape[1]):
             changed = _changed(above, zero, a, b, w)
             while changed:
@@ -41,14 +44,18 @@ def _fill(z, thresholds, above, zero, ends, start, unit, s, rise):
                 u = 64 * (w - k * per) + lowest(changed)
                 changed &= changed - np.uint64(1)
                 first, last = z[a, u] - thresholds[k], z[b, u] - thresholds[k]
-                unit[m], s[m], rise[m] = k * h + u, first / (first - last), last - first
+                edge[m], unit[m] = e, k * h + u
+                s[m], change[m] = first / (first - last), abs(last - first)
                 m += 1
         if m - start[e] > 1:
-            sort_along(s, start[e], m, unit, rise, rise)
+            sort_along(s, start[e], m, unit, change)
+            for k in range(start[e] + 1, m):
+                is_close |= s[k] - s[k - 1] <= near
+    return is_close
 
 
 @njit(cache=True, nogil=True)
-def edge_crossings(z, thresholds, above, zero, ends):
+def edge_crossings(z, thresholds, above, zero, ends, near):
     """The units that change sign between the ends of each edge, in order from its first end.
 
     Args:
@@ -57,13 +64,15 @@ def edge_crossings(z, thresholds, above, zero, ends):
         above: packed bits (v, words) of the units above their threshold.
         zero: packed bits of those on it, (v, words), or (0, words) if there are none.
         ends: of the edges, (e, 2).
+        near: how far on an edge two crossings are close.
 
     Returns:
-        start (e + 1,), unit (m,), s (m,) on the way from the first end to the second, rise (m,): by how much
-        the value grows on that way.
+        start (e + 1,), edge (m,), unit (m,), s (m,) on the way from the first end to the second, change (m,):
+        by how much the value grows or falls on that way; whether any two crossings of an edge are close.
     """
-    start = np.empty(len(ends) + 1, np.int64)
-    _count(above, zero, ends, start)
-    unit, s, rise = np.empty(start[-1], np.int32), np.empty(start[-1]), np.empty(start[-1])
-    _fill(z, thresholds, above, zero, ends, start, unit, s, rise)
-    return start, unit, s, rise
+    start, cut = np.empty(len(ends) + 1, np.int64), np.empty(len(ends) + 1, np.int32)
+    n_cut = _count(above, zero, ends, start, cut)
+    m = start[len(ends)]
+    edge, unit, s, change = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
+    is_close = _fill(z, thresholds, above, zero, ends, cut[:n_cut], near, start, edge, unit, s, change)
+    return start, edge, unit, s, change, is_close

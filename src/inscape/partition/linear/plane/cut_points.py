@@ -21,39 +21,47 @@ class Cuts:
 
     Attributes:
         start: where the crossings of each edge start, (e + 1,).
-        unit, s, rise: which unit, where from the first end to the second, by how much its value grows, (m,).
+        edge: of each crossing, (m,).
+        unit, s, change: which unit, where from the first end to the second, by how much its value changes on
+            that way, (m,).
         node: the cut point that each crossing belongs to: several units may cross in one, (m,).
         nstart: where the cut points of each edge start, (e + 1,).
         first: the first crossing of each cut point, (k,).
     """
 
     start: Ints
+    edge: npt.NDArray[np.int32]
     unit: npt.NDArray[np.int32]
     s: Floats
-    rise: Floats
+    change: Floats
     node: Ints
     nstart: Ints
     first: Ints
 
     @property
-    def edge(self) -> Ints:
-        """The edge of each crossing."""
-        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+    def is_simple(self) -> bool:
+        """Whether each crossing has a cut point of its own."""
+        return len(self.first) == len(self.s)
+
+    def of_points(self, values: Any) -> Any:
+        """Values of crossings for the cut points."""
+        return values if self.is_simple else values[self.first]
 
 
 def cut_points(cells: Cells, z: Any, thresholds: Floats, above: Words, zero: Words, noise: Noise) -> Cuts:
     """All crossings on the edges; those that rounding cannot tell apart share a cut point."""
-    start, unit, s, rise = edge_crossings(z, thresholds, above, zero, cells.ends)
+    found = edge_crossings(z, thresholds, above, zero, cells.ends, CLOSE)
+    start, edges, unit, s, change, is_close = found
     node = np.arange(len(s))
     nstart, first = start, node
-    close = kernels.close_pairs(start, s, CLOSE)
-    if len(close):
+    if is_close:
+        close = kernels.close_pairs(start, s, CLOSE)
         h = z.shape[1]
-        edge = np.searchsorted(start, close, side="right") - 1
+        edge = edges[close]
         error = np.zeros(len(close))
         for k in (close, close + 1):
             a, b = (noise(cells.ends[edge, d].astype(np.int64), unit[k] % h) for d in (0, 1))
-            error += (a + s[k] * (b - a)) / np.abs(rise[k])
+            error += (a + s[k] * (b - a)) / change[k]
         same = close[s[close + 1] - s[close] <= error]
         if len(same):
             is_first = np.ones(len(s), bool)
@@ -61,4 +69,4 @@ def cut_points(cells: Cells, z: Any, thresholds: Floats, above: Words, zero: Wor
             node = np.cumsum(is_first) - 1
             first = np.flatnonzero(is_first)
             nstart = np.concatenate([[0], np.cumsum(is_first)])[start]
-    return Cuts(start, unit, s, rise, node, nstart, first)
+    return Cuts(start, edges, unit, s, change, node, nstart, first)

@@ -1,151 +1,37 @@
 """Cut every face of a subdivision along the chords of the units that cross it."""
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from numba import njit
 
-from inscape.partition.linear.plane.arrangement import CHORD, NAME, NEXT, TWIN, arrange, cross, start_ring
+from inscape.partition.linear.plane.arrangement import (
+    HI,
+    LO,
+    STEEPNESS,
+    count_crossings,
+    link_crossing,
+    link_ends,
+    meet,
+    read_lines,
+    sort_crossings,
+)
 from inscape.partition.linear.plane.boundary import find_chords, walk_boundary
 from inscape.partition.linear.plane.compiled import kernel, part
-from inscape.partition.linear.plane.ordering import sort_along
-
-
-class Job(NamedTuple):
-    """A subdivision, the points where its edges are cut, and the signs of the units.
-
-    start: where the loop of each face starts, (f + 1,); loop: its half-edges; ends: of the edges, (e, 2);
-    nstart: where the cut points of each edge start, (e + 1,); n_vertices: before the cut; xy: of the
-    vertices and cut points; unit,
-    edge, rise: of each cut point, with its unit's growth along the edge; h: the number of entries, units
-    being entries at thresholds; above: packed signs at the vertices, (v, words); words: packed signs of
-    each face, in which bits of units that cut it do not matter, (f, words).
-    """
-
-    start: Any
-    loop: Any
-    ends: Any
-    nstart: Any
-    n_vertices: Any
-    xy: Any
-    unit: Any
-    edge: Any
-    rise: Any
-    h: Any
-    above: Any
-    words: Any
-
-
-class Faces(NamedTuple):
-    """Loops of half-edges, each with the face that it came from and its packed signs."""
-
-    start: Any
-    loop: Any
-    parent: Any
-    words: Any
-
-
-class Inside(NamedTuple):
-    """What is new inside the faces: edges (ends, unit) and vertices (coordinates)."""
-
-    ends: Any
-    unit: Any
-    xy: Any
-
-
-class Lines(NamedTuple):
-    """Straight lines with kinks on them, in order: on line l those from start[l] to start[l + 1].
-
-    ends: (l, 2) vertices; s: how far from the first end; unit: which unit changes its sign; change: |dz/ds|
-    of that unit along the line; vertex: the vertex there, -1 if it is known from elsewhere.
-    """
-
-    ends: Any
-    start: Any
-    s: Any
-    unit: Any
-    change: Any
-    vertex: Any
-
-
-class _Written(NamedTuple):
-    """Where the results go, and how many faces, half-edges, edges, vertices and lines there are (`at`)."""
-
-    faces: Any
-    inside: Any
-    lines: Any
-    at: Any
-
-
-class _Face(NamedTuple):
-    """Room for one face at a time."""
-
-    node: Any
-    half: Any
-    cut: Any
-    chords: Any
-    first_seen: Any
-    table: Any
-    xy: Any
-    edge_ends: Any
-    pair: Any
-    pair_s: Any
-    cell: Any
-    stack: Any
-    steep: Any
-    place: Any
-    bit: Any
-    word: Any
-    slot: Any
-
-
-@njit(cache=True, nogil=True)
-def _room(lengths, found, n_words):
-    """Arrays of the right size, given for each face its boundary's length and its chords and crossings."""
-    n_chords, n_cross = found[:, 0].sum(), found[:, 1].sum()
-    n_edges, n_faces = n_chords + 2 * n_cross, len(found) + n_chords + n_cross
-    faces = Faces(
-        np.zeros(n_faces + 1, np.int64),
-        np.empty(lengths.sum() + 2 * n_edges, np.int32),
-        np.empty(n_faces, np.int64),
-        np.empty((n_faces, n_words), np.uint64),
-    )
-    inside = Inside(np.empty((n_edges, 2), np.int32), np.empty(n_edges, np.int32), np.empty((n_cross, 2)))
-    lines = Lines(
-        np.empty((n_chords, 2), np.int64),
-        np.zeros(n_chords + 1, np.int64),
-        np.empty(2 * n_cross),
-        np.empty(2 * n_cross, np.int32),
-        np.empty(2 * n_cross),
-        np.empty(2 * n_cross, np.int64),
-    )
-    return _Written(faces, inside, lines, np.zeros(5, np.int64))
-
-
-@njit(cache=True, nogil=True)
-def _room_for_face(lengths, found, n_units, n_words):
-    """Room for the largest face."""
-    longest, most, most_cross = max(1, lengths.max()), found[:, 0].max() + 1, found[:, 1].max() + 1
-    room = longest + 2 * (most + 2 * most_cross)
-    return _Face(
-        np.empty(longest, np.int64),
-        np.empty(longest, np.int64),
-        np.empty(longest, np.int64),
-        np.empty((longest, 2), np.int64),
-        np.full(n_units, -1, np.int64),
-        np.empty((6, room), np.int64),
-        np.empty((longest + most_cross, 2)),
-        np.empty((most + 2 * most_cross, 2), np.int64),
-        np.empty((most_cross, 2), np.int64),
-        np.empty((most_cross, 2)),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(most),
-        np.empty(most, np.int64),
-        np.empty(most, np.uint64),
-        np.empty(n_words, np.uint64),
-        np.empty(most + 1, np.int64),
-    )
+from inscape.partition.linear.plane.pieces import (
+    CROSSINGS,
+    DONE,
+    EDGES,
+    FACES,
+    HALF_EDGES,
+    LINES,
+    NODES,
+    VERTICES,
+    Faces,
+    Inside,
+    Lines,
+    move,
+    room_for_all,
+    room_for_face,
+)
 
 
 @part
@@ -163,32 +49,39 @@ def _copy_words(source, i, target, j):
 
 
 @part
+def _face_words(job, f, target, i):
+    """Write the packed signs of a face."""
+    if len(job.words) > 0:
+        _copy_words(job.words, f, target, i)
+    else:
+        h = job.loop[job.start[f]]
+        _copy_words(job.above, job.ends[h >> 1, h & 1], target, i)
+
+
+@part
 def _keep(job, f, out):
     """Write a face that no unit cuts."""
-    i_face, i = out.at[0], out.at[1]
+    i_face, i = out.at[FACES], out.at[HALF_EDGES]
     for k in range(job.start[f], job.start[f + 1]):
         h = job.loop[k]
         out.faces.loop[i] = h + 2 * job.nstart[h >> 1]
         i += 1
-    _copy_words(job.words, f, out.faces.words, i_face)
+    _face_words(job, f, out.faces.words, i_face)
     out.faces.parent[i_face] = f
     out.faces.start[i_face + 1] = i
-    out.at[0], out.at[1] = i_face + 1, i
+    out.at[FACES], out.at[HALF_EDGES] = i_face + 1, i
 
 
 @part
-def _halve(job, f, base_edge, out):
-    """Write the two parts of a face that one unit cuts: first that with the face's first vertex."""
+def _halve(job, f, one, two, base_edge, out):
+    """Write the two parts of a face that one unit cuts, in half-edges `one` and `two` of `loop`.
+
+    First comes the part with the face's first vertex.
+    """
     first, last = job.start[f], job.start[f + 1]
-    one, two = -1, -1  # the half-edges with a cut point
-    for i in range(first, last):
-        e = job.loop[i] >> 1
-        if job.nstart[e] < job.nstart[e + 1]:
-            one, two = (i, two) if one < 0 else (one, i)
-    i_face, i_loop, i_edge = out.at[0], out.at[1], out.at[2]
+    i_face, i_loop, i_edge = out.at[FACES], out.at[HALF_EDGES], out.at[EDGES]
     k, other = job.nstart[job.loop[one] >> 1], job.nstart[job.loop[two] >> 1]
     out.inside.ends[i_edge, 0], out.inside.ends[i_edge, 1] = job.n_vertices + k, job.n_vertices + other
-    out.inside.unit[i_edge] = job.unit[k]
     word, bit = _place_of(job.unit[k], job.h)
     v = job.ends[job.loop[first] >> 1, job.loop[first] & 1]
     for side in range(2):
@@ -206,186 +99,241 @@ def _halve(job, f, base_edge, out):
         out.faces.loop[i_loop] = 2 * (e + job.nstart[e] + d) + d
         out.faces.loop[i_loop + 1] = 2 * (base_edge + i_edge) + side
         i_loop += 2
-        _copy_words(job.words, f, out.faces.words, i_face)
+        _face_words(job, f, out.faces.words, i_face)
         own = (job.above[v, word] & bit) ^ (bit if side == 1 else np.uint64(0))
         out.faces.words[i_face, word] = (out.faces.words[i_face, word] & ~bit) | own
         out.faces.parent[i_face] = f
         i_face += 1
         out.faces.start[i_face] = i_loop
-    out.at[0], out.at[1], out.at[2] = i_face, i_loop, i_edge + 1
+    out.at[FACES], out.at[HALF_EDGES], out.at[EDGES] = i_face, i_loop, i_edge + 1
 
 
 @part
-def _steepness(job, face, c):
-    """The length of a unit's gradient over that of its chord d: |g . v| = steepness |d x v|."""
-    p, widest, result = job.xy, 0.0, 0.0
-    a, b = face.node[face.chords[c, 0]], face.node[face.chords[c, 1]]
-    dx, dy = p[b, 0] - p[a, 0], p[b, 1] - p[a, 1]
-    for end in range(2):
-        k = face.cut[face.chords[c, end]]
-        a, b = job.ends[job.edge[k], 0], job.ends[job.edge[k], 1]
-        area = abs(cross(dx, dy, p[b, 0] - p[a, 0], p[b, 1] - p[a, 1]))
-        if area > widest:
-            widest, result = area, abs(job.rise[k]) / area
-    return result
+def _write_pieces(job, m, face, first, first_half, first_edge, first_vertex, out):
+    """Write the pieces of all chords as edges, and those chords that cross others as lines."""
+    lines, slot, at, i = out.lines, face.slot, out.at, out.at[EDGES]
+    for c in range(m):
+        before, last = face.node[face.chords[c, LO]], face.node[face.chords[c, HI]]
+        if slot[c] < slot[c + 1]:
+            lines.ends[at[LINES], 0], lines.ends[at[LINES], 1] = before, last
+            at[LINES] += 1
+            lines.start[at[LINES]] = first + slot[c + 1]
+        for k in range(slot[c], slot[c + 1]):
+            p, j = lines.vertex[first + k], face.other[k]
+            v = first_vertex + p
+            lines.unit[first + k] = job.unit[face.cut[face.chords[j, LO]]]
+            lines.change[first + k], lines.vertex[first + k] = face.line[j, STEEPNESS] * face.area[p], v
+            out.inside.ends[i, 0], out.inside.ends[i, 1] = before, v
+            before = v
+            i += 1
+            link_crossing(first_half, c, k, face)
+        out.inside.ends[i, 0], out.inside.ends[i, 1] = before, last
+        i += 1
+        for e in range(slot[c] + c, slot[c + 1] + c + 1):
+            face.own[e] = c
+            face.half[first_half + 2 * e] = 2 * (first_edge + e)
+            face.half[first_half + 2 * e + 1] = 2 * (first_edge + e) + 1
 
 
 @part
-def _write_cells(face, n_half, first_edge, f, out):
+def _write_cells(f, first_half, n_half, face, out):
     """Trace the cells from that of half-edge 0, changing a unit's bit where its chord is crossed."""
-    table, cell, stack = face.table, face.cell, face.stack
-    for h in range(n_half):
-        cell[h] = -1
+    cell, stack, words, loop = face.cell, face.stack, out.faces.words, out.faces.loop
+    for g in range(n_half):
+        cell[g] = -1
     stack[0], top = 0, 0
-    i_face, i_loop = out.at[0], out.at[1]
-    root = i_face
+    i_face, i_loop = out.at[FACES], out.at[HALF_EDGES]
     while top >= 0:
         h = stack[top]
         top -= 1
         if cell[h] >= 0:
             continue
-        if i_face == root:
+        if h < first_half:
             for w in range(len(face.word)):
-                out.faces.words[i_face, w] = face.word[w]
+                words[i_face, w] = face.word[w]
         else:
-            c = table[CHORD, h]
-            _copy_words(out.faces.words, cell[table[TWIN, h]], out.faces.words, i_face)
-            out.faces.words[i_face, face.place[c]] ^= face.bit[c]
+            c = face.own[(h - first_half) >> 1]
+            _copy_words(words, cell[h ^ 1], words, i_face)
+            words[i_face, face.place[c]] ^= face.bit[c]
         g = h
         while True:
             cell[g] = i_face
-            t = table[TWIN, g]
-            out.faces.loop[i_loop] = table[NAME, g] if t < 0 else table[NAME, g] + 2 * first_edge
+            loop[i_loop] = face.half[g]
             i_loop += 1
-            if t >= 0 and cell[t] < 0:
+            if g >= first_half and cell[g ^ 1] < 0:
                 top += 1
-                stack[top] = t
-            g = table[NEXT, g]
+                stack[top] = g ^ 1
+            g = face.follow[g]
             if g == h:
                 break
         out.faces.parent[i_face] = f
         i_face += 1
         out.faces.start[i_face] = i_loop
-    out.at[0], out.at[1] = i_face, i_loop
+    return i_face, i_loop
 
 
 @part
-def _write_lines(job, face, m, n_cross, first_vertex, out):
-    """Write the chords that cross others, with their crossings in order."""
-    lines, slot, at, p = out.lines, face.slot, out.at, job.xy
-    first_line = at[4]
-    for c in range(m):
-        face.steep[c] = _steepness(job, face, c)
-    for c in range(m + 1):
-        slot[c] = 0
-    for k in range(n_cross):
-        slot[face.pair[k, 0] + 1] += 1
-        slot[face.pair[k, 1] + 1] += 1
-    slot[0] = lines.start[first_line]
-    for c in range(m):
-        slot[c + 1] += slot[c]
-        if slot[c + 1] > slot[c]:
-            lines.ends[at[4], 0] = face.node[face.chords[c, 0]]
-            lines.ends[at[4], 1] = face.node[face.chords[c, 1]]
-            at[4] += 1
-            lines.start[at[4]] = slot[c + 1]
-    for k in range(n_cross):  # each chord's crossings are filled in from the back
-        for side in range(2):
-            c, j = face.pair[k, side], face.pair[k, 1 - side]
-            a, b = face.node[face.chords[c, 0]], face.node[face.chords[c, 1]]
-            e, f = face.node[face.chords[j, 0]], face.node[face.chords[j, 1]]
-            area = abs(cross(p[f, 0] - p[e, 0], p[f, 1] - p[e, 1], p[b, 0] - p[a, 0], p[b, 1] - p[a, 1]))
-            slot[c + 1] -= 1
-            i = slot[c + 1]
-            lines.s[i], lines.unit[i] = face.pair_s[k, side], job.unit[face.cut[face.chords[j, 0]]]
-            lines.change[i], lines.vertex[i] = face.steep[j] * area, first_vertex + k
-    for line in range(first_line, at[4]):
-        sort_along(lines.s, lines.start[line], lines.start[line + 1], lines.unit, lines.change, lines.vertex)
-
-
-@part
-def _arrange(job, f, found, base_edge, base_vertex, face, out):
-    """Write the cells of a face that several units cut; False if that is left to the slower path for ties."""
-    n = walk_boundary(
-        job.loop[job.start[f] : job.start[f + 1]],
-        job.ends,
-        job.nstart,
-        job.n_vertices,
-        face.node,
-        face.half,
-        face.cut,
-    )
-    m = find_chords(n, face.cut, job.unit, face.first_seen, face.chords)
+def _chord_signs(job, f, m, face):
+    """Write the packed signs at a face's first node, and where the unit of each chord is among them."""
     for w in range(len(face.word)):
-        face.word[w] = job.words[f, w]
+        face.word[w] = job.above[face.node[0], w] if len(job.words) == 0 else job.words[f, w]
     for c in range(m):
-        word, bit = _place_of(job.unit[face.cut[face.chords[c, 0]]], job.h)
+        word, bit = _place_of(job.unit[face.cut[face.chords[c, LO]]], job.h)
         face.place[c], face.bit[c] = word, bit
         face.word[word] = (face.word[word] & ~bit) | (job.above[face.node[0], word] & bit)
-    start_ring(n, face.half, face.table)
-    for i in range(n):
-        face.xy[i, 0], face.xy[i, 1] = job.xy[face.node[i], 0], job.xy[face.node[i], 1]
-    n_half, n_edges, n_cross = arrange(
-        n, m, face.chords, face.xy, face.table, face.edge_ends, face.pair, face.pair_s, found[f, 1]
-    )
-    if n_cross < 0:
+
+
+@part
+def _write_apart(job, f, n, m, base_edge, face, out):
+    """Write the cells of a face whose chords do not cross: one left of all, then that right of each."""
+    at, words, loop = out.at, out.faces.words, out.faces.loop
+    i_loop, i_edge = at[HALF_EDGES], at[EDGES]
+    for i in range(m + 1):
+        i_face, c = at[FACES] + i, i - 1
+        start = 0 if i == 0 else face.chords[c, LO]
+        if i == 0:
+            for w in range(len(face.word)):
+                words[i_face, w] = face.word[w]
+        else:
+            _copy_words(words, face.outer[c], words, i_face)
+            words[i_face, face.place[c]] ^= face.bit[c]
+            out.inside.ends[i_edge + c, 0] = face.node[start]
+            out.inside.ends[i_edge + c, 1] = face.node[face.chords[c, HI]]
+        g = start
+        while True:
+            loop[i_loop] = face.half[g]
+            i_loop += 1
+            g = g + 1 if g + 1 < n else 0
+            c = face.chord[g]
+            if c >= 0:
+                d = HI if g == face.chords[c, LO] else LO  # where the chord leads
+                loop[i_loop] = 2 * (base_edge + i_edge + c) + 1 - d
+                i_loop += 1
+                g = face.chords[c, d]
+                if d == HI:
+                    face.outer[c] = i_face
+            if g == start:
+                break
+        out.faces.parent[i_face] = f
+        out.faces.start[i_face + 1] = i_loop
+    at[FACES] += m + 1
+    at[HALF_EDGES], at[EDGES] = i_loop, i_edge + m
+
+
+@part
+def _arrange(job, f, n, m, n_cross, base_edge, base_vertex, face, out):
+    """Write the cells of a face whose chords cross; False if that is left to the slower path for ties."""
+    at, s, name = out.at, out.lines.s, out.lines.vertex
+    first, n_lines, n_pieces = out.lines.start[at[LINES]], at[LINES], m + 2 * n_cross
+    first_half = n + (n & 1)  # even, so that g ^ 1 is the other half of g
+    read_lines(m, job, face)
+    if not meet(m, face, s, name, first, out.inside.xy, at[VERTICES]):
         return False
-    at, i_edge, i_inside = out.at, out.at[2], out.at[3]
-    first_vertex = base_vertex + i_inside
-    _write_cells(face, n_half, base_edge + i_edge, f, out)
-    for i in range(n, n_half):
-        unit = job.unit[face.cut[face.chords[face.table[CHORD, i], 0]]]
-        out.inside.unit[i_edge + (face.table[NAME, i] >> 1)] = unit
-    for i in range(n_edges):
-        for d in range(2):
-            v = face.edge_ends[i, d]
-            out.inside.ends[i_edge + i, d] = face.node[v] if v < n else first_vertex + v - n
-    for i in range(n_cross):
-        out.inside.xy[i_inside + i, 0], out.inside.xy[i_inside + i, 1] = face.xy[n + i, 0], face.xy[n + i, 1]
-    at[2], at[3] = i_edge + n_edges, i_inside + n_cross
-    if n_cross > 0:
-        _write_lines(job, face, m, n_cross, first_vertex, out)
+    if not sort_crossings(n, m, n_cross, face, s, name, first, job.xy):
+        return False
+    link_ends(n, first_half, m, face)
+    first_edge, first_vertex = base_edge + at[EDGES], base_vertex + at[VERTICES]
+    _write_pieces(job, m, face, first, first_half, first_edge, first_vertex, out)
+    i_face, i_loop = _write_cells(f, first_half, first_half + 2 * n_pieces, face, out)
+    if i_face != at[FACES] + 1 + m + n_cross:
+        at[LINES] = n_lines
+        return False
+    at[FACES], at[HALF_EDGES] = i_face, i_loop
+    at[EDGES] += n_pieces
+    at[VERTICES] += n_cross
+    return True
+
+
+@part
+def _cut_several(job, f, n, base_edge, base_vertex, tied, face, out):
+    """Cut a face of n nodes along several chords, or mark it as tied; False if there is no room for that."""
+    at, first, last = out.at, job.start[f], job.start[f + 1]
+    if n > at[NODES]:
+        at[NODES] = n
+        return False
+    loop = job.loop[first:last]
+    walk_boundary(loop, job.ends, job.nstart, job.n_vertices, face.node, face.half, face.cut)
+    m = find_chords(n, face.cut, job.unit, face.first_seen, face.chords, face.chord)
+    if m < 0:
+        tied[f] = True
+        return True
+    n_cross = count_crossings(m, face.chords, face.slot)
+    if n_cross > at[CROSSINGS] or at[VERTICES] + n_cross > len(out.inside.xy):
+        at[CROSSINGS] = max(n_cross, at[CROSSINGS])
+        return False
+    _chord_signs(job, f, m, face)
+    if n_cross == 0:
+        _write_apart(job, f, n, m, base_edge, face, out)
+    else:
+        tied[f] = not _arrange(job, f, n, m, n_cross, base_edge, base_vertex, face, out)
     return True
 
 
 @kernel
-def _cut_each(job, found, tied, face, out):
-    base_edge, base_vertex = len(job.ends) + job.nstart[-1], job.n_vertices + job.nstart[-1]
-    for f in range(len(found)):
-        if tied[f]:
-            continue
-        if found[f, 0] == 0:
-            _keep(job, f, out)
-        elif found[f, 0] == 1:
-            _halve(job, f, base_edge, out)
-        elif not _arrange(job, f, found, base_edge, base_vertex, face, out):
-            tied[f] = True
+def _cut_each(job, most, tied, face, out):
+    """Cut the faces that are not done; stops if there are too many, or at one for which there is no room.
+
+    In that case `out.at` says how much it needs.
+    """
+    base_edge, base_vertex = len(job.ends) + len(job.unit), job.n_vertices + len(job.unit)
+    at, f = out.at, out.at[DONE]
+    while f < len(tied) and at[FACES] + len(tied) - f <= most:
+        n_cut, one, two = 0, -1, -1  # the first and the last half-edge with a cut point
+        if not tied[f]:
+            for i in range(job.start[f], job.start[f + 1]):
+                e = job.loop[i] >> 1
+                own = job.nstart[e + 1] - job.nstart[e]
+                n_cut += own
+                one = i if own > 0 and one < 0 else one
+                two = i if own > 0 else two
+            if n_cut == 0:
+                _keep(job, f, out)
+            elif n_cut == 2 and one != two:
+                _halve(job, f, one, two, base_edge, out)
+            else:
+                n = job.start[f + 1] - job.start[f] + n_cut
+                if not _cut_several(job, f, n, base_edge, base_vertex, tied, face, out):
+                    break
+        f += 1
+    at[DONE] = f
 
 
 @njit(cache=True, nogil=True)
-def cut_faces(job, lengths, found, tied):
+def cut_faces(job, most, tied):
     """Cut every face that is not tied along its chords.
 
     Args:
         job: the subdivision and its cut points.
-        lengths: the number of boundary half-edges of each face after the cut, (f,).
-        found: the number of chords and of crossings of each face, (f, 2).
+        most: stop if there are more faces than this.
         tied: the faces to leave out, (f,); a face that turns out to be tied is marked.
 
     Returns:
-        `Faces`, `Inside` and `Lines`; an edge inside is numbered after the pieces of the old ones.
+        is_complete, `Faces`, `Inside` and `Lines`; an edge inside is numbered after the pieces of the old
+        ones.
     """
-    n_words = job.above.shape[1]
-    out = _room(lengths, found, n_words)
-    _cut_each(job, found, tied, _room_for_face(lengths, found, 64 * n_words, n_words), out)
-    (start, loop, parent, words), (ends, unit, xy), lines, at = out
-    k = lines.start[at[4]]
+    n_units, n_words = 64 * job.above.shape[1], job.above.shape[1]
+    sizes = len(tied), len(job.loop), len(job.unit)
+    out = room_for_all(*sizes, len(job.unit) // 2, n_words)
+    at = out.at
+    at[NODES], at[CROSSINGS] = 64, 64
+    while True:
+        if at[VERTICES] + at[CROSSINGS] > len(out.inside.xy):
+            more = room_for_all(*sizes, 2 * at[VERTICES] + at[CROSSINGS], n_words)
+            move(out, more)
+            out, at = more, more.at
+        face = room_for_face(at[NODES], at[CROSSINGS], n_units, n_words)
+        _cut_each(job, most, tied, face, out)
+        if at[DONE] == len(tied) or at[FACES] + len(tied) - at[DONE] > most:
+            break
+    (start, loop, parent, words), (ends, xy), lines, _ = out
+    k = lines.start[at[LINES]]
     return (
-        Faces(start[: at[0] + 1], loop[: at[1]], parent[: at[0]], words[: at[0]]),
-        Inside(ends[: at[2]], unit[: at[2]], xy[: at[3]]),
+        at[DONE] == len(tied) and at[FACES] <= most,
+        Faces(start[: at[FACES] + 1], loop[: at[HALF_EDGES]], parent[: at[FACES]], words[: at[FACES]]),
+        Inside(ends[: at[EDGES]], xy[: at[VERTICES]]),
         Lines(
-            lines.ends[: at[4]],
-            lines.start[: at[4] + 1],
+            lines.ends[: at[LINES]],
+            lines.start[: at[LINES] + 1],
             lines.s[:k],
             lines.unit[:k],
             lines.change[:k],

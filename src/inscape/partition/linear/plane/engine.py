@@ -27,8 +27,9 @@ from inscape.partition.linear.plane.noise import NodeNoise, Plane
 from inscape.partition.linear.plane.parts import Agreement
 from inscape.partition.linear.plane.plan import Plan
 from inscape.partition.linear.plane.rows import flat
+from inscape.partition.linear.plane.signs import Packed
 from inscape.partition.linear.plane.split import split
-from inscape.partition.linear.plane.stages import Bent, Lineage, Pooled, Stage
+from inscape.partition.linear.plane.stages import Bent, Lineage, Next, Pooled, Stage
 
 
 @dataclass(eq=False)
@@ -48,7 +49,7 @@ class PlaneWalk:
         parts: the subdivision, in parts that fit together.
         patterns: for each layer the blocks of packed patterns that `Part.lineage` points into; None for
             those that would take more than the memory.
-        hashes: for each layer a number for each of its patterns.
+        hashes: for each layer, instead of such a block, a number for each of its patterns.
         layers: the piecewise-linear nodes, in order.
         is_complete: whether all layers that were asked for were cut.
         has_tie: whether two scores are equal and largest on a whole face.
@@ -112,7 +113,7 @@ class _Walker:
         bends = tuple(i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine)
         self.bends = bends if n_layers is None else bends[:n_layers]
         last = graph.output if with_labels else max(self.bends, default=0)
-        self.plan = Plan(graph, self.bends, last, with_labels, memory)
+        self.plan = Plan(graph, plane, self.bends, last, with_labels, memory)
         self.with_labels = with_labels
         self.max_faces, self.n_finished = max_faces, 0
         self.agreement = Agreement()
@@ -125,15 +126,16 @@ class _Walker:
 
     def run(self, cells: Cells) -> None:
         x = self.plane.points(cells.xy).reshape(-1, *self.graph.input_shape)
-        self.advance(1, {0: x}, cells, (), (0.0, 1.0))
+        self.advance((1, {0: x}, cells, (), None), (0.0, 1.0))
 
-    def advance(self, node: int, live: dict[int, Tensor], cells: Cells, lineage: Lineage, share: Any) -> None:
-        """Evaluate from `node` on; `share` is where in the whole work this part begins and ends."""
+    def advance(self, at: Next, share: Any) -> None:
+        """Evaluate from a node on; `share` is where in the whole work this part begins and ends."""
+        node, live, cells, lineage, packed = at
         graph = self.graph
         while node <= self.plan.last:
             op, inputs = graph.nodes[node].op, graph.nodes[node].inputs
             if isinstance(op, Bend) and node in self.bends:
-                stage = self._cut(node, op, live, cells, lineage)
+                stage = self._cut(node, op, live, cells, lineage, packed)
                 if stage is None:
                     self.result.is_complete = False
                     if self.depth:
@@ -143,7 +145,7 @@ class _Walker:
                 if len(stage) > 1:
                     self._take_apart(stage, share)
                     return
-                node, live, cells, lineage = next(iter(stage))
+                node, live, cells, lineage, packed = next(iter(stage))
                 continue
             assert op is not None
             live[node] = op(*(live[j] for j in inputs))
@@ -172,9 +174,9 @@ class _Walker:
         low, high = share
         self.depth += 1
         try:
-            for k, (node, live, cells, lineage) in enumerate(stage):
+            for k, at in enumerate(stage):
                 ends = (low + (high - low) * (k + i) / len(stage) for i in (0, 1))
-                self.advance(node, live, cells, lineage, tuple(ends))
+                self.advance(at, tuple(ends))
         except _BudgetReachedError:
             if self.depth > 1:
                 raise
@@ -183,7 +185,13 @@ class _Walker:
             self.depth -= 1
 
     def _cut(
-        self, node: int, op: Bend, live: dict[int, Tensor], cells: Cells, lineage: Lineage
+        self,
+        node: int,
+        op: Bend,
+        live: dict[int, Tensor],
+        cells: Cells,
+        lineage: Lineage,
+        packed: Packed | None,
     ) -> Stage | None:
         """Cut the faces where a piecewise-linear node bends; None if there would be too many."""
         (j,) = self.graph.nodes[node].inputs
@@ -199,7 +207,7 @@ class _Walker:
             lineage = self._record(layer, won.patterns, tuple(r[won.parent] for r in lineage))
             return Pooled(self.plan, node, won.cells, lineage, won.live | {node: won.value})
         theta = np.array(thresholds(op))
-        part = split(cells, flat(live[j]), theta, noise, node, self.agreement.at(node), most)
+        part = split(cells, flat(live[j]), theta, noise, node, self.agreement.at(node), most, packed)
         if part is None:
             return None
         self.result.is_tied |= part.is_tied
@@ -215,5 +223,5 @@ class _Walker:
         self.pattern_bytes += patterns.nbytes
         keeps = self.pattern_bytes <= self.plan.memory
         self.result.patterns[layer].append(patterns if keeps else None)
-        self.result.hashes[layer].append(hash_rows(patterns))
+        self.result.hashes[layer].append(None if keeps else hash_rows(patterns))
         return (*before, np.arange(first, first + len(patterns)))

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from inscape.models.graph import Graph
-from inscape.partition.linear.plane.cells import BORDER, Cells, Floats
+from inscape.partition.linear.plane.cells import BORDER, Cells, Floats, following
 from inscape.partition.linear.plane.noise import Plane
 
 _NEAR = 1e-6
@@ -21,32 +21,40 @@ _ROUNDING = 64 * float(np.finfo(np.float64).eps)
 def centre_of(graph: Graph, plane: Plane, corners: Floats) -> Floats | None:
     """The coordinates of the input 0, if it lies in the domain and the first layer nearly vanishes there."""
     gram = plane.axes @ plane.axes.T
-    centre = np.linalg.solve(gram, -plane.axes @ plane.origin)
-    extent = np.abs(plane.axes).max(axis=1) @ np.abs(corners - centre).max(axis=0)
-    scale = max(extent, float(np.abs(plane.origin).max(initial=0.0)))
-    if np.abs(plane.origin + centre @ plane.axes).max() > _ROUNDING * scale:
+    centre = np.asarray(np.linalg.solve(gram, -plane.axes @ plane.origin), np.float64)
+    if not _is_zero(plane, corners, centre):
         return None
-    sides = np.roll(corners, -1, axis=0) - corners
+    sides = following(corners) - corners
     way = centre - corners
     inward = (sides[:, 0] * way[:, 1] - sides[:, 1] * way[:, 0]) / np.hypot(*sides.T)
     if inward.min() < 0:
         return None
-    bends = [i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine]
-    if not bends:
+    bend = next((i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine), None)
+    if bend is None:
         return None
-    (first,) = graph.nodes[bends[0]].inputs
-    points = torch.cat([torch.zeros(1, len(plane.origin), dtype=torch.float64), plane.points(corners)])
-    z = graph.evaluate(points.reshape(-1, *graph.input_shape), until=first).reshape(len(points), -1).numpy()
+    (first,) = graph.nodes[bend].inputs
+    points = np.concatenate([np.zeros((1, len(plane.origin))), plane.origin + corners @ plane.axes])
+    x = torch.from_numpy(points).reshape(-1, *graph.input_shape)
+    z = graph.evaluate(x, until=first).reshape(len(points), -1).numpy()
     vanish = np.abs(z[0]) <= _NEAR * np.abs(z[1:]).max(axis=0)
-    return np.asarray(centre, np.float64) if vanish.sum() > 1 else None
+    return centre if vanish.sum() > 1 else None
+
+
+def _is_zero(plane: Plane, corners: Floats, centre: Floats) -> bool:
+    """Whether the point with some coordinates is the input 0, but for rounding."""
+    size = np.abs(plane.origin + centre @ plane.axes).max()
+    if size == 0.0:
+        return True
+    extent = np.abs(plane.axes).max(axis=1) @ np.abs(corners - centre).max(axis=0)
+    return bool(size <= _ROUNDING * max(extent, float(np.abs(plane.origin).max(initial=0.0))))
 
 
 def fan_cells(corners: Floats) -> Cells:
     """A convex polygon (k, 2) around or beside (0, 0), cut into triangles there."""
-    middles = (corners + np.roll(corners, -1, axis=0)) / 2
+    middles = (corners + following(corners)) / 2
     ring = np.stack([corners, middles], axis=1).reshape(-1, 2)
     n = len(ring)
-    after = np.roll(ring, -1, axis=0)
+    after = following(ring)
     area = ring[:, 0] * after[:, 1] - ring[:, 1] * after[:, 0]
     kept = np.flatnonzero(area > _ROUNDING * area.sum())
     k = np.arange(n)

@@ -7,54 +7,59 @@ from inscape.partition.linear.plane.compiled import kernel
 
 
 @njit(cache=True, nogil=True)
-def points_between(xy, ends, s):
-    """The points at s on the way between two vertices each, measured from the nearer one, (m, 2)."""
-    out = np.empty((len(s), 2))
-    for i in range(len(s)):
-        a, b, t = ends[i, 0], ends[i, 1], s[i]
+def with_cut_points(xy, ends, edge, s):
+    """The vertices, then the points at s on edges, measured from the nearer end, (v + k, 2)."""
+    out = np.empty((len(xy) + len(s), 2))
+    for v in range(len(xy)):
+        out[v, 0], out[v, 1] = xy[v, 0], xy[v, 1]
+    for k in range(len(s)):
+        a, b, t = ends[edge[k], 0], ends[edge[k], 1], s[k]
         if t > 0.5:
             a, b, t = b, a, 1.0 - t
         for d in range(2):
-            out[i, d] = xy[a, d] + t * (xy[b, d] - xy[a, d])
+            out[len(xy) + k, d] = xy[a, d] + t * (xy[b, d] - xy[a, d])
     return out
 
 
 @kernel
-def _divide(ends, born, shared, nstart, n_vertices, new_ends, new_born, new_shared):
-    i = 0
+def _divide(ends, born, shared, nstart, edge, n_vertices, new_ends, new_born, new_shared):
     for e in range(len(ends)):
-        new_ends[i, 0] = ends[e, 0]
-        for k in range(nstart[e], nstart[e + 1]):
-            new_ends[i, 1] = n_vertices + k
-            new_born[i], new_shared[i] = born[e], shared[e]
-            i += 1
-            new_ends[i, 0] = n_vertices + k
-        new_ends[i, 1] = ends[e, 1]
-        new_born[i], new_shared[i] = born[e], shared[e]
-        i += 1
+        first = e + nstart[e]
+        new_ends[first, 0], new_ends[e + nstart[e + 1], 1] = ends[e, 0], ends[e, 1]
+        new_born[first], new_shared[first] = born[e], shared[e]
+    for k in range(len(edge)):
+        i = edge[k] + k
+        new_ends[i, 1], new_ends[i + 1, 0] = n_vertices + k, n_vertices + k
+        new_born[i + 1], new_shared[i + 1] = born[edge[k]], shared[edge[k]]
 
 
 @njit(cache=True, nogil=True)
-def divided(ends, born, shared, nstart, n_vertices, inside, layer):
-    """The pieces of edges that were cut, then the new edges `inside` (k, 2): ends, layer of birth, shared."""
-    n = len(ends) + nstart[-1]
-    new_ends = np.empty((n + len(inside), 2), np.int32)
-    new_born, new_shared = np.full(len(new_ends), layer, np.int32), np.zeros(len(new_ends), np.bool_)
-    _divide(ends, born, shared, nstart, n_vertices, new_ends, new_born, new_shared)
-    new_ends[n:] = inside
+def divided(ends, born, shared, nstart, edge, n_vertices, inside, layer):
+    """The pieces of edges that were cut, then the new edges `inside` (k, 2): ends, layer of birth, shared.
+
+    Cut point k lies on edge[k]; those of an edge start at nstart.
+    """
+    n = len(ends) + len(edge)
+    new_ends, new_born = np.empty((n + len(inside), 2), np.int32), np.empty(n + len(inside), np.int32)
+    new_shared = np.zeros(len(new_ends), np.bool_)
+    _divide(ends, born, shared, nstart, edge, n_vertices, new_ends, new_born, new_shared)
+    for i in range(len(inside)):
+        new_ends[n + i, 0], new_ends[n + i, 1], new_born[n + i] = inside[i, 0], inside[i, 1], layer
     return new_ends, new_born, new_shared
 
 
 @kernel
 def _areas(start, loop, ends, xy, out):
     for f in range(len(out)):
-        v = ends[loop[start[f]] >> 1, loop[start[f]] & 1]
-        ox, oy = xy[v, 0], xy[v, 1]
+        first, last = start[f], start[f + 1]
+        o, p = ends[loop[first] >> 1, loop[first] & 1], ends[loop[first + 1] >> 1, loop[first + 1] & 1]
+        ax, ay = xy[p, 0] - xy[o, 0], xy[p, 1] - xy[o, 1]
         total = 0.0
-        for i in range(start[f] + 1, start[f + 1] - 1):
-            e, d = loop[i] >> 1, loop[i] & 1
-            a, b = ends[e, d], ends[e, 1 - d]
-            total += (xy[a, 0] - ox) * (xy[b, 1] - oy) - (xy[a, 1] - oy) * (xy[b, 0] - ox)
+        for i in range(first + 2, last):
+            p = ends[loop[i] >> 1, loop[i] & 1]
+            bx, by = xy[p, 0] - xy[o, 0], xy[p, 1] - xy[o, 1]
+            total += ax * by - ay * bx
+            ax, ay = bx, by
         out[f] = total / 2
 
 
@@ -64,6 +69,17 @@ def areas(start, loop, ends, xy):
     out = np.empty(len(start) - 1)
     _areas(start, loop, ends, xy, out)
     return out
+
+
+@kernel
+def total_area(loop, ends, xy):
+    """The sum of the areas of all faces, from triangles of their edges with the first vertex."""
+    total, ox, oy = 0.0, xy[0, 0], xy[0, 1]
+    for i in range(len(loop)):
+        e, d = loop[i] >> 1, loop[i] & 1
+        a, b = ends[e, d], ends[e, 1 - d]
+        total += (xy[a, 0] - ox) * (xy[b, 1] - oy) - (xy[a, 1] - oy) * (xy[b, 0] - ox)
+    return total / 2
 
 
 @njit(cache=True, nogil=True)
@@ -76,27 +92,14 @@ def mark_zero(above, zero, rows, entries, k, h):
         above[rows[i], word] &= ~bit
 
 
-@kernel
-def _close(start, s, near, found):
-    n = 0
-    for e in range(len(start) - 1):
-        for k in range(start[e], start[e + 1] - 1):
-            if s[k + 1] - s[k] <= near:
-                if n < len(found):
-                    found[n] = k
-                n += 1
-    return n
-
-
 @njit(cache=True, nogil=True)
 def close_pairs(start, s, near):
     """The crossings k whose successor on the same edge is at most `near` further on, (m,)."""
-    found = np.empty(0, np.int64)
-    n = _close(start, s, near, found)
-    if n > 0:
-        found = np.empty(n, np.int64)
-        _close(start, s, near, found)
-    return found
+    is_close = np.zeros(len(s), np.bool_)
+    for e in range(len(start) - 1):
+        for k in range(start[e], start[e + 1] - 1):
+            is_close[k] = s[k + 1] - s[k] <= near
+    return np.flatnonzero(is_close)
 
 
 @njit(cache=True, nogil=True)

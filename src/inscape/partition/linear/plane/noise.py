@@ -1,6 +1,7 @@
 """Where a plane lies in the input space, and how exactly float64 knows a node's values on it."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,20 @@ class Plane:
     def sizes(self, xy: Floats) -> Tensor:
         """The scale of the numbers from which points were formed, (n, d)."""
         reach = np.maximum(np.abs(xy).max(axis=1, initial=0.0), self.extent)
-        return torch.from_numpy(np.abs(self.origin) + reach[:, None] * np.abs(self.axes).sum(axis=0))
+        return torch.from_numpy(self._offset + reach[:, None] * self._span)
+
+    def reach(self, coordinates: Floats) -> float:
+        """The largest of the sizes at one point, (2,)."""
+        far = max(abs(float(coordinates[0])), abs(float(coordinates[1])), self.extent)
+        return float((self._offset + far * self._span).max())
+
+    @cached_property
+    def _offset(self) -> Floats:
+        return np.abs(self.origin)
+
+    @cached_property
+    def _span(self) -> Floats:
+        return np.asarray(np.abs(self.axes).sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +65,7 @@ class NodeNoise:
 
     def may_be_zero(self, scale: float) -> bool:
         """Whether every entry of the node, of this scale at most, may be zero but for rounding."""
-        reach = float(self.plane.sizes(self.xy[:1]).max())
-        return scale <= _TINY * reach or self.node in self.graph.cancelling
+        return scale <= _TINY * self.plane.reach(self.xy[0]) or self.node in self.graph.cancelling
 
     def __call__(self, vertices: Ints, entries: Ints) -> Floats:
         """The bounds for pairs of a vertex and an entry, (m,)."""

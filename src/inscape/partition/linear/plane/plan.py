@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from inscape.models.graph import Graph
+from inscape.models.graph.piecewise import Bend, Clip, Leaky
 from inscape.partition.linear.fusing import Fusion, fusions
+from inscape.partition.linear.plane.noise import Plane
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,6 +16,7 @@ class Plan:
 
     Attributes:
         graph: the network.
+        plane: where coordinates lie in the input space.
         bends: the piecewise-linear nodes that are taken into account, in order.
         last: the last node that is evaluated.
         has_output: whether its value is wanted, not only where it bends.
@@ -21,6 +24,7 @@ class Plan:
     """
 
     graph: Graph
+    plane: Plane
     bends: tuple[int, ...]
     last: int
     has_output: bool
@@ -43,6 +47,13 @@ class Plan:
         """The linear map right after an elementwise node, if it is a matrix product that is evaluated."""
         fusion = fusions(self.graph).get(node)
         return None if fusion is None or fusion.geometry is not None or fusion.last > self.last else fusion
+
+    def bend_after(self, node: int) -> Bend | None:
+        """The elementwise node right after a node, if that is what reads it."""
+        following = self.graph.nodes[node + 1] if node + 1 in self.bends else None
+        if following is None or following.inputs != (node,):
+            return None
+        return following.op if isinstance(following.op, Leaky | Clip) else None
 
     def most_rows(self, node: int) -> int:
         """How many vertices a part may have from a piecewise-linear node on, all its tensors being kept."""

@@ -1,12 +1,13 @@
 """On which side of its threshold each unit is at each vertex, with three values: above, below, on it."""
 
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.partition.linear.plane import kernels
-from inscape.partition.linear.plane.bits import pack
+from inscape.partition.linear.plane.bits import pack_rows
 from inscape.partition.linear.plane.cells import Floats, Ints
 
 Words = npt.NDArray[np.uint64]
@@ -25,17 +26,56 @@ class Noise(Protocol):
         """Bounds for the rounding error of entries at vertices, for each pair (m,)."""
 
 
-def signs(z: Any, thresholds: Floats, noise: Noise) -> tuple[Words, Words]:
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """On which side of their thresholds the entries of some rows are, but for rounding.
+
+    Attributes:
+        words: packed bits of the units above their threshold, (n, words).
+        near: the rows with an entry within `cutoff` of a threshold, (n,).
+    """
+
+    words: Words
+    near: npt.NDArray[np.bool_]
+    thresholds: Floats
+    cutoff: float
+
+    @classmethod
+    def room(cls, n: int, h: int, thresholds: Floats, cutoff: float) -> "Packed":
+        """Room for n rows of h entries."""
+        words = np.empty((n, (h + 63) // 64 * len(thresholds)), np.uint64)
+        return cls(words, np.empty(n, bool), thresholds, cutoff)
+
+    def pack(self, z: Any, first: int) -> None:
+        """Write rows z (k, h) from row `first` on."""
+        rows = slice(first, first + len(z))
+        pack_rows(z, self.thresholds, self.cutoff, self.words[rows], self.near[rows])
+
+    def of(self, rows: Ints) -> "Packed":
+        """Some of the rows."""
+        return replace(self, words=self.words[rows], near=self.near[rows])
+
+
+def cutoff_of(z: Any, thresholds: Floats, noise: Noise) -> float:
+    """How near to its threshold an entry may be on it, from some of the rows z."""
+    some = z[:: max(1, len(z) // 64)]
+    least, largest = some.min(initial=0.0), some.max(initial=0.0)
+    scale = max(float(largest), -float(least), *(abs(float(t)) for t in thresholds), 0.0)
+    return scale * (1.0 if noise.may_be_zero(scale) else SUSPICIOUS)
+
+
+def signs(z: Any, thresholds: Floats, noise: Noise, packed: Packed | None = None) -> tuple[Words, Words]:
     """Packed bits of the units above their threshold and of those on it; (0, words) if there are none."""
-    scale = _scale(z, thresholds)
-    small = scale * (1.0 if noise.may_be_zero(scale) else SUSPICIOUS)
-    above, rows = pack(z, thresholds, small)
-    zero = np.zeros((0, above.shape[1]), np.uint64)
+    if packed is None:
+        packed = Packed.room(len(z), z.shape[1], thresholds, cutoff_of(z, thresholds, noise))
+        packed.pack(z, 0)
+    above, zero = packed.words, np.zeros((0, packed.words.shape[1]), np.uint64)
+    rows = np.flatnonzero(packed.near)
+    if not len(rows):
+        return above, zero
     for k, theta in enumerate(thresholds):
-        if not len(rows):
-            break
         value = np.abs(z[rows] - theta)
-        row, entry = np.nonzero(value <= small)
+        row, entry = np.nonzero(value <= packed.cutoff)
         size = value[row, entry]
         is_zero = size == 0
         doubt = np.flatnonzero(~is_zero)
@@ -46,9 +86,3 @@ def signs(z: Any, thresholds: Floats, noise: Noise) -> tuple[Words, Words]:
                 zero = np.zeros_like(above)
             kernels.mark_zero(above, zero, rows[row[is_zero]], entry[is_zero], k, z.shape[1])
     return above, zero
-
-
-def _scale(z: Any, thresholds: Floats) -> float:
-    """About the largest |z|, from some of the rows."""
-    some = z[:: max(1, len(z) // 256)]
-    return float(max(np.abs(some).max(initial=0.0), np.abs(thresholds).max(initial=0.0)))

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from inscape.partition.linear.plane import kernels
-from inscape.partition.linear.plane.boundary import boundary_lengths, count_chords
 from inscape.partition.linear.plane.cells import Cells, Floats, Ints
 from inscape.partition.linear.plane.cut_points import Cuts, cut_points
-from inscape.partition.linear.plane.cutting import Job, Lines, cut_faces
-from inscape.partition.linear.plane.signs import Noise, Words, signs
+from inscape.partition.linear.plane.cutting import cut_faces
+from inscape.partition.linear.plane.pieces import Job, Lines
+from inscape.partition.linear.plane.signs import Noise, Packed, Words, signs
 from inscape.partition.linear.plane.tied_faces import with_ties
 
 
@@ -52,6 +52,7 @@ def split(
     layer: int,
     agree: Any = None,
     most: float = np.inf,
+    packed: Packed | None = None,
 ) -> Split | None:
     """Cut the faces along the zero lines of all units of a layer; None if that makes more than `most` faces.
 
@@ -63,36 +64,32 @@ def split(
         layer: a number for the new edges.
         agree: makes crossings on shared edges the same in all parts.
         most: the largest number of faces.
+        packed: the signs of z, if they are known.
     """
-    above, zero = signs(z, thresholds, noise)
+    above, zero = signs(z, thresholds, noise, packed)
     cuts = cut_points(cells, z, thresholds, above, zero, noise)
     if agree is not None:
         cuts = agree(cells, cuts)
     words, cutting, tied = face_signs(cells, cuts, above, zero)
-    lengths = boundary_lengths(cells.start, cells.loop, cuts.nstart)
     h, n_old = z.shape[1], len(cells.xy)
-    unit = cuts.unit[cuts.first]
-    n_units = 64 * above.shape[1]
-    found = count_chords(
-        cells.start, cells.loop, cells.ends, cuts.nstart, n_old, unit, n_units, lengths, tied
-    )
-    if cells.n_faces + found.sum() > most:
-        return None
-    edge = cuts.edge if len(cuts.first) == len(cuts.s) else cuts.edge[cuts.first]
-    p = np.concatenate([cells.xy, kernels.points_between(cells.xy, cells.ends[edge], cuts.s[cuts.first])])
+    edge, s, unit, change = (cuts.of_points(a) for a in (cuts.edge, cuts.s, cuts.unit, cuts.change))
+    p = kernels.with_cut_points(cells.xy, cells.ends, edge, s)
     around = cells.start, cells.loop, cells.ends, cuts.nstart
-    job = Job(*around, n_old, p, unit, edge, cuts.rise[cuts.first], h, above, words)
-    faces, inside, lines = cut_faces(job, lengths, found, tied)
-    if tied.any():
+    job = Job(*around, n_old, p, unit, change, h, above, words)
+    is_complete, faces, inside, lines = cut_faces(job, most, tied)
+    is_tied = bool(tied.any())
+    if is_complete and is_tied:
         if cutting is None:
-            cutting = cutting_units(cells, above, zero)
+            cutting, words = cutting_units(cells, above, zero), above[cells.first_corners]
         which, values = np.flatnonzero(tied), (z, thresholds, zero)
         pieces = faces, inside, lines
         faces, inside, lines = with_ties(cells, *values, cuts, p, words, cutting, which, noise, pieces)
-    ends, born, shared = kernels.divided(
-        cells.ends, cells.born, cells.shared, cuts.nstart, n_old, inside.ends, layer
-    )
-    n_new = len(p) - n_old + len(inside.xy)
+    if not is_complete or len(faces.parent) > most:
+        return None
+    before = cells.ends, cells.born, cells.shared
+    ends, born, shared = kernels.divided(*before, cuts.nstart, edge, n_old, inside.ends, layer)
+    fixed = np.zeros(len(p) + len(inside.xy), bool)
+    fixed[:n_old] = cells.fixed
     grown = Cells(
         xy=np.concatenate([p, inside.xy]),
         ends=ends,
@@ -100,20 +97,23 @@ def split(
         start=faces.start,
         loop=faces.loop,
         shared=shared,
-        fixed=np.concatenate([cells.fixed, np.zeros(n_new, bool)]),
+        fixed=fixed,
     )
-    edges = Lines(cells.ends, cuts.start, cuts.s, cuts.unit, np.abs(cuts.rise), n_old + cuts.node)
-    return Split(grown, n_old, faces.parent, faces.words, edges, lines, bool(tied.any()))
+    edges = Lines(cells.ends, cuts.start, cuts.s, cuts.unit, cuts.change, n_old + cuts.node)
+    return Split(grown, n_old, faces.parent, faces.words, edges, lines, is_tied)
 
 
 def face_signs(cells: Cells, cuts: Cuts, above: Words, zero: Words) -> tuple[Words, Words | None, Any]:
-    """Packed signs of each face, the units that cut it (if sought), and whether it is tied."""
+    """Packed signs of each face, the units that cut it, and whether it is tied.
+
+    Where no unit is zero at any vertex, a face has the signs of its first one: none are given.
+    """
     tied = np.zeros(cells.n_faces, bool)
-    if len(cuts.first) < len(cuts.s):
+    if not cuts.is_simple:
         merged = np.diff(cuts.start) > np.diff(cuts.nstart)
         tied |= np.logical_or.reduceat(merged[cells.loop >> 1], cells.start[:-1])
     if not len(zero):
-        return above[cells.first_corners], None, tied
+        return np.zeros((0, above.shape[1]), np.uint64), None, tied
     words, cutting, through = kernels.signs_of_faces(cells.start, cells.corners, above, zero)
     return words, cutting, tied | through
 

@@ -11,9 +11,10 @@ from inscape.errors import NonGenericError
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows
 from inscape.partition.linear.bending import thresholds
+from inscape.partition.linear.plane import kernels
 from inscape.partition.linear.plane.activity import states_at
 from inscape.partition.linear.plane.bits import hash_rows
-from inscape.partition.linear.plane.cells import BORDER, Cells, Floats, Ints, polygon_cells
+from inscape.partition.linear.plane.cells import BORDER, Cells, Floats, Ints, following, polygon_cells
 from inscape.partition.linear.plane.dissolve import dissolve
 from inscape.partition.linear.plane.engine import PlaneWalk, walk_plane
 from inscape.partition.linear.plane.fan import centre_of, fan_cells
@@ -33,7 +34,7 @@ class Subdivision:
         plane: where coordinates lie in the input space.
         patterns: for each layer its packed patterns; None if they would have taken more than the memory:
             then they are found anew, by evaluating the network at the faces' centroids.
-        hashes: for each layer a number for each of its patterns.
+        hashes: for each layer a number for each of its patterns if those are not kept.
         layers: the graph's piecewise-linear nodes, in order.
         labels: the label of each face, if asked for.
         is_complete: whether all layers that were asked for were cut.
@@ -63,6 +64,10 @@ class Subdivision:
             found[n_children[parent] > 1] = k + 1
         return found
 
+    def layer_hashes(self, layer: int) -> Any:
+        """A number for each pattern of a layer, uint64."""
+        return self.hashes[layer] if self.patterns[layer] is None else hash_rows(self.patterns[layer])
+
     def face_hashes(self) -> Any:
         """A number for each face that depends on its pattern only, (f,), uint64.
 
@@ -70,7 +75,7 @@ class Subdivision:
         """
         if not self.lineage:
             return np.zeros(self.cells.n_faces, np.uint64)
-        every = np.stack([h[rows] for h, rows in zip(self.hashes, self.lineage, strict=True)], axis=1)
+        every = np.stack([self.layer_hashes(k)[rows] for k, rows in enumerate(self.lineage)], axis=1)
         odd = np.bitwise_xor.reduce(every, axis=1) & np.uint64(1)
         return (hash_rows(every) & ~np.uint64(1)) | odd
 
@@ -136,10 +141,15 @@ def subdivide(
 def _assembled(graph: Graph, plane: Plane, walk: PlaneWalk) -> Subdivision:
     """The parts of a walk as one; a walk that was stopped has the layers that all its parts went through."""
     n_layers = min(len(p.lineage) for p in walk.parts)
-    lineage = tuple(np.concatenate([p.lineage[k] for p in walk.parts]) for k in range(n_layers))
+    lineage = tuple(_one([p.lineage[k] for p in walk.parts]) for k in range(n_layers))
+    layers = list(zip(walk.patterns[:n_layers], walk.hashes[:n_layers], strict=True))
+    is_kept = [all(p is not None for p in blocks) for blocks, _ in layers]
     patterns = tuple(
-        None if any(p is None for p in blocks) else np.concatenate(blocks)
-        for blocks in walk.patterns[:n_layers]
+        _one(blocks) if kept else None for kept, (blocks, _) in zip(is_kept, layers, strict=True)
+    )
+    hashes = tuple(
+        None if kept else _one([h if p is None else hash_rows(p) for p, h in zip(*both, strict=True)])
+        for kept, both in zip(is_kept, layers, strict=True)
     )
     labels = [p.labels for p in walk.parts if p.labels is not None]
     cells = joined([p.cells for p in walk.parts])
@@ -149,15 +159,20 @@ def _assembled(graph: Graph, plane: Plane, walk: PlaneWalk) -> Subdivision:
         cells=cells,
         lineage=lineage,
         patterns=patterns,
-        hashes=tuple(np.concatenate(blocks) for blocks in walk.hashes[:n_layers]),
+        hashes=hashes,
         layers=tuple(walk.layers[:n_layers]),
-        labels=np.concatenate(labels) if len(labels) == len(walk.parts) else None,
+        labels=_one(labels) if len(labels) == len(walk.parts) else None,
         is_complete=walk.is_complete,
         has_tie=walk.has_tie,
     )
     if len(walk.parts) > 1:
         found = _without(found, np.zeros(len(cells.ends), bool))
     return found
+
+
+def _one(blocks: list[Any]) -> Any:
+    """Blocks of rows as one."""
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
 def _without_spokes(found: Subdivision) -> Subdivision:
@@ -167,7 +182,8 @@ def _without_spokes(found: Subdivision) -> Subdivision:
     spokes = np.flatnonzero((cells.born == BORDER) & (left >= 0) & (right >= 0))
     born = cells.born.copy()
     for k in reversed(range(len(found.layers))):
-        a, b = (found.hashes[k][found.lineage[k][side[spokes]]] for side in (left, right))
+        hashes, rows = found.layer_hashes(k), found.lineage[k]
+        a, b = (hashes[rows[side[spokes]]] for side in (left, right))
         born[spokes[a != b]] = found.layers[k]
     if found.labels is not None:
         differ = found.labels[left[spokes]] != found.labels[right[spokes]]
@@ -195,9 +211,9 @@ def check(found: Subdivision, corners: Floats, is_simple: bool) -> None:
     cells = found.cells
     v, e, f = len(cells.xy), len(cells.ends), cells.n_faces
     a = corners - corners[0]
-    b = np.roll(a, -1, axis=0)
+    b = following(a)
     domain = float((a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]).sum() / 2)
-    covered = float(cells.areas().sum())
+    covered = kernels.total_area(cells.loop, cells.ends, cells.xy)
     fits = v - e + f == 1 and abs(covered - domain) <= AREA_TOLERANCE * domain
     if fits and not is_simple:
         has_length = (cells.xy[cells.ends[:, 0]] != cells.xy[cells.ends[:, 1]]).any(axis=1).all()
@@ -211,5 +227,7 @@ def check(found: Subdivision, corners: Floats, is_simple: bool) -> None:
 
 def _n_distinct(found: Subdivision) -> int:
     """How many different pairs of pattern and label the faces have."""
-    labels = np.zeros(found.cells.n_faces, np.int64) if found.labels is None else found.labels
-    return len(np.unique(np.stack([found.face_hashes(), labels.astype(np.uint64)], axis=1), axis=0))
+    names = found.face_hashes()
+    if found.labels is not None:
+        names = hash_rows(np.stack([names, found.labels.astype(np.uint64)], axis=1))
+    return len(np.unique(names))

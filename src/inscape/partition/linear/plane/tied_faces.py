@@ -8,7 +8,7 @@ from inscape.errors import NonGenericError
 from inscape.partition.linear.plane import kernels
 from inscape.partition.linear.plane.cells import Cells, Floats, Ints
 from inscape.partition.linear.plane.cut_points import Cuts
-from inscape.partition.linear.plane.cutting import Faces, Inside, Lines
+from inscape.partition.linear.plane.pieces import Faces, Inside, Lines
 from inscape.partition.linear.plane.signs import Noise, Words
 from inscape.partition.linear.plane.ties import cut_tied_face, tied_pairs
 
@@ -35,7 +35,7 @@ def with_ties(
     errors = noise(vertex, unit % h)
     base_edge, base_vertex = len(cells.ends) + cuts.nstart[-1], n_old + cuts.nstart[-1]
     n_edges, n_inside = base_edge + len(inside.ends), base_vertex + len(inside.xy)
-    edges = cells.ends, cuts.nstart, cuts.s[cuts.first], cuts.start, cuts.unit, cuts.node
+    edges = cells.ends, cuts.nstart, cuts.of_points(cuts.s), cuts.start, cuts.unit, cuts.node
     parts: list[Pieces] = []
     at = 0
     for t, f in enumerate(tied):
@@ -59,14 +59,14 @@ def with_ties(
 
 def _numbered(face: int, found: Any, n_edges: int, n_vertices: int) -> Pieces:
     """The pieces of one face, its own edges and vertices numbered from `n_edges` and `n_vertices` on."""
-    node, sizes, loop, words, ends, unit, xy, (line_ends, start, s, kink_unit, change, vertex) = found
+    node, sizes, loop, words, ends, xy, (line_ends, start, s, kink_unit, change, vertex) = found
     name = np.where(loop >= 0, loop, 2 * n_edges - 1 - loop)
     number = np.concatenate([node, n_vertices + np.arange(len(xy))])
     at = np.where(vertex >= 0, number[vertex], -1)
     return (
         Faces(np.cumsum(sizes), name.astype(np.int32), np.full(len(sizes), face), words),
-        Inside(number[ends].astype(np.int32), unit.astype(np.int32), xy),
-        Lines(number[line_ends], start[1:], s, kink_unit.astype(np.int32), change, at),
+        Inside(number[ends].astype(np.int32), xy),
+        Lines(number[line_ends].astype(np.int32), start[1:], s, kink_unit.astype(np.int32), change, at),
     )
 
 
@@ -82,7 +82,7 @@ def _joined(clear: Pieces, parts: list[Pieces]) -> Pieces:
     start, loop = kernels.reordered(start, loop, order)
     return (
         Faces(start, loop, parent[order], words[order]),
-        Inside(*(np.concatenate([i[k] for _, i, _ in every]) for k in range(3))),
+        Inside(*(np.concatenate([i[k] for _, i, _ in every]) for k in range(2))),
         Lines(
             np.concatenate([line.ends for _, _, line in every]),
             _running([lines.start, *(line.start for _, _, line in parts)]),

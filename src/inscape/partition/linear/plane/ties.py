@@ -122,13 +122,13 @@ def _start(
 
 
 @njit(cache=True, nogil=True)
-def _loops(cells, n, half, signs, units):
+def _loops(cells, n, half):
     """The cells as loops of half-edges: the subdivision's on the boundary, -1 - (2 l + d) for own edge l."""
     sizes, total = np.empty(len(cells), np.int64), 0
     for c in range(len(cells)):
         sizes[c] = len(cells[c])
         total += sizes[c]
-    loop, ends, unit = np.empty(total, np.int64), np.empty((total, 2), np.int64), np.empty(total, np.int64)
+    loop, ends = np.empty(total, np.int64), np.empty((total, 2), np.int64)
     known = {(np.int64(-1), np.int64(-1)): np.int64(0)}
     i, n_edges = 0, 0
     for cell in cells:
@@ -140,14 +140,11 @@ def _loops(cells, n, half, signs, units):
                 loop[i] = -2 - 2 * known[(q, p)]
             else:
                 known[(p, q)] = np.int64(n_edges)
-                k = 0
-                while k < len(units) - 1 and (signs[p, k] != 0 or signs[q, k] != 0):
-                    k += 1
-                ends[n_edges, 0], ends[n_edges, 1], unit[n_edges] = p, q, units[k]
+                ends[n_edges, 0], ends[n_edges, 1] = p, q
                 loop[i] = -1 - 2 * n_edges
                 n_edges += 1
             i += 1
-    return sizes, loop, ends[:n_edges], unit[:n_edges]
+    return sizes, loop, ends[:n_edges]
 
 
 @njit(cache=True, nogil=True)
@@ -169,7 +166,7 @@ def _cell_words(cells, signs, units, h, word):
 
 @njit(cache=True, nogil=True)
 def _lines(n, values, signs, units, xy):
-    """Each unit's chord, with the nodes inside where other units cross it; see `cutting.Lines`.
+    """Each unit's chord, with the nodes inside where other units cross it; see `pieces.Lines`.
 
     A chord starts at its end nearer to (0, 0), around which positions may be exact to a part of themselves.
     """
@@ -243,7 +240,7 @@ def cut_tied_face(
 
     Returns:
         is_clear: whether the signs fit together; the nodes of the boundary; sizes and loops of the cells,
-            their words; ends and unit of the face's own edges; coordinates of the nodes inside; the lines.
+            their words; ends of the face's own edges; coordinates of the nodes inside; the lines.
     """
     n = 0
     for i in range(len(half_edges)):
@@ -257,7 +254,7 @@ def cut_tied_face(
     is_clear, cells, values, _, signs, xy = _start(
         half_edges, ends, nstart, node_s, cstart, cunit, cnode, units, z, thresholds, zero, errors_of, n, xy
     )
-    sizes, loop, own_ends, own_unit = _loops(cells, n, half, signs, units)
+    sizes, loop, own_ends = _loops(cells, n, half)
     words = _cell_words(cells, signs, units, z.shape[1], word)
     lines = _lines(n, values, signs, units, xy)
-    return is_clear, node, sizes, loop, words, own_ends, own_unit, xy[n:], lines
+    return is_clear, node, sizes, loop, words, own_ends, xy[n:], lines
