@@ -22,8 +22,8 @@ MANY = 16
 """More crossings than this on a chord are put about in order first."""
 
 LO, HI = range(2)
-X, Y, DX, DY, END_X, END_Y, LENGTH, STEEPNESS = range(8)
-"""Columns of a chord's line: its first end, the way to its second, that one, the length, see `_steepness`."""
+X, Y, DX, DY, END_X, END_Y, SQUARE, STEEPNESS = range(8)
+"""Columns of a chord's line: its first end, the way to its second, that one, squared length, `_steepness`."""
 
 
 @part
@@ -43,10 +43,10 @@ def count_crossings(m, chords, slot):
         for j in range(c + 1, m):
             if chords[j, LO] > hi:
                 break
-            if chords[j, HI] > hi:
-                slot[c + 1] += 1
-                slot[j + 1] += 1
-                n_cross += 1
+            crosses = chords[j, HI] > hi
+            slot[c + 1] += crosses
+            slot[j + 1] += crosses
+            n_cross += crosses
     for c in range(m):
         slot[c + 1] += slot[c]
     return n_cross
@@ -76,7 +76,7 @@ def read_lines(m, job, face):
         line[X], line[Y], line[END_X], line[END_Y] = job.xy[a, 0], job.xy[a, 1], job.xy[b, 0], job.xy[b, 1]
         dx, dy = line[END_X] - line[X], line[END_Y] - line[Y]
         line[DX], line[DY] = dx, dy
-        line[LENGTH] = np.sqrt(dx * dx + dy * dy)
+        line[SQUARE] = dx * dx + dy * dy
         steep, wide = _steepness(job, face, c, LO, dx, dy)
         other, wider = _steepness(job, face, c, HI, dx, dy)
         line[STEEPNESS] = other if wider > wide else steep
@@ -132,14 +132,21 @@ def _extent(n, node, xy):
 
 
 @part
+def _other(face, p, c):
+    """The chord that crosses chord c in p."""
+    return np.int64(face.pair[p, 0]) + face.pair[p, 1] - c
+
+
+@part
 def _follows(face, c, p, q, step, near):
     """Whether crossing q surely comes after p on chord c, `step` further on."""
-    j, k = face.pair[p, 0] + face.pair[p, 1] - c, face.pair[q, 0] + face.pair[q, 1] - c
+    j, k = _other(face, p, c), _other(face, q, c)
     a, b = min(j, k), max(j, k)
     hi = face.chords[a, HI]
     if face.chords[b, LO] < hi and hi < face.chords[b, HI]:
-        is_far = step * face.area[p] > near * face.line[j, LENGTH]
-        return is_far and step * face.area[q] > near * face.line[k, LENGTH]
+        a_far, b_far = step * face.area[p], step * face.area[q]
+        is_far = a_far * a_far > near * near * face.line[j, SQUARE]
+        return is_far and b_far * b_far > near * near * face.line[k, SQUARE]
     return face.chords[j, LO if j > c else HI] < face.chords[k, LO if k > c else HI]
 
 
@@ -154,13 +161,13 @@ def sort_crossings(n, m, n_cross, face, s, name, first, xy):
             spread(s, start, stop, name, face.room_s, face.room_name, face.bucket)
         if stop - start > 1:
             sort_along(s, start, stop, name, name)
-        for k in range(slot[c], slot[c + 1]):
+        for k in range(np.int64(slot[c]), np.int64(slot[c + 1])):
             p = name[first + k]
             if k > slot[c]:
                 before = name[first + k - 1]
                 if not _follows(face, c, before, p, s[first + k] - s[first + k - 1], near):
                     return False
-            j = face.pair[p, 0] + face.pair[p, 1] - c
+            j = _other(face, p, c)
             face.other[k] = j
             if c < j:
                 face.where[p] = k

@@ -37,16 +37,16 @@ def _fill(z, thresholds, above, zero, ends, cut, near, start, edge, unit, s, cha
     for i in range(len(cut)):
         e = cut[i]
         a, b, m = ends[e, 0], ends[e, 1], start[e]
-        for w in range(above.shape[1]):
-            changed = _changed(above, zero, a, b, w)
-            while changed:
-                k = w // per
-                u = 64 * (w - k * per) + lowest(changed)
-                changed &= changed - np.uint64(1)
-                first, last = z[a, u] - thresholds[k], z[b, u] - thresholds[k]
-                edge[m], unit[m] = e, k * h + u
-                s[m], change[m] = first / (first - last), abs(last - first)
-                m += 1
+        for k in range(len(thresholds)):
+            for w in range(per):
+                changed = _changed(above, zero, a, b, k * per + w)
+                while changed:
+                    u = 64 * w + lowest(changed)
+                    changed &= changed - np.uint64(1)
+                    first, last = z[a, u] - thresholds[k], z[b, u] - thresholds[k]
+                    edge[m], unit[m] = e, k * h + u
+                    s[m], change[m] = first / (first - last), abs(last - first)
+                    m += 1
         if m - start[e] > 1:
             sort_along(s, start[e], m, unit, change)
             for k in range(start[e] + 1, m):

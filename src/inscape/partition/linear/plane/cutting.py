@@ -37,9 +37,10 @@ from inscape.partition.linear.plane.pieces import (
 @part
 def _place_of(unit, h):
     """The word and the bit of a unit: entry u of h at threshold k has number k h + u."""
-    k = unit // h
-    u = unit - k * h
-    return k * ((h + 63) // 64) + (u >> 6), np.uint64(1) << np.uint64(u & 63)
+    first, u = 0, np.int64(unit)
+    while u >= h:
+        first, u = first + ((h + 63) >> 6), u - h
+    return first + (u >> 6), np.uint64(1) << np.uint64(u & 63)
 
 
 @part
@@ -118,7 +119,7 @@ def _write_pieces(job, m, face, first, first_half, first_edge, first_vertex, out
             lines.ends[at[LINES], 0], lines.ends[at[LINES], 1] = before, last
             at[LINES] += 1
             lines.start[at[LINES]] = first + slot[c + 1]
-        for k in range(slot[c], slot[c + 1]):
+        for k in range(np.int64(slot[c]), np.int64(slot[c + 1])):
             p, j = lines.vertex[first + k], face.other[k]
             v = first_vertex + p
             lines.unit[first + k] = job.unit[face.cut[face.chords[j, LO]]]
@@ -160,9 +161,8 @@ def _write_cells(f, first_half, n_half, face, out):
             cell[g] = i_face
             loop[i_loop] = face.half[g]
             i_loop += 1
-            if g >= first_half and cell[g ^ 1] < 0:
-                top += 1
-                stack[top] = g ^ 1
+            stack[top + 1] = g ^ 1
+            top += g >= first_half and cell[g ^ 1] < 0
             g = face.follow[g]
             if g == h:
                 break
@@ -204,8 +204,8 @@ def _write_apart(job, f, n, m, base_edge, face, out):
             loop[i_loop] = face.half[g]
             i_loop += 1
             g = g + 1 if g + 1 < n else 0
-            c = face.chord[g]
-            if c >= 0:
+            if face.cut[g] >= 0:
+                c = face.chord[g]
                 d = HI if g == face.chords[c, LO] else LO  # where the chord leads
                 loop[i_loop] = 2 * (base_edge + i_edge + c) + 1 - d
                 i_loop += 1
@@ -252,8 +252,9 @@ def _cut_several(job, f, n, base_edge, base_vertex, tied, face, out):
         at[NODES] = n
         return False
     loop = job.loop[first:last]
-    walk_boundary(loop, job.ends, job.nstart, job.n_vertices, face.node, face.half, face.cut)
-    m = find_chords(n, face.cut, job.unit, face.first_seen, face.chords, face.chord)
+    walk_boundary(loop, job.ends, job.nstart, job.n_vertices, face.node, face.half, face.cut, face.spot)
+    n_cut = n - len(loop)
+    m = find_chords(n_cut, face.spot, face.cut, job.unit, face.first_seen, face.chords, face.chord)
     if m < 0:
         tied[f] = True
         return True
@@ -282,7 +283,7 @@ def _cut_each(job, most, tied, face, out):
         if not tied[f]:
             for i in range(job.start[f], job.start[f + 1]):
                 e = job.loop[i] >> 1
-                own = job.nstart[e + 1] - job.nstart[e]
+                own = np.int64(job.nstart[e + 1]) - job.nstart[e]
                 n_cut += own
                 one = i if own > 0 and one < 0 else one
                 two = i if own > 0 else two

@@ -16,7 +16,8 @@ class Job(NamedTuple):
     vertices and cut points; unit, change: of each cut point, with its unit's change along the edge; h: the
     number of entries, units being entries at thresholds; above: packed signs at the vertices, (v, words);
     words: packed signs of each face, in which bits of units that cut it do not matter, (f, words), or
-    (0, words) if its first vertex has them.
+    (0, words) if its first vertex has them. Numbers of things are unsigned, here and in `Room`, which spares
+    the compiled code a look at their sign; two of them must not be subtracted as they are.
     """
 
     start: Any
@@ -79,7 +80,7 @@ FACES, HALF_EDGES, EDGES, VERTICES, LINES, DONE, NODES, CROSSINGS = range(8)
 class Room(NamedTuple):
     """Room for one face at a time.
 
-    node, cut, chord: along the boundary, see `walk_boundary` and `find_chords`; half: the same, then the
+    node, cut, spot, chord: along the boundary, see `walk_boundary` and `find_chords`; half: the same, then
     half-edges 2 e + d of piece e of a chord; follow, cell: what comes after each of these, and the cell to
     its left; chords: their ends; outer: the cell to the left of each chord if none crosses another;
     line: see `arrangement.X`; slot: where the crossings of each chord start; place, bit: where a chord's
@@ -91,6 +92,7 @@ class Room(NamedTuple):
 
     node: Any
     cut: Any
+    spot: Any
     chord: Any
     half: Any
     follow: Any
@@ -122,30 +124,31 @@ def room_for_face(n, n_cross, n_units, n_words):
     n_pieces = m + 2 * n_cross
     n_half = n + 1 + 2 * n_pieces
     return Room(
+        np.empty(n, np.uint32),
         np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
+        np.empty(n, np.uint32),
+        np.empty(n, np.uint32),
+        np.empty(n_half, np.uint32),
+        np.empty(n_half, np.uint32),
         np.empty(n_half, np.int64),
-        np.empty(n_half, np.int64),
-        np.empty(n_half, np.int64),
-        np.empty((n, 2), np.int64),
-        np.empty(m, np.int64),
+        np.empty((n, 2), np.uint32),
+        np.empty(m, np.uint32),
         np.empty((m, 8)),
-        np.empty(m + 1, np.int64),
-        np.empty(m, np.int64),
+        np.empty(m + 1, np.uint32),
+        np.empty(m, np.uint32),
         np.empty(m, np.uint64),
         np.full(n_units, -1, np.int64),
         np.empty(n_words, np.uint64),
-        np.empty((n_cross, 2), np.int64),
+        np.empty((n_cross, 2), np.uint32),
         np.empty(n_cross),
-        np.empty(n_cross, np.int64),
+        np.empty(n_cross, np.uint32),
         np.empty(m),
         np.empty(m, np.int64),
-        np.empty(m + 1, np.int64),
-        np.empty(2 * n_cross, np.int64),
-        np.empty(2 * n_cross, np.int64),
-        np.empty(n_pieces, np.int64),
-        np.empty(2 * n_pieces, np.int64),
+        np.empty(m + 1, np.uint32),
+        np.empty(2 * n_cross, np.uint32),
+        np.empty(2 * n_cross, np.uint32),
+        np.empty(n_pieces, np.uint32),
+        np.empty(2 * n_pieces + 2, np.uint32),
     )
 
 

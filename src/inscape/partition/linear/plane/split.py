@@ -74,8 +74,9 @@ def split(
     h, n_old = z.shape[1], len(cells.xy)
     edge, s, unit, change = (cuts.of_points(a) for a in (cuts.edge, cuts.s, cuts.unit, cuts.change))
     p = kernels.with_cut_points(cells.xy, cells.ends, edge, s)
-    around = cells.start, cells.loop, cells.ends, cuts.nstart
-    job = Job(*around, n_old, p, unit, change, h, above, words)
+    loop, ends, units = (a.view(np.uint32) for a in (cells.loop, cells.ends, unit))
+    around = cells.start, loop, ends, cuts.nstart.astype(np.uint32)
+    job = Job(*around, n_old, p, units, change, h, above, words)
     is_complete, faces, inside, lines = cut_faces(job, most, tied)
     is_tied = bool(tied.any())
     if is_complete and is_tied:

@@ -246,8 +246,9 @@ def cut_tied_face(
     for i in range(len(half_edges)):
         e = half_edges[i] >> 1
         n += 1 + nstart[e + 1] - nstart[e]
-    node, half, cut = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    walk_boundary(half_edges, ends, nstart, n_vertices, node, half, cut)
+    node, half = np.empty(n, np.int64), np.empty(n, np.int64)
+    cut, spot = np.empty(n, np.int64), np.empty(n, np.int64)
+    walk_boundary(half_edges, ends, nstart, n_vertices, node, half, cut, spot)
     xy = np.empty((n, 2))
     for i in range(n):
         xy[i] = p[node[i]]
