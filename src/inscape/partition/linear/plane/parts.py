@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -82,7 +81,7 @@ class Agreement:
     """Where the edges between parts are cut, so that the second part cuts them as the first did."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, bytes], tuple[Any, Floats]] = {}
+        self._known: dict[tuple[object, bytes], tuple[bytes, Floats]] = {}
 
     def at(self, layer: object, names: Ints | None = None) -> Callable[[Cells, Cuts], Cuts]:
         """A function that makes the cuts of one layer agree with those of earlier parts.
@@ -98,16 +97,15 @@ class Agreement:
         ends = cells.xy[cells.ends[edges]]
         s = cuts.s.copy()
         called = cuts.unit if names is None else names[cuts.unit]
-        for e, key in zip(edges, ends, strict=True):
-            cut = slice(cuts.start[e], cuts.start[e + 1])
-            groups = cuts.node[cut] - cuts.nstart[e]
-            name = (layer, key.tobytes())
-            own = np.stack([called[cut], groups])
-            found = self._known.setdefault(name, (own, cuts.s[cut].copy()))
-            if not np.array_equal(found[0], own):
+        own = np.stack([called, cuts.node - cuts.nstart[cuts.edge]], axis=1)
+        bounds = zip(cuts.start[edges].tolist(), cuts.start[edges + 1].tolist(), strict=True)
+        for key, (first, last) in zip(ends, bounds, strict=True):
+            units = own[first:last].tobytes()
+            found = self._known.setdefault((layer, key.tobytes()), (units, cuts.s[first:last].copy()))
+            if found[0] != units:
                 raise NonGenericError(
                     "two parts of the plane disagree on where an edge between them is cut: "
                     "give more memory, so that the plane is taken in one part"
                 )
-            s[cut] = found[1]
+            s[first:last] = found[1]
         return replace(cuts, s=s)
