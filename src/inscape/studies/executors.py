@@ -94,17 +94,15 @@ def process_pool(
     There are `n_workers`, by default one per processor, but at most `most`; Windows cannot wait for more
     than 61. They run the main script again, as spawned processes do, only if the work `needs_main`.
     """
-    n_processes = max(1, min(n_workers or n_cores(), most, 61))
     pool = ProcessPoolExecutor(
-        n_processes,
+        max(1, min(n_workers or n_cores(), most, 61)),
         mp_context=multiprocessing.get_context("spawn") if needs_main else _WithoutMain(),
         initializer=_prepare_worker,
     )
-    with _interrupts_ignored():  # by all processes, which start now: one that starts later could meet Ctrl-C
-        probes = [pool.submit(int) for _ in range(n_processes)]
+    with _interrupts_ignored():  # which the processes that start now inherit
+        probe = pool.submit(int)
     try:
-        for probe in probes:
-            probe.result()
+        probe.result()
     except BrokenExecutor as error:
         raise StudyError(
             "worker processes cannot start: a script that runs a study of its own functions must do so under "
