@@ -81,6 +81,29 @@ def test_integer_weights(seed, sizes):
     assert len(stored - seen) <= 0.1 * len(stored)  # a grid misses the smallest faces
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_budget_holds_where_lines_meet(seed):
+    (weight, bias), *rest = random_layers(np.random.default_rng(seed), 2, 12, 12, 1, integer=True)
+    net = network((weight, bias / 2 + 0.25), *rest)
+    whole = linear_regions(net, square())
+    for most in (1, whole.n_regions // 2, whole.n_regions - 1):
+        q = linear_regions(net, square(), max_regions=most)
+        assert q.n_regions <= most
+        assert q.status == "budget reached"
+    assert linear_regions(net, square(), max_regions=whole.n_regions).status == "complete"
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1e-8, 1e-9, 1e-10, 1e-11, 0.0])
+@pytest.mark.parametrize("n", [1, 20])
+def test_lines_that_nearly_meet(gap, n):
+    """n parallels across a cross of two lines, all within `gap` of the point where these meet."""
+    weight = np.concatenate([np.eye(2), np.ones((n, 2))])
+    bias = np.concatenate([[0.1, -0.2], 0.1 - 0.2 - gap * np.arange(1, n + 1) / n])
+    q = linear_regions(network((weight, bias), (np.ones((1, n + 2)), np.zeros(1))), square())
+    check_structure(q)
+    assert q.n_regions == (4 + 3 * n if gap else 6)
+
+
 def distinct_patterns(net, n):
     """The patterns on a fine grid that avoids the lattice lines."""
     t = (np.arange(n) + 0.5) / n * 2 - 1 + 1e-4 * math.sqrt(2)

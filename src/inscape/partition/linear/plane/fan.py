@@ -20,14 +20,8 @@ _ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 def centre_of(graph: Graph, plane: Plane, corners: Floats) -> Floats | None:
     """The coordinates of the input 0, if it lies in the domain and the first layer nearly vanishes there."""
-    gram = plane.axes @ plane.axes.T
-    centre = np.asarray(np.linalg.solve(gram, -plane.axes @ plane.origin), np.float64)
-    if not _is_zero(plane, corners, centre):
-        return None
-    sides = following(corners) - corners
-    way = centre - corners
-    inward = (sides[:, 0] * way[:, 1] - sides[:, 1] * way[:, 0]) / np.hypot(*sides.T)
-    if inward.min() < 0:
+    centre = _zero_of(plane, corners)
+    if centre is None or not _holds(corners, centre):
         return None
     bend = next((i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine), None)
     if bend is None:
@@ -40,13 +34,22 @@ def centre_of(graph: Graph, plane: Plane, corners: Floats) -> Floats | None:
     return centre if vanish.sum() > 1 else None
 
 
-def _is_zero(plane: Plane, corners: Floats, centre: Floats) -> bool:
-    """Whether the point with some coordinates is the input 0, but for rounding."""
-    size = np.abs(plane.origin + centre @ plane.axes).max()
-    if size == 0.0:
-        return True
+def _zero_of(plane: Plane, corners: Floats) -> Floats | None:
+    """The coordinates of the input 0, if it lies in the plane but for rounding."""
+    if not plane.origin.any():
+        return np.zeros(2)
+    gram = plane.axes @ plane.axes.T
+    centre = np.asarray(np.linalg.solve(gram, -plane.axes @ plane.origin), np.float64)
     extent = np.abs(plane.axes).max(axis=1) @ np.abs(corners - centre).max(axis=0)
-    return bool(size <= _ROUNDING * max(extent, float(np.abs(plane.origin).max(initial=0.0))))
+    scale = max(extent, float(np.abs(plane.origin).max()))
+    return centre if np.abs(plane.origin + centre @ plane.axes).max() <= _ROUNDING * scale else None
+
+
+def _holds(corners: Floats, point: Floats) -> bool:
+    """Whether a point lies in a convex polygon."""
+    x, y = point.tolist()
+    ways = [(a - x, b - y) for a, b in corners.tolist()]
+    return all(a * d - b * c >= 0 for (a, b), (c, d) in zip(ways, ways[1:] + ways[:1], strict=True))
 
 
 def fan_cells(corners: Floats) -> Cells:
