@@ -5,7 +5,10 @@ Each finished cell leaves a line in the file that SWEEP_LOG names, so that a tes
 
 import os
 import signal
+import threading
 import time
+from concurrent.futures._base import _AcquireFutures
+from contextlib import _GeneratorContextManager
 from dataclasses import replace
 
 from inscape.studies import Finding, Study, Summary
@@ -60,6 +63,41 @@ def stuck_cell(configuration):
 
 
 STUCK = Study(name="stuck", title="Four squares", configurations=configurations, cell=stuck_cell)
+
+
+def interrupt_after(owner, name, condition=lambda *arguments: True):
+    """Have Ctrl-C come, once, when the main thread has just called this and the condition holds."""
+    original = getattr(owner, name)
+
+    def function(*arguments):
+        result = original(*arguments)
+        if threading.current_thread() is threading.main_thread() and condition(*arguments):
+            setattr(owner, name, original)
+            signal.raise_signal(signal.SIGINT)
+        return result
+
+    setattr(owner, name, function)
+
+
+LOCKS = {
+    "of the futures": (_AcquireFutures, "__enter__"),
+    "of a queue": (threading.Condition, "__enter__"),
+    "of the store": (_GeneratorContextManager, "__enter__", lambda self: self.gen.__name__ == "_writing"),
+}
+
+
+def interrupted(path, lock):
+    """Run a study on the command line that gets Ctrl-C in the worst moment after the fourth row."""
+    from inscape.cli import app
+    from inscape.studies import Store
+
+    def insert(self, *arguments):
+        original(self, *arguments)
+        if len(self.finished()) == 4:
+            interrupt_after(*LOCKS[lock])
+
+    original, Store.insert = Store.insert, insert
+    app(["study", "run", "sweep_cells:STUCK", "-o", path, "--workers", "2"])
 
 
 def wait_until(condition):

@@ -1,12 +1,14 @@
 """Sweeps that are stopped, killed, shared, broken: every finished row is there once, none is wrong."""
 
+import multiprocessing.util
 import os
 import random
 import signal
+import struct
 import subprocess
 import sys
 import time
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from sweep_cells import BATCHED, DEADLY, FAILING, STUDY, N
 import inscape
 from inscape.errors import InscapeWarning, StudyError
 from inscape.studies import Finding, Store, Study, Summary
-from inscape.studies.executors import process_pool
+from inscape.studies.executors import process_pool, terminate
 from inscape.studies.running import grid
 
 TESTS = str(Path(sweep_cells.__file__).parent)
@@ -205,12 +207,68 @@ def test_ctrl_c_stops_cleanly(tmp_path):
     process = start("sweep_cells:STUCK", "-o", out, "--workers", "2")
     wait_for_rows(out / "stuck.sqlite", 4, process)
     process.send_signal(signal.SIGINT)
+    check_stopped(process, out)
+
+
+def check_stopped(process, out):
     _, err = process.communicate(timeout=100)
     assert (process.returncode, err) == (130, "inscape: stopped\n")
     assert check(out / "stuck.sqlite", sweep_cells.STUCK, "small", complete=False) == 4
     with Store(out / "stuck.sqlite") as store:
         mine, others = store.claim(grid(sweep_cells.STUCK, "small", 0))
     assert (len(mine), others) == (N - 4, [])
+
+
+@pytest.mark.parametrize("lock", sweep_cells.LOCKS)
+def test_ctrl_c_while_a_lock_is_held(lock, tmp_path):
+    """Python raises KeyboardInterrupt anywhere: a lock that is then kept would hold up the end for ever."""
+    process = start(
+        tmp_path / "o", lock, code="import sys, sweep_cells; sweep_cells.interrupted(*sys.argv[1:])"
+    )
+    check_stopped(process, tmp_path / "o")
+
+
+def start_processes():
+    pool = process_pool(n_workers=2)
+    try:
+        for _ in range(3):
+            pool.submit(time.sleep, 300)
+    finally:
+        terminate(pool)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("which", [1, 2])
+def test_ctrl_c_while_a_process_starts(which, terminal, monkeypatch, capfd):
+    """Before it is told what to do; a terminal sends Ctrl-C to it as well."""
+    started = []
+
+    def spawn(path, command, descriptors):
+        pid = original(path, command, descriptors)
+        if "--multiprocessing-fork" in command:
+            started.append(pid)
+            if len(started) == which:
+                if terminal:
+                    os.kill(pid, signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
+        return pid
+
+    original = multiprocessing.util.spawnv_passfds
+    monkeypatch.setattr(multiprocessing.util, "spawnv_passfds", spawn)
+    with pytest.raises(KeyboardInterrupt):
+        start_processes()
+    assert len(started) == which
+    assert not any(is_running(pid) for pid in started)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_pool_ends_that_has_half_a_result():
+    """As of a process that is killed while it writes it."""
+    pool = process_pool(n_workers=1)
+    future = pool.submit(time.sleep, 300)
+    os.write(pool._result_queue._writer.fileno(), struct.pack("!i", 1000) + b"half")
+    terminate(pool)
+    assert isinstance(future.exception(timeout=60), BrokenExecutor)
 
 
 def test_failed_cells_are_rows_and_can_be_tried_again(tmp_path, monkeypatch):

@@ -8,14 +8,20 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
-from multiprocessing.connection import wait
+from multiprocessing import connection
 from multiprocessing.context import SpawnContext, SpawnProcess
-from typing import Any
+from typing import Any, TypeVar
 
 from inscape.errors import InscapeWarning, MissingExtraError, StudyError
+from inscape.studies.interrupts import interrupts_held
+
+T = TypeVar("T")
+
+POLL = 0.5
+"""Seconds between looks at what has been finished."""
 
 TIMEOUT = 20.0
 """Seconds to wait for the scheduler of a cluster."""
@@ -86,6 +92,14 @@ class _WithoutMain(SpawnContext):
     Process = _Worker
 
 
+class _Pool(ProcessPoolExecutor):
+    """A pool that Ctrl-C finds whole: no process half started, no lock that nobody gives back."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> "Future[Any]":
+        with interrupts_held():
+            return super().submit(fn, *args, **options)
+
+
 def process_pool(
     *, most: int = 61, n_workers: int | None = None, needs_main: bool = False
 ) -> ProcessPoolExecutor:
@@ -94,14 +108,16 @@ def process_pool(
     There are `n_workers`, by default one per processor, but at most `most`; Windows cannot wait for more
     than 61. They run the main script again, as spawned processes do, only if the work `needs_main`.
     """
-    pool = ProcessPoolExecutor(
-        max(1, min(n_workers or n_cores(), most, 61)),
-        mp_context=multiprocessing.get_context("spawn") if needs_main else _WithoutMain(),
-        initializer=_prepare_worker,
-    )
-    with _interrupts_ignored():  # which the processes that start now inherit
-        probe = pool.submit(int)
+    with interrupts_held():
+        pool = _Pool(
+            max(1, min(n_workers or n_cores(), most, 61)),
+            mp_context=multiprocessing.get_context("spawn") if needs_main else _WithoutMain(),
+            initializer=_prepare_worker,
+        )
     try:
+        probe = pool.submit(int)
+        while not finished([probe]):
+            pass
         probe.result()
     except BrokenExecutor as error:
         raise StudyError(
@@ -112,19 +128,6 @@ def process_pool(
         terminate(pool)
         raise
     return pool
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Without Ctrl-C, where that can be said: in the main thread."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _prepare_worker() -> None:
@@ -144,16 +147,25 @@ def _prepare_worker() -> None:
 
 def _die_with(sentinel: int) -> None:
     """End this process when its parent is gone: a killed parent could not do it."""
-    wait([sentinel])
+    connection.wait([sentinel])
     os._exit(1)
 
 
+def finished(futures: Collection["Future[T]"]) -> "set[Future[T]]":
+    """Those that are finished, after a little wait for the first; Ctrl-C counts when that is over."""
+    with interrupts_held():
+        return wait(futures, timeout=POLL, return_when=FIRST_COMPLETED).done
+
+
 def terminate(executor: Executor) -> None:
-    """Stop an executor at once: cancel what waits, and end the processes of a pool."""
-    processes = list((getattr(executor, "_processes", None) or {}).values())
-    executor.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        process.terminate()
+    """Stop an executor of our own at once, and return when it has: kill the processes of a pool."""
+    if isinstance(executor, _Pool):
+        for process in list((executor._processes or {}).values()):
+            process.kill()
+        results: Any = executor._result_queue
+        if results is not None:
+            results._writer.close()  # else half a result would be waited for as if the rest could come
+    executor.shutdown()
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from inscape.errors import StudyError
 from inscape.studies.cells import Cell, Key, canonical
+from inscape.studies.interrupts import interrupts_held
 from inscape.studies.work import Outcome
 
 if TYPE_CHECKING:
@@ -243,13 +244,13 @@ class Store:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """A transaction that is written as a whole or not at all."""
-        with self._lock:
+        with interrupts_held(), self._lock:
             try:
                 self._db.execute("BEGIN IMMEDIATE")
                 yield
                 self._db.execute("COMMIT")
             finally:
-                if self._db.in_transaction:  # an error, or Ctrl-C at any place above
+                if self._db.in_transaction:  # an error at any place above
                     self._db.execute("ROLLBACK")
 
     @contextmanager

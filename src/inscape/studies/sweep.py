@@ -4,7 +4,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -12,13 +12,10 @@ from typing import Any
 from inscape.errors import StudyError
 from inscape.progress import Meter
 from inscape.studies.cells import Cell
-from inscape.studies.executors import own_executor, terminate, width
+from inscape.studies.executors import POLL, finished, own_executor, terminate, width
 from inscape.studies.store import LEASE, Store
 from inscape.studies.study import Study
 from inscape.studies.work import OneByOne, Outcome, failed, work
-
-POLL = 0.5
-"""Seconds between looks at what other processes have finished."""
 
 Group = list[Cell]
 
@@ -35,8 +32,8 @@ def sweep(
 ) -> None:
     """Work until every cell is in the store, put there by us or by another process on the same store."""
     retry_before = time.time() if retry_failed else 0.0
-    finished = store.finished(retry_before)
-    missing = [c for c in cells if c.key not in finished]
+    stored = store.finished(retry_before)
+    missing = [c for c in cells if c.key not in stored]
     show(len(cells) - len(missing), len(cells))
     if not missing:
         return
@@ -50,8 +47,9 @@ def sweep(
                 job.collect()
                 show(len(cells) - job.n_open(), len(cells))
         finally:
-            for future in job.running:  # stopped, by an error or by Ctrl-C
-                future.cancel()
+            if not hands.is_ours:  # ours ends as a whole
+                for future in job.running:  # stopped, by an error or by Ctrl-C
+                    future.cancel()
 
 
 def _groups(study: Study, cells: Sequence[Cell]) -> list[Group]:
@@ -133,7 +131,7 @@ class _Job:
                 time.sleep(POLL)  # others work on the rest
             return
         broken = []
-        for future in wait(self.running, timeout=POLL, return_when=FIRST_COMPLETED).done:
+        for future in finished(self.running):
             group = self.running.pop(future)
             if isinstance(_error_of(future), BrokenExecutor):
                 broken.append(group)
@@ -149,7 +147,8 @@ class _Job:
         self._hands.renew()
         for cell in [cell for group in broken for cell in group]:
             future = self._hands.submit([cell])
-            wait([future])
+            while not finished([future]):
+                pass
             if isinstance(_error_of(future), BrokenExecutor):
                 self._hands.renew()
             self._store.insert([cell], _outcomes(future, [cell]))
