@@ -20,6 +20,7 @@ from inscape.partition.linear.plane.noise import NodeNoise
 from inscape.partition.linear.plane.parts import Agreement
 from inscape.partition.linear.plane.rows import Interpolation, flat
 from inscape.partition.linear.plane.split import split
+from inscape.partition.linear.plane.values import Values
 
 _ZERO = np.zeros(1)
 
@@ -126,7 +127,7 @@ class _Rounds:
             return True
         noise = _WindowNoise(self.noise, self.cells.xy, self.known[challenger])
         agree = self.agreement.at((self.layer, k), challenger)
-        part = split(self.cells, flat(lead), _ZERO, noise, self.layer, agree, self.most)
+        part = split(self.cells, Values.stored(flat(lead)), _ZERO, noise, self.layer, agree, self.most)
         if part is None:
             return False
         self.is_tied |= part.is_tied

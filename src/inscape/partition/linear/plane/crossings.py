@@ -6,6 +6,7 @@ from numba import njit
 from inscape.partition.linear.plane.bits import count, lowest
 from inscape.partition.linear.plane.compiled import kernel, part
 from inscape.partition.linear.plane.ordering import sort_along
+from inscape.partition.linear.plane.values import value
 
 
 @part
@@ -30,9 +31,9 @@ def _count(above, zero, ends, start, cut):
 
 
 @kernel
-def _fill(z, thresholds, above, zero, ends, cut, near, start, edge, unit, s, change):
+def _fill(values, thresholds, above, zero, ends, cut, near, start, edge, unit, s, change):
     """Write the crossings of the edges `cut`; returns whether any two on an edge are close."""
-    h, is_close = z.shape[1], False
+    h, is_close = values.rows.shape[1], False
     per = (h + 63) // 64
     for i in range(len(cut)):
         e = cut[i]
@@ -43,7 +44,7 @@ def _fill(z, thresholds, above, zero, ends, cut, near, start, edge, unit, s, cha
                 while changed:
                     u = 64 * w + lowest(changed)
                     changed &= changed - np.uint64(1)
-                    first, last = z[a, u] - thresholds[k], z[b, u] - thresholds[k]
+                    first, last = value(values, a, u) - thresholds[k], value(values, b, u) - thresholds[k]
                     edge[m], unit[m] = e, k * h + u
                     s[m], change[m] = first / (first - last), abs(last - first)
                     m += 1
@@ -55,11 +56,11 @@ def _fill(z, thresholds, above, zero, ends, cut, near, start, edge, unit, s, cha
 
 
 @njit(cache=True, nogil=True)
-def edge_crossings(z, thresholds, above, zero, ends, near):
+def edge_crossings(values, thresholds, above, zero, ends, near):
     """The units that change sign between the ends of each edge, in order from its first end.
 
     Args:
-        z: values at the vertices, (v, h).
+        values: `Values` at the vertices, (v, h).
         thresholds: (k,); unit number h k + u is entry u at threshold k.
         above: packed bits (v, words) of the units above their threshold.
         zero: packed bits of those on it, (v, words), or (0, words) if there are none.
@@ -74,5 +75,5 @@ def edge_crossings(z, thresholds, above, zero, ends, near):
     n_cut = _count(above, zero, ends, start, cut)
     m = start[len(ends)]
     edge, unit, s, change = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
-    is_close = _fill(z, thresholds, above, zero, ends, cut[:n_cut], near, start, edge, unit, s, change)
+    is_close = _fill(values, thresholds, above, zero, ends, cut[:n_cut], near, start, edge, unit, s, change)
     return start, edge, unit, s, change, is_close

@@ -10,6 +10,7 @@ from inscape.partition.linear.plane import kernels
 from inscape.partition.linear.plane.cells import Cells, Floats, Ints
 from inscape.partition.linear.plane.crossings import edge_crossings
 from inscape.partition.linear.plane.signs import Noise, Words
+from inscape.partition.linear.plane.values import Values
 
 CLOSE = 1e-9
 """Cut points this near on an edge, as a part of it, may be one."""
@@ -48,15 +49,17 @@ class Cuts:
         return values if self.is_simple else values[self.first]
 
 
-def cut_points(cells: Cells, z: Any, thresholds: Floats, above: Words, zero: Words, noise: Noise) -> Cuts:
+def cut_points(
+    cells: Cells, values: Values, thresholds: Floats, above: Words, zero: Words, noise: Noise
+) -> Cuts:
     """All crossings on the edges; those that rounding cannot tell apart share a cut point."""
-    found = edge_crossings(z, thresholds, above, zero, cells.ends, CLOSE)
+    found = edge_crossings(values, thresholds, above, zero, cells.ends, CLOSE)
     start, edges, unit, s, change, is_close = found
     node = np.arange(len(s))
     nstart, first = start, node
     if is_close:
         close = kernels.close_pairs(start, s, CLOSE)
-        h = z.shape[1]
+        h = values.h
         edge = edges[close]
         error = np.zeros(len(close))
         for k in (close, close + 1):

@@ -27,7 +27,9 @@ from inscape.partition.linear.plane.pieces import (
     VERTICES,
     Faces,
     Inside,
+    Job,
     Lines,
+    Written,
     move,
     room_for_all,
     room_for_face,
@@ -299,23 +301,30 @@ def _cut_each(job, most, tied, face, out):
     at[DONE] = f
 
 
+def first_room(job: Job) -> Written:
+    """Room for the results as numpy gives it: in large pages, which take a fraction of the time to get."""
+    n_cut = len(job.unit)
+    sizes = len(job.start) - 1, len(job.loop), n_cut, n_cut // 2, job.above.shape[1]
+    found: Written = room_for_all.py_func(*sizes)
+    return found
+
+
 @njit(cache=True, nogil=True)
-def cut_faces(job, most, tied):
+def cut_faces(job, most, tied, out):
     """Cut every face that is not tied along its chords.
 
     Args:
         job: the subdivision and its cut points.
         most: stop if there are more faces than this.
         tied: the faces to leave out, (f,); a face that turns out to be tied is marked.
+        out: room for the results, see `first_room`; if it is too small it is not the one that is used.
 
     Returns:
         is_complete, `Faces`, `Inside` and `Lines`; an edge inside is numbered after the pieces of the old
         ones.
     """
     n_units, n_words = 64 * job.above.shape[1], job.above.shape[1]
-    sizes = len(tied), len(job.loop), len(job.unit)
-    out = room_for_all(*sizes, len(job.unit) // 2, n_words)
-    at = out.at
+    sizes, at = (len(tied), len(job.loop), len(job.unit)), out.at
     at[NODES], at[CROSSINGS] = 64, 64
     while True:
         if at[VERTICES] + at[CROSSINGS] > len(out.inside.xy):

@@ -27,9 +27,10 @@ from inscape.partition.linear.plane.noise import NodeNoise, Plane
 from inscape.partition.linear.plane.parts import Agreement
 from inscape.partition.linear.plane.plan import Plan
 from inscape.partition.linear.plane.rows import flat
-from inscape.partition.linear.plane.signs import Packed
+from inscape.partition.linear.plane.signs import Signed
 from inscape.partition.linear.plane.split import split
 from inscape.partition.linear.plane.stages import Bent, Lineage, Next, Pooled, Stage
+from inscape.partition.linear.plane.values import Values
 
 
 @dataclass(eq=False)
@@ -130,12 +131,12 @@ class _Walker:
 
     def advance(self, at: Next, share: Any) -> None:
         """Evaluate from a node on; `share` is where in the whole work this part begins and ends."""
-        node, live, cells, lineage, packed = at
+        node, live, cells, lineage, signed = at
         graph = self.graph
         while node <= self.plan.last:
             op, inputs = graph.nodes[node].op, graph.nodes[node].inputs
             if isinstance(op, Bend) and node in self.bends:
-                stage = self._cut(node, op, live, cells, lineage, packed)
+                stage = self._cut(node, op, live, cells, lineage, signed)
                 if stage is None:
                     self.result.is_complete = False
                     if self.depth:
@@ -145,7 +146,7 @@ class _Walker:
                 if len(stage) > 1:
                     self._take_apart(stage, share)
                     return
-                node, live, cells, lineage, packed = next(iter(stage))
+                node, live, cells, lineage, signed = next(iter(stage))
                 continue
             assert op is not None
             live[node] = op(*(live[j] for j in inputs))
@@ -191,7 +192,7 @@ class _Walker:
         live: dict[int, Tensor],
         cells: Cells,
         lineage: Lineage,
-        packed: Packed | None,
+        signed: Signed | None,
     ) -> Stage | None:
         """Cut the faces where a piecewise-linear node bends; None if there would be too many."""
         (j,) = self.graph.nodes[node].inputs
@@ -207,7 +208,9 @@ class _Walker:
             lineage = self._record(layer, won.patterns, tuple(r[won.parent] for r in lineage))
             return Pooled(self.plan, node, won.cells, lineage, won.live | {node: won.value})
         theta = np.array(thresholds(op))
-        part = split(cells, flat(live[j]), theta, noise, node, self.agreement.at(node), most, packed)
+        values = Values.stored(flat(live[j])) if signed is None else signed.values
+        packed = None if signed is None else signed.packed
+        part = split(cells, values, theta, noise, node, self.agreement.at(node), most, packed)
         if part is None:
             return None
         self.result.is_tied |= part.is_tied

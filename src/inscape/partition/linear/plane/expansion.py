@@ -1,11 +1,6 @@
-"""A linear map of a bent tensor at new vertices, without a product each.
+"""A linear map of a bent tensor at new vertices, without a product each, by the formula of `values`.
 
-On a straight line with ends a and b the bent tensor h has kinks at s_1 <= ... <= s_m, where entry u_k
-changes its slope by c_k. A linear map W of it is then
-
-    y(s) = (1 - s) y(a) + s y(b) - sum_k c_k G(s, s_k) W[:, u_k],   G(s, t) = min(s, t) (1 - max(s, t)),
-
-so a new vertex costs a few columns of W. With many kinks on a line the sum is carried along instead.
+With many kinks on a line the sum over them is carried along instead.
 """
 
 import numpy as np
@@ -18,10 +13,10 @@ _FEW = 4
 
 
 @part
-def _few(y, a, b, s, entry, change, i, out, columns):
-    """The row of kink i on a line with few, by the formula above."""
-    n_out = y.shape[1]
-    first, last, t = (y[a], y[b], s[i]) if s[i] <= 0.5 else (y[b], y[a], 1.0 - s[i])
+def _few(a, b, s, entry, change, i, out, columns):
+    """The row of kink i on a line with few, between rows a and b."""
+    n_out = len(out)
+    first, last, t = (a, b, s[i]) if s[i] <= 0.5 else (b, a, 1.0 - s[i])
     weight, column = change[0] * min(s[i], s[0]) * (1.0 - max(s[i], s[0])), columns[entry[0]]
     for v in range(n_out):
         out[v] = first[v] + t * (last[v] - first[v]) - weight * column[v]
@@ -75,7 +70,7 @@ def _each(y, lines, columns, done, base, slope, thresholds, cutoff, words, near)
                     for v in range(len(base)):
                         out[v] = base[v] + s[i] * slope[v]
                 else:
-                    _few(y, a, b, s, entry, change, i, out, columns)
+                    _few(y[a], y[b], s, entry, change, i, out, columns)
                 done[x] = True
                 if len(words) > 0:
                     near[x] = pack_row(out, thresholds, cutoff, words[x])
@@ -103,3 +98,52 @@ def expand(y, n_old, edges, chords, columns, thresholds, cutoff, words, near):
     done[:n_old] = True
     _each(y, edges, columns, done, base, slope, thresholds, cutoff, words, near)
     _each(y, chords, columns, done, base, slope, thresholds, cutoff, words, near)
+
+
+@part
+def _row(values, v, out):
+    """The row of a vertex: where it is stored, or found on its edge and written to `out`."""
+    n, edges = len(values.rows), values.edges
+    if v < n:
+        return values.rows[v]
+    line = values.line[v - n]
+    cut = slice(edges.start[line], edges.start[line + 1])
+    a, b = values.rows[edges.ends[line, 0]], values.rows[edges.ends[line, 1]]
+    i = values.kink[v - n] - edges.start[line]
+    _few(a, b, edges.s[cut], edges.unit[cut], edges.change[cut], i, out, values.columns)
+    return out
+
+
+@kernel
+def _sign_each(values, lines, base_line, room_a, room_b, row, thresholds, cutoff, words, near):
+    n = len(values.rows)
+    for line in range(len(lines.ends)):
+        first, last = lines.start[line], lines.start[line + 1]
+        if first == last:
+            continue
+        a, b = _row(values, lines.ends[line, 0], room_a), _row(values, lines.ends[line, 1], room_b)
+        cut = slice(first, last)
+        for k in range(first, last):
+            x = lines.vertex[k]
+            if x >= 0 and values.kink[x - n] < 0:
+                values.line[x - n], values.kink[x - n] = base_line + line, k
+                s, entry, change = lines.s[cut], lines.unit[cut], lines.change[cut]
+                _few(a, b, s, entry, change, k - first, row, values.columns)
+                near[x] = pack_row(row, thresholds, cutoff, words[x])
+
+
+@njit(cache=True, nogil=True)
+def sign_lines(values, thresholds, cutoff, words, near):
+    """Write where the vertices on the lines of `values` lie, and their signs; their rows are not stored.
+
+    Args:
+        values: `Values` of which the first rows are stored; `kink` is -1 at the other vertices.
+        thresholds: of the entries.
+        cutoff: how near to a threshold an entry counts.
+        words: written at the new rows, see `pack_rows`.
+        near: the same for those that have an entry near to a threshold.
+    """
+    h, edges, chords = values.rows.shape[1], values.edges, values.chords
+    room = np.empty(h), np.empty(h), np.empty(h)
+    _sign_each(values, edges, 0, *room, thresholds, cutoff, words, near)
+    _sign_each(values, chords, len(edges.ends), *room, thresholds, cutoff, words, near)

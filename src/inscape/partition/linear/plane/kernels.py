@@ -1,4 +1,9 @@
-"""Small compiled loops over a subdivision."""
+"""Small compiled loops over a subdivision.
+
+Large results are written into arrays from numpy: these have large pages, which are quicker to get.
+"""
+
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -6,10 +11,15 @@ from numba import njit
 from inscape.partition.linear.plane.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
-def with_cut_points(xy, ends, edge, s):
+def with_cut_points(xy: Any, ends: Any, edge: Any, s: Any) -> Any:
     """The vertices, then the points at s on edges, measured from the nearer end, (v + k, 2)."""
     out = np.empty((len(xy) + len(s), 2))
+    _with_cut_points(xy, ends, edge, s, out)
+    return out
+
+
+@kernel
+def _with_cut_points(xy, ends, edge, s, out):
     for v in range(len(xy)):
         out[v, 0], out[v, 1] = xy[v, 0], xy[v, 1]
     for k in range(len(s)):
@@ -18,11 +28,10 @@ def with_cut_points(xy, ends, edge, s):
             a, b, t = b, a, 1.0 - t
         for d in range(2):
             out[len(xy) + k, d] = xy[a, d] + t * (xy[b, d] - xy[a, d])
-    return out
 
 
 @kernel
-def _divide(ends, born, shared, nstart, edge, n_vertices, new_ends, new_born, new_shared):
+def _divide(ends, born, shared, nstart, edge, n_vertices, inside, layer, new_ends, new_born, new_shared):
     for e in range(len(ends)):
         first = e + nstart[e]
         new_ends[first, 0], new_ends[e + nstart[e + 1], 1] = ends[e, 0], ends[e, 1]
@@ -31,21 +40,23 @@ def _divide(ends, born, shared, nstart, edge, n_vertices, new_ends, new_born, ne
         i = edge[k] + k
         new_ends[i, 1], new_ends[i + 1, 0] = n_vertices + k, n_vertices + k
         new_born[i + 1], new_shared[i + 1] = born[edge[k]], shared[edge[k]]
+    n = len(ends) + len(edge)
+    for i in range(len(inside)):
+        new_ends[n + i, 0], new_ends[n + i, 1] = inside[i, 0], inside[i, 1]
+        new_born[n + i], new_shared[n + i] = layer, False
 
 
-@njit(cache=True, nogil=True)
-def divided(ends, born, shared, nstart, edge, n_vertices, inside, layer):
+def divided(
+    ends: Any, born: Any, shared: Any, nstart: Any, edge: Any, n_vertices: int, inside: Any, layer: int
+) -> Any:
     """The pieces of edges that were cut, then the new edges `inside` (k, 2): ends, layer of birth, shared.
 
     Cut point k lies on edge[k]; those of an edge start at nstart.
     """
-    n = len(ends) + len(edge)
-    new_ends, new_born = np.empty((n + len(inside), 2), np.int32), np.empty(n + len(inside), np.int32)
-    new_shared = np.zeros(len(new_ends), np.bool_)
-    _divide(ends, born, shared, nstart, edge, n_vertices, new_ends, new_born, new_shared)
-    for i in range(len(inside)):
-        new_ends[n + i, 0], new_ends[n + i, 1], new_born[n + i] = inside[i, 0], inside[i, 1], layer
-    return new_ends, new_born, new_shared
+    n = len(ends) + len(edge) + len(inside)
+    found = np.empty((n, 2), np.int32), np.empty(n, np.int32), np.empty(n, bool)
+    _divide(ends, born, shared, nstart, edge, n_vertices, inside, layer, *found)
+    return found
 
 
 @kernel
@@ -71,14 +82,21 @@ def areas(start, loop, ends, xy):
     return out
 
 
-@kernel
+@njit(cache=True, nogil=True)
 def total_area(loop, ends, xy):
-    """The sum of the areas of all faces, from triangles of their edges with the first vertex."""
-    total, ox, oy = 0.0, xy[0, 0], xy[0, 1]
+    """The sum of the areas of all faces, from triangles of their edges with the first vertex.
+
+    An edge between two faces counts once in each direction, and cancels.
+    """
+    net = np.zeros(len(ends), np.int8)
     for i in range(len(loop)):
-        e, d = loop[i] >> 1, loop[i] & 1
-        a, b = ends[e, d], ends[e, 1 - d]
-        total += (xy[a, 0] - ox) * (xy[b, 1] - oy) - (xy[a, 1] - oy) * (xy[b, 0] - ox)
+        net[loop[i] >> 1] += 1 - 2 * (loop[i] & 1)
+    total, ox, oy = 0.0, xy[0, 0], xy[0, 1]
+    for e in range(len(ends)):
+        if net[e] != 0:
+            a, b = ends[e, 0], ends[e, 1]
+            cross = (xy[a, 0] - ox) * (xy[b, 1] - oy) - (xy[a, 1] - oy) * (xy[b, 0] - ox)
+            total += net[e] * cross
     return total / 2
 
 

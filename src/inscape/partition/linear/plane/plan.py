@@ -55,6 +55,10 @@ class Plan:
             return None
         return following.op if isinstance(following.op, Leaky | Clip) else None
 
+    def ends_with_signs(self, node: int) -> bool:
+        """Whether all that is wanted of a node is where the elementwise node after it bends, the last one."""
+        return self.bend_after(node) is not None and not self.goes_on(node + 1)
+
     def most_rows(self, node: int) -> int:
         """How many vertices a part may have from a piecewise-linear node on, all its tensors being kept."""
         each, largest = 0, self.sizes[node]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from inscape.partition.linear.plane import kernels
 from inscape.partition.linear.plane.bits import pack_rows
 from inscape.partition.linear.plane.cells import Floats, Ints
+from inscape.partition.linear.plane.values import Values
 
 Words = npt.NDArray[np.uint64]
 
@@ -56,6 +57,14 @@ class Packed:
         return replace(self, words=self.words[rows], near=self.near[rows])
 
 
+@dataclass(frozen=True, eq=False)
+class Signed:
+    """Values with their signs."""
+
+    values: Values
+    packed: Packed
+
+
 def cutoff_of(z: Any, thresholds: Floats, noise: Noise) -> float:
     """How near to its threshold an entry may be on it, from some of the rows z."""
     some = z[:: max(1, len(z) // 64)]
@@ -64,17 +73,21 @@ def cutoff_of(z: Any, thresholds: Floats, noise: Noise) -> float:
     return scale * (1.0 if noise.may_be_zero(scale) else SUSPICIOUS)
 
 
-def signs(z: Any, thresholds: Floats, noise: Noise, packed: Packed | None = None) -> tuple[Words, Words]:
+def signs(
+    values: Values, thresholds: Floats, noise: Noise, packed: Packed | None = None
+) -> tuple[Words, Words]:
     """Packed bits of the units above their threshold and of those on it; (0, words) if there are none."""
     if packed is None:
-        packed = Packed.room(len(z), z.shape[1], thresholds, cutoff_of(z, thresholds, noise))
+        z = values.rows
+        packed = Packed.room(len(z), values.h, thresholds, cutoff_of(z, thresholds, noise))
         packed.pack(z, 0)
     above, zero = packed.words, np.zeros((0, packed.words.shape[1]), np.uint64)
     rows = np.flatnonzero(packed.near)
     if not len(rows):
         return above, zero
+    exact = values.rows_at(rows)
     for k, theta in enumerate(thresholds):
-        value = np.abs(z[rows] - theta)
+        value = np.abs(exact - theta)
         row, entry = np.nonzero(value <= packed.cutoff)
         size = value[row, entry]
         is_zero = size == 0
@@ -84,5 +97,5 @@ def signs(z: Any, thresholds: Floats, noise: Noise, packed: Packed | None = None
         if is_zero.any():
             if not len(zero):
                 zero = np.zeros_like(above)
-            kernels.mark_zero(above, zero, rows[row[is_zero]], entry[is_zero], k, z.shape[1])
+            kernels.mark_zero(above, zero, rows[row[is_zero]], entry[is_zero], k, values.h)
     return above, zero

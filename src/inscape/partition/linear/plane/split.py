@@ -1,6 +1,6 @@
 """One layer: cut the faces of a subdivision where its units change sign."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,10 +8,18 @@ import numpy as np
 from inscape.partition.linear.plane import kernels
 from inscape.partition.linear.plane.cells import Cells, Floats, Ints
 from inscape.partition.linear.plane.cut_points import Cuts, cut_points
-from inscape.partition.linear.plane.cutting import cut_faces
+from inscape.partition.linear.plane.cutting import cut_faces, first_room
+from inscape.partition.linear.plane.nearby import nearby
 from inscape.partition.linear.plane.pieces import Job, Lines
 from inscape.partition.linear.plane.signs import Noise, Packed, Words, signs
 from inscape.partition.linear.plane.tied_faces import with_ties
+from inscape.partition.linear.plane.values import Values
+
+_MANY = 2**14
+"""So many faces do not stay in the nearest caches."""
+
+_PIECES = 256
+"""A face that is cut into so many pieces is large."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +31,7 @@ class Split:
         n_old: the number of old vertices.
         parent: the old face that each new one is part of.
         words: the packed signs of the layer's units on each face, (f, words).
+        above: those of the units at the old vertices, (n_old, words).
         edges: the old edges as lines with kinks; chords: the new chords that cross others.
         is_tied: whether any face went the slower way for ties.
     """
@@ -31,6 +40,7 @@ class Split:
     n_old: int
     parent: Ints
     words: Words
+    above: Words
     edges: Lines
     chords: Lines
     is_tied: bool
@@ -46,7 +56,7 @@ class Split:
 
 def split(
     cells: Cells,
-    z: Any,
+    values: Values,
     thresholds: Floats,
     noise: Noise,
     layer: int,
@@ -57,34 +67,34 @@ def split(
     """Cut the faces along the zero lines of all units of a layer; None if that makes more than `most` faces.
 
     Args:
-        cells: the subdivision; z is affine on each face.
-        z: values at the vertices, (v, h).
+        cells: the subdivision; the values are affine on each face.
+        values: of the units' entries at the vertices, (v, h).
         thresholds: where the units change sign; entry u at threshold k is unit k h + u.
-        noise: bounds for rounding errors of z.
+        noise: bounds for rounding errors of the values.
         layer: a number for the new edges.
         agree: makes crossings on shared edges the same in all parts.
         most: the largest number of faces.
-        packed: the signs of z, if they are known.
+        packed: the signs of the values, if they are known.
     """
-    above, zero = signs(z, thresholds, noise, packed)
-    cuts = cut_points(cells, z, thresholds, above, zero, noise)
+    above, zero = signs(values, thresholds, noise, packed)
+    cuts = cut_points(cells, values, thresholds, above, zero, noise)
     if agree is not None:
         cuts = agree(cells, cuts)
     words, cutting, tied = face_signs(cells, cuts, above, zero)
-    h, n_old = z.shape[1], len(cells.xy)
+    h, n_old = values.h, len(cells.xy)
     edge, s, unit, change = (cuts.of_points(a) for a in (cuts.edge, cuts.s, cuts.unit, cuts.change))
     p = kernels.with_cut_points(cells.xy, cells.ends, edge, s)
     loop, ends, units = (a.view(np.uint32) for a in (cells.loop, cells.ends, unit))
     around = cells.start, loop, ends, cuts.nstart.astype(np.uint32)
     job = Job(*around, n_old, p, units, change, h, above, words)
-    is_complete, faces, inside, lines = cut_faces(job, most, tied)
+    is_complete, faces, inside, lines = cut_faces(job, most, tied, first_room(job))
     is_tied = bool(tied.any())
     if is_complete and is_tied:
         if cutting is None:
             cutting, words = cutting_units(cells, above, zero), above[cells.first_corners]
-        which, values = np.flatnonzero(tied), (z, thresholds, zero)
-        pieces = faces, inside, lines
-        faces, inside, lines = with_ties(cells, *values, cuts, p, words, cutting, which, noise, pieces)
+        which, pieces = np.flatnonzero(tied), (faces, inside, lines)
+        known = values, thresholds, zero, noise
+        faces, inside, lines = with_ties(cells, *known, cuts, p, words, cutting, which, pieces)
     if not is_complete or len(faces.parent) > most:
         return None
     before = cells.ends, cells.born, cells.shared
@@ -101,7 +111,22 @@ def split(
         fixed=fixed,
     )
     edges = Lines(cells.ends, cuts.start, cuts.s, cuts.unit, cuts.change, n_old + cuts.node)
-    return Split(grown, n_old, faces.parent, faces.words, edges, lines, is_tied)
+    found = Split(grown, n_old, faces.parent, faces.words, above, edges, lines, is_tied)
+    return _tidied(found, len(p), len(ends) - len(inside.ends)) if _is_large(cells, grown) else found
+
+
+def _is_large(before: Cells, after: Cells) -> bool:
+    """Whether faces were cut into so many pieces that the order of these matters."""
+    return after.n_faces >= max(_MANY, _PIECES * before.n_faces)
+
+
+def _tidied(found: Split, n_vertices: int, n_edges: int) -> Split:
+    """The same with near numbers for what is near, but for the vertices and edges that are not inside."""
+    cells, name, order = nearby(found.cells, n_vertices, n_edges)
+    lines = found.chords
+    ends, vertex = name[lines.ends].astype(np.int32), np.where(lines.vertex < 0, -1, name[lines.vertex])
+    chords = lines._replace(ends=ends, vertex=vertex)
+    return replace(found, cells=cells, parent=found.parent[order], words=found.words[order], chords=chords)
 
 
 def face_signs(cells: Cells, cuts: Cuts, above: Words, zero: Words) -> tuple[Words, Words | None, Any]:

@@ -4,39 +4,32 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from inscape.models.graph.piecewise import Bend, Clip, Leaky
-from inscape.partition.linear.bending import overwrite, thresholds
+from inscape.partition.linear.bending import thresholds
 from inscape.partition.linear.fusing import Fusion
 from inscape.partition.linear.plane.cells import Cells, Floats, Ints
-from inscape.partition.linear.plane.expansion import expand
-from inscape.partition.linear.plane.noise import NodeNoise
+from inscape.partition.linear.plane.linear_map import LinearMap
 from inscape.partition.linear.plane.parts import faces_between, parts
 from inscape.partition.linear.plane.pieces import Lines
 from inscape.partition.linear.plane.plan import Plan
 from inscape.partition.linear.plane.restriction import restricted
-from inscape.partition.linear.plane.rows import Interpolation, empty
-from inscape.partition.linear.plane.signs import Packed, cutoff_of
+from inscape.partition.linear.plane.rows import Interpolation
+from inscape.partition.linear.plane.signs import Packed, Signed
 from inscape.partition.linear.plane.split import Split
-
-_AT_ONCE = 2**20
-"""How many numbers are bent, multiplied and packed at once: as much as stays in the nearer caches."""
-
-_ENOUGH = 256
-"""So many old vertices tell the scale of a layer."""
+from inscape.partition.linear.plane.values import Values
 
 Lineage = tuple[Ints, ...]
 """For each layer so far, which row of the layer's patterns belongs to each face."""
 
-Values = tuple[int, dict[int, Tensor], Packed | None]
+Live = tuple[int, dict[int, Tensor], Signed | None]
 
-Next = tuple[int, dict[int, Tensor], Cells, Lineage, Packed | None]
-"""The node to go on with, the live tensors, the faces; the signs of that node's input if they are known."""
+Next = tuple[int, dict[int, Tensor], Cells, Lineage, Signed | None]
+"""The node to go on with, the live tensors, the faces; that node's input if its signs are known."""
 
 
 class Stage(ABC):
@@ -63,10 +56,10 @@ class Stage(ABC):
             else:
                 cells, wanted = faces_between(self.cells, first, last)
             goes_on = self.plan.goes_on(self.node)
-            node, live, packed = self.values(wanted) if goes_on else (self.node + 1, {}, None)
-            yield node, live, cells, lineage, packed
+            node, live, signed = self.values(wanted) if goes_on else (self.node + 1, {}, None)
+            yield node, live, cells, lineage, signed
 
-    def values(self, wanted: Ints) -> Values:
+    def values(self, wanted: Ints) -> Live:
         """What `Next` holds, at some vertices."""
         return self.node + 1, self.tensors(wanted), None
 
@@ -117,7 +110,7 @@ class Bent(Stage):
         new = self.matrix.columns.shape[1] + sum(sizes[k] for k in self.kept)
         return 8 * int(n * new + self.split.n_old * sizes[self.input])
 
-    def values(self, wanted: Ints) -> Values:
+    def values(self, wanted: Ints) -> Live:
         """What `Next` holds; a matrix product right after the node is expanded."""
         matrix = self.matrix
         if matrix is None:
@@ -125,8 +118,11 @@ class Bent(Stage):
         names = [k for k in (*self.kept, self.node) if self.plan.is_needed(k, matrix.last)]
         every = self.tensors(wanted) if names else {}
         live = {k: every[k] for k in names}
-        live[matrix.last], packed = self._expanded(matrix, wanted)
-        return matrix.last + 1, live, packed
+        values, packed = self._mapped(matrix, wanted)
+        if values.is_stored:
+            shape = self.plan.graph.shapes[matrix.last]
+            live[matrix.last] = torch.from_numpy(values.rows).reshape(-1, *shape)
+        return matrix.last + 1, live, None if packed is None else Signed(values, packed)
 
     def tensors(self, wanted: Ints) -> dict[int, Tensor]:
         """Live tensors carried over, and the node's own."""
@@ -139,55 +135,26 @@ class Bent(Stage):
     def _carry(self) -> Interpolation:
         return Interpolation.of(self.split)
 
-    def _may_overwrite(self) -> bool:
+    def _is_free(self) -> bool:
         """Whether the input's tensor is its own, and nobody else needs it."""
         graph = self.plan.graph
         op = graph.nodes[self.input].op
         own = op is not None and op.name in ("linear", "conv", "batch_norm", "add", "subtract")
-        return own and graph.last_use[self.input] == self.node and len(self) == 1
+        return own and graph.last_use[self.input] == self.node
 
-    def _expanded(self, matrix: Fusion, wanted: Ints) -> tuple[Tensor, Packed | None]:
+    def _mapped(self, matrix: Fusion, wanted: Ints) -> tuple[Values, Packed | None]:
         """The linear map that reads the node, and its signs if a piecewise-linear node follows."""
-        n_old, n, h = self.split.n_old, len(self.cells.xy), self.plan.sizes[self.input]
+        n, h = len(self.cells.xy), self.plan.sizes[self.input]
         edges, chords = (_bent(line, self.op, h) for line in (self.split.edges, self.split.chords))
-        part = None if len(self) == 1 else restricted(n_old, n, edges, chords, wanted)
-        if part is not None:
-            n_old, n, edges, chords = len(part.rows), part.n_rows, part.edges, part.chords
-        y = empty((n, matrix.columns.shape[1]))
-        packed = self._multiplied(matrix, y[:n_old], n, None if part is None else part.rows)
-        into = packed or Packed.room(0, y.shape[1], np.zeros(0), 0.0)
-        signs = into.thresholds, into.cutoff, into.words, into.near
-        expand(y.numpy(), n_old, edges, chords, matrix.columns, *signs)
-        if part is not None:
-            y, packed = y[torch.from_numpy(part.wanted)], packed and packed.of(part.wanted)
-        return y.reshape(len(y), *self.plan.graph.shapes[matrix.last]), packed
-
-    def _multiplied(self, matrix: Fusion, y: Tensor, n: int, rows: Ints | None) -> Packed | None:
-        """Write the products at old vertices, and their signs into room for n if they tell their scale.
-
-        `rows` are the old vertices, all of them if None.
-        """
-        z = self.live[self.input] if len(self) > 1 else self.live.pop(self.input)
-        may_overwrite, following = self._may_overwrite(), self.plan.bend_after(matrix.last)
-        op: Any = self.plan.graph.nodes[matrix.last].op
-        weight, *bias = op.constants
-        step, packed = max(1, _AT_ONCE // self.plan.sizes[self.input]), None
-        for first in range(0, len(y), step):
-            out = y[first : first + step]
-            own = z[first : first + len(out)] if rows is None else z[rows[first : first + len(out)]]
-            bent = (overwrite(self.op, own) if may_overwrite else self.op(own)).reshape(len(out), -1)
-            if bias:
-                torch.addmm(bias[0], bent, weight.mT, out=out)
-            else:
-                torch.mm(bent, weight.mT, out=out)
-            if following is None or len(y) < _ENOUGH:
-                continue
-            if packed is None:
-                theta = np.array(thresholds(following))
-                noise = NodeNoise(self.plan.graph, self.plan.plane, self.cells.xy, matrix.last)
-                packed = Packed.room(n, y.shape[1], theta, cutoff_of(out.numpy(), theta, noise))
-            packed.pack(out.numpy(), first)
-        return packed
+        is_whole = len(self) == 1
+        z = self.live.pop(self.input) if is_whole else self.live[self.input]
+        of = self.plan, matrix, self.op, z, is_whole and self._is_free(), self.split.above
+        if is_whole:
+            return LinearMap(*of, None, n, edges, chords, self.cells.xy).found()
+        part = restricted(self.split.n_old, n, edges, chords, wanted)
+        lines = part.edges, part.chords
+        values, packed = LinearMap(*of, part.rows, part.n_rows, *lines, self.cells.xy).found()
+        return values.of(part.wanted), None if packed is None else packed.of(part.wanted)
 
 
 def _bent(lines: Lines, op: Bend, h: int) -> Lines:

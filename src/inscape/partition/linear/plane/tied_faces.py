@@ -11,28 +11,29 @@ from inscape.partition.linear.plane.cut_points import Cuts
 from inscape.partition.linear.plane.pieces import Faces, Inside, Lines
 from inscape.partition.linear.plane.signs import Noise, Words
 from inscape.partition.linear.plane.ties import cut_tied_face, tied_pairs
+from inscape.partition.linear.plane.values import Values
 
 Pieces = tuple[Faces, Inside, Lines]
 
 
 def with_ties(
     cells: Cells,
-    z: Any,
+    values: Values,
     thresholds: Floats,
     zero: Words,
+    noise: Noise,
     cuts: Cuts,
     p: Floats,
     words: Words,
     cutting: Words,
     tied: Ints,
-    noise: Noise,
     clear: Pieces,
 ) -> Pieces:
     """The pieces of the tied faces joined to those of the others, in order of the old faces."""
     inside = clear[1]
-    h, n_old = z.shape[1], len(cells.xy)
+    h, n_old = values.h, len(cells.xy)
     start, units, vertex, unit = tied_pairs(tied, cells.start, cells.loop, cells.ends, cutting[tied], h)
-    errors = noise(vertex, unit % h)
+    errors, sizes = noise(vertex, unit % h), values.at(vertex, unit % h) - thresholds[unit // h]
     base_edge, base_vertex = len(cells.ends) + cuts.nstart[-1], n_old + cuts.nstart[-1]
     n_edges, n_inside = base_edge + len(inside.ends), base_vertex + len(inside.xy)
     edges = cells.ends, cuts.nstart, cuts.of_points(cuts.s), cuts.start, cuts.unit, cuts.node
@@ -42,8 +43,8 @@ def with_ties(
         half_edges = cells.loop[cells.start[f] : cells.start[f + 1]]
         own = units[start[t] : start[t + 1]]
         n = len(half_edges) * len(own)
-        values = z, thresholds, zero, errors[at : at + n]
-        found = cut_tied_face(half_edges, *edges, own, *values, n_old, p, words[f])
+        here = slice(at, at + n)
+        found = cut_tied_face(half_edges, *edges, own, h, sizes[here], errors[here], zero, n_old, p, words[f])
         at += n
         if not found[0]:
             near = p[found[1]].mean(axis=0).tolist()

@@ -60,14 +60,13 @@ def _is_zero(zero, v, u, h):
 
 
 @njit(cache=True, nogil=True)
-def _fill_vertices(half_edges, ends, units, z, thresholds, zero, errors_of, values, errors, signs):
+def _fill_vertices(half_edges, ends, units, h, values_of, errors_of, zero, values, errors, signs):
     """Values, errors and signs of the units at a face's vertices, in the order of its half-edges."""
-    h = z.shape[1]
     for i in range(len(half_edges)):
         v = ends[half_edges[i] >> 1, half_edges[i] & 1]
         for j in range(len(units)):
             u = units[j]
-            value = z[v, u % h] - thresholds[u // h]
+            value = values_of[i * len(units) + j]
             is_zero = _is_zero(zero, v, u, h)
             values[i, j] = 0.0 if is_zero else value
             errors[i, j] = errors_of[i * len(units) + j]
@@ -98,12 +97,12 @@ def _fill_cut(k, s, a, b, units, cunit, cnode, first, last, corner, values, erro
 
 @njit(cache=True, nogil=True)
 def _start(
-    half_edges, ends, nstart, node_s, cstart, cunit, cnode, units, z, thresholds, zero, errors_of, n, xy
+    half_edges, ends, nstart, node_s, cstart, cunit, cnode, units, h, values_of, errors_of, zero, n, xy
 ):
     """Values, errors and signs of the units at all nodes around a face."""
     n_corners, m = len(half_edges), len(units)
     corner = np.empty((n_corners, m)), np.empty((n_corners, m)), np.empty((n_corners, m), np.int8)
-    _fill_vertices(half_edges, ends, units, z, thresholds, zero, errors_of, *corner)
+    _fill_vertices(half_edges, ends, units, h, values_of, errors_of, zero, *corner)
     values, errors, signs = np.empty((n, m)), np.empty((n, m)), np.empty((n, m), np.int8)
     row = 0
     for i in range(n_corners):
@@ -211,10 +210,10 @@ def cut_tied_face(
     cunit,
     cnode,
     units,
-    z,
-    thresholds,
-    zero,
+    h,
+    values_of,
     errors_of,
+    zero,
     n_vertices,
     p,
     word,
@@ -230,10 +229,11 @@ def cut_tied_face(
         cunit: the unit of each crossing.
         cnode: the cut point that it belongs to.
         units: those with both signs on the face.
-        z: values at the vertices, (v, h).
-        thresholds: of the units.
+        h: how many entries a row has, units being entries at thresholds.
+        values_of: by how much the units are above their thresholds, for each half-edge's first vertex and
+            each unit.
+        errors_of: rounding errors, in the same order.
         zero: packed bits of the units that count as zero at the vertices.
-        errors_of: rounding errors, for each half-edge's first vertex and each unit.
         n_vertices: the number of vertices before the cut.
         p: coordinates of the vertices and cut points.
         word: the face's packed signs.
@@ -253,9 +253,9 @@ def cut_tied_face(
     for i in range(n):
         xy[i] = p[node[i]]
     is_clear, cells, values, _, signs, xy = _start(
-        half_edges, ends, nstart, node_s, cstart, cunit, cnode, units, z, thresholds, zero, errors_of, n, xy
+        half_edges, ends, nstart, node_s, cstart, cunit, cnode, units, h, values_of, errors_of, zero, n, xy
     )
     sizes, loop, own_ends = _loops(cells, n, half)
-    words = _cell_words(cells, signs, units, z.shape[1], word)
+    words = _cell_words(cells, signs, units, h, word)
     lines = _lines(n, values, signs, units, xy)
     return is_clear, node, sizes, loop, words, own_ends, xy[n:], lines

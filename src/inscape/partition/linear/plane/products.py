@@ -1,0 +1,108 @@
+"""A linear map of a bent tensor at many vertices, in blocks that stay in the nearer caches.
+
+Vertices with near numbers are near to each other, see `nearby`: at those of a block most units are on the
+same side of their threshold. Units that are off, and 0, at all of them take no part in a large product.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+from inscape.models.graph.piecewise import Bend, Leaky
+from inscape.partition.linear.plane.cells import Floats, Ints
+from inscape.partition.linear.plane.compiled import kernel
+from inscape.partition.linear.plane.signs import Packed, Words
+
+_AT_ONCE = 2**15
+"""How many numbers a block has at least."""
+
+_ROWS = 128
+"""How many rows a block has at least."""
+
+_DEAR = 2**15
+"""Products with a matrix of so many entries cost more than a look at which units are off."""
+
+
+class Product:
+    """The map W bent(z) + bias of rows z, block by block."""
+
+    def __init__(self, op: Bend, columns: Floats, bias: Tensor | None = None) -> None:
+        """`op` is the elementwise node that bends the rows, `columns` W transposed, (in, out)."""
+        n_in, n_out = columns.shape
+        self.op, self.bias = op, torch.zeros(n_out, dtype=torch.float64) if bias is None else bias
+        self.columns = columns
+        self.leaves_out = columns.size >= _DEAR and isinstance(op, Leaky) and op.slope == 0.0
+        self.size = max(_ROWS, _AT_ONCE // n_in)
+        if self.leaves_out:
+            self._extended = np.concatenate([columns, self.bias.numpy()[None]])
+            self._bent, self._chosen = np.empty(self.size * (n_in + 1)), np.empty((n_in + 1) * n_out)
+
+    def __call__(self, z: Floats, above: Words, out: Tensor) -> None:
+        """Write the map of a block of rows; `above` says which units are on, and z may be `out`."""
+        if not self.leaves_out:
+            torch.addmm(self.bias, self.op(torch.from_numpy(z)), torch.from_numpy(self.columns), out=out)
+            return
+        used = _used(above, z.shape[1])
+        n, k, n_out = len(z), len(used), len(self.bias)
+        bent, chosen = self._bent[: n * k].reshape(n, k), self._chosen[: k * n_out].reshape(k, n_out)
+        _choose(z, used, self._extended, bent, chosen)
+        torch.mm(torch.from_numpy(bent), torch.from_numpy(chosen), out=out)
+
+
+def multiply(
+    product: Product, z: Floats, above: Words, rows: Ints | None, y: Tensor, room: Any
+) -> Packed | None:
+    """Write a map into `y` (k, out), and its signs.
+
+    Args:
+        product: the map.
+        z: what it is a map of, (n, in).
+        above: packed bits of the units that are on, (n, words).
+        rows: which rows of z to take, (k,), all of them if None: then y may be the same memory.
+        y: written.
+        room: a function that gives room for the signs, once it has seen the first rows.
+    """
+    packed = None
+    for first in range(0, len(y), product.size):
+        own: Any = slice(first, first + product.size)
+        out, own = y[own], own if rows is None else rows[own]
+        product(z[own], above[own], out)
+        packed = room(out.numpy()) if first == 0 else packed
+        if packed is not None:
+            packed.pack(out.numpy(), first)
+    return packed
+
+
+@njit(cache=True, nogil=True)
+def _used(above, h):
+    """The units that are on in any row, and one more for the bias."""
+    used, n = np.empty(h + 1, np.int64), 0
+    for w in range((h + 63) // 64):
+        word = np.uint64(0)
+        for r in range(len(above)):
+            word |= above[r, w]
+        for u in range(min(64, h - 64 * w)):
+            used[n] = 64 * w + u
+            n += (word >> np.uint64(u)) & np.uint64(1) != 0
+    used[n] = h
+    return used[: n + 1]
+
+
+@kernel
+def _choose(rows, used, columns, bent, chosen):
+    """Write the columns of rows that are used, where they are positive, and a last one of ones.
+
+    Also the rows of W transposed that they meet.
+    """
+    last = len(used) - 1
+    for r in range(len(rows)):
+        row, out = rows[r], bent[r]
+        for k in range(last):
+            out[k] = row[used[k]] if row[used[k]] > 0.0 else 0.0
+        out[last] = 1.0
+    for k in range(len(used)):
+        for v in range(columns.shape[1]):
+            chosen[k, v] = columns[used[k], v]
