@@ -8,6 +8,7 @@ from numba import njit
 
 from inscape.partition.linear.plane.bits import pack_row
 from inscape.partition.linear.plane.compiled import kernel, part
+from inscape.partition.linear.plane.values import bend
 
 _FEW = 4
 
@@ -101,16 +102,28 @@ def expand(y, n_old, edges, chords, columns, thresholds, cutoff, words, near):
 
 
 @part
+def _on_line(first, last, lines, line, s, columns, out):
+    """Write the row at s on a line between two rows."""
+    a, b, t = (first, last, s) if s <= 0.5 else (last, first, 1.0 - s)
+    k = lines.start[line]
+    weight, column = bend(lines, k, s), columns[lines.unit[k]]
+    for v in range(len(out)):
+        out[v] = a[v] + t * (b[v] - a[v]) - weight * column[v]
+    for k in range(lines.start[line] + 1, lines.start[line + 1]):
+        weight, column = bend(lines, k, s), columns[lines.unit[k]]
+        for v in range(len(out)):
+            out[v] -= weight * column[v]
+
+
+@part
 def _row(values, v, out):
     """The row of a vertex: where it is stored, or found on its edge and written to `out`."""
     n, edges = len(values.rows), values.edges
     if v < n:
         return values.rows[v]
     line = values.line[v - n]
-    cut = slice(edges.start[line], edges.start[line + 1])
     a, b = values.rows[edges.ends[line, 0]], values.rows[edges.ends[line, 1]]
-    i = values.kink[v - n] - edges.start[line]
-    _few(a, b, edges.s[cut], edges.unit[cut], edges.change[cut], i, out, values.columns)
+    _on_line(a, b, edges, line, edges.s[values.kink[v - n]], values.columns, out)
     return out
 
 
@@ -122,13 +135,11 @@ def _sign_each(values, lines, base_line, room_a, room_b, row, thresholds, cutoff
         if first == last:
             continue
         a, b = _row(values, lines.ends[line, 0], room_a), _row(values, lines.ends[line, 1], room_b)
-        cut = slice(first, last)
         for k in range(first, last):
             x = lines.vertex[k]
             if x >= 0 and values.kink[x - n] < 0:
                 values.line[x - n], values.kink[x - n] = base_line + line, k
-                s, entry, change = lines.s[cut], lines.unit[cut], lines.change[cut]
-                _few(a, b, s, entry, change, k - first, row, values.columns)
+                _on_line(a, b, lines, line, lines.s[k], values.columns, row)
                 near[x] = pack_row(row, thresholds, cutoff, words[x])
 
 

@@ -24,9 +24,9 @@ from inscape.partition.linear.plane.signs import Packed, Words, cutoff_of
 from inscape.partition.linear.plane.values import Values
 
 _ENOUGH = 256
-"""So many old vertices tell the scale of a layer."""
+"""So many old vertices tell the scale of a layer; else the bends on the lines have a say."""
 
-_MANY = 2**23
+_MANY = 2**22
 """So many numbers at new vertices are better found where they are needed than stored."""
 
 _FEW = 8
@@ -79,7 +79,7 @@ class LinearMap:
         return int(self.matrix.columns.shape[1])
 
     def found(self) -> tuple[Values, Packed | None]:
-        """The map's values, and its signs if they are wanted and the old vertices tell its scale."""
+        """The map's values, and its signs if a piecewise-linear node follows."""
         is_sparing = self._is_sparing()
         y = self._room(self.n_old if is_sparing else self.n)
         packed = self._multiply(y[: self.n_old])
@@ -102,17 +102,23 @@ class LinearMap:
     def _is_sparing(self) -> bool:
         """Whether only signs are wanted, of many rows, on lines with few kinks."""
         few = len(self.chords.s) <= _FEW * len(self.chords.ends)
-        is_large = (self.n - self.n_old) * self.h >= _MANY and self.n_old >= _ENOUGH
+        is_large = (self.n - self.n_old) * self.h >= _MANY
         return is_large and few and self.plan.ends_with_signs(self.matrix.last)
 
     def _signs(self, some: Floats) -> Packed | None:
         """Room for signs, from some rows."""
         following = self.plan.bend_after(self.matrix.last)
-        if following is None or self.n_old < _ENOUGH:
+        if following is None:
             return None
         theta = np.array(thresholds(following))
         noise = NodeNoise(self.plan.graph, self.plan.plane, self.xy, self.matrix.last)
-        return Packed.room(self.n, self.h, theta, cutoff_of(some, theta, noise))
+        largest = 0.0 if self.n_old >= _ENOUGH else self._largest_bend()
+        return Packed.room(self.n, self.h, theta, cutoff_of(some, theta, noise, largest))
+
+    def _largest_bend(self) -> float:
+        """The most by which a kink bends an entry on its line."""
+        reach = np.abs(self.matrix.columns).max(axis=1) / 4
+        return max(float(np.abs(a.change * reach[a.unit]).max(initial=0)) for a in (self.edges, self.chords))
 
     def _room(self, n: int) -> Tensor:
         """Room for n rows.

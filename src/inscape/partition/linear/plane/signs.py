@@ -65,11 +65,11 @@ class Signed:
     packed: Packed
 
 
-def cutoff_of(z: Any, thresholds: Floats, noise: Noise) -> float:
-    """How near to its threshold an entry may be on it, from some of the rows z."""
+def cutoff_of(z: Any, thresholds: Floats, noise: Noise, largest: float = 0.0) -> float:
+    """How near to its threshold an entry may be on it, from some of the rows z; `largest` is of others."""
     some = z[:: max(1, len(z) // 64)]
-    least, largest = some.min(initial=0.0), some.max(initial=0.0)
-    scale = max(float(largest), -float(least), *(abs(float(t)) for t in thresholds), 0.0)
+    low, high = float(some.min(initial=0.0)), float(some.max(initial=0.0))
+    scale = max(high, -low, largest, *(abs(float(t)) for t in thresholds))
     return scale * (1.0 if noise.may_be_zero(scale) else SUSPICIOUS)
 
 
