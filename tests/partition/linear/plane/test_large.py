@@ -18,7 +18,7 @@ from inscape.partition.linear.plane.nearby import near_order
 WAYS = {
     "numbers": [(split, "_MANY", 1), (split, "_PIECES", 1)],
     "units left out": [(products, "_DEAR", 0), (products, "_ROWS", 7), (products, "_AT_ONCE", 1)],
-    "memory": [(linear_map, "_LARGE", 0)],
+    "memory": [(linear_map, "_LARGE", 0), (linear_map, "_MORE", 50)],
     "rows not stored": [(linear_map, "_MANY", 0), (linear_map, "_FEW", 10**9)],
 }
 EVERY = [change for way in WAYS.values() for change in way]

@@ -31,10 +31,9 @@ def _count(above, zero, ends, start, cut):
 
 
 @kernel
-def _fill(values, thresholds, above, zero, ends, cut, near, start, edge, unit, s, change):
+def _fill(values, h, thresholds, above, zero, ends, cut, near, start, edge, unit, s, change):
     """Write the crossings of the edges `cut`; returns whether any two on an edge are close."""
-    h, is_close = values.rows.shape[1], False
-    per = (h + 63) // 64
+    per, is_close = (h + 63) // 64, False
     for i in range(len(cut)):
         e = cut[i]
         a, b, m = ends[e, 0], ends[e, 1], start[e]
@@ -56,11 +55,12 @@ def _fill(values, thresholds, above, zero, ends, cut, near, start, edge, unit, s
 
 
 @njit(cache=True, nogil=True)
-def edge_crossings(values, thresholds, above, zero, ends, near):
+def edge_crossings(values, h, thresholds, above, zero, ends, near):
     """The units that change sign between the ends of each edge, in order from its first end.
 
     Args:
-        values: `Values` at the vertices, (v, h).
+        values: at the vertices, `Values.compact`.
+        h: how many there are at each.
         thresholds: (k,); unit number h k + u is entry u at threshold k.
         above: packed bits (v, words) of the units above their threshold.
         zero: packed bits of those on it, (v, words), or (0, words) if there are none.
@@ -75,5 +75,7 @@ def edge_crossings(values, thresholds, above, zero, ends, near):
     n_cut = _count(above, zero, ends, start, cut)
     m = start[len(ends)]
     edge, unit, s, change = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
-    is_close = _fill(values, thresholds, above, zero, ends, cut[:n_cut], near, start, edge, unit, s, change)
+    is_close = _fill(
+        values, h, thresholds, above, zero, ends, cut[:n_cut], near, start, edge, unit, s, change
+    )
     return start, edge, unit, s, change, is_close

@@ -14,10 +14,10 @@ _FEW = 4
 
 
 @part
-def _few(a, b, s, entry, change, i, out, columns):
-    """The row of kink i on a line with few, between rows a and b."""
-    n_out = len(out)
-    first, last, t = (a, b, s[i]) if s[i] <= 0.5 else (b, a, 1.0 - s[i])
+def _few(y, a, b, s, entry, change, i, out, columns):
+    """The row of kink i on a line with few, by the formula."""
+    n_out = y.shape[1]
+    first, last, t = (y[a], y[b], s[i]) if s[i] <= 0.5 else (y[b], y[a], 1.0 - s[i])
     weight, column = change[0] * min(s[i], s[0]) * (1.0 - max(s[i], s[0])), columns[entry[0]]
     for v in range(n_out):
         out[v] = first[v] + t * (last[v] - first[v]) - weight * column[v]
@@ -71,7 +71,7 @@ def _each(y, lines, columns, done, base, slope, thresholds, cutoff, words, near)
                     for v in range(len(base)):
                         out[v] = base[v] + s[i] * slope[v]
                 else:
-                    _few(y[a], y[b], s, entry, change, i, out, columns)
+                    _few(y, a, b, s, entry, change, i, out, columns)
                 done[x] = True
                 if len(words) > 0:
                     near[x] = pack_row(out, thresholds, cutoff, words[x])

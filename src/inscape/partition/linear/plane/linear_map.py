@@ -96,7 +96,9 @@ class LinearMap:
     def _multiply(self, y: Tensor) -> Packed | None:
         """Write the map at the old vertices, and its signs."""
         op: Any = self.plan.graph.nodes[self.matrix.last].op
-        product = Product(self.op, self.matrix.columns, *op.constants[1:])
+        _, *bias = op.constants
+        is_free = self.is_free and y.data_ptr() != self.z.data_ptr()
+        product = Product(self.op, self.matrix.columns, bias[0] if bias else None, is_free)
         return multiply(product, flat(self.z), self.above, self.rows, y, self._signs)
 
     def _is_sparing(self) -> bool:

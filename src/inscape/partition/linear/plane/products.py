@@ -4,6 +4,7 @@ Vertices with near numbers are near to each other, see `nearby`: at those of a b
 same side of their threshold. Units that are off, and 0, at all of them take no part in a large product.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,16 @@ from numba import njit
 from torch import Tensor
 
 from inscape.models.graph.piecewise import Bend, Leaky
+from inscape.partition.linear.bending import overwrite
 from inscape.partition.linear.plane.cells import Floats, Ints
 from inscape.partition.linear.plane.compiled import kernel
 from inscape.partition.linear.plane.signs import Packed, Words
 
-_AT_ONCE = 2**15
-"""How many numbers a block has at least."""
+_AT_ONCE = 2**20
+"""How many numbers a block has."""
 
 _ROWS = 128
-"""How many rows a block has at least."""
+"""How many rows a block has from which units are left out."""
 
 _DEAR = 2**15
 """Products with a matrix of so many entries cost more than a look at which units are off."""
@@ -29,13 +31,17 @@ _DEAR = 2**15
 class Product:
     """The map W bent(z) + bias of rows z, block by block."""
 
-    def __init__(self, op: Bend, columns: Floats, bias: Tensor | None = None) -> None:
-        """`op` is the elementwise node that bends the rows, `columns` W transposed, (in, out)."""
+    def __init__(self, op: Bend, columns: Floats, bias: Tensor | None, is_free: bool) -> None:
+        """`op` is the elementwise node that bends the rows, `columns` W transposed, (in, out).
+
+        The rows may be overwritten if they are free.
+        """
         n_in, n_out = columns.shape
-        self.op, self.bias = op, torch.zeros(n_out, dtype=torch.float64) if bias is None else bias
+        self.bend = partial(overwrite, op) if is_free else op
+        self.bias = torch.zeros(n_out, dtype=torch.float64) if bias is None else bias
         self.columns = columns
         self.leaves_out = columns.size >= _DEAR and isinstance(op, Leaky) and op.slope == 0.0
-        self.size = max(_ROWS, _AT_ONCE // n_in)
+        self.size = _ROWS if self.leaves_out else max(1, _AT_ONCE // n_in)
         if self.leaves_out:
             self._extended = np.concatenate([columns, self.bias.numpy()[None]])
             self._bent, self._chosen = np.empty(self.size * (n_in + 1)), np.empty((n_in + 1) * n_out)
@@ -43,7 +49,7 @@ class Product:
     def __call__(self, z: Floats, above: Words, out: Tensor) -> None:
         """Write the map of a block of rows; `above` says which units are on, and z may be `out`."""
         if not self.leaves_out:
-            torch.addmm(self.bias, self.op(torch.from_numpy(z)), torch.from_numpy(self.columns), out=out)
+            torch.addmm(self.bias, self.bend(torch.from_numpy(z)), torch.from_numpy(self.columns), out=out)
             return
         used = _used(above, z.shape[1])
         n, k, n_out = len(z), len(used), len(self.bias)

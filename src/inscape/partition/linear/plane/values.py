@@ -11,10 +11,17 @@ so a vertex on the line costs a few columns of W, and one entry of it a few numb
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
 from inscape.partition.linear.plane.cells import Floats, Ints
 from inscape.partition.linear.plane.compiled import kernel, part
 from inscape.partition.linear.plane.pieces import Lines
+
+_NOWHERE, _IN_ORDER = np.zeros(0, np.int32), np.zeros(0, np.int64)
+_NO_LINES = Lines(
+    np.zeros((0, 2), np.int32), np.zeros(1, np.int64), np.zeros(0), _NOWHERE, np.zeros(0), _IN_ORDER
+)
 
 
 class Values(NamedTuple):
@@ -50,6 +57,11 @@ class Values(NamedTuple):
         return not len(self.line)
 
     @property
+    def compact(self) -> Any:
+        """What compiled loops take: just the rows if all are stored."""
+        return self.rows if self.is_stored else self
+
+    @property
     def h(self) -> int:
         """How many entries a row has."""
         return int(self.rows.shape[1])
@@ -62,6 +74,8 @@ class Values(NamedTuple):
 
     def at(self, vertices: Ints, entries: Ints) -> Floats:
         """Entries at vertices, for each pair (m,)."""
+        if self.is_stored:
+            return np.asarray(self.rows[vertices, entries])
         found = np.empty(len(vertices))
         _each_value(self, vertices, entries, found)
         return found
@@ -72,12 +86,6 @@ class Values(NamedTuple):
             return np.asarray(self.rows[vertices])
         h = self.h
         return self.at(np.repeat(vertices, h), np.tile(np.arange(h), len(vertices))).reshape(-1, h)
-
-
-_NOWHERE, _IN_ORDER = np.zeros(0, np.int32), np.zeros(0, np.int64)
-_NO_LINES = Lines(
-    np.zeros((0, 2), np.int32), np.zeros(1, np.int64), np.zeros(0), _NOWHERE, np.zeros(0), _IN_ORDER
-)
 
 
 @part
@@ -113,21 +121,31 @@ def _on_edge(values, v, u):
 
 
 @part
-def value(values, vertex, u):
-    """Entry u at a vertex."""
+def _on_lines(values, vertex, u):
+    """Entry u at a vertex of which the row may not be stored."""
     n, chords = len(values.rows), values.chords
     v = values.number[vertex] if len(values.number) > 0 else np.int64(vertex)
     if v < n or values.line[v - n] < len(values.edges.ends):
         return _on_edge(values, v, u)
     line, s = values.line[v - n] - len(values.edges.ends), chords.s[values.kink[v - n]]
-    first, last = (
-        _on_edge(values, np.int64(chords.ends[line, 0]), u),
-        _on_edge(values, np.int64(chords.ends[line, 1]), u),
-    )
+    first = _on_edge(values, np.int64(chords.ends[line, 0]), u)
+    last = _on_edge(values, np.int64(chords.ends[line, 1]), u)
     return between(first, last, s) - _bends(chords, line, s, values.columns, u)
+
+
+def value(compact: Any, vertex: int, u: int) -> float:
+    """Entry u at a vertex, from `Values.compact`; for compiled loops only."""
+    raise NotImplementedError
+
+
+@overload(value, inline="always")
+def _value(compact, vertex, u):
+    if isinstance(compact, types.Array):
+        return lambda compact, vertex, u: compact[vertex, u]
+    return lambda compact, vertex, u: _on_lines(compact, vertex, u)
 
 
 @kernel
 def _each_value(values, vertices, entries, found):
     for i in range(len(vertices)):
-        found[i] = value(values, vertices[i], entries[i])
+        found[i] = _on_lines(values, vertices[i], entries[i])
