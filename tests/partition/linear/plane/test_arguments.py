@@ -133,7 +133,7 @@ def test_the_first_call_says_what_it_waits_for(monkeypatch, caplog, tmp_path):
             cache_path = str(tmp_path)
 
     monkeypatch.setattr(compiling, "_told", False)
-    monkeypatch.setattr("inscape.partition.linear.plane.cutting.cut_faces", NeverCompiled)
+    monkeypatch.setattr("inscape.partition.linear.plane.cut_faces.cut_few", NeverCompiled)
     with caplog.at_level(logging.WARNING, logger="inscape"):
         compiling.announce()
         compiling.announce()

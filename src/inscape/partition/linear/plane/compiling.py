@@ -13,9 +13,9 @@ def announce() -> None:
     if _told:
         return
     _told = True
-    from inscape.partition.linear.plane.cutting import cut_faces
+    from inscape.partition.linear.plane.cut_faces import cut_few
 
-    if cut_faces.signatures or any(Path(str(cut_faces.stats.cache_path)).glob("cutting.cut_faces-*.nbi")):
+    if cut_few.signatures or any(Path(str(cut_few.stats.cache_path)).glob("cut_faces.cut_few-*.nbi")):
         return
     logging.getLogger("inscape").warning(
         "compiling the plane engine, which takes about %d seconds; it is kept on disk for the next time",

@@ -1,7 +1,6 @@
-"""Cut every face of a subdivision along the chords of the units that cross it."""
+"""Cut faces of a subdivision along the chords of the units that cross them, one after the other."""
 
 import numpy as np
-from numba import njit
 
 from inscape.partition.linear.plane.arrangement import (
     HI,
@@ -25,14 +24,6 @@ from inscape.partition.linear.plane.pieces import (
     LINES,
     NODES,
     VERTICES,
-    Faces,
-    Inside,
-    Job,
-    Lines,
-    Written,
-    move,
-    room_for_all,
-    room_for_face,
 )
 
 
@@ -273,7 +264,7 @@ def _cut_several(job, f, n, base_edge, base_vertex, tied, face, out):
 
 
 @kernel
-def _cut_each(job, most, tied, face, out):
+def cut_each(job, most, tied, face, out):
     """Cut the faces that are not done; stops if there are too many, or at one for which there is no room.
 
     In that case `out.at` says how much it needs.
@@ -299,54 +290,3 @@ def _cut_each(job, most, tied, face, out):
                     break
         f += 1
     at[DONE] = f
-
-
-def first_room(job: Job) -> Written:
-    """Room for the results as numpy gives it: in large pages, which take a fraction of the time to get."""
-    n_cut = len(job.unit)
-    sizes = len(job.start) - 1, len(job.loop), n_cut, n_cut // 2, job.above.shape[1]
-    found: Written = room_for_all.py_func(*sizes)
-    return found
-
-
-@njit(cache=True, nogil=True)
-def cut_faces(job, most, tied, out):
-    """Cut every face that is not tied along its chords.
-
-    Args:
-        job: the subdivision and its cut points.
-        most: stop if there are more faces than this.
-        tied: the faces to leave out, (f,); a face that turns out to be tied is marked.
-        out: room for the results, see `first_room`; if it is too small it is not the one that is used.
-
-    Returns:
-        is_complete, `Faces`, `Inside` and `Lines`; an edge inside is numbered after the pieces of the old
-        ones.
-    """
-    n_units, n_words = 64 * job.above.shape[1], job.above.shape[1]
-    sizes, at = (len(tied), len(job.loop), len(job.unit)), out.at
-    at[NODES], at[CROSSINGS] = 64, 64
-    while True:
-        if at[VERTICES] + at[CROSSINGS] > len(out.inside.xy):
-            more = room_for_all(*sizes, 2 * at[VERTICES] + at[CROSSINGS], n_words)
-            move(out, more)
-            out, at = more, more.at
-        face = room_for_face(at[NODES], at[CROSSINGS], n_units, n_words)
-        _cut_each(job, most, tied, face, out)
-        if at[DONE] == len(tied) or at[FACES] + len(tied) - at[DONE] > most:
-            break
-    (start, loop, parent, words), (ends, xy), lines, _ = out
-    k = lines.start[at[LINES]]
-    return (
-        at[DONE] == len(tied) and at[FACES] <= most,
-        Faces(start[: at[FACES] + 1], loop[: at[HALF_EDGES]], parent[: at[FACES]], words[: at[FACES]]),
-        Inside(ends[: at[EDGES]], xy[: at[VERTICES]]),
-        Lines(
-            lines.ends[: at[LINES]],
-            lines.start[: at[LINES] + 1],
-            lines.s[:k],
-            lines.unit[:k],
-            lines.change[:k],
-            lines.vertex[:k],
-        ),
-    )

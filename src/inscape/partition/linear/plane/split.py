@@ -7,8 +7,8 @@ import numpy as np
 
 from inscape.partition.linear.plane import kernels
 from inscape.partition.linear.plane.cells import Cells, Floats, Ints
+from inscape.partition.linear.plane.cut_faces import cut_faces
 from inscape.partition.linear.plane.cut_points import Cuts, cut_points
-from inscape.partition.linear.plane.cutting import cut_faces, first_room
 from inscape.partition.linear.plane.nearby import nearby
 from inscape.partition.linear.plane.pieces import Job, Lines
 from inscape.partition.linear.plane.signs import Noise, Packed, Words, signs
@@ -87,7 +87,7 @@ def split(
     loop, ends, units = (a.view(np.uint32) for a in (cells.loop, cells.ends, unit))
     around = cells.start, loop, ends, cuts.nstart.astype(np.uint32)
     job = Job(*around, n_old, p, units, change, h, above, words)
-    is_complete, faces, inside, lines = cut_faces(job, most, tied, first_room(job))
+    is_complete, faces, inside, lines = cut_faces(job, most, tied)
     is_tied = bool(tied.any())
     if is_complete and is_tied:
         if cutting is None:
