@@ -36,7 +36,7 @@ _LARGE = 2**22
 """So many numbers take new memory whenever they are asked for."""
 
 _MORE = 4
-"""So many times the memory that such a tensor needs is asked for."""
+"""So many times the memory that such a tensor needs is asked for, if there may be so much."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +118,9 @@ class LinearMap:
         return Packed.room(self.n, self.h, theta, cutoff_of(some, theta, noise, largest))
 
     def _largest_bend(self) -> float:
-        """The most by which a kink bends an entry on its line."""
-        reach = np.abs(self.matrix.columns).max(axis=1) / 4
-        return max(float(np.abs(a.change * reach[a.unit]).max(initial=0)) for a in (self.edges, self.chords))
+        """A bound for what a kink bends an entry on its line by."""
+        changes = [float(np.abs(line.change).max(initial=0.0)) for line in (self.edges, self.chords)]
+        return max(changes) * float(np.abs(self.matrix.columns).max()) / 4
 
     def _room(self, n: int) -> Tensor:
         """Room for n rows.
@@ -135,4 +135,4 @@ class LinearMap:
         fits = z.untyped_storage().nbytes() >= n * h * z.itemsize and z.storage_offset() == 0
         if self.is_free and fits and z[0].numel() == h and z.is_contiguous():
             return z.new_empty(0).set_(z.untyped_storage(), 0, (n, h), (h, 1))
-        return empty((_MORE * n, h))[:n]
+        return empty((max(n, min(_MORE * n, self.plan.memory // (8 * h))), h))[:n]
