@@ -1,6 +1,7 @@
 """One thread per test process: two processes with two threads each fight for two cores."""
 
 import os
+import signal
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -13,6 +14,14 @@ import torch
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("suite", deadline=None, max_examples=50, derandomize=True)
 hypothesis.settings.load_profile("suite")
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C counts, here and in new processes: what a shell starts in the background ignores it at first."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

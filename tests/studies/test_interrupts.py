@@ -10,7 +10,10 @@ import pytest
 
 from inscape.studies.interrupts import interrupts_held
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+pytestmark = [
+    pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them"),
+    pytest.mark.usefixtures("interruptible"),
+]
 
 
 def state():

@@ -23,7 +23,10 @@ from inscape.studies.executors import process_pool, terminate
 from inscape.studies.running import grid
 
 TESTS = str(Path(sweep_cells.__file__).parent)
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+pytestmark = [
+    pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them"),
+    pytest.mark.usefixtures("interruptible"),
+]
 
 
 class Serial(Executor):

@@ -5,26 +5,20 @@ from numba import njit
 
 from inscape.partition.linear.plane.compiled import kernel, part, summing
 
-_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-_TABLE = np.zeros(64, np.int64)
-for _i in range(64):
-    _TABLE[((1 << _i) * 0x03F79D71B4CB0A89 % 2**64) >> 58] = _i
+
+@part
+def count(word):
+    """How many bits are set: in pairs, in fours, in eights, then all eights at once."""
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @part
 def lowest(word):
-    """The number of the lowest set bit of a word that is not zero."""
-    return _TABLE[((word & (~word + np.uint64(1))) * _DE_BRUIJN) >> np.uint64(58)]
-
-
-@part
-def count(word):
-    """How many bits are set."""
-    n = 0
-    while word:
-        word &= word - np.uint64(1)
-        n += 1
-    return n
+    """The number of the lowest set bit of a word that is not zero: how many are below it."""
+    return count((word & (~word + np.uint64(1))) - np.uint64(1))
 
 
 @summing

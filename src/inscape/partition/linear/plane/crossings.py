@@ -31,9 +31,10 @@ def _count(above, zero, ends, start, cut):
 
 
 @kernel
-def _fill(values, h, thresholds, above, zero, ends, cut, near, start, edge, unit, s, change):
+def _fill(values, thresholds, above, zero, ends, cut, near, start, edge, unit, s, change):
     """Write the crossings of the edges `cut`; returns whether any two on an edge are close."""
-    per, is_close = (h + 63) // 64, False
+    rows, h, is_stored, is_close = values.rows, values.rows.shape[1], len(values.line) == 0, False
+    per = (h + 63) // 64
     for i in range(len(cut)):
         e = cut[i]
         a, b, m = ends[e, 0], ends[e, 1], start[e]
@@ -43,7 +44,8 @@ def _fill(values, h, thresholds, above, zero, ends, cut, near, start, edge, unit
                 while changed:
                     u = 64 * w + lowest(changed)
                     changed &= changed - np.uint64(1)
-                    first, last = value(values, a, u) - thresholds[k], value(values, b, u) - thresholds[k]
+                    first = (rows[a, u] if is_stored else value(values, a, u)) - thresholds[k]
+                    last = (rows[b, u] if is_stored else value(values, b, u)) - thresholds[k]
                     edge[m], unit[m] = e, k * h + u
                     s[m], change[m] = first / (first - last), abs(last - first)
                     m += 1
@@ -55,12 +57,11 @@ def _fill(values, h, thresholds, above, zero, ends, cut, near, start, edge, unit
 
 
 @njit(cache=True, nogil=True)
-def edge_crossings(values, h, thresholds, above, zero, ends, near):
+def edge_crossings(values, thresholds, above, zero, ends, near):
     """The units that change sign between the ends of each edge, in order from its first end.
 
     Args:
-        values: at the vertices, `Values.compact`.
-        h: how many there are at each.
+        values: `Values` at the vertices, (v, h).
         thresholds: (k,); unit number h k + u is entry u at threshold k.
         above: packed bits (v, words) of the units above their threshold.
         zero: packed bits of those on it, (v, words), or (0, words) if there are none.
@@ -75,7 +76,5 @@ def edge_crossings(values, h, thresholds, above, zero, ends, near):
     n_cut = _count(above, zero, ends, start, cut)
     m = start[len(ends)]
     edge, unit, s, change = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
-    is_close = _fill(
-        values, h, thresholds, above, zero, ends, cut[:n_cut], near, start, edge, unit, s, change
-    )
+    is_close = _fill(values, thresholds, above, zero, ends, cut[:n_cut], near, start, edge, unit, s, change)
     return start, edge, unit, s, change, is_close

@@ -53,7 +53,7 @@ def cut_points(
     cells: Cells, values: Values, thresholds: Floats, above: Words, zero: Words, noise: Noise
 ) -> Cuts:
     """All crossings on the edges; those that rounding cannot tell apart share a cut point."""
-    found = edge_crossings(values.compact, values.h, thresholds, above, zero, cells.ends, CLOSE)
+    found = edge_crossings(values, thresholds, above, zero, cells.ends, CLOSE)
     start, edges, unit, s, change, is_close = found
     node = np.arange(len(s))
     nstart, first = start, node

@@ -11,8 +11,6 @@ so a vertex on the line costs a few columns of W, and one entry of it a few numb
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 from inscape.partition.linear.plane.cells import Floats, Ints
 from inscape.partition.linear.plane.compiled import kernel, part
@@ -55,11 +53,6 @@ class Values(NamedTuple):
     def is_stored(self) -> bool:
         """Whether all rows are stored."""
         return not len(self.line)
-
-    @property
-    def compact(self) -> Any:
-        """What compiled loops take: just the rows if all are stored."""
-        return self.rows if self.is_stored else self
 
     @property
     def h(self) -> int:
@@ -121,7 +114,7 @@ def _on_edge(values, v, u):
 
 
 @part
-def _on_lines(values, vertex, u):
+def value(values, vertex, u):
     """Entry u at a vertex of which the row may not be stored."""
     n, chords = len(values.rows), values.chords
     v = values.number[vertex] if len(values.number) > 0 else np.int64(vertex)
@@ -133,19 +126,7 @@ def _on_lines(values, vertex, u):
     return between(first, last, s) - _bends(chords, line, s, values.columns, u)
 
 
-def value(compact: Any, vertex: int, u: int) -> float:
-    """Entry u at a vertex, from `Values.compact`; for compiled loops only."""
-    raise NotImplementedError
-
-
-@overload(value, inline="always")
-def _value(compact, vertex, u):
-    if isinstance(compact, types.Array):
-        return lambda compact, vertex, u: compact[vertex, u]
-    return lambda compact, vertex, u: _on_lines(compact, vertex, u)
-
-
 @kernel
 def _each_value(values, vertices, entries, found):
     for i in range(len(vertices)):
-        found[i] = _on_lines(values, vertices[i], entries[i])
+        found[i] = value(values, vertices[i], entries[i])
