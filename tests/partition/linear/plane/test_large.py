@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plane_faces import check_faces, check_structure
@@ -12,6 +13,7 @@ from torch import nn
 
 from benchmarks.networks import mlp
 from inscape import Patch, decision_regions, linear_regions
+from inscape.models.graph.piecewise import Leaky
 from inscape.partition.linear.plane import linear_map, products, split
 from inscape.partition.linear.plane.nearby import near_order
 
@@ -98,6 +100,19 @@ def test_all_ways_where_lines_meet(seed, kind):
     layers[2] = np.concatenate([after, after[:, :1]], axis=1), last
     net, probe = network(*layers), Patch([0.05, 0.02], np.eye(2), ((-1, 1), (-1, 1)))
     assert_same(as_if_large(EVERY, linear_regions, net, probe), linear_regions(net, probe))
+
+
+def test_the_scale_of_a_layer_is_that_of_all_its_rows():
+    """Not of the first block, which may lie where the layer vanishes."""
+    z = np.zeros((1000, 200))
+    z[300:, 0] = np.arange(700)
+    above, seen = np.full((1000, 4), ~np.uint64(0)), []
+    product = products.Product(Leaky(), np.eye(200), None, False)
+    y = torch.empty((1000, 200), dtype=torch.float64)
+    assert product.leaves_out
+    products.multiply(product, z, above, None, y, lambda some: seen.append(some.max()))
+    assert np.array_equal(y.numpy(), z)
+    assert seen[0] > 0.9 * z.max()
 
 
 @settings(max_examples=50, deadline=None)

@@ -8,16 +8,15 @@ from numba import njit
 
 from inscape.partition.linear.plane.bits import pack_row
 from inscape.partition.linear.plane.compiled import kernel, part
-from inscape.partition.linear.plane.values import bend
 
 _FEW = 4
 
 
 @part
-def _few(y, a, b, s, entry, change, i, out, columns):
-    """The row of kink i on a line with few, by the formula."""
-    n_out = y.shape[1]
-    first, last, t = (y[a], y[b], s[i]) if s[i] <= 0.5 else (y[b], y[a], 1.0 - s[i])
+def _few(a, b, s, entry, change, i, out, columns):
+    """The row of kink i on a line with few between rows a and b, by the formula."""
+    n_out = len(out)
+    first, last, t = (a, b, s[i]) if s[i] <= 0.5 else (b, a, 1.0 - s[i])
     weight, column = change[0] * min(s[i], s[0]) * (1.0 - max(s[i], s[0])), columns[entry[0]]
     for v in range(n_out):
         out[v] = first[v] + t * (last[v] - first[v]) - weight * column[v]
@@ -71,7 +70,7 @@ def _each(y, lines, columns, done, base, slope, thresholds, cutoff, words, near)
                     for v in range(len(base)):
                         out[v] = base[v] + s[i] * slope[v]
                 else:
-                    _few(y, a, b, s, entry, change, i, out, columns)
+                    _few(y[a], y[b], s, entry, change, i, out, columns)
                 done[x] = True
                 if len(words) > 0:
                     near[x] = pack_row(out, thresholds, cutoff, words[x])
@@ -102,28 +101,15 @@ def expand(y, n_old, edges, chords, columns, thresholds, cutoff, words, near):
 
 
 @part
-def _on_line(first, last, lines, line, s, columns, out):
-    """Write the row at s on a line between two rows."""
-    a, b, t = (first, last, s) if s <= 0.5 else (last, first, 1.0 - s)
-    k = lines.start[line]
-    weight, column = bend(lines, k, s), columns[lines.unit[k]]
-    for v in range(len(out)):
-        out[v] = a[v] + t * (b[v] - a[v]) - weight * column[v]
-    for k in range(lines.start[line] + 1, lines.start[line + 1]):
-        weight, column = bend(lines, k, s), columns[lines.unit[k]]
-        for v in range(len(out)):
-            out[v] -= weight * column[v]
-
-
-@part
 def _row(values, v, out):
     """The row of a vertex: where it is stored, or found on its edge and written to `out`."""
     n, edges = len(values.rows), values.edges
     if v < n:
         return values.rows[v]
     line = values.line[v - n]
+    cut, i = slice(edges.start[line], edges.start[line + 1]), values.kink[v - n] - edges.start[line]
     a, b = values.rows[edges.ends[line, 0]], values.rows[edges.ends[line, 1]]
-    _on_line(a, b, edges, line, edges.s[values.kink[v - n]], values.columns, out)
+    _few(a, b, edges.s[cut], edges.unit[cut], edges.change[cut], i, out, values.columns)
     return out
 
 
@@ -135,11 +121,12 @@ def _sign_each(values, lines, base_line, room_a, room_b, row, thresholds, cutoff
         if first == last:
             continue
         a, b = _row(values, lines.ends[line, 0], room_a), _row(values, lines.ends[line, 1], room_b)
+        s, entry, change = lines.s[first:last], lines.unit[first:last], lines.change[first:last]
         for k in range(first, last):
             x = lines.vertex[k]
             if x >= 0 and values.kink[x - n] < 0:
                 values.line[x - n], values.kink[x - n] = base_line + line, k
-                _on_line(a, b, lines, line, lines.s[k], values.columns, row)
+                _few(a, b, s, entry, change, k - first, row, values.columns)
                 near[x] = pack_row(row, thresholds, cutoff, words[x])
 
 

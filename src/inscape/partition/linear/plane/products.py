@@ -69,17 +69,28 @@ def multiply(
         above: packed bits of the units that are on, (n, words).
         rows: which rows of z to take, (k,), all of them if None: then y may be the same memory.
         y: written.
-        room: a function that gives room for the signs, once it has seen the first rows.
+        room: a function that gives room for the signs, once it has seen some rows.
     """
-    packed = None
+    packed = room(_sample(product, z, above, rows)) if product.leaves_out else None
     for first in range(0, len(y), product.size):
         own: Any = slice(first, first + product.size)
         out, own = y[own], own if rows is None else rows[own]
         product(z[own], above[own], out)
-        packed = room(out.numpy()) if first == 0 else packed
+        if first == 0 and not product.leaves_out:  # a block of many rows
+            packed = room(out.numpy())
         if packed is not None:
             packed.pack(out.numpy(), first)
     return packed
+
+
+def _sample(product: Product, z: Floats, above: Words, rows: Ints | None) -> Floats:
+    """The map of a few rows from all over, which tell its scale: a small block may lie where it vanishes."""
+    n = len(z) if rows is None else len(rows)
+    some = np.arange(0, n, max(1, -(-n // product.size)))
+    own = some if rows is None else rows[some]
+    out = torch.empty((len(own), len(product.bias)), dtype=torch.float64)
+    product(z[own], above[own], out)
+    return out.numpy()
 
 
 @njit(cache=True, nogil=True)

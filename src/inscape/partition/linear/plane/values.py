@@ -82,23 +82,18 @@ class Values(NamedTuple):
 
 
 @part
-def between(first, last, s):
+def _between(first, last, s):
     """The value at s between two that are linked by a straight line, true at both ends."""
     return first + s * (last - first) if s <= 0.5 else last + (1.0 - s) * (first - last)
 
 
 @part
-def bend(lines, k, s):
-    """By how much kink k of a line bends the value at s down."""
-    return lines.change[k] * min(s, lines.s[k]) * (1.0 - max(s, lines.s[k]))
-
-
-@part
 def _bends(lines, line, s, columns, u):
-    """The same of all kinks of a line, for one entry."""
+    """By how much the kinks of a line bend entry u at s down."""
     total = 0.0
     for k in range(lines.start[line], lines.start[line + 1]):
-        total += bend(lines, k, s) * columns[lines.unit[k], u]
+        weight = lines.change[k] * min(s, lines.s[k]) * (1.0 - max(s, lines.s[k]))
+        total += weight * columns[lines.unit[k], u]
     return total
 
 
@@ -109,7 +104,7 @@ def _on_edge(values, v, u):
     if v < n:
         return rows[v, u]
     line, s = values.line[v - n], edges.s[values.kink[v - n]]
-    straight = between(rows[edges.ends[line, 0], u], rows[edges.ends[line, 1], u], s)
+    straight = _between(rows[edges.ends[line, 0], u], rows[edges.ends[line, 1], u], s)
     return straight - _bends(edges, line, s, values.columns, u)
 
 
@@ -123,7 +118,7 @@ def value(values, vertex, u):
     line, s = values.line[v - n] - len(values.edges.ends), chords.s[values.kink[v - n]]
     first = _on_edge(values, np.int64(chords.ends[line, 0]), u)
     last = _on_edge(values, np.int64(chords.ends[line, 1]), u)
-    return between(first, last, s) - _bends(chords, line, s, values.columns, u)
+    return _between(first, last, s) - _bends(chords, line, s, values.columns, u)
 
 
 @kernel
