@@ -14,7 +14,7 @@ from torch import nn
 from benchmarks.networks import mlp
 from inscape import Patch, decision_regions, linear_regions
 from inscape.models.graph.piecewise import Leaky
-from inscape.partition.linear.plane import linear_map, products, split
+from inscape.partition.linear.plane import linear_map, products, signs, split
 from inscape.partition.linear.plane.nearby import near_order
 
 WAYS = {
@@ -66,6 +66,15 @@ def test_all_ways_with_other_activations(activation):
     q = as_if_large(EVERY, linear_regions, net, square(2.0))
     assert_same(q, linear_regions(net, square(2.0)))
     check_faces(net, square(2.0), q)
+
+
+@pytest.mark.parametrize("layer", [2, 4])
+def test_all_ways_with_a_unit_that_is_zero_everywhere(layer):
+    net = mlp(2, 20, 20, 20, 3)
+    with torch.no_grad():
+        net[layer].weight[3], net[layer].bias[3] = 0.0, 0.0
+    q = as_if_large([*EVERY, (signs, "_AT_ONCE", 50)], linear_regions, net, square())
+    assert_same(q, linear_regions(net, square()))
 
 
 def test_all_ways_in_parts():

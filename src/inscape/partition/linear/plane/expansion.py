@@ -145,3 +145,22 @@ def sign_lines(values, thresholds, cutoff, words, near):
     room = np.empty(h), np.empty(h), np.empty(h)
     _sign_each(values, edges, 0, *room, thresholds, cutoff, words, near)
     _sign_each(values, chords, len(edges.ends), *room, thresholds, cutoff, words, near)
+
+
+@njit(cache=True, nogil=True)
+def rows_of(values, vertices, out):
+    """Write the rows of vertices of `values`, stored or not, (m, h)."""
+    n, n_edges, chords = len(values.rows), len(values.edges.ends), values.chords
+    room_a, room_b = np.empty(out.shape[1]), np.empty(out.shape[1])
+    for i in range(len(vertices)):
+        v = values.number[vertices[i]] if len(values.number) > 0 else vertices[i]
+        if v < n or values.line[v - n] < n_edges:
+            row = _row(values, v, out[i])
+            for u in range(len(row)):
+                out[i, u] = row[u]
+            continue
+        line = values.line[v - n] - n_edges
+        a, b = _row(values, chords.ends[line, 0], room_a), _row(values, chords.ends[line, 1], room_b)
+        first, last = chords.start[line], chords.start[line + 1]
+        s, entry, change = chords.s[first:last], chords.unit[first:last], chords.change[first:last]
+        _few(a, b, s, entry, change, values.kink[v - n] - first, out[i], values.columns)

@@ -13,6 +13,9 @@ from inscape.partition.linear.plane.values import Values
 
 Words = npt.NDArray[np.uint64]
 
+_AT_ONCE = 4096
+"""How many rows are looked at again at once."""
+
 SUSPICIOUS = 1e-10
 """Values this small, against the largest of the layer, may be zero but for rounding."""
 
@@ -85,17 +88,23 @@ def signs(
     rows = np.flatnonzero(packed.near)
     if not len(rows):
         return above, zero
-    exact = values.rows_at(rows)
-    for k, theta in enumerate(thresholds):
-        value = np.abs(exact - theta)
-        row, entry = np.nonzero(value <= packed.cutoff)
-        size = value[row, entry]
-        is_zero = size == 0
-        doubt = np.flatnonzero(~is_zero)
-        if len(doubt):
-            is_zero[doubt] = size[doubt] <= noise(rows[row[doubt]], entry[doubt])
-        if is_zero.any():
-            if not len(zero):
-                zero = np.zeros_like(above)
-            kernels.mark_zero(above, zero, rows[row[is_zero]], entry[is_zero], k, values.h)
+    for first in range(0, len(rows), _AT_ONCE):
+        own = rows[first : first + _AT_ONCE]
+        exact = values.rows_at(own)
+        for k, theta in enumerate(thresholds):
+            vertex, entry = _zeros(np.abs(exact - theta), own, packed.cutoff, noise)
+            if len(vertex):
+                zero = zero if len(zero) else np.zeros_like(above)
+                kernels.mark_zero(above, zero, vertex, entry, k, values.h)
     return above, zero
+
+
+def _zeros(size: Floats, vertices: Ints, cutoff: float, noise: Noise) -> tuple[Ints, Ints]:
+    """Pairs of a vertex and an entry whose distance from its threshold, in rows `size`, may be rounding."""
+    row, entry = np.nonzero(size <= cutoff)
+    own = size[row, entry]
+    is_zero = own == 0
+    doubt = np.flatnonzero(~is_zero)
+    if len(doubt):
+        is_zero[doubt] = own[doubt] <= noise(vertices[row[doubt]], entry[doubt])
+    return vertices[row[is_zero]], entry[is_zero]

@@ -14,6 +14,7 @@ import numpy as np
 
 from inscape.partition.linear.plane.cells import Floats, Ints
 from inscape.partition.linear.plane.compiled import kernel, part
+from inscape.partition.linear.plane.expansion import rows_of
 from inscape.partition.linear.plane.pieces import Lines
 
 _NOWHERE, _IN_ORDER = np.zeros(0, np.int32), np.zeros(0, np.int64)
@@ -77,8 +78,9 @@ class Values(NamedTuple):
         """Rows at vertices, (m, h)."""
         if self.is_stored:
             return np.asarray(self.rows[vertices])
-        h = self.h
-        return self.at(np.repeat(vertices, h), np.tile(np.arange(h), len(vertices))).reshape(-1, h)
+        found = np.empty((len(vertices), self.h))
+        rows_of(self, vertices, found)
+        return found
 
 
 @part
