@@ -19,7 +19,7 @@ from inscape.partition.linear.plane.nearby import near_order
 
 WAYS = {
     "numbers": [(split, "_MANY", 1), (split, "_PIECES", 1)],
-    "units left out": [(products, "_DEAR", 0), (products, "_ROWS", 7), (products, "_AT_ONCE", 1)],
+    "units left out": [(products, "_MANY", 0), (products, "_FEWER", 150), (products, "_AT_ONCE", 1)],
     "memory": [(linear_map, "_LARGE", 0), (linear_map, "_MORE", 50)],
     "rows not stored": [(linear_map, "_MANY", 0), (linear_map, "_FEW", 10**9)],
 }
@@ -113,11 +113,11 @@ def test_all_ways_where_lines_meet(seed, kind):
 
 def test_the_scale_of_a_layer_is_that_of_all_its_rows():
     """Not of the first block, which may lie where the layer vanishes."""
-    z = np.zeros((1000, 200))
-    z[300:, 0] = np.arange(700)
-    above, seen = np.full((1000, 4), ~np.uint64(0)), []
-    product = products.Product(Leaky(), np.eye(200), None, False)
-    y = torch.empty((1000, 200), dtype=torch.float64)
+    z = np.zeros((5000, 200))
+    z[300:, 0] = np.arange(4700)
+    above, seen = np.full((5000, 4), ~np.uint64(0)), []
+    product = products.Product(Leaky(), np.eye(200), None, 5000, False)
+    y = torch.empty((5000, 200), dtype=torch.float64)
     assert product.leaves_out
     products.multiply(product, z, above, None, y, lambda some: seen.append(some.max()))
     assert np.array_equal(y.numpy(), z)

@@ -78,8 +78,11 @@ class LinearMap:
         """How many entries the map has."""
         return int(self.matrix.columns.shape[1])
 
-    def found(self) -> tuple[Values, Packed | None]:
-        """The map's values, and its signs if a piecewise-linear node follows."""
+    def found(self) -> tuple[Tensor, Values, Packed | None]:
+        """The rows that are stored, the map's values, and its signs if a piecewise-linear node follows.
+
+        The memory of the rows may be larger than they are.
+        """
         is_sparing = self._is_sparing()
         y = self._room(self.n_old if is_sparing else self.n)
         packed = self._multiply(y[: self.n_old])
@@ -88,17 +91,17 @@ class LinearMap:
         lines = self.edges, self.chords, self.matrix.columns
         if not is_sparing:
             expand(y.numpy(), self.n_old, *lines, *signs)
-            return Values.stored(y.numpy()), packed
+            return y, Values.stored(y.numpy()), packed
         values = Values.on_lines(y.numpy(), *lines, self.n - self.n_old)
         sign_lines(values, *signs)
-        return values, packed
+        return y, values, packed
 
     def _multiply(self, y: Tensor) -> Packed | None:
         """Write the map at the old vertices, and its signs."""
         op: Any = self.plan.graph.nodes[self.matrix.last].op
         _, *bias = op.constants
         is_free = self.is_free and y.data_ptr() != self.z.data_ptr()
-        product = Product(self.op, self.matrix.columns, bias[0] if bias else None, is_free)
+        product = Product(self.op, self.matrix.columns, bias[0] if bias else None, len(y), is_free)
         return multiply(product, flat(self.z), self.above, self.rows, y, self._signs)
 
     def _is_sparing(self) -> bool:

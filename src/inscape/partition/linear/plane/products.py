@@ -9,30 +9,32 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
 from inscape.models.graph.piecewise import Bend, Leaky
 from inscape.partition.linear.bending import overwrite
 from inscape.partition.linear.plane.cells import Floats, Ints
-from inscape.partition.linear.plane.compiled import kernel
+from inscape.partition.linear.plane.compiled import kernel, part
 from inscape.partition.linear.plane.signs import Packed, Words
 
 _AT_ONCE = 2**20
 """How many numbers a block has."""
 
-_ROWS = 128
-"""How many rows a block has from which units are left out."""
+_FEWER = 2**15
+"""How many numbers a block has from which units are left out: the smaller, the more are."""
 
-_DEAR = 2**15
-"""Products with a matrix of so many entries cost more than a look at which units are off."""
+_SAMPLE = 64
+"""How many rows tell the scale of a map."""
+
+_MANY = 2**12
+"""For so many rows it is worth a look at which units are off."""
 
 
 class Product:
     """The map W bent(z) + bias of rows z, block by block."""
 
-    def __init__(self, op: Bend, columns: Floats, bias: Tensor | None, is_free: bool) -> None:
-        """`op` is the elementwise node that bends the rows, `columns` W transposed, (in, out).
+    def __init__(self, op: Bend, columns: Floats, bias: Tensor | None, n: int, is_free: bool) -> None:
+        """`op` is the elementwise node that bends the n rows, `columns` W transposed, (in, out).
 
         The rows may be overwritten if they are free.
         """
@@ -40,22 +42,22 @@ class Product:
         self.bend = partial(overwrite, op) if is_free else op
         self.bias = torch.zeros(n_out, dtype=torch.float64) if bias is None else bias
         self.columns = columns
-        self.leaves_out = columns.size >= _DEAR and isinstance(op, Leaky) and op.slope == 0.0
-        self.size = _ROWS if self.leaves_out else max(1, _AT_ONCE // n_in)
+        self.leaves_out = n >= _MANY and isinstance(op, Leaky) and op.slope == 0.0
+        self.size = max(1, (_FEWER if self.leaves_out else _AT_ONCE) // n_in)
         if self.leaves_out:
             self._extended = np.concatenate([columns, self.bias.numpy()[None]])
-            self._bent, self._chosen = np.empty(self.size * (n_in + 1)), np.empty((n_in + 1) * n_out)
+            self._used = np.empty(n_in + 1, np.uint32)
+            self._bent, self._chosen = np.empty((self.size, n_in + 1)), np.empty((n_in + 1, n_out))
+            self._factors = torch.from_numpy(self._bent), torch.from_numpy(self._chosen)
 
     def __call__(self, z: Floats, above: Words, out: Tensor) -> None:
         """Write the map of a block of rows; `above` says which units are on, and z may be `out`."""
         if not self.leaves_out:
             torch.addmm(self.bias, self.bend(torch.from_numpy(z)), torch.from_numpy(self.columns), out=out)
             return
-        used = _used(above, z.shape[1])
-        n, k, n_out = len(z), len(used), len(self.bias)
-        bent, chosen = self._bent[: n * k].reshape(n, k), self._chosen[: k * n_out].reshape(k, n_out)
-        _choose(z, used, self._extended, bent, chosen)
-        torch.mm(torch.from_numpy(bent), torch.from_numpy(chosen), out=out)
+        k = _choose(z, above, self._extended, self._used, self._bent, self._chosen)
+        bent, chosen = self._factors
+        torch.mm(bent[: len(z), :k], chosen[:k], out=out)
 
 
 def multiply(
@@ -86,17 +88,17 @@ def multiply(
 def _sample(product: Product, z: Floats, above: Words, rows: Ints | None) -> Floats:
     """The map of a few rows from all over, which tell its scale: a small block may lie where it vanishes."""
     n = len(z) if rows is None else len(rows)
-    some = np.arange(0, n, max(1, -(-n // product.size)))
+    some = np.arange(0, n, max(1, -(-n // min(_SAMPLE, product.size))))
     own = some if rows is None else rows[some]
     out = torch.empty((len(own), len(product.bias)), dtype=torch.float64)
     product(z[own], above[own], out)
     return out.numpy()
 
 
-@njit(cache=True, nogil=True)
-def _used(above, h):
-    """The units that are on in any row, and one more for the bias."""
-    used, n = np.empty(h + 1, np.int64), 0
+@part
+def _find_used(above, h, used):
+    """Write the units that are on in any row; returns how many."""
+    n = 0
     for w in range((h + 63) // 64):
         word = np.uint64(0)
         for r in range(len(above)):
@@ -104,22 +106,25 @@ def _used(above, h):
         for u in range(min(64, h - 64 * w)):
             used[n] = 64 * w + u
             n += (word >> np.uint64(u)) & np.uint64(1) != 0
-    used[n] = h
-    return used[: n + 1]
+    return n
 
 
 @kernel
-def _choose(rows, used, columns, bent, chosen):
-    """Write the columns of rows that are used, where they are positive, and a last one of ones.
+def _choose(z, above, columns, used, bent, chosen):
+    """Write the columns of z that are used, where they are positive, and a last one of ones.
 
-    Also the rows of W transposed that they meet.
+    Also the rows of W transposed that they meet, the last one being the bias. Returns how many there are.
     """
-    last = len(used) - 1
-    for r in range(len(rows)):
-        row, out = rows[r], bent[r]
-        for k in range(last):
+    h = len(used) - 1
+    n = _find_used(above, h, used)
+    for r in range(len(z)):
+        row, out = z[r], bent[r]
+        for k in range(n):
             out[k] = row[used[k]] if row[used[k]] > 0.0 else 0.0
-        out[last] = 1.0
-    for k in range(len(used)):
-        for v in range(columns.shape[1]):
-            chosen[k, v] = columns[used[k], v]
+        out[n] = 1.0
+    used[n] = h
+    for k in range(n + 1):
+        row, out = columns[used[k]], chosen[k]  # as arrays of their own, which are copied at once
+        for v in range(len(out)):
+            out[v] = row[v]
+    return n + 1

@@ -118,10 +118,9 @@ class Bent(Stage):
         names = [k for k in (*self.kept, self.node) if self.plan.is_needed(k, matrix.last)]
         every = self.tensors(wanted) if names else {}
         live = {k: every[k] for k in names}
-        values, packed = self._mapped(matrix, wanted)
+        rows, values, packed = self._mapped(matrix, wanted)
         if values.is_stored:
-            shape = self.plan.graph.shapes[matrix.last]
-            live[matrix.last] = torch.from_numpy(values.rows).reshape(-1, *shape)
+            live[matrix.last] = rows.reshape(-1, *self.plan.graph.shapes[matrix.last])
         return matrix.last + 1, live, None if packed is None else Signed(values, packed)
 
     def tensors(self, wanted: Ints) -> dict[int, Tensor]:
@@ -142,8 +141,8 @@ class Bent(Stage):
         own = op is not None and op.name in ("linear", "conv", "batch_norm", "add", "subtract")
         return own and graph.last_use[self.input] == self.node
 
-    def _mapped(self, matrix: Fusion, wanted: Ints) -> tuple[Values, Packed | None]:
-        """The linear map that reads the node, and its signs if a piecewise-linear node follows."""
+    def _mapped(self, matrix: Fusion, wanted: Ints) -> tuple[Tensor, Values, Packed | None]:
+        """The linear map that reads the node, see `LinearMap.found`."""
         n, h = len(self.cells.xy), self.plan.sizes[self.input]
         edges, chords = (_bent(line, self.op, h) for line in (self.split.edges, self.split.chords))
         is_whole = len(self) == 1
@@ -153,8 +152,9 @@ class Bent(Stage):
             return LinearMap(*of, None, n, edges, chords, self.cells.xy).found()
         part = restricted(self.split.n_old, n, edges, chords, wanted)
         lines = part.edges, part.chords
-        values, packed = LinearMap(*of, part.rows, part.n_rows, *lines, self.cells.xy).found()
-        return values.of(part.wanted), None if packed is None else packed.of(part.wanted)
+        _, values, packed = LinearMap(*of, part.rows, part.n_rows, *lines, self.cells.xy).found()
+        values = values.of(part.wanted)
+        return torch.from_numpy(values.rows), values, None if packed is None else packed.of(part.wanted)
 
 
 def _bent(lines: Lines, op: Bend, h: int) -> Lines:
