@@ -194,9 +194,8 @@ def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
     """
     for m in module.modules():
         yield (id(m), type(m), len(m._forward_hooks), len(m._forward_pre_hooks))
-        for name, value in vars(m).items():
-            if name in _INTERNAL:
-                continue
+        for name in sorted(vars(m).keys() - _INTERNAL):
+            value = vars(m)[name]
             if isinstance(value, _PLAIN):
                 yield (name, value)
             elif isinstance(value, torch.Tensor):
@@ -212,7 +211,10 @@ _INTERNAL = frozenset(vars(torch.nn.Module()))
 
 
 def _checksum(tensor: torch.Tensor) -> int:
-    return checksum(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    try:
+        return checksum(tensor.detach().numpy())
+    except (TypeError, RuntimeError):  # on another device, or of a type that numpy does not know
+        return checksum(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
 
 
 def _as_device(device: str | torch.device) -> torch.device:

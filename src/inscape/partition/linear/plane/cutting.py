@@ -54,12 +54,8 @@ def _face_words(job, f, target, i):
 
 @part
 def _keep(job, f, out):
-    """Write a face that no unit cuts."""
-    i_face, i = out.at[FACES], out.at[HALF_EDGES]
-    for k in range(job.start[f], job.start[f + 1]):
-        h = job.loop[k]
-        out.faces.loop[i] = h + 2 * job.nstart[h >> 1]
-        i += 1
+    """Count a face that no unit cuts in: its half-edges are written."""
+    i_face, i = out.at[FACES], out.at[HALF_EDGES] + job.start[f + 1] - job.start[f]
     _face_words(job, f, out.faces.words, i_face)
     out.faces.parent[i_face] = f
     out.faces.start[i_face + 1] = i
@@ -274,9 +270,12 @@ def cut_each(job, most, tied, face, out):
     while f < len(tied) and at[FACES] + len(tied) - f <= most:
         n_cut, one, two = 0, -1, -1  # the first and the last half-edge with a cut point
         if not tied[f]:
+            to = at[HALF_EDGES] - job.start[f]
             for i in range(job.start[f], job.start[f + 1]):
-                e = job.loop[i] >> 1
-                own = np.int64(job.nstart[e + 1]) - job.nstart[e]
+                h = job.loop[i]
+                k = job.nstart[h >> 1]
+                own = np.int64(job.nstart[(h >> 1) + 1]) - k
+                out.faces.loop[to + i] = h + 2 * k  # if no unit cuts the face
                 n_cut += own
                 one = i if own > 0 and one < 0 else one
                 two = i if own > 0 else two

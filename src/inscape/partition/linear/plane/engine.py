@@ -23,13 +23,14 @@ from inscape.partition.linear.bending import thresholds
 from inscape.partition.linear.plane.bits import hash_rows
 from inscape.partition.linear.plane.cells import Cells, Ints, oriented
 from inscape.partition.linear.plane.contest import contest, decide
+from inscape.partition.linear.plane.lineage import Lineage
 from inscape.partition.linear.plane.noise import NodeNoise, Plane
 from inscape.partition.linear.plane.parts import Agreement
 from inscape.partition.linear.plane.plan import Plan
 from inscape.partition.linear.plane.rows import flat
 from inscape.partition.linear.plane.signs import Signed
 from inscape.partition.linear.plane.split import split
-from inscape.partition.linear.plane.stages import Bent, Lineage, Next, Pooled, Stage
+from inscape.partition.linear.plane.stages import Bent, Next, Pooled, Stage
 from inscape.partition.linear.plane.values import Values
 
 
@@ -127,7 +128,7 @@ class _Walker:
 
     def run(self, cells: Cells) -> None:
         x = self.plane.points(cells.xy).reshape(-1, *self.graph.input_shape)
-        self.advance((1, {0: x}, cells, (), None), (0.0, 1.0))
+        self.advance((1, {0: x}, cells, Lineage(), None), (0.0, 1.0))
 
     def advance(self, at: Next, share: Any) -> None:
         """Evaluate from a node on; `share` is where in the whole work this part begins and ends."""
@@ -163,7 +164,7 @@ class _Walker:
             noise = NodeNoise(self.graph, self.plane, cells.xy, self.graph.output)
             layer = self.graph.output + 1
             cells, parent, labels, has_tie, is_tied = decide(cells, scores, noise, layer, self.agreement)
-            lineage = tuple(r[parent] for r in lineage)
+            lineage = lineage.of(parent)
             self.result.has_tie |= has_tie
             self.result.is_tied |= is_tied
         self.n_finished += cells.n_faces
@@ -205,7 +206,7 @@ class _Walker:
             if won is None:
                 return None
             self.result.is_tied |= won.is_tied
-            lineage = self._record(layer, won.patterns, tuple(r[won.parent] for r in lineage))
+            lineage = lineage.cut(won.parent, self._record(layer, won.patterns))
             return Pooled(self.plan, node, won.cells, lineage, won.live | {node: won.value})
         theta = np.array(thresholds(op))
         values = Values.stored(flat(live[j])) if signed is None else signed.values
@@ -216,15 +217,15 @@ class _Walker:
         self.result.is_tied |= part.is_tied
         if self.plane.extent == 0.0:
             part = replace(part, cells=oriented(part.cells))
-        lineage = self._record(layer, part.words, tuple(r[part.parent] for r in lineage))
+        lineage = lineage.cut(part.parent, self._record(layer, part.words))
         return Bent(self.plan, node, op, part, lineage, dict(live))
 
-    def _record(self, layer: int, patterns: Any, before: Lineage) -> Lineage:
-        """Keep the patterns of a layer, and say where those of each face are."""
+    def _record(self, layer: int, patterns: Any) -> int:
+        """Keep the patterns of a layer, and say where they start."""
         first = self.offsets[layer]
         self.offsets[layer] += len(patterns)
         self.pattern_bytes += patterns.nbytes
         keeps = self.pattern_bytes <= self.plan.memory
         self.result.patterns[layer].append(patterns if keeps else None)
         self.result.hashes[layer].append(None if keeps else hash_rows(patterns))
-        return (*before, np.arange(first, first + len(patterns)))
+        return first

@@ -6,11 +6,13 @@ the triangles along which nothing changes are taken away in the end.
 """
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 
 from inscape.models.graph import Graph
+from inscape.partition.linear.engine import magnitude
 from inscape.partition.linear.plane.cells import BORDER, Cells, Floats, following
 from inscape.partition.linear.plane.noise import Plane
 
@@ -23,15 +25,34 @@ def centre_of(graph: Graph, plane: Plane, corners: Floats) -> Floats | None:
     centre = _zero_of(plane, corners)
     if centre is None or not _holds(corners, centre):
         return None
-    bend = next((i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine), None)
-    if bend is None:
+    first, least = _at_zero(graph)
+    points = plane.origin + corners @ plane.axes
+    if least > _NEAR * max(1.0, float(np.abs(points).max())):
         return None
-    (first,) = graph.nodes[bend].inputs
-    points = np.concatenate([np.zeros((1, len(plane.origin))), plane.origin + corners @ plane.axes])
-    x = torch.from_numpy(points).reshape(-1, *graph.input_shape)
-    z = graph.evaluate(x, until=first).reshape(len(points), -1).numpy()
+    x = torch.from_numpy(np.concatenate([np.zeros((1, len(plane.origin))), points]))
+    z = graph.evaluate(x.reshape(-1, *graph.input_shape), until=first).reshape(len(x), -1).numpy()
     vanish = np.abs(z[0]) <= _NEAR * np.abs(z[1:]).max(axis=0)
     return centre if vanish.sum() > 1 else None
+
+
+_KNOWN: WeakKeyDictionary[Graph, tuple[int, float]] = WeakKeyDictionary()
+
+
+def _at_zero(graph: Graph) -> tuple[int, float]:
+    """The node before the first bend, and its second smallest entry at the input 0.
+
+    Each entry is divided by a bound for its size at points with coordinates up to 1.
+    """
+    if graph not in _KNOWN:
+        bend = next((i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine), None)
+        first = 0 if bend is None else graph.nodes[bend].inputs[0]
+        x = torch.zeros((1, *graph.input_shape), dtype=torch.float64)
+        with torch.no_grad():
+            size = magnitude(graph.cast(torch.float64), x, first, torch.ones_like(x)).numpy().reshape(-1)
+        z = np.abs(graph.evaluate(x, until=first).numpy().reshape(-1))
+        parts = np.sort(np.divide(z, size, out=np.zeros_like(z), where=size > 0))
+        _KNOWN[graph] = first, float(parts[1]) if bend is not None and len(parts) > 1 else np.inf
+    return _KNOWN[graph]
 
 
 def _zero_of(plane: Plane, corners: Floats) -> Floats | None:

@@ -43,6 +43,13 @@ class Plane:
     def reach(self, coordinates: Floats) -> float:
         """The largest of the sizes at one point, (2,)."""
         far = max(abs(float(coordinates[0])), abs(float(coordinates[1])), self.extent)
+        return self._reach if far == self.extent else self._size(far)
+
+    @cached_property
+    def _reach(self) -> float:
+        return self._size(self.extent)
+
+    def _size(self, far: float) -> float:
         return float((self._offset + far * self._span).max())
 
     @cached_property

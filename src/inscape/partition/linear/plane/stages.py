@@ -13,6 +13,7 @@ from inscape.models.graph.piecewise import Bend, Clip, Leaky
 from inscape.partition.linear.bending import thresholds
 from inscape.partition.linear.fusing import Fusion
 from inscape.partition.linear.plane.cells import Cells, Floats, Ints
+from inscape.partition.linear.plane.lineage import Lineage
 from inscape.partition.linear.plane.linear_map import LinearMap
 from inscape.partition.linear.plane.parts import faces_between, parts
 from inscape.partition.linear.plane.pieces import Lines
@@ -22,9 +23,6 @@ from inscape.partition.linear.plane.rows import Interpolation
 from inscape.partition.linear.plane.signs import Packed, Signed
 from inscape.partition.linear.plane.split import Split
 from inscape.partition.linear.plane.values import Values
-
-Lineage = tuple[Ints, ...]
-"""For each layer so far, which row of the layer's patterns belongs to each face."""
 
 Live = tuple[int, dict[int, Tensor], Signed | None]
 
@@ -50,13 +48,14 @@ class Stage(ABC):
 
     def __iter__(self) -> Iterator[Next]:
         for first, last in self.ranges:
-            lineage = tuple(r[first:last] for r in self.lineage)
-            if len(self) == 1:
-                cells, wanted = self.cells, np.arange(len(self.cells.xy))
-            else:
-                cells, wanted = faces_between(self.cells, first, last)
-            goes_on = self.plan.goes_on(self.node)
-            node, live, signed = self.values(wanted) if goes_on else (self.node + 1, {}, None)
+            cells, lineage, vertices = self.cells, self.lineage, None
+            if len(self) > 1:
+                cells, vertices = faces_between(self.cells, first, last)
+                lineage = self.lineage.of(np.arange(first, last))
+            if not self.plan.goes_on(self.node):
+                yield self.node + 1, {}, cells, lineage, None
+                continue
+            node, live, signed = self.values(np.arange(len(cells.xy)) if vertices is None else vertices)
             yield node, live, cells, lineage, signed
 
     def values(self, wanted: Ints) -> Live:

@@ -18,6 +18,7 @@ from inscape.partition.linear.plane.cells import BORDER, Cells, Floats, Ints, fo
 from inscape.partition.linear.plane.dissolve import dissolve
 from inscape.partition.linear.plane.engine import PlaneWalk, walk_plane
 from inscape.partition.linear.plane.fan import centre_of, fan_cells
+from inscape.partition.linear.plane.lineage import Lineage
 from inscape.partition.linear.plane.noise import Plane
 from inscape.partition.linear.plane.parts import joined
 
@@ -30,7 +31,7 @@ class Subdivision:
 
     Attributes:
         cells: vertices, edges and faces.
-        lineage: for each layer the row of `patterns` that belongs to each face.
+        lineage: for each layer the row of `patterns` that belongs to each face, see `rows`.
         plane: where coordinates lie in the input space.
         patterns: for each layer its packed patterns; None if they would have taken more than the memory:
             then they are found anew, by evaluating the network at the faces' centroids.
@@ -44,7 +45,7 @@ class Subdivision:
     graph: Graph
     plane: Plane
     cells: Cells
-    lineage: tuple[Ints, ...]
+    lineage: Lineage
     patterns: tuple[Any, ...]
     hashes: tuple[Any, ...]
     layers: tuple[int, ...]
@@ -52,13 +53,17 @@ class Subdivision:
     is_complete: bool
     has_tie: bool
 
+    @property
+    def rows(self) -> tuple[Ints, ...]:
+        """For each layer the row of its patterns that belongs to each face, (f,)."""
+        return self.lineage.rows
+
     @cached_property
     def birth(self) -> Ints:
         """The number of the last layer that cut each face out, 0 for none, (f,)."""
         found = np.zeros(self.cells.n_faces, np.int64)
-        for k, rows in enumerate(self.lineage):
-            siblings = rows if k == 0 else self.lineage[k - 1]
-            parent = np.zeros(self.cells.n_faces, np.int64) if k == 0 else siblings
+        for k, rows in enumerate(self.rows):
+            parent = np.zeros(self.cells.n_faces, np.int64) if k == 0 else self.rows[k - 1]
             pairs = np.unique(np.stack([parent, rows], axis=1), axis=0)
             n_children = np.bincount(pairs[:, 0])
             found[n_children[parent] > 1] = k + 1
@@ -73,9 +78,9 @@ class Subdivision:
 
         The lowest bit is the parity of all signs, which differs between neighbours where one unit changes.
         """
-        if not self.lineage:
+        if not self.layers:
             return np.zeros(self.cells.n_faces, np.uint64)
-        every = np.stack([self.layer_hashes(k)[rows] for k, rows in enumerate(self.lineage)], axis=1)
+        every = np.stack([self.layer_hashes(k)[rows] for k, rows in enumerate(self.rows)], axis=1)
         odd = np.bitwise_xor.reduce(every, axis=1) & np.uint64(1)
         return (hash_rows(every) & ~np.uint64(1)) | odd
 
@@ -90,7 +95,7 @@ class Subdivision:
         patterns = self.patterns[layer]
         if patterns is None:
             return states_at(self.graph, self.layers[layer], self.plane.points(self.cells.centroids()))
-        rows = patterns[self.lineage[layer]]
+        rows = patterns[self.rows[layer]]
         if isinstance(op, Windows):
             return rows
         h = int(np.prod(self.graph.shapes[self.layers[layer]]))
@@ -141,7 +146,7 @@ def subdivide(
 def _assembled(graph: Graph, plane: Plane, walk: PlaneWalk) -> Subdivision:
     """The parts of a walk as one; a walk that was stopped has the layers that all its parts went through."""
     n_layers = min(len(p.lineage) for p in walk.parts)
-    lineage = tuple(_one([p.lineage[k] for p in walk.parts]) for k in range(n_layers))
+    lineage = _of_all([p.lineage for p in walk.parts], n_layers)
     layers = list(zip(walk.patterns[:n_layers], walk.hashes[:n_layers], strict=True))
     is_kept = [all(p is not None for p in blocks) for blocks, _ in layers]
     patterns = tuple(
@@ -170,6 +175,13 @@ def _assembled(graph: Graph, plane: Plane, walk: PlaneWalk) -> Subdivision:
     return found
 
 
+def _of_all(parts: list[Lineage], n_layers: int) -> Lineage:
+    """The lineage of the faces of all parts, in the first layers."""
+    if len(parts) == 1:
+        return parts[0]
+    return Lineage(tuple(np.concatenate([p.rows[k] for p in parts]) for k in range(n_layers)))
+
+
 def _one(blocks: list[Any]) -> Any:
     """Blocks of rows as one."""
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
@@ -182,7 +194,7 @@ def _without_spokes(found: Subdivision) -> Subdivision:
     spokes = np.flatnonzero((cells.born == BORDER) & (left >= 0) & (right >= 0))
     born = cells.born.copy()
     for k in reversed(range(len(found.layers))):
-        hashes, rows = found.layer_hashes(k), found.lineage[k]
+        hashes, rows = found.layer_hashes(k), found.rows[k]
         a, b = (hashes[rows[side[spokes]]] for side in (left, right))
         born[spokes[a != b]] = found.layers[k]
     if found.labels is not None:
@@ -199,7 +211,7 @@ def _without(found: Subdivision, gone: Any) -> Subdivision:
     old = np.empty(cells.n_faces, np.int64)
     old[faces] = np.arange(len(faces))
     labels = None if found.labels is None else found.labels[old]
-    return replace(found, cells=cells, lineage=tuple(r[old] for r in found.lineage), labels=labels)
+    return replace(found, cells=cells, lineage=found.lineage.of(old), labels=labels)
 
 
 def check(found: Subdivision, corners: Floats, is_simple: bool) -> None:
