@@ -114,25 +114,54 @@ def _row(values, v, out):
 
 
 @kernel
-def _sign_each(values, lines, base_line, room_a, room_b, row, thresholds, cutoff, words, near):
+def _place(values, lines, base_line):
+    """Write where the vertices on lines lie; several kinks may be at one."""
+    n = len(values.rows)
+    for line in range(len(lines.ends)):
+        for k in range(lines.start[line], lines.start[line + 1]):
+            x = lines.vertex[k] - n
+            if x >= 0 and values.kink[x] < 0:
+                values.line[x], values.kink[x] = base_line + line, k
+
+
+@part
+def _sign(row, x, signs):
+    """Write the signs of a vertex's row."""
+    thresholds, cutoff, words, near = signs
+    near[x] = pack_row(row, thresholds, cutoff, words[x])
+
+
+@kernel
+def _sign_each(values, lines, n_ends, done, room_a, room_b, row, signs):
+    """Write the signs at the vertices on lines, and at the ends of these if n_ends = 2; each vertex once."""
     n = len(values.rows)
     for line in range(len(lines.ends)):
         first, last = lines.start[line], lines.start[line + 1]
-        if first == last:
+        is_open = False
+        for k in range(first, last):
+            is_open |= lines.vertex[k] >= n and not done[lines.vertex[k] - n]
+        if not is_open:
             continue
         a, b = _row(values, lines.ends[line, 0], room_a), _row(values, lines.ends[line, 1], room_b)
+        for d in range(n_ends):
+            x = lines.ends[line, d]
+            if x >= n and not done[x - n]:
+                done[x - n] = True
+                _sign(a if d == 0 else b, x, signs)
         s, entry, change = lines.s[first:last], lines.unit[first:last], lines.change[first:last]
         for k in range(first, last):
             x = lines.vertex[k]
-            if x >= 0 and values.kink[x - n] < 0:
-                values.line[x - n], values.kink[x - n] = base_line + line, k
+            if x >= n and not done[x - n]:
+                done[x - n] = True
                 _few(a, b, s, entry, change, k - first, row, values.columns)
-                near[x] = pack_row(row, thresholds, cutoff, words[x])
+                _sign(row, x, signs)
 
 
 @njit(cache=True, nogil=True)
 def sign_lines(values, thresholds, cutoff, words, near):
     """Write where the vertices on the lines of `values` lie, and their signs; their rows are not stored.
+
+    Chords come first: the rows at their ends, which lie on edges, are found once.
 
     Args:
         values: `Values` of which the first rows are stored; `kink` is -1 at the other vertices.
@@ -142,9 +171,12 @@ def sign_lines(values, thresholds, cutoff, words, near):
         near: the same for those that have an entry near to a threshold.
     """
     h, edges, chords = values.rows.shape[1], values.edges, values.chords
-    room = np.empty(h), np.empty(h), np.empty(h)
-    _sign_each(values, edges, 0, *room, thresholds, cutoff, words, near)
-    _sign_each(values, chords, len(edges.ends), *room, thresholds, cutoff, words, near)
+    room = np.zeros(len(values.line), np.bool_), np.empty(h), np.empty(h), np.empty(h)
+    signs = thresholds, cutoff, words, near
+    _place(values, edges, 0)
+    _place(values, chords, len(edges.ends))
+    _sign_each(values, chords, 2, *room, signs)
+    _sign_each(values, edges, 0, *room, signs)
 
 
 @njit(cache=True, nogil=True)
