@@ -13,6 +13,7 @@ from torch import Tensor
 
 from inscape.models.graph.piecewise import Bend, Leaky
 from inscape.partition.linear.bending import overwrite
+from inscape.partition.linear.plane.bits import lowest
 from inscape.partition.linear.plane.cells import Floats, Ints
 from inscape.partition.linear.plane.compiled import kernel, part
 from inscape.partition.linear.plane.signs import Packed, Words
@@ -45,9 +46,9 @@ class Product:
         self.leaves_out = n >= _MANY and isinstance(op, Leaky) and op.slope == 0.0
         self.size = max(1, (_FEWER if self.leaves_out else _AT_ONCE) // n_in)
         if self.leaves_out:
-            self._extended = np.concatenate([columns, self.bias.numpy()[None]])
-            self._used = np.empty(n_in + 1, np.uint32)
-            self._bent, self._chosen = np.empty((self.size, n_in + 1)), np.empty((n_in + 1, n_out))
+            self._used, self._n_used = np.full(n_in + 1, n_in, np.uint32), 1  # the first stands for the bias
+            self._bent, self._chosen = np.ones((self.size, n_in + 1)), np.empty((n_in + 1, n_out))
+            self._chosen[0] = self.bias
             self._factors = torch.from_numpy(self._bent), torch.from_numpy(self._chosen)
 
     def __call__(self, z: Floats, above: Words, out: Tensor) -> None:
@@ -55,8 +56,9 @@ class Product:
         if not self.leaves_out:
             torch.addmm(self.bias, self.bend(torch.from_numpy(z)), torch.from_numpy(self.columns), out=out)
             return
-        k = _choose(z, above, self._extended, self._used, self._bent, self._chosen)
-        bent, chosen = self._factors
+        k = _choose(above, self.columns, self._used, self._n_used, self._chosen)
+        _bend(z, self._used[:k], self._bent)
+        self._n_used, (bent, chosen) = k, self._factors
         torch.mm(bent[: len(z), :k], chosen[:k], out=out)
 
 
@@ -96,35 +98,46 @@ def _sample(product: Product, z: Floats, above: Words, rows: Ints | None) -> Flo
 
 
 @part
-def _find_used(above, h, used):
-    """Write the units that are on in any row; returns how many."""
-    n = 0
-    for w in range((h + 63) // 64):
+def _copy(source, target):
+    for v in range(len(target)):
+        target[v] = source[v]
+
+
+@kernel
+def _choose(above, columns, used, n, chosen):
+    """Write which units are on in any row, and the rows of W transposed that they meet; returns how many.
+
+    The first of them, which stands for the bias, stays. Of the others only those change that are not used any
+    more, whose places the last ones take, and those that were not used so far.
+    """
+    is_used = np.uint64(1)
+    for w in range(above.shape[1]):
         word = np.uint64(0)
         for r in range(len(above)):
             word |= above[r, w]
-        for u in range(min(64, h - 64 * w)):
-            used[n] = 64 * w + u
-            n += (word >> np.uint64(u)) & np.uint64(1) != 0
+        k = 1
+        while k < n:
+            if used[k] >> 6 != w:
+                k += 1
+            elif (word >> np.uint64(used[k] & 63)) & is_used:
+                word ^= is_used << np.uint64(used[k] & 63)
+                k += 1
+            else:
+                n -= 1
+                used[k] = used[n]
+                _copy(chosen[n], chosen[k])
+        while word:
+            used[n] = 64 * w + lowest(word)
+            word &= word - np.uint64(1)
+            _copy(columns[used[n]], chosen[n])
+            n += 1
     return n
 
 
 @kernel
-def _choose(z, above, columns, used, bent, chosen):
-    """Write the columns of z that are used, where they are positive, and a last one of ones.
-
-    Also the rows of W transposed that they meet, the last one being the bias. Returns how many there are.
-    """
-    h = len(used) - 1
-    n = _find_used(above, h, used)
+def _bend(z, used, bent):
+    """Write the columns of z that are used, where they are positive, but for the first."""
     for r in range(len(z)):
         row, out = z[r], bent[r]
-        for k in range(n):
+        for k in range(1, len(used)):
             out[k] = row[used[k]] if row[used[k]] > 0.0 else 0.0
-        out[n] = 1.0
-    used[n] = h
-    for k in range(n + 1):
-        row, out = columns[used[k]], chosen[k]  # as arrays of their own, which are copied at once
-        for v in range(len(out)):
-            out[v] = row[v]
-    return n + 1
