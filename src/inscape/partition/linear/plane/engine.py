@@ -211,7 +211,8 @@ class _Walker:
         theta = np.array(thresholds(op))
         values = Values.stored(flat(live[j])) if signed is None else signed.values
         packed = None if signed is None else signed.packed
-        part = split(cells, values, theta, noise, node, self.agreement.at(node), most, packed)
+        agree = self.agreement.at(node) if self.depth else None
+        part = split(cells, values, theta, noise, node, agree, most, packed)
         if part is None:
             return None
         self.result.is_tied |= part.is_tied

@@ -12,10 +12,23 @@ from inscape.partition.linear.plane.compiled import kernel
 
 
 def with_cut_points(xy: Any, ends: Any, edge: Any, s: Any) -> Any:
-    """The vertices, then the points at s on edges, measured from the nearer end, (v + k, 2)."""
-    out = np.empty((len(xy) + len(s), 2))
+    """The vertices, then the points at s on edges, measured from the nearer end, (v + k, 2).
+
+    There is room for half as many again after the latter, see `extended`.
+    """
+    n = len(xy) + len(s)
+    out = np.empty((n + len(s) // 2, 2))
     _with_cut_points(xy, ends, edge, s, out)
-    return out
+    return out[:n]
+
+
+def extended(xy: Any, more: Any) -> Any:
+    """The points xy, then others, (n + k, 2): in the memory of the first if there is room."""
+    n = len(xy) + len(more)
+    if n > len(xy.base):
+        return np.concatenate([xy, more])
+    xy.base[len(xy) : n] = more
+    return xy.base[:n]
 
 
 @kernel

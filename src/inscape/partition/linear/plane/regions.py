@@ -10,6 +10,7 @@ from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.partition.linear.bending import ROUNDING
 from inscape.partition.linear.confirmed import graph_of
+from inscape.partition.linear.plane.cells import Floats
 from inscape.partition.linear.plane.compiling import announce
 from inscape.partition.linear.plane.domain import Domain, domain_of
 from inscape.partition.linear.plane.result import BUDGET, COMPLETE, PlaneRegions
@@ -40,17 +41,18 @@ def subdivision_on(
 ) -> tuple[Subdivision, Domain]:
     """The subdivision of a probe by a model, and the probe's domain."""
     domain = domain_of(probe)
-    few = (domain.corners + domain.corners.mean(axis=0)) / 2
-    graph = graph_of(
-        model,
-        probe.input_shape,
-        lambda: domain.plane.points(few).numpy().reshape(-1, *probe.input_shape),
-    )
+    graph = graph_of(model, probe.input_shape, lambda: _a_few_points(domain).reshape(-1, *probe.input_shape))
     announce()
     found = subdivide(
         graph, domain.plane, domain.corners, done=lambda part: meter(round(1000 * part), 1000), **settings
     )
     return found, domain
+
+
+def _a_few_points(domain: Domain) -> Floats:
+    """Points inside, one near to each corner, (k, d)."""
+    few = (domain.corners + domain.corners.mean(axis=0)) / 2
+    return np.asarray(domain.plane.points(few).numpy())
 
 
 def plane_result(model: Model, probe: Probe, domain: Domain, found: Subdivision) -> PlaneRegions:

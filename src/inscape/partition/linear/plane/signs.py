@@ -85,9 +85,9 @@ def signs(
         packed = Packed.room(len(z), values.h, thresholds, cutoff_of(z, thresholds, noise))
         packed.pack(z, 0)
     above, zero = packed.words, np.zeros((0, packed.words.shape[1]), np.uint64)
-    rows = np.flatnonzero(packed.near)
-    if not len(rows):
+    if not packed.near.any():
         return above, zero
+    rows = np.flatnonzero(packed.near)
     for first in range(0, len(rows), _AT_ONCE):
         own = rows[first : first + _AT_ONCE]
         exact = values.rows_at(own)

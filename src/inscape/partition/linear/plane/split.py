@@ -102,7 +102,7 @@ def split(
     fixed = np.zeros(len(p) + len(inside.xy), bool)
     fixed[:n_old] = cells.fixed
     grown = Cells(
-        xy=np.concatenate([p, inside.xy]),
+        xy=kernels.extended(p, inside.xy),
         ends=ends,
         born=born,
         start=faces.start,
