@@ -1,5 +1,6 @@
 """What is done for large subdivisions only gives on small ones what the plain ways give."""
 
+import gc
 import itertools
 
 import numpy as np
@@ -11,16 +12,17 @@ from plane_faces import check_faces, check_structure
 from relu_networks import network, square
 from torch import nn
 
+import inscape
 from benchmarks.networks import mlp
 from inscape import Patch, decision_regions, linear_regions
 from inscape.models.graph.piecewise import Leaky
-from inscape.partition.linear.plane import linear_map, products, signs, split
+from inscape.partition.linear.plane import linear_map, products, reserve, signs, split
 from inscape.partition.linear.plane.nearby import near_order
 
 WAYS = {
     "numbers": [(split, "_MANY", 1), (split, "_PIECES", 1)],
     "units left out": [(products, "_MANY", 0), (products, "_FEWER", 150), (products, "_AT_ONCE", 1)],
-    "memory": [(linear_map, "_LARGE", 0), (linear_map, "_MORE", 50)],
+    "memory": [(linear_map, "_LARGE", 0), (reserve, "_MORE", 50)],
     "rows not stored": [(linear_map, "_MANY", 0), (linear_map, "_FEW", 10**9)],
 }
 EVERY = [change for way in WAYS.values() for change in way]
@@ -83,6 +85,35 @@ def test_all_ways_in_parts():
     q = as_if_large(EVERY, linear_regions, net, square(), memory=2**20)
     assert_same(q, plain)
     check_structure(q)
+
+
+def test_memory_is_kept_for_the_next_walk_of_a_network(monkeypatch):
+    monkeypatch.setattr(linear_map, "_LARGE", 0)
+    model = inscape.wrap(mlp(2, 20, 20, 20, 3))
+    q = linear_regions(model, square())
+    arrays = [a.copy() for a in (q.vertices, q.edges, q.patterns, q.areas)]
+    (memory,) = reserve._KEPT.values()
+    assert linear_regions(model, square(0.3)).n_regions > 1
+    decision_regions(model, square(0.5), method="exact")
+    (same,) = reserve._KEPT.values()
+    assert same.data_ptr() == memory.data_ptr()
+    for a, b in zip((q.vertices, q.edges, q.patterns, q.areas), arrays, strict=True):
+        assert np.array_equal(a, b)
+    assert_same(linear_regions(model, square()), q)
+
+
+def test_memory_is_not_kept_for_ever(monkeypatch):
+    monkeypatch.setattr(linear_map, "_LARGE", 0)
+    models = [inscape.wrap(mlp(2, 20, 20, 3, seed=s)) for s in range(2)]
+    for model in models:
+        linear_regions(model, square())
+    assert len(reserve._KEPT) == 1
+    del model, models
+    gc.collect()
+    assert not reserve._KEPT
+    monkeypatch.setattr(reserve, "_MOST", 1000)
+    linear_regions(mlp(2, 20, 20, 3), square())
+    assert not reserve._KEPT
 
 
 def test_all_ways_give_the_same_decision_regions():

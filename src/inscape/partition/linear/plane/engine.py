@@ -27,6 +27,7 @@ from inscape.partition.linear.plane.lineage import Lineage
 from inscape.partition.linear.plane.noise import NodeNoise, Plane
 from inscape.partition.linear.plane.parts import Agreement
 from inscape.partition.linear.plane.plan import Plan
+from inscape.partition.linear.plane.reserve import Reserve
 from inscape.partition.linear.plane.rows import flat
 from inscape.partition.linear.plane.signs import Signed
 from inscape.partition.linear.plane.split import split
@@ -115,7 +116,7 @@ class _Walker:
         bends = tuple(i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine)
         self.bends = bends if n_layers is None else bends[:n_layers]
         last = graph.output if with_labels else max(self.bends, default=0)
-        self.plan = Plan(graph, plane, self.bends, last, with_labels, memory)
+        self.plan = Plan(graph, plane, self.bends, last, with_labels, memory, Reserve(graph, memory))
         self.with_labels = with_labels
         self.max_faces, self.n_finished = max_faces, 0
         self.agreement = Agreement()
@@ -129,6 +130,7 @@ class _Walker:
     def run(self, cells: Cells) -> None:
         x = self.plane.points(cells.xy).reshape(-1, *self.graph.input_shape)
         self.advance((1, {0: x}, cells, Lineage(), None), (0.0, 1.0))
+        self.plan.reserve.keep()
 
     def advance(self, at: Next, share: Any) -> None:
         """Evaluate from a node on; `share` is where in the whole work this part begins and ends."""

@@ -35,9 +35,6 @@ _FEW = 8
 _LARGE = 2**22
 """So many numbers take new memory whenever they are asked for."""
 
-_MORE = 4
-"""So many times the memory that such a tensor needs is asked for, if there may be so much."""
-
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
@@ -128,9 +125,7 @@ class LinearMap:
     def _room(self, n: int) -> Tensor:
         """Room for n rows.
 
-        If z is free and its rows are as long, that is its memory, which products take block by block: new
-        memory costs time when it is first written. So more of that is asked for than is needed at once, which
-        costs nothing.
+        If z is free and its rows are as long, that is its memory, which products take block by block.
         """
         z, h = self.z, self.h
         if n * h < _LARGE:
@@ -138,4 +133,4 @@ class LinearMap:
         fits = z.untyped_storage().nbytes() >= n * h * z.itemsize and z.storage_offset() == 0
         if self.is_free and fits and z[0].numel() == h and z.is_contiguous():
             return z.new_empty(0).set_(z.untyped_storage(), 0, (n, h), (h, 1))
-        return empty((max(n, min(_MORE * n, self.plan.memory // (8 * h))), h))[:n]
+        return self.plan.reserve.rows(n, h)

@@ -8,6 +8,7 @@ from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Clip, Leaky
 from inscape.partition.linear.fusing import Fusion, fusions
 from inscape.partition.linear.plane.noise import Plane
+from inscape.partition.linear.plane.reserve import Reserve
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +22,7 @@ class Plan:
         last: the last node that is evaluated.
         has_output: whether its value is wanted, not only where it bends.
         memory: bytes that tensors may take.
+        reserve: where the large ones are.
     """
 
     graph: Graph
@@ -29,6 +31,7 @@ class Plan:
     last: int
     has_output: bool
     memory: int
+    reserve: Reserve
 
     @cached_property
     def sizes(self) -> list[int]:
