@@ -194,27 +194,30 @@ def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
     """
     for m in module.modules():
         yield (id(m), type(m), len(m._forward_hooks), len(m._forward_pre_hooks))
-        for name in sorted(vars(m).keys() - _INTERNAL):
+        for name in [n for n in vars(m) if n not in _INTERNAL]:
             value = vars(m)[name]
             if isinstance(value, _PLAIN):
                 yield (name, value)
             elif isinstance(value, torch.Tensor):
-                yield (name, value.shape, _checksum(value))
+                yield (name, *_summary(value))
         for tensors in (m._parameters, m._buffers):
             for name, tensor in tensors.items():
                 if tensor is not None:
-                    yield (name, tensor.shape, _checksum(tensor))
+                    yield (name, *_summary(tensor))
 
 
 _PLAIN = (bool, int, float, complex, str, tuple)
 _INTERNAL = frozenset(vars(torch.nn.Module()))
 
 
-def _checksum(tensor: torch.Tensor) -> int:
+def _summary(tensor: torch.Tensor) -> tuple[Shape, int]:
+    """The shape of a tensor and a checksum of its contents."""
     try:
-        return checksum(tensor.detach().numpy())
+        array = tensor.detach().numpy()
     except (TypeError, RuntimeError):  # on another device, or of a type that numpy does not know
-        return checksum(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        return tuple(tensor.shape), checksum(flat.view(torch.uint8).numpy())
+    return array.shape, checksum(array)
 
 
 def _as_device(device: str | torch.device) -> torch.device:
