@@ -177,10 +177,12 @@ class _Walker:
         """Take the parts of a stage to the end; if the budget breaks, the outermost stage is the result."""
         low, high = share
         self.depth += 1
+        self.plan.reserve.hold()
         try:
             for k, at in enumerate(stage):
                 ends = (low + (high - low) * (k + i) / len(stage) for i in (0, 1))
                 self.advance(at, tuple(ends))
+                self.plan.reserve.release()
         except _BudgetReachedError:
             if self.depth > 1:
                 raise

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from inscape.models.graph.piecewise import Bend, Clip, Leaky
@@ -151,9 +150,9 @@ class Bent(Stage):
             return LinearMap(*of, None, n, edges, chords, self.cells.xy).found()
         part = restricted(self.split.n_old, n, edges, chords, wanted)
         lines = part.edges, part.chords
-        _, values, packed = LinearMap(*of, part.rows, part.n_rows, *lines, self.cells.xy).found()
-        values = values.of(part.wanted)
-        return torch.from_numpy(values.rows), values, None if packed is None else packed.of(part.wanted)
+        rows, values, packed = LinearMap(*of, part.rows, part.n_rows, *lines, self.cells.xy).found()
+        values, k = values.moved_to(part.wanted), len(part.wanted)
+        return rows[:k], values, None if packed is None else packed.of(part.wanted)
 
 
 def _bent(lines: Lines, op: Bend, h: int) -> Lines:

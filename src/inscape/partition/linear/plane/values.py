@@ -60,11 +60,12 @@ class Values(NamedTuple):
         """How many entries a row has."""
         return int(self.rows.shape[1])
 
-    def of(self, vertices: Ints) -> "Values":
-        """The tensor at some vertices."""
-        if self.is_stored:
-            return Values.stored(np.asarray(self.rows[vertices]))
-        return self._replace(number=vertices)
+    def moved_to(self, vertices: Ints) -> "Values":
+        """The tensor at some vertices, in order of their numbers, in the memory of this one."""
+        if not self.is_stored:
+            return self._replace(number=vertices)
+        _move_up(self.rows, vertices)
+        return Values.stored(self.rows[: len(vertices)])
 
     def at(self, vertices: Ints, entries: Ints) -> Floats:
         """Entries at vertices, for each pair (m,)."""
@@ -81,6 +82,16 @@ class Values(NamedTuple):
         found = np.empty((len(vertices), self.h))
         rows_of(self, vertices, found)
         return found
+
+
+@kernel
+def _move_up(rows, chosen):
+    """Move the rows that are chosen, in order, to the first places."""
+    for i in range(len(chosen)):
+        if chosen[i] != i:
+            row, out = rows[chosen[i]], rows[i]
+            for u in range(len(out)):
+                out[u] = row[u]
 
 
 @part
