@@ -110,7 +110,7 @@ def _choose(above, columns, used, n, chosen):
     The first of them, which stands for the bias, stays. Of the others only those change that are not used any
     more, whose places the last ones take, and those that were not used so far.
     """
-    is_used = np.uint64(1)
+    one = np.uint64(1)
     for w in range(above.shape[1]):
         word = np.uint64(0)
         for r in range(len(above)):
@@ -119,8 +119,8 @@ def _choose(above, columns, used, n, chosen):
         while k < n:
             if used[k] >> 6 != w:
                 k += 1
-            elif (word >> np.uint64(used[k] & 63)) & is_used:
-                word ^= is_used << np.uint64(used[k] & 63)
+            elif (word >> np.uint64(used[k] & 63)) & one:
+                word ^= one << np.uint64(used[k] & 63)
                 k += 1
             else:
                 n -= 1
