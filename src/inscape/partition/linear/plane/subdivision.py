@@ -1,5 +1,6 @@
 """The whole subdivision of a convex polygon by a network: put together from its parts, tidied and checked."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from inscape.partition.linear.bending import thresholds
 from inscape.partition.linear.plane import kernels
 from inscape.partition.linear.plane.activity import states_at
 from inscape.partition.linear.plane.bits import hash_rows
-from inscape.partition.linear.plane.cells import BORDER, Cells, Floats, Ints, following, polygon_cells
+from inscape.partition.linear.plane.cells import BORDER, Cells, Floats, Ints, polygon_cells
 from inscape.partition.linear.plane.dissolve import dissolve
 from inscape.partition.linear.plane.engine import PlaneWalk, walk_plane
 from inscape.partition.linear.plane.fan import centre_of, fan_cells
@@ -222,9 +223,8 @@ def check(found: Subdivision, corners: Floats, is_simple: bool) -> None:
     """
     cells = found.cells
     v, e, f = len(cells.xy), len(cells.ends), cells.n_faces
-    a = corners - corners[0]
-    b = following(a)
-    domain = float((a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]).sum() / 2)
+    ways = (corners - corners[0]).tolist()
+    domain = sum(a * d - b * c for (a, b), (c, d) in itertools.pairwise(ways)) / 2
     covered = kernels.total_area(cells.loop, cells.ends, cells.xy)
     fits = v - e + f == 1 and abs(covered - domain) <= AREA_TOLERANCE * domain
     if fits and not is_simple:
