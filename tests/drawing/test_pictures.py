@@ -4,6 +4,8 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.offsetbox import AnnotationBbox
+from sklearn.datasets import load_digits
 
 import inscape
 from inscape import Patch, Segment, Simplex
@@ -65,6 +67,25 @@ def test_images_that_span_a_plane_are_shown(shape, rng):
         assert sum(type(a).__name__ == "AnnotationBbox" for a in ax.artists) == 3
     ax = render(inscape.decision_regions(scored, Segment(points[0], points[1])).plot())
     assert sum(type(a).__name__ == "AnnotationBbox" for a in ax.artists) == 2
+
+
+@pytest.mark.parametrize("method", ["grid", "exact"])
+def test_names_are_not_hidden_by_images(method):
+    digits = load_digits()
+    x = torch.tensor(digits.images / 16, dtype=torch.float32)
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.Linear(64, 16), torch.nn.ReLU(), torch.nn.Linear(16, 10)
+    )
+    torch.nn.init.normal_(net[1].weight, std=0.5)
+    for first in range(0, 30, 3):
+        three_images = x[first : first + 3].numpy()
+        ax = render(inscape.decision_regions(net, Patch.through(three_images), method=method).plot())
+        boxes = [a.get_window_extent() for a in ax.artists if isinstance(a, AnnotationBbox)]
+        assert len(boxes) == 3
+        for name in ax.texts:
+            x_name, y_name = ax.transData.transform(name.get_position())
+            assert not any(box.contains(x_name, y_name) for box in boxes)
 
 
 def test_vectors_are_not_shown_as_images(rng):

@@ -7,8 +7,7 @@ import numpy.typing as npt
 
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.classes import MOST_NAMES, draw_legend, write_name
-from inscape.drawing.frame import frame_plane
-from inscape.drawing.images import as_images
+from inscape.drawing.frame import frame_plane, squares_of_images
 from inscape.drawing.mesh import draw_edges, faces_by_group, fan, fill_faces, line_width, triangle_areas
 from inscape.drawing.palette import class_colours
 
@@ -18,8 +17,6 @@ Ints = npt.NDArray[Any]
 _SAMPLES = 8192
 _ROOM = 0.03
 """A name is written where this part of the domain's extent is free around it."""
-_IMAGE = 0.08
-"""Half the side of an image beside its mark, as a part of the domain's extent, about."""
 
 
 def draw_decision_faces(
@@ -66,8 +63,8 @@ def draw_decision_faces(
     draw_legend(ax, labels[face], areas, names, colours)
     extent = float(np.ptp(domain, axis=0).max())
     around = np.stack([domain, np.roll(domain, -1, axis=0)], axis=1)
-    walls = np.concatenate([xy[ends[is_boundary]], around, _covered(marks, images, extent)])
-    points = _points_along(walls, extent / 400)
+    walls = np.concatenate([xy[ends[is_boundary]], around])
+    points = np.concatenate([_points_along(walls, extent / 400), _covered(domain, marks, images)])
     centres, room = _innermost(triangles, areas, face_regions[face], count, points)
     for region in np.argsort(-room, kind="stable")[:MOST_NAMES].tolist():
         if room[region] > _ROOM * extent:
@@ -78,17 +75,12 @@ def draw_decision_faces(
     return ax
 
 
-def _covered(marks: Floats, images: npt.NDArray[Any], extent: float) -> Floats:
-    """Segments across what marks and the images beside them cover, about, (n, 2, 2)."""
-    if len(marks) == 0 or as_images(images) is None:
-        return np.stack([marks, marks], axis=1)
-    away = marks - marks.mean(axis=0)
-    centre = marks + 1.3 * _IMAGE * extent * away / np.linalg.norm(away, axis=1, keepdims=True).clip(
-        min=1e-300
-    )
-    corners = centre[:, None] + _IMAGE * extent * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
-    pairs = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2], [1, 3]])
-    return np.concatenate([np.stack([marks, centre], axis=1), corners[:, pairs].reshape(-1, 2, 2)])
+def _covered(domain: Floats, marks: Floats, images: npt.NDArray[Any]) -> Floats:
+    """Points all over what marks and the images beside them cover, about, (n, 2)."""
+    squares = squares_of_images(domain, marks, images)
+    t = np.stack(np.meshgrid(*2 * [np.linspace(0, 1, 9)]), axis=-1).reshape(-1, 2)
+    inside = squares[:, :1] + t * (squares[:, 1:] - squares[:, :1])
+    return np.concatenate([marks, inside.reshape(-1, 2)])
 
 
 def _points_along(segments: Floats, spacing: float) -> Floats:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.classes import MOST_NAMES, draw_legend, write_name
-from inscape.drawing.frame import frame_plane
+from inscape.drawing.frame import frame_plane, squares_of_images
 from inscape.drawing.palette import class_colours
 
 Floats = npt.NDArray[np.float64]
@@ -44,7 +44,8 @@ def draw_plane(
     labels = _extended(region_labels[regions], inside)
     _fill(ax, labels, frame, colours, domain)
     _draw_boundaries(ax, labels, frame, domain)
-    _write_names(ax, labels, regions, frame, names, colours)
+    free = _free_cells(regions, frame, squares_of_images(domain, marks, images))
+    _write_names(ax, np.where(free, regions, -1), region_labels, frame, names, colours)
     draw_legend(ax, labels[inside], np.ones(int(inside.sum())), names, colours)
     count = len(region_labels)
     frame_plane(ax, domain, marks, images, f"{count} decision region{'' if count == 1 else 's'}")
@@ -97,19 +98,29 @@ def _draw_boundaries(ax: Any, labels: Ints, frame: Floats, domain: Floats) -> No
     ax.add_collection(collection)
 
 
+def _free_cells(regions: Ints, frame: Floats, squares: Floats) -> Mask:
+    """The grid points that are in none of the squares, (r, r)."""
+    u = np.linspace(0, 1, len(regions))
+    points = _to_plane(frame, np.stack(np.meshgrid(u, u, indexing="ij"), axis=-1))
+    free = np.ones(regions.shape, bool)
+    for low, high in squares:
+        free &= ((points < low) | (points > high)).any(axis=-1)
+    return free
+
+
 def _write_names(
-    ax: Any, labels: Ints, regions: Ints, frame: Floats, names: dict[int, str], colours: dict[int, Any]
+    ax: Any, regions: Ints, region_labels: Ints, frame: Floats, names: dict[int, str], colours: dict[int, Any]
 ) -> None:
     """The class name at the innermost cell of each large region."""
     from scipy.ndimage import distance_transform_edt
 
-    r = len(labels)
+    r = len(regions)
     sizes = np.bincount(regions[regions >= 0])
     for region in np.argsort(-sizes)[:MOST_NAMES]:
         depth = distance_transform_edt(np.pad(regions == region, 1))[1:-1, 1:-1]
         if depth.max() < max(1.5, 0.03 * r):
             continue
         i, j = np.unravel_index(np.argmax(depth), depth.shape)
-        label = int(labels[i, j])
+        label = int(region_labels[region])
         x, y = _to_plane(frame, np.array([i, j]) / (r - 1))
         write_name(ax, x, y, names[label], colours[label])
