@@ -4,6 +4,7 @@ from typing import Any
 
 from numba import njit
 
+from inscape.partition.linear.plane.blocks import in_one_block
 from inscape.partition.linear.plane.cutting import cut_each
 from inscape.partition.linear.plane.pieces import (
     CROSSINGS,
@@ -18,6 +19,7 @@ from inscape.partition.linear.plane.pieces import (
     Inside,
     Job,
     Lines,
+    Written,
     move,
     room_for_all,
     room_for_face,
@@ -42,8 +44,16 @@ def cut_faces(job: Job, most: float, tied: Any) -> tuple[bool, Faces, Inside, Li
     if len(job.loop) < _MANY:
         found = cut_few(job, most, tied)
     else:
-        found = _cut_into(job, most, tied, room_for_all.py_func(*_sizes.py_func(job)))
+        found = _cut_into(job, most, tied, _large_room(job))
     return found  # type: ignore[no-any-return]
+
+
+def _large_room(job: Job) -> Written:
+    """Room in one block of memory."""
+    room: Written = room_for_all.py_func(*_sizes.py_func(job))
+    start, loop, parent, words, ends, xy, *lines = in_one_block([*room.faces, *room.inside, *room.lines])
+    start[0], lines[1][0] = 0, 0
+    return Written(Faces(start, loop, parent, words), Inside(ends, xy), Lines(*lines), room.at)
 
 
 @njit(cache=True, nogil=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from inscape.partition.linear.plane.blocks import in_one_block
 from inscape.partition.linear.plane.compiled import kernel
 
 
@@ -67,7 +68,7 @@ def divided(
     Cut point k lies on edge[k]; those of an edge start at nstart.
     """
     n = len(ends) + len(edge) + len(inside)
-    found = np.empty((n, 2), np.int32), np.empty(n, np.int32), np.empty(n, bool)
+    found = in_one_block([np.empty((n, 2), np.int32), np.empty(n, np.int32), np.empty(n, bool)])
     _divide(ends, born, shared, nstart, edge, n_vertices, inside, layer, *found)
     return found
 
