@@ -56,8 +56,7 @@ class Product:
         if not self.leaves_out:
             torch.addmm(self.bias, self.bend(torch.from_numpy(z)), torch.from_numpy(self.columns), out=out)
             return
-        k = _choose(above, self.columns, self._used, self._n_used, self._chosen)
-        _bend(z, self._used[:k], self._bent)
+        k = _prepare(z, above, self.columns, self._used, self._n_used, self._bent, self._chosen)
         self._n_used, (bent, chosen) = k, self._factors
         torch.mm(bent[: len(z), :k], chosen[:k], out=out)
 
@@ -103,7 +102,7 @@ def _copy(source, target):
         target[v] = source[v]
 
 
-@kernel
+@part
 def _choose(above, columns, used, n, chosen):
     """Write which units are on in any row, and the rows of W transposed that they meet; returns how many.
 
@@ -135,9 +134,11 @@ def _choose(above, columns, used, n, chosen):
 
 
 @kernel
-def _bend(z, used, bent):
-    """Write the columns of z that are used, where they are positive, but for the first."""
+def _prepare(z, above, columns, used, n, bent, chosen):
+    """Choose units, and write the columns of z that they are, where positive; returns how many."""
+    n = _choose(above, columns, used, n, chosen)
     for r in range(len(z)):
         row, out = z[r], bent[r]
-        for k in range(1, len(used)):
+        for k in range(1, n):
             out[k] = row[used[k]] if row[used[k]] > 0.0 else 0.0
+    return n
