@@ -16,13 +16,14 @@ import inscape
 from benchmarks.networks import mlp
 from inscape import Patch, decision_regions, linear_regions
 from inscape.models.graph.piecewise import Leaky
-from inscape.partition.linear.plane import linear_map, products, reserve, signs, split
+from inscape.partition.linear.plane import blocks, cut_faces, linear_map, products, reserve, signs, split
 from inscape.partition.linear.plane.nearby import near_order
 
 WAYS = {
     "numbers": [(split, "_MANY", 1), (split, "_PIECES", 1)],
     "units left out": [(products, "_MANY", 0), (products, "_FEWER", 150), (products, "_AT_ONCE", 1)],
     "memory": [(linear_map, "_LARGE", 0), (reserve, "_MORE", 50)],
+    "blocks": [(cut_faces, "_MANY", 0), (blocks, "_LARGE", 0)],
     "rows not stored": [(linear_map, "_MANY", 0), (linear_map, "_FEW", 10**9)],
 }
 EVERY = [change for way in WAYS.values() for change in way]
