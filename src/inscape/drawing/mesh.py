@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from inscape.arrays import Floats
+
 Ints = npt.NDArray[Any]
 
 RASTER_LIMIT = 20_000

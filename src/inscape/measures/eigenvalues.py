@@ -3,12 +3,11 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import MeasureError
 from inscape.progress import Meter
 
-Floats = npt.NDArray[np.float64]
 _ROUGH = 1e-4
 """The residual, relative to the eigenvalue, that products in float32 reach safely."""
 MANY, _START = 1000, 0.1

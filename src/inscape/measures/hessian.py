@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from inscape.arrays import Floats
 from inscape.errors import DataError, ModelError
 from inscape.measures.heads import scores_before_head
 
-Floats = npt.NDArray[np.float64]
 Loss = Callable[[Tensor, Tensor], Tensor]
 _MEMORY = 2**29
 

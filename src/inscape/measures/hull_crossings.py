@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import positive_number, whole_number
+from inscape.arrays import Floats
 from inscape.errors import MeasureError
 from inscape.measures.points import graph_at
 from inscape.measures.result import Measurement
@@ -22,8 +23,6 @@ from inscape.models import wrap
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

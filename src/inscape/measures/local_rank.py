@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arguments import positive_number, whole_number
+from inscape.arrays import Floats
 from inscape.errors import MeasureError, NotApplicableError, PartitionError
 from inscape.measures.points import graph_at, points_of
 from inscape.measures.result import Measurement
@@ -24,8 +24,6 @@ from inscape.seeding import RandomState, as_seed
 
 if TYPE_CHECKING:
     from inscape.measures.jacobian.tallies import RankTally
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

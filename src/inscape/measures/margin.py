@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
 from inscape.measures.points import labelled_points
@@ -21,7 +22,6 @@ from inscape.measures.statistics import mean_with_error
 from inscape.models import Model, wrap
 from inscape.provenance import Provenance
 
-Floats = npt.NDArray[np.float64]
 NORMALISE = ("none", "gradient", "spectral")
 _ROWS = 64
 

@@ -24,7 +24,6 @@ from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 
-Floats = npt.NDArray[np.float64]
 NORMS = ("linf", "l2")
 
 

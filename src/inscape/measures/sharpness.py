@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import positive_number, whole_number
+from inscape.arrays import Floats
 from inscape.errors import DataError, MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
 from inscape.measures.eigenvalues import MANY, dense, lanczos, rough_start
@@ -26,7 +27,6 @@ from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 
-Floats = npt.NDArray[np.float64]
 LOSSES = ("cross_entropy", "mse")
 METHODS = ("auto", "dense", "lanczos")
 PRECISIONS = ("float64", "float32")

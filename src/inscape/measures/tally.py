@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Ints
 from inscape.errors import InscapeWarning
 from inscape.models import Model
 from inscape.partition.decision.adaptive import adaptive_regions
@@ -16,8 +16,6 @@ from inscape.partition.decision.grid import labelled_blocks
 from inscape.partition.decision.regions import COMPLETE, CONVERGED, NOT_CONVERGED
 from inscape.probes import Probe
 from inscape.progress import Meter
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arguments import whole_number
+from inscape.arrays import Floats
 from inscape.errors import MeasureError, unknown_name
 from inscape.measures.points import graph_at, points_of
 from inscape.measures.result import Measurement
@@ -25,7 +25,6 @@ from inscape.seeding import RandomState, as_seed
 if TYPE_CHECKING:
     from inscape.measures.jacobian.tallies import VariationTally
 
-Floats = npt.NDArray[np.float64]
 OF = ("scores", "predicted")
 _ROWS = 64
 

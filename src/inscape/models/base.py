@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
+from inscape.arrays import Shape
 from inscape.errors import InscapeError, ModelError, NonFiniteScoresError, PartitionError
 
 if TYPE_CHECKING:
     from inscape.models.graph import Graph
 
 Array = npt.NDArray[Any]
-Shape = tuple[int, ...]
 
 
 class Prediction(NamedTuple):

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Shape
 from inscape.errors import ModelError
-from inscape.models.base import Array, Model, Shape, labels_of
+from inscape.models.base import Array, Model, labels_of
 from inscape.models.class_names import ClassNames
 
 

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from inscape.arrays import Shape
 from inscape.errors import MissingExtraError, ModelError
-from inscape.models.base import Model, Shape
+from inscape.models.base import Model
 from inscape.models.onnx_file import OnnxModel, read_model_file
 from inscape.models.wrapping import wrap
 from inscape.seeding import random_state_kept

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape.arrays import Shape
 from inscape.errors import InscapeError, MissingExtraError, ModelError
-from inscape.models.base import Array, Model, Shape, labels_of
+from inscape.models.base import Array, Model, labels_of
 from inscape.models.class_names import ClassNames
 
 if TYPE_CHECKING:

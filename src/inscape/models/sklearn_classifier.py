@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape.arrays import Shape
 from inscape.errors import ModelError, PartitionError
-from inscape.models.base import Array, Model, Shape, labels_of
+from inscape.models.base import Array, Model, labels_of
 from inscape.models.trees import TreeEnsemble, fitted_parts, obstacle, read_trees
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
+from inscape.arrays import Shape
 from inscape.errors import ModelError
-from inscape.models.base import Array, Model, Shape, labels_of
+from inscape.models.base import Array, Model, labels_of
 from inscape.models.checksum import checksum
 from inscape.models.graph import Graph
 from inscape.models.graph.torch_frontend import trace

@@ -4,8 +4,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from inscape.arrays import Shape
 from inscape.errors import ModelError
-from inscape.models.base import Model, Shape
+from inscape.models.base import Model
 from inscape.models.function import FunctionModel
 
 

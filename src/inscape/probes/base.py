@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import ProbeError
-
-Array = npt.NDArray[np.float64]
 
 
 class Probe(ABC):
@@ -26,12 +25,12 @@ class Probe(ABC):
 
     @property
     @abstractmethod
-    def generators(self) -> Array:
+    def generators(self) -> Floats:
         """The k generators, (k, *input_shape)."""
 
     @property
     @abstractmethod
-    def anchors(self) -> Array:
+    def anchors(self) -> Floats:
         """The data points that span the probe, (m, *input_shape)."""
 
     @property
@@ -40,11 +39,11 @@ class Probe(ABC):
         return self.generators.shape[1:]
 
     @abstractmethod
-    def points(self, parameters: npt.ArrayLike) -> Array:
+    def points(self, parameters: npt.ArrayLike) -> Floats:
         """The points of the input space at given parameters of the domain."""
 
 
-def as_point(value: Any, what: str) -> Array:
+def as_point(value: Any, what: str) -> Floats:
     """A finite float64 array of at least one dimension, from an array or a tensor."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().double().numpy()

@@ -3,12 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Ints
 from inscape.errors import ProbeError
 from inscape.probes.source import PointSource
-
-Indices = npt.NDArray[np.int64]
 
 
 class DrawAny:
@@ -19,7 +17,7 @@ class DrawAny:
             raise ProbeError(f"a hull of dimension {k - 1} needs {k} points, the data have {len(source)}")
         self.n, self.k = len(source), k
 
-    def __call__(self, rng: np.random.Generator, n: int) -> Indices:
+    def __call__(self, rng: np.random.Generator, n: int) -> Ints:
         """Row numbers of the points of n hulls, (n, k)."""
         return _without_repetition(rng, np.full(n, self.n), self.k)
 
@@ -35,7 +33,7 @@ class DrawSame:
         if len(self.eligible) == 0:
             raise ProbeError(f"no class has {k} points: cannot draw {k} of the same class")
 
-    def __call__(self, rng: np.random.Generator, n: int) -> Indices:
+    def __call__(self, rng: np.random.Generator, n: int) -> Ints:
         """Row numbers of the points of n hulls, (n, k)."""
         group = self.class_of[rng.choice(self.eligible, size=n)]
         within = _without_repetition(rng, self.size[group], self.k)
@@ -54,7 +52,7 @@ class DrawDifferent:
                 f"the data have {len(self.size)} classes: cannot draw {k} points of different classes"
             )
 
-    def __call__(self, rng: np.random.Generator, n: int) -> Indices:
+    def __call__(self, rng: np.random.Generator, n: int) -> Ints:
         """Row numbers of the points of n hulls, (n, k)."""
         taken = np.empty((n, 0), dtype=np.int64)
         drawn = np.empty((n, self.k), dtype=np.int64)
@@ -68,14 +66,14 @@ class DrawDifferent:
         return drawn
 
 
-DRAWS: dict[str, Callable[[PointSource, int], Callable[[np.random.Generator, int], Indices]]] = {
+DRAWS: dict[str, Callable[[PointSource, int], Callable[[np.random.Generator, int], Ints]]] = {
     "any": DrawAny,
     "same": DrawSame,
     "different": DrawDifferent,
 }
 
 
-def _without_repetition(rng: np.random.Generator, n: Indices, k: int) -> Indices:
+def _without_repetition(rng: np.random.Generator, n: Ints, k: int) -> Ints:
     """For each row, k different numbers below n[row], uniformly: skip over those drawn before."""
     drawn = np.empty((len(n), 0), dtype=np.int64)
     for j in range(k):

@@ -6,8 +6,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import ProbeError
-from inscape.probes.base import Array, Probe, as_interval, as_point
+from inscape.probes.base import Probe, as_interval, as_point
 
 Bounds = tuple[tuple[float, float], tuple[float, float]]
 
@@ -28,11 +29,11 @@ class Patch(Probe):
     [[0.5, -1.0, 0.0]]
     """
 
-    origin: Array
-    axes: Array
+    origin: Floats
+    axes: Floats
     bounds: Bounds
-    marks: Array
-    corners: Array
+    marks: Floats
+    corners: Floats
 
     def __init__(
         self,
@@ -109,18 +110,18 @@ class Patch(Probe):
         return self.origin.shape
 
     @property
-    def generators(self) -> Array:
+    def generators(self) -> Floats:
         """The lower corner, and the two sides that start there."""
         (s0, s1), (t0, t1) = self.bounds
         corner = self.origin + s0 * self.axes[0] + t0 * self.axes[1]
         return np.stack([corner, (s1 - s0) * self.axes[0], (t1 - t0) * self.axes[1]])
 
     @property
-    def anchors(self) -> Array:
+    def anchors(self) -> Floats:
         """The marked data points."""
         return self.points(self.marks)
 
-    def points(self, parameters: npt.ArrayLike) -> Array:
+    def points(self, parameters: npt.ArrayLike) -> Floats:
         """The points at coordinates (s, t), (n, 2) -> (n, *input_shape)."""
         st = np.asarray(parameters, dtype=np.float64).reshape(-1, 2)
         return self.origin + np.tensordot(st, self.axes, axes=1)
@@ -130,7 +131,7 @@ class Patch(Probe):
         return f"Patch(input_shape={self.origin.shape}, bounds={self.bounds}{shape})"
 
 
-def as_polygon(corners: npt.ArrayLike) -> Array:
+def as_polygon(corners: npt.ArrayLike) -> Floats:
     """The corners (k, 2) of a convex polygon, anticlockwise; an error if they are not that."""
     c = as_point(corners, "corners")
     if c.ndim != 2 or c.shape[1] != 2 or len(c) < 3:

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
+from inscape.arrays import Floats, Ints
 from inscape.errors import ProbeError, unknown_name
-from inscape.probes.base import Array, Probe, as_interval
-from inscape.probes.draws import DRAWS, Indices
+from inscape.probes.base import Probe, as_interval
+from inscape.probes.draws import DRAWS
 from inscape.probes.segment import Segment
 from inscape.probes.simplex import Simplex
 from inscape.probes.source import PointSource
@@ -110,7 +111,7 @@ class ProbeSample(Sequence[Probe]):
     def __init__(
         self,
         points: npt.NDArray[Any],
-        rows: Indices,
+        rows: Ints,
         span: tuple[float, float],
         dim: int,
         length: float | None = None,
@@ -134,7 +135,7 @@ class ProbeSample(Sequence[Probe]):
             corners = np.concatenate([corners, corners + self._steps(i, corners.shape[1:])])
         return Segment(corners[0], corners[1], self._span) if self._dim == 1 else Simplex(corners)
 
-    def _steps(self, i: int, shape: tuple[int, ...]) -> Array:
+    def _steps(self, i: int, shape: tuple[int, ...]) -> Floats:
         """Random directions of the asked length, from a generator of this probe alone."""
         steps = np.random.default_rng([self._seed, i % len(self)]).standard_normal((self._dim, *shape))
         norms = np.linalg.norm(steps.reshape(self._dim, -1), axis=1)
@@ -156,7 +157,7 @@ def _check_variant(dim: int, how: str, span: tuple[float, float], length: float 
         raise ProbeError(f"classes={classes!r} belongs to how='pairs': a direction has no class")
 
 
-def _coinciding(points: npt.NDArray[Any], rows: Indices) -> Indices:
+def _coinciding(points: npt.NDArray[Any], rows: Ints) -> Ints:
     """The hulls in which two of the points are the same."""
     found = []
     for start in range(0, len(rows), _CHUNK):

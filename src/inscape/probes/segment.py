@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import ProbeError
-from inscape.probes.base import Array, Probe, as_interval, as_point
+from inscape.probes.base import Probe, as_interval, as_point
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -22,8 +23,8 @@ class Segment(Probe):
     [[1.0, 2.0]]
     """
 
-    start: Array
-    end: Array
+    start: Floats
+    end: Floats
     span: tuple[float, float]
 
     def __init__(
@@ -49,16 +50,16 @@ class Segment(Probe):
         return self.start.shape
 
     @property
-    def generators(self) -> Array:
+    def generators(self) -> Floats:
         """The two ends of the span."""
         return self.points(self.span)
 
     @property
-    def anchors(self) -> Array:
+    def anchors(self) -> Floats:
         """The points at t = 0 and t = 1."""
         return np.stack([self.start, self.end])
 
-    def points(self, parameters: npt.ArrayLike) -> Array:
+    def points(self, parameters: npt.ArrayLike) -> Floats:
         """The points at parameters t, (n, *input_shape); x(0) and x(1) are exactly `start` and `end`."""
         t = np.asarray(parameters, dtype=np.float64).reshape(-1, *(1,) * self.start.ndim)
         return (1 - t) * self.start + t * self.end

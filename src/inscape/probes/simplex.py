@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import ProbeError
-from inscape.probes.base import Array, Probe, as_point
+from inscape.probes.base import Probe, as_point
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -20,7 +21,7 @@ class Simplex(Probe):
     [[1.0, 1.0]]
     """
 
-    vertices: Array
+    vertices: Floats
 
     def __init__(self, vertices: npt.ArrayLike) -> None:
         if isinstance(vertices, list | tuple):
@@ -45,7 +46,7 @@ class Simplex(Probe):
         return self.vertices.shape[1:]
 
     @property
-    def generators(self) -> Array:
+    def generators(self) -> Floats:
         """The vertices, the one nearest to all others first (for d >= 2).
 
         Grids are laid along the edges from the first generator; this choice makes them independent of
@@ -60,11 +61,11 @@ class Simplex(Probe):
         return np.concatenate([self.vertices[[first]], np.delete(self.vertices, first, axis=0)])
 
     @property
-    def anchors(self) -> Array:
+    def anchors(self) -> Floats:
         """The vertices."""
         return self.vertices
 
-    def points(self, parameters: npt.ArrayLike) -> Array:
+    def points(self, parameters: npt.ArrayLike) -> Floats:
         """The points at barycentric coordinates (n, d + 1) in the order of `vertices`."""
         return np.tensordot(np.asarray(parameters, dtype=np.float64), self.vertices, axes=1)
 

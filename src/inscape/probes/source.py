@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Ints
 from inscape.errors import ProbeError
 from inscape.probes.base import as_point
 from inscape.seeding import random_state_kept
-
-Indices = npt.NDArray[np.int64]
 
 
 class PointSource:
@@ -47,7 +46,7 @@ class PointSource:
         """Whether the class of each point is known."""
         return self._y is not None or self._carries_labels()
 
-    def take(self, rows: Indices) -> tuple[npt.NDArray[Any], Indices]:
+    def take(self, rows: Ints) -> tuple[npt.NDArray[Any], Ints]:
         """An array of points, and the same `rows` as numbers into it."""
         if self._dataset is None:
             return self._x, rows
@@ -59,14 +58,14 @@ class PointSource:
         points, _ = self.take(np.arange(self._n))
         return points, self._labels() if self.has_labels else None
 
-    def by_class(self) -> tuple[Indices, Indices, Indices]:
+    def by_class(self) -> tuple[Ints, Ints, Ints]:
         """The point indices sorted by class, and where each class starts there and how many it has."""
         labels = self._labels()
         order = np.argsort(labels, kind="stable")
         _, start, size = np.unique(labels[order], return_index=True, return_counts=True)
         return order, start, size
 
-    def _items(self, rows: Indices) -> npt.NDArray[Any]:
+    def _items(self, rows: Ints) -> npt.NDArray[Any]:
         assert self._dataset is not None
         with random_state_kept(torch_seed=0):
             points = [as_point(_first(self._dataset[int(i)]), f"point {i}") for i in rows]

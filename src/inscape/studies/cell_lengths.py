@@ -1,9 +1,8 @@
 """How much of the edges of a planar subdivision lies in each cell of a square grid."""
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from inscape.arrays import Floats
 
 
 def cell_lengths(starts: Floats, ends: Floats, low: float, high: float, n_cells: int) -> Floats:

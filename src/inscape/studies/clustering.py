@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import StudyError
 from inscape.seeding import RandomState, as_generator
 
-Floats = npt.NDArray[np.float64]
 SMALLEST = 0.01
 """Vectors shorter than this part of the longest have no direction to speak of and are left out."""
 

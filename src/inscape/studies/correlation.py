@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import StudyError, unknown_name
 from inscape.seeding import RandomState, as_generator
 
-Array = npt.NDArray[np.float64]
 N_RESAMPLES = 2000
 FEWEST = 4
 """Resamples of fewer clusters are mostly degenerate: no interval is better than a wrong one."""
@@ -79,7 +79,7 @@ def correlation(
 
 
 def bootstrapped(
-    statistic: Callable[[Array], Array],
+    statistic: Callable[[Floats], Floats],
     n: int,
     clusters: npt.ArrayLike | None,
     n_resamples: int,
@@ -102,7 +102,7 @@ def bootstrapped(
     return Correlation(value, (float(low), float(high)), n)
 
 
-def _pearson(weights: Array, x: Array, y: Array) -> Array:
+def _pearson(weights: Floats, x: Floats, y: Floats) -> Floats:
     """Pearson's r for each row of weights; x and y are (n,) or one row per row of weights."""
     total = weights.sum(axis=1)
     a = x - ((weights * x).sum(axis=1) / total)[:, None]
@@ -116,21 +116,21 @@ def _pearson(weights: Array, x: Array, y: Array) -> Array:
         return np.where(flat, np.nan, np.clip(product / np.sqrt(spread_a * spread_b), -1.0, 1.0))
 
 
-def _spearman(weights: Array, x: Array, y: Array) -> Array:
+def _spearman(weights: Floats, x: Floats, y: Floats) -> Floats:
     return _pearson(weights, _ranks(weights, x), _ranks(weights, y))
 
 
-def _ranks(weights: Array, x: Array) -> Array:
+def _ranks(weights: Floats, x: Floats) -> Floats:
     """The mid-rank of each point among the weighted points, (resamples, n)."""
     order = np.argsort(x, kind="stable")
     values, first = np.unique(x[order], return_index=True)
     shares = np.add.reduceat(weights[:, order], first, axis=1)  # the weight of each value
     below = np.cumsum(shares, axis=1) - shares
-    place: Array = (below + shares / 2)[:, np.searchsorted(values, x)]
+    place: Floats = (below + shares / 2)[:, np.searchsorted(values, x)]
     return place
 
 
-def _kendall(weights: Array, x: Array, y: Array) -> Array:
+def _kendall(weights: Floats, x: Floats, y: Floats) -> Floats:
     """Tau-b: concordant minus discordant pairs over the geometric mean of the pairs untied in x and in y."""
     agree, in_x, in_y = np.zeros((3, len(weights)))
     for i in range(0, len(x), _BLOCK):
@@ -145,7 +145,7 @@ def _kendall(weights: Array, x: Array, y: Array) -> Array:
 def partial_correlation(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
-    controls: Array,
+    controls: Floats,
     *,
     n_resamples: int = N_RESAMPLES,
     random_state: RandomState = 0,
@@ -159,7 +159,7 @@ def partial_correlation(
     n, p = columns.shape
     products = (columns[:, :, None] * columns[:, None, :]).reshape(n, p * p)
 
-    def statistic(weights: Array) -> Array:
+    def statistic(weights: Floats) -> Floats:
         moments = (weights @ products).reshape(-1, p, p)
         z, zx = moments[:, :-2, :-2], moments[:, :-2, -2:]
         left = moments[:, -2:, -2:] - np.swapaxes(zx, 1, 2) @ np.linalg.pinv(z, hermitian=True) @ zx
@@ -172,7 +172,7 @@ def partial_correlation(
     return bootstrapped(statistic, n, None, n_resamples, random_state)
 
 
-KINDS: dict[str, Callable[[Array, Array, Array], Array]] = {
+KINDS: dict[str, Callable[[Floats, Floats, Floats], Floats]] = {
     "pearson": _pearson,
     "spearman": _spearman,
     "kendall": _kendall,

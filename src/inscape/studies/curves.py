@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.measures.statistics import mean_with_error
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Floats = npt.NDArray[np.float64]
 
 
 def mean_of(values: npt.ArrayLike) -> tuple[float, tuple[float, float] | None]:

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.studies.findings import in_all
 from inscape.studies.study import Configuration, Finding, Study, Summary
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = npt.NDArray[np.float64]
 
 N, DIM, WIDTH, SIGMA = 30, 3, 100, 0.3
 LABELS = ("wave", "random")
@@ -43,7 +42,7 @@ def configurations(scale: str) -> list[Configuration]:
     ]
 
 
-def sample(labels: str, replicate: int) -> tuple[Array, Array, Any]:
+def sample(labels: str, replicate: int) -> tuple[Floats, Floats, Any]:
     """Points (u, 1) with u uniform in a square, targets -1 or +1, and the network to start from."""
     from inscape.theory import TwoLayer
 
@@ -81,7 +80,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
     }
 
 
-def _measures(net: Any, x: Array) -> dict[str, Any]:
+def _measures(net: Any, x: Floats) -> dict[str, Any]:
     """Region count, active units, sharpness and the bounds of one network."""
     from inscape.theory import rc_lemma7, rc_lemma8, rc_theorem6
 
@@ -178,7 +177,7 @@ def _draw(frame: "pd.DataFrame", out: Path) -> None:
     mean = frame.groupby("step_size").mean(numeric_only=True)
     size = mean.index.to_numpy(dtype=float)
 
-    def column(name: str) -> Array:
+    def column(name: str) -> Floats:
         return mean[name].to_numpy(dtype=float)
 
     draw_series(size, {"sharpness": column("sharpness")}, {"2 / step size": 2 / size}, ax=ends[0])
@@ -214,7 +213,7 @@ def _draw(frame: "pd.DataFrame", out: Path) -> None:
     figure.savefig(out / "edge.png", dpi=110)
 
 
-def _track(run: "pd.Series[Any]", name: str) -> tuple[float, Array, Array]:
+def _track(run: "pd.Series[Any]", name: str) -> tuple[float, Floats, Floats]:
     """The step size, the steps, and a quantity there; the sharpness in units of 2 / step size."""
     size, steps = float(run["step_size"]), np.array(run["track_steps"]) + 1.0
     values = np.array(run[f"track_{name}"], dtype=np.float64)

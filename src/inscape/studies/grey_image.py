@@ -5,14 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import DataError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-Floats = npt.NDArray[np.float64]
 
 
 def drawn_image(size: int) -> Floats:

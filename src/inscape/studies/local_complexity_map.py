@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.studies.cell_lengths import cell_lengths
 from inscape.studies.grey_image import drawn_image, fingerprint, read_image
 from inscape.studies.local_complexity_map_summary import CLAIMS, summarise
@@ -15,7 +16,6 @@ from inscape.studies.study import Configuration, Study
 if TYPE_CHECKING:
     from torch import nn
 
-Floats = npt.NDArray[np.float64]
 SIGMAS = (0.025, 0.05, 0.1)
 NOISES = ("bias", "bias+weights")
 PROBE = 1.0

@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.studies.curves import mean_of
 from inscape.studies.study import Chart, Finding, Summary
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = npt.NDArray[np.float64]
 CLAIMS = {
     "slope": "Cell by cell, the density f is the expected length of boundary per area: slope 1 (Thm. 2).",
     "scatter": "What is left between them is the chance of finitely many noisy networks, no more.",

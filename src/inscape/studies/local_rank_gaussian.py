@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.studies.local_rank_gaussian_summary import (
     CLAIMS,
     D_IN,
@@ -19,7 +20,6 @@ from inscape.studies.local_rank_gaussian_summary import (
 from inscape.studies.study import Configuration, Study
 from inscape.studies.watched import Look, watch
 
-Floats = npt.NDArray[np.float64]
 _COMMON = {"batch_size": 64, "learning_rate": 1e-4, "optimiser": "adam", "weight_decay": 0.0}
 _SCALES: dict[str, dict[str, Any]] = {
     "smoke": {"width": 32, "n_train": 5000, "n_steps": 1000, "n_times": 8, "n_points": 12, "n_noise": 2},

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.studies.correlation import N_RESAMPLES, Correlation, bootstrapped, correlation
 from inscape.studies.curves import band, mean_frame, mean_of
 from inscape.studies.study import Chart, Finding, Summary
@@ -14,7 +14,6 @@ from inscape.studies.study import Chart, Finding, Summary
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = npt.NDArray[np.float64]
 D_IN, D_OUT, DEPTH = 100, 2, 4
 SIGMA, RANK_EPS, STRENGTH = 0.1, (0.1, 1.0), 0.5
 MAIN = 1.0

@@ -3,11 +3,10 @@
 from importlib.util import find_spec
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import MissingExtraError, StudyError, unknown_name
 
-Floats = npt.NDArray[np.float64]
 PROJECTIONS = ("umap", "pca")
 
 

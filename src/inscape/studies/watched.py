@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from inscape.models import Model
     from inscape.training.splits import Split
 
-Floats = npt.NDArray[np.float64]
 Columns = dict[str, list[float]]
 FIRST = 10
 """The first step after step 0 that is looked at."""

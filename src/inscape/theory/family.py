@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Floats, Ints
 from inscape.theory import (
     el_limit,
     el_width,
@@ -30,8 +30,6 @@ from inscape.theory.two_layer_descent import two_layer_descent
 from inscape.univariate import ShallowNet, gradient_descent, gradient_flow, labels_of, random_teacher
 from inscape.univariate.width import SUPPORT, alternating_teacher
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Found = Iterator[tuple[dict[str, Any], Check]]
 
 
@@ -48,7 +46,7 @@ class Snapshots:
             self.kept[step] = copy.deepcopy(module).double().eval()
 
 
-def rings(n: int, rng: np.random.Generator) -> tuple[Array, Ints]:
+def rings(n: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
     """Points of a square with two classes in rings."""
     x = rng.uniform(-1, 1, size=(n, 2))
     return x, (np.linalg.norm(x, axis=1) % 0.6 > 0.3).astype(np.int64)
@@ -184,7 +182,7 @@ def decays(width: int, epochs: int, settings: dict[str, Any], seed: int) -> Foun
     yield {"family": "decays", "width": width}, found
 
 
-def _module(weights: list[Array]) -> Any:
+def _module(weights: list[Floats]) -> Any:
     """A relu network in float64 without biases."""
     import torch
     from torch import nn

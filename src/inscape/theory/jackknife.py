@@ -6,15 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.theory.check import Check, compare
 
-Array = npt.NDArray[np.float64]
 Sides = Callable[[Any], tuple[float, float]]
 
 
-def compare_means(name: str, draws: Mapping[str, Array], sides: Sides, **more: Any) -> Check:
+def compare_means(name: str, draws: Mapping[str, Floats], sides: Sides, **more: Any) -> Check:
     """The check of lhs <= rhs where both are functions of means over m draws.
 
     The interval of the slack is the jackknife's: the sides without each draw in turn, whatever functions of
@@ -44,7 +43,7 @@ def compare_means(name: str, draws: Mapping[str, Array], sides: Sides, **more: A
     return compare(name, lhs, rhs, interval=interval, **more)
 
 
-def _around(slack: float, without: Array) -> tuple[float, float]:
+def _around(slack: float, without: Floats) -> tuple[float, float]:
     from scipy.special import stdtrit
 
     m, away = len(without), without - without.mean()

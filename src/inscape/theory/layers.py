@@ -7,14 +7,12 @@ from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import NotApplicableError
 from inscape.measures.points import graph_at
 from inscape.models import wrap
 from inscape.univariate import ShallowNet
-
-Array = npt.NDArray[np.float64]
 
 _ENTRIES = 2**24
 """The most entries of a matrix that a convolution is written out as."""
@@ -29,8 +27,8 @@ class Layers:
         offsets: c_1, ..., c_L, what is added; the papers write beta = -c.
     """
 
-    weights: tuple[Array, ...]
-    offsets: tuple[Array, ...]
+    weights: tuple[Floats, ...]
+    offsets: tuple[Floats, ...]
 
     @property
     def n_hidden(self) -> int:
@@ -43,17 +41,17 @@ class Layers:
         return int(self.weights[0].shape[1])
 
     @property
-    def widths(self) -> Array:
+    def widths(self) -> Floats:
         """n_1, ..., n_{L-1}, the units of the hidden layers."""
         return np.array([len(w) for w in self.weights[:-1]], dtype=np.float64)
 
     @cached_property
-    def norms(self) -> Array:
+    def norms(self) -> Floats:
         """The operator norm of each matrix, (L,)."""
         return np.array([np.linalg.norm(w, 2) for w in self.weights])
 
     @cached_property
-    def squares(self) -> Array:
+    def squares(self) -> Floats:
         """The squared Frobenius norm of each matrix, (L,)."""
         return np.array([float((w**2).sum()) for w in self.weights])
 
@@ -105,7 +103,7 @@ def layers_of(model: Any, x: Any) -> Layers:
     wrapped = wrap(as_module(model))
     with graph_at(wrapped, x, "this statement") as (graph, _):
         graph = graph.cast(torch.float64)
-        maps: list[tuple[Array, Array]] = []
+        maps: list[tuple[Floats, Floats]] = []
         stage: list[Affine] = []
         shape = graph.input_shape
         for i, node in enumerate(graph.nodes[1 : graph.output + 1]):
@@ -128,7 +126,7 @@ def layers_of(model: Any, x: Any) -> Layers:
     return Layers(tuple(w for w, _ in maps), tuple(c for _, c in maps))
 
 
-def _matrix(stage: Sequence[Any], shape: tuple[int, ...], name: str) -> tuple[Array, Array]:
+def _matrix(stage: Sequence[Any], shape: tuple[int, ...], name: str) -> tuple[Floats, Floats]:
     """A and b of affine operations in a row, from what they make of zero and of the unit vectors."""
     import torch
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from inscape.arrays import Floats
 from inscape.errors import TheoryError
 from inscape.theory.check import Check, compare, only_stated
-from inscape.theory.two_layer import Array
 
 
 def lc_corollary10(
@@ -58,7 +58,7 @@ def lc_corollary10(
     return compare("lc_corollary10", slope, 1.0, assumptions=assumptions, note=note, interval=interval)
 
 
-def _line(x: Array, y: Array) -> tuple[float, float, float]:
+def _line(x: Floats, y: Floats) -> tuple[float, float, float]:
     """The slope of least squares, half its 95 % interval, and R^2."""
     from scipy.special import stdtrit
 

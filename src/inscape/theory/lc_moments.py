@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arguments import positive_number, whole_number
+from inscape.arrays import Floats
 from inscape.errors import TheoryError
 from inscape.measures.points import graph_at
 from inscape.models import wrap
@@ -17,7 +17,6 @@ from inscape.theory.layers import Layers, as_module, layers_of
 if TYPE_CHECKING:
     from inscape.measures.jacobian.blocks import Consumer
 
-Array = npt.NDArray[np.float64]
 
 _RANK_TOL = 1e-10
 
@@ -55,7 +54,7 @@ class Moments:
     sigma: float
     eta: float
     eps: float
-    draws: dict[str, Array]
+    draws: dict[str, Floats]
     largest: float
 
     @property

@@ -1,15 +1,13 @@
 """What the bounds of local complexity take from a pass, beside the measures themselves."""
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from inscape.arrays import Floats
 from inscape.measures.jacobian.blocks import Block, Consumer
 from inscape.measures.jacobian.layers import Layer
 from inscape.measures.jacobian.noise import Draws
 from inscape.measures.jacobian.reach import AtKink, good_at_kink
-
-Array = npt.NDArray[np.float64]
 
 _EVERY_UNIT = 64
 """Networks of at most so many units have every unit looked at in its kink; larger ones a random one."""
@@ -26,7 +24,7 @@ class MomentTally(Consumer):
 
     wants_good = True
 
-    def __init__(self, draws: Draws, eta: float, offsets: tuple[Array, ...]) -> None:
+    def __init__(self, draws: Draws, eta: float, offsets: tuple[Floats, ...]) -> None:
         self.draws, self.eta = draws, eta
         self._offsets = [torch.from_numpy(c) for c in offsets]
         self._rng = np.random.default_rng([draws.seed, 3])
@@ -53,7 +51,7 @@ class MomentTally(Consumer):
             np.add.at(self._not_good, block.draws, (~block.good[k]).flatten(1).sum(dim=1).numpy())
         np.add.at(self._at_kink, block.draws, self._not_good_at_kink(block))
 
-    def means(self) -> dict[str, Array]:
+    def means(self) -> dict[str, Floats]:
         """The means over points, per draw."""
         sums = {
             "gradients": self._gradients,
@@ -64,7 +62,7 @@ class MomentTally(Consumer):
         }
         return {name: total / self._n for name, total in sums.items()}
 
-    def _not_good_at_kink(self, block: Block) -> Array:
+    def _not_good_at_kink(self, block: Block) -> Floats:
         """How many units are not good with their own bias at the kink; estimated if there are many."""
         n, sizes = len(block.start), [layer.size for layer in self._layers]
         total = sum(sizes)

@@ -12,6 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from inscape.arguments import positive_number
+from inscape.arrays import Floats
 from inscape.errors import NotApplicableError, TheoryError
 from inscape.models import wrap
 from inscape.partition import linear_regions
@@ -21,7 +22,7 @@ from inscape.theory.jackknife import compare_means
 from inscape.theory.layers import as_module
 from inscape.theory.lc_density import lost_scale, lost_terms
 from inscape.theory.lc_moments import Settings, moments
-from inscape.theory.two_layer import Array, as_points
+from inscape.theory.two_layer import as_points
 
 
 def lc_theorem7(model: Any, x: Any = None, *, form: str = "corrected", **settings: Unpack[Settings]) -> Check:
@@ -102,7 +103,7 @@ def _score(model: Any) -> Any:
     """The score whose sign is the class, as a function of places."""
     wrapped = wrap(as_module(model))
 
-    def score(t: Array) -> Array:
+    def score(t: Floats) -> Floats:
         scores = np.asarray(wrapped.scores(t.reshape(-1, 1)), dtype=np.float64)
         if scores.shape[1] > 2:
             raise NotApplicableError(f"the proposition is about two classes, not {scores.shape[1]}")
@@ -111,7 +112,7 @@ def _score(model: Any) -> Any:
     return score
 
 
-def _falls(score: Any, x: Array, eps: float, knots: Array, values: Array) -> tuple[Array, Array]:
+def _falls(score: Any, x: Floats, eps: float, knots: Floats, values: Floats) -> tuple[Floats, Floats]:
     """The most that the winning score falls within eps of each point, and its margin there, (n,) each."""
     here = score(x)
     side = np.where(here >= 0, 1.0, -1.0)

@@ -18,12 +18,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from inscape.arguments import positive_number
+from inscape.arrays import Floats
 from inscape.errors import NotApplicableError, TheoryError
 from inscape.theory.check import Check, checked_form, compare
 from inscape.theory.jackknife import compare_means
 from inscape.theory.layers import Layers, layers_of
 from inscape.theory.lc_moments import Settings, moments
-from inscape.theory.two_layer import Array, as_points
+from inscape.theory.two_layer import as_points
 
 
 def lc_proposition8(
@@ -126,7 +127,7 @@ def lc_proposition9(
 
 
 def _least_norm(
-    net: Layers, other: Layers, points: Array, labels: Array, is_optimum: bool
+    net: Layers, other: Layers, points: Floats, labels: Floats, is_optimum: bool
 ) -> dict[str, bool | None]:
     """What Proposition 9 presupposes of the network and of its reference."""
     margins, frobenius = labels * _output(net, points), np.sqrt(net.squares)
@@ -178,13 +179,13 @@ def lc_proposition17(start: Any, end: Any, x: Any, *, sigma: float = 0.1, form: 
     return compare("lc_proposition17", abs(last - first), constant * distance, form=form, note=note)
 
 
-def _closed_form(net: Layers, x: Array, sigma: float) -> float:
+def _closed_form(net: Layers, x: Floats, sigma: float) -> float:
     w, u = net.weights[0], x @ net.weights[0].T + net.offsets[0]
     density = np.exp(-0.5 * (u / sigma) ** 2) / (math.sqrt(2 * math.pi) * sigma)
     return float((np.linalg.norm(w, axis=1) * density).sum(axis=1).mean())
 
 
-def _output(net: Layers, x: Array) -> Array:
+def _output(net: Layers, x: Floats) -> Floats:
     """The only score, or the difference of two, (n,)."""
     for w, c in zip(net.weights[:-1], net.offsets[:-1], strict=True):
         x = np.maximum(x @ w.T + c, 0.0)

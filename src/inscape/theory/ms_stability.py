@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import positive_number
+from inscape.arrays import Floats
 from inscape.errors import TheoryError
 from inscape.theory.check import Check, checked_form, compare, only_stated
 from inscape.univariate import ShallowNet, Stability, gradient_descent, stability
 from inscape.univariate.gram import features
-
-Array = npt.NDArray[np.float64]
 
 _PUSH, _STEPS, _AWAY, _MARGIN = 1e-6, 20_000, 20.0, 1e-3
 
@@ -161,7 +160,7 @@ def _note(found: Stability) -> str:
     return f"sharpness {found.sharpness:.4g}, flattest {found.flattest:.4g}, 2 / eta = {found.limit:.4g}"
 
 
-def _stays(net: ShallowNet, x: Array, y: npt.ArrayLike, step_size: float) -> bool:
+def _stays(net: ShallowNet, x: Floats, y: npt.ArrayLike, step_size: float) -> bool:
     """Whether gradient descent from close by stays close by."""
     phi = features(net, x)
     push = np.linalg.svd(phi, full_matrices=False)[2][0]

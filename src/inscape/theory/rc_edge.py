@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from inscape.arguments import positive_number, whole_number
+from inscape.arrays import Floats
 from inscape.errors import TheoryError
 from inscape.measures.statistics import mean_with_error
 from inscape.seeding import RandomState, as_generator
 from inscape.theory.check import Check, compare, only_stated
-from inscape.theory.two_layer import Array, TwoLayer, all_pairs, as_points, two_layer
+from inscape.theory.two_layer import TwoLayer, all_pairs, as_points, two_layer
 
 _EDGE = 0.02
 
@@ -123,7 +124,7 @@ def rc_theorem6(
     return compare("rc_theorem6", mean, rhs, assumptions=assumptions, note=note, interval=interval)
 
 
-def _mean_count(net: TwoLayer, x: Array, n_pairs: int, random_state: RandomState) -> tuple[float, float]:
+def _mean_count(net: TwoLayer, x: Floats, n_pairs: int, random_state: RandomState) -> tuple[float, float]:
     """The mean over all N^2 ordered pairs and how far it may be off; a point with itself has one region."""
     n = len(x)
     if n * (n - 1) // 2 <= whole_number(n_pairs, "n_pairs", 2, TheoryError):
@@ -134,11 +135,11 @@ def _mean_count(net: TwoLayer, x: Array, n_pairs: int, random_state: RandomState
     return mean, (high - low) / 2
 
 
-def _radius(net: TwoLayer, x: Array) -> float:
+def _radius(net: TwoLayer, x: Floats) -> float:
     return float(np.linalg.norm(net.inputs(x), axis=1).min())
 
 
-def _differentiable(net: TwoLayer, x: Array) -> dict[str, bool | None]:
+def _differentiable(net: TwoLayer, x: Floats) -> dict[str, bool | None]:
     return {"no unit at its kink at a data point": not bool((x @ net.w.T + net.b == 0).any())}
 
 

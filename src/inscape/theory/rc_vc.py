@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from inscape.arguments import whole_number
+from inscape.arrays import Floats
 from inscape.errors import DataError, ModelError, TheoryError
 from inscape.models import Model, wrap
 from inscape.partition import decision_regions
@@ -26,7 +27,7 @@ from inscape.probes.base import Probe
 from inscape.seeding import RandomState, as_seed
 from inscape.theory.check import Check, checked_form, compare, inapplicable
 from inscape.theory.layers import as_module
-from inscape.theory.two_layer import Array, as_points
+from inscape.theory.two_layer import as_points
 
 _CONFIDENCE = math.log(40)  # one side of a 95 % interval
 
@@ -104,7 +105,7 @@ def vc_dimension(k: int, d: int) -> float:
     return d + 1.0 if k == 2 else math.inf
 
 
-def _shattered(k: int, x: Array) -> float:
+def _shattered(k: int, x: Floats) -> float:
     """How many of the points some classifiers with at most k regions on every line are known to shatter."""
     from scipy.spatial import ConvexHull
 
@@ -126,7 +127,7 @@ def _gap_bound(vc: float, n: int) -> float:
     return 2 * math.sqrt(2 * (growth + math.log(2)) / n)
 
 
-def _largest_count(model: Model, x: Any, points: Array, n_lines: int, random_state: RandomState) -> int:
+def _largest_count(model: Model, x: Any, points: Floats, n_lines: int, random_state: RandomState) -> int:
     """The most regions on a line through two of the points."""
     n_lines = whole_number(n_lines, "n_lines", 1, TheoryError)
     if len(np.unique(points, axis=0)) < 2:
@@ -146,7 +147,7 @@ def _n_classes(model: Model, x: Any) -> int:
         return max(2, int(model.labels(x).max()) + 1)
 
 
-def _errors(model: Model, x: Any, y: Any) -> Array:
+def _errors(model: Model, x: Any, y: Any) -> Floats:
     points = as_points(x) if np.ndim(x) < 3 else x
     labels, truth = model.labels(points), np.asarray(y).reshape(-1)
     if len(labels) != len(truth) or not np.isin(truth, (0, 1)).all():

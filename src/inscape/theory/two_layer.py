@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats, Ints
 from inscape.errors import NotApplicableError, TheoryError
 from inscape.partition import decision_regions
 from inscape.probes import Segment
@@ -14,8 +15,6 @@ from inscape.theory.layers import Layers, layers_of
 if TYPE_CHECKING:
     import torch
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _DENSE = 2000
 """Points up to which the Gram matrix is written out."""
@@ -35,24 +34,24 @@ class TwoLayer:
         c: output bias.
     """
 
-    w: Array
-    a: Array
-    b: Array
+    w: Floats
+    a: Floats
+    b: Floats
     c: float = 0.0
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Floats) -> Floats:
         """The value f at points (n, d)."""
         return np.asarray(np.maximum(x @ self.w.T + self.b, 0.0) @ self.a + self.c)
 
-    def active(self, x: Array) -> npt.NDArray[np.bool_]:
+    def active(self, x: Floats) -> npt.NDArray[np.bool_]:
         """Which unit is active at which point, (n, p)."""
         return np.asarray(x @ self.w.T + self.b > 0)
 
-    def inputs(self, x: Array) -> Array:
+    def inputs(self, x: Floats) -> Floats:
         """What the trained weights multiply: x, or (x, 1) if there are biases."""
         return np.hstack([x, np.ones((len(x), 1))]) if self.b.any() else x
 
-    def sharpness(self, x: Array) -> float:
+    def sharpness(self, x: Floats) -> float:
         """The top eigenvalue of the Hessian of L = 1/(2N) sum (y - f)^2 by the trained weights.
 
         f is linear in them between kinks, so the Hessian is the Gram matrix of the features a_j 1_j x, and
@@ -64,13 +63,13 @@ class TwoLayer:
         if n <= _DENSE:
             return float(np.linalg.eigvalsh((points @ points.T) * (on @ on.T) / n)[-1])
 
-        def product(u: Array) -> Array:
+        def product(u: Floats) -> Floats:
             return np.asarray((on * (points @ ((on * u.reshape(-1, 1)).T @ points).T)).sum(axis=1) / n)
 
         operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
         return float(eigsh(operator, k=1, v0=np.ones(n), return_eigenvectors=False)[0])
 
-    def n_regions(self, starts: Array, ends: Array) -> Ints:
+    def n_regions(self, starts: Floats, ends: Floats) -> Ints:
         """The number of regions of equal sign on each segment, exactly, (m,)."""
         counts = np.ones(len(starts), dtype=np.int64)
         apart = np.flatnonzero((starts != ends).any(axis=1))
@@ -120,7 +119,7 @@ def two_layer(model: Any, x: Any) -> TwoLayer:
     return TwoLayer(w, out[0], b, float(c[0]))
 
 
-def as_points(x: Any) -> Array:
+def as_points(x: Any) -> Floats:
     """Points as rows in float64, (n, d)."""
     points = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, dtype=np.float64)
     if points.ndim == 0 or points.size == 0:

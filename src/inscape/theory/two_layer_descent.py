@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import positive_number, whole_number
+from inscape.arrays import Floats
 from inscape.errors import TheoryError
-from inscape.theory.two_layer import Array, TwoLayer
+from inscape.theory.two_layer import TwoLayer
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -22,15 +23,15 @@ class TwoLayerDescent:
     """
 
     steps: npt.NDArray[np.int64]
-    losses: Array
+    losses: Floats
     nets: tuple[TwoLayer, ...]
     status: str
 
 
 def two_layer_descent(
     net: TwoLayer,
-    x: Array,
-    y: Array,
+    x: Floats,
+    y: Floats,
     step_size: float,
     n_steps: int,
     *,

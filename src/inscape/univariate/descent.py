@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
+from inscape.arrays import Floats
 from inscape.errors import UnivariateError, unknown_name
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
 from inscape.univariate.descent_result import Descent, History
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
-
-Array = npt.NDArray[np.float64]
 
 LOSSES = ("square", "exponential", "logistic")
 STATUS = ("converged", "stationary", "diverged", "step limit")
@@ -47,7 +46,7 @@ def gradient_descent(
     net: Sequence[ShallowNet] | ShallowNet,
     x: npt.ArrayLike,
     y: npt.ArrayLike,
-    step_size: float | Sequence[float] | Array,
+    step_size: float | Sequence[float] | Floats,
     n_steps: int,
     loss: str = ...,
     *,
@@ -66,7 +65,7 @@ def gradient_descent(
     net: ShallowNet | Sequence[ShallowNet],
     x: npt.ArrayLike,
     y: npt.ArrayLike,
-    step_size: float | Sequence[float] | Array,
+    step_size: float | Sequence[float] | Floats,
     n_steps: int,
     loss: str = "square",
     *,
@@ -157,7 +156,7 @@ def gradient_descent(
 
 
 def _all(
-    jobs: list[tuple[ShallowNet, float]], data: tuple[Array, Array], settings: dict[str, Any], progress: Any
+    jobs: list[tuple[ShallowNet, float]], data: tuple[Floats, Floats], settings: dict[str, Any], progress: Any
 ) -> list[Descent]:
     """Every job, as many at a time as there are processors; the compiled loop holds no lock."""
     with (
@@ -175,7 +174,7 @@ def _all(
     return runs
 
 
-def _descend(net: ShallowNet, step_size: float, x: Array, y: Array, settings: dict[str, Any]) -> Descent:
+def _descend(net: ShallowNet, step_size: float, x: Floats, y: Floats, settings: dict[str, Any]) -> Descent:
     from inscape.univariate.descent_kernel import descend
 
     theta = np.stack([net.w, net.b, net.v])

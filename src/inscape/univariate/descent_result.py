@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.univariate.gram import gram, top_eigenvalue
 from inscape.univariate.net import ShallowNet
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -24,9 +23,9 @@ class History:
     """
 
     steps: npt.NDArray[np.int64]
-    loss: Array
-    step_size: Array
-    parameters: Array
+    loss: Floats
+    step_size: Floats
+    parameters: Floats
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -36,7 +35,7 @@ class History:
         p, k = self.parameters[i], self.parameters.shape[1] // 3
         return ShallowNet(p[:k], p[k : 2 * k], p[2 * k : 3 * k], p[3 * k])
 
-    def sharpness(self, x: npt.ArrayLike) -> Array:
+    def sharpness(self, x: npt.ArrayLike) -> Floats:
         """The top eigenvalue of the Gram form at each record, (m,)."""
         places = np.asarray(x, dtype=np.float64)
         return np.array([top_eigenvalue(gram(self.net(i), places)) for i in range(len(self))])

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.univariate.gram import activity
 from inscape.univariate.net import ShallowNet
-
-Array = npt.NDArray[np.float64]
 
 _MU_FIRST, _MU_LAST, _MU_FACTOR = 1e-1, 1e-13, 0.2
 _NEWTON_STEPS = 30
@@ -35,7 +34,7 @@ class Flattest:
 
     value: float
     certified: float
-    scale: Array
+    scale: Floats
 
     @property
     def gap(self) -> float:
@@ -47,11 +46,11 @@ class Flattest:
 class _Pencil:
     """K(s) as rank-one terms: relu (n, k) belongs to v, and slope (2, n, k) to (w, b), all over sqrt(n)."""
 
-    relu: Array
-    slope: Array
+    relu: Floats
+    slope: Floats
 
     @classmethod
-    def of(cls, net: ShallowNet, x: Array) -> tuple["_Pencil", npt.NDArray[np.bool_]]:
+    def of(cls, net: ShallowNet, x: Floats) -> tuple["_Pencil", npt.NDArray[np.bool_]]:
         on = activity(net, x)
         root = np.sqrt(len(x))
         relu = on * (x[:, None] * net.w + net.b) / root
@@ -60,18 +59,18 @@ class _Pencil:
         used = np.abs(relu).max(axis=0) * np.abs(slope).max(axis=(0, 1)) > _NOTHING
         return cls(relu[:, used], slope[:, :, used]), used
 
-    def matrix(self, s: Array) -> Array:
+    def matrix(self, s: Floats) -> Floats:
         n = len(self.relu)
         k = np.full((n, n), 1.0 / n) + (self.relu * np.exp(-s)) @ self.relu.T
         for part in self.slope:
             k += (part * np.exp(s)) @ part.T
         return np.asarray(k)
 
-    def start(self) -> Array:
+    def start(self) -> Floats:
         """The s at which each neuron's two terms have about equal size."""
         return np.asarray(np.log(np.abs(self.relu).max(axis=0)) - np.log(np.abs(self.slope).max(axis=(0, 1))))
 
-    def certificate(self, vectors: Array, weights: Array) -> float:
+    def certificate(self, vectors: Floats, weights: Floats) -> float:
         """The lower bound of the density matrix with these eigenvectors (columns) and eigenvalues."""
         root = vectors * np.sqrt(weights)
         a = ((root.T @ self.relu) ** 2).sum(axis=0)
@@ -79,7 +78,7 @@ class _Pencil:
         return float((root.sum(axis=0) ** 2).sum() / len(root) + 2 * np.sqrt(a * b).sum())
 
 
-def flattest(net: ShallowNet, x: Array, gap: float = 1e-9) -> Flattest:
+def flattest(net: ShallowNet, x: Floats, gap: float = 1e-9) -> Flattest:
     """Minimise the top eigenvalue of the Gram matrix over neuron rescalings to a certified relative gap.
 
     Cost: a few dozen Newton steps of O(k n^2 min(k, n^2) + k^3).
@@ -107,7 +106,7 @@ def flattest(net: ShallowNet, x: Array, gap: float = 1e-9) -> Flattest:
     return Flattest(value=float(best), certified=float(min(certified, best)), scale=scale)
 
 
-def _newton(pencil: _Pencil, s: Array, mu: float) -> tuple[Array, float, float]:
+def _newton(pencil: _Pencil, s: Floats, mu: float) -> tuple[Floats, float, float]:
     """Minimise the smoothed top eigenvalue; returns s, the top eigenvalue, and the best certificate met.
 
     The width of the smoothing is mu times the top eigenvalue at the start, and stays fixed on the way.
@@ -116,7 +115,7 @@ def _newton(pencil: _Pencil, s: Array, mu: float) -> tuple[Array, float, float]:
     top = float("nan")
     width = mu * float(np.linalg.eigvalsh(pencil.matrix(s))[-1])
 
-    def objective(at: Array) -> float:
+    def objective(at: Floats) -> float:
         values = np.linalg.eigvalsh(pencil.matrix(at))
         return float(values[-1] + width * np.log(np.exp((values - values[-1]) / width).sum()))
 
@@ -141,8 +140,8 @@ def _newton(pencil: _Pencil, s: Array, mu: float) -> tuple[Array, float, float]:
 
 
 def _derivatives(
-    pencil: _Pencil, s: Array, values: Array, vectors: Array, weights: Array, width: float
-) -> tuple[Array, Array]:
+    pencil: _Pencil, s: Floats, values: Floats, vectors: Floats, weights: Floats, width: float
+) -> tuple[Floats, Floats]:
     """Gradient and Hessian of width log tr exp(K(s) / width), in the basis of the eigenvectors of K(s)."""
     v_part = (vectors.T @ pencil.relu) * np.exp(-s / 2)
     w_parts = [(vectors.T @ part) * np.exp(s / 2) for part in pencil.slope]

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
+from inscape.arrays import Floats
 from inscape.errors import UnivariateError, unknown_name
 from inscape.progress import Meter, meter
 from inscape.univariate.flow_result import Flow, FlowHistory
@@ -11,8 +12,6 @@ from inscape.univariate.flow_state import State
 from inscape.univariate.flow_weights import implicit_weights, log_loss, log_weights
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
-
-Array = npt.NDArray[np.float64]
 
 _LOSSES = ("exponential", "logistic")
 _STANDSTILL = 1e-10
@@ -116,7 +115,7 @@ def _follow(
     return state, rows, "step limit"
 
 
-def _step(state: State, z: Array, h: float, loss: str) -> tuple[State, Array, float] | None:
+def _step(state: State, z: Floats, h: float, loss: str) -> tuple[State, Floats, float] | None:
     """A step of length h: the new state, the log-weights there, and the error relative to the norm."""
     whole = _implicit_euler(state, z, h, loss)
     half = None if whole is None else _implicit_euler(state, z, h / 2, loss)
@@ -132,7 +131,7 @@ def _step(state: State, z: Array, h: float, loss: str) -> tuple[State, Array, fl
     return end, z_end, _error(apart, end)
 
 
-def _error(apart: Array, state: State) -> float:
+def _error(apart: Floats, state: State) -> float:
     """How far `apart` turns the direction; along it, where the path stays the same, a fiftieth counts."""
     direction = state.theta.reshape(-1) / state.norm
     along = float(apart @ direction)
@@ -140,7 +139,7 @@ def _error(apart: Array, state: State) -> float:
     return max(sideways, abs(along) / 50) / state.norm
 
 
-def _implicit_euler(state: State, z: Array, h: float, loss: str) -> tuple[State, Array] | None:
+def _implicit_euler(state: State, z: Floats, h: float, loss: str) -> tuple[State, Floats] | None:
     found = implicit_weights(h * state.gram, state.margins, z, loss)
     if found is None:
         return None
@@ -148,7 +147,7 @@ def _implicit_euler(state: State, z: Array, h: float, loss: str) -> tuple[State,
     return state.moved(h * (q @ state.features), q).with_releases(q), found
 
 
-def _row(time: float, state: State, last: State, z: Array, loss: str) -> list[float]:
+def _row(time: float, state: State, last: State, z: Floats, loss: str) -> list[float]:
     """The fields of FlowHistory."""
     margins = state.margins
     theta, velocity = state.theta.reshape(-1), np.exp(z) @ state.features

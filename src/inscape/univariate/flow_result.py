@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import UnivariateError
 from inscape.univariate.net import ShallowNet
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -27,14 +26,14 @@ class FlowHistory:
         n_sliding: how many neurons slide with their knot on a data point.
     """
 
-    time: Array
-    log_loss: Array
-    margin: Array
-    norm: Array
-    direction_change: Array
-    n_active: Array
-    n_changes: Array
-    n_sliding: Array
+    time: Floats
+    log_loss: Floats
+    margin: Floats
+    norm: Floats
+    direction_change: Floats
+    n_active: Floats
+    n_changes: Floats
+    n_sliding: Floats
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -10,11 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.int64]
+from inscape.arrays import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +26,14 @@ class State:
         slide: the point on which the knot of neuron j slides, or -1, (k,).
     """
 
-    x: Array
-    labels: Array
-    theta: Array
-    active: Mask
-    slide: Indices
+    x: Floats
+    labels: Floats
+    theta: Floats
+    active: Bools
+    slide: Ints
 
     @classmethod
-    def start(cls, w: Array, b: Array, v: Array, x: Array, y: Array) -> "State":
+    def start(cls, w: Floats, b: Floats, v: Floats, x: Floats, y: Floats) -> "State":
         """The flow's state at a net."""
         return cls(x, y, np.stack([w, b, v]), x[:, None] * w + b > 0, np.full(len(w), -1))
 
@@ -46,7 +43,7 @@ class State:
         return float(np.linalg.norm(self.theta))
 
     @cached_property
-    def inputs(self) -> Array:
+    def inputs(self) -> Floats:
         """w_j x_i + b_j, (n, k); exactly zero where a neuron slides."""
         z = self.x[:, None] * self.theta[0] + self.theta[1]
         j = np.flatnonzero(self.slide >= 0)
@@ -54,7 +51,7 @@ class State:
         return np.asarray(z)
 
     @cached_property
-    def features(self) -> Array:
+    def features(self) -> Floats:
         """The gradients of the margins by (w, b, v), (n, 3 k), those of sliding neurons along their kink."""
         k = self.theta.shape[1]
         out = np.empty((len(self.x), 3 * k))
@@ -71,16 +68,16 @@ class State:
         return out
 
     @cached_property
-    def margins(self) -> Array:
+    def margins(self) -> Floats:
         """y_i f(x_i), (n,)."""
         return np.asarray(self.features[:, 2 * self.theta.shape[1] :] @ self.theta[2])
 
     @cached_property
-    def gram(self) -> Array:
+    def gram(self) -> Floats:
         """The products of the margins' gradients, (n, n)."""
         return np.asarray(self.features @ self.features.T)
 
-    def moved(self, by: Array, q: Array) -> "State":
+    def moved(self, by: Floats, q: Floats) -> "State":
         """The state after adding `by` (3 k,); kinks that were passed on the way are crossed or slid along.
 
         Args:
@@ -94,7 +91,7 @@ class State:
             return after
         return _settled(self, after, passed, q)
 
-    def with_releases(self, q: Array) -> "State":
+    def with_releases(self, q: Floats) -> "State":
         """Let go of the neurons that the flow no longer holds at their kink."""
         j = np.flatnonzero(self.slide >= 0)
         if len(j) == 0:
@@ -109,7 +106,7 @@ class State:
         return replace(self, active=active, slide=slide)
 
 
-def _pushes(state: State, j: Indices, i: Indices, q: Array) -> tuple[Array, Array]:
+def _pushes(state: State, j: Ints, i: Ints, q: Floats) -> tuple[Floats, Floats]:
     """The speed of w_j x_i + b_j with point i off and on, for pairs of a neuron and a point."""
     pull, v = state.labels * q, state.theta[2, j]
     active = state.active[:, j].astype(np.float64)
@@ -118,7 +115,7 @@ def _pushes(state: State, j: Indices, i: Indices, q: Array) -> tuple[Array, Arra
     return off, off + v * pull[i] * (state.x[i] ** 2 + 1)
 
 
-def _settled(before: State, after: State, passed: Mask, q: Array) -> State:
+def _settled(before: State, after: State, passed: Bools, q: Floats) -> State:
     """Take each neuron through the kinks it passed, in the order in which it met them, or stop it at one."""
     after = replace(after, theta=after.theta.copy(), active=after.active.copy(), slide=after.slide.copy())
     z = after.inputs
@@ -144,7 +141,7 @@ def _settled(before: State, after: State, passed: Mask, q: Array) -> State:
     return replace(after)  # nothing that was computed on the way is kept
 
 
-def _stop(state: State, j: Indices, i: Indices) -> None:
+def _stop(state: State, j: Ints, i: Ints) -> None:
     """Put the knots of neurons j onto the points i, by the shortest way."""
     w, b, at = state.theta[0, j], state.theta[1, j], state.x[i]
     normal = (w * at + b) / (at**2 + 1)

@@ -9,9 +9,8 @@ least margin.
 """
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from inscape.arrays import Floats
 
 _NEWTON_STEPS = 25
 _COOLING = 5.0
@@ -21,7 +20,7 @@ _RIDGE = (
 _FLOOR = -690.0  # log of the least weight that is told from zero
 
 
-def log_weights(margins: Array, loss: str) -> Array:
+def log_weights(margins: Floats, loss: str) -> Floats:
     """The logarithms of the weights of the points, which sum to one."""
     from scipy.special import logsumexp
 
@@ -29,7 +28,7 @@ def log_weights(margins: Array, loss: str) -> Array:
     return np.asarray(raw - logsumexp(raw))
 
 
-def log_loss(margins: Array, loss: str) -> float:
+def log_loss(margins: Floats, loss: str) -> float:
     """The logarithm of the mean loss, also where the loss underflows."""
     from scipy.special import logsumexp
 
@@ -41,8 +40,8 @@ def log_loss(margins: Array, loss: str) -> float:
 
 
 def implicit_weights(
-    stiff: Array, margins: Array, start: Array, loss: str, tol: float = 1e-9
-) -> Array | None:
+    stiff: Floats, margins: Floats, start: Floats, loss: str, tol: float = 1e-9
+) -> Floats | None:
     """Solve z = A(m + hK exp z) - mu, sum exp z = 1 for z, the logarithms of the weights.
 
     Newton's method from `start`; where that is too far off, from equal weights through a row of problems with
@@ -65,14 +64,14 @@ def implicit_weights(
         return found
     level = margins - margins.min()
     share = 1 / max(1.0, float(stiff.max()), float(level.max()))
-    z: Array | None = np.full(n, -np.log(n))
+    z: Floats | None = np.full(n, -np.log(n))
     while share < 1 and z is not None:
         z = _newton(share * stiff, share * level, z, "exponential", max(tol, 1e-6))
         share *= _COOLING
     return None if z is None else _newton(stiff, margins, z, loss, tol)
 
 
-def _newton(stiff: Array, margins: Array, start: Array, loss: str, tol: float) -> Array | None:
+def _newton(stiff: Floats, margins: Floats, start: Floats, loss: str, tol: float) -> Floats | None:
     """Damped Newton steps; each is a positive definite system in the n weights, scaled by their roots."""
     from scipy.linalg.lapack import dposv
 

@@ -4,14 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from inscape.arrays import Floats
 from inscape.errors import ModelError, unknown_name
 from inscape.seeding import RandomState, as_generator
 
-Array = npt.NDArray[np.float64]
-Parameters = tuple[Array, Array, Array, float]
+Parameters = tuple[Floats, Floats, Floats, float]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Bools, Floats
 from inscape.errors import UnivariateError
 from inscape.univariate.modes import toggling
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _ROUNDS = 1000
 _ROUNDING = 1e-13
@@ -38,8 +36,8 @@ class KKTResidual:
     stationarity: float
     feasibility: float
     complementarity: float
-    multipliers: Array
-    margins: Array
+    multipliers: Floats
+    margins: Floats
     n_kinks: int
     norm: float
     settings: dict[str, float]
@@ -133,13 +131,13 @@ class _Problem:
     neuron j is what such a pair adds in full.
     """
 
-    theta: Array
-    gradients: Array  # (n, 3 k): hidden weights as pairs (w_j, b_j), then v
-    directions: Array  # (n, k, 2): y_i v_j (x_i, 1)
-    kinks: Mask  # (n, k)
+    theta: Floats
+    gradients: Floats  # (n, 3 k): hidden weights as pairs (w_j, b_j), then v
+    directions: Floats  # (n, k, 2): y_i v_j (x_i, 1)
+    kinks: Bools  # (n, k)
 
     @classmethod
-    def of(cls, net: ShallowNet, x: Array, y: Array, kinks: Mask) -> "_Problem":
+    def of(cls, net: ShallowNet, x: Floats, y: Floats, kinks: Bools) -> "_Problem":
         z = x[:, None] * net.w + net.b
         on = (z > 0) & ~kinks
         points = np.stack([x, np.ones_like(x)], axis=1)
@@ -149,7 +147,7 @@ class _Problem:
         theta = np.concatenate([np.stack([net.w, net.b], axis=1).reshape(-1), net.v])
         return cls(theta, gradients, directions, kinks)
 
-    def solve(self) -> tuple[Array, float]:
+    def solve(self) -> tuple[Floats, float]:
         """The multipliers and the norm of what is left.
 
         The columns span the same cone as all grad_i + sum_{j in S} d_ij, S any set of kinks of point i: those
@@ -177,7 +175,7 @@ class _Problem:
             owner = np.concatenate([owner[used], np.flatnonzero(more)])
         return multipliers, least
 
-    def _steepest(self, rest: Array) -> Array:
+    def _steepest(self, rest: Floats) -> Floats:
         """The gradient of each point with those of its kinks on that point along `rest`, (n, 3 k)."""
         n, k = self.kinks.shape
         along = (self.directions * rest[: 2 * k].reshape(k, 2)).sum(axis=2)

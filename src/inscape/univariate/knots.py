@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from inscape.arrays import Floats
 
 MERGE_TOL = 1e-9
 JUMP_TOL = 1e-9
 
 
-def neuron_knots(w: Array, b: Array, v: Array) -> tuple[Array, Array]:
+def neuron_knots(w: Floats, b: Floats, v: Floats) -> tuple[Floats, Floats]:
     """The knots -b/w of the neurons with a slope, ascending, and the jump v |w| of f' at each."""
     sloped = (w != 0) & (v != 0)
     with np.errstate(over="ignore"):
@@ -23,7 +23,7 @@ def neuron_knots(w: Array, b: Array, v: Array) -> tuple[Array, Array]:
     return t[order], jump[order]
 
 
-def merged_knots(t: Array, jump: Array, merge_tol: float, jump_tol: float) -> tuple[Array, Array]:
+def merged_knots(t: Floats, jump: Floats, merge_tol: float, jump_tol: float) -> tuple[Floats, Floats]:
     """Join neighbouring knots, then drop the joints whose jumps cancel.
 
     Neighbours nearer than merge_tol max(1, |t|) are one knot, at the mean of the two weighted by |jump|; its
@@ -58,8 +58,8 @@ class RegionTable:
         counts: the number of linear regions, (a, b).
     """
 
-    merge_tols: Array
-    jump_tols: Array
+    merge_tols: Floats
+    jump_tols: Floats
     counts: npt.NDArray[np.int64]
 
     @property

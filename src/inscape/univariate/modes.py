@@ -3,13 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Bools, Floats
 from inscape.univariate.gram import gram, top_eigenvalue
 from inscape.univariate.net import ShallowNet
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _ENUMERATED = 10  # this many toggling pairs are tried in all 2^p ways
 
@@ -31,7 +28,7 @@ class Modes:
     is_exact: bool
 
 
-def toggling(net: ShallowNet, x: Array, knot_tol: float, reach: float | None = None) -> Mask:
+def toggling(net: ShallowNet, x: Floats, knot_tol: float, reach: float | None = None) -> Bools:
     """Which neuron has its knot on which point, (n, k): |w x + b| <= knot_tol (|w| reach + |b|), v != 0.
 
     `reach` is the size of the data, by default the largest |x|: a knot at 1e-18 is on the point 0.
@@ -42,7 +39,7 @@ def toggling(net: ShallowNet, x: Array, knot_tol: float, reach: float | None = N
     return np.asarray(near & (net.v != 0))
 
 
-def sharpness_modes(net: ShallowNet, x: Array, knot_tol: float) -> Modes:
+def sharpness_modes(net: ShallowNet, x: Floats, knot_tol: float) -> Modes:
     """The bracket of the Gram form's top eigenvalue over the modes.
 
     Each toggling pair of a neuron and a point is active or not. At an entry (j, l) of the matrix all pairs
@@ -65,7 +62,7 @@ def sharpness_modes(net: ShallowNet, x: Array, knot_tol: float) -> Modes:
     return Modes(n_toggling=p, low=_lower(net, x, off, pairs, k_off), high=high, is_exact=False)
 
 
-def _all_modes(off: Mask, pairs: Mask) -> list[Mask]:
+def _all_modes(off: Bools, pairs: Bools) -> list[Bools]:
     where = np.argwhere(pairs)
     modes = []
     for code in range(2 ** len(where)):
@@ -76,11 +73,11 @@ def _all_modes(off: Mask, pairs: Mask) -> list[Mask]:
     return modes
 
 
-def _lower(net: ShallowNet, x: Array, off: Mask, pairs: Mask, k_off: Array) -> float:
+def _lower(net: ShallowNet, x: Floats, off: Bools, pairs: Bools, k_off: Floats) -> float:
     """The least u'Ku over modes, for the top u of "all off", less what several toggles of one may take."""
     u = np.linalg.eigh(k_off)[1][:, -1]
 
-    def slopes(on: Mask) -> Array:
+    def slopes(on: Bools) -> Floats:
         return np.asarray(net.v**2 * ((u @ on) ** 2 + ((u * x) @ on) ** 2))
 
     several = pairs.sum(axis=0) > 1

@@ -3,19 +3,18 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import ModelError
 
 if TYPE_CHECKING:
     import torch
 
-Array = npt.NDArray[np.float64]
 
 _EXPECTED = "expected Linear(1, k), ReLU, Linear(k, 1)"
 
 
-def read_module(module: "torch.nn.Module") -> tuple[Array, Array, Array, float]:
+def read_module(module: "torch.nn.Module") -> tuple[Floats, Floats, Floats, float]:
     """The parameters w, b, v, c of Linear(1, k), ReLU, Linear(k, 1); a layer without bias has bias zero."""
     from torch import nn
 
@@ -32,7 +31,7 @@ def read_module(module: "torch.nn.Module") -> tuple[Array, Array, Array, float]:
         shape = f"Linear({first.in_features}, {first.out_features})"
         raise ModelError(f"{shape}, ReLU, Linear({last.in_features}, {last.out_features}): {_EXPECTED}")
 
-    def numbers(p: "torch.Tensor | None", size: int) -> Array:
+    def numbers(p: "torch.Tensor | None", size: int) -> Floats:
         return np.zeros(size) if p is None else p.detach().cpu().double().numpy().reshape(-1)
 
     k = first.out_features
@@ -40,7 +39,7 @@ def read_module(module: "torch.nn.Module") -> tuple[Array, Array, Array, float]:
     return numbers(first.weight, k), numbers(first.bias, k), numbers(last.weight, k), float(c[0])
 
 
-def make_module(w: Array, b: Array, v: Array, c: float) -> "torch.nn.Sequential":
+def make_module(w: Floats, b: Floats, v: Floats, c: float) -> "torch.nn.Sequential":
     """Linear(1, k), ReLU, Linear(k, 1) in float64 with these parameters."""
     import torch
     from torch import nn

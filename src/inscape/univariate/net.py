@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
+from inscape.arrays import Floats
 from inscape.errors import ModelError
 from inscape.seeding import RandomState
 from inscape.univariate.knots import JUMP_TOL, MERGE_TOL, RegionTable, merged_knots, neuron_knots
@@ -13,7 +14,6 @@ from inscape.univariate.knots import JUMP_TOL, MERGE_TOL, RegionTable, merged_kn
 if TYPE_CHECKING:
     import torch
 
-Array = npt.NDArray[np.float64]
 
 _BLOCK = 2**22  # relus evaluated at once
 
@@ -36,9 +36,9 @@ class ShallowNet:
 
     __slots__ = ("b", "c", "v", "w")
 
-    w: Array
-    b: Array
-    v: Array
+    w: Floats
+    b: Floats
+    v: Floats
     c: float
 
     def __init__(self, w: npt.ArrayLike, b: npt.ArrayLike, v: npt.ArrayLike, c: float = 0.0) -> None:
@@ -75,17 +75,17 @@ class ShallowNet:
         """The Euclidean norm of all parameters."""
         return float(np.sqrt(self.w @ self.w + self.b @ self.b + self.v @ self.v + self.c**2))
 
-    def __call__(self, x: npt.ArrayLike) -> Array:
+    def __call__(self, x: npt.ArrayLike) -> Floats:
         """The value f(x), for x of any shape."""
         return self._summed(x, lambda z: np.maximum(z, 0.0, out=z) @ self.v) + self.c
 
-    def derivative(self, x: npt.ArrayLike) -> Array:
+    def derivative(self, x: npt.ArrayLike) -> Floats:
         """The slope at x, of any shape; at a knot the one to its right."""
         x = _numbers("x", x)
         t = np.divide(-self.b, self.w, out=np.zeros_like(self.b), where=self.w != 0)
         slope = self.v * self.w
 
-        def active(points: Array) -> Array:
+        def active(points: Floats) -> Floats:
             right = points[:, None] >= t
             return np.where(self.w > 0, right, ~right) @ slope
 
@@ -94,7 +94,7 @@ class ShallowNet:
         parts = [active(flat[i : i + step]) for i in range(0, len(flat), step)]
         return np.concatenate([*parts, np.empty(0)]).reshape(x.shape)
 
-    def _summed(self, x: npt.ArrayLike, outputs: Any) -> Array:
+    def _summed(self, x: npt.ArrayLike, outputs: Any) -> Floats:
         x = _numbers("x", x)
         flat = x.reshape(-1)
         step = max(1, _BLOCK // self.width)
@@ -103,19 +103,19 @@ class ShallowNet:
 
     # its shape ------------------------------------------------------------------------------------
 
-    def _merged(self, merge_tol: float, jump_tol: float) -> tuple[Array, Array]:
+    def _merged(self, merge_tol: float, jump_tol: float) -> tuple[Floats, Floats]:
         for name, tol in (("merge_tol", merge_tol), ("jump_tol", jump_tol)):
             if not tol >= 0:
                 raise ModelError(f"{name}={tol!r} must not be negative")
         return merged_knots(*neuron_knots(self.w, self.b, self.v), merge_tol, jump_tol)
 
     @property
-    def knots(self) -> Array:
+    def knots(self) -> Floats:
         """Where the slope changes, ascending; coincident knots are one, jumps that cancel are none."""
         return self._merged(MERGE_TOL, JUMP_TOL)[0]
 
     @property
-    def jumps(self) -> Array:
+    def jumps(self) -> Floats:
         """By how much the slope changes at each of `knots`: the weights of the deltas in f''."""
         return self._merged(MERGE_TOL, JUMP_TOL)[1]
 
@@ -138,7 +138,7 @@ class ShallowNet:
         counts = [[self.n_linear_regions(merge_tol=p, jump_tol=s) for s in slope] for p in place]
         return RegionTable(merge_tols=place, jump_tols=slope, counts=np.array(counts, dtype=np.int64))
 
-    def sign_changes(self, low: float = -np.inf, high: float = np.inf) -> Array:
+    def sign_changes(self, low: float = -np.inf, high: float = np.inf) -> Floats:
         """Where the sign of f changes on [low, high], ascending; as in the paper the sign of 0 is -1.
 
         Exact: between knots f is a straight line.
@@ -157,7 +157,7 @@ class ShallowNet:
         zeros = np.unique(np.concatenate([_crossings(t, f), outer]))
         return _true_changes(zeros[(zeros > low) & (zeros < high)], low, high, t, f)
 
-    def _rounding(self, x: Array) -> Array:
+    def _rounding(self, x: Floats) -> Floats:
         """How far f(x) may be from its exact value: a few units in the last place of the sum of sizes."""
         size = np.abs(x[:, None] * self.w) + np.abs(self.b)
         return 8 * np.finfo(np.float64).eps * (size @ np.abs(self.v) + abs(self.c))
@@ -240,7 +240,7 @@ class ShallowNet:
         return f"<univariate net of width {self.width}, {self.n_linear_regions()} linear regions>"
 
 
-def _numbers(name: str, value: Any) -> Array:
+def _numbers(name: str, value: Any) -> Floats:
     if hasattr(value, "detach"):
         value = value.detach().cpu().double().numpy()  # numpy knows no bfloat16
     try:
@@ -249,7 +249,7 @@ def _numbers(name: str, value: Any) -> Array:
         raise ModelError(f"{name} is not an array of numbers: {str(value)[:60]}") from error
 
 
-def _vector(name: str, value: npt.ArrayLike) -> Array:
+def _vector(name: str, value: npt.ArrayLike) -> Floats:
     array = _numbers(name, value)
     if array.ndim != 1:
         raise ModelError(f"{name} has shape {array.shape}: give one number per neuron, shape (k,)")
@@ -259,7 +259,7 @@ def _vector(name: str, value: npt.ArrayLike) -> Array:
     return array
 
 
-def _crossings(t: Array, f: Array) -> Array:
+def _crossings(t: Floats, f: Floats) -> Floats:
     """Every t where the broken line (t, f) may change sign: its crossings, and where it is zero."""
     opposite = f[:-1] * f[1:] < 0
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -279,7 +279,7 @@ def _beyond(end: float, inside: float, f_end: float, f_inside: float, limit: flo
     return [float(zero)] if (zero - end) * (end - inside) > 0 else []
 
 
-def _true_changes(zeros: Array, low: float, high: float, t: Array, f: Array) -> Array:
+def _true_changes(zeros: Floats, low: float, high: float, t: Floats, f: Floats) -> Floats:
     """Those of the candidate zeros, ascending, on whose two sides the sign differs (the sign of 0 is -1)."""
     if len(zeros) == 0:
         return zeros
@@ -289,7 +289,7 @@ def _true_changes(zeros: Array, low: float, high: float, t: Array, f: Array) -> 
     return np.asarray(zeros[positive[1:] != positive[:-1]])
 
 
-def _extended(x: Array, t: Array, f: Array) -> Array:
+def _extended(x: Floats, t: Floats, f: Floats) -> Floats:
     """The broken line through (t, f), its outer pieces going on for ever."""
     i = np.clip(np.searchsorted(t, x) - 1, 0, len(t) - 2)
     slope = (f[i + 1] - f[i]) / (t[i + 1] - t[i])

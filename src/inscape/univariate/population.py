@@ -3,13 +3,11 @@
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import UnivariateError, unknown_name
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.teacher import labels_of
-
-Array = npt.NDArray[np.float64]
 
 _LOSSES = ("zero-one", "exponential", "logistic")
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
@@ -64,7 +62,7 @@ def population_error(
 
 
 def _mass(
-    left: Array, right: Array, low: float, high: float, density: Callable[[float], float] | None
+    left: Floats, right: Floats, low: float, high: float, density: Callable[[float], float] | None
 ) -> float:
     if density is None:
         return float((right - left).sum() / (high - low))
@@ -75,14 +73,14 @@ def _mass(
     )
 
 
-def _exponential(start: Array, end: Array) -> Array:
+def _exponential(start: Floats, end: Floats) -> Floats:
     """The mean of exp(-u) over u from start to end."""
     first, rise = np.minimum(start, end), np.abs(end - start)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.asarray(np.exp(-first) * np.where(rise > 0, -np.expm1(-rise) / rise, 1.0))
 
 
-def _logistic(start: Array, end: Array) -> Array:
+def _logistic(start: Floats, end: Floats) -> Floats:
     """The mean of log(1 + exp(-u)) over u from start to end."""
     half = (end - start)[:, None] / 2
     out = np.logaddexp(0.0, -((start + end)[:, None] / 2 + half * _NODES)) @ _WEIGHTS / 2
@@ -108,7 +106,9 @@ def _long_logistic(first: float, last: float) -> float:
     return total
 
 
-def _numerically(t: Array, start: Array, end: Array, loss: str, density: Callable[[float], float]) -> float:
+def _numerically(
+    t: Floats, start: Floats, end: Floats, loss: str, density: Callable[[float], float]
+) -> float:
     from scipy.integrate import quad
 
     total = 0.0

@@ -3,12 +3,11 @@
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import DataError
 
-Array = npt.NDArray[np.float64]
 
-
-def checked_sample(x: npt.ArrayLike, y: npt.ArrayLike, *, classes: bool = False) -> tuple[Array, Array]:
+def checked_sample(x: npt.ArrayLike, y: npt.ArrayLike, *, classes: bool = False) -> tuple[Floats, Floats]:
     """The points x and values y as float64, (n,) each, in the given order.
 
     Args:
@@ -37,7 +36,7 @@ def checked_sample(x: npt.ArrayLike, y: npt.ArrayLike, *, classes: bool = False)
     return places, values
 
 
-def _numbers(name: str, values: npt.ArrayLike) -> Array:
+def _numbers(name: str, values: npt.ArrayLike) -> Floats:
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

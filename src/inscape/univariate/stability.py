@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import positive_number
+from inscape.arrays import Floats
 from inscape.errors import UnivariateError
 from inscape.univariate.flattest import Flattest, flattest
 from inscape.univariate.gram import gram, hessian, top_eigenvalue
@@ -16,8 +17,6 @@ from inscape.univariate.modes import sharpness_modes
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
 from inscape.univariate.weight import weight
-
-Array = npt.NDArray[np.float64]
 
 _ROUNDING = 1e-9
 
@@ -59,7 +58,7 @@ class Stability:
     sharpness: float
     flattest: float
     flattest_gap: float
-    flattest_scale: Array
+    flattest_scale: Floats
     roughness: float
     lower_bound: float
     limit: float
@@ -75,10 +74,10 @@ class Stability:
     n_knots_on_data: int
     interpolates: bool
     loss: float
-    knots: Array
-    jumps: Array
-    weights: Array
-    x: Array
+    knots: Floats
+    jumps: Floats
+    weights: Floats
+    x: Floats
     settings: dict[str, float]
 
     @property
@@ -90,7 +89,7 @@ class Stability:
             return f"{self.n_knots_on_data} knots on data points: Theorem 2 applies"
         return "twice differentiable: Theorem 1 applies"
 
-    def weight_curve(self, n: int = 400) -> tuple[Array, Array]:
+    def weight_curve(self, n: int = 400) -> tuple[Floats, Floats]:
         """Places over the range of the data and g there, (n,) each."""
         at = np.linspace(self.x[0], self.x[-1], n)
         return at, weight(at, self.x)
@@ -204,7 +203,7 @@ def stability(
     )
 
 
-def _delta(net: ShallowNet, x: Array, n_knots: int, step_size: float) -> float:
+def _delta(net: ShallowNet, x: Floats, n_knots: int, step_size: float) -> float:
     """What Theorem 2 adds: twice the Delta of eq. (25), 3 C^2 q + C sqrt(3 q (3 C^2 q + 2/eta))."""
     q = (1 + net.width - n_knots) / len(x)
     largest = max(float(np.abs(part).max()) for part in (net.w, net.b, net.v, np.array([net.c])))

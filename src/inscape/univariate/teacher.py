@@ -4,11 +4,10 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
+from inscape.arrays import Floats
 from inscape.errors import UnivariateError
 from inscape.seeding import RandomState, as_generator
 from inscape.univariate.net import ShallowNet
-
-Array = npt.NDArray[np.float64]
 
 
 def teacher_of(changes: npt.ArrayLike) -> ShallowNet:
@@ -53,7 +52,7 @@ def random_teacher(
     return teacher_of(-radius + cuts + least * np.arange(1, r + 1))
 
 
-def labels_of(net: ShallowNet, x: npt.ArrayLike) -> Array:
+def labels_of(net: ShallowNet, x: npt.ArrayLike) -> Floats:
     """The sign of the net at x, -1 or +1; that of 0 is -1, as in the paper."""
     return np.where(net(x) > 0, 1.0, -1.0)
 

@@ -12,22 +12,22 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import UnivariateError, unknown_name
 
-Array = npt.NDArray[np.float64]
 Density = Callable[[float], float]
 
 _ROOT3, _ROOT2 = math.sqrt(3.0), math.sqrt(2.0)
 
 
-def _least(x: Array, below: Array, below_x: Array, above: Array, above_x: Array) -> Array:
+def _least(x: Floats, below: Floats, below_x: Floats, above: Floats, above_x: Floats) -> Floats:
     """The smaller of g- and g+ from P(X < x), E[X; X < x], P(X > x) and E[X; X > x]."""
     left = (x * below - below_x) * np.hypot(below, below_x)
     right = (above_x - x * above) * np.hypot(above, above_x)
     return np.maximum(np.minimum(left, right), 0.0)
 
 
-def weight(at: npt.ArrayLike, x: npt.ArrayLike) -> Array:
+def weight(at: npt.ArrayLike, x: npt.ArrayLike) -> Floats:
     """G at the places `at` for the sample x; points at the place itself count on neither side.
 
     >>> weight([-2, -0.5, 0, 0.5, 2], [-1, 0, 1]).round(4).tolist()
@@ -42,7 +42,7 @@ def weight(at: npt.ArrayLike, x: npt.ArrayLike) -> Array:
 
 def population_weight(
     at: npt.ArrayLike, distribution: str | Density, *, support: tuple[float, float] | None = None
-) -> Array:
+) -> Floats:
     """G at the places `at` for a whole distribution.
 
     Args:
@@ -64,18 +64,18 @@ def population_weight(
     return _least(places, below, below_x, 1 - below, total_x - below_x)
 
 
-def _uniform(x: Array) -> tuple[Array, Array]:
+def _uniform(x: Floats) -> tuple[Floats, Floats]:
     inside = np.clip(x, -_ROOT3, _ROOT3)
     return (inside + _ROOT3) / (2 * _ROOT3), (inside**2 - 3) / (4 * _ROOT3)
 
 
-def _gaussian(x: Array) -> tuple[Array, Array]:
+def _gaussian(x: Floats) -> tuple[Floats, Floats]:
     from scipy.special import ndtr
 
     return ndtr(x), -np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
 
 
-def _laplace(x: Array) -> tuple[Array, Array]:
+def _laplace(x: Floats) -> tuple[Floats, Floats]:
     tail = np.exp(-_ROOT2 * np.abs(x)) / 2
     return np.where(x < 0, tail, 1 - tail), -tail * (np.abs(x) + 1 / _ROOT2)
 
@@ -83,7 +83,9 @@ def _laplace(x: Array) -> tuple[Array, Array]:
 _MOMENTS = {"uniform": _uniform, "gaussian": _gaussian, "laplace": _laplace}
 
 
-def _integrated(places: Array, density: Density, support: tuple[float, float]) -> tuple[Array, Array, float]:
+def _integrated(
+    places: Floats, density: Density, support: tuple[float, float]
+) -> tuple[Floats, Floats, float]:
     """P(X < x) and E[X; X < x] at each place and E[X], adding up integrals between neighbouring places."""
     from scipy.integrate import quad
 

@@ -3,11 +3,10 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from inscape.arrays import Ints
 from inscape.measures.jacobian import MEMORY
 from inscape.measures.jacobian.forward import State
 from inscape.measures.jacobian.layers import Layer
@@ -15,7 +14,6 @@ from inscape.measures.jacobian.noise import Draws
 from inscape.measures.jacobian.split import Split
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(eq=False)

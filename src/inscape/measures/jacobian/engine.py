@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inscape.measures.jacobian.blocks import Block, Consumer, Ints, Settings
+from inscape.arrays import Ints
+from inscape.measures.jacobian.blocks import Block, Consumer, Settings
 from inscape.measures.jacobian.chain import Chain, as_chain, push_alike, push_chain
 from inscape.measures.jacobian.forward import evaluate
 from inscape.measures.jacobian.noise import Draws

@@ -1,10 +1,10 @@
 """Which units change sign on a cross-polytope or in a ball around a point."""
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from inscape.arrays import Ints
 from inscape.measures.jacobian.forward import State, evaluate
 from inscape.measures.jacobian.layers import Layer, unit_layers
 from inscape.measures.jacobian.tangents import directions_at_once, push
@@ -12,7 +12,6 @@ from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend
 from inscape.progress import Meter
 
-Ints = npt.NDArray[np.int64]
 _NUMBERS = 2**24
 
 

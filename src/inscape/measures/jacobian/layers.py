@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from inscape.arrays import Shape
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Clip, Leaky, Windows
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)

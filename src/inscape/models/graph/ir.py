@@ -8,11 +8,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from inscape.arrays import Shape
 from inscape.errors import PartitionError
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)

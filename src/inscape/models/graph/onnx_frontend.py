@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from inscape.arrays import Shape
 from inscape.errors import MissingExtraError
 from inscape.models.graph import (
     onnx_affine,
@@ -16,7 +17,7 @@ from inscape.models.graph import (
     onnx_windows,
 )
 from inscape.models.graph.folding import folded
-from inscape.models.graph.ir import Foreign, Graph, Shape
+from inscape.models.graph.ir import Foreign, Graph
 from inscape.models.graph.onnx_constants import stored
 from inscape.models.graph.onnx_reader import Live, Reader, Translation
 from inscape.models.graph.trace import Trace

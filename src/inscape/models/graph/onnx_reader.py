@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from inscape.arrays import Shape
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.ir import Foreign, Node, Shape
+from inscape.models.graph.ir import Foreign, Node
 from inscape.models.graph.onnx_constants import RANDOM, Array, attributes, evaluated, stored
 from inscape.models.graph.piecewise import Bend
 from inscape.models.graph.recorder import NotPiecewiseAffine

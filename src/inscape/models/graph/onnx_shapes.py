@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from inscape.arrays import Shape
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.ir import Shape
 from inscape.models.graph.onnx_constants import Array, integers, tensor
 from inscape.models.graph.onnx_reader import Live, Step, Translation, Value, row_of
 from inscape.models.graph.recorder import NotPiecewiseAffine

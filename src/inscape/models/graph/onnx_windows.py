@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from inscape.arrays import Shape
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.ir import Shape
 from inscape.models.graph.onnx_constants import integers, tensor
 from inscape.models.graph.onnx_reader import Live, Step, Translation, Value, row_of
 from inscape.models.graph.padded_pool import PaddedMaxPool

@@ -5,9 +5,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inscape.arrays import Shape
 from inscape.models.graph import aten_affine, aten_piecewise
 from inscape.models.graph.folding import folded, needed
-from inscape.models.graph.ir import Foreign, Graph, Shape
+from inscape.models.graph.ir import Foreign, Graph
 from inscape.models.graph.recorder import Call, NotPiecewiseAffine, Recorder, Translation, Value
 from inscape.models.graph.trace import HEADS, Trace, agree, infinite_node
 

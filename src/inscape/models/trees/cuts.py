@@ -15,7 +15,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from inscape.models.trees.scaling import Floats, Scaling
+from inscape.arrays import Floats
+from inscape.models.trees.scaling import Scaling
 
 Indices = npt.NDArray[np.int32]
 

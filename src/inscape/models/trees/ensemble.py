@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.models.trees.cuts import Indices, blurs, cuts
-from inscape.models.trees.scaling import Floats, Scaling
+from inscape.models.trees.scaling import Scaling
 
 Nodes = npt.NDArray[np.int64]
 

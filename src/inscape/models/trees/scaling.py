@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from inscape.arrays import Floats
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
+from inscape.arrays import Ints
 from inscape.errors import PartitionError, unknown_name
 from inscape.probes import Patch, Probe
-
-Ints = npt.NDArray[np.int64]
 
 DEFAULT_RESOLUTION = {1: 200, 2: 30}
 DEFAULT_BUDGET = 4096

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats, Ints
 from inscape.partition.decision.regions import DecisionRegions
 
 if TYPE_CHECKING:
     from inscape.partition.linear.plane.domain import Domain
     from inscape.partition.linear.plane.subdivision import Subdivision
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

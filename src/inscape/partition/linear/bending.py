@@ -9,9 +9,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from inscape.arrays import Floats, Ints
 from inscape.models.graph.piecewise import Bend, Clip, Leaky, Windows
 from inscape.partition.linear import kernels, windows
-from inscape.partition.linear.rows import Crossings, Floats, Ints, Refinement, Rows
+from inscape.partition.linear.rows import Crossings, Refinement, Rows
 
 SUSPICIOUS = 1e-10
 """A crossing whose values are this small, against the largest of the layer on a chunk, may be rounding."""

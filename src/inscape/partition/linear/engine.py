@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows
 from inscape.partition.linear.bending import (
@@ -28,7 +29,7 @@ from inscape.partition.linear.bending import (
     refine,
 )
 from inscape.partition.linear.fusing import Expansion, fusions, slope_changes
-from inscape.partition.linear.rows import Floats, Ints, Refinement, Rows
+from inscape.partition.linear.rows import Refinement, Rows
 from inscape.probes import Segment
 
 CHUNK = 2**22

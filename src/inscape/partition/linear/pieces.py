@@ -9,11 +9,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from inscape.arrays import Floats
 from inscape.models import Model
 from inscape.models.graph import Graph
 from inscape.partition.linear.engine import CHUNK, walk
 from inscape.partition.linear.repair import stretches
-from inscape.partition.linear.rows import Floats, Rows
+from inscape.partition.linear.rows import Rows
 from inscape.partition.linear.segment import COMPLETE, NON_GENERIC, SegmentPieces, graph_on
 from inscape.probes import Segment
 from inscape.progress import Meter

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import PartitionError, ProbeError, unknown_name
 from inscape.probes import Probe, Segment, Simplex
 from inscape.provenance import Provenance
@@ -14,7 +15,6 @@ from inscape.provenance import Provenance
 if TYPE_CHECKING:
     from inscape.partition.linear.pieces import Scores
 
-Floats = npt.NDArray[np.float64]
 
 COMPLETE = "complete"
 NON_GENERIC = "non-generic: some units lie on their kink along a whole piece"

@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats, Ints
 from inscape.models import Model
 from inscape.partition.decision.adaptive.doubt import Doubt
 from inscape.partition.decision.adaptive.mesh import Mesh, placed, weights_at
-from inscape.partition.decision.adaptive.samples import Answers, Floats, Ints, grown
+from inscape.partition.decision.adaptive.samples import Answers, grown
 from inscape.partition.decision.adaptive.trial import N_POINTS, Trial
 from inscape.probes import Patch, Probe
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.partition.decision.adaptive.samples import Floats, Ints, grown
+from inscape.arrays import Floats, Ints
+from inscape.partition.decision.adaptive.samples import grown
 from inscape.probes import Patch, Probe
 
 

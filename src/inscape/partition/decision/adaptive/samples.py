@@ -6,13 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats, Ints, Shape
 from inscape.errors import NonFiniteScoresError
 from inscape.models import Model
-from inscape.models.base import Shape
 from inscape.partition.decision.adaptive.trial import Trial
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Answers:

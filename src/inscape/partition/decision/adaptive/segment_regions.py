@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats, Ints
 from inscape.models import Model
 from inscape.partition.decision.adaptive.doubt import HALVING, status_of
-from inscape.partition.decision.adaptive.samples import Floats, Ints
 from inscape.partition.decision.adaptive.segments import FINEST, N_LABELS, Samples
 from inscape.partition.decision.adaptive.trial import Trial
 from inscape.partition.decision.top_scores import TopScores, top_two

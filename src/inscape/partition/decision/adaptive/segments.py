@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from inscape.arrays import Floats, Ints, Shape
 from inscape.models import Model
-from inscape.models.base import Shape
 from inscape.partition.decision.adaptive.doubt import Doubt
-from inscape.partition.decision.adaptive.samples import Answers, Floats, Ints, grown
+from inscape.partition.decision.adaptive.samples import Answers, grown
 from inscape.partition.decision.adaptive.trial import Trial
 
 CAUTION = 6.0

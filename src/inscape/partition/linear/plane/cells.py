@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats, Ints
 from inscape.partition.linear.plane import kernels
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 BORDER = -1
 """The layer of birth of the domain's own edges."""

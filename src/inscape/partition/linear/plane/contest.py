@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from inscape.arrays import Floats, Ints
 from inscape.models.graph.piecewise import Windows
 from inscape.partition.linear.bending import window_table
-from inscape.partition.linear.plane.cells import Cells, Floats, Ints
+from inscape.partition.linear.plane.cells import Cells
 from inscape.partition.linear.plane.dissolve import dissolve
 from inscape.partition.linear.plane.noise import NodeNoise
 from inscape.partition.linear.plane.parts import Agreement

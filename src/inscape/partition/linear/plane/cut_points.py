@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats, Ints
 from inscape.partition.linear.plane import kernels
-from inscape.partition.linear.plane.cells import Cells, Floats, Ints
+from inscape.partition.linear.plane.cells import Cells
 from inscape.partition.linear.plane.crossings import edge_crossings
 from inscape.partition.linear.plane.signs import Noise, Words
 from inscape.partition.linear.plane.values import Values

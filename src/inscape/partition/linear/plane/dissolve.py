@@ -3,13 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from inscape.arrays import Bools, Ints
 from inscape.errors import NonGenericError
-from inscape.partition.linear.plane.cells import Cells, Ints
-
-Bools = npt.NDArray[np.bool_]
+from inscape.partition.linear.plane.cells import Cells
 
 BROKEN = -2
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from inscape.arrays import Floats
 from inscape.errors import ProbeError
-from inscape.partition.linear.plane.cells import Floats
 from inscape.partition.linear.plane.noise import Plane
 from inscape.probes import Patch, Probe, Simplex
 

@@ -17,11 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from inscape.arrays import Ints
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows
 from inscape.partition.linear.bending import thresholds
 from inscape.partition.linear.plane.bits import hash_rows
-from inscape.partition.linear.plane.cells import Cells, Ints, oriented
+from inscape.partition.linear.plane.cells import Cells, oriented
 from inscape.partition.linear.plane.contest import contest, decide
 from inscape.partition.linear.plane.lineage import Lineage
 from inscape.partition.linear.plane.noise import NodeNoise, Plane

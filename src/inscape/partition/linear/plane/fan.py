@@ -11,9 +11,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
+from inscape.arrays import Floats
 from inscape.models.graph import Graph
 from inscape.partition.linear.engine import magnitude
-from inscape.partition.linear.plane.cells import BORDER, Cells, Floats, following
+from inscape.partition.linear.plane.cells import BORDER, Cells, following
 from inscape.partition.linear.plane.noise import Plane
 
 _NEAR = 1e-6

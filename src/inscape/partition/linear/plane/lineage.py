@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from inscape.partition.linear.plane.cells import Ints
+from inscape.arrays import Ints
 
 
 class Lineage:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from inscape.arrays import Floats, Ints
 from inscape.models.graph.piecewise import Bend
 from inscape.partition.linear.bending import thresholds
 from inscape.partition.linear.fusing import Fusion
-from inscape.partition.linear.plane.cells import Floats, Ints
 from inscape.partition.linear.plane.expansion import expand, sign_lines
 from inscape.partition.linear.plane.noise import NodeNoise
 from inscape.partition.linear.plane.pieces import Lines

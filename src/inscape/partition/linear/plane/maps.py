@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph
-from inscape.partition.linear.plane.cells import Floats, Ints
 from inscape.partition.linear.plane.noise import Plane
 
 _NUMBERS = 2**21

@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 from numba import njit
 
-from inscape.partition.linear.plane.cells import Cells, Ints
+from inscape.arrays import Ints
+from inscape.partition.linear.plane.cells import Cells
 from inscape.partition.linear.plane.compiled import kernel
 from inscape.partition.linear.plane.kernels import reordered
 

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph
 from inscape.partition.linear.bending import ROUNDING
 from inscape.partition.linear.engine import magnitude
-from inscape.partition.linear.plane.cells import Floats, Ints
 
 _NUMBERS = 2**22
 _TINY = 1e-9

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from inscape.arrays import Floats, Ints
 from inscape.errors import NonGenericError
-from inscape.partition.linear.plane.cells import Cells, Floats, Ints
+from inscape.partition.linear.plane.cells import Cells
 from inscape.partition.linear.plane.cut_points import Cuts
 
 

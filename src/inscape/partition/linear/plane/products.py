@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from inscape.arrays import Floats, Ints
 from inscape.models.graph.piecewise import Bend, Leaky
 from inscape.partition.linear.bending import overwrite
 from inscape.partition.linear.plane.bits import lowest
-from inscape.partition.linear.plane.cells import Floats, Ints
 from inscape.partition.linear.plane.compiled import kernel, part
 from inscape.partition.linear.plane.signs import Packed, Words
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from inscape.arguments import whole_number
+from inscape.arrays import Floats
 from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.partition.linear.bending import ROUNDING
 from inscape.partition.linear.confirmed import graph_of
-from inscape.partition.linear.plane.cells import Floats
 from inscape.partition.linear.plane.compiling import announce
 from inscape.partition.linear.plane.domain import Domain, domain_of
 from inscape.partition.linear.plane.result import BUDGET, COMPLETE, PlaneRegions

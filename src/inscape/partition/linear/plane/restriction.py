@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from inscape.partition.linear.plane.cells import Ints
+from inscape.arrays import Ints
 from inscape.partition.linear.plane.pieces import Lines
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats, Ints
 from inscape.errors import PartitionError
 from inscape.probes import Probe
 from inscape.provenance import Provenance
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from inscape.partition.linear.plane.domain import Domain
     from inscape.partition.linear.plane.subdivision import Subdivision
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 COMPLETE = "complete"
 BUDGET = "budget reached"

@@ -3,7 +3,8 @@
 import numpy as np
 from numba import njit
 
-from inscape.partition.linear.plane.cells import Cells, Floats, Ints
+from inscape.arrays import Floats, Ints
+from inscape.partition.linear.plane.cells import Cells
 from inscape.partition.linear.plane.dissolve import successors
 
 

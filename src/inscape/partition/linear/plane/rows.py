@@ -8,7 +8,7 @@ import torch
 from numba import njit
 from torch import Tensor
 
-from inscape.partition.linear.plane.cells import Floats, Ints
+from inscape.arrays import Floats, Ints
 from inscape.partition.linear.plane.split import Split
 
 

@@ -6,9 +6,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats, Ints
 from inscape.partition.linear.plane import kernels
 from inscape.partition.linear.plane.bits import pack_rows
-from inscape.partition.linear.plane.cells import Floats, Ints
 from inscape.partition.linear.plane.values import Values
 
 Words = npt.NDArray[np.uint64]

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from inscape.arrays import Floats, Ints
 from inscape.partition.linear.plane import kernels
-from inscape.partition.linear.plane.cells import Cells, Floats, Ints
+from inscape.partition.linear.plane.cells import Cells
 from inscape.partition.linear.plane.cut_faces import cut_faces
 from inscape.partition.linear.plane.cut_points import Cuts, cut_points
 from inscape.partition.linear.plane.nearby import nearby

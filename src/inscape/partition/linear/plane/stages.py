@@ -8,10 +8,11 @@ from functools import cached_property
 import numpy as np
 from torch import Tensor
 
+from inscape.arrays import Floats, Ints
 from inscape.models.graph.piecewise import Bend, Clip, Leaky
 from inscape.partition.linear.bending import thresholds
 from inscape.partition.linear.fusing import Fusion
-from inscape.partition.linear.plane.cells import Cells, Floats, Ints
+from inscape.partition.linear.plane.cells import Cells
 from inscape.partition.linear.plane.lineage import Lineage
 from inscape.partition.linear.plane.linear_map import LinearMap
 from inscape.partition.linear.plane.parts import faces_between, parts

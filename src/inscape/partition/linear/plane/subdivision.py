@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from inscape.arrays import Floats, Ints
 from inscape.errors import NonGenericError
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows
@@ -15,7 +16,7 @@ from inscape.partition.linear.bending import thresholds
 from inscape.partition.linear.plane import kernels
 from inscape.partition.linear.plane.activity import states_at
 from inscape.partition.linear.plane.bits import hash_rows
-from inscape.partition.linear.plane.cells import BORDER, Cells, Floats, Ints, polygon_cells
+from inscape.partition.linear.plane.cells import BORDER, Cells, polygon_cells
 from inscape.partition.linear.plane.dissolve import dissolve
 from inscape.partition.linear.plane.engine import PlaneWalk, walk_plane
 from inscape.partition.linear.plane.fan import centre_of, fan_cells

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from inscape.arrays import Floats, Ints
 from inscape.errors import NonGenericError
 from inscape.partition.linear.plane import kernels
-from inscape.partition.linear.plane.cells import Cells, Floats, Ints
+from inscape.partition.linear.plane.cells import Cells
 from inscape.partition.linear.plane.cut_points import Cuts
 from inscape.partition.linear.plane.pieces import Faces, Inside, Lines
 from inscape.partition.linear.plane.signs import Noise, Words

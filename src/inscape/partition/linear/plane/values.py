@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from inscape.partition.linear.plane.cells import Floats, Ints
+from inscape.arrays import Floats, Ints
 from inscape.partition.linear.plane.compiled import kernel, part
 from inscape.partition.linear.plane.expansion import rows_of
 from inscape.partition.linear.plane.pieces import Lines
