@@ -9,7 +9,7 @@ import inscape
 
 ROOT = Path(inscape.__file__).parent
 ORDER = [
-    {"errors", "drawing"},
+    {"errors", "arrays", "compiled", "drawing"},
     {"seeding", "progress", "arguments"},
     {"models"},
     {"provenance"},

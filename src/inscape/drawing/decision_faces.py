@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.classes import MOST_NAMES, draw_legend, write_name
 from inscape.drawing.frame import frame_plane, squares_of_images
 from inscape.drawing.mesh import draw_edges, faces_by_group, fan, fill_faces, line_width, triangle_areas
 from inscape.drawing.palette import class_colours
 
+Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
 
 _SAMPLES = 8192

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.frame import frame_plane
 from inscape.drawing.mesh import draw_edges, faces_by_group, fan, fill_faces, line_width, triangle_areas
 from inscape.drawing.palette import PATTERNS, pattern_colours
 
+Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
 Faces = tuple[Floats, Ints, Ints]
 """Coordinates of the vertices, the vertices of all faces, and where those of each face start."""

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats
 from inscape.drawing.images import as_images, place_image
+
+Floats = npt.NDArray[np.float64]
 
 _IMAGE = 0.08
 """Half the side of an image beside its mark, as a part of the domain's extent, about."""

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from inscape.arrays import Floats
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.palette import TEN
+
+Floats = npt.NDArray[np.float64]
 
 
 def draw_layers(values: Floats, names: Sequence[str], *, ylabel: str, title: str, ax: Any = None) -> Any:

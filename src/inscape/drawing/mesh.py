@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats
-
+Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
 
 RASTER_LIMIT = 20_000

@@ -5,11 +5,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Bools, Floats, Ints
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.classes import MOST_NAMES, draw_legend, write_name
 from inscape.drawing.frame import frame_plane, squares_of_images
 from inscape.drawing.palette import class_colours
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 def draw_plane(
@@ -53,7 +56,7 @@ def _to_plane(frame: Floats, uv: Floats) -> Floats:
     return np.asarray(frame[0] + uv @ frame[1:])
 
 
-def _extended(labels: Ints, inside: Bools) -> Ints:
+def _extended(labels: Ints, inside: Mask) -> Ints:
     """Labels, those outside from the nearest cell inside: half-cells at a slanted border are its own."""
     from scipy.ndimage import distance_transform_edt
 
@@ -95,7 +98,7 @@ def _draw_boundaries(ax: Any, labels: Ints, frame: Floats, domain: Floats) -> No
     ax.add_collection(collection)
 
 
-def _free_cells(regions: Ints, frame: Floats, squares: Floats) -> Bools:
+def _free_cells(regions: Ints, frame: Floats, squares: Floats) -> Mask:
     """The grid points that are in none of the squares, (r, r)."""
     u = np.linspace(0, 1, len(regions))
     points = _to_plane(frame, np.stack(np.meshgrid(u, u, indexing="ij"), axis=-1))

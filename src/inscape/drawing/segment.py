@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats, Ints
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.images import as_images
 from inscape.drawing.palette import class_colours, ink_on
 
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 _MOST_NAMES = 12
 
 

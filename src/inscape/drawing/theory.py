@@ -4,18 +4,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from inscape.arrays import Floats
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.palette import TEN
+
+Array = npt.NDArray[np.float64]
 
 _NEAR, _FAR = 1e-2, 1e7
 
 
 def draw_series(
-    x: Floats,
-    measured: Mapping[str, Floats],
-    theory: Mapping[str, Floats],
+    x: Array,
+    measured: Mapping[str, Array],
+    theory: Mapping[str, Array],
     *,
     xlabel: str = "step size",
     ax: Any = None,
@@ -35,9 +37,7 @@ def draw_series(
     return ax
 
 
-def draw_tracks(
-    tracks: Sequence[tuple[float, Floats, Floats]], *, legend: bool = True, ax: Any = None
-) -> Any:
+def draw_tracks(tracks: Sequence[tuple[float, Array, Array]], *, legend: bool = True, ax: Any = None) -> Any:
     """Draw one line per (value, x, y) over a logarithmic x, coloured by the value, the extreme ones named."""
     from matplotlib import colormaps
 
@@ -54,7 +54,7 @@ def draw_tracks(
     return ax
 
 
-def draw_tightness(names: Sequence[str], ratios: Mapping[str, Sequence[Floats]], *, ax: Any = None) -> Any:
+def draw_tightness(names: Sequence[str], ratios: Mapping[str, Sequence[Array]], *, ax: Any = None) -> Any:
     """Draw right side over left side of each statement, one row per statement, one mark per network.
 
     Args:

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from inscape.compiled import compiled
 
 
 def checksum(array: npt.NDArray[Any]) -> int:
@@ -22,14 +23,14 @@ def checksum(array: npt.NDArray[Any]) -> int:
     return int(_mixed(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _spread(word):
     """The word with its high bits, signs and exponents, carried into the low ones."""
     word = word * np.uint64(0xD6E8FEB86659FD93)
     return word ^ (word >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _mixed(flat):
     """Four running hashes of every fourth word of 8 bytes, mixed into one with the bytes left over."""
     n_words = len(flat) // 8

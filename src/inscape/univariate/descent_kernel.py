@@ -5,7 +5,8 @@ the active points are then differences of running sums, and a step costs O(k + n
 """
 
 import numpy as np
-from numba import njit
+
+from inscape.compiled import compiled
 
 SQUARE, EXPONENTIAL, LOGISTIC = 0, 1, 2
 CONVERGED, STATIONARY, DIVERGED, STEP_LIMIT = 0, 1, 2, 3
@@ -14,7 +15,7 @@ _FAR = 1e30  # a loss that never comes back
 _FLAT = 1e-18  # squared norm of the gradient over the loss: a minimum that does not interpolate
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _turning_point(p, w, b, x):
     """The first index at which the activity of a neuron has changed, looked for around its last place p.
 
@@ -29,7 +30,7 @@ def _turning_point(p, w, b, x):
     return p
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _pulls(kind, f, y, chosen, scale, r):
     """The mean loss over all points, and r[j] = dl_j/df_j times `scale` for the chosen ones, else 0."""
     loss = 0.0
@@ -50,7 +51,7 @@ def _pulls(kind, f, y, chosen, scale, r):
     return loss / len(f)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _draw_batch(chosen, order, size, state):
     """Mark `size` points drawn without replacement; returns the next state of the generator (xorshift64*)."""
     n = len(order)
@@ -66,7 +67,7 @@ def _draw_batch(chosen, order, size, state):
     return state
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _running_sums(x, r, sums):
     """Sums of r (column 0) and r x (column 1) over x[p:] in row p, and over x[:p] in row n + 1 + p."""
     n = len(x)
@@ -84,7 +85,7 @@ def _running_sums(x, r, sums):
         sums[n + 2 + j, 0], sums[n + 2 + j, 1] = total, total_x
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _outputs(x, c, lines, f):
     """The values f(x_j) from the lines that begin at p (row p) or end there (row n + 1 + p); clears them."""
     n = len(x)
@@ -101,7 +102,7 @@ def _outputs(x, c, lines, f):
     lines[:] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _steepness(theta, place, sums, n):
     """The squared norm of the gradient by (w, b, v)."""
     squares = 0.0
@@ -113,7 +114,7 @@ def _steepness(theta, place, sums, n):
     return squares
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _move(eta, momentum, x, theta, speed, place, sums, lines):
     """One step of every neuron; theta holds rows w, b, v."""
     falling = len(x) + 1
@@ -138,7 +139,7 @@ def _move(eta, momentum, x, theta, speed, place, sums, lines):
         lines[row, 1] += v * w
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def descend(
     x,
     y,

@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
+
+from inscape.compiled import compiled
 
 _MOST_CHANNELS = 64
 _FEWEST_PLACES = 784
@@ -76,7 +77,7 @@ def convolve(
     return out
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+@compiled(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def _convolve(x, weight, bias, stride, padding, dilation, groups, out):
     n, n_in, height, width = x.shape
     n_out, per_group, kh, kw = weight.shape
@@ -112,7 +113,7 @@ def _convolve(x, weight, bias, stride, padding, dilation, groups, out):
                         out[r, o + k, y, v] = total[k, y * pitch + v]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _split(image, planes, padding, pitch):
     """Put an image (c, h, w) into the phases of its padded planes; the padding is zero already."""
     n_in, height, width = image.shape
@@ -128,7 +129,7 @@ def _split(image, planes, padding, pitch):
                     planes[c, py, (v + padding[1]) % sx, row + (v + padding[1]) // sx] = image[c, y, v]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+@compiled(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def _add_four(total, phases, weight, down, dilation, length):
     """Add the taps of one kernel row, weight (4, kw), to four planes."""
     sx, kw = len(phases), weight.shape[1]
@@ -164,7 +165,7 @@ def _add_four(total, phases, weight, down, dilation, length):
         b += 1
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+@compiled(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def _add_one(total, phases, weight, down, dilation, length):
     """Add the taps of one kernel row, weight (kw,), to one plane."""
     sx = len(phases)

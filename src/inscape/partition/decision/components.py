@@ -2,9 +2,9 @@
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from inscape.arrays import Ints
+from inscape.compiled import compiled
 
 
 def components(
@@ -29,7 +29,7 @@ def components(
     return _components(np.ascontiguousarray(labels), sites, neighbours, cells)  # type: ignore[no-any-return]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _components(labels, sites, neighbours, cells):  # type: ignore[no-untyped-def] # pragma: no cover - compiled
     n, p = labels.shape
     point_at = np.full(cells, -1, np.int32)
@@ -66,7 +66,7 @@ def _components(labels, sites, neighbours, cells):  # type: ignore[no-untyped-de
     return ids, counts
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _is_saddle(labels, j, k, sites, neighbours, m, point_at):  # type: ignore[no-untyped-def] # pragma: no cover
     """Whether the step between j and k, which share a label, runs between two parts of another region."""
     inner = point_at[sites[j] + neighbours[m, 1]]
@@ -78,7 +78,7 @@ def _is_saddle(labels, j, k, sites, neighbours, m, point_at):  # type: ignore[no
     return labels[inner] == labels[outer] != labels[j]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _goes_inwards(labels, j, sites, neighbours, point_at):  # type: ignore[no-untyped-def] # pragma: no cover
     """Whether a step back along an axis stays in the region of j."""
     for m in range(len(neighbours)):

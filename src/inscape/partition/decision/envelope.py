@@ -1,8 +1,8 @@
 """The label along a piecewise-linear score function: a compiled walk over its upper envelope."""
 
 import numpy as np
-from numba import njit
 
+from inscape.compiled import compiled
 from inscape.partition.linear.kernels import grown
 from inscape.partition.linear.windows import envelope
 
@@ -10,7 +10,7 @@ SHORT = 1e-9
 """A tie on a shorter part of the span is rounding at a crossing, not a tie on an interval."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _margin(row):
     """The first largest entry and its lead over the rest."""
     best, second, where = -np.inf, -np.inf, 0
@@ -22,7 +22,7 @@ def _margin(row):
     return where, best - second
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _is_tied(first, last, lead, noise):
     """Whether another line runs along the leading one, within noise, on the whole interval."""
     for j in range(len(first)):
@@ -31,7 +31,7 @@ def _is_tied(first, last, lead, noise):
     return False
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def label_changes(t, segment, scores, noise, lengths, label, owner):
     """Where the label changes along a chunk of rows.
 

@@ -7,14 +7,15 @@ Importing this module imports numba; `tree_segment` does so when the first segme
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from inscape.compiled import compiled
 
 ARGMAX, POSITIVE, NON_NEGATIVE = 0, 1, 2  # the values of `inscape.models.trees.Rule`
 EPS = np.finfo(np.float64).eps
 SAME = 4 * EPS  # crossings this close, relative to t, are one
 
 
-@njit(cache=True)
+@compiled
 def lay(start: Any, end: Any, line: Any, low: Any, high: Any, limit: float) -> Any:
     """Write x(t) = start + t (end - start) into `line`; whether |low| and |high| stay within `limit`."""
     inside = True
@@ -24,7 +25,7 @@ def lay(start: Any, end: Any, line: Any, low: Any, high: Any, limit: float) -> A
     return inside
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def crossing(gap: float, d: float) -> float:
     """The t at which a + t d reaches a + gap; a constant a crosses at infinity, on the side where it is."""
     if d != 0.0:
@@ -32,7 +33,7 @@ def crossing(gap: float, d: float) -> float:
     return np.inf if gap >= 0.0 else -np.inf
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def walk(line: Any, span: Any, trees: Any, front: Any, found: Any) -> Any:
     """The leaves that the line x(t) = line[:, 0] + t line[:, 1] meets, t in `span`.
 
@@ -78,7 +79,7 @@ def walk(line: Any, span: Any, trees: Any, front: Any, found: Any) -> Any:
     return n, n_nodes, touched
 
 
-@njit(cache=True)
+@compiled
 def put_in_order(times: Any, span: Any, order: Any, count: Any) -> None:
     """Put the indices of `times`, all within `span`, into `order` by increasing time.
 
@@ -109,7 +110,7 @@ def put_in_order(times: Any, span: Any, order: Any, count: Any) -> None:
             return
 
 
-@njit(cache=True)
+@compiled
 def blur_at(t: float, roots: Any, line: Any, trees: Any, blur: Any) -> float:
     """The greatest uncertainty of t as a crossing in the trees at `roots`.
 
@@ -134,7 +135,7 @@ def blur_at(t: float, roots: Any, line: Any, trees: Any, blur: Any) -> float:
     return widest
 
 
-@njit(cache=True)
+@compiled
 def add_in_order(row: Any, value: Any, column: Any, start: Any, sums: Any) -> None:
     """Put start + the present value rows of the trees into `sums`, in the order of the trees."""
     sums[:] = start
@@ -143,7 +144,7 @@ def add_in_order(row: Any, value: Any, column: Any, start: Any, sums: Any) -> No
             sums[column[k] + j] += value[row[k], j]
 
 
-@njit(cache=True, inline="always")  # called on every piece
+@compiled(inline="always")  # called on every piece
 def winner(scores: Any, rule: int) -> Any:
     """The label of `scores`, and by how much it wins (0: a tie that the rule breaks)."""
     if rule != ARGMAX:
@@ -157,7 +158,7 @@ def winner(scores: Any, rule: int) -> Any:
     return best, first - second
 
 
-@njit(cache=True)
+@compiled
 def label_at(t: float, line: Any, trees: Any, votes: Any) -> Any:
     """The label of the very point at t, which is on the left of the cuts that it lies on."""
     feature, child, cut, n_trees = trees
@@ -175,7 +176,7 @@ def label_at(t: float, line: Any, trees: Any, votes: Any) -> Any:
     return winner(sums / divisor, rule)[0]
 
 
-@njit(cache=True, inline="always")  # called at every crossing
+@compiled(inline="always")  # called at every crossing
 def advance(i: int, n: int, order: Any, found: Any, row: Any, value: Any, column: Any, sums: Any) -> Any:
     """Pass all crossings at the time of the i-th of n in `order`: (the next i, whether a value changed)."""
     times, trees, rows = found
@@ -191,7 +192,7 @@ def advance(i: int, n: int, order: Any, found: Any, row: Any, value: Any, column
     return i, changed
 
 
-@njit(cache=True)
+@compiled
 def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: Any, result: Any) -> Any:
     """Regions of one line, in `result` = (boundaries, labels); returns counts, see below.
 

@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
+from inscape.compiled import compiled
 from inscape.models.graph import Graph
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend, Clip, Leaky
@@ -124,7 +124,7 @@ def _fusion(graph: Graph, k: int) -> Fusion | None:
     return None
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, line, place):
     n_out = y.shape[1]
     base, slope = line[0], line[1]
@@ -155,7 +155,7 @@ def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, l
     place[0], place[1] = current, k
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_patch(base, slope, near, steep, weight, entry, at, change, anchor, geometry):
     """Add the convolution's answer to one entry that changes its slope by `change` at s = `at`.
 
@@ -186,14 +186,14 @@ def _add_patch(base, slope, near, steep, weight, entry, at, change, anchor, geom
                 steep[v] = slope[v]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _anchored(base, slope, near, steep, anchor):
     for v in range(len(base)):
         near[v] = base[v] + anchor * slope[v]
         steep[v] = slope[v]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _expand_convolution(
     y, start, s, entry, change, weight, parent, fraction, out, line, place, stored, geometry
 ):

@@ -5,12 +5,13 @@ two neighbouring rows of one segment bound an interval on which every tensor is 
 """
 
 import numpy as np
-from numba import njit
+
+from inscape.compiled import compiled
 
 _BLOCK = 256  # entries whose changes are counted at once, before any is looked for
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def grown(array, n):
     """A copy with room for n entries."""
     out = np.empty(n, dtype=array.dtype)
@@ -18,7 +19,7 @@ def grown(array, n):
     return out
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
+@compiled(fastmath={"reassoc", "nsz"})
 def _counts(a, b, threshold):
     """How many entries are active in one row and not in the other, and how many lie on the threshold in both.
 
@@ -32,7 +33,7 @@ def _counts(a, b, threshold):
     return int(changed), int(on)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def threshold_crossings(z, segment, threshold):
     """Where entries of z (rows, h) pass a threshold between neighbouring rows.
 
@@ -74,7 +75,7 @@ def threshold_crossings(z, segment, threshold):
     return interval[:m], entry[:m], s[:m], size[:m], n_flat
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
+@compiled(fastmath={"reassoc", "nsz"})
 def _count_near(a, threshold, near):
     """How many entries of a row lie within `near` of a threshold."""
     one, nought = a.dtype.type(1), a.dtype.type(0)
@@ -84,7 +85,7 @@ def _count_near(a, threshold, near):
     return int(count)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def rows_touching_threshold(z, segment, threshold, near):
     """Which rows hold an entry within `near` of a threshold whose neighbours lie on one side of it, (n,).
 
@@ -108,7 +109,7 @@ def rows_touching_threshold(z, segment, threshold, near):
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def intervals_with_close_crossings(interval, s, t, near):
     """Which intervals hold two crossings nearer than `near` in t, (n,); `interval` is ascending."""
     found = np.zeros(len(t), np.bool_)
@@ -126,7 +127,7 @@ def intervals_with_close_crossings(interval, s, t, near):
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def ordered(interval, s, n):
     """The order (m,) that sorts crossings by interval and s; and where each of n intervals starts, (n + 1,).
 
@@ -153,7 +154,7 @@ def ordered(interval, s, n):
     return order, start
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def refined(start, s, t, segment, tolerance):
     """Rows after adding crossings: the old rows and, between them, the new ones in order.
 
@@ -189,7 +190,7 @@ def refined(start, s, t, segment, tolerance):
     return parent[:r], fraction[:r], position[:r], owner[:r]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def interpolated(z, parent, fraction, out):
     """Rows of z (n, h) at the given places: out = z[p] + f (z[p + 1] - z[p])."""
     h = z.shape[1]
@@ -202,7 +203,7 @@ def interpolated(z, parent, fraction, out):
                 out[r, u] = z[p, u] + f * (z[p + 1, u] - z[p, u])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def interpolated_leaky(z, parent, fraction, slope, out):
     """As `interpolated`, then y -> y if y > 0 else slope y; `slope` is (1,) or (h,)."""
     h = z.shape[1]
@@ -224,7 +225,7 @@ def interpolated_leaky(z, parent, fraction, slope, out):
                 out[r, u] = y if y > zero else slope[u] * y
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def interpolated_clip(z, parent, fraction, low, high, out):
     """As `interpolated`, then y -> min(max(y, low), high)."""
     h = z.shape[1]

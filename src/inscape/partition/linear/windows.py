@@ -1,12 +1,12 @@
 """Compiled loops for maxima: upper envelopes of lines, and windows of a max-pool along rows of a batch."""
 
 import numpy as np
-from numba import njit
 
+from inscape.compiled import compiled
 from inscape.partition.linear.kernels import grown
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _best_of_windows(row, gather, best, winner):
     """Write the largest entry of each window and, first come, its position in the window.
 
@@ -24,7 +24,7 @@ def _best_of_windows(row, gather, best, winner):
             best[w] = max(value, best[w])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def window_winners(z, gather):
     """The position in its window of the first largest entry, (rows, windows), and each row's size, (rows,).
 
@@ -43,7 +43,7 @@ def window_winners(z, gather):
     return winner, size
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def envelope(first, last, noise):
     """The upper envelope of k lines on [0, 1], given their values at both ends, (k,) each.
 
@@ -85,7 +85,7 @@ def envelope(first, last, noise):
     return changes[:m], leads[: m + 1]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def window_crossings(z, segment, table, gather, noise):
     """Where the winner of a window changes between neighbouring rows.
 
@@ -127,7 +127,7 @@ def window_crossings(z, segment, table, gather, noise):
     return interval[:m], position[:m]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def rows_touching_tie(z, segment, table, gather, near):
     """Which rows hold a window whose largest entries differ by at most `near`, one winner around, (n,)."""
     found = np.zeros(len(z), np.bool_)
@@ -145,7 +145,7 @@ def rows_touching_tie(z, segment, table, gather, near):
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def interpolated_windows(z, parent, fraction, gather, out):
     """As `interpolated`, then the maximum over each window of `gather` (size, windows)."""
     h = z.shape[1]

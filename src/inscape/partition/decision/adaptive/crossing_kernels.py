@@ -1,10 +1,11 @@
 """Compiled loops of the last splits of adaptive cells: where a third label leads between two others."""
 
 import numpy as np
-from numba import njit
+
+from inscape.compiled import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def third_leads(chosen, cells, labels, margins):
     """The edges, of the chosen cells, on which a third label leads where those of the ends cross.
 
@@ -43,7 +44,7 @@ def third_leads(chosen, cells, labels, margins):
     return edges[:m], where[:m], lead[:m]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def split_cells(cells, edges, n_vertices):
     """Split every cell at each of its edges among `edges`; the new vertex of the edge e is n_vertices + e.
 
@@ -78,7 +79,7 @@ def split_cells(cells, edges, n_vertices):
     return out[:n], parents[len(cells) : n]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _first_edge(cell, edges, start):
     """The first of the edges that the cell has, and its two corners; -1 if it has none."""
     found, at_p, at_q = -1, 0, 0

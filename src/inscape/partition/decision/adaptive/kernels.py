@@ -6,7 +6,8 @@ interval is named by its left sample. Importing this module imports numba.
 """
 
 import numpy as np
-from numba import njit
+
+from inscape.compiled import compiled
 
 ROUNDING = 32.0
 """Second differences below this many units of rounding of the scores are taken for rounding."""
@@ -18,7 +19,7 @@ GRADE = 2.0
 """Without margins, an interval is at most this many times as wide as the next one."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def combine(weights, probe, generators, out):
     """Write the points weights @ generators of the probes (m,), weights (m, k), into `out` (m, size)."""
     size, k = out.shape[1], weights.shape[1]
@@ -34,7 +35,7 @@ def combine(weights, probe, generators, out):
             out[r, f] = point[f]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def insert(left, start, before, after):
     """Link the samples start, start + 1, ... behind the samples `left`, of which each occurs once."""
     for k in range(len(left)):
@@ -46,7 +47,7 @@ def insert(left, start, before, after):
             before[j] = new
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def changed(start, stop, reach, before, after, stamp, round_number):
     """The intervals within `reach` steps of the samples start..stop-1, each once; `stamp` marks them."""
     found = np.empty((stop - start) * 2 * reach, np.int64)
@@ -68,7 +69,7 @@ def changed(start, stop, reach, before, after, stamp, round_number):
     return found[:n]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _bend(i, j, u, scores, before, after, rounding, bend):
     """Half h^2 times the second divided differences of each score, on the left and the right of interval i-j.
 
@@ -96,13 +97,13 @@ def _bend(i, j, u, scores, before, after, rounding, bend):
     return noise
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sag(a, k, bend):
     """By how much the difference of scores a and k could leave its chord, see `_bend`."""
     return max(abs(bend[0, a] - bend[0, k]), abs(bend[1, a] - bend[1, k]))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _least_need(p, q, low, high):
     """The least of (p (1 - v) + q v) / (v (1 - v)) on low <= v <= high, and where; p, q > 0 or low = high."""
     v = 0.5
@@ -118,7 +119,7 @@ def _least_need(p, q, low, high):
     return max(0.0, p * (1.0 - v) + q * v) / (v * (1.0 - v)), v
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def same_label(i, j, a, scores, bend, noise):
     """The urgency of an interval between two samples of label a, and where to look: see `scan`."""
     urgency, where = 0.0, 0.5
@@ -134,7 +135,7 @@ def same_label(i, j, a, scores, bend, noise):
     return urgency, where
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def third_label(i, j, a, b, scores, bend, noise):
     """The urgency of an interval from label a to label b for a third one between, and where: see `scan`."""
     urgency, where = 0.0, 0.5
@@ -153,13 +154,13 @@ def third_label(i, j, a, b, scores, bend, noise):
     return urgency, where
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fall(i, j, a, b, scores):
     """By how much the lead of label a over label b falls along an interval."""
     return (scores[i, a] - scores[i, b]) + (scores[j, b] - scores[j, a])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _swap(i, j, a, b, scores, bend, noise):
     """The urgency of an interval from label a to label b for the two to swap again, and where they cross."""
     total, sag = _fall(i, j, a, b, scores), _sag(a, b, bend)
@@ -168,7 +169,7 @@ def _swap(i, j, a, b, scores, bend, noise):
     return sag / total, (scores[i, a] - scores[i, b]) / total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def scan(intervals, u, scores, labels, before, after, rounding, finest, urgency, where):
     """How urgent it is to look into each interval, and the part of it where to look.
 
@@ -196,7 +197,7 @@ def scan(intervals, u, scores, labels, before, after, rounding, finest, urgency,
         where[m] = min(max(v, edge), 1.0 - edge)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _run(i, labels, before, after):
     """How many samples in a row, up to RUN, have the label of sample i."""
     n, k = 1, before[i]
@@ -208,7 +209,7 @@ def _run(i, labels, before, after):
     return n
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def scan_labels(intervals, u, labels, before, after, finest, urgency, where):
     """Infinite urgency, and a place near the middle, where labels alone ask for a look.
 

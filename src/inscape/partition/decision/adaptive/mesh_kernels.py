@@ -5,12 +5,12 @@ addressing. Importing this module imports numba.
 """
 
 import numpy as np
-from numba import njit
 
+from inscape.compiled import compiled
 from inscape.partition.decision.adaptive.kernels import same_label, third_label
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _slot(key, keys):
     """Where `key` is in the table, or the empty place where it belongs."""
     mask = len(keys) - 1
@@ -21,7 +21,7 @@ def _slot(key, keys):
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def table_of(vertices, n, probe, side):
     """A table of the first n vertices, at most a quarter full: keys and vertex numbers."""
     size = 64
@@ -37,7 +37,7 @@ def table_of(vertices, n, probe, side):
     return keys, values
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _middle(v, w, vertices, probe, side):
     """The key of the middle of two vertices, -1 if it is not on the lattice."""
     key = np.int64(probe[v])
@@ -49,7 +49,7 @@ def _middle(v, w, vertices, probe, side):
     return key
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def has_hanging(cell, vertices, probe, side, keys):
     """Whether the middle of an edge of the cell is a vertex already."""
     for p in range(len(cell)):
@@ -60,7 +60,7 @@ def has_hanging(cell, vertices, probe, side, keys):
     return False
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def cut(marked, cells, tag, level, last, fresh, n, vertices, probe, n_vertices, touched, keys, values, side):
     """Cut the marked cells in two, as Maubach (1995) does: at the middle of the edge from 0 to `tag`.
 
@@ -98,7 +98,7 @@ def cut(marked, cells, tag, level, last, fresh, n, vertices, probe, n_vertices, 
     return n, n_vertices
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def hanging(n, cells, vertices, probe, touched, keys, side):
     """The cells, of the first n, with a vertex in the middle of an edge between two touched vertices."""
     found = np.empty(n, np.int64)
@@ -113,7 +113,7 @@ def hanging(n, cells, vertices, probe, touched, keys, side):
     return found[:m]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _bend_of(last, margins, bend):
     """What the last two cuts show of the bend of each score: four times how far a middle is off its chord."""
     for side in range(2):
@@ -124,7 +124,7 @@ def _bend_of(last, margins, bend):
                 bend[side, c] = 4.0 * margins[z, c] - 2.0 * (margins[v, c] + margins[w, c])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def scan_cells(chosen, cells, last, vertices, labels, margins, rounding, side, urgency, blur):
     """How urgent it is to cut each of the chosen cells, and how far its boundary may be from its chords.
 
@@ -151,7 +151,7 @@ def scan_cells(chosen, cells, last, vertices, labels, margins, rounding, side, u
                 blur[m] = max(blur[m], length * (min(1.0, 0.25 * sag / total) if total > 0.0 else 1.0))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def crossed(chosen, cells, labels):
     """Whether each of the chosen cells has vertices of different labels."""
     out = np.zeros(len(chosen), np.bool_)
@@ -162,7 +162,7 @@ def crossed(chosen, cells, labels):
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def joined(n, cells, labels, n_vertices):
     """The component of each vertex: vertices of one label are joined by the edges of the cells; its root."""
     parent = np.arange(n_vertices)
@@ -187,7 +187,7 @@ def joined(n, cells, labels, n_vertices):
     return parent
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def paint(cells, x, labels, regions, margins, image):
     """Write the region of each pixel (i, j) of an image of the unit square, from its triangle.
 
@@ -219,7 +219,7 @@ def paint(cells, x, labels, regions, margins, image):
                     image[i, j] = regions[_winner(cells[m], weight, labels, margins)]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _winner(cell, weight, labels, margins):
     """The vertex of a triangle whose label leads at a point, the nearest of that label."""
     lead = labels[cell[np.argmax(weight)]]

@@ -12,7 +12,7 @@ to the slower path for ties.
 
 import numpy as np
 
-from inscape.partition.linear.plane.compiled import part
+from inscape.compiled import inlined
 from inscape.partition.linear.plane.ordering import sort_along, spread
 
 CLOSE = 1e-9
@@ -26,13 +26,13 @@ X, Y, DX, DY, END_X, END_Y, SQUARE, STEEPNESS = range(8)
 """Columns of a chord's line: its first end, the way to its second, that one, squared length, `_steepness`."""
 
 
-@part
+@inlined
 def cross(ax, ay, bx, by):
     """The area spanned by two vectors."""
     return ax * by - ay * bx
 
 
-@part
+@inlined
 def count_crossings(m, chords, slot):
     """Write where the crossings of each chord start, (m + 1,); returns how many points that are."""
     for c in range(m + 1):
@@ -52,7 +52,7 @@ def count_crossings(m, chords, slot):
     return n_cross
 
 
-@part
+@inlined
 def _steepness(job, face, c, end, dx, dy):
     """The length of a unit's gradient over that of its chord d, from one end: |g . v| = steepness |d x v|.
 
@@ -65,7 +65,7 @@ def _steepness(job, face, c, end, dx, dy):
     return (job.change[k] / area if area > 0.0 else 0.0), area
 
 
-@part
+@inlined
 def read_lines(m, job, face):
     """Write the line of each chord that crosses others, with the steepness of its unit from the wider end."""
     for c in range(m):
@@ -82,7 +82,7 @@ def read_lines(m, job, face):
         line[STEEPNESS] = other if wider > wide else steep
 
 
-@part
+@inlined
 def meet(m, face, s, name, first, xy, first_point):
     """Write where crossings are: from `first` on their places on the chords, with their numbers, unsorted.
 
@@ -120,7 +120,7 @@ def meet(m, face, s, name, first, xy, first_point):
     return True
 
 
-@part
+@inlined
 def _extent(n, node, xy):
     """The larger side of the box around the nodes."""
     low_x, low_y = xy[node[0], 0], xy[node[0], 1]
@@ -131,13 +131,13 @@ def _extent(n, node, xy):
     return max(high_x - low_x, high_y - low_y)
 
 
-@part
+@inlined
 def _other(face, p, c):
     """The chord that crosses chord c in p."""
     return np.int64(face.pair[p, 0]) + face.pair[p, 1] - c
 
 
-@part
+@inlined
 def _follows(face, c, p, q, step, near):
     """Whether crossing q surely comes after p on chord c, `step` further on."""
     j, k = _other(face, p, c), _other(face, q, c)
@@ -150,7 +150,7 @@ def _follows(face, c, p, q, step, near):
     return face.chords[j, LO if j > c else HI] < face.chords[k, LO if k > c else HI]
 
 
-@part
+@inlined
 def sort_crossings(n, m, n_cross, face, s, name, first, xy):
     """Sort the crossings along each chord, and link both sides of each; False if a decision is close."""
     slot = face.slot
@@ -176,7 +176,7 @@ def sort_crossings(n, m, n_cross, face, s, name, first, xy):
     return True
 
 
-@part
+@inlined
 def link_ends(n, first, m, face):
     """Write what follows the half-edges of the boundary, and chords where they end.
 
@@ -193,7 +193,7 @@ def link_ends(n, first, m, face):
         follow[hi - 1], follow[one + 1] = last + 1, lo
 
 
-@part
+@inlined
 def link_crossing(first, c, k, face):
     """Write what follows the pieces of chord c at its k-th crossing: they turn left."""
     here, there = first + 2 * (k + c), first + 2 * face.jump[k]

@@ -1,12 +1,11 @@
 """Packed signs: one bit per unit, 64 to a word."""
 
 import numpy as np
-from numba import njit
 
-from inscape.partition.linear.plane.compiled import kernel, part, summing
+from inscape.compiled import compiled, inlined, kernel, summing
 
 
-@part
+@inlined
 def count(word):
     """How many bits are set: in pairs, in fours, in eights, then all eights at once."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -15,7 +14,7 @@ def count(word):
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@part
+@inlined
 def lowest(word):
     """The number of the lowest set bit of a word that is not zero: how many are below it."""
     return count((word & (~word + np.uint64(1))) - np.uint64(1))
@@ -34,7 +33,7 @@ def _count_near(row, threshold, cutoff):
     return n
 
 
-@part
+@inlined
 def _pack_above(row, threshold, words, first):
     """Write the bits of the entries above a threshold, from word `first` on."""
     whole = len(row) // 64
@@ -50,7 +49,7 @@ def _pack_above(row, threshold, words, first):
         words[first + whole] = word
 
 
-@part
+@inlined
 def pack_row(row, thresholds, cutoff, words):
     """Write which entries of a row are above each threshold; returns whether any is nearer than `cutoff`."""
     per, n_near = (len(row) + 63) // 64, 0.0
@@ -75,7 +74,7 @@ def pack_rows(z, thresholds, cutoff, words, near):
         near[r] = pack_row(z[r], thresholds, cutoff, words[r])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def hash_rows(rows):
     """A number for each row of unsigned integers, by the row only, (n,); odd if its set bits are."""
     found = np.empty(len(rows), np.uint64)

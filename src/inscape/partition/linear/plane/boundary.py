@@ -8,10 +8,10 @@ vertices before.
 
 import numpy as np
 
-from inscape.partition.linear.plane.compiled import part
+from inscape.compiled import inlined
 
 
-@part
+@inlined
 def walk_boundary(half_edges, ends, nstart, n_vertices, node, half, cut, spot):
     """Write a face's vertices and cut points in order, with the half-edges after them.
 
@@ -31,7 +31,7 @@ def walk_boundary(half_edges, ends, nstart, n_vertices, node, half, cut, spot):
             n_cut += 1
 
 
-@part
+@inlined
 def find_chords(n_cut, spot, cut, unit, first_seen, chords, chord):
     """Write where the two ends of each chord are along the boundary, (m, 2), in order of the first.
 

@@ -1,15 +1,14 @@
 """Where units change their sign along the edges of a subdivision."""
 
 import numpy as np
-from numba import njit
 
+from inscape.compiled import compiled, inlined, kernel
 from inscape.partition.linear.plane.bits import count, lowest
-from inscape.partition.linear.plane.compiled import kernel, part
 from inscape.partition.linear.plane.ordering import sort_along
 from inscape.partition.linear.plane.values import value
 
 
-@part
+@inlined
 def _changed(above, zero, a, b, w):
     """The bits of word w that differ between two vertices, and are zero at neither."""
     changed = above[a, w] ^ above[b, w]
@@ -56,7 +55,7 @@ def _fill(values, thresholds, above, zero, ends, cut, near, start, edge, unit, s
     return is_close
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def edge_crossings(values, thresholds, above, zero, ends, near):
     """The units that change sign between the ends of each edge, in order from its first end.
 

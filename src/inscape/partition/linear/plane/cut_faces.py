@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from numba import njit
-
+from inscape.compiled import compiled
 from inscape.partition.linear.plane.blocks import in_one_block
 from inscape.partition.linear.plane.cutting import cut_each
 from inscape.partition.linear.plane.pieces import (
@@ -56,20 +55,20 @@ def _large_room(job: Job) -> Written:
     return Written(Faces(start, loop, parent, words), Inside(ends, xy), Lines(*lines), room.at)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sizes(job):
     """How much room the results may need; there may be more crossings."""
     n_cut = len(job.unit)
     return len(job.start) - 1, len(job.loop), n_cut, n_cut // 2, job.above.shape[1]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def cut_few(job, most, tied):
     """The same for few faces, with memory of its own."""
     return _cut_into(job, most, tied, room_for_all(*_sizes(job)))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _cut_into(job, most, tied, out):
     """Cut the faces, with some room for the results."""
     n_units, n_words = 64 * job.above.shape[1], job.above.shape[1]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from inscape.compiled import inlined, kernel
 from inscape.partition.linear.plane.arrangement import (
     HI,
     LO,
@@ -14,7 +15,6 @@ from inscape.partition.linear.plane.arrangement import (
     sort_crossings,
 )
 from inscape.partition.linear.plane.boundary import find_chords, walk_boundary
-from inscape.partition.linear.plane.compiled import kernel, part
 from inscape.partition.linear.plane.pieces import (
     CROSSINGS,
     DONE,
@@ -27,7 +27,7 @@ from inscape.partition.linear.plane.pieces import (
 )
 
 
-@part
+@inlined
 def _place_of(unit, h):
     """The word and the bit of a unit: entry u of h at threshold k has number k h + u."""
     first, u = 0, np.int64(unit)
@@ -36,13 +36,13 @@ def _place_of(unit, h):
     return first + (u >> 6), np.uint64(1) << np.uint64(u & 63)
 
 
-@part
+@inlined
 def _copy_words(source, i, target, j):
     for w in range(source.shape[1]):
         target[j, w] = source[i, w]
 
 
-@part
+@inlined
 def _face_words(job, f, target, i):
     """Write the packed signs of a face."""
     if len(job.words) > 0:
@@ -52,7 +52,7 @@ def _face_words(job, f, target, i):
         _copy_words(job.above, job.ends[h >> 1, h & 1], target, i)
 
 
-@part
+@inlined
 def _keep(job, f, out):
     """Count a face that no unit cuts in: its half-edges are written."""
     i_face, i = out.at[FACES], out.at[HALF_EDGES] + job.start[f + 1] - job.start[f]
@@ -62,7 +62,7 @@ def _keep(job, f, out):
     out.at[FACES], out.at[HALF_EDGES] = i_face + 1, i
 
 
-@part
+@inlined
 def _halve(job, f, one, two, base_edge, out):
     """Write the two parts of a face that one unit cuts, in half-edges `one` and `two` of `loop`.
 
@@ -98,7 +98,7 @@ def _halve(job, f, one, two, base_edge, out):
     out.at[FACES], out.at[HALF_EDGES], out.at[EDGES] = i_face, i_loop, i_edge + 1
 
 
-@part
+@inlined
 def _write_pieces(job, m, face, first, first_half, first_edge, first_vertex, out):
     """Write the pieces of all chords as edges, and those chords that cross others as lines."""
     lines, slot, at, i = out.lines, face.slot, out.at, out.at[EDGES]
@@ -125,7 +125,7 @@ def _write_pieces(job, m, face, first, first_half, first_edge, first_vertex, out
             face.half[first_half + 2 * e + 1] = 2 * (first_edge + e) + 1
 
 
-@part
+@inlined
 def _write_cells(f, first_half, n_half, face, out):
     """Trace the cells from that of half-edge 0, changing a unit's bit where its chord is crossed."""
     cell, stack, words, loop = face.cell, face.stack, out.faces.words, out.faces.loop
@@ -161,7 +161,7 @@ def _write_cells(f, first_half, n_half, face, out):
     return i_face, i_loop
 
 
-@part
+@inlined
 def _chord_signs(job, f, m, face):
     """Write the packed signs at a face's first node, and where the unit of each chord is among them."""
     for w in range(len(face.word)):
@@ -172,7 +172,7 @@ def _chord_signs(job, f, m, face):
         face.word[word] = (face.word[word] & ~bit) | (job.above[face.node[0], word] & bit)
 
 
-@part
+@inlined
 def _write_apart(job, f, n, m, base_edge, face, out):
     """Write the cells of a face whose chords do not cross: one left of all, then that right of each."""
     at, words, loop = out.at, out.faces.words, out.faces.loop
@@ -209,7 +209,7 @@ def _write_apart(job, f, n, m, base_edge, face, out):
     at[HALF_EDGES], at[EDGES] = i_loop, i_edge + m
 
 
-@part
+@inlined
 def _arrange(job, f, n, m, n_cross, base_edge, base_vertex, face, out):
     """Write the cells of a face whose chords cross; False if that is left to the slower path for ties."""
     at, s, name = out.at, out.lines.s, out.lines.vertex
@@ -233,7 +233,7 @@ def _arrange(job, f, n, m, n_cross, base_edge, base_vertex, face, out):
     return True
 
 
-@part
+@inlined
 def _cut_several(job, f, n, base_edge, base_vertex, tied, face, out):
     """Cut a face of n nodes along several chords, or mark it as tied; False if there is no room for that."""
     at, first, last = out.at, job.start[f], job.start[f + 1]

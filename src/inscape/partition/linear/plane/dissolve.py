@@ -3,16 +3,16 @@
 from dataclasses import replace
 
 import numpy as np
-from numba import njit
 
 from inscape.arrays import Bools, Ints
+from inscape.compiled import compiled
 from inscape.errors import NonGenericError
 from inscape.partition.linear.plane.cells import Cells
 
 BROKEN = -2
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def successors(start, loop, n_half, gone):
     """The half-edge after each one that stays, around the union of the faces that gone edges joined.
 
@@ -36,7 +36,7 @@ def successors(start, loop, n_half, gone):
     return after
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _degrees(ends, gone, n_vertices):
     """How many edges that stay meet at each vertex."""
     degree = np.zeros(n_vertices, np.int64)
@@ -47,7 +47,7 @@ def _degrees(ends, gone, n_vertices):
     return degree
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _rebuild(start, loop, ends, gone, keep):
     """Loops of the faces that are left, with straight chains of edges made one.
 
@@ -97,7 +97,7 @@ def _rebuild(start, loop, ends, gone, keep):
     return new_start[: n_faces + 1], new_loop[:i_loop], old[:n_edges], new_ends[:n_edges], face_of
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _new_faces(start, loop, gone, face_of):
     """The new face of each old one: that of an edge that stayed, found across gone edges if need be."""
     n = len(start) - 1

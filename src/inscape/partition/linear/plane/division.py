@@ -5,18 +5,19 @@ nodes or through new nodes on its edges. Whatever lies along a line that is ther
 """
 
 import numpy as np
-from numba import njit
 from numba.typed import List
 
+from inscape.compiled import compiled
 
-@njit(cache=True, nogil=True)
+
+@compiled
 def _sign(value, error):
     if abs(value) <= error:
         return 0
     return 1 if value > 0.0 else -1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _on_edge(values, errors, xy, signs, p, q, k, x):
     """Write node x, where unit k is zero between nodes p and q; it is zero too where both are."""
     s = values[p, k] / (values[p, k] - values[q, k])
@@ -35,14 +36,14 @@ def _on_edge(values, errors, xy, signs, p, q, k, x):
             signs[x, j] = signs[p, j]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _grow_matrix(old, n):
     new = np.empty((n, old.shape[1]), old.dtype)
     new[: len(old)] = old
     return new
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def changes(loop, signs, k):
     """Where around a cell unit k passes from positive to negative and back: positions after which it has.
 
@@ -75,7 +76,7 @@ def changes(loop, signs, k):
     return (out, back) if n_changes == 2 else (-2, -2)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _half(loop, start, stop, gate, other, is_new):
     """The part of a cell from position `start` to `stop`, between two gates."""
     half, n, i = np.empty(len(loop) + 2, np.int64), 1, start
@@ -92,7 +93,7 @@ def _half(loop, start, stop, gate, other, is_new):
     return half[:n].copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def divide(n, values, errors, signs, xy):
     """Divide a face of n boundary nodes along every unit.
 

@@ -4,15 +4,14 @@ With many kinks on a line the sum over them is carried along instead.
 """
 
 import numpy as np
-from numba import njit
 
+from inscape.compiled import compiled, inlined, kernel
 from inscape.partition.linear.plane.bits import pack_row
-from inscape.partition.linear.plane.compiled import kernel, part
 
 _FEW = 4
 
 
-@part
+@inlined
 def _few(a, b, s, entry, change, i, out, columns):
     """The row of kink i on a line with few between rows a and b, by the formula."""
     n_out = len(out)
@@ -26,7 +25,7 @@ def _few(a, b, s, entry, change, i, out, columns):
             out[v] -= weight * column[v]
 
 
-@part
+@inlined
 def _start(y, a, b, s, entry, change, columns, base, slope):
     """Begin a line with many kinks: y = base + s slope up to the first."""
     first, last = y[a], y[b]
@@ -39,7 +38,7 @@ def _start(y, a, b, s, entry, change, columns, base, slope):
             slope[v] -= weight * column[v]
 
 
-@part
+@inlined
 def _pass(s, change, column, base, slope):
     """Pass a kink."""
     offset = change * s
@@ -78,7 +77,7 @@ def _each(y, lines, columns, done, base, slope, thresholds, cutoff, words, near)
                 _pass(s[i], change[i], columns[entry[i]], base, slope)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def expand(y, n_old, edges, chords, columns, thresholds, cutoff, words, near):
     """Fill the rows of y (v, out) at the kinks of lines, first those of edges, then those of chords.
 
@@ -100,7 +99,7 @@ def expand(y, n_old, edges, chords, columns, thresholds, cutoff, words, near):
     _each(y, chords, columns, done, base, slope, thresholds, cutoff, words, near)
 
 
-@part
+@inlined
 def _row(values, v, out):
     """The row of a vertex: where it is stored, or found on its edge and written to `out`."""
     n, edges = len(values.rows), values.edges
@@ -124,7 +123,7 @@ def _place(values, lines, base_line):
                 values.line[x], values.kink[x] = base_line + line, k
 
 
-@part
+@inlined
 def _sign(row, x, signs):
     """Write the signs of a vertex's row."""
     thresholds, cutoff, words, near = signs
@@ -157,7 +156,7 @@ def _sign_each(values, lines, n_ends, done, room_a, room_b, row, signs):
                 _sign(row, x, signs)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sign_lines(values, thresholds, cutoff, words, near):
     """Write where the vertices on the lines of `values` lie, and their signs; their rows are not stored.
 
@@ -179,7 +178,7 @@ def sign_lines(values, thresholds, cutoff, words, near):
     _sign_each(values, edges, 0, *room, signs)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def rows_of(values, vertices, out):
     """Write the rows of vertices of `values`, stored or not, (m, h)."""
     n, n_edges, chords = len(values.rows), len(values.edges.ends), values.chords

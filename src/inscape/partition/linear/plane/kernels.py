@@ -6,10 +6,9 @@ Large results are written into arrays from numpy: these have large pages, which 
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from inscape.compiled import compiled, kernel
 from inscape.partition.linear.plane.blocks import in_one_block
-from inscape.partition.linear.plane.compiled import kernel
 
 
 def with_cut_points(xy: Any, ends: Any, edge: Any, s: Any) -> Any:
@@ -88,7 +87,7 @@ def _areas(start, loop, ends, xy, out):
         out[f] = total / 2
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def areas(start, loop, ends, xy):
     """The area of each face, from triangles at its first corner."""
     out = np.empty(len(start) - 1)
@@ -96,7 +95,7 @@ def areas(start, loop, ends, xy):
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def total_area(loop, ends, xy):
     """The sum of the areas of all faces, from triangles of their edges with the first vertex.
 
@@ -114,7 +113,7 @@ def total_area(loop, ends, xy):
     return total / 2
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def mark_zero(above, zero, rows, entries, k, h):
     """Set the zero bits, and clear the others, of entries at threshold number k."""
     per = (h + 63) // 64
@@ -124,7 +123,7 @@ def mark_zero(above, zero, rows, entries, k, h):
         above[rows[i], word] &= ~bit
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def close_pairs(start, s, near):
     """The crossings k whose successor on the same edge is at most `near` further on, (m,)."""
     is_close = np.zeros(len(s), np.bool_)
@@ -134,7 +133,7 @@ def close_pairs(start, s, near):
     return np.flatnonzero(is_close)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def signs_of_faces(start, corners, above, zero):
     """The units that are positive somewhere on each face, those with both signs, and its being tied.
 
@@ -156,7 +155,7 @@ def signs_of_faces(start, corners, above, zero):
     return plus, cutting, through
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def reordered(start, loop, order):
     """Loops in another order."""
     new_start, new_loop = np.zeros(len(start), start.dtype), np.empty_like(loop)

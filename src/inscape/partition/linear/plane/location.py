@@ -1,13 +1,13 @@
 """Which face a point lies in."""
 
 import numpy as np
-from numba import njit
 
 from inscape.arrays import Floats, Ints
+from inscape.compiled import compiled
 from inscape.partition.linear.plane.cells import Cells
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _find(points, xy, ends, start, loop, sides, first, near):
     """Walk from face to face towards each point; -1 if it is outside, by more than `near`."""
     found = np.empty(len(points), np.int64)

@@ -8,11 +8,10 @@ near. The pieces of small faces are near to each other anyway.
 from dataclasses import replace
 
 import numpy as np
-from numba import njit
 
 from inscape.arrays import Ints
+from inscape.compiled import compiled, kernel
 from inscape.partition.linear.plane.cells import Cells
-from inscape.partition.linear.plane.compiled import kernel
 from inscape.partition.linear.plane.kernels import reordered
 
 _TOGETHER = 32
@@ -45,7 +44,7 @@ def nearby(cells: Cells, n_vertices: int, n_edges: int) -> tuple[Cells, Ints, In
     return found, name, faces
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _middles(ends, xy):
     """Twice the middle of each edge, (e, 2)."""
     out = np.empty((len(ends), 2))
@@ -55,7 +54,7 @@ def _middles(ends, xy):
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _places(order):
     """Where each number is in an order."""
     place = np.empty(len(order), np.int64)
@@ -73,7 +72,7 @@ def _rename(ends, vertex, loop, edge):
         loop[i] = 2 * edge[loop[i] >> 1] + (loop[i] & 1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def near_order(points, n_first, together):
     """An order of points (n, 2) in which so many in sequence are near to each other, (n,).
 

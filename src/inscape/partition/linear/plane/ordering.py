@@ -1,9 +1,9 @@
 """Sorting places along a line, with what belongs to them."""
 
-from inscape.partition.linear.plane.compiled import part
+from inscape.compiled import inlined
 
 
-@part
+@inlined
 def sort_along(s, first, last, a, b):
     """Sort s[first:last], and the same part of two arrays with it: Shell's sort with gaps 1, 4, 13, ..."""
     gap = 1
@@ -20,7 +20,7 @@ def sort_along(s, first, last, a, b):
         gap //= 3
 
 
-@part
+@inlined
 def spread(s, first, last, a, room_s, room_a, bucket):
     """Put s[first:last], numbers between 0 and 1, about in order, and the same part of another array with it.
 

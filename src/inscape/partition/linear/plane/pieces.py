@@ -3,9 +3,8 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from inscape.partition.linear.plane.compiled import kernel
+from inscape.compiled import compiled, kernel
 
 
 class Job(NamedTuple):
@@ -117,7 +116,7 @@ class Room(NamedTuple):
     stack: Any
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def room_for_face(n, n_cross, n_units, n_words):
     """Room for a face with n nodes on its boundary and some crossings."""
     m = n // 2 + 1
@@ -152,7 +151,7 @@ def room_for_face(n, n_cross, n_units, n_words):
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def room_for_all(n_faces, n_half, n_cut, n_cross, n_words):
     """Room for the pieces of faces with n_half half-edges, n_cut cut points and n_cross crossings in all.
 

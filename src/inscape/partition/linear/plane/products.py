@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Floats, Ints
+from inscape.compiled import inlined, kernel
 from inscape.models.graph.piecewise import Bend, Leaky
 from inscape.partition.linear.bending import overwrite
 from inscape.partition.linear.plane.bits import lowest
-from inscape.partition.linear.plane.compiled import kernel, part
 from inscape.partition.linear.plane.signs import Packed, Words
 
 _AT_ONCE = 2**20
@@ -96,13 +96,13 @@ def _sample(product: Product, z: Floats, above: Words, rows: Ints | None) -> Flo
     return out.numpy()
 
 
-@part
+@inlined
 def _copy(source, target):
     for v in range(len(target)):
         target[v] = source[v]
 
 
-@part
+@inlined
 def _choose(above, columns, used, n, chosen):
     """Write which units are on in any row, and the rows of W transposed that they meet; returns how many.
 

@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from inscape.arrays import Ints
+from inscape.compiled import compiled
 from inscape.partition.linear.plane.pieces import Lines
 
 
@@ -35,7 +35,7 @@ def restricted(n_old: int, n: int, edges: Lines, chords: Lines, wanted: Ints) ->
     return Restriction(rows, int(number[-1]) + 1, own_edges, own_chords, number[wanted])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def needing(lines, needed):
     """The lines on which a vertex is needed, (l,); their ends become needed."""
     used = np.zeros(len(lines.ends), np.bool_)

@@ -1,14 +1,14 @@
 """The boundary rings of unions of faces."""
 
 import numpy as np
-from numba import njit
 
 from inscape.arrays import Floats, Ints
+from inscape.compiled import compiled
 from inscape.partition.linear.plane.cells import Cells
 from inscape.partition.linear.plane.dissolve import successors
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _trace(start, loop, ends, gone, group):
     """All rings along edges that stay: vertices, where each ring starts, and the group that it bounds."""
     after = successors(start, loop, 2 * len(ends), gone)

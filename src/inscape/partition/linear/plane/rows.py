@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
 from inscape.arrays import Floats, Ints
+from inscape.compiled import compiled
 from inscape.partition.linear.plane.split import Split
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sources(
     n_old, n_cut, n_new, edge_ends, edge_start, edge_s, edge_node, line_ends, line_start, line_s, vertex
 ):
@@ -40,7 +40,7 @@ def _sources(
     return source, weight
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _gather(z, n_old, source, weight, wanted, out):
     h = z.shape[1]
     for r in range(len(wanted)):

@@ -4,13 +4,13 @@ A unit is positive, negative or zero at each node of a face; zero means within t
 """
 
 import numpy as np
-from numba import njit
 
+from inscape.compiled import compiled
 from inscape.partition.linear.plane.boundary import walk_boundary
 from inscape.partition.linear.plane.division import changes, divide
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def tied_pairs(faces, fstart, floop, ends, cutting, h):
     """For each tied face the units that cut it, and every pair of one of its vertices with one of them.
 
@@ -51,7 +51,7 @@ def tied_pairs(faces, fstart, floop, ends, cutting, h):
     return start, units, vertex, unit
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _is_zero(zero, v, u, h):
     per = (h + 63) // 64
     k = u // h
@@ -59,7 +59,7 @@ def _is_zero(zero, v, u, h):
     return len(zero) > 0 and (zero[v, k * per + (e >> 6)] >> np.uint64(e & 63)) & np.uint64(1) != 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_vertices(half_edges, ends, units, h, values_of, errors_of, zero, values, errors, signs):
     """Values, errors and signs of the units at a face's vertices, in the order of its half-edges."""
     for i in range(len(half_edges)):
@@ -73,7 +73,7 @@ def _fill_vertices(half_edges, ends, units, h, values_of, errors_of, zero, value
             signs[i, j] = 0 if is_zero else (1 if value > 0.0 else -1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_cut(k, s, a, b, units, cunit, cnode, first, last, corner, values, errors, signs, i):
     """The same at cut point k of an edge between corners a and b (rows of `corner`), written to row i."""
     cv, ce, cs = corner
@@ -95,7 +95,7 @@ def _fill_cut(k, s, a, b, units, cunit, cnode, first, last, corner, values, erro
             values[i, j] = sign * 1e-300
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _start(
     half_edges, ends, nstart, node_s, cstart, cunit, cnode, units, h, values_of, errors_of, zero, n, xy
 ):
@@ -120,7 +120,7 @@ def _start(
     return divide(n, values, errors, signs, xy)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _loops(cells, n, half):
     """The cells as loops of half-edges: the subdivision's on the boundary, -1 - (2 l + d) for own edge l."""
     sizes, total = np.empty(len(cells), np.int64), 0
@@ -146,7 +146,7 @@ def _loops(cells, n, half):
     return sizes, loop, ends[:n_edges]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _cell_words(cells, signs, units, h, word):
     """The packed signs of each cell: those of its face, with the units that cut the face as they are here."""
     per = (h + 63) // 64
@@ -163,7 +163,7 @@ def _cell_words(cells, signs, units, h, word):
     return words
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _lines(n, values, signs, units, xy):
     """Each unit's chord, with the nodes inside where other units cross it; see `pieces.Lines`.
 
@@ -200,7 +200,7 @@ def _lines(n, values, signs, units, xy):
     return ends, start, s[:i], unit[:i], change[:i], vertex[:i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def cut_tied_face(
     half_edges,
     ends,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from inscape.arrays import Floats, Ints
-from inscape.partition.linear.plane.compiled import kernel, part
+from inscape.compiled import inlined, kernel
 from inscape.partition.linear.plane.expansion import rows_of
 from inscape.partition.linear.plane.pieces import Lines
 
@@ -94,13 +94,13 @@ def _move_up(rows, chosen):
                 out[u] = row[u]
 
 
-@part
+@inlined
 def _between(first, last, s):
     """The value at s between two that are linked by a straight line, true at both ends."""
     return first + s * (last - first) if s <= 0.5 else last + (1.0 - s) * (first - last)
 
 
-@part
+@inlined
 def _bends(lines, line, s, columns, u):
     """By how much the kinks of a line bend entry u at s down."""
     total = 0.0
@@ -110,7 +110,7 @@ def _bends(lines, line, s, columns, u):
     return total
 
 
-@part
+@inlined
 def _on_edge(values, v, u):
     """Entry u at a vertex that is stored or lies on an edge."""
     rows, edges, n = values.rows, values.edges, len(values.rows)
@@ -121,7 +121,7 @@ def _on_edge(values, v, u):
     return straight - _bends(edges, line, s, values.columns, u)
 
 
-@part
+@inlined
 def value(values, vertex, u):
     """Entry u at a vertex of which the row may not be stored."""
     n, chords = len(values.rows), values.chords
