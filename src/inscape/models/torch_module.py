@@ -14,8 +14,8 @@ from inscape.arrays import Shape
 from inscape.errors import ModelError
 from inscape.models.base import Array, Model, labels_of
 from inscape.models.checksum import checksum
+from inscape.models.from_torch.tracing import trace
 from inscape.models.graph import Graph
-from inscape.models.graph.torch_frontend import trace
 from inscape.models.graph.trace import Trace
 from inscape.models.untouched import untouched
 

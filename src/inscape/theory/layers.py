@@ -130,8 +130,6 @@ def _matrix(stage: Sequence[Any], shape: tuple[int, ...], name: str) -> tuple[Fl
     """A and b of affine operations in a row, from what they make of zero and of the unit vectors."""
     import torch
 
-    from inscape.measures.jacobian.linear_part import linear_part
-
     size = math.prod(shape)
     zero = torch.zeros(1, *shape, dtype=torch.float64)
     with torch.no_grad():
@@ -141,5 +139,5 @@ def _matrix(stage: Sequence[Any], shape: tuple[int, ...], name: str) -> tuple[Fl
             raise NotApplicableError(f"a layer of {name} is too large to be written out as a matrix")
         rows = torch.eye(size, dtype=torch.float64).reshape(size, *shape)
         for op in stage:
-            rows = linear_part(op)(rows)
+            rows = op.linear_part(rows)
     return np.ascontiguousarray(rows.reshape(size, -1).numpy().T), zero.reshape(-1).numpy().copy()

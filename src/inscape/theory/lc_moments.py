@@ -91,11 +91,10 @@ def moments(
     """
     if isinstance(model, Moments):
         return model
-    from inscape.measures.complexity_tally import ComplexityTally
     from inscape.measures.jacobian.blocks import Settings as PassSettings
-    from inscape.measures.jacobian.noise import Draws
     from inscape.measures.jacobian.passes import jacobian_pass
-    from inscape.measures.jacobian.tallies import RankTally, VariationTally
+    from inscape.measures.jacobian.perturbation import Draws
+    from inscape.measures.jacobian.tallies import ComplexityTally, RankTally, VariationTally
     from inscape.theory.lc_tally import MomentTally
 
     sigma = positive_number(sigma, "sigma", TheoryError)

@@ -4,10 +4,10 @@ import numpy as np
 import torch
 
 from inscape.arrays import Floats
+from inscape.measures.jacobian.active_paths import AtKink, good_at_kink
 from inscape.measures.jacobian.blocks import Block, Consumer
 from inscape.measures.jacobian.layers import Layer
-from inscape.measures.jacobian.noise import Draws
-from inscape.measures.jacobian.reach import AtKink, good_at_kink
+from inscape.measures.jacobian.perturbation import Draws
 
 _EVERY_UNIT = 64
 """Networks of at most so many units have every unit looked at in its kink; larger ones a random one."""
@@ -77,7 +77,7 @@ class MomentTally(Consumer):
         noise = (
             None if block.noise is None else [_rows(b, n).repeat_interleave(each, dim=0) for b in block.noise]
         )
-        good = good_at_kink(block.cut.tail, block.cut.layers, x, noise, which, 0).reshape(n, each)
+        good = good_at_kink(block.network.tail, block.network.layers, x, noise, which, 0).reshape(n, each)
         return np.asarray((~good).sum(dim=1).numpy() * (total / each))
 
 

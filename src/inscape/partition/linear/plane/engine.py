@@ -152,7 +152,6 @@ class _Walker:
                     return
                 node, live, cells, lineage, signed = next(iter(stage))
                 continue
-            assert op is not None
             live[node] = op(*(live[j] for j in inputs))
             for j in inputs:
                 if graph.last_use[j] <= node:

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Shape
+from inscape.models.from_onnx.constants import Array, integers, tensor
+from inscape.models.from_onnx.steps import Live, Step, Translation, Value, row_of
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.onnx_constants import Array, integers, tensor
-from inscape.models.graph.onnx_reader import Live, Step, Translation, Value, row_of
-from inscape.models.graph.recorder import NotPiecewiseAffine
+from inscape.models.graph.network import NotPiecewiseAffine
 
 
 def full(step: Step, live: Live, *axes: int) -> tuple[int, int, Shape]:
@@ -187,7 +187,7 @@ def _concat(step: Step) -> Value:
     nodes = [step.laid(p, p.shape[missing:]) for p in parts if isinstance(p, Live)]
     total = sum(s[axis] for s in shapes)
     return Live(
-        step.emit(Affine("concat", apply, tuple(fixed)), *nodes),
+        step.emit(Affine("concat", apply, tuple(fixed), n_offsets=len(fixed)), *nodes),
         (*shapes[0][:axis], total, *shapes[0][axis + 1 :]),
     )
 

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from inscape.models.graph import affine
-from inscape.models.graph.onnx_affine import (
+from inscape.models.from_onnx.arithmetic import (
     applied,
     broadcast,
     combined,
@@ -16,8 +15,9 @@ from inscape.models.graph.onnx_affine import (
     scaled,
     shifted,
 )
-from inscape.models.graph.onnx_constants import Array, tensor
-from inscape.models.graph.onnx_reader import Live, Step, Translation, Value
+from inscape.models.from_onnx.constants import Array, tensor
+from inscape.models.from_onnx.steps import Live, Step, Translation, Value
+from inscape.models.graph import affine
 from inscape.models.graph.piecewise import Clip, Leaky, MaxOver
 
 LARGEST = float(np.finfo(np.float32).max)

@@ -10,7 +10,7 @@ from torch import nn
 
 from inscape import wrap
 from inscape.errors import PartitionError
-from inscape.models.graph.torch_frontend import trace
+from inscape.models.from_torch.tracing import trace
 
 
 class Function(nn.Module):

@@ -4,11 +4,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from inscape.models.from_onnx.constants import Array, integers, tensor
+from inscape.models.from_onnx.shapes import full, taken
+from inscape.models.from_onnx.steps import Live, Step, Translation, Value
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.onnx_constants import Array, integers, tensor
-from inscape.models.graph.onnx_reader import Live, Step, Translation, Value
-from inscape.models.graph.onnx_shapes import full, taken
-from inscape.models.graph.recorder import NotPiecewiseAffine
+from inscape.models.graph.network import NotPiecewiseAffine
 
 
 def coordinates(mode: str, n_in: int, n_out: int, scale: float) -> Array:

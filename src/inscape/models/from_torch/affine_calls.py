@@ -6,9 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inscape.models.from_torch.recorder import Call, Translation, Value, snapshot
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.recorder import Call, NotPiecewiseAffine, Translation, Value, snapshot
+from inscape.models.graph.network import NotPiecewiseAffine
 
 # same arguments for any number of rows: pooling, padding and resampling of the axes after the channels
 _SPATIAL = (
@@ -144,7 +145,7 @@ def _join(call: Call) -> Value:
         result: Tensor = function(row, axis)
         return result
 
-    op = Affine("concat", apply, tuple(r[:1] for r in rows))
+    op = Affine("concat", apply, tuple(r[:1] for r in rows), n_offsets=len(rows))
     return Value(call.emit(op, *(call.unmerged(t) for t, v in zip(tensors, varying, strict=True) if v)))
 
 

@@ -57,7 +57,7 @@ class Draws:
         return Graph(nodes, output=graph.output, input_shape=graph.input_shape, head=graph.head)
 
 
-def _perturbed(op: Affine | Bend | None, sigma: float, rng: np.random.Generator) -> Affine | Bend | None:
+def _perturbed(op: Affine | Bend, sigma: float, rng: np.random.Generator) -> Affine | Bend:
     """The operation with N(0, sigma^2) added to each of its weights, if it has any."""
     if not (isinstance(op, Affine) and op.name in _WEIGHTED):
         return op

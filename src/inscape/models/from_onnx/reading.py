@@ -5,31 +5,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from inscape.arrays import Shape
 from inscape.errors import MissingExtraError
-from inscape.models.graph import (
-    onnx_affine,
-    onnx_heads,
-    onnx_piecewise,
-    onnx_products,
-    onnx_resize,
-    onnx_shapes,
-    onnx_windows,
-)
+from inscape.models.base import Array, labels_of
+from inscape.models.from_onnx import activations, arithmetic, heads, products, resize, shapes, windows
+from inscape.models.from_onnx.constants import stored, tensor
+from inscape.models.from_onnx.steps import Live, Reader, Translation
 from inscape.models.graph.folding import folded
-from inscape.models.graph.ir import Foreign, Graph
-from inscape.models.graph.onnx_constants import stored
-from inscape.models.graph.onnx_reader import Live, Reader, Translation
-from inscape.models.graph.trace import Trace
+from inscape.models.graph.network import Foreign, Graph
+from inscape.models.graph.trace import HEADS, Trace, agree, infinite_node
 
 TRANSLATIONS: dict[str, Translation] = {
-    **onnx_shapes.TRANSLATIONS,
-    **onnx_affine.TRANSLATIONS,
-    **onnx_products.TRANSLATIONS,
-    **onnx_windows.TRANSLATIONS,
-    **onnx_resize.TRANSLATIONS,
-    **onnx_piecewise.TRANSLATIONS,
-    **onnx_heads.TRANSLATIONS,
+    **shapes.TRANSLATIONS,
+    **arithmetic.TRANSLATIONS,
+    **products.TRANSLATIONS,
+    **windows.TRANSLATIONS,
+    **resize.TRANSLATIONS,
+    **activations.TRANSLATIONS,
+    **heads.TRANSLATIONS,
 }
 
 
@@ -117,3 +112,24 @@ def _reads(node: Any) -> Iterator[str]:
             yield from (o.name for o in branch.output)
             for inner in branch.node:
                 yield from _reads(inner)
+
+
+def check(graph: Graph, x: Array, scores: Array | None, labels: Array | None) -> Trace:
+    """The graph, refused if it disagrees with the file's scores (n, c) or labels (n,) at points (n, ...)."""
+    points = tensor(x)
+    strange = infinite_node(graph, points)
+    if strange is not None:
+        return Trace(None, (strange,))
+    found = graph.evaluate(points if points.dtype == torch.float64 else points.float())
+    if scores is not None:
+        expected = tensor(scores)
+        values = found if graph.head is None else HEADS[graph.head](found)
+        if not agree(values, expected):
+            return Trace(None, (Foreign("a result that is not that of each point alone", ""),))
+    if labels is not None and not _same_labels(found, labels):
+        return Trace(None, (Foreign("labels that are not those of the largest score", ""),))
+    return Trace(graph)
+
+
+def _same_labels(scores: torch.Tensor, labels: Array) -> bool:
+    return labels.dtype.kind in "iu" and bool((labels_of(scores.numpy(), "the graph") == labels).all())

@@ -1,17 +1,19 @@
 """The intermediate representation: nodes that are affine or piecewise linear, in order of evaluation."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from inscape.arrays import Shape
 from inscape.errors import PartitionError
-from inscape.models.graph.affine import Affine
+from inscape.models.graph.affine import Affine, identity
 from inscape.models.graph.piecewise import Bend
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -30,17 +32,21 @@ class Foreign:
         return f"{self.operation} in {self.path or 'the model itself'}"
 
 
+class NotPiecewiseAffine(Exception):
+    """Raised by a front end: the operation is foreign; the message says what it is."""
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
     """One operation on earlier nodes.
 
     Attributes:
-        op: an `Affine` or a `Bend`; None for node 0, the input.
+        op: an `Affine` or a `Bend`; that of node 0, the input, is the identity and reads nothing.
         inputs: the numbers of the nodes that it reads, all smaller than its own.
         path: the module or file node that it came from, for messages.
     """
 
-    op: Affine | Bend | None
+    op: Affine | Bend
     inputs: tuple[int, ...] = ()
     path: str = ""
 
@@ -48,6 +54,10 @@ class Node:
     def is_affine(self) -> bool:
         """Whether the node is affine in the nodes that it reads."""
         return not isinstance(self.op, Bend)
+
+
+INPUT = Node(identity())
+"""Node 0 of every graph."""
 
 
 class Graph:
@@ -64,7 +74,7 @@ class Graph:
 
     >>> from inscape.models.graph.affine import linear
     >>> from inscape.models.graph.piecewise import Leaky
-    >>> nodes = [Node(None), Node(linear(torch.tensor([[1.0], [-1.0]])), (0,)), Node(Leaky(), (1,))]
+    >>> nodes = [INPUT, Node(linear(torch.tensor([[1.0], [-1.0]])), (0,)), Node(Leaky(), (1,))]
     >>> Graph(nodes, output=2, input_shape=(1,)).evaluate(torch.tensor([[3.0]])).tolist()
     [[3.0, 0.0]]
     """
@@ -88,7 +98,7 @@ class Graph:
         """The graph with all constants in one precision, each rounded once from what was recorded."""
         known = self._origin._casts
         if dtype not in known:
-            nodes = [Node(n.op and n.op.cast(dtype), n.inputs, n.path) for n in self._origin.nodes]
+            nodes = [Node(n.op.cast(dtype), n.inputs, n.path) for n in self._origin.nodes]
             graph = Graph(nodes, output=self.output, input_shape=self.input_shape, head=self.head)
             graph._origin = self._origin
             known[dtype] = graph
@@ -104,83 +114,82 @@ class Graph:
         last[self.output] = len(self.nodes)
         return tuple(last)
 
+    def walk(
+        self, start: Value, visit: Callable[[int, Node, list[Value]], Value], *, until: int | None = None
+    ) -> Value:
+        """What `visit` makes of the output, or of node `until`: the one evaluation of the graph.
+
+        Nodes are visited in order. What no later node reads is let go at once, so that memory holds the live
+        values only. A value is whatever the visitor carries along: a tensor, a tensor and its derivative, ...
+
+        Args:
+            start: the value of node 0.
+            visit: called with a node's number, the node, and the values of the nodes that it reads.
+            until: the node to stop at, by default the output.
+        """
+        stop = self.output if until is None else until
+        live = {0: start}
+        for i, node in enumerate(self.nodes[1 : stop + 1], start=1):
+            live[i] = visit(i, node, [live[j] for j in node.inputs])
+            for j in node.inputs:
+                if self.last_use[j] == i and j != stop:
+                    live.pop(j, None)
+        return live[stop]
+
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
         """The row shape of every node, found by evaluating one row of zeros."""
-        graph = self.cast(torch.float64)
-        values = [torch.zeros(1, *self.input_shape, dtype=torch.float64)]
+        shapes = [self.input_shape]
+
+        def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
+            value = node.op(*inputs)
+            shapes.append(tuple(value.shape[1:]))
+            return value
+
         with torch.no_grad():
-            for node in graph.nodes[1:]:
-                assert node.op is not None
-                values.append(node.op(*(values[j] for j in node.inputs)))
-        return tuple(tuple(v.shape[1:]) for v in values)
+            zeros = torch.zeros(1, *self.input_shape, dtype=torch.float64)
+            self.cast(torch.float64).walk(zeros, visit, until=len(self.nodes) - 1)
+        return tuple(shapes)
 
     @cached_property
     def cancelling(self) -> frozenset[int]:
-        """The nodes whose terms cancel in every entry, on a few points of noise: zero but for rounding."""
-        graph = self.cast(torch.float64)
+        """The nodes whose terms cancel in every entry, on a few points of noise: zero up to rounding."""
         x = torch.randn(3, *self.input_shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-        values, sizes = {0: x}, {0: x.abs()}
-        found = set()
+        cancelling = set()
+
+        def visit(i: int, node: Node, inputs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+            value = node.op(*(v for v, _ in inputs))
+            size = value.abs()
+            if isinstance(node.op, Affine):
+                size = node.op.magnitude(*(s for _, s in inputs))
+            if bool((value.abs() <= 1e-9 * size).all()):
+                cancelling.add(i)
+            return value, size
+
         with torch.no_grad():
-            for i, node in enumerate(graph.nodes[1:], start=1):
-                assert node.op is not None
-                values[i] = node.op(*(values[j] for j in node.inputs))
-                if isinstance(node.op, Bend):
-                    sizes[i] = values[i].abs()
-                else:
-                    sizes[i] = node.op.magnitude(*(sizes[j] for j in node.inputs))
-                if bool((values[i].abs() <= 1e-9 * sizes[i]).all()):
-                    found.add(i)
-        return frozenset(found)
+            self.cast(torch.float64).walk((x, x.abs()), visit, until=len(self.nodes) - 1)
+        return frozenset(cancelling)
 
     def evaluate(self, x: Tensor, *, until: int | None = None) -> Tensor:
         """The value of the output, or of node `until`, on a batch, in the precision of `x`."""
-        graph, stop = self.cast(x.dtype), self.output if until is None else until
-        values = {0: x}
         with torch.no_grad():
-            for i, node in enumerate(graph.nodes[1 : stop + 1], start=1):
-                assert node.op is not None
-                values[i] = node.op(*(values[j] for j in node.inputs))
-                for j in node.inputs:
-                    if self.last_use[j] == i and j != stop:
-                        values.pop(j, None)
-        return values[stop]
+            return self.differentiable(x, until=until)
+
+    def differentiable(self, x: Tensor, *, until: int | None = None) -> Tensor:
+        """The same as torch differentiates it, where gradients are enabled."""
+        return self.cast(x.dtype).walk(x, lambda i, node, inputs: node.op(*inputs), until=until)
 
     def derivative(self, x: Tensor, dx: Tensor) -> tuple[Tensor, Tensor]:
         """The output at `x` and its derivative in the direction `dx`, both (n, ...)."""
-        graph = self.cast(x.dtype)
-        values, slopes = {0: x}, {0: dx}
+
+        def visit(i: int, node: Node, inputs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+            values, slopes = [v for v, _ in inputs], [s for _, s in inputs]
+            if isinstance(node.op, Bend):
+                return node.op(*values), node.op.derivative(*values, *slopes)
+            return node.op(*values), node.op.linear_part(*slopes)
+
         with torch.no_grad():
-            for i, node in enumerate(graph.nodes[1 : self.output + 1], start=1):
-                inputs, directions = [values[j] for j in node.inputs], [slopes[j] for j in node.inputs]
-                if isinstance(node.op, Bend):
-                    values[i], slopes[i] = node.op(*inputs), node.op.derivative(*inputs, *directions)
-                else:
-                    assert node.op is not None
-                    values[i] = node.op(*inputs)
-                    slopes[i] = _linear_part(node.op, directions)
-                for j in node.inputs:
-                    if self.last_use[j] == i:
-                        del values[j], slopes[j]
-        return values[self.output], slopes[self.output]
-
-
-def _linear_part(op: Affine, directions: list[Tensor]) -> Tensor:
-    """A d for the operation y = A d + b: op(k d) - op(0), over k.
-
-    A large power of two for k makes b so small beside k A d that no digit of the difference is lost.
-    """
-    largest = max(float(d.abs().max()) for d in directions)
-    offset = op(*(torch.zeros_like(d[:1]) for d in directions))
-    if largest == 0.0:
-        return torch.zeros_like(op(*directions))
-    k = 2.0 ** (_LARGE[directions[0].dtype] - math.frexp(largest)[1])
-    return (op(*(d * k for d in directions)) - offset) / k
-
-
-_LARGE = {torch.float64: 300, torch.float32: 40}
-"""Powers of two that dwarf any offset and leave room for a sum of products."""
+            return self.cast(x.dtype).walk((x, dx), visit)
 
 
 def refuse(name: str, foreign: Sequence[Foreign]) -> PartitionError:

@@ -19,12 +19,11 @@ import numpy as np
 import torch
 
 from inscape.arrays import Shape
+from inscape.models.from_onnx.constants import RANDOM, Array, attributes, evaluated, stored
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.ir import Foreign, Node
-from inscape.models.graph.onnx_constants import RANDOM, Array, attributes, evaluated, stored
+from inscape.models.graph.network import INPUT, Foreign, Node, NotPiecewiseAffine
 from inscape.models.graph.piecewise import Bend
-from inscape.models.graph.recorder import NotPiecewiseAffine
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class Reader:
     opsets: dict[str, int]
     translations: "Mapping[str, Translation]"
     batch: int | None = None
-    nodes: list[Node] = field(default_factory=lambda: [Node(None)])
+    nodes: list[Node] = field(default_factory=lambda: [INPUT])
     foreign: list[Foreign] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
 

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Shape
-from inscape.models.graph import aten_affine, aten_piecewise
+from inscape.models.from_torch import affine_calls, piecewise_calls
+from inscape.models.from_torch.recorder import Call, Recorder, Translation, Value
 from inscape.models.graph.folding import folded, needed
-from inscape.models.graph.ir import Foreign, Graph
-from inscape.models.graph.recorder import Call, NotPiecewiseAffine, Recorder, Translation, Value
+from inscape.models.graph.network import Foreign, Graph, NotPiecewiseAffine
 from inscape.models.graph.trace import HEADS, Trace, agree, infinite_node
 
 
@@ -24,8 +24,8 @@ def _softmax(call: Call) -> Value:
 
 
 TRANSLATIONS: dict[str, Translation] = {
-    **aten_affine.TRANSLATIONS,
-    **aten_piecewise.TRANSLATIONS,
+    **affine_calls.TRANSLATIONS,
+    **piecewise_calls.TRANSLATIONS,
     **dict.fromkeys(["_softmax", "_log_softmax"], _softmax),
 }
 N_ROWS = 3  # enough to tell the batch axis from axes of size one or two
@@ -78,7 +78,7 @@ def _trace_of(recorder: Recorder, rows: Tensor, out: Any, input_shape: Shape) ->
 def _before_head(recorder: Recorder, node: int, out: Tensor) -> tuple[int, str | None]:
     """The scores before a final softmax, log-softmax or sigmoid, which changes no label."""
     current = node
-    while (op := recorder.nodes[current].op) is not None and op.name == "reshape":
+    while recorder.nodes[current].op.name == "reshape":
         current = recorder.nodes[current].inputs[0]
     found = recorder.opaque.get(current)
     if found is None or found.operation not in HEADS or out.ndim > 2:

@@ -18,16 +18,14 @@ from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from inscape.models.graph.affine import Affine
-from inscape.models.graph.ir import Foreign, Node
+from inscape.models.graph.affine import Affine, identity
+from inscape.models.graph.network import INPUT, Foreign, Node, NotPiecewiseAffine
 from inscape.models.graph.piecewise import Bend
 
+_FOREIGN = identity()
+"""Holds the place of a foreign operation: a graph that needs one is refused."""
 # these read only the shape of their argument
 _BY_SHAPE = frozenset(["zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"])
-
-
-class NotPiecewiseAffine(Exception):
-    """Raised by a translation: the operation is foreign; the message says what it is."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.n_rows = len(x)
-        self.nodes: list[Node] = [Node(None)]
+        self.nodes: list[Node] = [INPUT]
         self.opaque: dict[int, Foreign] = {}
         self.branches: list[Foreign] = []
         self._values: dict[int, Value] = {id(x): Value(0)}
@@ -120,12 +118,15 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """What is known of a tensor, or None for a constant."""
         return self._values.get(id(tensor))
 
-    def emit(self, op: Affine | Bend | None, inputs: Sequence[int], foreign: Foreign | None = None) -> int:
+    def emit(self, op: Affine | Bend, inputs: Sequence[int]) -> int:
         """Append a node and return its number."""
         self.nodes.append(Node(op, tuple(inputs), self.path))
-        number = len(self.nodes) - 1
-        if foreign is not None:
-            self.opaque[number] = foreign
+        return len(self.nodes) - 1
+
+    def emit_foreign(self, operation: str, inputs: Sequence[int]) -> int:
+        """Append a node that stands for a foreign operation and return its number."""
+        number = self.emit(_FOREIGN, inputs)
+        self.opaque[number] = Foreign(operation, self.path)
         return number
 
     @property
@@ -187,7 +188,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             # an overload that a translation does not expect is as foreign as an unknown operation
             what = str(reason) if isinstance(reason, NotPiecewiseAffine) else call.name.lstrip("_")
             inputs = [v.node for t in _tensors((call.args, call.kwargs)) if (v := self.value(t)) is not None]
-            return [Value(self.emit(None, inputs, Foreign(what, self.path)))] * len(outs)
+            return [Value(self.emit_foreign(what, inputs))] * len(outs)
 
     def _spread_write(self, written: Tensor, value: Value | None) -> None:
         """After a write in place, every other view of the same memory holds something else."""
@@ -199,7 +200,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if tensor.shape == written.shape and tensor.stride() == written.stride() and value is not None:
                 self._values[id(tensor)] = value
             else:
-                number = self.emit(None, (), Foreign("a write into part of a tensor", self.path))
+                number = self.emit_foreign("a write into part of a tensor", ())
                 self._values[id(tensor)] = Value(number)
         if was_constant:
             self._overwritten.add(storage)

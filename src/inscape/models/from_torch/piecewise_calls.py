@@ -6,10 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inscape.models.from_torch.affine_calls import check_alike
+from inscape.models.from_torch.recorder import Call, Translation, Value
 from inscape.models.graph import affine
-from inscape.models.graph.aten_affine import check_alike
+from inscape.models.graph.network import NotPiecewiseAffine
 from inscape.models.graph.piecewise import Bend, Clip, Leaky, MaxOver, max_pool
-from inscape.models.graph.recorder import Call, NotPiecewiseAffine, Translation, Value
 
 
 def _apply(call: Call, op: Bend) -> Value:

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from inscape.models.from_onnx.arithmetic import added, scaled, shifted
+from inscape.models.from_onnx.constants import Array, tensor
+from inscape.models.from_onnx.shapes import transposed
+from inscape.models.from_onnx.steps import Live, Step, Translation, Value
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.onnx_affine import added, scaled, shifted
-from inscape.models.graph.onnx_constants import Array, tensor
-from inscape.models.graph.onnx_reader import Live, Step, Translation, Value
-from inscape.models.graph.onnx_shapes import transposed
-from inscape.models.graph.recorder import NotPiecewiseAffine
+from inscape.models.graph.network import NotPiecewiseAffine
 
 
 def product(step: Step, a: Live | Array | None, b: Live | Array | None, *, factor: float = 1.0) -> Live:

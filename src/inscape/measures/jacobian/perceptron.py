@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inscape.measures.jacobian.split import Split
+from inscape.measures.jacobian.affine_prefix import PrefixedNetwork
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Clip, Leaky
 
@@ -51,14 +51,14 @@ class Chain:
         return max(8, min(4096, _CACHE // max(1, bytes_per_row)))
 
 
-def as_chain(cut: Split, directions: Tensor) -> Chain | None:
+def as_chain(network: PrefixedNetwork, directions: Tensor) -> Chain | None:
     """The chain that a network is, or None if it is something else.
 
     Args:
-        cut: the network.
-        directions: of `Split.directions`, in the precision of the work.
+        network: the network.
+        directions: of `PrefixedNetwork.directions`, in the precision of the work.
     """
-    tail = cut.tail
+    tail = network.tail
     if len(tail.input_shape) != 1 or tail.output != len(tail.nodes) - 1:
         return None
     weights, bends, expect_bend = [], 0, True
@@ -72,7 +72,7 @@ def as_chain(cut: Split, directions: Tensor) -> Chain | None:
         else:
             return None
         expect_bend = not expect_bend
-    if bends != len(cut.layers):
+    if bends != len(network.layers):
         return None  # a bend without a kink
     start = directions.T.contiguous()
     return Chain(tuple(weights), start, (start.double() @ start.double().T).to(start.dtype))

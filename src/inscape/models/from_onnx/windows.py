@@ -8,13 +8,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from inscape.arrays import Shape
+from inscape.models.from_onnx.constants import integers, tensor
+from inscape.models.from_onnx.steps import Live, Step, Translation, Value, row_of
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.onnx_constants import integers, tensor
-from inscape.models.graph.onnx_reader import Live, Step, Translation, Value, row_of
-from inscape.models.graph.padded_pool import PaddedMaxPool
-from inscape.models.graph.piecewise import Windows, max_pool
-from inscape.models.graph.recorder import NotPiecewiseAffine
+from inscape.models.graph.network import NotPiecewiseAffine
+from inscape.models.graph.piecewise import PaddedMaxPool, Windows, max_pool
 
 
 @dataclass(frozen=True)

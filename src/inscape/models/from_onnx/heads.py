@@ -3,9 +3,8 @@
 import math
 from dataclasses import replace
 
-from inscape.models.graph.ir import Foreign
-from inscape.models.graph.onnx_reader import Head, Live, Step, Translation, Value, path_of
-from inscape.models.graph.recorder import NotPiecewiseAffine
+from inscape.models.from_onnx.steps import Head, Live, Step, Translation, Value, path_of
+from inscape.models.graph.network import Foreign, NotPiecewiseAffine
 
 NAMES = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid"}
 

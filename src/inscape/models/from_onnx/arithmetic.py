@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Shape
+from inscape.models.from_onnx.constants import Array, integers, tensor
+from inscape.models.from_onnx.shapes import full
+from inscape.models.from_onnx.steps import Live, Step, Translation, Value, row_of
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.onnx_constants import Array, integers, tensor
-from inscape.models.graph.onnx_reader import Live, Step, Translation, Value, row_of
-from inscape.models.graph.onnx_shapes import full
+from inscape.models.graph.network import NotPiecewiseAffine
 from inscape.models.graph.piecewise import Bend
-from inscape.models.graph.recorder import NotPiecewiseAffine
 
 # elementwise arithmetic
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from onnx_files import check, run, save
 
 import inscape
-from inscape.models.graph.padded_pool import PaddedMaxPool
-from inscape.models.graph.piecewise import Windows, max_pool
+from inscape.models.graph.piecewise import PaddedMaxPool, Windows, max_pool
 from inscape.partition.linear import linear_regions
 
 often = settings(
