@@ -145,6 +145,12 @@ class PreparedModel(Model):
         """The graph of a torch module that prepares points; an error if the function has none."""
         if self._function is None:
             return None
+        if isinstance(self._function, FunctionModel):
+            raise PartitionError(
+                f"the points of {self.name} are prepared by the function {self._function.name}, of which "
+                'nothing is known: it cannot be counted exactly; use method="adaptive", or give preprocess as '
+                "numbers or as a torch module"
+            )
         graph: Graph = self._function.graph(first.shapes[first.output])
         if graph.head is not None:
             raise PartitionError(f"{self._function.name}, which prepares the points, ends in a {graph.head}")
@@ -178,9 +184,13 @@ def _as_model(preparation: Preparation, inner: Model) -> Any:
     if preparation.is_affine:
         return None
     model = wrap(preparation.values)
-    if hasattr(model, "module"):
-        return wrap(preparation.values, device=getattr(inner, "device", None))
-    return model
+    if isinstance(model, FunctionModel):
+        return model
+    from inscape.models.prepared_module import InPrecision
+
+    typed = wrap(InPrecision(preparation.values, inner.dtype), device=getattr(inner, "device", None))
+    typed.name = model.name
+    return typed
 
 
 def _values(function: Any, x: Array) -> Array:
@@ -190,8 +200,6 @@ def _values(function: Any, x: Array) -> Array:
     else:
         import torch
 
-        tensors = [*function.module.parameters(), *function.module.buffers()]
-        given = torch.from_numpy(x).to(function.device)
         with torch.no_grad():
-            out = function.module(given.to(function.torch_dtype) if tensors else given)
+            out = function.module(torch.from_numpy(x).to(function.device, function.torch_dtype))
     return np.asarray(out.detach().cpu() if hasattr(out, "detach") else out, dtype=np.float64)

@@ -3,11 +3,32 @@
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from inscape.models.base import LAYOUTS
 from inscape.models.preprocessing import Preparation
+
+
+class InPrecision(torch.nn.Module):
+    """A module that prepares points; one without numbers of its own computes in the precision of the model.
+
+    Args:
+        function: the module; it is not copied.
+        dtype: of the model that it prepares points for.
+    """
+
+    def __init__(self, function: Any, dtype: np.dtype[Any]) -> None:
+        super().__init__()
+        self.function = function
+        if not [*function.parameters(), *function.buffers()]:
+            kind = torch.float64 if dtype == np.float64 else torch.float32
+            self.register_buffer("precision", torch.zeros(1, dtype=kind))
+
+    def forward(self, x: Tensor) -> Any:
+        """The points that the model is given."""
+        return self.function(x)
 
 
 class PreparedModule(torch.nn.Module):

@@ -41,7 +41,7 @@ class Normalisation:
         mean, std, scale = (
             _along_channels(np.array(getattr(self, f.name)), f.name, shape, layout) for f in fields(self)
         )
-        return scale / std, -mean / std
+        return np.asarray(scale / std), np.asarray(-mean / std)
 
     def record(self) -> dict[str, Any]:
         """Plain JSON."""
