@@ -73,6 +73,12 @@ def test_channel_last_images_are_refused_with_both_shapes_and_the_cure(ask, inpu
     assert "pass input_shape" not in message
 
 
+def test_channel_last_images_of_another_size_are_called_channel_last(rng):
+    with pytest.raises(ModelError, match="takes 3 channels, the last axis here") as raised:
+        inscape.wrap(random_network()).labels(rng.uniform(size=(2, 10, 9, 3)))
+    assert "pass input_shape" not in str(raised.value)
+
+
 def test_layout_gives_the_accuracy_and_the_regions_of_transposed_data(images):
     x, y = images
     m = inscape.wrap(brightest_channel(), layout="HWC")

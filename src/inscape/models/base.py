@@ -198,7 +198,7 @@ class Model(ABC):
             )
         for layout, axes in LAYOUTS.items():
             if len(shape) == len(axes) and self._takes(transposed(shape, axes)):
-                return f"; it does take points of shape {transposed(shape, axes)}: {_advice(layout)}"
+                return f"; it does take points of shape {transposed(shape, axes)}: {layout_advice(layout)}"
         return ""
 
     def _takes(self, shape: Shape) -> bool:
@@ -246,14 +246,15 @@ def check_size(model: Model, shape: Shape) -> None:
         if model.layout is not None:
             cure = f"layout={model.layout!r} needs data of shape {expected}; leave it out if these are right"
         else:
-            cure = _advice(fitting[0]) if fitting else "transpose the data first"
+            cure = layout_advice(fitting[0]) if fitting else "transpose the data first"
         raise ModelError(
             f"{model.name} takes points of shape {expected}, got {shape}, the same axes in another order, "
             f"which a reshape would scramble: {cure}"
         )
 
 
-def _advice(layout: str) -> str:
+def layout_advice(layout: str) -> str:
+    """What to do with data of another layout than the model's."""
     return (
         f'wrap it with layout="{layout}" (--layout {layout}), which transposes the data; an input_shape is '
         "then that of the data"
