@@ -244,7 +244,10 @@ def check_size(model: Model, shape: Shape) -> None:
             k for k, axes in LAYOUTS.items() if len(shape) == 3 and transposed(shape, axes) == expected
         ]
         if model.layout is not None:
-            cure = f"layout={model.layout!r} needs data of shape {expected}; leave it out if these are right"
+            cure = (
+                f"with layout={model.layout!r} an input_shape is that of the data; leave layout out if the "
+                "data have the order that the model takes"
+            )
         else:
             cure = layout_advice(fitting[0]) if fitting else "transpose the data first"
         raise ModelError(
