@@ -12,6 +12,8 @@ import inscape
 from inscape.cli import app
 from inscape.errors import NonGenericError
 
+UNTRAINED = pytest.mark.filterwarnings("ignore:.*no better than chance:inscape.errors.InscapeWarning")
+
 
 @pytest.fixture
 def run():
@@ -77,6 +79,7 @@ def test_rank(run, models):
     assert data["probabilities"][0] > 0.99
 
 
+@UNTRAINED
 def test_rank_several_states_of_one_factory(run, tmp_path, monkeypatch, digits):
     import torch
     from safetensors.torch import save_file
@@ -158,6 +161,7 @@ def net(tmp_path, monkeypatch):
     return "plot_nets:net"
 
 
+@UNTRAINED
 @pytest.mark.parametrize(
     ("how", "method"),
     [
@@ -196,6 +200,7 @@ def test_a_plane_that_float64_cannot_order_is_drawn_adaptively(run, net, tmp_pat
     assert "lines meet too closely" in refused.stderr
 
 
+@UNTRAINED
 @pytest.mark.parametrize(
     "colour", [(), ("--colour", "pattern"), ("--colour", "layer"), ("--colour", "slope")]
 )
@@ -210,6 +215,7 @@ def test_plot_linear(run, net, tmp_path, digits, colour):
     assert out.exists()
 
 
+@UNTRAINED
 def test_plot_linear_segment(run, net, tmp_path):
     out = tmp_path / "p.png"
     assert run("plot", net, "--data", "digits", "--segment", 0, 1, "--linear", "-o", out).exit_code == 0

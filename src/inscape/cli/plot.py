@@ -47,11 +47,17 @@ def plot(
     weights: options.Weights = None,
     trust_pickle: options.TrustPickle = False,
     input_shape: options.InputShape = None,
+    layout: options.Layout = None,
+    mean: options.Mean = None,
+    std: options.Std = None,
+    scale: options.Scale = None,
     batch_size: options.BatchSize = None,
     device: options.Device = None,
     json: options.Json = False,
 ) -> None:
     """Draw the decision regions on the plane through three data points, or on a segment between two."""
+    from inscape.measures.accuracy import warn_at_chance
+
     _check(out, points, segment, method, resolution, linear, colour)
     loaded = options.read_data(data, split, divide)
     wrapped = options.read_model(
@@ -61,7 +67,9 @@ def plot(
         input_shape=input_shape,
         batch_size=batch_size,
         device=device,
+        preparation=options.read_preparation(layout, mean, std, scale),
     )
+    warn_at_chance(wrapped, loaded.x, loaded.y)
     probe = _probe(loaded, points, segment, margin)
     if linear:
         from inscape.partition import linear_regions

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from inscape.arguments import whole_number
 from inscape.errors import MeasureError
 from inscape.measures.points import TargetSource, as_targets
-from inscape.measures.table import NOT_APPLICABLE, Measures, checked_settings, measure
+from inscape.measures.table import NOT_APPLICABLE, Measures, checked_settings, table_of
 from inscape.models import Model, wrap
 from inscape.probes.source import PointSource
 from inscape.seeding import RandomState, as_generator, as_seed, random_state_kept
@@ -127,7 +127,7 @@ class Monitor:
                     if options.get("n_points") == n
                 }
                 y = None if self.y is None else self.y[:n]
-                table = measure(model, self.x[:n], y, measures=group, random_state=self.seed)
+                table = table_of(model, self.x[:n], y, measures=group, random_state=self.seed)
                 found |= {entry["measure"]: entry for entry in table.rows}
         return [found[name] for name in self.measures]
 

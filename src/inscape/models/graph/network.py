@@ -10,7 +10,7 @@ from torch import Tensor
 
 from inscape.arrays import Shape
 from inscape.errors import PartitionError
-from inscape.models.graph.affine import Affine, identity
+from inscape.models.graph.affine import Affine, identity, reshape
 from inscape.models.graph.piecewise import Bend
 
 Value = TypeVar("Value")
@@ -103,6 +103,15 @@ class Graph:
             graph._origin = self._origin
             known[dtype] = graph
         return known[dtype]
+
+    def after(self, first: "Graph") -> "Graph":
+        """This network on what another one makes of the input, reshaped to what this one takes."""
+        nodes = list(first.nodes[: first.output + 1])
+        if first.shapes[first.output] != self.input_shape:
+            nodes.append(Node(reshape(self.input_shape), (first.output,)))
+        start = len(nodes) - 1  # takes the place of this network's node 0
+        nodes += [Node(n.op, tuple(start + j for j in n.inputs), n.path) for n in self.nodes[1:]]
+        return Graph(nodes, output=start + self.output, input_shape=first.input_shape, head=self.head)
 
     @cached_property
     def last_use(self) -> tuple[int, ...]:
