@@ -4,8 +4,8 @@ import numpy as np
 from matplotlib.colors import to_rgb
 
 from inscape.drawing.intervals import draw_intervals
-from inscape.drawing.labels import draw_labels
 from inscape.drawing.palette import TEN
+from inscape.drawing.planes.labels import draw_labels
 
 
 def test_labels_stand_where_they_are():

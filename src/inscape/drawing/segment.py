@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.drawing.axes import axes_or_new
-from inscape.drawing.images import as_images
 from inscape.drawing.palette import class_colours, ink_on
+from inscape.drawing.planes.images import as_images
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

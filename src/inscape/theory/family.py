@@ -11,22 +11,13 @@ from typing import Any
 import numpy as np
 
 from inscape.arrays import Floats, Ints
-from inscape.theory import (
-    el_limit,
-    el_width,
-    lc_decay,
-    lc_variation,
-    lc_weights,
-    ms_stability,
-    rc_edge,
-    rc_vc,
-)
+from inscape.theory import effective_regions, local_complexity, minima_stability, region_counts
 from inscape.theory.check import FORMS, Check
 from inscape.theory.check_all import check_all
 from inscape.theory.layers import Layers
-from inscape.theory.lc_moments import moments
-from inscape.theory.two_layer import TwoLayer
-from inscape.theory.two_layer_descent import two_layer_descent
+from inscape.theory.local_complexity.moments import moments
+from inscape.theory.region_counts.two_layer import TwoLayer
+from inscape.theory.region_counts.two_layer_descent import two_layer_descent
 from inscape.univariate import ShallowNet, gradient_descent, gradient_flow, labels_of, random_teacher
 from inscape.univariate.width import SUPPORT, alternating_teacher
 
@@ -79,7 +70,9 @@ def classifiers(
                 if check.name.startswith("lc_") or sigma == sigmas[0]:
                     yield about | {"sigma": sigma}, check
         for form in FORMS:
-            check = rc_vc.rc_theorem5(kept, x, y, x_test=x_test, y_test=y_test, form=form, random_state=seed)
+            check = region_counts.rc_theorem5(
+                kept, x, y, x_test=x_test, y_test=y_test, form=form, random_state=seed
+            )
             yield about | {"statement": "rc_theorem5, gap"}, check
 
 
@@ -92,7 +85,7 @@ def one_input(width: int, depth: int, scale: float, epochs: int, seed: int) -> F
     net = mlp(1, (width,) * depth, 2, seed=seed, scale=scale)
     train(net, x, y, Recipe(0.01, len(x), epochs, optimiser="adam"), seed=seed)
     about = {"family": "one input", "width": width, "depth": depth, "scale": scale}
-    yield about, lc_variation.lc_proposition6(net.double(), x, support=(-1.0, 1.0))
+    yield about, local_complexity.lc_proposition6(net.double(), x, support=(-1.0, 1.0))
 
 
 def minima(width: int, step_size: float, seed: int) -> Found:
@@ -102,11 +95,11 @@ def minima(width: int, step_size: float, seed: int) -> Found:
     start = ShallowNet.random(width, random_state=seed)
     run = gradient_descent(start, x, y, step_size, 300_000, warm_up=20_000, tol=1e-12, patience=5_000)
     about = {"family": "minima", "width": width, "step_size": step_size, "status": run.status}
-    yield about, ms_stability.ms_lemma1(run.net, x, y, step_size)
-    yield about, ms_stability.ms_lemma4(run.net, x, y)
-    yield about, ms_stability.ms_theorem1(run.net, x, y, step_size)
+    yield about, minima_stability.ms_lemma1(run.net, x, y, step_size)
+    yield about, minima_stability.ms_lemma4(run.net, x, y)
+    yield about, minima_stability.ms_theorem1(run.net, x, y, step_size)
     for form in FORMS:
-        yield about, ms_stability.ms_theorem2(run.net, x, y, step_size, form=form)
+        yield about, minima_stability.ms_theorem2(run.net, x, y, step_size, form=form)
 
 
 def flows(width: int, n_changes: int, scale: float, seed: int) -> Found:
@@ -118,10 +111,13 @@ def flows(width: int, n_changes: int, scale: float, seed: int) -> Found:
     start = ShallowNet.random(width, init="gaussian", sigma_hidden=scale, random_state=rng)
     run = gradient_flow(start, x, y, max_steps=1000)
     about = {"family": "flows", "width": width, "n_changes": n_changes, "scale": scale, "status": run.status}
-    yield about, el_limit.el_theorem42(run, x, y)
-    yield about, el_limit.el_corollary51(run, x, y, teacher, support=(-1.0, 1.0))
+    yield about, effective_regions.el_theorem42(run, x, y)
+    yield about, effective_regions.el_corollary51(run, x, y, teacher, support=(-1.0, 1.0))
     sizes: dict[str, Any] = {"sigma_hidden": scale, "sigma_output": float(np.sqrt(2 / width))}
-    yield about, el_width.el_theorem31(start, x, y, shortest=1 / (n_changes + 1), max_steps=50, **sizes)
+    yield (
+        about,
+        effective_regions.el_theorem31(start, x, y, shortest=1 / (n_changes + 1), max_steps=50, **sizes),
+    )
 
 
 def narrow(n_changes: int, n_nets: int, seed: int) -> Found:
@@ -131,7 +127,7 @@ def narrow(n_changes: int, n_nets: int, seed: int) -> Found:
     y = labels_of(alternating_teacher(n_changes), x)
     starts = [ShallowNet.random(n_changes, init="gaussian", random_state=rng) for _ in range(n_nets)]
     nets = [gradient_flow(start, x, y, max_steps=60).net for start in starts]
-    yield {"family": "narrow", "width": n_changes}, el_width.el_theorem32(nets, n_changes)
+    yield {"family": "narrow", "width": n_changes}, effective_regions.el_theorem32(nets, n_changes)
 
 
 def edges(width: int, step_size: float, seed: int) -> Found:
@@ -143,10 +139,10 @@ def edges(width: int, step_size: float, seed: int) -> Found:
     run = two_layer_descent(start, x, y, step_size, 4000, warm_up=1500, n_records=4)
     for step, net in zip(run.steps.tolist(), run.nets, strict=True):
         about = {"family": "edges", "width": width, "step_size": step_size, "step": step}
-        yield about, rc_edge.rc_lemma7(net, x[:15], x[15:])
-        yield about, rc_edge.rc_lemma8(net, x)
-        yield about, rc_edge.rc_theorem6(net, x)
-        edge = rc_edge.rc_theorem6(net, x, step_size=step_size)
+        yield about, region_counts.rc_lemma7(net, x[:15], x[15:])
+        yield about, region_counts.rc_lemma8(net, x)
+        yield about, region_counts.rc_theorem6(net, x)
+        edge = region_counts.rc_theorem6(net, x, step_size=step_size)
         yield about | {"statement": "rc_theorem6, edge"}, edge
 
 
@@ -160,7 +156,7 @@ def optima(width: int, depth: int, settings: dict[str, Any], seed: int) -> Found
     x = units[0][None]
     m = moments(_module(weights), x, random_state=seed, **settings)
     for form in FORMS:
-        found = lc_weights.lc_proposition9(m, x, [1.0], reference, form=form, is_optimum=True)
+        found = local_complexity.lc_proposition9(m, x, [1.0], reference, form=form, is_optimum=True)
         yield {"family": "optima", "width": width, "depth": depth}, found
 
 
@@ -178,7 +174,7 @@ def decays(width: int, epochs: int, settings: dict[str, Any], seed: int) -> Foun
         m = moments(net.double(), x, random_state=seed, **settings)
         complexities.append(float(m.draws["complexity"].sum(axis=1).mean()))
         norms.append(m.layers.size)
-    found = lc_decay.lc_corollary10(rates, complexities, norms=norms, depth=2)
+    found = local_complexity.lc_corollary10(rates, complexities, norms=norms, depth=2)
     yield {"family": "decays", "width": width}, found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inscape.arrays import Floats
-from inscape.errors import NotApplicableError
+from inscape.errors import NotApplicableError, TheoryError
 from inscape.measures.points import graph_at
 from inscape.models import wrap
 from inscape.univariate import ShallowNet
@@ -82,6 +82,25 @@ class Layers:
 def as_module(model: Any) -> Any:
     """What `inscape.wrap` takes: a univariate net becomes a torch module."""
     return model.to_module() if isinstance(model, ShallowNet) else model
+
+
+def as_shallow(net: Any) -> ShallowNet:
+    """The univariate net that a torch module or a wrapped one is."""
+    if isinstance(net, ShallowNet):
+        return net
+    return ShallowNet.from_module(getattr(net, "module", net))
+
+
+def as_points(x: Any) -> Floats:
+    """Points as rows in float64, (n, d)."""
+    points = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, dtype=np.float64)
+    if points.ndim == 0 or points.size == 0:
+        raise TheoryError(f"x of shape {points.shape} holds no points: give an array (n, d)")
+    points = points.reshape(len(points), -1)
+    if not np.isfinite(points).all():
+        row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
+        raise TheoryError(f"x holds NaN or infinite values, the first at row {row}: remove those points")
+    return points
 
 
 def layers_of(model: Any, x: Any) -> Layers:

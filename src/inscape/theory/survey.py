@@ -15,7 +15,7 @@ from inscape.seeding import RandomState, as_seed
 from inscape.theory import family
 from inscape.theory.check import FORMS
 from inscape.theory.check_all import STATEMENTS
-from inscape.theory.el_limit import el_example1
+from inscape.theory.effective_regions.limit import el_example1
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from inscape.arrays import Bools, Floats
 from inscape.errors import UnivariateError
-from inscape.univariate.modes import toggling
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
+from inscape.univariate.stability.modes import toggling
 
 _ROUNDS = 1000
 _ROUNDING = 1e-13

@@ -201,13 +201,13 @@ class ShallowNet:
     @classmethod
     def from_module(cls, module: "torch.nn.Module") -> "ShallowNet":
         """The net that a torch module Linear(1, k), ReLU, Linear(k, 1) computes, read in float64."""
-        from inscape.univariate.modules import read_module
+        from inscape.univariate.torch import read_module
 
         return cls(*read_module(module))
 
     def to_module(self) -> "torch.nn.Sequential":
         """This net as torch Linear(1, k), ReLU, Linear(k, 1) in float64."""
-        from inscape.univariate.modules import make_module
+        from inscape.univariate.torch import make_module
 
         return make_module(self.w, self.b, self.v, self.c)
 
