@@ -8,7 +8,7 @@ import pytest
 import inscape
 from inscape import theory
 from inscape.univariate import ShallowNet, gradient_flow, labels_of, random_teacher, teacher_of
-from inscape.univariate.width import alive, alternating_teacher, least_error
+from inscape.univariate.teacher import alive, alternating_teacher, least_error
 
 NET = ShallowNet([1.0, 1.0], [1.5, -0.5], [1.0, -2.0])
 

@@ -98,10 +98,9 @@ def watch(
     The keys of the configuration: "n_steps", "n_times", "batch_size", "learning_rate", "optimiser",
     "weight_decay", and "seed".
     """
-    from inscape.training.batches import batch_sizes
     from inscape.training.many import train_many
     from inscape.training.monitor import Monitor
-    from inscape.training.recipe import Recipe
+    from inscape.training.recipe import Recipe, batch_sizes
 
     x, y = train
     per_epoch = len(batch_sizes(len(x), min(c["batch_size"], len(x))))

@@ -6,7 +6,6 @@ from inscape.univariate.initialisation import theorem_sizes
 from inscape.univariate.kkt import KKTResidual, kkt_residual
 from inscape.univariate.knots import RegionTable
 from inscape.univariate.net import ShallowNet
-from inscape.univariate.population import population_error
 from inscape.univariate.regions import effective_linear_regions, label_changes, region_bound
 from inscape.univariate.stability import (
     Flattest,
@@ -16,8 +15,15 @@ from inscape.univariate.stability import (
     stability,
     weight,
 )
-from inscape.univariate.teacher import labels_of, random_teacher, shortest_interval, teacher_of
-from inscape.univariate.width import alternating_teacher, least_error
+from inscape.univariate.teacher import (
+    alternating_teacher,
+    labels_of,
+    least_error,
+    population_error,
+    random_teacher,
+    shortest_interval,
+    teacher_of,
+)
 
 __all__ = [
     "Descent",

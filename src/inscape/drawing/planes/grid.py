@@ -1,12 +1,13 @@
-"""The picture of a grid on a plane: filled decision regions, their boundaries, the points that span it."""
+"""Pictures of a grid on a plane: its decision regions in full, or in small the labels alone."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.drawing.axes import axes_or_new
-from inscape.drawing.palette import class_colours
+from inscape.drawing.palette import class_colours, ink_on
 from inscape.drawing.planes.frame import frame_plane, squares_of_images
 from inscape.drawing.planes.names import MOST_NAMES, draw_legend, write_name
 
@@ -52,6 +53,37 @@ def draw_plane(
     return ax
 
 
+def draw_labels(
+    labels: Ints, bounds: Sequence[Sequence[float]], marks: Floats, classes: Sequence[int], *, ax: Any = None
+) -> Any:
+    """Draw the label of each grid point on a rectangle, the boundaries between them, and marked points.
+
+    Args:
+        labels: (rows, columns); rows go up, columns to the right.
+        bounds: the two intervals of the rectangle, from the first grid point to the last.
+        marks: coordinates of the marked points, (m, 2).
+        classes: the class of each, written on it.
+        ax: where to draw; new Axes if None.
+    """
+    ax = axes_or_new(ax, (4.0, 4.0))
+    (s0, s1), (t0, t1) = bounds
+    colours = class_colours([*np.unique(labels).tolist(), *(int(c) for c in classes)])
+    frame = np.array([[s0, t0], [s1 - s0, 0.0], [0.0, t1 - t0]])
+    domain = np.array([[s0, t0], [s1, t0], [s1, t1], [s0, t1]])
+    _fill(ax, labels.T, frame, colours, domain)
+    _draw_boundaries(ax, labels.T, frame, domain)
+    for (x, y), label in zip(marks, classes, strict=True):
+        colour = colours[int(label)]
+        ax.plot(x, y, "o", ms=11, mfc=colour, mec="black", mew=1.5)
+        ax.text(x, y, str(int(label)), ha="center", va="center", fontsize=7, color=ink_on(colour), zorder=3)
+    ax.set_aspect("equal")
+    ax.set_xlim(s0, s1)
+    ax.set_ylim(t0, t1)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return ax
+
+
 def _to_plane(frame: Floats, uv: Floats) -> Floats:
     return np.asarray(frame[0] + uv @ frame[1:])
 
@@ -69,10 +101,9 @@ def _extended(labels: Ints, inside: Mask) -> Ints:
 def _fill(ax: Any, labels: Ints, frame: Floats, colours: dict[int, Any], domain: Floats) -> None:
     from matplotlib.patches import Polygon
 
-    r = len(labels)
-    u = (np.arange(r + 1) - 0.5) / (r - 1)
-    corners = _to_plane(frame, np.stack(np.meshgrid(u, u, indexing="ij"), axis=-1))
-    rgba = np.ones((r, r, 4))
+    u, v = ((np.arange(n + 1) - 0.5) / (n - 1) for n in labels.shape)
+    corners = _to_plane(frame, np.stack(np.meshgrid(u, v, indexing="ij"), axis=-1))
+    rgba = np.ones((*labels.shape, 4))
     for label, colour in colours.items():
         rgba[labels == label, :3] = colour
     mesh = ax.pcolormesh(corners[..., 0], corners[..., 1], rgba, rasterized=True, zorder=1)
@@ -84,14 +115,13 @@ def _draw_boundaries(ax: Any, labels: Ints, frame: Floats, domain: Floats) -> No
     from matplotlib.collections import LineCollection
     from matplotlib.patches import Polygon
 
-    r = len(labels)
     lines = []
     for axis in (0, 1):
         here, there = (np.s_[:-1], np.s_[1:]) if axis == 0 else (np.s_[:, :-1], np.s_[:, 1:])
         i, j = np.nonzero(labels[here] != labels[there])
         ends = np.array([[0.5, -0.5], [0.5, 0.5]] if axis == 0 else [[-0.5, 0.5], [0.5, 0.5]])
         cells = np.stack([i, j], axis=1)
-        lines.append((cells[:, None] + ends[None]) / (r - 1))
+        lines.append((cells[:, None] + ends[None]) / (np.array(labels.shape) - 1))
     segments = _to_plane(frame, np.concatenate(lines))
     collection = LineCollection(list(segments), colors="black", lw=0.7, capstyle="round", zorder=2)
     collection.set_clip_path(Polygon(domain, transform=ax.transData))

@@ -12,7 +12,7 @@ from inscape.errors import TheoryError
 from inscape.theory.check import Check, compare, only_stated
 from inscape.theory.layers import as_shallow
 from inscape.univariate import ShallowNet, gradient_flow, label_changes, population_error, theorem_sizes
-from inscape.univariate.width import SUPPORT, alternating_teacher
+from inscape.univariate.teacher import SUPPORT, alternating_teacher
 
 
 def el_theorem31(
@@ -87,9 +87,9 @@ def el_theorem32(
 ) -> Check:
     """Theorem 3.2: width k = floor(a r) leaves a population loss of (1 - 0.75 a) / 4 with probability >= 1/4.
 
-    The paper's distribution is in an appendix that we do not have; ours (`inscape.univariate.width`) is x
-    uniform on [0, 2] and a teacher that alternates on r + 1 equal intervals. Left is 1/4, right the share of
-    networks with that loss or more; the interval is Clopper and Pearson's.
+    The paper's distribution is in an appendix that we do not have; ours (`univariate.alternating_teacher`)
+    is x uniform on [0, 2] and a teacher that alternates on r + 1 equal intervals. Left is 1/4, right the
+    share of networks with that loss or more; the interval is Clopper and Pearson's.
 
     Args:
         nets: networks of one width after any time of gradient flow from starts as in Assumption 2.1.

@@ -1,4 +1,4 @@
-"""What the bounds of local complexity take from a pass, beside the measures themselves."""
+"""The moments that a pass over perturbed networks adds up; apart from `moments`, which loads no torch."""
 
 import numpy as np
 import torch
