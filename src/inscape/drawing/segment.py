@@ -8,10 +8,10 @@ import numpy.typing as npt
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.palette import TEN, class_colours, ink_on
 from inscape.drawing.planes.images import as_images
+from inscape.drawing.planes.names import MOST_NAMES
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-_MOST_NAMES = 12
 _MOST_CURVES = 10
 
 
@@ -135,7 +135,7 @@ def _draw_ends(ax: Any, images: Floats) -> None:
 def _legend(ax: Any, names: dict[int, str], colours: dict[int, Any]) -> None:
     from matplotlib.patches import Patch
 
-    handles = [Patch(color=colours[label], label=names[label]) for label in sorted(names)[:_MOST_NAMES]]
-    if len(names) > _MOST_NAMES:
-        handles.append(Patch(fc="none", ec="none", label=f"+ {len(names) - _MOST_NAMES} more"))
+    handles = [Patch(color=colours[label], label=names[label]) for label in sorted(names)[:MOST_NAMES]]
+    if len(names) > MOST_NAMES:
+        handles.append(Patch(fc="none", ec="none", label=f"+ {len(names) - MOST_NAMES} more"))
     ax.legend(handles=handles, title="class", loc="upper left", bbox_to_anchor=(1.03, 1.0), frameon=False)

@@ -82,7 +82,7 @@ def check_all(
         eta: see `moments`.
         eps: see `moments`.
         n_noise: see `moments`.
-        max_points: so many random points at most are looked at.
+        max_points: the statements are checked at this many random points at most.
         random_state: a seed, a generator, or None.
         progress: True shows a bar on stderr; a function gets (statements done, statements).
 
@@ -267,7 +267,7 @@ def _tried(name: str, form: str, function: Callable[[_Case, str], Check], case: 
 
 
 def _chosen(x: Any, y: Any, max_points: int, seed: int) -> tuple[Array, Array | None]:
-    """At most so many of the points, with their values."""
+    """At most `max_points` of the points, with their values."""
     limit = whole_number(max_points, "max_points", 2, TheoryError)
     points = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
     if points.ndim == 0 or points.size == 0:

@@ -1,4 +1,4 @@
-"""A network as the papers write it, W_L relu(... relu(W_1 x + c_1) ...) + c_L, and its norms."""
+"""Models and points as the papers write them: W_L relu(... relu(W_1 x + c_1) ...) + c_L, and its norms."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from inscape.measures.points import graph_at
 from inscape.models import wrap
 from inscape.univariate import ShallowNet
 
-_ENTRIES = 2**24
+_MOST_ENTRIES = 2**24
 """The most entries of a matrix that a convolution is written out as."""
 
 
@@ -156,7 +156,7 @@ def _matrix(stage: Sequence[Any], shape: tuple[int, ...], name: str) -> tuple[Fl
     with torch.no_grad():
         for op in stage:
             zero = op(zero)
-        if max(size, zero.numel()) * size > _ENTRIES:
+        if max(size, zero.numel()) * size > _MOST_ENTRIES:
             raise NotApplicableError(f"a layer of {name} is too large to be written out as a matrix")
         rows = torch.eye(size, dtype=torch.float64).reshape(size, *shape)
         for op in stage:

@@ -191,7 +191,7 @@ class _Snapshots:
         self.kept: dict[int, Any] = {}
 
     def step(self, module: Any, step: int) -> None:
-        """Look at the module after so many steps."""
+        """Keep a copy if this step was chosen."""
         if step in self.steps:
             self.kept[step] = copy.deepcopy(module).double().eval()
 
@@ -315,8 +315,8 @@ def _optima(width: int, depth: int, settings: dict[str, Any], seed: int) -> Chec
     x = units[0][None]
     m = moments(_module(weights), x, random_state=seed, **settings)
     for form in FORMS:
-        found = local_complexity.lc_proposition9(m, x, [1.0], reference, form=form, is_optimum=True)
-        yield {"family": "optima", "width": width, "depth": depth}, found
+        check = local_complexity.lc_proposition9(m, x, [1.0], reference, form=form, is_optimum=True)
+        yield {"family": "optima", "width": width, "depth": depth}, check
 
 
 def _decays(width: int, epochs: int, settings: dict[str, Any], seed: int) -> Checks:
@@ -333,8 +333,8 @@ def _decays(width: int, epochs: int, settings: dict[str, Any], seed: int) -> Che
         m = moments(net.double(), x, random_state=seed, **settings)
         complexities.append(float(m.draws["complexity"].sum(axis=1).mean()))
         norms.append(m.layers.size)
-    found = local_complexity.lc_corollary10(rates, complexities, norms=norms, depth=2)
-    yield {"family": "decays", "width": width}, found
+    check = local_complexity.lc_corollary10(rates, complexities, norms=norms, depth=2)
+    yield {"family": "decays", "width": width}, check
 
 
 def _module(weights: list[Floats]) -> Any:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
 
-_BLOCK = 2**22  # relus evaluated at once
+_RELUS_AT_ONCE = 2**22  # 32 MiB
 
 
 class ShallowNet:
@@ -90,14 +90,14 @@ class ShallowNet:
             return np.where(self.w > 0, right, ~right) @ slope
 
         flat = x.reshape(-1)
-        step = max(1, _BLOCK // self.width)
+        step = max(1, _RELUS_AT_ONCE // self.width)
         parts = [active(flat[i : i + step]) for i in range(0, len(flat), step)]
         return np.concatenate([*parts, np.empty(0)]).reshape(x.shape)
 
     def _summed(self, x: npt.ArrayLike, outputs: Any) -> Floats:
         x = _numbers("x", x)
         flat = x.reshape(-1)
-        step = max(1, _BLOCK // self.width)
+        step = max(1, _RELUS_AT_ONCE // self.width)
         parts = [outputs(flat[i : i + step, None] * self.w + self.b) for i in range(0, len(flat), step)]
         return np.concatenate([*parts, np.empty(0)]).reshape(x.shape)
 

@@ -22,8 +22,8 @@ def read_module(module: "torch.nn.Module") -> tuple[Floats, Floats, Floats, floa
         raise ModelError(f"{type(module).__name__} is not a torch module: {_EXPECTED}")
     layers = [m for m in module.modules() if not list(m.children()) and not isinstance(m, nn.Identity)]
     if [type(m) for m in layers] != [nn.Linear, nn.ReLU, nn.Linear]:
-        found = ", ".join(type(m).__name__ for m in layers) or "no layers"
-        raise ModelError(f"cannot read a univariate net from {found}: {_EXPECTED}")
+        names = ", ".join(type(m).__name__ for m in layers) or "no layers"
+        raise ModelError(f"cannot read a univariate net from {names}: {_EXPECTED}")
     first, _, last = layers
     assert isinstance(first, nn.Linear)
     assert isinstance(last, nn.Linear)

@@ -21,9 +21,9 @@ from inscape.drawing.planes.names import MOST_NAMES, draw_legend, write_name
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
 
-_SAMPLES = 8192
-_ROOM = 0.03
-"""A name is written where this part of the domain's extent is free around it."""
+_SAMPLES_FOR_NAMES = 8192
+_ROOM_FOR_NAME = 0.03
+"""A name is written where this fraction of the domain's extent is free around it."""
 
 
 def draw_decision_faces(
@@ -74,7 +74,7 @@ def draw_decision_faces(
     points = np.concatenate([_points_along(walls, extent / 400), _covered(domain, marks, images)])
     centres, room = _innermost(triangles, areas, face_regions[face], count, points)
     for region in np.argsort(-room, kind="stable")[:MOST_NAMES].tolist():
-        if room[region] > _ROOM * extent:
+        if room[region] > _ROOM_FOR_NAME * extent:
             label = int(region_labels[region])
             x, y = centres[region].tolist()
             write_name(ax, x, y, names[label], colours[label])
@@ -108,9 +108,9 @@ def _innermost(
     """
     from scipy.spatial import KDTree
 
-    i = np.arange(_SAMPLES)
+    i = np.arange(_SAMPLES_FOR_NAMES)
     running = np.cumsum(areas)
-    of = np.searchsorted(running, (i + 0.5) / _SAMPLES * running[-1]).clip(max=len(areas) - 1)
+    of = np.searchsorted(running, (i + 0.5) / _SAMPLES_FOR_NAMES * running[-1]).clip(max=len(areas) - 1)
     # Kronecker sequence of the plastic number: even in the unit square, folded into the triangle
     u = np.stack([i * 0.7548776662466927, i * 0.5698402909980532], axis=1) % 1.0
     u = np.where(u.sum(axis=1, keepdims=True) > 1, 1 - u, u)

@@ -24,7 +24,7 @@ Faces = tuple[Floats, Ints, Ints]
 
 _LEVELS = 256
 _TAIL = 0.005
-"""The part of the area whose values may lie beyond either end of the colour bar."""
+"""The fraction of the area whose values may lie beyond either end of the colour bar."""
 
 
 def draw_faces(

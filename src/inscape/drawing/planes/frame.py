@@ -9,15 +9,15 @@ from inscape.drawing.planes.images import as_images, place_image
 
 Floats = npt.NDArray[np.float64]
 
-_IMAGE = 0.08
-"""Half the side of an image beside its mark, as a part of the domain's extent, about."""
+_HALF_IMAGE = 0.08
+"""Half the side of an image beside its mark, as a fraction of the domain's extent, about."""
 
 
 def squares_of_images(domain: Floats, marks: Floats, images: npt.NDArray[Any]) -> Floats:
     """The lowest and highest corners of the squares that images cover, about, (m, 2, 2), m = 0 for none."""
     if len(marks) == 0 or as_images(images) is None:
         return np.zeros((0, 2, 2))
-    side = _IMAGE * float(np.ptp(domain, axis=0).max())
+    side = _HALF_IMAGE * float(np.ptp(domain, axis=0).max())
     away = marks - marks.mean(axis=0)
     centre = marks + 1.3 * side * away / np.linalg.norm(away, axis=1, keepdims=True).clip(min=1e-300)
     return np.stack([centre - side, centre + side], axis=1)

@@ -99,25 +99,25 @@ def el_theorem32(
         teacher: another teacher on [0, 2].
     """
     only_stated("el_theorem32", form)
-    found = [as_shallow(net) for net in (nets if isinstance(nets, Sequence) else [nets])]
+    trained = [as_shallow(net) for net in (nets if isinstance(nets, Sequence) else [nets])]
     r = whole_number(n_changes, "n_changes", 1, TheoryError)
-    if not found or len({net.width for net in found}) > 1:
+    if not trained or len({net.width for net in trained}) > 1:
         raise TheoryError("give one or more networks of one width")
-    k = found[0].width
+    k = trained[0].width
     limit = max(0.0, (1 - 0.75 * k / r) / 4)
     target = alternating_teacher(r) if teacher is None else teacher
-    losses = np.array([population_error(net, target, *SUPPORT, loss=loss) for net in found])
+    losses = np.array([population_error(net, target, *SUPPORT, loss=loss) for net in trained])
     n_above = int((losses >= limit).sum())
-    low, high = _binomial(n_above, len(found))
+    low, high = _binomial(n_above, len(trained))
     met: dict[str, bool | None] = {
         "width k >= r": k >= r,
         "0.75 k < r, else the loss is only >= 0": 0.75 * k < r,
     }
-    note = f"{n_above} of {len(found)} networks of width {k} have a loss of at least {limit:.4g}"
+    note = f"{n_above} of {len(trained)} networks of width {k} have a loss of at least {limit:.4g}"
     return compare(
         "el_theorem32",
         0.25,
-        n_above / len(found),
+        n_above / len(trained),
         assumptions=met,
         note=note,
         interval=(low - 0.25, high - 0.25),

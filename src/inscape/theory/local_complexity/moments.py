@@ -111,13 +111,13 @@ def moments(
     consumers: list[Consumer] = [complexity, own, ranks, exact, variation]
     with graph_at(model, x, "this statement") as (graph, points):
         jacobian_pass(graph, points, consumers, PassSettings(), lambda done, total: None)
-    found = {
+    means = {
         "complexity": complexity.terms.mean(axis=0),
         "ranks": ranks.ranks.mean(axis=0),
         "exact_ranks": exact.ranks.mean(axis=0),
         "variation": variation.norms.mean(axis=0),
     }
-    return Moments(layers, sigma, eta, eps, found | own.means(), own.largest)
+    return Moments(layers, sigma, eta, eps, means | own.means(), own.largest)
 
 
 def _as_rows(x: Any) -> Any:

@@ -9,8 +9,8 @@ from inscape.measures.jacobian.layers import Layer
 from inscape.measures.jacobian.noise import Draws
 from inscape.measures.jacobian.reach import AtKink, good_at_kink
 
-_EVERY_UNIT = 64
-"""Networks of at most so many units have every unit looked at in its kink; larger ones a random one."""
+_EVERY_UNIT_UP_TO = 64
+"""Up to this many units each is put at its kink at every point; of more, one at random."""
 
 
 class MomentTally(Consumer):
@@ -67,7 +67,7 @@ class MomentTally(Consumer):
         n, sizes = len(block.start), [layer.size for layer in self._layers]
         total = sum(sizes)
         chosen = np.tile(np.arange(total), n)
-        if total > _EVERY_UNIT:
+        if total > _EVERY_UNIT_UP_TO:
             chosen = self._rng.integers(total, size=n)
         each = len(chosen) // n
         layer = np.searchsorted(np.cumsum(sizes), chosen, side="right")

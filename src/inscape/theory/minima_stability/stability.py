@@ -19,7 +19,13 @@ from inscape.theory.layers import as_shallow
 from inscape.univariate import ShallowNet, Stability, gradient_descent, stability
 from inscape.univariate.stability.gram import features
 
-_PUSH, _STEPS, _AWAY, _MARGIN = 1e-6, 20_000, 20.0, 1e-3
+_PUSH = 1e-6
+"""How far from the minimum the trial run starts, relative to the size of the parameters."""
+_TRIAL_STEPS = 20_000
+_LEFT_BEYOND = 20.0
+"""A trial run that ends this many pushes away has left the minimum."""
+_EDGE_TOLERANCE = 1e-3
+"""Up to which relative difference sharpness is not told apart from 2 / eta."""
 
 
 def ms_lemma1(
@@ -45,13 +51,18 @@ def ms_lemma1(
     ('gradient descent stays near the minimum',)
     """
     only_stated("ms_lemma1", form)
-    net, found = _measured(net, x, y, step_size)
-    met = _minimum(found) | {"no knot on a data point": found.n_knots_on_data == 0}
+    net, measured = _measured(net, x, y, step_size)
+    met = _minimum(measured) | {"no knot on a data point": measured.n_knots_on_data == 0}
     if False not in met.values():
         stays = _stays(net, np.asarray(x, dtype=np.float64).reshape(-1), y, step_size)
         met["gradient descent stays near the minimum"] = stays
     return compare(
-        "ms_lemma1", found.sharpness, found.limit, assumptions=met, note=_note(found), tolerance=_MARGIN
+        "ms_lemma1",
+        measured.sharpness,
+        measured.limit,
+        assumptions=met,
+        note=_note(measured),
+        tolerance=_EDGE_TOLERANCE,
     )
 
 
@@ -68,10 +79,10 @@ def ms_lemma4(net: Any, x: npt.ArrayLike, y: npt.ArrayLike, *, form: str = "stat
         form: "stated" is the only one: it holds so.
     """
     only_stated("ms_lemma4", form)
-    net, found = _measured(net, x, y, 1.0)
-    met = _minimum(found) | {"no knot on a data point": found.n_knots_on_data == 0}
-    note = f"sharpness {found.sharpness:.4g}"
-    return compare("ms_lemma4", found.lower_bound, found.flattest, assumptions=met, note=note)
+    net, measured = _measured(net, x, y, 1.0)
+    met = _minimum(measured) | {"no knot on a data point": measured.n_knots_on_data == 0}
+    note = f"sharpness {measured.sharpness:.4g}"
+    return compare("ms_lemma4", measured.lower_bound, measured.flattest, assumptions=met, note=note)
 
 
 def ms_theorem1(
@@ -89,20 +100,20 @@ def ms_theorem1(
         form: "stated" is the only one: it holds so.
     """
     only_stated("ms_theorem1", form)
-    net, found = _measured(net, x, y, step_size)
-    met = _minimum(found) | {
-        "no knot on a data point": found.n_knots_on_data == 0,
-        "sharpness <= 2 / eta": found.sharpness <= found.limit * (1 + _MARGIN),
+    net, measured = _measured(net, x, y, step_size)
+    met = _minimum(measured) | {
+        "no knot on a data point": measured.n_knots_on_data == 0,
+        "sharpness <= 2 / eta": measured.sharpness <= measured.limit * (1 + _EDGE_TOLERANCE),
     }
-    rhs = found.limit / 2 - 0.5
+    rhs = measured.limit / 2 - 0.5
     return compare(
         "ms_theorem1",
-        found.roughness,
+        measured.roughness,
         rhs,
         assumptions=met,
-        note=_note(found),
-        tolerance=_MARGIN,
-        scale=found.limit,
+        note=_note(measured),
+        tolerance=_EDGE_TOLERANCE,
+        scale=measured.limit,
     )
 
 
@@ -122,22 +133,26 @@ def ms_theorem2(
         form: "stated" with the Delta of eq. (25); "corrected" with twice that (see the module).
     """
     corrected = checked_form(form)
-    net, found = _measured(net, x, y, step_size)
-    top = found.bracket[1]
-    strongly = True if top <= found.limit * (1 + _MARGIN) else (False if top > found.limit_on_data else None)
-    met = _minimum(found) | {"strongly stable": strongly}
-    delta = found.delta if corrected else found.delta_stated
-    rhs = found.limit / 2 - 0.5 + delta
-    note = f"Delta {delta:.4g}, {found.n_knots_on_data} knots on data points; {_note(found)}"
+    net, measured = _measured(net, x, y, step_size)
+    top = measured.bracket[1]
+    strongly = (
+        True
+        if top <= measured.limit * (1 + _EDGE_TOLERANCE)
+        else (False if top > measured.limit_on_data else None)
+    )
+    met = _minimum(measured) | {"strongly stable": strongly}
+    delta = measured.delta if corrected else measured.delta_stated
+    rhs = measured.limit / 2 - 0.5 + delta
+    note = f"Delta {delta:.4g}, {measured.n_knots_on_data} knots on data points; {_note(measured)}"
     return compare(
         "ms_theorem2",
-        found.roughness,
+        measured.roughness,
         rhs,
         form=form,
         assumptions=met,
         note=note,
-        tolerance=_MARGIN,
-        scale=found.limit,
+        tolerance=_EDGE_TOLERANCE,
+        scale=measured.limit,
     )
 
 
@@ -146,12 +161,13 @@ def _measured(net: Any, x: npt.ArrayLike, y: npt.ArrayLike, step_size: float) ->
     return shallow, stability(shallow, x, y, positive_number(step_size, "step_size", TheoryError))
 
 
-def _minimum(found: Stability) -> dict[str, bool | None]:
-    return {"the net interpolates": found.interpolates}
+def _minimum(measured: Stability) -> dict[str, bool | None]:
+    return {"the net interpolates": measured.interpolates}
 
 
-def _note(found: Stability) -> str:
-    return f"sharpness {found.sharpness:.4g}, flattest {found.flattest:.4g}, 2 / eta = {found.limit:.4g}"
+def _note(measured: Stability) -> str:
+    top, least = measured.sharpness, measured.flattest
+    return f"sharpness {top:.4g}, flattest {least:.4g}, 2 / eta = {measured.limit:.4g}"
 
 
 def _stays(net: ShallowNet, x: Floats, y: npt.ArrayLike, step_size: float) -> bool:
@@ -164,6 +180,8 @@ def _stays(net: ShallowNet, x: Floats, y: npt.ArrayLike, step_size: float) -> bo
     k = net.width
     near = centre + push
     start = ShallowNet(near[:k], near[k : 2 * k], near[2 * k : 3 * k], near[3 * k])
-    run = gradient_descent(start, x, y, step_size, _STEPS, tol=0.0, record=_STEPS)
+    run = gradient_descent(start, x, y, step_size, _TRIAL_STEPS, tol=0.0, record=_TRIAL_STEPS)
     end = np.concatenate([run.net.w, run.net.b, run.net.v, [run.net.c]])
-    return run.status != "diverged" and bool(np.linalg.norm(end - centre) <= _AWAY * np.linalg.norm(push))
+    return run.status != "diverged" and bool(
+        np.linalg.norm(end - centre) <= _LEFT_BEYOND * np.linalg.norm(push)
+    )

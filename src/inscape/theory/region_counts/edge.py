@@ -18,7 +18,7 @@ from inscape.theory.check import Check, compare, only_stated
 from inscape.theory.layers import as_points
 from inscape.theory.region_counts.two_layer import TwoLayer, all_pairs, two_layer
 
-_EDGE = 0.02
+_EDGE_TOLERANCE = 0.02
 
 
 def rc_lemma7(model: Any, xa: Any, xb: Any, *, form: str = "stated") -> Check:
@@ -99,7 +99,7 @@ def rc_theorem6(
         y: not needed, as for `rc_lemma8`.
         form: "stated" is the only one: it holds so.
         step_size: eta of gradient descent; None for the form with the sharpness.
-        n_pairs: all pairs are counted if there are no more than this, else so many random ones.
+        n_pairs: all pairs are counted if there are no more than this, else this many random ones.
         random_state: of those pairs.
 
     >>> from inscape.theory import TwoLayer
@@ -117,7 +117,9 @@ def rc_theorem6(
     note = f"sharpness {sharpness:.4g}{_model_note(net, '; ')}"
     if step_size is not None:
         edge = 2 / positive_number(step_size, "step_size", TheoryError)
-        assumptions[f"sharpness <= 2 / eta, up to {_EDGE:.0%}"] = sharpness <= edge * (1 + _EDGE)
+        assumptions[f"sharpness <= 2 / eta, up to {_EDGE_TOLERANCE:.0%}"] = sharpness <= edge * (
+            1 + _EDGE_TOLERANCE
+        )
         note += f", 2 / eta = {edge:.4g}"
         sharpness = edge
     rhs = 2 * n * sharpness / (r**2 * least) + 2 if r > 0 and least > 0 else math.inf

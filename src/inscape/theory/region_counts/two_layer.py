@@ -16,7 +16,7 @@ from inscape.theory.layers import Layers, layers_of
 if TYPE_CHECKING:
     import torch
 
-_DENSE = 2000
+_DENSE_UP_TO_POINTS = 2000
 """Points up to which the Gram matrix is written out."""
 
 
@@ -60,7 +60,7 @@ class TwoLayer:
         from scipy.sparse.linalg import LinearOperator, eigsh
 
         on, points, n = self.active(x) * self.a, self.inputs(x), len(x)
-        if n <= _DENSE:
+        if n <= _DENSE_UP_TO_POINTS:
             return float(np.linalg.eigvalsh((points @ points.T) * (on @ on.T) / n)[-1])
 
         def product(u: Floats) -> Floats:
@@ -75,8 +75,8 @@ class TwoLayer:
         apart = np.flatnonzero((starts != ends).any(axis=1))
         segments = [Segment(starts[i], ends[i]) for i in apart]
         if segments:
-            found = decision_regions(self.to_module(), segments, method="exact")
-            counts[apart] = [regions.n_regions for regions in found]
+            results = decision_regions(self.to_module(), segments, method="exact")
+            counts[apart] = [result.n_regions for result in results]
         return counts
 
     def to_module(self) -> "torch.nn.Sequential":

@@ -58,8 +58,9 @@ def rc_theorem5(
         x_test: test points.
         y_test: their classes.
         form: "corrected" or "stated".
-        n_lines: k is the largest count on so many lines through pairs of points, extended by their length at
-            both ends: a lower bound of the largest on any line, exact in one dimension over the range of x.
+        n_lines: k is the largest count on this many lines through pairs of points, extended by their length
+            at both ends: a lower bound of the largest on any line, in one dimension exact over the range of
+            x.
         random_state: of the lines.
 
     >>> import inscape

@@ -18,6 +18,9 @@ from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
 from inscape.univariate.stability.gram import gram, top_eigenvalue
 
+LOSSES = ("square", "exponential", "logistic")
+STATUS = ("converged", "stationary", "diverged", "step limit")
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class History:
@@ -101,10 +104,6 @@ class Descent:
         return f"<gradient descent, step size {size:g}: {outcome}>"
 
 
-LOSSES = ("square", "exponential", "logistic")
-STATUS = ("converged", "stationary", "diverged", "step limit")
-
-
 @overload
 def gradient_descent(  # type: ignore[overload-overlap]  # one net and one step size: not a list
     net: ShallowNet,
@@ -183,9 +182,9 @@ def gradient_descent(
             sizes never interpolate.
         change: (step, factor): from that step on the step size is multiplied by the factor.
         tol: the run has converged when the loss is at most this ...
-        patience: ... for so many steps in a row: a loss may dip to rounding level above the edge of stability
-            and come back. min(20,000, n_steps / 10) if None.
-        record: record every so many steps; about 500 records if None.
+        patience: ... for this many steps in a row: a loss may dip to rounding level above the edge of
+            stability and come back. min(20,000, n_steps / 10) if None.
+        record: the number of steps from one record to the next; about 500 records if None.
         train_bias: whether c moves; if None, with the square loss only, as in the two papers.
         random_state: seed of the batches.
         progress: True for a bar over several runs, or a function of (done, total).

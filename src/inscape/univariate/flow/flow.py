@@ -15,6 +15,11 @@ from inscape.univariate.flow.weights import implicit_weights, log_loss, log_weig
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
 
+_LOSSES = ("exponential", "logistic")
+_STATIONARY_BELOW = 1e-10  # the speed relative to the norm
+_SHORTEST_STEP = 1e-12
+_LARGEST_NORM = 1e70
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FlowHistory:
@@ -119,12 +124,6 @@ class Flow:
         return f"<gradient flow: margin {self.margin:.3g}, {change}, {self.n_steps} steps, {self.status}>"
 
 
-_LOSSES = ("exponential", "logistic")
-_STANDSTILL = 1e-10
-_SHORTEST = 1e-12
-_LARGEST = 1e70
-
-
 def gradient_flow(
     net: ShallowNet,
     x: npt.ArrayLike,
@@ -139,9 +138,9 @@ def gradient_flow(
     """Gradient flow from `net` until its direction has converged (Safran, Vardi, Lee 2022, Section 2).
 
     We follow the flow of the log-loss, which runs along the same path: d theta / dt = sum_i q_i grad m_i, q
-    the normalised weights of the points. A step is linearly implicit in the weights (`flow_weights`), which
+    the normalised weights of the points. A step is linearly implicit in the weights (`flow.weights`), which
     are the only stiff part, at the cost of one small convex problem in n unknowns; two half steps against a
-    whole one give the error and, extrapolated, second order. Kinks are crossed or slid along (`flow_state`),
+    whole one give the error and, extrapolated, second order. Kinks are crossed or slid along (`flow.state`),
     so nothing chatters there. scipy's solvers do neither: the stiff ones need a Jacobian that jumps, the
     explicit ones need steps of 1/margin.
 
@@ -203,7 +202,7 @@ def _follow(
         step = _step(state, z, h, loss)
         if step is None or step[2] > step_tol:
             h *= 0.25 if step is None else max(0.2, 0.9 * np.sqrt(step_tol / step[2]))
-            if h < _SHORTEST * min(1.0, 1 / state.norm**2):
+            if h < _SHORTEST_STEP * min(1.0, 1 / state.norm**2):
                 return state, rows, "out of range"
             continue
         last, (state, z, error) = state, step
@@ -214,9 +213,9 @@ def _follow(
         settled_at = min(settled_at, log_norm) if change <= tol and least > 0 else np.inf
         if log_norm - settled_at >= 1:
             return state, rows, "converged"
-        if state.norm > _LARGEST:
+        if state.norm > _LARGEST_NORM:
             return state, rows, "out of range"
-        if np.linalg.norm(np.exp(z) @ state.features) <= _STANDSTILL * state.norm:
+        if np.linalg.norm(np.exp(z) @ state.features) <= _STATIONARY_BELOW * state.norm:
             return state, rows, "stationary"
     return state, rows, "step limit"
 
@@ -246,11 +245,11 @@ def _error(apart: Floats, state: State) -> float:
 
 
 def _implicit_euler(state: State, z: Floats, h: float, loss: str) -> tuple[State, Floats] | None:
-    found = implicit_weights(h * state.gram, state.margins, z, loss)
-    if found is None:
+    z_end = implicit_weights(h * state.gram, state.margins, z, loss)
+    if z_end is None:
         return None
-    q = np.exp(found)
-    return state.moved(h * (q @ state.features), q).with_releases(q), found
+    q = np.exp(z_end)
+    return state.moved(h * (q @ state.features), q).with_releases(q), z_end
 
 
 def _row(time: float, state: State, last: State, z: Floats, loss: str) -> list[float]:

@@ -14,9 +14,8 @@ from inscape.arrays import Floats
 
 _NEWTON_STEPS = 25
 _COOLING = 5.0
-_RIDGE = (
-    1e-13  # of the mean diagonal: where the matrix is singular up to rounding, the least weights are taken
-)
+_RIDGE = 1e-13
+"""Of the mean diagonal: where the matrix is singular up to rounding, the least weights are taken."""
 _FLOOR = -690.0  # log of the least weight that is told from zero
 
 
@@ -59,9 +58,9 @@ def implicit_weights(
     """
     n = len(margins)
     stiff = stiff + (_RIDGE * np.trace(stiff) / n) * np.eye(n)
-    found = _newton(stiff, margins, start, loss, tol)
-    if found is not None:
-        return found
+    direct = _newton(stiff, margins, start, loss, tol)
+    if direct is not None:
+        return direct
     level = margins - margins.min()
     share = 1 / max(1.0, float(stiff.max()), float(level.max()))
     z: Floats | None = np.full(n, -np.log(n))

@@ -18,7 +18,9 @@ from inscape.univariate.stability.gram import activity
 
 _MU_FIRST, _MU_LAST, _MU_FACTOR = 1e-1, 1e-13, 0.2
 _NEWTON_STEPS = 30
-_NOTHING = 1e-25  # a neuron with a smaller product of its two parts can be scaled to add no more than that
+_NEGLECT_BELOW = (
+    1e-25  # a neuron with a smaller product of its two parts can be scaled to add no more than that
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,7 +58,7 @@ class _Pencil:
         relu = on * (x[:, None] * net.w + net.b) / root
         by_b = on * net.v / root
         slope = np.stack([by_b * x[:, None], by_b])
-        used = np.abs(relu).max(axis=0) * np.abs(slope).max(axis=(0, 1)) > _NOTHING
+        used = np.abs(relu).max(axis=0) * np.abs(slope).max(axis=(0, 1)) > _NEGLECT_BELOW
         return cls(relu[:, used], slope[:, :, used]), used
 
     def matrix(self, s: Floats) -> Floats:

@@ -8,7 +8,7 @@ from inscape.arrays import Bools, Floats
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.stability.gram import gram, top_eigenvalue
 
-_ENUMERATED = 10  # this many toggling pairs are tried in all 2^p ways
+_ENUMERATE_UP_TO = 10  # p toggling pairs are tried in all 2^p ways up to here
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ def sharpness_modes(net: ShallowNet, x: Floats, knot_tol: float) -> Modes:
     k_off, k_on = gram(net, x, off), gram(net, x, off | pairs)
     if p == 0 or (1 + np.outer(x, x) >= 0).all():
         return Modes(n_toggling=p, low=top_eigenvalue(k_off), high=top_eigenvalue(k_on), is_exact=True)
-    if p <= _ENUMERATED:
+    if p <= _ENUMERATE_UP_TO:
         tops = [top_eigenvalue(gram(net, x, mode)) for mode in _all_modes(off, pairs)]
         return Modes(n_toggling=p, low=min(tops), high=max(tops), is_exact=True)
     high = top_eigenvalue(np.maximum(np.abs(k_off), np.abs(k_on)))

@@ -42,7 +42,7 @@ class Stability:
         theorem_2: whether int |f''| g <= 1/eta - 1/2 + delta.
         delta_stated: Delta of eq. (25) as printed.
         delta: twice that: what eq. (34) and Lemma 2 give, and the only one of the two that we call a bound.
-        limit_on_data: 2/eta + 2 delta, the bound of the sharpness that goes with it.
+        limit_on_data: 2/eta + 2 delta, the bound of the sharpness for that delta.
         bracket: least and largest sharpness over the modes of the neurons that toggle on data points.
         bracket_is_exact: whether both ends are attained; otherwise they enclose.
         n_knots_on_data: how many neurons have their knot on a data point.
