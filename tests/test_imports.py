@@ -56,7 +56,7 @@ def test_imports_point_one_way():
 
 
 def test_drawing_imports_nothing_else_of_ours():
-    for path in (ROOT / "drawing").glob("*.py"):
+    for path in (ROOT / "drawing").rglob("*.py"):
         ours = [n for n in imports_of(path) if n.startswith("inscape.")]
         assert all(n.startswith("inscape.drawing.") for n in ours), path
 

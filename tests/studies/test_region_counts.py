@@ -17,8 +17,8 @@ from inscape.studies.region_counts import STUDY, ablations, claims, grid, rows, 
 from inscape.studies.region_counts.counting import count_regions
 from inscape.studies.running import reopen
 from inscape.studies.trained import settings_of, split_of
+from inscape.training.data.splits import split_data
 from inscape.training.fitting import fit
-from inscape.training.splits import split_data
 
 
 def sweep_frame(slope, *, noise=0.0, seed=0, accuracy=1.0):

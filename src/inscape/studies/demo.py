@@ -19,8 +19,8 @@ from inscape.probes import Patch
 from inscape.progress import Meter, meter
 from inscape.seeding import as_seed
 from inscape.studies.correlation import Correlation, correlation
+from inscape.training.data.splits import Split, split_data
 from inscape.training.fitting import fit, fit_many
-from inscape.training.splits import Split, split_data
 
 LEARNING_RATES = (0.1, 0.03, 0.01)
 BATCH_SIZES = (16, 64, 256)

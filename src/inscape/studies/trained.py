@@ -42,7 +42,7 @@ def batch(configurations: list[Configuration]) -> list[Row]:
 
 def split_of(configuration: Configuration) -> Any:
     """The training and test points that a configuration names."""
-    from inscape.training.splits import split_data
+    from inscape.training.data.splits import split_data
 
     return split_data(
         configuration.get("data", "digits"),

@@ -196,7 +196,7 @@ def _draw(runs: "pd.DataFrame", fit: Correlation, slope: Any, out: Path) -> None
     from matplotlib.colors import to_hex
     from matplotlib.figure import Figure
 
-    from inscape.drawing.runs import draw_fit, draw_runs
+    from inscape.drawing.curves import draw_fit, draw_runs
     from inscape.studies.curves import band
 
     figure = Figure(figsize=(10.4, 3.9), layout="constrained")
