@@ -10,7 +10,7 @@ import inscape
 ROOT = Path(inscape.__file__).parent
 ORDER = [
     {"errors", "arrays", "compiled", "drawing"},
-    {"seeding", "progress", "arguments"},
+    {"seeding", "progress", "arguments", "archives"},
     {"models"},
     {"provenance"},
     {"probes"},

@@ -1,0 +1,50 @@
+"""Zip archives from anywhere: what they would unpack to is looked at before anything is unpacked."""
+
+import os
+import zipfile
+from pathlib import Path
+
+from inscape.errors import InscapeError
+
+MOST_EXPANSION = 200
+"""How often its packed size a part may take: real data pack five to fifty times smaller, a bomb a thousand."""
+ALWAYS_UNPACKED = 2**28
+"""Bytes that any part may take: zeros pack a thousand times smaller too, and so much does no harm."""
+
+
+def check_sizes(archive: zipfile.ZipFile, path: Path, error: type[InscapeError]) -> None:
+    """Raise `error` if the parts of an archive would unpack to more than they can sensibly hold."""
+    memory = machine_memory()
+    total = sum(part.file_size for part in archive.infolist())
+    if memory is not None and total > memory:
+        raise error(
+            f"{path} unpacks to {in_bytes(total)}, and the machine has {in_bytes(memory)} of memory: "
+            "keep fewer points or smaller types in it"
+        )
+    for part in archive.infolist():
+        if part.file_size > max(ALWAYS_UNPACKED, MOST_EXPANSION * part.compress_size):
+            raise error(
+                f"{part.filename} in {path} unpacks from {in_bytes(part.compress_size)} to "
+                f"{in_bytes(part.file_size)}: it is damaged or a trap; if it is neither, save it uncompressed"
+            )
+
+
+def machine_memory() -> int | None:
+    """The bytes of memory that the machine has, None where that is not known."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def in_bytes(n: float) -> str:
+    """A number of bytes for a reader.
+
+    >>> in_bytes(3 * 2**40), in_bytes(512)
+    ('3 TiB', '512 bytes')
+    """
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if n < 1024:
+            return f"{n:.3g} {unit}"
+        n /= 1024
+    return f"{n:.3g} TiB"
