@@ -9,7 +9,7 @@ import inscape
 
 ROOT = Path(inscape.__file__).parent
 ORDER = [
-    {"errors", "arrays", "compiled", "drawing", "stopping"},
+    {"errors", "arrays", "compiled", "drawing", "stopping", "memory"},
     {"seeding", "progress", "arguments", "archives"},
     {"models"},
     {"provenance"},

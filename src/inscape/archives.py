@@ -1,10 +1,10 @@
 """Zip archives from anywhere: what they would unpack to is looked at before anything is unpacked."""
 
-import os
 import zipfile
 from pathlib import Path
 
 from inscape.errors import InscapeError
+from inscape.memory import in_bytes, machine_memory
 
 MOST_EXPANSION = 200
 """How often its packed size a part may take: real data pack five to fifty times smaller, a bomb a thousand."""
@@ -27,24 +27,3 @@ def check_sizes(archive: zipfile.ZipFile, path: Path, error: type[InscapeError])
                 f"{part.filename} in {path} unpacks from {in_bytes(part.compress_size)} to "
                 f"{in_bytes(part.file_size)}: it is damaged or a trap; if it is neither, save it uncompressed"
             )
-
-
-def machine_memory() -> int | None:
-    """The bytes of memory that the machine has, None where that is not known."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
-
-
-def in_bytes(n: float) -> str:
-    """A number of bytes for a reader.
-
-    >>> in_bytes(3 * 2**40), in_bytes(512)
-    ('3 TiB', '512 bytes')
-    """
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if n < 1024:
-            return f"{n:.3g} {unit}"
-        n /= 1024
-    return f"{n:.3g} TiB"

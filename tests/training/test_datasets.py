@@ -149,7 +149,10 @@ def huge(array):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (huge(np.ones((4, 1))), r"declares an array of shape \(500000000000, 1\) .*3\.64 TiB, and holds 160 bytes"),
+        (
+            huge(np.ones((4, 1))),
+            r"declares an array of shape \(500000000000, 1\) .*3\.64 TiB, and holds 160 bytes",
+        ),
         (npy(np.ones((4, 1))).replace(b"'<f8'", b"'<f8"), "not a readable"),
         (npy(np.ones((4, 1))).replace(b"(4, 1)", b"(4 1) "), "not a readable"),
         (npy(np.ones((4, 1))).replace(b"(4, 1)", b"(-4,1)"), "declares an array of shape"),

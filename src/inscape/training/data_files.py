@@ -10,8 +10,9 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.archives import check_sizes, in_bytes
+from inscape.archives import check_sizes
 from inscape.errors import DataError, unknown_name
+from inscape.memory import in_bytes
 
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _LABEL_COLUMNS = ("y", "label", "labels", "target", "class")
@@ -69,7 +70,9 @@ def _read_array(file: IO[bytes], n_bytes: int, what: str) -> npt.NDArray[Any]:
         raise DataError(f"{what} is not a readable .npy file: version {version} holds no plain numbers")
     shape, _, dtype = read_header(file)
     if dtype.hasobject:
-        raise DataError(f"{what} holds Python objects, pickled, and loading them can run any code: keep numbers")
+        raise DataError(
+            f"{what} holds Python objects, pickled, and loading them can run any code: keep numbers"
+        )
     declared = math.prod(shape) * dtype.itemsize
     if declared > n_bytes or min(shape, default=0) < 0:
         raise DataError(
