@@ -71,8 +71,7 @@ def test_other_programs_are_interrupted_as_ever(tmp_path):
 def test_the_handler_is_put_aside_while_a_command_runs():
     signal.signal(signal.SIGINT, stopping._end)
     with stopping.interrupts_raised(), pytest.raises(KeyboardInterrupt):
-        os.kill(os.getpid(), signal.SIGINT)
-        signal.sigtimedwait([], 1)
+        signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is stopping._end
 
 

@@ -7,7 +7,7 @@ from inscape.errors import InscapeError
 from inscape.memory import in_bytes, machine_memory
 
 MOST_EXPANSION = 200
-"""How often its packed size a part may take: real data pack five to fifty times smaller, a bomb a thousand."""
+"""How many times its packed size a part may take: real data pack up to fifty times, a bomb a thousand."""
 ALWAYS_UNPACKED = 2**28
 """Bytes that any part may take: zeros pack a thousand times smaller too, and so much does no harm."""
 

@@ -5,9 +5,9 @@ numba's run-time, which counts references to arrays; a call per face that hands 
 more time counting than the work takes.
 
 What is on disk is used only if it fits: a loop is compiled again when its file or one that it imports from
-changes (numba looks at the loop's own file alone, although it compiles functions and constants of other files
-into the loop), and when what lies there cannot be read. Where nothing can be written, loops are compiled anew in
-each process.
+changes (numba looks at the loop's own file alone, although it compiles functions and constants of other
+files into the loop), and when what lies there cannot be read. Where nothing can be written, each process
+compiles its loops anew.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ def summing(function: Callable[..., Any]) -> Any:
     return compiled(function, _nrt=False, fastmath={"reassoc", "nsz"})
 
 
-class _LoopCache(FunctionCache):  # type: ignore[misc]
+class _LoopCache(FunctionCache):
     """Numba's files for one loop, which never stand in the way of compiling it."""
 
     def __init__(self, function: Callable[..., Any]) -> None:

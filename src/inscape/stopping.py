@@ -1,8 +1,8 @@
 """Ctrl-C before a command has begun or after it has ended: one line, as while it runs.
 
-Loading takes half a second, in which an interrupt would surface as a traceback from the middle of an import. There
-is nothing to clean up then, so the process ends on the spot. `inscape` installs this as the first thing that
-it does, in a process that is the `inscape` command; in anybody else's process nothing is touched.
+Loading takes half a second, in which an interrupt would surface as a traceback from the middle of an import.
+There is nothing to clean up then, so the process ends on the spot. `inscape` installs this as the first thing
+that it does, in a process that is the `inscape` command; in anybody else's process nothing is touched.
 """
 
 import os
@@ -18,7 +18,7 @@ _SCRIPTS = ("inscape", "inscape.exe", "inscape-script.py")
 
 
 def end_on_interrupt() -> None:
-    """Let Ctrl-C end this process if it is the `inscape` command, unless whoever started it has it ignored."""
+    """Let Ctrl-C end this process if it is the `inscape` command, unless it was started to ignore Ctrl-C."""
     if _is_the_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 

@@ -38,6 +38,7 @@ class _Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            warnings.simplefilter("default", InscapeWarning)  # they are results too, whatever is filtered
             try:
                 with interrupts_raised():
                     return super().invoke(ctx)

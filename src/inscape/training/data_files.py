@@ -76,8 +76,8 @@ def _read_array(file: IO[bytes], n_bytes: int, what: str) -> npt.NDArray[Any]:
     declared = math.prod(shape) * dtype.itemsize
     if declared > n_bytes or min(shape, default=0) < 0:
         raise DataError(
-            f"{what} is damaged: it declares an array of shape {shape} and type {dtype}, {in_bytes(declared)}, "
-            f"and holds {in_bytes(n_bytes)}"
+            f"{what} is damaged: it declares an array of shape {shape} and type {dtype}, "
+            f"{in_bytes(declared)}, and holds {in_bytes(n_bytes)}"
         )
     file.seek(0)
     return np.asarray(np.lib.format.read_array(file, allow_pickle=False))

@@ -129,14 +129,21 @@ IMAGE_SETS = {
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept."""
+    """Where downloads are kept; without a home folder, in that for temporary files."""
+    try:
+        return _cache_base() / "inscape"
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / "inscape"
+
+
+def _cache_base() -> Path:
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     elif sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     else:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "inscape"
+    return Path(base)
 
 
 def find_or_fetch(

@@ -1,4 +1,4 @@
-"""How much work a count will be, said before it begins: refused if it would not end, a warning if it is long."""
+"""How much work a count will be, said before it begins: refused if it would not end, announced if long."""
 
 import warnings
 
