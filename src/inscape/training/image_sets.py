@@ -129,11 +129,11 @@ IMAGE_SETS = {
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept; without a home folder, in that for temporary files."""
+    """Where downloads are kept."""
     try:
         return _cache_base() / "inscape"
-    except RuntimeError:
-        return Path(tempfile.gettempdir()) / "inscape"
+    except RuntimeError as error:
+        raise DataError("no home folder is known to keep downloads in: set HOME or XDG_CACHE_HOME") from error
 
 
 def _cache_base() -> Path:
