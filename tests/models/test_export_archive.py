@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 import inscape
+from inscape import archives
 from inscape.errors import ModelError
 from inscape.models.loading import load
 
@@ -227,3 +228,41 @@ def test_ordinary_files_of_several_kinds(tmp_path, rng, kind):
     x = rng.normal(size=(9, 1, 3, 4))
     with torch.no_grad():
         assert np.array_equal(load(path).scores(x), net(torch.from_numpy(x).float()).numpy())
+
+
+@pytest.mark.parametrize("evil", [False, True])
+def test_files_of_earlier_versions_of_torch(tmp_path, net, rng, evil):
+    """There the parts lie at the top, and weights, constants and sample inputs are pickles."""
+    from torch._export.serde.serialize import serialize
+
+    parts = serialize(torch.export.export(net, (torch.zeros(7, 3),)))
+    names = {
+        "serialized_exported_program.json": parts.exported_program,
+        "serialized_state_dict.pt": parts.state_dict,
+        "serialized_constants.pt": parts.constants,
+        "serialized_example_inputs.pt": saved(Marker(tmp_path / "ran")) if evil else parts.example_inputs,
+        "version": "8.20",
+    }
+    path = tmp_path / "old.pt2"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, part in names.items():
+            archive.writestr(name, part)
+    if evil:
+        with pytest.raises(ModelError, match=r"a pickle that holds more than tensors.*--trust-pickle"):
+            load(path)
+        assert not (tmp_path / "ran").exists()
+    else:
+        x = rng.normal(size=(9, 3))
+        with torch.no_grad():
+            expected = net(torch.from_numpy(x).float()).numpy()
+        assert np.allclose(load(path).scores(x), expected, atol=1e-6)
+
+
+def test_an_archive_that_unpacks_to_absurd_sizes_is_refused(tmp_path, monkeypatch, content):
+    monkeypatch.setattr(archives, "ALWAYS_UNPACKED", 2**16)
+    path = tmp_path / "bomb.pt2"
+    path.write_bytes(content)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("model/data/weights/weight_99", bytes(2**20))
+    with pytest.raises(ModelError, match=r"weight_99 in .* unpacks from .* to 1 MiB"):
+        load(path)

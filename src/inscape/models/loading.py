@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from inscape.archives import check_sizes
 from inscape.arrays import Shape
 from inscape.errors import MissingExtraError, ModelError
 from inscape.models.base import Model
@@ -156,6 +157,8 @@ def _from_skops(path: Path) -> Any:
     if not zipfile.is_zipfile(path):
         raise ModelError(f"{path} is not a readable .skops file: it is truncated or of another kind")
     try:
+        with zipfile.ZipFile(path) as archive:
+            check_sizes(archive, path, ModelError)
         foreign = [name for name in io.get_untrusted_types(file=path) if name not in TRUSTED]
         if foreign:
             raise ModelError(
@@ -187,8 +190,8 @@ def _from_export(
         raise ModelError(f"{path} is not a readable .pt2 file: {line}") from error
     finally:
         logging.disable(logging.NOTSET)
-    if len(shapes) != 1:
-        raise ModelError(f"{path} takes {len(shapes)} inputs: inscape needs exactly one")
+    if len(shapes) != 1 or not shapes[0]:
+        raise ModelError(f"{path} takes inputs of shapes {shapes}: inscape needs exactly one, (batch, ...)")
     batch, *shape = shapes[0]
     if input_shape is None and all(isinstance(n, int) for n in shape):
         input_shape = tuple(shape)
