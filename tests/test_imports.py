@@ -9,8 +9,8 @@ import inscape
 
 ROOT = Path(inscape.__file__).parent
 ORDER = [
-    {"errors", "arrays", "compiled", "drawing"},
-    {"seeding", "progress", "arguments"},
+    {"errors", "arrays", "compiled", "drawing", "stopping", "memory"},
+    {"seeding", "progress", "arguments", "archives"},
     {"models"},
     {"provenance"},
     {"probes"},

@@ -254,6 +254,17 @@ def test_npz_data_and_scaling(run, models, tmp_path, digits):
         ),
         (("measure", "{m}/depth3.skops", "--data", "digits", "--divide", "0"), "give a non-zero number"),
         (("measure", "{m}/depth3.skops", "--data", "digits", "--input-shape", "8x8"), "write numbers"),
+        *(
+            (("measure", "{m}/depth3.skops", "--data", "digits", *words), message)
+            for words, message in (
+                (("--input-shape=-4",), "input_shape=(-4,) is not a shape: give positive numbers"),
+                (("--input-shape", "0,8"), "input_shape=(0, 8) is not a shape"),
+                (("--input-shape", ""), "is not a shape"),
+                (("--probes", "1000000000"), "1,000,000,000 random probes are over the limit"),
+                (("--resolution", "100000000"), "a grid of 10^8 cells per probe, over the limit"),
+                (("--dim", "8", "--probes", "100000"), "adaptive cells in 8 dimensions take about 12 s"),
+            )
+        ),
         (("measure", "{m}/depth3.skops"), "Missing option '--data'"),
         (("measure", "{m}/depth3.skops", "--data", "digits", "--dim", "0"), "--dim"),
         (("measure", "{m}/depth3.skops", "--data", "digits", "--dim", "12"), "lower the dimension"),

@@ -58,8 +58,12 @@ class Model(ABC):
         self.name = name
         try:
             self.input_shape = None if input_shape is None else tuple(int(n) for n in input_shape)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ModelError(f"input_shape={input_shape!r} is not a shape such as (1, 28, 28)") from error
+        if self.input_shape is not None and min(self.input_shape, default=0) < 1:
+            raise ModelError(
+                f"input_shape={input_shape!r} is not a shape: give positive numbers, such as (1, 28, 28)"
+            )
         self.batch_size = (
             None if batch_size is None else whole_number(batch_size, "batch_size", 1, ModelError, ", or None")
         )

@@ -4,6 +4,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from inscape import archives
 from inscape.errors import DataError
 from inscape.training import load_data
 
@@ -130,3 +131,63 @@ def test_npz_with_another_compression(tmp_path):
 def test_a_source_that_is_no_name():
     with pytest.raises(DataError, match="expected the name of a data set"):
         load_data(3)
+
+
+def npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def huge(array):
+    """An array whose header declares 3.6 TiB."""
+    before = f"{array.shape}".encode()
+    after = b"(500000000000, 1)"
+    return npy(array).replace(before + b", }" + b" " * (len(after) - len(before)), after + b", }")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            huge(np.ones((4, 1))),
+            r"declares an array of shape \(500000000000, 1\) .*3\.64 TiB, and holds 160 bytes",
+        ),
+        (npy(np.ones((4, 1))).replace(b"'<f8'", b"'<f8"), "not a readable"),
+        (npy(np.ones((4, 1))).replace(b"(4, 1)", b"(4 1) "), "not a readable"),
+        (npy(np.ones((4, 1))).replace(b"(4, 1)", b"(-4,1)"), "declares an array of shape"),
+        (b"no header at all", "not a readable"),
+        (b"", "not a readable"),
+    ],
+    ids=["3.6 TiB", "no quote", "no comma", "negative", "no header", "empty"],
+)
+@pytest.mark.parametrize("kind", ["npy", "npz x", "npz y"])
+def test_headers_that_lie(tmp_path, content, message, kind):
+    path = tmp_path / f"a.{kind[:3]}"
+    if kind == "npy":
+        path.write_bytes(content)
+    else:
+        parts = {"x.npy": npy(np.ones((4, 1))), f"{kind[-1]}.npy": content}
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, part in parts.items():
+                archive.writestr(name, part)
+    with pytest.raises(DataError, match=message):
+        load_data(path)
+
+
+def test_an_archive_that_unpacks_to_a_thousand_times_its_size_is_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "ALWAYS_UNPACKED", 2**16)
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, x=np.zeros((2**17, 2)))
+    with pytest.raises(DataError, match=r"x\.npy in .*bomb\.npz unpacks from .* KiB to 2 MiB"):
+        load_data(path)
+    np.savez(path, x=np.zeros((2**17, 2)))
+    assert load_data(path).x.shape == (2**17, 2)
+
+
+def test_an_archive_larger_than_the_memory_is_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "machine_memory", lambda: 2**20)
+    path = tmp_path / "a.npz"
+    np.savez(path, x=np.zeros((2**17, 2)))
+    with pytest.raises(DataError, match=r"unpacks to 2 MiB, and the machine has 1 MiB of memory"):
+        load_data(path)

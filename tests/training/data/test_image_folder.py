@@ -65,3 +65,10 @@ def test_folders_that_hold_no_images(tmp_path):
         load_data(tmp_path, split="train")
     with pytest.raises(DataError, match="image_size belongs to a folder"):
         load_data("digits", image_size=4)
+
+
+def test_an_image_of_an_absurd_size_is_not_decoded(tmp_path, monkeypatch):
+    fill(tmp_path, [(6, 5)])
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10)
+    with pytest.raises(DataError, match=r"0\.png is not a readable image: Image size \(30 pixels\) exceeds"):
+        load_data(tmp_path)

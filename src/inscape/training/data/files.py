@@ -1,26 +1,20 @@
 """Data in the user's own files: .npz, .npy, .csv."""
 
-import lzma
+import math
 import zipfile
-import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from inscape.archives import check_sizes
 from inscape.errors import DataError, unknown_name
+from inscape.memory import in_bytes
 
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    EOFError,
-    AttributeError,
-    NotImplementedError,  # a compression that zipfile does not know
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-)
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _LABEL_COLUMNS = ("y", "label", "labels", "target", "class")
 
 
@@ -41,33 +35,65 @@ def read_npz(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDArr
     """The arrays x and y, or x_train, y_train, x_test, y_test, of a split; "test" is the default."""
     if split not in (None, "train", "test"):
         raise DataError(unknown_name("split", split, ("train", "test")))
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            suffix = "" if split is None and "x" in archive else f"_{split or 'test'}"
-            if f"x{suffix}" not in archive:
-                raise DataError(
-                    f"{path} holds {', '.join(archive) or 'nothing'}: expected x, or x_train and x_test"
-                )
-            return archive[f"x{suffix}"], archive.get(f"y{suffix}")
-    except _UNREADABLE as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(
-            f"{path} is not a readable .npz file: truncated, of another kind, or pickled"
-        ) from error
+    with _readable(path), zipfile.ZipFile(path) as archive:
+        check_sizes(archive, path, DataError)
+        names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+        suffix = "" if split is None and "x" in names else f"_{split or 'test'}"
+        if f"x{suffix}" not in names:
+            raise DataError(
+                f"{path} holds {', '.join(names) or 'nothing'}: expected x, or x_train and x_test"
+            )
+        x, y = (_member(archive, key, path) if key in names else None for key in (f"x{suffix}", f"y{suffix}"))
+    assert x is not None
+    return x, y
+
+
+def _member(archive: zipfile.ZipFile, key: str, path: Path) -> npt.NDArray[Any]:
+    part = archive.getinfo(f"{key}.npy")
+    with archive.open(part) as file:
+        return _read_array(file, part.file_size, f"{key} in {path}")
 
 
 def _read_npy(path: Path, split: str | None) -> tuple[npt.NDArray[Any], None]:
-    try:
-        with path.open("rb") as file:
-            x = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    with _readable(path), path.open("rb") as file:
+        if file.read(2) == b"PK":
+            raise DataError(f"{path} is an .npz archive with the ending .npy: rename it")
+        file.seek(0)
+        return _read_array(file, path.stat().st_size, str(path)), None
+
+
+def _read_array(file: IO[bytes], n_bytes: int, what: str) -> npt.NDArray[Any]:
+    """The array in a .npy file, once its header is known to ask for no more than the file holds."""
+    version = np.lib.format.read_magic(file)
+    read_header = _HEADERS.get(version)
+    if read_header is None:
+        raise DataError(f"{what} is not a readable .npy file: version {version} holds no plain numbers")
+    shape, _, dtype = read_header(file)
+    if dtype.hasobject:
         raise DataError(
-            f"{path} is not a readable .npy file: truncated, of another kind, or pickled"
+            f"{what} holds Python objects, pickled, and loading them can run any code: keep numbers"
+        )
+    declared = math.prod(shape) * dtype.itemsize
+    if declared > n_bytes or min(shape, default=0) < 0:
+        raise DataError(
+            f"{what} is damaged: it declares an array of shape {shape} and type {dtype}, "
+            f"{in_bytes(declared)}, and holds {in_bytes(n_bytes)}"
+        )
+    file.seek(0)
+    return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn what a damaged file raises, which can be almost anything, into one line."""
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{path} is not a readable {path.suffix.lower()} file: truncated, of another kind, or pickled"
         ) from error
-    if not isinstance(x, np.ndarray):
-        raise DataError(f"{path} is an .npz archive with the ending .npy: rename it")
-    return x, None
 
 
 def _read_csv(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
@@ -75,8 +101,8 @@ def _read_csv(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDAr
 
     try:
         frame = pd.read_csv(path)
-    except (OSError, ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:
-        raise DataError(f"{path} is not a readable .csv file: {error}") from error
+    except Exception as error:  # pandas raises by what its parser stumbles over
+        raise DataError(f"{path} is not a readable .csv file: {' '.join(str(error).split())}") from error
     if len(frame) == 0:
         raise DataError(f"{path} has a header but no rows")
     if all(_is_number(c) for c in frame.columns):

@@ -74,8 +74,8 @@ def _read(path: Path, image_size: int | None) -> npt.NDArray[Any]:
     try:
         with Image.open(path) as image:
             picture = image.convert("RGB")
-    except OSError as error:
-        raise DataError(f"{path} is not a readable image: {error}") from error
+    except Exception as error:  # each decoder has its own classes for a damaged file or one that is too large
+        raise DataError(f"{path} is not a readable image: {' '.join(str(error).split())}") from error
     if image_size is not None:
         picture = ImageOps.fit(picture, (image_size, image_size))
     return np.asarray(picture)

@@ -130,13 +130,20 @@ IMAGE_SETS = {
 
 def cache_folder() -> Path:
     """Where downloads are kept."""
+    try:
+        return _cache_base() / "inscape"
+    except RuntimeError as error:
+        raise DataError("no home folder is known to keep downloads in: set HOME or XDG_CACHE_HOME") from error
+
+
+def _cache_base() -> Path:
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     elif sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     else:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "inscape"
+    return Path(base)
 
 
 def find_or_fetch(
