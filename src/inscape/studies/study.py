@@ -19,9 +19,11 @@ To add one, write a file in this folder that defines `STUDY` and name it in `reg
 
 A configuration holds everything that the row depends on, except chance: the runner adds `"seed"`, which comes
 from the study's seed and the configuration alone, so that neither the order of work nor resuming changes a
-row. `"replicate"` is the one key that only counts repetitions; what replicates of different configurations
-shall have in common (the data split, say) may be drawn from it. `frame` has one line per finished row: the
-keys of the configuration, "configuration" (its hash without the replicate), "seed", "seconds", and the row.
+row. `"replicate"` is the one key that only counts repetitions. What replicates of different configurations
+shall have in common (the data split, say, or the start of training) is drawn from `"replicate_seed"`, which
+comes from the study's seed and the replicate alone; drawn from `"replicate"` itself it would be the same
+whatever the study's seed. `frame` has one line per finished row: the keys of the configuration,
+"configuration" (its hash without the replicate), "seed", "seconds", and the row.
 
 A study whose cells are cheaper together (many small networks as one program) gives `batch`, a function from a
 list of configurations to a list of rows, and `together`, which maps a configuration to a key: those with

@@ -8,7 +8,7 @@ from inscape.studies.study import Configuration, Row
 
 DATA_KEYS = ("data", "n_train", "n_test", "split_seed")
 MEASURE_KEYS = ("measures", "n_probes", "probe_seed")
-_OWN_KEYS = (*DATA_KEYS, *MEASURE_KEYS, "seed", "replicate")
+_OWN_KEYS = (*DATA_KEYS, *MEASURE_KEYS, "seed", "replicate", "replicate_seed")
 
 
 def cell(configuration: Configuration) -> Row:
