@@ -12,6 +12,7 @@ from contextlib import _GeneratorContextManager
 from dataclasses import replace
 
 from inscape.studies import Finding, Study, Summary
+from inscape.studies import cell as declared
 
 N = 40
 
@@ -186,6 +187,7 @@ def threads(configuration):
 THREADS = Study(name="threads", title="Threads", configurations=configurations, cell=threads)
 
 
+@declared
 def root(configuration):
     i = configuration["i"]
     return {"root": i**0.5 if i >= 0 else float("nan"), "gap": i}

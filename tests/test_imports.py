@@ -9,7 +9,7 @@ import inscape
 
 ROOT = Path(inscape.__file__).parent
 ORDER = [
-    {"errors", "arrays", "compiled", "drawing"},
+    {"errors", "arrays", "compiled", "drawing", "files"},
     {"seeding", "progress", "arguments"},
     {"models"},
     {"provenance"},

@@ -37,10 +37,12 @@ line they are `--data digits`, so every value may come as a text.
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 Configuration = dict[str, Any]
 Row = Mapping[str, Any]
@@ -106,6 +108,24 @@ class Summary:
     charts: Sequence[Chart] = ()
     tables: Mapping[str, "pd.DataFrame"] = field(default_factory=dict)
     limits: Sequence[str] = ()
+
+
+def cell(function: Function) -> Function:
+    """The same function, declared as one from configuration to row, which a TOML file may name.
+
+    >>> @cell
+    ... def square(configuration):
+    ...     return {"square": configuration["n"] ** 2}
+    >>> is_cell(square), is_cell(print)
+    (True, False)
+    """
+    function.__inscape_cell__ = True  # type: ignore[attr-defined]
+    return function
+
+
+def is_cell(function: object) -> bool:
+    """Whether a function was declared with `cell`."""
+    return callable(function) and getattr(function, "__inscape_cell__", None) is True
 
 
 def _no_summary(frame: "pd.DataFrame", out: Path) -> Summary:
