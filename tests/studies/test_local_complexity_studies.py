@@ -66,9 +66,10 @@ def test_a_study_writes_rows_figures_tables_and_a_page(name, tmp_path, reduced):
         assert wanted <= set(chart.data)
     for table in done.summary.tables.values():
         assert len(table)
-    again = inscape.studies.reopen(tmp_path)
-    same = [f.evidence for f in again.summary.findings.values()]
-    assert same == [f.evidence for f in done.summary.findings.values()]
+    for study in (None, name):  # as it was said, and said again
+        again = inscape.studies.reopen(tmp_path, study)
+        same = [f.evidence for f in again.summary.findings.values()]
+        assert same == [f.evidence for f in done.summary.findings.values()]
 
 
 @pytest.mark.parametrize("name", FIGURES)
