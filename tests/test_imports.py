@@ -9,7 +9,7 @@ import inscape
 
 ROOT = Path(inscape.__file__).parent
 ORDER = [
-    {"errors", "arrays", "compiled", "drawing", "stopping", "memory"},
+    {"errors", "arrays", "compiled", "drawing", "files", "stopping", "memory"},
     {"seeding", "progress", "arguments", "archives"},
     {"models"},
     {"provenance"},

@@ -248,8 +248,8 @@ def test_one_command_from_nothing_to_the_claims(tmp_path):
     means = [np.mean(counts) for counts in frame["line_counts"]]
     assert frame["region_count"].tolist() == pytest.approx(means)
     assert frame[frame["model"] == "mlp"]["distance"].gt(0).all()
-    again = reopen(tmp_path)
-    assert again.summary.findings == run.summary.findings
+    assert reopen(tmp_path).summary.findings == run.summary.findings
+    assert reopen(tmp_path, "region-counts").summary.findings == run.summary.findings
 
 
 def test_the_row_of_a_tree_is_that_of_scikit_learn():

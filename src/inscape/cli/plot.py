@@ -9,6 +9,7 @@ import typer
 from inscape.cli import options
 from inscape.cli.output import print_json
 from inscape.errors import DataError, InscapeError, unknown_name
+from inscape.files import replacing
 
 _ENDINGS = (".png", ".pdf", ".svg", ".jpg")
 _COLOURS = ("pattern", "layer", "slope")
@@ -85,7 +86,8 @@ def plot(
         ax = regions.plot()
     ax.set_title(f"{wrapped.name}: {ax.get_title()}", pad=62 if probe.dim == 1 and not linear else None)
     try:
-        ax.figure.savefig(out, dpi=150)
+        with replacing(out) as draft:
+            ax.figure.savefig(draft, dpi=150)
     except OSError as error:
         raise InscapeError(f"cannot write {out}: {error.strerror or error}") from error
     if json:

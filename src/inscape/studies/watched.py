@@ -37,7 +37,7 @@ def image_split(c: Configuration) -> "Split":
     """The images of a replicate, flat; "data", "n_train" and "n_test" say which and how many."""
     from inscape.training.data.splits import Split, split_data
 
-    split = split_data(c["data"], n_train=c["n_train"], n_test=c["n_test"], random_state=c["replicate"])
+    split = split_data(c["data"], n_train=c["n_train"], n_test=c["n_test"], random_state=c["replicate_seed"])
     x_train, x_test = (x.reshape(len(x), -1) for x in (split.x_train, split.x_test))
     return Split(x_train, split.y_train, x_test, split.y_test)
 

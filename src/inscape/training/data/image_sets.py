@@ -5,7 +5,6 @@ import io
 import os
 import sys
 import tarfile
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.errors import DataError
+from inscape.files import replacing
 from inscape.progress import Meter
 from inscape.training.data.download import checksum, download
 from inscape.training.data.files import read_npz
@@ -199,8 +199,7 @@ def _fetch(images: ImageSet, folders: list[Path], path: Path, progress: bool | M
 def _save(path: Path, arrays: Arrays) -> None:
     """Write the .npz, whole or not at all."""
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
-        Path(file.name).replace(path)
+        with replacing(path) as draft:
+            np.savez_compressed(draft, allow_pickle=False, **arrays)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
