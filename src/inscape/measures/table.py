@@ -104,6 +104,10 @@ def measure(
     if measures is None:
         measures = ("region_count", "accuracy") if source.has_labels else ("region_count",)
     settings = checked_settings(measures)
+    if not settings:
+        raise MeasureError(
+            f"measures={measures!r} names none: leave it out, or name one such as 'region_count'"
+        )
     with wrapped.unchanged():
         rows = _shared_rows(wrapped, source, seed, progress, settings)
         for name, options in settings.items():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import whole_number
+from inscape.arguments import as_array, whole_number
 from inscape.arrays import Shape
 from inscape.errors import InscapeError, ModelError, NonFiniteScoresError, PartitionError
 
@@ -39,6 +39,8 @@ class Model(ABC):
         classes: the class names in label order, or None.
         has_scores: whether `scores` works; a model without scores still has labels.
         dtype: the precision in which points are handed to the model.
+        reveals_classes: whether `classes` are only those that were met so far.
+        labels_are_columns: whether a label is the column of a score, if there are scores.
         fixed_batch: the only batch length that the model takes (some exported files), or None.
     """
 
@@ -46,6 +48,8 @@ class Model(ABC):
     has_scores: bool = True
     dtype: np.dtype[Any] = np.dtype(np.float64)
     classes: tuple[str, ...] | None = None
+    reveals_classes: bool = False
+    labels_are_columns: bool = True
     fixed_batch: int | None = None
     batch_bytes: int = 32 * 2**20
     max_batch: int = 4096
@@ -200,10 +204,8 @@ def check_size(model: Model, shape: Shape) -> None:
 
 def as_points(x: npt.ArrayLike) -> Array:
     """A float array (n, ...) of n >= 1 finite points."""
-    if hasattr(x, "detach"):  # a torch tensor, wherever it lives
-        x = x.detach().cpu().double().numpy()  # numpy knows no bfloat16
+    points = as_array(x, "points", ModelError)
     try:
-        points = np.asarray(x)
         if points.dtype.kind != "f":
             points = points.astype(np.float64)
     except (TypeError, ValueError) as error:
