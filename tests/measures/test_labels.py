@@ -138,7 +138,7 @@ def test_probes_by_class_need_classes(net):
         inscape.rank({"a": net, "b": net}, X, y=spoilt("nan"))
     with pytest.raises(ProbeError, match="y holds None for 1 of 60"):
         inscape.sample_probes(X, y=[*NAMES[Y[:59]], None], classes="same")
-    with pytest.raises(ProbeError, match="y holds (<NA>|nan) for 1 of 60"):
+    with pytest.raises(ProbeError, match=r"y holds (<NA>|nan) for 1 of 60"):
         inscape.sample_probes(X, y=pd.Series([*Y[:59], None], dtype="Int64"), classes="same")
     with pytest.raises(DataError, match="y holds nan for 2 of 60"):
         inscape.theory.check_all(net, X, spoilt("nan"))

@@ -93,7 +93,7 @@ def _unbounded(model: Model, predicted: Ints, truth: npt.NDArray[Any]) -> npt.ND
     labels = _whole(model, truth)
     if not np.isin(labels, predicted).any():
         warnings.warn(
-            f"y holds {listed(labels)}, and {model.name} predicts only {listed(predicted)}: no point can be right",
+            f"y holds {listed(labels)}, and {model.name} predicts only {listed(predicted)}: none is right",
             InscapeWarning,
             stacklevel=3,
         )

@@ -11,6 +11,7 @@ from inscape.errors import DataError, NotApplicableError, PartitionError
 from inscape.models import Model
 from inscape.models.base import check_size
 from inscape.models.class_names import as_labels
+from inscape.models.gradients import gradients
 from inscape.probes.source import PointSource
 
 if TYPE_CHECKING:
@@ -80,13 +81,20 @@ def check_weights(model: Model) -> None:
 
 
 @contextmanager
+def measuring(model: Model) -> Iterator[None]:
+    """The time of one measure: the model is taken not to change, and derivatives can be computed."""
+    with model.unchanged(), gradients():
+        yield
+
+
+@contextmanager
 def graph_at(model: Model, x: Any, measure: str) -> Iterator[tuple["Graph", "Tensor"]]:
     """The piecewise-affine graph of a model and its points, while the model is taken not to change."""
     import torch
 
     points = points_of(model, x)
     check_weights(model)
-    with model.unchanged():
+    with measuring(model):
         try:
             graph = model.graph(points.shape[1:])
         except PartitionError as error:

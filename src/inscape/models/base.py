@@ -84,6 +84,11 @@ class Model(ABC):
             'pieces; use decision_regions(..., method="adaptive") or method="grid"'
         )
 
+    @property
+    def coarse_precision(self) -> str | None:
+        """The precision of the model if it has eleven bits or fewer, so that its linear pieces are steps."""
+        return None
+
     def unchanged(self) -> AbstractContextManager[None]:
         """A time in which nobody changes the model, so that it need not be looked over again and again."""
         return nullcontext()
@@ -182,7 +187,7 @@ class Model(ABC):
             yield
         except InscapeError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a model's code may end the process, but not ours
             line = next(iter(str(error).strip().splitlines()), "no message")
             raise ModelError(
                 f"{self.name} failed on a batch of shape {x.shape}: {type(error).__name__}: {line}"

@@ -44,7 +44,7 @@ class FunctionModel(Model):
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
         out = self.function(x)
-        out = _typed(as_array(out, "what the function returned", ModelError))
+        out = _typed(as_array(out, f"what {self.name} returned", ModelError))
         if out.ndim == 0 or len(out) != len(x):
             raise ModelError(
                 f"{self.name} returned shape {out.shape} for {len(x)} points: expected labels ({len(x)},) "

@@ -68,6 +68,11 @@ class OnnxModel(Model):
         self.has_scores = self._score_output is not None
         self._names = ClassNames()
 
+    @property
+    def coarse_precision(self) -> str | None:
+        """The name float16 if that is what the file takes, else None."""
+        return "float16" if self.dtype == np.float16 else None
+
     def fingerprint(self) -> str:
         """A hash of the file."""
         return self._fingerprint

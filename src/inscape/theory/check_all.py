@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from inscape.arguments import as_array, positive_number, whole_number
 from inscape.errors import DataError, InscapeError, ModelError, NotApplicableError, TheoryError
+from inscape.measures.points import measuring
 from inscape.models import Model, wrap
 from inscape.models.class_names import as_labels
 from inscape.progress import Meter, meter
@@ -111,7 +112,7 @@ def check_all(
     shared = {"sigma": sigma, "eta": eta, "eps": eps, "n_noise": n_noise, "random_state": seed}
     case = _Case(wrapped, points, values, start, (x_test, y_test), step_size, shared, seed)
     checks: list[Check] = []
-    with meter(progress, "statements") as show, wrapped.unchanged():
+    with meter(progress, "statements") as show, measuring(wrapped):
         for i, (name, (forms, function)) in enumerate(STATEMENTS.items()):
             show(i, len(STATEMENTS))
             checks += [_tried(name, form, function, case) for form in forms]
