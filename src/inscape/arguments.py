@@ -55,7 +55,7 @@ def as_array(value: Any, name: str, error: type[InscapeError]) -> npt.NDArray[An
         value = value.detach().cpu()
         value = (value.double() if value.is_floating_point() else value).numpy()  # numpy knows no bfloat16
     if isinstance(value, np.ma.MaskedArray):
-        n = int(np.ma.count_masked(value))
+        n = int(np.ma.getmaskarray(value).sum())
         if n:
             raise error(
                 f"{n} of the {value.size} values of {name} are masked: fill them, or leave out their points"

@@ -8,7 +8,10 @@ from inscape.models import Model
 
 @dataclass(frozen=True)
 class Provenance:
-    """The model, the precision in which it was evaluated, the seed of the probes, and our version."""
+    """The model, the precision in which it was evaluated, the seed of the probes, and our version.
+
+    `one_by_one` says that the model was given single points, since the rest of a batch matters to it.
+    """
 
     model: str
     fingerprint: str
@@ -16,6 +19,7 @@ class Provenance:
     dtype: str
     seed: int | None
     version: str
+    one_by_one: bool = False
 
     @classmethod
     def of(cls, model: Model, seed: int | None = None, dtype: str | None = None) -> "Provenance":
@@ -23,7 +27,13 @@ class Provenance:
         from inscape import __version__
 
         return cls(
-            model.name, model.fingerprint(), model.structure, dtype or model.dtype.name, seed, __version__
+            model=model.name,
+            fingerprint=model.fingerprint(),
+            structure=model.structure,
+            dtype=dtype or model.dtype.name,
+            seed=seed,
+            version=__version__,
+            one_by_one=model.one_by_one,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from inscape.arguments import as_array
 from inscape.errors import DataError, InscapeError
 from inscape.models.gradients import gradients
 from inscape.progress import Meter, meter
@@ -179,7 +180,7 @@ def _as_tensor(values: Any) -> torch.Tensor:
     """A tensor of an array in any byte order and layout, which is copied only if it has to be."""
     if isinstance(values, torch.Tensor):
         return values.clone() if values.is_inference() else values
-    array = np.asarray(values)
+    array = as_array(values, "the data", DataError)
     if array.dtype.kind not in "biuf":
         raise DataError(
             f"cannot train on {array.dtype}: expected numbers, and classes as whole numbers from 0"

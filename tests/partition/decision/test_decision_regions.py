@@ -10,8 +10,8 @@ from torch import nn
 
 import inscape
 from inscape import Patch, Segment, Simplex, decision_regions
-from inscape.errors import ModelError, PartitionError, ProbeError
-from inscape.partition.decision import GridRegions, SegmentRegions
+from inscape.errors import InscapeWarning, ModelError, PartitionError, ProbeError
+from inscape.partition.decision import GridRegions, SegmentRegions, grid
 
 SQUARE = Patch([0.0, 0.0], np.eye(2))
 
@@ -266,3 +266,15 @@ def test_a_resolution_belongs_to_the_grid():
 def test_a_model_of_another_input_shape():
     with pytest.raises(ModelError, match=r"takes 5 features"):
         decision_regions(nn.Linear(5, 2), corner(2))
+
+
+def test_a_grid_of_very_many_points_says_how_many(monkeypatch):
+    def model(x):
+        return (x[:, 0] > 0.3).astype(int)
+
+    monkeypatch.setattr(grid, "MANY_EVALUATIONS", 1000)
+    probes = [Segment([0.0], [1.0])] * 5
+    decision_regions(model, probes, resolution=200)
+    with pytest.warns(InscapeWarning, match="this grid asks model for 1,005 evaluations"):
+        found = decision_regions(model, probes, resolution=201)
+    assert [r.n_regions for r in found] == [2] * 5

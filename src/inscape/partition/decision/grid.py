@@ -1,5 +1,6 @@
 """Decision regions by evaluating a grid: works for every model, exact for none."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
@@ -7,9 +8,9 @@ from itertools import groupby, islice
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import NonFiniteScoresError
+from inscape.errors import InscapeWarning, NonFiniteScoresError
 from inscape.models import Model
-from inscape.models.base import Array
+from inscape.models.base import NOT_DETERMINISTIC, Array
 from inscape.partition.decision.lattice import Lattice, half, kind_of, lattice_on
 from inscape.partition.decision.regions import (
     CONVERGED,
@@ -26,6 +27,8 @@ from inscape.provenance import Provenance
 
 _BLOCK = 2**16
 _NUMBERS = 2**22
+MANY_EVALUATIONS = 2**22
+"""Evaluations of one grid that are worth a warning: a hundred planes of 200 points per axis are fewer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +80,13 @@ def labelled_blocks(
         total = len(probes) * len(lattice_on(probes[0], resolution))
     else:
         total = sum(len(lattice_on(p, resolution)) for p in probes)
+    if total > MANY_EVALUATIONS:
+        warnings.warn(
+            f"this grid asks {model.name} for {total:,} evaluations: lower resolution or n_probes, or use "
+            'method="adaptive", unless that is meant',
+            InscapeWarning,
+            stacklevel=2,
+        )
     done = first = 0
 
     def advance(n: int) -> None:
@@ -171,9 +181,10 @@ def grid_regions(
     model: Model, probes: Sequence[Probe], *, resolution: int | None, connectivity: str, meter: Meter
 ) -> list[DecisionRegions]:
     """The decision regions on the grid of each probe."""
-    provenance = Provenance.of(model)
+    provenance: Provenance | None = None
     results: list[DecisionRegions] = []
     for block in labelled_blocks(model, probes, resolution, meter=meter, with_scores=True):
+        provenance = provenance or Provenance.of(model)  # how it was evaluated is known now
         ids, counts = block.components(connectivity)
         coarse = block.coarse_counts(connectivity)
         for i, probe in enumerate(block.probes):
@@ -181,7 +192,7 @@ def grid_regions(
                 "probe": probe,
                 "method": "grid",
                 "is_exact": False,
-                "status": CONVERGED if coarse is not None and coarse[i] == counts[i] else NOT_CONVERGED,
+                "status": _status(model, coarse is not None and coarse[i] == counts[i]),
                 "n_evaluations": len(block.lattice),
                 "resolution": block.lattice.resolution,
                 "connectivity": connectivity,
@@ -191,6 +202,12 @@ def grid_regions(
             make = _segment_result if probe.dim == 1 else _grid_result
             results.append(make(block, i, ids[i], common))
     return results
+
+
+def _status(model: Model, is_stable: bool) -> str:
+    if model.is_random:
+        return NOT_DETERMINISTIC
+    return CONVERGED if is_stable else NOT_CONVERGED
 
 
 def _segment_result(

@@ -32,8 +32,8 @@ def check_precision(model: Model) -> None:
     if model.coarse_precision is not None:
         raise PartitionError(
             f"{model.name} cannot be counted exactly since its parameters are {model.coarse_precision}, "
-            "whose rounding turns its linear pieces into steps: convert it with .float() to count the pieces that "
-            "it stands for, or use method='adaptive' or 'grid'"
+            "whose rounding turns its linear pieces into steps: convert it with .float() to count the pieces "
+            "that it stands for, or use method='adaptive' or 'grid'"
         )
 
 
