@@ -3,6 +3,9 @@
 import math
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from inscape.errors import InscapeError
 
 
@@ -39,3 +42,26 @@ def positive_number(
         kind = "number of at least 0" if zero else "positive number"
         raise error(f"{name}={value!r} must be a {kind}{hint}")
     return number
+
+
+def as_array(value: Any, name: str, error: type[InscapeError]) -> npt.NDArray[Any]:
+    """`value`, an array, a tensor of any device or a nested list, as a numpy array; nothing of it is masked.
+
+    >>> as_array(np.ma.masked_equal([1, 2, 2], 2), "x", InscapeError)
+    Traceback (most recent call last):
+    inscape.errors.InscapeError: 2 of the 3 values of x are masked: fill them, or leave out their points
+    """
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        value = (value.double() if value.is_floating_point() else value).numpy()  # numpy knows no bfloat16
+    if isinstance(value, np.ma.MaskedArray):
+        n = int(np.ma.getmaskarray(value).sum())
+        if n:
+            raise error(
+                f"{n} of the {value.size} values of {name} are masked: fill them, or leave out their points"
+            )
+        value = value.data
+    try:
+        return np.asarray(value)
+    except ValueError as reason:
+        raise error(f"{name} does not form one array of numbers: {reason}") from reason

@@ -12,6 +12,7 @@ class Provenance:
 
     `layout` and `preprocess` say how points were transposed and normalised on their way into the model; None
     if they were not.
+    `one_by_one` says that the model was given single points, since the rest of a batch matters to it.
     """
 
     model: str
@@ -22,6 +23,7 @@ class Provenance:
     version: str
     layout: str | None = None
     preprocess: dict[str, Any] | None = None
+    one_by_one: bool = False
 
     @classmethod
     def of(cls, model: Model, seed: int | None = None, dtype: str | None = None) -> "Provenance":
@@ -37,6 +39,7 @@ class Provenance:
             version=__version__,
             layout=model.layout,
             preprocess=model.preprocess,
+            one_by_one=model.one_by_one,
         )
 
     def to_dict(self) -> dict[str, Any]:

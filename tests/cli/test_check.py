@@ -63,3 +63,11 @@ def test_data_that_the_model_cannot_take_are_one_line(run, tmp_path, x, reason):
     assert result.stdout == ""
     assert reason in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_names_of_classes_do_not_stand_in_the_way(run, tmp_path):
+    x = np.array([[-1.0], [0.0], [1.0]])
+    np.savez(tmp_path / "named.npz", x=x, y=["no", "yes", "yes"])
+    result = run("--data", tmp_path / "named.npz", "--step-size", 0.25, "--noise", 4)
+    assert result.exit_code == 0, result.output
+    assert "needs y of numbers" in result.stdout

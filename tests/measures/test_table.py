@@ -167,10 +167,15 @@ def test_what_does_not_apply_is_a_row_with_the_reason(x):
 def test_bad_requests(x):
     with pytest.raises(InscapeError, match=r"unknown setting of region_count 'dims'.*did you mean 'dim'"):
         inscape.measure(halves, x, measures={"region_count": {"dims": 2}})
+    with pytest.raises(InscapeError, match=r"measures=\[\] names none"):
+        inscape.measure(halves, x, measures=[])
     with pytest.raises(KeyError, match="foo"):
         inscape.measure(halves, x)["foo"]
     tree = inscape.wrap(DecisionTreeClassifier().fit(x, halves(x)))
-    with pytest.raises(DataError, match=r"y holds cat, dog.* knows only 0, 1.*no class in common"):
+    with pytest.raises(
+        DataError,
+        match=r"y holds 'cat', 'dog', which are no classes of DecisionTreeClassifier: it knows 0, 1",
+    ):
         correct(tree, x, np.where(halves(x) == 1, "cat", "dog"))
     with pytest.raises(InscapeError, match=r"unknown measure 'region_cuont'.*did you mean 'region_count'"):
         inscape.measure(halves, x, measures=["region_cuont"])

@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 import inscape
-from inscape.errors import ModelError
+from inscape.errors import ModelError, PartitionError
+from inscape.models import torch_module
 
 
 class Nasty(nn.Module):
@@ -212,11 +213,50 @@ def test_device(rng):
         inscape.wrap(net, device="no-such-device")
 
 
-def test_another_device_runs_a_copy():
+def test_another_device_runs_a_copy(monkeypatch):
     net = nn.Linear(2, 2)
+    with pytest.raises(ModelError, match="device='meta' computes nothing"):
+        inscape.wrap(net, device="meta")
+    monkeypatch.setattr(torch_module, "_as_device", torch.device)  # the only other device everywhere
     m = inscape.wrap(net, device="meta")
     assert m.module is not net
     assert net.weight.device.type == "cpu"
+
+
+def test_a_module_without_values_says_how_to_load_them():
+    with torch.device("meta"):
+        net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    x = np.arange(8.0).reshape(4, 2)
+    for call in (
+        inscape.wrap,
+        lambda n: inscape.region_count(n, x),
+        lambda n: inscape.sharpness(n, x, [0] * 4),
+    ):
+        with pytest.raises(ModelError, match=r"weight of 0 is on the meta device.*to_empty.*load_state_dict"):
+            call(net)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_network_of_few_bits_is_counted_adaptively_and_says_why(dtype):
+    torch.manual_seed(3)
+    net = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 3)).to(dtype)
+    x = np.random.default_rng(0).normal(size=(30, 2)) * 2
+    name = str(dtype).removeprefix("torch.")
+    for dim in (1, 2):
+        found = inscape.region_count(net, x, n_probes=10, dim=dim, random_state=0)
+        assert found.method == "adaptive"
+        assert found.reason == (
+            f"Sequential cannot be counted exactly since its parameters are {name}, whose rounding turns its "
+            "linear pieces into steps"
+        )
+        with pytest.raises(PartitionError, match=rf"{name}.*convert it with \.float\(\)"):
+            inscape.region_count(net, x, n_probes=10, dim=dim, method="exact")
+    with pytest.raises(PartitionError, match=rf"{name}.*convert it with \.float\(\)"):
+        inscape.linear_regions(net, inscape.Segment(x[0], x[1]))
+    counts = inscape.region_count(net, x, n_probes=10, random_state=0).counts
+    truth = inscape.region_count(net.float(), x, n_probes=10, random_state=0)
+    assert truth.method == "exact"
+    assert np.abs(counts - truth.counts).max() <= 1
 
 
 def test_nan_scores_are_located_on_the_probe():

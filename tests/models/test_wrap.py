@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.model_selection import GridSearchCV
@@ -142,6 +143,9 @@ def test_batches_do_not_change_the_answer_and_are_bounded(batch_size, rng):
     m = inscape.wrap(f, batch_size=batch_size)
     assert (m.scores(x) == x).all()
     assert max(sizes) <= (batch_size or 10)
+    sizes.clear()  # the first call compares batches too
+    assert (m.scores(x) == x).all()
+    assert max(sizes) <= (batch_size or 10)
     assert sum(sizes) == 10
 
 
@@ -152,8 +156,8 @@ def test_input_shape_reshapes_points():
         shapes.append(x.shape)
         return np.zeros(len(x), dtype=int)
 
-    inscape.wrap(f, input_shape=(2, 3)).labels(np.zeros((4, 6)))
-    assert shapes == [(4, 2, 3)]
+    inscape.wrap(f, input_shape=(2, 3)).labels(np.zeros((3, 6)))
+    assert shapes == [(3, 2, 3)]
 
 
 def test_automatic_batches_shrink_with_the_points():
@@ -275,3 +279,42 @@ def test_fingerprints_of_functions_tell_constants_and_defaults_apart():
     functions = [lambda x: x > 1, lambda x: x > 2, lambda x, k=1: x > k, lambda x, k=2: x > k]
     functions += [more_than(c) for c in (1, 2)]
     assert len({inscape.wrap(f).fingerprint() for f in functions}) == 6
+
+
+def test_a_model_that_ends_the_process_does_not_end_ours():
+    def stop(x):
+        raise SystemExit(3)
+
+    class Stop(torch.nn.Module):
+        def forward(self, x):
+            raise SystemExit(3)
+
+    for model in (stop, Stop()):
+        with pytest.raises(ModelError, match=r"failed on a batch of shape .*: SystemExit: 3"):
+            inscape.region_count(model, np.eye(4))
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        (
+            lambda x: [object() for _ in x],
+            "labels of type object: expected integers, booleans or strings",
+        ),
+        (lambda x: [None for _ in x], "returned labels of type NoneType"),
+        (lambda x: [[object(), object()] for _ in x], "returned scores of type object: expected numbers"),
+        (lambda x: x + 1j, "returned scores of complex128: expected numbers"),
+        (lambda x: np.full(len(x), np.datetime64("2020-01-01")), r"returned labels of datetime64\[D\]"),
+        (lambda x: np.ma.masked_less(x[:, 0] > 0, 1), r"\d of the \d values of what .* returned are masked"),
+    ],
+)
+def test_what_is_neither_labels_nor_scores_is_refused(out, message):
+    with pytest.raises(ModelError, match=message):
+        inscape.wrap(out).labels(np.eye(4))
+
+
+def test_python_objects_that_are_labels_or_scores_are_read():
+    x = np.array([[-1.0], [2.0]])
+    assert inscape.wrap(lambda x: np.array(["a", "b"], dtype=object)).labels(x).tolist() == [0, 1]
+    assert inscape.wrap(lambda x: np.array([3, 5], dtype=object)).labels(x).tolist() == [3, 5]
+    assert inscape.wrap(lambda x: np.c_[x, -x].astype(object)).labels(x).tolist() == [1, 0]

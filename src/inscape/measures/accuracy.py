@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Ints
 from inscape.errors import DataError, InscapeWarning
 from inscape.measures.points import as_source
 from inscape.models import Model
+from inscape.models.class_names import as_labels, fractions, listed, names_of
 
 ENOUGH_POINTS = 50
 """Labelled points from which on an accuracy near chance means something."""
@@ -19,30 +21,37 @@ _FAR_FROM_CHANCE = 0.1
 
 
 def correct(model: Model, x: Any, y: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Whether the model labels each point right, (n,).
+    """Whether the model labels each point right, (n,); an error if y holds what is no class of the model.
+
+    A model that returns names without a list of them, or labels without scores, cannot be asked which classes
+    it knows: there a class that it does not predict is wrong. If it predicts none of y at all, names are an
+    error and numbers a warning.
 
     Args:
         model: a wrapped model.
         x: the points (n, ...).
         y: their classes: names where the model has names, else labels.
     """
-    predicted = model.labels(x)
-    truth = np.asarray(y)
+    truth, predicted = as_labels(y, DataError), model.labels(x)
     if truth.shape != predicted.shape:
         raise DataError(
             f"y has shape {truth.shape} for {len(predicted)} points: expected ({len(predicted)},)"
         )
-    if model.classes is not None:
-        names = _names(truth)
+    if model.classes is not None and model.reveals_classes:
+        names = names_of(truth)
         if not np.isin(names, model.classes).any():
             raise DataError(
-                f"y holds {', '.join(np.unique(names)[:3])}, ..., but {model.name} knows only "
-                f"{', '.join(model.classes[:3])}, ...: they name no class in common"
+                f"y holds {listed(truth)}, but {model.name} predicts only {listed(model.classes)}: "
+                "they name no class in common"
             )
         return np.asarray(np.array(model.classes)[predicted] == names)
-    if truth.dtype.kind not in "iubf":
-        raise DataError(f"y holds {truth.dtype} but {model.name} has no class names: give integer labels")
-    return np.asarray(predicted == truth)
+    n_scores = None if model.classes is not None else _n_scores(model, x)
+    if model.classes is None and n_scores is None:
+        return _unbounded(model, predicted, truth)
+    columns = class_columns(model, truth)
+    if n_scores is not None:
+        check_columns(columns, n_scores, model.name)
+    return np.asarray(predicted == columns)
 
 
 def chance_note(model: Model, right: npt.NDArray[np.bool_], x: Any, y: npt.ArrayLike) -> str:
@@ -96,30 +105,65 @@ def warn_at_chance(model: Model, x: Any, y: npt.ArrayLike | None) -> None:
         warnings.warn(note, InscapeWarning, stacklevel=3)
 
 
-def class_columns(model: Model, y: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def class_columns(model: Model, y: npt.ArrayLike) -> Ints:
     """The column of each true class in the model's scores, (n,); an error if the model does not know one."""
-    truth = np.asarray(y)
+    truth = as_labels(y, DataError)
     if model.classes is not None:
-        names, known = _names(truth), list(model.classes)
-        unknown = sorted(set(names.tolist()) - set(known))
+        names = names_of(truth).tolist()
+        values = getattr(model, "class_values", np.array(model.classes))
+        known = {name: i for i, name in enumerate(names_of(values).tolist())}
+        known |= {name: i for i, name in enumerate(model.classes)}
+        unknown = [v for v, name in zip(truth.tolist(), names, strict=True) if name not in known]
         if unknown:
-            raise DataError(f"y holds {unknown[0]!r}, which is no class of {model.name}")
-        return np.array([known.index(n) for n in names.tolist()], dtype=np.int64)
-    if truth.ndim != 1 or truth.dtype.kind not in "iubf" or not (truth == np.rint(truth)).all():
-        raise DataError(f"y of shape {truth.shape} and {truth.dtype}: give one whole-number label per point")
-    if (truth < 0).any():
-        raise DataError(f"y holds {truth.min()}: labels are columns of the scores, 0 or more")
-    return truth.astype(np.int64)
+            are = "are no classes" if len(set(unknown)) > 1 else "is no class"
+            raise DataError(
+                f"y holds {listed(unknown)}, which {are} of {model.name}: it knows {listed(values)}"
+            )
+        return np.array([known[name] for name in names], dtype=np.int64)
+    labels = _whole(model, truth)
+    if labels.ndim != 1:
+        raise DataError(f"y of shape {truth.shape}: give one label per point")
+    if (labels < 0).any():
+        raise DataError(f"y holds {labels.min()}: labels are columns of the scores, 0 or more")
+    return labels
 
 
-def check_columns(columns: npt.NDArray[np.int64], n_scores: int, name: str) -> None:
+def check_columns(columns: Ints, n_scores: int, name: str) -> None:
     """Raise an error if a true class has no score; one score is that of a binary model."""
     n_classes = max(2, n_scores)
-    if int(columns.max()) >= n_classes:
-        raise DataError(f"y holds class {columns.max()}, but {name} has scores for {n_classes} classes only")
+    beyond = columns[columns >= n_classes]
+    if len(beyond):
+        kind = "classes" if len(np.unique(beyond)) > 1 else "class"
+        raise DataError(
+            f"y holds {kind} {listed(beyond)}, but {name} has scores for {n_classes} classes only"
+        )
 
 
-def _names(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if y.dtype.kind == "f" and (y == np.rint(y)).all():
-        y = y.astype(np.int64)
-    return y.astype(str)
+def _n_scores(model: Model, x: Any) -> int | None:
+    """How many scores bound the labels; None if there are none, or labels are numbered otherwise."""
+    if not (model.has_scores and model.labels_are_columns):
+        return None
+    scores = model.predict(x[:1], with_scores=True).scores
+    return None if scores is None else scores.shape[1]
+
+
+def _unbounded(model: Model, predicted: Ints, truth: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Whether whole-number labels of which there may be any are right."""
+    labels = _whole(model, truth)
+    if not np.isin(labels, predicted).any():
+        warnings.warn(
+            f"y holds {listed(labels)}, and {model.name} predicts only {listed(predicted)}: none is right",
+            InscapeWarning,
+            stacklevel=3,
+        )
+    return np.asarray(predicted == labels)
+
+
+def _whole(model: Model, truth: npt.NDArray[Any]) -> Ints:
+    """Labels of a model without class names."""
+    if truth.dtype.kind not in "iubf":
+        raise DataError(f"y holds {truth.dtype} but {model.name} has no class names: give integer labels")
+    strange = fractions(truth)
+    if len(strange):
+        raise DataError(f"y holds {listed(strange)}: the classes of {model.name} are whole numbers")
+    return truth.astype(np.int64)

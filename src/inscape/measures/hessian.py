@@ -1,6 +1,5 @@
 """Products with the Hessian of a loss over data, in the parameters of a torch module."""
 
-import copy
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -12,6 +11,7 @@ from torch import Tensor
 from inscape.arrays import Floats
 from inscape.errors import DataError, ModelError
 from inscape.measures.heads import scores_before_head
+from inscape.models.untouched import eval_copy
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 _MEMORY = 2**29
@@ -65,9 +65,7 @@ class LossHessian:
         dtype: torch.dtype,
         batch_size: int | None,
     ) -> None:
-        self.module = copy.deepcopy(module).to(dtype)
-        for m in self.module.modules():
-            m.training = False
+        self.module = eval_copy(module).to(dtype)
         self.parameters = [p for p in self.module.parameters() if p.requires_grad]
         if not self.parameters:
             self.parameters = list(self.module.requires_grad_().parameters())

@@ -14,7 +14,7 @@ import numpy as np
 from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Floats
 from inscape.errors import MeasureError, NotApplicableError, PartitionError
-from inscape.measures.points import graph_at, points_of
+from inscape.measures.points import graph_at, measuring, points_of
 from inscape.measures.result import Measurement
 from inscape.measures.statistics import crossed_mean, mean_with_error
 from inscape.models import Model, wrap
@@ -95,7 +95,8 @@ def local_rank(
         except NotApplicableError as error:
             if sigma is not None or not isinstance(error.__cause__, PartitionError):
                 raise
-        return _by_reverse(wrapped, points_of(wrapped, x), tally.eps, show)
+        with measuring(wrapped):
+            return _by_reverse(wrapped, points_of(wrapped, x), tally.eps, show)
 
 
 def rank_tally(eps: float, sigma: float | None, n_noise: int, seed: int) -> "RankTally":

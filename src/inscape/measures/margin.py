@@ -16,7 +16,7 @@ import numpy.typing as npt
 from inscape.arrays import Floats
 from inscape.errors import MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
-from inscape.measures.points import labelled_points
+from inscape.measures.points import labelled_points, measuring
 from inscape.measures.result import Measurement
 from inscape.measures.statistics import mean_with_error
 from inscape.models import Model, wrap
@@ -70,7 +70,7 @@ def margin(model: Any, x: Any, y: npt.ArrayLike | None = None, *, normalise: str
     wrapped = wrap(model)
     points, truth = labelled_points(wrapped, x, y, "margin")
     columns = class_columns(wrapped, truth)
-    with wrapped.unchanged():
+    with measuring(wrapped):
         if normalise == "gradient":
             margins = _distances(wrapped, points, columns)
         else:

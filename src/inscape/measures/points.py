@@ -10,6 +10,8 @@ import numpy.typing as npt
 from inscape.errors import DataError, NotApplicableError, PartitionError
 from inscape.models import Model
 from inscape.models.base import check_size
+from inscape.models.class_names import as_labels
+from inscape.models.gradients import gradients
 from inscape.probes.source import PointSource
 
 if TYPE_CHECKING:
@@ -43,13 +45,7 @@ def as_targets(x: Any, y: npt.ArrayLike | None = None) -> PointSource:
 
 def as_column(y: Any) -> npt.NDArray[Any]:
     """The array y; its only column if it has shape (n, 1)."""
-    if hasattr(y, "detach"):
-        y = y.detach().cpu()
-        y = (y.double() if y.is_floating_point() else y).numpy()  # numpy knows no bfloat16
-    try:
-        numbers = np.asarray(y)
-    except ValueError as error:
-        raise DataError(f"y does not form one array: {error}") from error
+    numbers = as_labels(y, DataError)
     return numbers[:, 0] if numbers.ndim == 2 and numbers.shape[1] == 1 else numbers
 
 
@@ -85,13 +81,20 @@ def check_weights(model: Model) -> None:
 
 
 @contextmanager
+def measuring(model: Model) -> Iterator[None]:
+    """The time of one measure: the model is taken not to change, and derivatives can be computed."""
+    with model.unchanged(), gradients():
+        yield
+
+
+@contextmanager
 def graph_at(model: Model, x: Any, measure: str) -> Iterator[tuple["Graph", "Tensor"]]:
     """The piecewise-affine graph of a model and its points, while the model is taken not to change."""
     import torch
 
     points = points_of(model, x)
     check_weights(model)
-    with model.unchanged():
+    with measuring(model):
         try:
             graph = model.graph(points.shape[1:])
         except PartitionError as error:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from inscape.arguments import positive_number, whole_number
 from inscape.errors import DataError, MeasureError, NotApplicableError, PartitionError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns, correct
-from inscape.measures.points import labelled_points
+from inscape.measures.points import labelled_points, measuring
 from inscape.measures.result import Measurement
 from inscape.measures.statistics import wilson
 from inscape.models import Model, wrap
@@ -110,7 +110,7 @@ def adversarial_accuracy(
             f"box=({box[0]:g}, {box[1]:g}): give the box of the inputs"
         )
     columns = class_columns(wrapped, truth)
-    with meter(progress, "attacked points") as show, wrapped.unchanged():
+    with meter(progress, "attacked points") as show, measuring(wrapped):
         attack = _Attack(_scores(wrapped, points.shape[1:]), eps, steps, step_size, norm, box, random_start)
         right = correct(wrapped, points, truth)
         check_columns(columns, wrapped.scores(points[:1]).shape[1], wrapped.name)
@@ -161,9 +161,17 @@ def _scores(model: Model, input_shape: tuple[int, ...]) -> Callable[[Any], Any]:
     module = getattr(model, "module", None)
     if isinstance(module, torch.nn.Module):
         from inscape.measures.heads import scores_before_head
+        from inscape.models.untouched import eval_copy, one_at_a_time
 
         device, dtype = model.device, model.torch_dtype  # type: ignore[attr-defined]
-        return lambda x: scores_before_head(module, x.to(device, dtype))[0]
+        if any(p.is_inference() for p in module.parameters()):
+            module = eval_copy(module)  # what was made in inference mode has no gradients
+
+        def scores(x: Any) -> Any:
+            with one_at_a_time(module):
+                return scores_before_head(module, x.to(device, dtype))[0]
+
+        return scores
 
     try:
         graph = model.graph(input_shape)

@@ -20,7 +20,7 @@ from inscape.arrays import Floats
 from inscape.errors import DataError, MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
 from inscape.measures.eigenvalues import MANY, dense, lanczos, rough_start
-from inscape.measures.points import TargetSource, as_targets, check_weights, points_of
+from inscape.measures.points import TargetSource, as_targets, check_weights, measuring, points_of
 from inscape.measures.result import COMPLETE, Measurement
 from inscape.models import Model, wrap
 from inscape.progress import Meter, meter
@@ -132,12 +132,14 @@ def sharpness(
         x, y = points[::every], targets[::every]
         return LossHessian(module, x, y, function, dtype=dtype, batch_size=batch_size)
 
-    hessian = hessian_in(torch.float64 if precision == "float64" else torch.float32)
     k = whole_number(k, "k", 1, MeasureError)
-    if k > hessian.size:
-        raise MeasureError(f"k={k} is more than the {hessian.size} parameters: give at most {hessian.size}")
-    is_dense = method == "dense" or (method == "auto" and hessian.size <= max(_DENSE, k + 1))
-    with meter(progress, "Hessian products") as show:
+    with measuring(wrapped), meter(progress, "Hessian products") as show:
+        hessian = hessian_in(torch.float64 if precision == "float64" else torch.float32)
+        if k > hessian.size:
+            raise MeasureError(
+                f"k={k} is more than the {hessian.size} parameters: give at most {hessian.size}"
+            )
+        is_dense = method == "dense" or (method == "auto" and hessian.size <= max(_DENSE, k + 1))
         if is_dense:
             values, residuals = dense(hessian, k)
         else:

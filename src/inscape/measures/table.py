@@ -18,7 +18,7 @@ from inscape.measures.local_complexity import local_complexity
 from inscape.measures.local_rank import local_rank
 from inscape.measures.margin import margin
 from inscape.measures.norms import path_norm, spectral_norm
-from inscape.measures.points import as_targets
+from inscape.measures.points import as_targets, measuring
 from inscape.measures.region_count import region_count
 from inscape.measures.result import COMPLETE, Measurement
 from inscape.measures.robustness import adversarial_accuracy
@@ -129,7 +129,11 @@ def table_of(
     if measures is None:
         measures = ("region_count", "accuracy") if source.has_labels else ("region_count",)
     settings = checked_settings(measures)
-    with wrapped.unchanged():
+    if not settings:
+        raise MeasureError(
+            f"measures={measures!r} names none: leave it out, or name one such as 'region_count'"
+        )
+    with measuring(wrapped):
         rows = _shared_rows(wrapped, source, seed, progress, settings)
         for name, options in settings.items():
             if name not in rows:

@@ -9,8 +9,8 @@ import numpy as np
 from inscape.arrays import Ints
 from inscape.errors import InscapeWarning
 from inscape.models import Model
+from inscape.models.base import NOT_DETERMINISTIC
 from inscape.partition.decision.adaptive import adaptive_regions
-from inscape.partition.decision.adaptive.trial import NOT_DETERMINISTIC
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.grid import labelled_blocks
 from inscape.partition.decision.regions import COMPLETE, CONVERGED, NOT_CONVERGED
@@ -73,6 +73,7 @@ def count_on_grid(
         tally.see(block.labels, block.labels[:, block.lattice.corners()])
         tally.n_evaluations += block.labels.size
         tally.resolution = block.lattice.resolution
+    tally.status = NOT_DETERMINISTIC if model.is_random else None
     known = [c for c in coarse if c is not None]
     tally.coarse_mean = float(np.mean(np.concatenate(known))) if known else None
     return tally

@@ -14,7 +14,7 @@ import numpy as np
 from inscape.arguments import whole_number
 from inscape.arrays import Floats
 from inscape.errors import MeasureError, unknown_name
-from inscape.measures.points import graph_at, points_of
+from inscape.measures.points import graph_at, measuring, points_of
 from inscape.measures.result import Measurement
 from inscape.measures.statistics import crossed_mean, mean_with_error
 from inscape.models import Model, wrap
@@ -92,7 +92,7 @@ def total_variation(
                 jacobian_pass(graph, points, [tally], Settings(), show)
                 return variation_of(tally, wrapped, "float64")
         found = points_of(wrapped, x)
-        with wrapped.unchanged():
+        with measuring(wrapped):
             tally.norms = _by_reverse(wrapped, found, of, show)
             return variation_of(tally, wrapped, "float64")
 

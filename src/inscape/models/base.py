@@ -1,6 +1,7 @@
 """What inscape needs of a classifier: points in, integer labels and float scores out, in bounded batches."""
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -9,14 +10,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import whole_number
+from inscape.arguments import as_array, whole_number
 from inscape.arrays import Shape
-from inscape.errors import InscapeError, ModelError, NonFiniteScoresError, PartitionError
+from inscape.errors import InscapeError, InscapeWarning, ModelError, NonFiniteScoresError, PartitionError
 
 if TYPE_CHECKING:
     from inscape.models.graph import Graph
 
 Array = npt.NDArray[Any]
+
+N_COMPARED = 16
+"""Points that are evaluated in two batches, once per wrapped model; four times as many without scores."""
+FEWEST_COMPARED = 4
+SAME_SCORES = 2**-12
+"""Relative to the largest score: far above rounding, and below what one bit of eight makes."""
+NOT_DETERMINISTIC = "not deterministic: the same points were predicted differently a second time"
 
 
 class Prediction(NamedTuple):
@@ -39,18 +47,27 @@ class Model(ABC):
         classes: the class names in label order, or None.
         has_scores: whether `scores` works; a model without scores still has labels.
         dtype: the precision in which points are handed to the model.
+        reveals_classes: whether `classes` are only those that were met so far.
+        labels_are_columns: whether a label is the column of a score, if there are scores.
         fixed_batch: the only batch length that the model takes (some exported files), or None.
         layout: the order of the data's axes, "HWC" or "CHW", if points are transposed on their way in.
         preprocess: what is done to points on their way in, as plain JSON for the record; None if nothing is.
+        is_random: whether the same points were seen to be predicted differently a second time.
+        one_by_one: whether points are evaluated alone, since the rest of a batch was seen to matter.
     """
 
     structure: str = "black-box"
     has_scores: bool = True
     dtype: np.dtype[Any] = np.dtype(np.float64)
     classes: tuple[str, ...] | None = None
+    reveals_classes: bool = False
+    labels_are_columns: bool = True
     fixed_batch: int | None = None
     layout: str | None = None
     preprocess: dict[str, Any] | None = None
+    is_random: bool = False
+    one_by_one: bool = False
+    _batches_compared: bool = False
     batch_bytes: int = 32 * 2**20
     max_batch: int = 4096
 
@@ -87,6 +104,11 @@ class Model(ABC):
             f"{self.name} is a {self.structure} model, not a piecewise-affine network: it has no linear "
             'pieces; use decision_regions(..., method="adaptive") or method="grid"'
         )
+
+    @property
+    def coarse_precision(self) -> str | None:
+        """The precision of the model if it has eleven bits or fewer, so that its linear pieces are steps."""
+        return None
 
     def unchanged(self) -> AbstractContextManager[None]:
         """A time in which nobody changes the model, so that it need not be looked over again and again."""
@@ -134,14 +156,29 @@ class Model(ABC):
         """Labels and scores of one batch, checked; call it inside `session()`."""
         n = len(x)
         x = self._to_input(x)
-        with self._explained(x):
-            labels, scores = self._call(self._padded(x), with_scores=with_scores and self.has_scores)
+        compare = not self._batches_compared and n >= FEWEST_COMPARED
+        kept = x.copy() if compare else x  # a model may write into its input
+        labels, scores = self._evaluate(x, with_scores)
         if labels.ndim != 1 or len(labels) < n:
             raise ModelError(
                 f"{self.name} returned labels of shape {labels.shape} for {n} points: expected ({n},), "
                 f"or scores ({n}, c)"
             )
+        if compare:
+            self._batches_compared = True
+            compare_batches(self, kept)
+            if self.one_by_one:
+                labels, scores = self._evaluate(kept, with_scores)
         return Prediction(labels[:n].astype(np.int64, copy=False), None if scores is None else scores[:n])
+
+    def _evaluate(self, x: Array, with_scores: bool) -> tuple[Array, Array | None]:
+        """Labels and scores of one batch, at least as many as there are points."""
+        if self.one_by_one and len(x) > 1:
+            rows = [self._evaluate(x[i : i + 1], with_scores) for i in range(len(x))]
+            scores = [s[:1] for _, s in rows if s is not None]
+            return np.concatenate([b[:1] for b, _ in rows]), np.concatenate(scores) if scores else None
+        with self._explained(x):
+            return self._call(self._padded(x), with_scores=with_scores and self.has_scores)
 
     def class_name(self, label: int) -> str:
         """The name of a label, or its number where the model has no names."""
@@ -186,7 +223,7 @@ class Model(ABC):
             yield
         except InscapeError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a model's code may end the process, but not ours
             line = next(iter(str(error).strip().splitlines()), "no message")
             raise ModelError(
                 f"{self.name} failed on a batch of shape {x.shape}: {type(error).__name__}: {line}"
@@ -232,6 +269,64 @@ def transposed(shape: Shape, axes: Sequence[int]) -> Shape:
     return tuple(shape[a] for a in axes)
 
 
+def compare_batches(model: Model, x: Array) -> None:
+    """Find out, from a few points in two batches, whether the rest of a batch matters to a model.
+
+    Batch-norm in training mode inside a function, `x - x.mean(0)` and dynamic quantisation are such models:
+    they are no function of a point. If a point alone always gets the same answer the model is evaluated one
+    by one from then on, with a warning; otherwise it is random, with another. Differences up to the rounding
+    that batches of another length bring about are none.
+    """
+    n = N_COMPARED if model.has_scores else 4 * N_COMPARED  # labels tell less
+    some = x[np.unique(np.linspace(0, len(x) - 1, n).astype(int))]
+    some = some[np.argsort(np.linalg.norm(some.reshape(len(some), -1), axis=1), kind="stable")]
+    half = len(some) // 2  # the short points and the long ones: another mean, another range
+    try:
+        together, *parts = (_told(model, b) for b in (some, some[:half], some[half:]))
+    except ModelError:
+        return  # it takes some batches only
+    if _agree(model, together, _joined(parts)):
+        return
+    try:
+        first, second = (_joined([_told(model, p[None]) for p in some]) for _ in range(2))
+    except ModelError as error:
+        raise ModelError(
+            f"{model.name} predicts a point by the rest of its batch, as batch-norm in training mode does, "
+            f"and cannot be given one point alone, so that it has no regions: put it into eval mode ({error})"
+        ) from error
+    model.is_random = not _agree(model, first, second)
+    model.one_by_one = not model.is_random
+    warnings.warn(
+        f"{model.name} is not deterministic, as with dropout left on: the same points were predicted "
+        "differently a second time, so that its regions mean nothing"
+        if model.is_random
+        else f"{model.name} predicts a point by the rest of its batch, as batch-norm in training mode or "
+        "dynamic quantisation does: its points are evaluated one by one, which is slow",
+        InscapeWarning,
+        stacklevel=5,
+    )
+
+
+def _told(model: Model, x: Array) -> Prediction:
+    labels, scores = model._evaluate(x.copy(), with_scores=True)
+    return Prediction(labels[: len(x)], None if scores is None else scores[: len(x)])
+
+
+def _joined(parts: list[Prediction]) -> Prediction:
+    scores = [p.scores for p in parts if p.scores is not None]
+    return Prediction(np.concatenate([p.labels for p in parts]), np.concatenate(scores) if scores else None)
+
+
+def _agree(model: Model, a: Prediction, b: Prediction) -> bool:
+    """Whether two predictions of the same points are equal up to rounding; labels alone must be the same."""
+    if a.scores is None or b.scores is None or a.scores.shape != b.scores.shape:
+        return bool(np.array_equal(a.labels, b.labels))
+    eps = {"bfloat16": 2**-7, "float16": 2**-10}.get(model.coarse_precision or "")
+    relative = max(SAME_SCORES, math.sqrt(eps or np.finfo(a.scores.dtype).eps))
+    largest = max(float(np.abs(a.scores).max()), float(np.abs(b.scores).max()))
+    return bool((np.abs(a.scores - b.scores) <= relative * largest).all())
+
+
 def check_size(model: Model, shape: Shape) -> None:
     """Raise an error unless points of `shape` are in the model's shape after a reshape.
 
@@ -270,10 +365,8 @@ def layout_advice(layout: str) -> str:
 
 def as_points(x: npt.ArrayLike) -> Array:
     """A float array (n, ...) of n >= 1 finite points."""
-    if hasattr(x, "detach"):  # a torch tensor, wherever it lives
-        x = x.detach().cpu().double().numpy()  # numpy knows no bfloat16
+    points = as_array(x, "points", ModelError)
     try:
-        points = np.asarray(x)
         if points.dtype.kind != "f":
             points = points.astype(np.float64)
     except (TypeError, ValueError) as error:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arguments import as_array
 from inscape.arrays import Shape
 from inscape.errors import ModelError
 from inscape.models.base import Array, Model, labels_of
@@ -19,6 +20,8 @@ class FunctionModel(Model):
 
     String labels are numbered as they are met, in alphabetical order within a batch; `classes` follows.
     """
+
+    reveals_classes = True
 
     def __init__(
         self, function: Callable[..., Any], *, input_shape: Shape | None = None, batch_size: int | None = None
@@ -41,7 +44,7 @@ class FunctionModel(Model):
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
         out = self.function(x)
-        out = np.asarray(out.detach().cpu() if hasattr(out, "detach") else out)
+        out = _typed(as_array(out, f"what {self.name} returned", ModelError))
         if out.ndim == 0 or len(out) != len(x):
             raise ModelError(
                 f"{self.name} returned shape {out.shape} for {len(x)} points: expected labels ({len(x)},) "
@@ -50,6 +53,8 @@ class FunctionModel(Model):
         if out.ndim == 1:
             self.has_scores = False
             return self._as_labels(out), None
+        if out.dtype.kind not in "iubf":
+            raise ModelError(f"{self.name} returned scores of {_kind(out)}: expected numbers")
         if out.dtype.kind != "f":
             out = out.astype(np.float64)
         return labels_of(out, self.name), out if with_scores else None
@@ -64,6 +69,20 @@ class FunctionModel(Model):
                     "return integer labels (n,), or scores (n, c), (n, 1) for a one-output model"
                 )
             return out.astype(np.int64)
+        if out.dtype.kind not in "US":
+            raise ModelError(
+                f"{self.name} returned labels of {_kind(out)}: expected integers, booleans or strings"
+            )
         labels = self._names.number(out)
         self.classes = self._names.seen
         return labels
+
+
+def _typed(out: Array) -> Array:
+    """Python objects as the numbers or strings that they are, such as those of a pandas column."""
+    return np.asarray(out.tolist()) if out.dtype.kind == "O" else out
+
+
+def _kind(out: Array) -> str:
+    first = out.ravel()[0]
+    return f"type {type(first).__name__}" if out.dtype.kind == "O" else str(out.dtype)

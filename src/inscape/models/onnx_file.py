@@ -28,6 +28,7 @@ class OnnxModel(Model):
     """
 
     max_batch = 1024
+    reveals_classes = True
 
     def __init__(
         self, path: str | Path, *, input_shape: Shape | None = None, batch_size: int | None = None
@@ -62,9 +63,15 @@ class OnnxModel(Model):
         self._traced: tuple[Shape, Trace] | None = None
         self.dtype = np.dtype(_DTYPES.get(self._input.type, np.float32))
         self._label_output, self._score_output = self._choose_outputs()
+        self.labels_are_columns = self._label_output is None
         self._ends_in_sigmoid = self._output_of_sigmoid()
         self.has_scores = self._score_output is not None
         self._names = ClassNames()
+
+    @property
+    def coarse_precision(self) -> str | None:
+        """The name float16 if that is what the file takes, else None."""
+        return "float16" if self.dtype == np.float16 else None
 
     def fingerprint(self) -> str:
         """A hash of the file."""

@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -17,7 +18,7 @@ from inscape.models.checksum import checksum
 from inscape.models.from_torch.tracing import trace
 from inscape.models.graph import Graph
 from inscape.models.graph.trace import Trace
-from inscape.models.untouched import untouched
+from inscape.models.untouched import one_at_a_time, untouched
 
 
 class TorchModel(Model):
@@ -49,6 +50,7 @@ class TorchModel(Model):
         self.module = module if self.device == home else copy.deepcopy(module).to(self.device)
         self.fixed_batch = fixed_batch
         self._known: tuple[Any, ...] | None = None
+        self._n_unchanged = 0
         self._fingerprint: tuple[tuple[Any, ...], str] | None = None
         self._traced: tuple[tuple[Any, ...], Trace] | None = None
         self._sigmoid: bool | None = None
@@ -78,23 +80,37 @@ class TorchModel(Model):
     def trace(self, input_shape: Shape) -> Trace:
         """The module's graph or its foreign operations, recorded anew when weights or layers have changed."""
         state = (input_shape, *self._state())
-        if self._traced is None or self._traced[0] != state:
+        found = self._traced
+        if found is None or found[0] != state:
             x = np.empty((self.fixed_batch or 1, *input_shape))
-            with self.session(), self._explained(x):
-                self._traced = (state, trace(self.module, input_shape, n_rows=self.fixed_batch))
-        return self._traced[1]
+            with self.session(), self._explained(x), one_at_a_time(self.module), torch.inference_mode(False):
+                found = (state, trace(self.module, input_shape, n_rows=self.fixed_batch))
+            self._traced = found
+        return found[1]
+
+    @property
+    def coarse_precision(self) -> str | None:
+        """The name bfloat16 or float16 if a parameter is so, else None."""
+        kinds = {t.dtype for t in self.module.parameters()} & {torch.bfloat16, torch.float16}
+        return None if not kinds else str(min(kinds, key=str)).removeprefix("torch.")
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """A time in which the weights are taken to stay as they are."""
-        before, self._known = self._known, self._state()
+        """A time in which the weights are taken to stay as they are; it may overlap with that of a thread."""
+        state = self._state()
+        with _COUNTING:
+            self._known = state if self._n_unchanged == 0 else self._known
+            self._n_unchanged += 1
         try:
             yield
         finally:
-            self._known = before
+            with _COUNTING:
+                self._n_unchanged -= 1
+                self._known = None if self._n_unchanged == 0 else self._known
 
     def _state(self) -> tuple[Any, ...]:
-        return tuple(_contents(self.module)) if self._known is None else self._known
+        known = self._known
+        return tuple(_contents(self.module)) if known is None else known
 
     def session(self) -> AbstractContextManager[None]:
         """Eval mode without gradients; everything observable is put back on leaving."""
@@ -116,7 +132,7 @@ class TorchModel(Model):
         return digest.hexdigest()
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
-        with torch.no_grad():
+        with one_at_a_time(self.module), torch.inference_mode(False), torch.no_grad():
             out = self.module(torch.from_numpy(x).to(self.device, self.torch_dtype))
         out = getattr(out, "logits", out)  # Hugging Face outputs
         if not isinstance(out, torch.Tensor):
@@ -191,6 +207,11 @@ def _check_layers(module: torch.nn.Module) -> None:
                 raise ModelError(
                     f"{name} of the lazy layer {where} has no value yet: call the module once on a batch"
                 )
+            if tensor is not None and tensor.is_meta:
+                raise ModelError(
+                    f"{name} of {where} is on the meta device, where tensors have no values: give the module "
+                    'memory with .to_empty(device="cpu") and load its weights with .load_state_dict(...)'
+                )
         if isinstance(m, torch.nn.modules.batchnorm._BatchNorm) and m.running_mean is None:
             raise ModelError(
                 f"{where} is a batch-norm without running statistics: what it predicts for a point depends "
@@ -217,6 +238,7 @@ def _contents(module: torch.nn.Module) -> Iterator[tuple[Any, ...]]:
                     yield (name, *_summary(tensor))
 
 
+_COUNTING = threading.Lock()
 _PLAIN = (bool, int, float, complex, str, tuple)
 _INTERNAL = frozenset(vars(torch.nn.Module()))
 
@@ -233,7 +255,10 @@ def _summary(tensor: torch.Tensor) -> tuple[Shape, int]:
 
 def _as_device(device: str | torch.device) -> torch.device:
     try:
-        return torch.empty(0, device=device).device
+        found = torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as error:
         line = str(error).splitlines()[0]
         raise ModelError(f"device={str(device)!r} cannot be used here: {line}") from error
+    if found.type == "meta":
+        raise ModelError("device='meta' computes nothing: give a device such as 'cpu'")
+    return found

@@ -1,7 +1,10 @@
-"""Evaluating a torch module without leaving a trace on it."""
+"""Evaluating a torch module without leaving a trace on it, from several threads if need be."""
 
+import copy
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -15,22 +18,81 @@ def untouched(module: torch.nn.Module) -> Iterator[None]:
     The mode is set on each submodule directly: `eval()` may be overridden, and its inverse
     `train(mode)` cannot restore mixed modes. `no_grad`, set by the caller, and not `inference_mode`
     is used to evaluate, because a module may cache tensors that its owner later trains with.
+
+    Sessions on one module, or on modules that share layers, may overlap in time: the first to come keeps the
+    state and the last to go restores it. No lock is held in between, so that no two can wait for each other.
     """
-    kept = [_State(m) for m in module.modules()]
+    modules = list(module.modules())
+    _OPEN.enter(modules)
+    try:
+        with random_state_kept():
+            yield
+    finally:
+        _OPEN.leave(modules)
+
+
+def eval_copy(module: torch.nn.Module) -> torch.nn.Module:
+    """A private copy in eval mode; call it outside `inference_mode`, so that its tensors have gradients."""
+    copied = copy.deepcopy(module)
+    for m in copied.modules():
+        m.training = False
+    return copied
+
+
+def one_at_a_time(module: torch.nn.Module) -> threading.RLock:
+    """The lock to hold during one forward pass: a module may keep what it computes in its own attributes."""
+    with _OPEN.lock:
+        return _OPEN.passes.setdefault(module, threading.RLock())
+
+
+class _Sessions:
+    """The sessions that are open, in all threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.passes: WeakKeyDictionary[torch.nn.Module, threading.RLock] = WeakKeyDictionary()
+        self._states: dict[int, _State] = {}
+        self._n_sessions = 0
+        self._world = ExitStack()
+
+    def enter(self, modules: list[torch.nn.Module]) -> None:
+        with self.lock:
+            if self._n_sessions == 0:
+                self._world.enter_context(_world_kept())
+            self._n_sessions += 1
+            for module in modules:
+                state = self._states.get(id(module))
+                if state is None:
+                    state = self._states[id(module)] = _State(module)
+                    state.set_eval()
+                state.n_sessions += 1
+
+    def leave(self, modules: list[torch.nn.Module]) -> None:
+        with self.lock:
+            self._n_sessions -= 1
+            if self._n_sessions == 0:
+                self._world.close()
+            for module in modules:
+                state = self._states[id(module)]
+                state.n_sessions -= 1
+                if state.n_sessions == 0:
+                    del self._states[id(module)]
+                    state.restore()
+
+
+@contextmanager
+def _world_kept() -> Iterator[None]:
+    """What a module could change outside of itself: random states and the default precision."""
     dtype = torch.get_default_dtype()
     with random_state_kept():
         try:
-            for state in kept:
-                state.set_eval()
             yield
         finally:
             torch.set_default_dtype(dtype)
-            for state in kept:
-                state.restore()
 
 
 class _State:
-    """Mode, buffers and tensor attributes of one submodule.
+    """Mode, buffers and tensor attributes of one submodule, and how many sessions need it in eval mode.
 
     Plain tensor attributes matter: the hooks of `weight_norm` and `spectral_norm` assign the weight anew in
     each forward pass, without gradients in ours.
@@ -38,6 +100,7 @@ class _State:
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.module = module
+        self.n_sessions = 0
         self.training = getattr(module, "training", None)  # frozen TorchScript has no mode
         self.attributes = {k: v for k, v in vars(module).items() if isinstance(v, torch.Tensor)}
         self.buffers = dict(module._buffers.items())
@@ -64,3 +127,6 @@ class _State:
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool(torch.equal(a, b)) or bool(torch.allclose(a, b, rtol=0, atol=0, equal_nan=True))
+
+
+_OPEN = _Sessions()

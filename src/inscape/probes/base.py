@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arguments import as_array
 from inscape.arrays import Floats
 from inscape.errors import ProbeError
 
@@ -45,10 +46,9 @@ class Probe(ABC):
 
 def as_point(value: Any, what: str) -> Floats:
     """A finite float64 array of at least one dimension, from an array or a tensor."""
-    if hasattr(value, "detach"):
-        value = value.detach().cpu().double().numpy()
+    given = as_array(value, what, ProbeError)
     try:
-        point = np.array(value, dtype=np.float64)
+        point = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ProbeError(f"{what} must be an array of numbers: {error}") from error
     if point.ndim == 0:

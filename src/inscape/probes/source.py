@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arguments import as_array
 from inscape.arrays import Ints
 from inscape.errors import ProbeError
+from inscape.models.class_names import as_labels, fractions, listed
 from inscape.probes.base import as_point
 from inscape.seeding import random_state_kept
 
@@ -61,6 +63,9 @@ class PointSource:
     def by_class(self) -> tuple[Ints, Ints, Ints]:
         """The point indices sorted by class, and where each class starts there and how many it has."""
         labels = self._labels()
+        strange = fractions(labels)
+        if len(strange):
+            raise ProbeError(f"y holds {listed(strange)}: classes are whole numbers or names")
         order = np.argsort(labels, kind="stable")
         _, start, size = np.unique(labels[order], return_index=True, return_counts=True)
         return order, start, size
@@ -115,7 +120,7 @@ def _read(x: Any) -> tuple[npt.NDArray[Any], Any]:
         x, labels = x
     elif not hasattr(x, "shape") and not isinstance(x, list | tuple) and hasattr(x, "__iter__"):
         x, labels = _read_batches(x)
-    points = _array(x)
+    points = as_array(x, "the data", ProbeError)
     if points.dtype.kind not in "fiub":
         raise ProbeError(f"the data must be numbers, got an array of {points.dtype}")
     if points.ndim == 0:
@@ -143,9 +148,9 @@ def _read_batches(loader: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | Non
     one_by_one = torch is not None and isinstance(loader, torch.utils.data.IterableDataset)
     join = np.stack if one_by_one or getattr(loader, "batch_size", 1) is None else np.concatenate
     try:
-        x = join([_array(_first(b)) for b in batches])
+        x = join([as_array(_first(b), "a batch", ProbeError) for b in batches])
         if all(isinstance(b, tuple | list) and len(b) > 1 for b in batches):
-            return x, join([_array(b[1]) for b in batches])
+            return x, join([as_labels(b[1], ProbeError) for b in batches])
     except ValueError as error:
         if isinstance(error, ProbeError):
             raise
@@ -153,20 +158,10 @@ def _read_batches(loader: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | Non
     return x, None
 
 
-def _array(value: Any) -> npt.NDArray[Any]:
-    if hasattr(value, "detach"):
-        value = value.detach().cpu()
-        value = (value.double() if value.is_floating_point() else value).numpy()  # numpy knows no bfloat16
-    try:
-        return np.asarray(value)
-    except ValueError as error:
-        raise ProbeError(f"the data do not form one array: {error}") from error
-
-
 def _as_labels(y: Any) -> npt.NDArray[Any] | None:
     if y is None:
         return None
-    labels = _array(y)
+    labels = as_labels(y, ProbeError)
     if labels.ndim != 1:
         raise ProbeError(f"y must be one label per point, got shape {labels.shape}")
     return labels

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import positive_number, whole_number
+from inscape.arguments import as_array, positive_number, whole_number
 from inscape.errors import DataError, InscapeError, ModelError, NotApplicableError, TheoryError
+from inscape.measures.points import measuring
 from inscape.models import Model, wrap
+from inscape.models.class_names import as_labels
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
 from inscape.theory import effective_regions, local_complexity, minima_stability, region_counts
@@ -101,7 +103,7 @@ def check_all(
     shared = {"sigma": sigma, "eta": eta, "eps": eps, "n_noise": n_noise, "random_state": seed}
     case = _Case(wrapped, points, values, start, (x_test, y_test), step_size, shared, seed)
     checks: list[Check] = []
-    with meter(progress, "statements") as show, wrapped.unchanged():
+    with meter(progress, "statements") as show, measuring(wrapped):
         for i, (name, (forms, function)) in enumerate(STATEMENTS.items()):
             show(i, len(STATEMENTS))
             checks += [_tried(name, form, function, case) for form in forms]
@@ -141,6 +143,8 @@ class _Case:
         """Data of one input with values, or an error."""
         if self.y is None:
             raise NotApplicableError("needs y, the values that the network fits")
+        if self.y.dtype.kind not in "iubf":
+            raise NotApplicableError("needs y of numbers, the values that the network fits, not class names")
         return self.x.reshape(len(self.x), -1), np.asarray(self.y, dtype=np.float64)
 
     def signs(self) -> Array:
@@ -269,11 +273,11 @@ def _tried(name: str, form: str, function: Callable[[_Case, str], Check], case: 
 def _chosen(x: Any, y: Any, max_points: int, seed: int) -> tuple[Array, Array | None]:
     """At most `max_points` of the points, with their values."""
     limit = whole_number(max_points, "max_points", 2, TheoryError)
-    points = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
+    points = as_array(x, "x", DataError)
     if points.ndim == 0 or points.size == 0:
         raise DataError(f"x of shape {points.shape} holds no points: give an array (n, ...)")
     points = points.reshape(-1, 1) if points.ndim == 1 else points
-    values = None if y is None else np.asarray(y.detach().cpu() if hasattr(y, "detach") else y)
+    values = None if y is None else as_labels(y, DataError)
     if values is not None and len(values) != len(points):
         raise DataError(f"y has {len(values)} entries for {len(points)} points")
     if len(points) > limit:

@@ -8,6 +8,7 @@ import numpy as np
 
 from inscape.errors import ModelError, unknown_name
 from inscape.models import Model, wrap
+from inscape.models.gradients import gradients
 from inscape.training.classical import SETTINGS, classical
 from inscape.training.data.splits import Split
 from inscape.training.history import History
@@ -76,7 +77,8 @@ def fit_many(
     if networks:
         from inscape.training.many import train_many
 
-        built = [_network(settings[i], split, seeds[i]) for i in networks]
+        with gradients():
+            built = [_network(settings[i], split, seeds[i]) for i in networks]
         recipes = [_recipe(settings[i]) for i in networks]
         modules = [module for module, _ in built]
         chosen = [seeds[i] for i in networks]

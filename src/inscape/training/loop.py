@@ -10,7 +10,9 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from inscape.arguments import as_array
 from inscape.errors import DataError, InscapeError
+from inscape.models.gradients import gradients
 from inscape.progress import Meter, meter
 from inscape.seeding import as_seed, random_state_kept
 from inscape.training.augmentation import Augmentation
@@ -67,27 +69,28 @@ def train(
     if not checkpoint_every >= 1:
         raise InscapeError(f"checkpoint_every={checkpoint_every} must be at least 1")
     device, dtype = _place(module)
-    points, labels = as_tensors(x, y, dtype)
-    run = _Run(module, points.to(device), labels.to(device), recipe, seed, monitor)
     losses: list[float] = []
     saved: list[str] = []
     status = "complete"
-    with random_state_kept(seed), _repeatable(device, seed), meter(progress, "training") as show:
-        module.train()
-        for epoch in range(1, recipe.epochs + 1):
-            losses.append(run.epoch())
-            show(epoch, recipe.epochs)
-            if not math.isfinite(losses[-1]):
-                status = "diverged"
-            elif recipe.stop_loss is not None and losses[-1] <= recipe.stop_loss:
-                status = "loss reached"
-            is_last = status != "complete" or epoch == recipe.epochs
-            if checkpoints is not None and (is_last or epoch % checkpoint_every == 0):
-                path = Path(checkpoints) / f"epoch-{epoch:04d}.safetensors"
-                about = {"epoch": epoch, "loss": losses[-1], "seed": seed, "recipe": recipe.to_dict()}
-                saved.append(str(save_weights(module, path, **about)))
-            if is_last:
-                break
+    with gradients():
+        points, labels = as_tensors(x, y, dtype)
+        run = _Run(module, points.to(device), labels.to(device), recipe, seed, monitor)
+        with random_state_kept(seed), _repeatable(device, seed), meter(progress, "training") as show:
+            module.train()
+            for epoch in range(1, recipe.epochs + 1):
+                losses.append(run.epoch())
+                show(epoch, recipe.epochs)
+                if not math.isfinite(losses[-1]):
+                    status = "diverged"
+                elif recipe.stop_loss is not None and losses[-1] <= recipe.stop_loss:
+                    status = "loss reached"
+                is_last = status != "complete" or epoch == recipe.epochs
+                if checkpoints is not None and (is_last or epoch % checkpoint_every == 0):
+                    path = Path(checkpoints) / f"epoch-{epoch:04d}.safetensors"
+                    about = {"epoch": epoch, "loss": losses[-1], "seed": seed, "recipe": recipe.to_dict()}
+                    saved.append(str(save_weights(module, path, **about)))
+                if is_last:
+                    break
     module.eval()
     return History(losses=tuple(losses), n_steps=run.step, status=status, seed=seed, checkpoints=tuple(saved))
 
@@ -175,8 +178,8 @@ def as_tensors(
 def _as_tensor(values: Any) -> torch.Tensor:
     """A tensor of an array in any byte order and layout, which is copied only if it has to be."""
     if isinstance(values, torch.Tensor):
-        return values
-    array = np.asarray(values)
+        return values.clone() if values.is_inference() else values
+    array = as_array(values, "the data", DataError)
     if array.dtype.kind not in "biuf":
         raise DataError(
             f"cannot train on {array.dtype}: expected numbers, and classes as whole numbers from 0"
@@ -197,6 +200,11 @@ def check_classes(labels: torch.Tensor, n_scores: int) -> None:
 
 def _place(module: nn.Module) -> tuple[torch.device, torch.dtype]:
     for parameter in module.parameters():
+        if parameter.is_inference():
+            raise DataError(
+                "the module was made in torch.inference_mode, so that its parameters cannot be trained: make "
+                "it outside, or train a copy.deepcopy(module) that is made outside"
+            )
         return parameter.device, parameter.dtype
     raise DataError("the module has no parameters to train")
 

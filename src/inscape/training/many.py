@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from inscape.errors import InscapeError
+from inscape.models.gradients import gradients
 from inscape.progress import Meter, meter
 from inscape.seeding import as_seed
 from inscape.training.history import History
@@ -64,7 +65,7 @@ def train_many(
         raise InscapeError("a module is given twice: each is trained in place and needs its own")
     seeds = [as_seed(seed) for seed in seeds]
     results: dict[int, History] = {}
-    with meter(progress, "networks") as show:
+    with gradients(), meter(progress, "networks") as show:
         for group in _groups(modules, recipes):
             i = group[0]
             if not _is_stackable(modules[i], recipes[i]):
@@ -91,7 +92,7 @@ class _Watch:
         due = [(net, monitor) for net, monitor in self._pairs if getattr(monitor, "due", _always)(step)]
         if due:
             write_back()
-        with torch.enable_grad():
+        with gradients():
             for module, monitor in due:
                 monitor.step(module, step)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from inscape.arguments import whole_number
 from inscape.errors import MeasureError
-from inscape.measures.points import TargetSource, as_targets
+from inscape.measures.points import TargetSource, as_targets, measuring
 from inscape.measures.table import NOT_APPLICABLE, Measures, checked_settings, table_of
 from inscape.models import Model, wrap
 from inscape.probes.source import PointSource
@@ -96,7 +96,7 @@ class Monitor:
         wrapped = wrap(model)
         with random_state_kept():
             entries = self._entries(wrapped)
-            with wrapped.unchanged():
+            with measuring(wrapped):
                 further = {} if self.also is None else dict(self.also(wrapped))
         row: dict[str, Any] = {"step": step, "seconds": 0.0}
         for entry in entries:
@@ -116,7 +116,7 @@ class Monitor:
     def _entries(self, model: Model) -> list[dict[str, Any]]:
         """The rows of all measures; those on the same points are asked for together, to share work."""
         found: dict[str, dict[str, Any]] = {}
-        with model.unchanged():
+        with measuring(model):
             for n in {o.get("n_points") for o in self.measures.values()}:
                 group = {
                     name: {k: v for k, v in options.items() if k != "n_points"}

@@ -10,7 +10,7 @@ from torch import nn
 
 import inscape
 from inscape import Patch, Segment, Simplex, decision_regions
-from inscape.errors import ModelError, PartitionError, ProbeError
+from inscape.errors import InscapeWarning, ModelError, PartitionError, ProbeError
 from inscape.partition.decision import GridRegions, SegmentRegions
 
 SQUARE = Patch([0.0, 0.0], np.eye(2))
@@ -157,7 +157,7 @@ def test_a_list_gives_a_list_in_order_and_in_one_stream_of_batches(rng):
     probes = inscape.sample_probes(rng.normal(size=(20, 2)), n=10, random_state=0)
     model = inscape.wrap(f, batch_size=64)
     together = decision_regions(model, probes, resolution=50)
-    assert sizes == [64] * 7 + [52]
+    assert sizes == [64, 64, 32, 32] + [64] * 6 + [52]  # the first 64 are compared in two batches
     assert [p.probe for p in together] == probes
     for probe, p in zip(probes, together, strict=True):
         assert p.boundaries.tolist() == decision_regions(f, probe, resolution=50).boundaries.tolist()
@@ -266,3 +266,15 @@ def test_a_resolution_belongs_to_the_grid():
 def test_a_model_of_another_input_shape():
     with pytest.raises(ModelError, match=r"takes 5 features"):
         decision_regions(nn.Linear(5, 2), corner(2))
+
+
+def test_a_grid_of_very_many_points_says_how_many(monkeypatch):
+    def model(x):
+        return (x[:, 0] > 0.3).astype(int)
+
+    monkeypatch.setattr(workload, "LONG_EVALUATIONS", 1000)
+    probes = [Segment([0.0], [1.0])] * 5
+    decision_regions(model, probes, resolution=200)
+    with pytest.warns(InscapeWarning, match="5 probes of about 201 points each are 1,005 evaluations"):
+        found = decision_regions(model, probes, resolution=201)
+    assert [r.n_regions for r in found] == [2] * 5

@@ -250,8 +250,10 @@ def test_progress_runs_to_the_end():
     ("arguments", "error", "message"),
     [
         ({"precision": "float16"}, PartitionError, "unknown precision 'float16'"),
-        ({"memory": 0}, PartitionError, "memory=0 must be positive"),
-        ({"tolerance": -1}, PartitionError, "tolerance=-1 must be at least 0"),
+        ({"memory": 0}, PartitionError, "memory=0 is too small.*in bytes"),
+        ({"tolerance": -1}, PartitionError, "tolerance=-1 must be a number of at least 0"),
+        ({"memory": "a"}, PartitionError, "memory='a' is not a whole number"),
+        ({"tolerance": "a"}, PartitionError, "tolerance='a' must be a number of at least 0"),
         ({"probe": []}, ProbeError, "got an empty list"),
         ({"probe": [Segment([0.0], [1.0]), Segment([[0.0]], [[1.0]])]}, ProbeError, "must share a shape"),
         ({"probe": ["x"]}, ProbeError, "got a str"),

@@ -1,6 +1,5 @@
 """Jacobians of any differentiable network by reverse differentiation: few outputs, many inputs."""
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ from torch import Tensor
 from inscape.errors import NotApplicableError, PartitionError
 from inscape.measures.points import check_weights
 from inscape.models import Model
+from inscape.models.untouched import eval_copy
 
 Scores = Callable[[Tensor], Tensor]
 _SEEDS = 2**22
@@ -38,9 +38,7 @@ def private_copy(model: Model, measure: str) -> Any:
             f"{measure} needs derivatives, and {model.name} is a {model.structure} model without any: "
             "give a torch module or an ONNX file of affine and piecewise-linear layers"
         )
-    copied = copy.deepcopy(module).cpu().double()
-    for m in copied.modules():
-        m.training = False
+    copied = eval_copy(module).cpu().double()
     for p in copied.parameters():
         p.requires_grad_(False)
     return _Scores(copied)

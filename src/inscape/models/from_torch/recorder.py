@@ -8,6 +8,7 @@ if it treats rows alike, and a branch on data (`if x.sum() > 0`) is seen, since 
 tensor.
 """
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -137,12 +138,15 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     @contextmanager
     def paths(self) -> Iterator[None]:
         """Follow which module runs, through hooks that belong to no module."""
+        thread = threading.get_ident()  # such hooks see the modules of all threads
 
         def enter(module: torch.nn.Module, args: Any) -> None:
-            self._stack.append(self._names.get(module, self.path))
+            if threading.get_ident() == thread:
+                self._stack.append(self._names.get(module, self.path))
 
         def leave(module: torch.nn.Module, args: Any, out: Any) -> None:
-            self._stack.pop()
+            if threading.get_ident() == thread:
+                self._stack.pop()
 
         hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave)]
         try:

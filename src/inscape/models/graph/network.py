@@ -98,7 +98,8 @@ class Graph:
         """The graph with all constants in one precision, each rounded once from what was recorded."""
         known = self._origin._casts
         if dtype not in known:
-            nodes = [Node(n.op.cast(dtype), n.inputs, n.path) for n in self._origin.nodes]
+            with torch.inference_mode(False):  # the graph may outlive the caller's mode
+                nodes = [Node(n.op.cast(dtype), n.inputs, n.path) for n in self._origin.nodes]
             graph = Graph(nodes, output=self.output, input_shape=self.input_shape, head=self.head)
             graph._origin = self._origin
             known[dtype] = graph

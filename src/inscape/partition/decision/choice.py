@@ -10,6 +10,7 @@ from inscape.errors import InscapeError, InscapeWarning, NonGenericError, Partit
 from inscape.models import Model
 from inscape.partition.decision.exact import as_segment
 from inscape.partition.decision.lattice import check_connectivity
+from inscape.partition.linear.confirmed import check_precision
 from inscape.probes import Patch, Probe, Segment
 from inscape.probes.sampling import ProbeSample
 
@@ -109,6 +110,7 @@ def _on_planes(model: Model, probes: Sequence[Probe], dim: int) -> Choice:
     if model.structure == "trees":
         return Choice("adaptive", "exact regions of trees are computed on segments only")
     try:
+        check_precision(model)
         model.graph(probes[0].input_shape)
     except InscapeError as error:
         return Choice("adaptive", str(error).split(": ")[0])
@@ -137,6 +139,7 @@ def _on_segments(model: Model, probes: Sequence[Probe]) -> Choice:
     if model.structure == "trees":
         return Choice("exact", "tree ensemble")
     try:
+        check_precision(model)
         model.graph(probes[0].input_shape)
     except InscapeError as error:
         return Choice("adaptive", str(error).split(": ")[0])

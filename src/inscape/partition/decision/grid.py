@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from inscape.errors import NonFiniteScoresError
 from inscape.models import Model
-from inscape.models.base import Array
+from inscape.models.base import NOT_DETERMINISTIC, Array
 from inscape.partition.decision.lattice import Lattice, half, kind_of, lattice_on
 from inscape.partition.decision.regions import (
     CONVERGED,
@@ -173,9 +173,10 @@ def grid_regions(
     model: Model, probes: Sequence[Probe], *, resolution: int | None, connectivity: str, meter: Meter
 ) -> list[DecisionRegions]:
     """The decision regions on the grid of each probe."""
-    provenance = Provenance.of(model)
+    provenance: Provenance | None = None
     results: list[DecisionRegions] = []
     for block in labelled_blocks(model, probes, resolution, meter=meter, with_scores=True):
+        provenance = provenance or Provenance.of(model)  # how it was evaluated is known now
         ids, counts = block.components(connectivity)
         coarse = block.coarse_counts(connectivity)
         for i, probe in enumerate(block.probes):
@@ -183,7 +184,7 @@ def grid_regions(
                 "probe": probe,
                 "method": "grid",
                 "is_exact": False,
-                "status": CONVERGED if coarse is not None and coarse[i] == counts[i] else NOT_CONVERGED,
+                "status": _status(model, coarse is not None and coarse[i] == counts[i]),
                 "n_evaluations": len(block.lattice),
                 "resolution": block.lattice.resolution,
                 "connectivity": connectivity,
@@ -193,6 +194,12 @@ def grid_regions(
             make = _segment_result if probe.dim == 1 else _grid_result
             results.append(make(block, i, ids[i], common))
     return results
+
+
+def _status(model: Model, is_stable: bool) -> str:
+    if model.is_random:
+        return NOT_DETERMINISTIC
+    return CONVERGED if is_stable else NOT_CONVERGED
 
 
 def _segment_result(

@@ -6,8 +6,8 @@ from inscape.errors import InscapeWarning, PartitionError
 
 MOST_EVALUATIONS = 10**11
 """Of the model, in one call: a small network takes more than a day."""
-LONG_EVALUATIONS = 3 * 10**8
-"""From here on a small network takes minutes, and a large one hours."""
+LONG_EVALUATIONS = 2**22
+"""From here on a small network takes seconds or minutes, and a large one hours."""
 MOST_SECONDS = 24 * 3600.0
 LONG_SECONDS = 10.0
 CELL_DIMENSION, CELL_SECONDS, CELL_GROWTH = 7, 4.0, 3.0
@@ -20,10 +20,10 @@ def check_evaluations(n_probes: int, each: int, remedy: str) -> None:
     total = n_probes * each
     if total <= LONG_EVALUATIONS:
         return
-    work = f"{n_probes:,} probes of about {each:,} points each are {total:.1e} evaluations of the model"
+    work = f"{n_probes:,} probes of about {each:,} points each are {total:,} evaluations of the model"
     if total > MOST_EVALUATIONS:
         raise PartitionError(f"{work}, over the limit of {MOST_EVALUATIONS:.0e}: {remedy}")
-    _warn(f"{work}, which takes minutes at best: {remedy} if that is too long")
+    _warn(f"{work}, which takes a large one hours: {remedy} if that is too long")
 
 
 def check_cells(n_probes: int, dim: int) -> None:

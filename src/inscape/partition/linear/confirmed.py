@@ -20,10 +20,21 @@ def graph_of(
     from inscape.models.base import check_size
 
     check_size(model, input_shape)
+    check_precision(model)
     graph = model.graph(input_shape)
     if not graph.is_confirmed:
         _confirm(graph, model, points())
     return graph
+
+
+def check_precision(model: Model) -> None:
+    """Raise an error for a network of so few bits that it is no longer piecewise affine."""
+    if model.coarse_precision is not None:
+        raise PartitionError(
+            f"{model.name} cannot be counted exactly since its parameters are {model.coarse_precision}, "
+            "whose rounding turns its linear pieces into steps: convert it with .float() to count the pieces "
+            "that it stands for, or use method='adaptive' or 'grid'"
+        )
 
 
 def _confirm(graph: Any, model: Model, x: npt.NDArray[np.float64]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Floats
 from inscape.errors import PartitionError, ProbeError, unknown_name
 from inscape.probes import Probe, Segment, Simplex
@@ -144,9 +145,8 @@ def check_arguments(memory: int, tolerance: float, precision: str) -> None:
     """Raise an error for arguments that make no sense."""
     if precision not in PRECISIONS:
         raise PartitionError(unknown_name("precision", precision, PRECISIONS))
-    if not memory > 0:
-        raise PartitionError(f"memory={memory} must be positive: a number of bytes, {MEMORY} by default")
-    if not 0 <= tolerance < 1:
+    whole_number(memory, "memory", 1, PartitionError, f", in bytes; {MEMORY} is the default")
+    if positive_number(tolerance, "tolerance", PartitionError, zero=True) >= 1:
         raise PartitionError(f"tolerance={tolerance} must be at least 0 and below 1: a part of the span")
 
 

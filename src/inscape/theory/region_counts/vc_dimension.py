@@ -21,6 +21,7 @@ from inscape.arguments import whole_number
 from inscape.arrays import Floats
 from inscape.errors import DataError, ModelError, TheoryError
 from inscape.models import Model, wrap
+from inscape.models.class_names import as_labels
 from inscape.partition import decision_regions
 from inscape.probes import Segment, sample_probes
 from inscape.probes.base import Probe
@@ -149,7 +150,7 @@ def _n_classes(model: Model, x: Any) -> int:
 
 def _errors(model: Model, x: Any, y: Any) -> Floats:
     points = as_points(x) if np.ndim(x) < 3 else x
-    labels, truth = model.labels(points), np.asarray(y).reshape(-1)
+    labels, truth = model.labels(points), as_labels(y, DataError).reshape(-1)
     if len(labels) != len(truth) or not np.isin(truth, (0, 1)).all():
         raise DataError("y must hold the class 0 or 1 of every point")
     return np.asarray(labels != truth, dtype=np.float64)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from inscape.partition.decision.adaptive.trial import NOT_DETERMINISTIC, Trial
+from inscape.models.base import NOT_DETERMINISTIC
+from inscape.partition.decision.adaptive.trial import Trial
 from inscape.partition.decision.regions import CONVERGED, NOT_CONVERGED
 
 PRIOR_HITS, PRIOR_LOOKS = 0.2, 20.0

@@ -38,11 +38,11 @@ def adaptive_regions(
     batches and memory does not grow with their number.
     """
     check_settings(probes, resolution, tolerance)
-    provenance = Provenance.of(model)
     done = 0
     meter(0, len(probes))
     with model.session():
         trial = try_out(model, probes)
+        provenance = Provenance.of(model)  # how it is evaluated is known now
         for (_, dim, _), group in groupby(probes, key=lambda p: (isinstance(p, Patch), p.dim, p.input_shape)):
             while block := _next_block(group, trial, resolution):
                 for probe, own in zip(

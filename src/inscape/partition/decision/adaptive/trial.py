@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 import numpy as np
@@ -19,8 +19,6 @@ NEAR = 1e-4
 """The step to the point next to it, as a part of the probe."""
 _TINY = 1e-300
 _DIFFERENT = 1e-2
-
-NOT_DETERMINISTIC = "not deterministic: the same points were predicted differently a second time"
 
 
 @dataclass(frozen=True)
@@ -112,6 +110,8 @@ def _points(probe: Probe, step: float, n_probes: int) -> Array:
 
 
 def _warned(trial: Trial, model: Model) -> Trial:
+    if model.is_random:  # it was found out and said already
+        return replace(trial, is_deterministic=False)
     if not trial.is_deterministic:
         warnings.warn(
             f"{model.name} is not deterministic, as with dropout left on: the same points were predicted "

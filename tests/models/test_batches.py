@@ -1,0 +1,167 @@
+"""A model whose prediction of a point depends on the rest of its batch is found out."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import inscape
+from inscape.errors import InscapeWarning, ModelError
+from inscape.measures.accuracy import correct
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+WEIGHTS = [RNG.normal(size=(3, 16)), RNG.normal(size=(16, 3))]
+SLOWLY = "predicts a point by the rest of its batch.*one by one"
+
+
+def quantised(h):
+    """Eight bits between the extremes of what is given, as dynamic quantisation does with a batch."""
+    step = np.abs(h).max() / 127
+    return np.round(h / step) * step
+
+
+def dynamic(x):
+    h = x.reshape(len(x), -1)
+    for w in WEIGHTS:
+        h = np.tanh(quantised(h) @ w)
+    return h
+
+
+def alone(x):
+    return np.concatenate([dynamic(p[None]) for p in x])
+
+
+class Dynamic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("precision", torch.ones((), dtype=torch.float64))
+
+    def forward(self, x):
+        return torch.from_numpy(dynamic(x.numpy()))
+
+
+def centred(x):
+    return (x - x.mean(axis=0)) @ WEIGHTS[0]
+
+
+def row_by_row(x):
+    return np.tanh(x @ WEIGHTS[0]) @ WEIGHTS[1]
+
+
+@pytest.mark.parametrize("method", ["adaptive", "grid"])
+@pytest.mark.parametrize("model", [dynamic, Dynamic()], ids=["function", "module"])
+def test_points_are_evaluated_one_by_one_where_the_batch_matters(model, method):
+    options = {"n_probes": 4, "method": method, "random_state": 0}
+    expected = inscape.region_count(alone, X, **options)
+    with pytest.warns(InscapeWarning, match=SLOWLY):
+        found = inscape.region_count(model, X, **options)
+    assert found.counts.tolist() == expected.counts.tolist()
+    assert found.provenance.one_by_one
+    assert not expected.provenance.one_by_one
+    with pytest.warns(InscapeWarning, match=SLOWLY):
+        region = inscape.decision_regions(model, inscape.Segment(X[0], X[1]), method=method)
+    assert region.provenance.one_by_one
+    assert region.provenance.to_dict()["one_by_one"]
+
+
+def test_labels_scores_accuracy_and_measures_are_those_of_single_points():
+    y = alone(X).argmax(axis=1)
+    for wanted in ("labels", "scores"):
+        with pytest.warns(InscapeWarning, match=SLOWLY):
+            found = getattr(inscape.wrap(dynamic), wanted)(X)
+        assert np.array_equal(found, y if wanted == "labels" else alone(X))
+    with pytest.warns(InscapeWarning, match=SLOWLY):
+        assert correct(inscape.wrap(dynamic), X, y).all()
+    with pytest.warns(InscapeWarning, match=SLOWLY):
+        assert inscape.measure(dynamic, X, y, measures=["accuracy"])["accuracy"]["value"] == 1
+
+
+def test_labels_alone_are_compared_too():
+    def labels(x):
+        return (np.round(x / np.abs(x).max() * 3) @ WEIGHTS[0][:, :4]).argmax(axis=1)
+
+    expected = [int(labels(p[None])[0]) for p in X]
+    with pytest.warns(InscapeWarning, match=SLOWLY):
+        assert inscape.wrap(labels).labels(X).tolist() == expected
+
+
+def test_centring_a_batch_is_no_function_of_a_point():
+    with pytest.warns(InscapeWarning, match=SLOWLY):
+        assert inscape.wrap(centred).labels(X).max() == 0  # alone, a point is its own mean
+
+
+def test_batch_norm_in_training_mode_inside_a_function_is_refused():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)).train()
+
+    def predict(x):
+        with torch.no_grad():
+            return net(torch.from_numpy(x).float()).numpy()
+
+    for method in ("adaptive", "grid"):
+        with pytest.raises(ModelError, match=r"predict predicts a point by the rest.*put it into eval mode"):
+            inscape.region_count(predict, X, method=method)
+    net.eval()
+    inscape.region_count(predict, X, n_probes=5)
+
+
+@pytest.mark.parametrize("method", ["adaptive", "grid"])
+def test_a_random_model_is_said_to_be_so_by_every_method(method):
+    rng = np.random.default_rng(0)
+
+    def noisy(x):
+        return row_by_row(x) + rng.normal(size=(len(x), 3))
+
+    with pytest.warns(InscapeWarning, match="noisy is not deterministic") as caught:
+        found = inscape.region_count(noisy, X, n_probes=3, method=method)
+    assert found.status.startswith("not deterministic")
+    assert not found.provenance.one_by_one
+    assert len(caught) == 1
+
+
+def test_rounding_that_depends_on_the_length_of_a_batch_is_no_dependence():
+    def jittered(x):
+        return row_by_row(x).astype(np.float32) * np.float32(1 + 1e-5 * len(x) / 1024)
+
+    model = inscape.wrap(jittered)
+    model.labels(X)
+    assert not model.one_by_one
+    ties = inscape.wrap(lambda x: np.tile([1.0, 1 + 1e-15 * (len(x) > 8)], (len(x), 1)))
+    ties.labels(X)
+    assert not ties.one_by_one
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        torch.manual_seed(0)
+        net = nn.Sequential(*[m for _ in range(6) for m in (nn.Linear(3, 3), nn.Tanh())]).to(dtype)
+        inscape.wrap(net).labels(X)
+
+
+def test_batches_are_compared_once_at_few_points():
+    seen = []
+
+    def counted(x):
+        seen.append(len(x))
+        return row_by_row(x)
+
+    model = inscape.wrap(counted)
+    for _ in range(3):
+        model.labels(X)
+    model.labels(X[:2])
+    assert sorted(seen) == [2, 8, 8, 16, 60, 60, 60]
+
+
+def test_a_function_that_takes_no_single_point_is_not_blamed():
+    def squeezed(x):
+        return np.squeeze(row_by_row(x))
+
+    model = inscape.wrap(squeezed)
+    assert model.labels(X).tolist() == row_by_row(X).argmax(axis=1).tolist()
+    assert model.labels(X[:3]).tolist() == row_by_row(X[:3]).argmax(axis=1).tolist()
+
+
+def test_names_are_numbered_as_in_the_whole_batch():
+    x = np.zeros((200, 1))
+    x[1] = 1.0  # which is not among the points that are compared
+    model = inscape.wrap(lambda x: np.where(x[:, 0] == 1, "a", "b"))
+    model.labels(x)
+    assert model.classes == ("a", "b")
