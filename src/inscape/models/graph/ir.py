@@ -95,6 +95,18 @@ class Graph:
         return known[dtype]
 
     @cached_property
+    def own_dtype(self) -> torch.dtype:
+        """The precision in which the constants were recorded, the least if there are several."""
+        kinds = {
+            c.dtype
+            for n in self._origin.nodes
+            if isinstance(n.op, Affine)
+            for c in n.op.constants
+            if c.dtype.is_floating_point
+        }
+        return min(kinds, key=lambda d: torch.finfo(d).max, default=torch.float64)
+
+    @cached_property
     def last_use(self) -> tuple[int, ...]:
         """For each node the number of the last node that reads it; the output is read at the end."""
         last = list(range(len(self.nodes)))
@@ -159,14 +171,14 @@ class Graph:
                 else:
                     assert node.op is not None
                     values[i] = node.op(*inputs)
-                    slopes[i] = _linear_part(node.op, directions)
+                    slopes[i] = linear_image(node.op, directions)
                 for j in node.inputs:
                     if self.last_use[j] == i:
                         del values[j], slopes[j]
         return values[self.output], slopes[self.output]
 
 
-def _linear_part(op: Affine, directions: list[Tensor]) -> Tensor:
+def linear_image(op: Affine, directions: list[Tensor]) -> Tensor:
     """A d for the operation y = A d + b: op(k d) - op(0), over k.
 
     A large power of two for k makes b so small beside k A d that no digit of the difference is lost.

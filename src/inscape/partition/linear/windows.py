@@ -97,12 +97,14 @@ def window_crossings(z, segment, table, gather, noise):
         noise: how far two entries may differ and count as one, as a part of the size of their rows.
 
     Returns:
-        interval (m,) and s (m,), in order of intervals.
+        interval (m,) and s (m,), in order of intervals; the entries that win at its ends, (m,) and (m,); and
+        the larger of their differences there, (m,).
     """
     n, size = len(z), table.shape[1]
     winner, scale = window_winners(z, gather)
     room = 4 * n + 256
     interval, position = np.empty(room, np.int64), np.empty(room)
+    before, after, gap = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
     first, last = np.empty(size), np.empty(size)
     m = 0
     for i in range(n - 1):
@@ -121,10 +123,14 @@ def window_crossings(z, segment, table, gather, noise):
             if m + len(changes) > room:
                 room = 2 * room + len(changes)
                 interval, position = grown(interval, room), grown(position, room)
+                before, after, gap = grown(before, room), grown(after, room), grown(gap, room)
+            a, b = table[w, winner[i, w]], table[w, winner[i + 1, w]]
             for s in changes:
                 interval[m], position[m] = i, s
+                before[m], after[m] = a, b
+                gap[m] = max(abs(z[i, a] - z[i, b]), abs(z[i + 1, a] - z[i + 1, b]))
                 m += 1
-    return interval[:m], position[:m]
+    return interval[:m], position[:m], before[:m], after[:m], gap[:m]
 
 
 @compiled
