@@ -1,7 +1,7 @@
 """Exact decision regions of a piecewise-affine network on segments."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from inscape.arrays import Floats
+from inscape.arrays import Floats, Ints
 from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.models.graph import Graph
@@ -23,6 +23,9 @@ from inscape.progress import Meter, meter
 
 COMPLETE = "complete"
 TIES = "ties on an interval"
+
+_LONG = 1e-4
+"""In float32, scores nearer than rounding over a longer part of the span are no mere crossing."""
 
 _FLOOR = 2.0**6
 """Scores nearer than this many units of rounding, against the leading score, are equal wherever they are."""
@@ -90,7 +93,12 @@ def exact_segments(
             dtype=getattr(torch, precision),
             done=lambda n: show(round(1000 * n), 1000 * len(segments)),
         )
-    return labels.results(precision)
+    found = labels.results(precision)
+    if again := labels.unsure():
+        sure = exact_segments(model, [segments[k] for k in again], memory=memory)
+        for k, result in zip(again, sure, strict=True):
+            found[k] = replace(result, precision=precision)
+    return found
 
 
 def as_lines(scores: Any) -> Any:
@@ -113,6 +121,7 @@ class Labels:
         self._tied = np.zeros(len(segments))
         self._n_pieces = np.zeros(len(segments), np.int64)
         self._changes: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]] = []
+        self._unsure = np.zeros(len(segments), bool)
         self._label, self._owner = -1, -1
 
     def take(self, rows: Rows, scores: Tensor, scale: float) -> None:
@@ -146,7 +155,24 @@ class Labels:
             found = evaluated_at(self._graph, self._segments, rows, chosen, self._graph.output)
             values[chosen] = as_lines(found.values.flatten(1).numpy())
             errors[chosen] = _error_of_leads(values[chosen], as_lines(found.bounds.flatten(1).numpy()))
+        if dtype == torch.float32:
+            self._doubt(rows, doubt, leads(values) <= errors)
         return errors
+
+    def _doubt(self, rows: Rows, doubt: Ints, is_tied: npt.NDArray[np.bool_]) -> None:
+        """Take note of segments with rows that tie up to rounding, or a long interval in doubt.
+
+        In float32 the ends of such an interval are not known well enough for the bounds of float64.
+        """
+        self._unsure[rows.segment[is_tied]] = True
+        after = doubt[1:][np.diff(doubt) == 1]
+        owner = rows.segment[after]
+        is_long = rows.t[after] - rows.t[after - 1] > _LONG * self._lengths[owner]
+        self._unsure[owner[is_long & (owner == rows.segment[after - 1])]] = True
+
+    def unsure(self) -> list[int]:
+        """The segments that float32 cannot decide."""
+        return [int(k) for k in np.flatnonzero(self._unsure)]
 
     def results(self, precision: str) -> list[ExactSegment]:
         """The regions of each segment; its first change is its start."""
