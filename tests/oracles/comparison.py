@@ -27,13 +27,13 @@ class Verdict:
 
     Attributes:
         decision: "right" and the status "complete"; "tied": right, and the status says that there are ties;
-            "flagged": the labels differ, but the status says that they are not certain; "refused"; or "wrong":
-            the labels differ, and the status is "complete".
+            "flagged": the labels differ, but the status says that they are not certain; "refused"; or
+            "wrong": the labels differ, and the status is "complete".
         is_decidable: whether the scores tie nowhere.
         linear: "right"; "close": the counts differ where the truth has knots or slopes nearer than the
             tolerances; "refused"; or "wrong".
-        offsets: for each boundary of a right decision the true difference of its two scores there, in units of
-            the rounding bound.
+        offsets: for each boundary of a right decision the true difference of its two scores there, in units
+            of the rounding bound.
     """
 
     decision: str

@@ -206,7 +206,7 @@ def knots_of(pieces):
 
 
 def linear_pieces(pieces, tolerance=ZERO):
-    """How many pieces are left once neighbours are merged whose slopes differ by at most that part of them."""
+    """How many pieces are left once neighbours are merged whose slopes differ by at most a part of them."""
     return 1 + sum(_bends(p, q, tolerance) for p, q in pairwise(pieces))
 
 

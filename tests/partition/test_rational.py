@@ -63,9 +63,10 @@ def test_scores_that_are_all_equal_are_ties(hidden_bias, n_out, precision):
     assert n_tied >= 3
 
 
-@pytest.mark.parametrize("seed", [47, 73])
-def test_the_default_region_count_sees_through_rounding(seed):
-    net = without_last_bias(seed, hidden_bias=False)
+@pytest.mark.filterwarnings("ignore:.*predicts class 0 everywhere")
+@pytest.mark.parametrize(("seed", "hidden_bias"), [(47, False), (73, True)])
+def test_the_default_region_count_sees_through_rounding(seed, hidden_bias):
+    net = without_last_bias(seed, hidden_bias=hidden_bias)
     x = np.random.default_rng(0).normal(size=(200, 2))
     found = inscape.region_count(net, x, n_probes=60, random_state=0)
     probes = inscape.sample_probes(x, n=60, random_state=0)
