@@ -108,3 +108,10 @@ def test_values_that_overflow_inside_are_refused():
             p.mul_(1e90)
     with pytest.raises(inscape.InscapeError, match=r"the (scores|inputs of relu) reach"):
         inscape.linear_regions(net, Segment([1e60, 2e60], [-3e60, 1e60]))
+
+
+def test_of_lines_that_overtake_together_the_first_leads():
+    c = case("integer weights", 16361)
+    found = inscape.decision_regions(c.net, Segment(c.start, c.end), method="exact")
+    assert (found.labels.tolist(), found.status) == ([0, 1, 2], "ties on an interval")
+    assert truth(c.net, c.start, c.end).labels == [0, 1, 2]

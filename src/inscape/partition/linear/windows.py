@@ -44,12 +44,28 @@ def window_winners(z, gather):
 
 
 @compiled
+def _first_of_steepest(first, last, line, s, noise):
+    """Of the lines that meet `line` at s, up to noise, the steepest; of those along it, the first."""
+    steepest = line
+    height = first[line] + s * (last[line] - first[line])
+    for j in range(len(first)):
+        at = first[j] + s * (last[j] - first[j])
+        if at >= height - noise and last[j] > last[steepest] + noise:
+            steepest = j
+    for j in range(steepest):
+        if abs(first[j] - first[steepest]) <= noise and abs(last[j] - last[steepest]) <= noise:
+            return j
+    return steepest
+
+
+@compiled
 def envelope(first, last, noise):
     """The upper envelope of k lines on [0, 1], given their values at both ends, (k,) each.
 
     Walks from 0: the line that leads just after 0 is the largest, then the steepest, then the first; the next
     is the one that overtakes it soonest, the steepest of those. Two lines that differ by at most `noise` at
-    both ends are one line. If one line leads at both ends it leads between, since the envelope is convex.
+    both ends are one line, the first of them. If one line leads at both ends it leads between, since the
+    envelope is convex.
 
     Returns:
         s (m,) of the changes, strictly inside, and the lines that lead, (m + 1,).
@@ -77,7 +93,7 @@ def envelope(first, last, noise):
                 soonest, following = at, j
         if following < 0 or last[following] - first[following] <= rise:
             break
-        lead, s = following, soonest
+        lead, s = _first_of_steepest(first, last, following, soonest, noise), soonest
         if s > 0.0:
             changes[m] = s
             m += 1
