@@ -11,6 +11,8 @@ import inscape
 from inscape.errors import DataError, InscapeError, InscapeWarning, ProbeError
 from inscape.measures.accuracy import correct
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*no better than chance:inscape.errors.InscapeWarning")
+
 X = np.random.default_rng(0).normal(size=(60, 2))
 Y = np.digitize(X[:, 0], [-0.5, 0.5])
 NAMES = np.array(["left", "middle", "right"])

@@ -11,7 +11,7 @@ from torch import nn
 import inscape
 from inscape import Patch, Segment, Simplex, decision_regions
 from inscape.errors import InscapeWarning, ModelError, PartitionError, ProbeError
-from inscape.partition.decision import GridRegions, SegmentRegions
+from inscape.partition.decision import GridRegions, SegmentRegions, workload
 
 SQUARE = Patch([0.0, 0.0], np.eye(2))
 

@@ -30,7 +30,7 @@ def must_not_be_asked(x):
         (
             {"n_probes": 10**6, "resolution": 10**6},
             PartitionError,
-            r"1,000,000 probes of about 1,000,000 points each are 1,000,000,000,000 evalu.*lower the resolution",
+            r"1,000,000 points each are 1,000,000,000,000 evalu.*lower the resolution",
         ),
         (
             {"n_probes": 10**5, "dim": 8},

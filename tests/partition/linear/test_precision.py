@@ -73,9 +73,9 @@ def test_chunks_stay_within_the_budget():
     net, segments = cnn((4, 4, 4)), segments_in((3, 32, 32), 1, length=0.3)
     longest, sink = [], engine._Walker._advance
 
-    def watch(self, node, live, rows):
+    def watch(self, node, live, *rest):
         longest.append(max(v.numel() for v in live.values()) * 8)
-        sink(self, node, live, rows)
+        sink(self, node, live, *rest)
 
     model = wrap(net, input_shape=(3, 32, 32))
     with pytest.MonkeyPatch.context() as patch:

@@ -115,6 +115,18 @@ class Graph:
         return Graph(nodes, output=start + self.output, input_shape=first.input_shape, head=self.head)
 
     @cached_property
+    def own_dtype(self) -> torch.dtype:
+        """The precision in which the constants were recorded, the least if there are several."""
+        kinds = {
+            c.dtype
+            for n in self._origin.nodes
+            if isinstance(n.op, Affine)
+            for c in n.op.constants
+            if c.dtype.is_floating_point
+        }
+        return min(kinds, key=lambda d: torch.finfo(d).max, default=torch.float64)
+
+    @cached_property
     def last_use(self) -> tuple[int, ...]:
         """For each node the number of the last node that reads it; the output is read at the end."""
         last = list(range(len(self.nodes)))

@@ -23,28 +23,49 @@ def _margin(row):
 
 
 @compiled
-def _is_tied(first, last, lead, noise):
-    """Whether another line runs along the leading one, within noise, on the whole interval."""
-    for j in range(len(first)):
-        if j != lead and abs(first[j] - first[lead]) <= noise and abs(last[j] - last[lead]) <= noise:
-            return True
-    return False
+def leads(scores):
+    """The lead of the largest score over the next in each row of (n, c), (n,)."""
+    found = np.empty(len(scores))
+    for i in range(len(scores)):
+        found[i] = _margin(scores[i])[1]
+    return found
 
 
 @compiled
-def label_changes(t, segment, scores, noise, lengths, label, owner):
+def _part_in_doubt(first, last, lead, start, stop, error):
+    """The length between `start` and `stop` on which another line comes within `error` of the leading one."""
+    longest = 0.0
+    for j in range(len(first)):
+        if j == lead:
+            continue
+        ahead, rise = first[lead] - first[j], (last[lead] - last[j]) - (first[lead] - first[j])
+        low, high = start, stop
+        if ahead + start * rise > error and ahead + stop * rise > error:
+            continue
+        if ahead + start * rise > error:
+            low = (error - ahead) / rise
+        elif ahead + stop * rise > error:
+            high = (error - ahead) / rise
+        longest = max(longest, high - low)
+    return longest
+
+
+@compiled
+def label_changes(t, segment, scores, errors, floor, lengths, label, owner):
     """Where the label changes along a chunk of rows.
 
     Between neighbouring rows the scores are linear. One label that leads clearly at both ends leads between;
-    otherwise the upper envelope of the lines is walked. Lines that coincide within `noise` count as one, the
-    first of them; on an interval shorter than `SHORT` the label in force stays if it is among them.
+    otherwise the upper envelope of the lines is walked. Lines that coincide within their errors count as one,
+    the first of them; on an interval shorter than `SHORT` the label in force stays if it is among them.
 
     Args:
         t: parameters of the rows, (n,).
         segment: (n,).
         scores: (n, c).
-        noise: rounding error of a score, as a part of the leading scores around it: a score far below them,
-            such as that of a class that is masked out, does not matter.
+        errors: for rows where rounding may decide the label, how far a difference of leading scores may be
+            from the truth, (n,); 0 for the others.
+        floor: the least error, as a part of the leading scores: a score far below them, such as that of a
+            class that is masked out, does not matter.
         lengths: the length of each segment's span.
         label: the label in force before the first row.
         owner: the segment that it belongs to, -1 for none.
@@ -66,20 +87,20 @@ def label_changes(t, segment, scores, noise, lengths, label, owner):
         first, last = scores[i], scores[i + 1]
         a, lead_a = _margin(first)
         b, lead_b = _margin(last)
-        error = noise * max(abs(first[a]), abs(last[b]))
+        error = max(floor * max(abs(first[a]), abs(last[b])), errors[i], errors[i + 1])
         if a == b and a == label and lead_a > error and lead_b > error:
             continue
         part = (t[i + 1] - t[i]) / lengths[owner]
-        changes, leads = envelope(first, last, error)
-        for k in range(len(leads)):
-            if _is_tied(first, last, leads[k], error):
-                start = 0.0 if k == 0 else changes[k - 1]
-                tied[owner] += part * ((1.0 if k == len(changes) else changes[k]) - start)
-        if m + len(leads) > room:
+        changes, leading = envelope(first, last, error)
+        for k in range(len(leading)):
+            start = 0.0 if k == 0 else changes[k - 1]
+            stop = 1.0 if k == len(changes) else changes[k]
+            tied[owner] += part * _part_in_doubt(first, last, leading[k], start, stop, error)
+        if m + len(leading) > room:
             room = 2 * room + c
             at, new, of = grown(at, room), grown(new, room), grown(of, room)
-        for k in range(len(leads)):
-            lead = leads[k]
+        for k in range(len(leading)):
+            lead = leading[k]
             if part <= SHORT and label >= 0:
                 close = abs(first[label] - first[lead]) <= error and abs(last[label] - last[lead]) <= error
                 lead = label if close else lead

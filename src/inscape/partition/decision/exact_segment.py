@@ -1,7 +1,7 @@
 """Exact decision regions of a piecewise-affine network on segments."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from inscape.arrays import Floats, Ints
 from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.models.graph import Graph
-from inscape.partition.decision.envelope import SHORT, label_changes
-from inscape.partition.linear.engine import points_at, walk
+from inscape.partition.decision.envelope import SHORT, label_changes, leads
+from inscape.partition.linear.bending import SLACK, SUSPICIOUS
+from inscape.partition.linear.engine import CHUNK, evaluated_at, walk
 from inscape.partition.linear.rows import Rows
 from inscape.partition.linear.segment import KNOT_TOLERANCE, MEMORY, as_segments, check_arguments, graph_on
 from inscape.probes import Segment
@@ -22,8 +24,11 @@ from inscape.progress import Meter, meter
 COMPLETE = "complete"
 TIES = "ties on an interval"
 
-_NOISE = 2.0**6
-"""Scores nearer than this many units of rounding, against the leading score, are equal."""
+_LONG = 1e-4
+"""In float32, scores nearer than rounding over a longer part of the span are no mere crossing."""
+
+_FLOOR = 2.0**6
+"""Scores nearer than this many units of rounding, against the leading score, are equal wherever they are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +38,8 @@ class ExactSegment:
     Attributes:
         boundaries: the parameters t where the label changes, ascending, (k - 1,).
         labels: the label of each region, (k,).
-        status: "complete", or "ties on an interval" if two scores are equal and largest on some interval;
-            the label there is the smaller one, as argmax has it.
+        status: "complete", or "ties on an interval" if two scores are equal up to rounding, and largest, on
+            some interval; the label there is the smaller one, as argmax has it.
         n_pieces: the number of linear pieces of the network on the segment.
         n_evaluations: points at which the network's last layer was evaluated.
         precision: of the tensors, "float64" or "float32".
@@ -88,12 +93,23 @@ def exact_segments(
             dtype=getattr(torch, precision),
             done=lambda n: show(round(1000 * n), 1000 * len(segments)),
         )
-    return labels.results(precision)
+    found = labels.results(precision)
+    if again := labels.unsure():
+        sure = exact_segments(model, [segments[k] for k in again], memory=memory)
+        for k, result in zip(again, sure, strict=True):
+            found[k] = replace(result, precision=precision)
+    return found
 
 
 def as_lines(scores: Any) -> Any:
     """Scores (n, c) whose largest column is the label: a single score competes with 0."""
     return np.concatenate([np.zeros_like(scores), scores], axis=1) if scores.shape[1] == 1 else scores
+
+
+def _error_of_leads(values: Any, bounds: Any) -> Floats:
+    """How far a difference of two scores that may be the largest can be from the truth, for each row (n,)."""
+    contends = values + bounds >= (values - bounds).max(axis=1, keepdims=True)
+    return np.asarray(2 * np.where(contends, bounds, 0.0).max(axis=1))
 
 
 class Labels:
@@ -105,30 +121,58 @@ class Labels:
         self._tied = np.zeros(len(segments))
         self._n_pieces = np.zeros(len(segments), np.int64)
         self._changes: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]] = []
+        self._unsure = np.zeros(len(segments), bool)
         self._label, self._owner = -1, -1
 
-    def take(self, rows: Rows, scores: Tensor) -> None:
-        """Add the rows of one chunk."""
+    def take(self, rows: Rows, scores: Tensor, scale: float) -> None:
+        """Add the rows of one chunk, on which scores can be as large as `scale`."""
         values = as_lines(scores.double().numpy())
-        if scores.dtype == torch.float32:
-            self._repair(rows, values)
-        noise = _NOISE * float(np.finfo(np.float64).eps)
+        errors = self._repair(rows, values, scores.dtype, scale)
+        floor = _FLOOR * float(np.finfo(np.float64).eps)
         of, at, new, tied, self._label, self._owner = label_changes(
-            rows.t, rows.segment, values, noise, self._lengths, self._label, self._owner
+            rows.t, rows.segment, values, errors, floor, self._lengths, self._label, self._owner
         )
         self._tied += tied
         self._changes.append((of, at, new))
         inside = rows.segment[1:] == rows.segment[:-1]
         self._n_pieces += np.bincount(rows.segment[1:][inside], minlength=len(self._n_pieces))
 
-    def _repair(self, rows: Rows, values: Any) -> None:
-        """Evaluate anew in float64, in place, the scores of rows where float32 cannot tell the largest."""
-        top = np.partition(values, -2, axis=1)[:, -2:]
-        near = _NOISE * float(np.finfo(np.float32).eps) * float(np.abs(values).max())
-        chosen = np.flatnonzero(top[:, 1] - top[:, 0] <= near)
-        if len(chosen):
-            x = points_at(self._segments, rows, chosen, self._graph.input_shape)
-            values[chosen] = as_lines(self._graph.evaluate(x).reshape(len(x), -1).numpy())
+    def _repair(self, rows: Rows, values: Any, dtype: torch.dtype, scale: float) -> Floats:
+        """Evaluate anew, in place, the scores of rows where rounding may decide which is the largest.
+
+        Returns:
+            how far a difference of contending scores may be from the truth at these rows, 0 elsewhere, (n,).
+        """
+        errors = np.zeros(len(values))
+        near = SUSPICIOUS * scale
+        if dtype == torch.float32:
+            size = max(float(np.abs(values).max()), scale / SLACK)
+            near = _FLOOR * float(np.finfo(np.float32).eps) * size
+        doubt = np.flatnonzero(leads(values) <= near)
+        most = max(1, CHUNK // 8 // max(int(np.prod(s)) for s in self._graph.shapes))
+        for first in range(0, len(doubt), most):
+            chosen = doubt[first : first + most]
+            found = evaluated_at(self._graph, self._segments, rows, chosen, self._graph.output)
+            values[chosen] = as_lines(found.values.flatten(1).numpy())
+            errors[chosen] = _error_of_leads(values[chosen], as_lines(found.bounds.flatten(1).numpy()))
+        if dtype == torch.float32:
+            self._doubt(rows, doubt, leads(values) <= errors)
+        return errors
+
+    def _doubt(self, rows: Rows, doubt: Ints, is_tied: npt.NDArray[np.bool_]) -> None:
+        """Take note of segments with rows that tie up to rounding, or a long interval in doubt.
+
+        In float32 the ends of such an interval are not known well enough for the bounds of float64.
+        """
+        self._unsure[rows.segment[is_tied]] = True
+        after = doubt[1:][np.diff(doubt) == 1]
+        owner = rows.segment[after]
+        is_long = rows.t[after] - rows.t[after - 1] > _LONG * self._lengths[owner]
+        self._unsure[owner[is_long & (owner == rows.segment[after - 1])]] = True
+
+    def unsure(self) -> list[int]:
+        """The segments that float32 cannot decide."""
+        return [int(k) for k in np.flatnonzero(self._unsure)]
 
     def results(self, precision: str) -> list[ExactSegment]:
         """The regions of each segment; its first change is its start."""

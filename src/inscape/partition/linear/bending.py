@@ -14,11 +14,14 @@ from inscape.models.graph.piecewise import Bend, Clip, Leaky, Windows
 from inscape.partition.linear import kernels, windows
 from inscape.partition.linear.rows import Crossings, Refinement, Rows
 
-SUSPICIOUS = 1e-10
-"""A crossing whose values are this small, against the largest of the layer on a chunk, may be rounding."""
-
 ROUNDING = 2.0**10
-"""Rounding error of an entry, in units of eps times the sum of the absolute terms that it was summed from."""
+"""Rounding error of an entry, in units of eps times the scale that `rounding.evaluated` gives."""
+
+SLACK = 2.0**6
+"""How much smaller than they can be the entries of a layer may be, and still not be taken for rounding."""
+
+SUSPICIOUS = SLACK * ROUNDING * float(np.finfo(np.float64).eps)
+"""A crossing whose values are this small, against what the layer's entries can be, may be rounding."""
 
 DROPPED = 1e-9
 """In float32, a crossing this near to a row may be one with it or beside it: float64 decides."""
@@ -31,12 +34,12 @@ decided in float64. Measured errors have a root mean square of 0.2 to 1.4 such u
 class Rounding(Protocol):
     """What a walk can say about the rounding of a node's values."""
 
-    def noise(self, interval: Ints, entry: Ints) -> Floats:
-        """A bound for the rounding error of an entry between a row and the next one, for each pair (m,)."""
-
     @property
-    def cancels(self) -> bool:
-        """Whether every entry of the node is zero but for rounding."""
+    def scale(self) -> float:
+        """How large the node's entries can be; it does not shrink where they are nothing but rounding."""
+
+    def ends(self, interval: Ints, entry: Ints) -> tuple[Floats, Floats]:
+        """Entries at a row and at the next one, evaluated anew, and bounds for their errors, (2, m) each."""
 
     def at(self, rows: Ints) -> "Rounding":
         """The same for some of the rows, in that order."""
@@ -74,7 +77,11 @@ def crossings(op: Bend, values: Any, shape: tuple[int, ...], segment: Ints, roun
         table = window_table(op, shape)
         # in float32 lines that differ at all are different: `repaired` sees to those that hardly do
         relative = 16 * float(np.finfo(np.float64).eps) if values.dtype == np.float64 else 0.0
-        interval, s = windows.window_crossings(values, segment, table, gather_table(op, shape), relative)
+        changes = windows.window_crossings(values, segment, table, gather_table(op, shape), relative)
+        interval, s, before, after, gap = changes
+        if values.dtype == np.float64:
+            kept = _more_than_rounding(interval, before, after, gap, rounding)
+            interval, s = interval[kept], s[kept]
         none = np.zeros(0, np.int64)
         return Crossings(interval, s, none, none.astype(bool), none)
     found = [_threshold(values, segment, theta, rounding) for theta in thresholds(op)]
@@ -99,7 +106,8 @@ def repaired(
     """
     eps = float(np.finfo(values.dtype).eps)
     some = values[[0, len(values) // 2, len(values) - 1]]
-    near = values.dtype.type(NEAR * eps * float(np.abs(some).max(initial=0.0)))
+    size = max(float(np.abs(some).max(initial=0.0)), rounding.scale / SLACK)
+    near = values.dtype.type(NEAR * eps * size)
     if isinstance(op, Windows):
         tables = window_table(op, shape), gather_table(op, shape)
         touching = windows.rows_touching_tie(values, rows.segment, *tables, near)
@@ -133,15 +141,26 @@ def _threshold(values: Any, segment: Ints, theta: float, rounding: Rounding) -> 
     """Crossings of one threshold, without those that are rounding error; and entries that lie on it."""
     interval, entry, s, size, n_flat = kernels.threshold_crossings(values, segment, values.dtype.type(theta))
     if len(s) and values.dtype == np.float64:
-        low, high = torch.from_numpy(values).aminmax()
-        largest = max(float(high), -float(low), abs(theta))
-        doubt = np.flatnonzero((size <= SUSPICIOUS * largest) | rounding.cancels)
+        doubt = np.flatnonzero(size <= SUSPICIOUS * max(rounding.scale, abs(theta)))
         if len(doubt):
+            ends, bounds = rounding.ends(interval[doubt], entry[doubt])
             false = np.zeros(len(s), bool)
-            false[doubt] = size[doubt] <= rounding.noise(interval[doubt], entry[doubt])
+            false[doubt] = (np.abs(ends - theta) <= bounds).all(axis=0)
             np.add.at(n_flat, interval[false], 1)
             interval, entry, s = interval[~false], entry[~false], s[~false]
     return Crossings(interval, s, entry, np.zeros(len(s), bool), n_flat)
+
+
+def _more_than_rounding(
+    interval: Ints, before: Ints, after: Ints, gap: Floats, rounding: Rounding
+) -> npt.NDArray[np.bool_]:
+    """Which changes of winners are not between entries that are equal up to rounding at both ends, (m,)."""
+    kept = np.ones(len(interval), bool)
+    doubt = np.flatnonzero(gap <= SUSPICIOUS * rounding.scale)
+    if len(doubt):
+        (a, error), (b, other) = (rounding.ends(interval[doubt], u[doubt]) for u in (before, after))
+        kept[doubt] = (np.abs(a - b) > error + other).any(axis=0)
+    return kept
 
 
 @lru_cache(maxsize=64)

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Floats, Ints
+from inscape.errors import PartitionError
 from inscape.models.graph import Graph
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.piecewise import Bend, Windows
+from inscape.models.graph.piecewise import Bend
 from inscape.partition.linear.bending import (
-    ROUNDING,
     bent,
     flat,
     interpolate,
@@ -30,14 +30,18 @@ from inscape.partition.linear.bending import (
     refine,
 )
 from inscape.partition.linear.fusing import Expansion, fusions, slope_changes
+from inscape.partition.linear.rounding import Evaluated, evaluated, scales_of
 from inscape.partition.linear.rows import Refinement, Rows
 from inscape.probes import Segment
 
 CHUNK = 2**22
 """Bytes per tensor and chunk: enough for a product to run at full speed, little enough to be used again."""
 
-Sink = Callable[[Rows, Tensor], None]
-"""Receives the rows of each finished chunk with the network's output there, (rows, c)."""
+HEADROOM = 16.0
+"""Numbers are refused this much below the largest that can be written, so that differences of them exist."""
+
+Sink = Callable[[Rows, Tensor, float], None]
+"""Receives the rows of each finished chunk, the output there, (rows, c), and how large that can be."""
 
 
 @dataclass
@@ -99,9 +103,11 @@ class _Walker:
         self.tolerance = tolerance * self.lengths
         self.sizes = _stage_sizes(graph)
         self.fusions = fusions(graph)
+        self.scales = scales_of(graph)
         n_bends = sum(not n.is_affine for n in graph.nodes)
         held = 4 * (n_bends + 1) * dtype.itemsize  # at each level: input, output, a skip and a temporary
         self.chunk = max(1, min(CHUNK // dtype.itemsize, memory // held))
+        self.limit = float(torch.finfo(graph.own_dtype).max) / HEADROOM
         self.n_evaluations = 0
         self.doubts: list[tuple[Ints, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
         self.n_flat = np.zeros(len(segments), np.int64)
@@ -115,35 +121,55 @@ class _Walker:
             start, end = (
                 np.stack([getattr(s, name).reshape(1, -1) for s in chosen]) for name in ("start", "end")
             )
-            ends = torch.from_numpy((1 - t[..., None]) * start + t[..., None] * end)
+            with np.errstate(over="ignore", invalid="ignore"):
+                ends = torch.from_numpy((1 - t[..., None]) * start + t[..., None] * end)
+            scale = self._checked(ends, "the points of the segments")
             with torch.no_grad():
-                self._advance(1, {0: ends.reshape(-1, *self.graph.input_shape).to(self.dtype)}, rows)
+                live = {0: ends.reshape(-1, *self.graph.input_shape).to(self.dtype)}
+                self._advance(1, live, {0: scale}, rows)
+
+    def _checked(self, z: Tensor, what: str) -> float:
+        """The largest entry of a tensor; an error if that is more than the network's arithmetic can carry."""
+        low, high = z.aminmax()
+        largest = max(float(high), -float(low))
+        if not largest <= self.limit:
+            kind = str(self.graph.own_dtype).removeprefix("torch.")
+            raise PartitionError(
+                f"{what} reach {largest:.3g}: {kind} arithmetic carries numbers of at most {self.limit:.3g}, "
+                "so nothing is counted, rather than wrongly; choose probes or weights of a smaller scale"
+            )
+        return largest
 
     def most_rows(self, node: int) -> int:
         """How many rows go into one chunk from a node on."""
         return max(2, self.chunk // self.sizes[node])
 
-    def _advance(self, node: int, live: dict[int, Tensor], rows: Rows) -> None:
+    def _advance(self, node: int, live: dict[int, Tensor], scales: dict[int, float], rows: Rows) -> None:
         """Evaluate from `node` on; split into chunks at the next piecewise-linear node."""
         graph = self.graph
         for i in range(node, graph.output + 1):
             op, inputs = graph.nodes[i].op, graph.nodes[i].inputs
             if isinstance(op, Bend):
-                self._bend(i, op, live, rows)
+                self._bend(i, op, live, scales, rows)
                 return
             live[i] = op(*(live[j] for j in inputs))
+            scales[i] = self.scales.affine(i, *(scales[j] for j in inputs))
             for j in inputs:
                 if graph.last_use[j] <= i:
                     live.pop(j, None)
         self.n_evaluations += len(rows)
-        self.sink(rows, live[graph.output].reshape(len(rows), -1))
+        scores = live[graph.output].reshape(len(rows), -1)
+        self._checked(scores, "the scores")
+        self.sink(rows, scores, scales[graph.output])
         last = rows.segment[-1]
         self.done(float(last + (rows.t[-1] - self.starts[last]) / self.lengths[last]))
 
-    def _bend(self, i: int, op: Bend, live: dict[int, Tensor], rows: Rows) -> None:
+    def _bend(self, i: int, op: Bend, live: dict[int, Tensor], scales: dict[int, float], rows: Rows) -> None:
         (j,) = self.graph.nodes[i].inputs
         z = live[j]
-        refinement = refine(op, z, rows, self.tolerance, _NodeRounding(self, j, rows))
+        largest = self._checked(z, f"the inputs of {op.name}")
+        refinement = refine(op, z, rows, self.tolerance, _NodeRounding(self, j, rows, scales[j]))
+        scales = scales | {i: self.scales.bent(op, scales[j], largest)}
         if refinement.bends.n_flat.any():
             np.add.at(self.n_flat, rows.segment, refinement.bends.n_flat)
         fusion = self.fusions.get(i)
@@ -154,13 +180,15 @@ class _Walker:
             change = slope_changes(op, flat(z), refinement.bends)
             h = op(z) if keep or not self._may_overwrite(j, i) else overwrite(op, z)
             expansion = Expansion(fusion, self._through(i, last, h), refinement.bends, change)
+            for k in range(i + 1, last + 1):
+                scales[k] = self.scales.affine(k, *(scales[n] for n in self.graph.nodes[k].inputs))
         for part in _parts(refinement, self.most_rows(last)):
             new = {k: interpolate(live[k], part) for k in later}
             if keep:
                 new[i] = bent(op, z, part)
             if fusion is not None:
                 new[last] = expansion.rows(part)
-            self._advance(last + 1, new, part.rows)
+            self._advance(last + 1, new, {**scales}, part.rows)
 
     def _may_overwrite(self, node: int, reader: int) -> bool:
         """Whether a node's tensor is its own, and nobody but `reader` needs it."""
@@ -177,11 +205,25 @@ class _Walker:
 
 def points_at(segments: Sequence[Segment], rows: Rows, chosen: Ints, shape: tuple[int, ...]) -> Tensor:
     """The points of the input space at some rows, (k, *shape), in float64."""
+    first, second = _summands(segments, rows, chosen)
+    return torch.from_numpy(first + second).reshape(-1, *shape)
+
+
+def _summands(segments: Sequence[Segment], rows: Rows, chosen: Ints) -> tuple[Floats, Floats]:
+    """(1 - t) start and t end at some rows, (k, d) each."""
     numbers, which = np.unique(rows.segment[chosen], return_inverse=True)
     start = np.stack([segments[k].start.reshape(-1) for k in numbers])
     end = np.stack([segments[k].end.reshape(-1) for k in numbers])
     t = rows.t[chosen][:, None]
-    return torch.from_numpy((1 - t) * start[which] + t * end[which]).reshape(-1, *shape)
+    return (1 - t) * start[which], t * end[which]
+
+
+def evaluated_at(graph: Graph, segments: Sequence[Segment], rows: Rows, chosen: Ints, node: int) -> Evaluated:
+    """A node's entries at some rows, evaluated anew in float64, with the scale of their rounding errors."""
+    first, second = (torch.from_numpy(p) for p in _summands(segments, rows, chosen))
+    x, size = (p.reshape(-1, *graph.input_shape) for p in (first + second, first.abs() + second.abs()))
+    with torch.no_grad():
+        return evaluated(graph.cast(torch.float64), x, node, size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,28 +233,25 @@ class _NodeRounding:
     walker: _Walker
     node: int
     rows: Rows
+    scale: float
 
     def _points(self, rows: Ints) -> Tensor:
         return points_at(self.walker.segments, self.rows, rows, self.walker.graph.input_shape)
 
-    def noise(self, interval: Ints, entry: Ints) -> Floats:
-        """A bound for the rounding error of an entry between a row and the next one, for each pair (m,)."""
-        graph = self.walker.graph.cast(torch.float64)
+    def ends(self, interval: Ints, entry: Ints) -> tuple[Floats, Floats]:
+        """Entries at a row and at the next one, evaluated anew, and bounds for their errors, (2, m) each."""
         needed, where = np.unique(np.stack([interval, interval + 1]), return_inverse=True)
         where = where.reshape(2, -1)
-        size, most = np.zeros(len(interval)), self.walker.most_rows(0)
+        values, bounds = np.empty(where.shape), np.empty(where.shape)
+        most = self.walker.most_rows(0)
         for start in range(0, len(needed), most):
-            sizes = magnitude(graph, self._points(needed[start : start + most]), self.node)
-            found = sizes.reshape(len(sizes), -1).numpy()
-            for row in where - start:
-                here = np.flatnonzero((row >= 0) & (row < len(found)))
-                size[here] = np.maximum(size[here], found[row[here], entry[here]])
-        return np.asarray(ROUNDING * float(np.finfo(np.float64).eps) * size)
-
-    @property
-    def cancels(self) -> bool:
-        """Whether every entry of the node is zero but for rounding."""
-        return self.node in self.walker.graph.cancelling
+            found = evaluated_at(
+                self.walker.graph, self.walker.segments, self.rows, needed[start : start + most], self.node
+            )
+            here = (where >= start) & (where < start + most)
+            place = where[here] - start, np.broadcast_to(entry, where.shape)[here]
+            values[here], bounds[here] = (v.flatten(1).numpy()[place] for v in (found.values, found.bounds))
+        return values, bounds
 
     def at(self, rows: Ints) -> "_NodeRounding":
         """The same for some of the rows, in that order."""
@@ -233,35 +272,8 @@ class _NodeRounding:
 
 
 def magnitude(graph: Graph, x: Tensor, node: int, size: Tensor | None = None) -> Tensor:
-    """The sums of absolute terms from which the entries of a node are formed at some points.
-
-    `size` is the scale of the numbers from which the points themselves were formed, |x| if not given.
-    """
-    values: dict[int, Tensor] = {0: x}
-    sizes: dict[int, Tensor] = {0: x.abs() if size is None else size}
-    for i in range(1, node + 1):
-        op, inputs = graph.nodes[i].op, graph.nodes[i].inputs
-        values[i] = op(*(values[j] for j in inputs))
-        if isinstance(op, Bend):
-            sizes[i] = _bent_size(op, values[inputs[0]], sizes[inputs[0]], values[i])
-        else:
-            sizes[i] = op.magnitude(*(sizes[j] for j in inputs))
-    return sizes[node]
-
-
-def _bent_size(op: Bend, z: Tensor, size: Tensor, value: Tensor) -> Tensor:
-    """The scale of a bent tensor: its own, but for entries that are nothing but rounding, which keep theirs.
-
-    Were all scales carried on, bounds would grow with every layer as no error ever does.
-    """
-    noise = ROUNDING * torch.finfo(z.dtype).eps
-    in_doubt = z.abs() <= noise * size
-    if isinstance(op, Windows):
-        return op(torch.where(in_doubt, size, z.abs()))
-    if not bool(in_doubt.any()):
-        return value.abs()
-    slope = (op(z + noise * size) - op(z - noise * size)).abs() / (2 * noise)
-    return torch.where(in_doubt, torch.maximum(slope, value.abs()), value.abs())
+    """The scale of the rounding errors of a node's entries at some points, as `rounding.evaluated` has it."""
+    return evaluated(graph, x, node, size).sizes
 
 
 def _parts(refinement: Refinement, most: int) -> Iterator[Refinement]:

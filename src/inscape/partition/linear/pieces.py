@@ -12,8 +12,10 @@ from torch import Tensor
 from inscape.arrays import Floats
 from inscape.models import Model
 from inscape.models.graph import Graph
+from inscape.partition.linear.bending import SLACK
 from inscape.partition.linear.engine import CHUNK, walk
 from inscape.partition.linear.repair import stretches
+from inscape.partition.linear.rounding import slopes
 from inscape.partition.linear.rows import Rows
 from inscape.partition.linear.segment import COMPLETE, NON_GENERIC, SegmentPieces, graph_on
 from inscape.probes import Segment
@@ -81,8 +83,8 @@ class Knots:
         self._certain: list[npt.NDArray[np.bool_]] = []
         self._before: tuple[Rows, Any] | None = None
 
-    def take(self, rows: Rows, scores: Tensor) -> None:
-        """Add the rows of one chunk."""
+    def take(self, rows: Rows, scores: Tensor, scale: float) -> None:
+        """Add the rows of one chunk, on which scores can be as large as `scale`."""
         f, t, segment = scores.numpy(), rows.t, rows.segment
         if self._before is not None:
             last, g = self._before
@@ -93,7 +95,7 @@ class Knots:
         inside = (segment[:-2] == segment[1:-1]) & (segment[1:-1] == segment[2:])
         self._t.append(t[1:-1][inside])
         self._segment.append(segment[1:-1][inside])
-        self._certain.append(surely_bends(t, f)[inside])
+        self._certain.append(surely_bends(t, f, scale)[inside])
 
     def by_segment(self, n: int) -> list[Found]:
         """The knots (k,) of each segment, and at which of them the output surely bends (k,)."""
@@ -102,8 +104,8 @@ class Knots:
         return [(t[a:b], certain[a:b]) for a, b in pairwise(bounds)]
 
 
-def surely_bends(t: Floats, f: Any) -> npt.NDArray[np.bool_]:
-    """Whether the slope of f (n, c) surely changes at the inner rows, (n - 2,).
+def surely_bends(t: Floats, f: Any, scale: float) -> npt.NDArray[np.bool_]:
+    """Whether the slope of f (n, c), of at most `scale`, surely changes at the inner rows, (n - 2,).
 
     With slopes l and r before and after a row and lengths a and b of the pieces, the row lies (r - l) a b /
     (a + b) below the chord of its neighbours; that must exceed the rounding of f, and r - l be no small part
@@ -115,7 +117,7 @@ def surely_bends(t: Floats, f: Any) -> npt.NDArray[np.bool_]:
         size = np.abs(slope).max(axis=1)
         jump = np.abs(np.diff(slope, axis=0)).max(axis=1)
         bend = jump * (steps[:-1] * steps[1:] / (steps[:-1] + steps[1:]))
-    rounding = float(np.finfo(f.dtype).eps) * np.abs(f).max(initial=0.0)
+    rounding = float(np.finfo(f.dtype).eps) * max(float(np.abs(f).max(initial=0.0)), scale / SLACK)
     certain: npt.NDArray[np.bool_] = jump > _DOUBTFUL_JUMP * np.maximum(size[:-1], size[1:])
     certain &= bend > _DOUBTFUL_BEND * rounding
     return certain
@@ -157,14 +159,16 @@ class Scores:
         x = torch.from_numpy(segment.points(t).reshape(-1, *self.graph.input_shape))
         return np.asarray(self.graph.evaluate(x).reshape(len(x), -1).numpy())
 
-    def slopes(self, segment: Segment, t: Floats) -> Floats:
-        """The slope d score / dt at parameters t that are no knots, by the chain rule, (n, c)."""
+    def slopes(self, segment: Segment, t: Floats) -> tuple[Floats, Floats]:
+        """The slope d score / dt at parameters t that are no knots, by the chain rule, and its error."""
         shape = self.graph.input_shape
         direction = torch.from_numpy((segment.end - segment.start).reshape(1, *shape))
         most = max(1, CHUNK // 8 // max(1, *(int(np.prod(s)) for s in self.graph.shapes)))
-        parts = [np.empty((0, int(np.prod(self.graph.shapes[self.graph.output]))))]
+        nothing = np.empty((0, int(np.prod(self.graph.shapes[self.graph.output]))))
+        parts = [(nothing, nothing)]
         for start in range(0, len(t), most):
             x = torch.from_numpy(segment.points(t[start : start + most]).reshape(-1, *shape))
-            slope = self.graph.derivative(x, direction.expand_as(x))[1]
-            parts.append(slope.reshape(len(x), -1).numpy())
-        return np.concatenate(parts)
+            found = slopes(self.graph, x, direction.expand_as(x))
+            parts.append((found.values.flatten(1).numpy(), found.bounds.flatten(1).numpy()))
+        slope, error = (np.concatenate([p[k] for p in parts]) for k in (0, 1))
+        return slope, error

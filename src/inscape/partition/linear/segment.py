@@ -73,24 +73,28 @@ class SegmentPieces:
     def n_linear(self) -> int:
         """The number of pieces after merging neighbours of equal slope.
 
-        Two slopes d score / dt are equal if no output differs by more than 1e-9 of the largest. Where the
-        scores at the knots leave that open, the slopes are computed by the chain rule in the pieces' middles.
+        Two slopes d score / dt are equal if no output differs by more than 1e-9 of the largest, or by more
+        than rounding. Where the scores at the knots leave that open, the slopes are computed by the chain
+        rule in the pieces' middles.
         """
         doubt = np.flatnonzero(~self._certain)
         edges = self._edges()
         middle = (edges[:-1] + edges[1:]) / 2
         asked = np.union1d(doubt, doubt + 1)
-        slopes = self._scores.slopes(self.probe, middle[asked])
-        left, right = (slopes[np.searchsorted(asked, doubt + k)] for k in (0, 1))
+        found = self._scores.slopes(self.probe, middle[asked])
+        (left, right), (error, other) = (
+            [v[np.searchsorted(asked, doubt + k)] for k in (0, 1)] for v in found
+        )
         largest = np.maximum(np.abs(left), np.abs(right)).max(axis=1, initial=0.0)
-        bends = np.abs(right - left).max(axis=1, initial=0.0) > SLOPE_TOLERANCE * largest
+        equal = np.maximum(SLOPE_TOLERANCE * largest[:, None], error + other)
+        bends = (np.abs(right - left) > equal).any(axis=1)
         return 1 + int(self._certain.sum()) + int(bends.sum())
 
     @cached_property
     def slopes(self) -> Floats:
         """The slope d score / dt of each output on each piece, (n_regions, c), computed when asked for."""
         edges = self._edges()
-        return self._scores.slopes(self.probe, (edges[:-1] + edges[1:]) / 2)
+        return self._scores.slopes(self.probe, (edges[:-1] + edges[1:]) / 2)[0]
 
     def _edges(self) -> Floats:
         low, high = self.probe.span

@@ -44,12 +44,28 @@ def window_winners(z, gather):
 
 
 @compiled
+def _first_of_steepest(first, last, line, s, noise):
+    """Of the lines that meet `line` at s, up to noise, the steepest; of those along it, the first."""
+    steepest = line
+    height = first[line] + s * (last[line] - first[line])
+    for j in range(len(first)):
+        at = first[j] + s * (last[j] - first[j])
+        if at >= height - noise and last[j] > last[steepest] + noise:
+            steepest = j
+    for j in range(steepest):
+        if abs(first[j] - first[steepest]) <= noise and abs(last[j] - last[steepest]) <= noise:
+            return j
+    return steepest
+
+
+@compiled
 def envelope(first, last, noise):
     """The upper envelope of k lines on [0, 1], given their values at both ends, (k,) each.
 
     Walks from 0: the line that leads just after 0 is the largest, then the steepest, then the first; the next
     is the one that overtakes it soonest, the steepest of those. Two lines that differ by at most `noise` at
-    both ends are one line. If one line leads at both ends it leads between, since the envelope is convex.
+    both ends are one line, the first of them. If one line leads at both ends it leads between, since the
+    envelope is convex.
 
     Returns:
         s (m,) of the changes, strictly inside, and the lines that lead, (m + 1,).
@@ -77,7 +93,7 @@ def envelope(first, last, noise):
                 soonest, following = at, j
         if following < 0 or last[following] - first[following] <= rise:
             break
-        lead, s = following, soonest
+        lead, s = _first_of_steepest(first, last, following, soonest, noise), soonest
         if s > 0.0:
             changes[m] = s
             m += 1
@@ -97,12 +113,14 @@ def window_crossings(z, segment, table, gather, noise):
         noise: how far two entries may differ and count as one, as a part of the size of their rows.
 
     Returns:
-        interval (m,) and s (m,), in order of intervals.
+        interval (m,) and s (m,), in order of intervals; the entries that win at its ends, (m,) and (m,); and
+        the larger of their differences there, (m,).
     """
     n, size = len(z), table.shape[1]
     winner, scale = window_winners(z, gather)
     room = 4 * n + 256
     interval, position = np.empty(room, np.int64), np.empty(room)
+    before, after, gap = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
     first, last = np.empty(size), np.empty(size)
     m = 0
     for i in range(n - 1):
@@ -121,10 +139,14 @@ def window_crossings(z, segment, table, gather, noise):
             if m + len(changes) > room:
                 room = 2 * room + len(changes)
                 interval, position = grown(interval, room), grown(position, room)
+                before, after, gap = grown(before, room), grown(after, room), grown(gap, room)
+            a, b = table[w, winner[i, w]], table[w, winner[i + 1, w]]
             for s in changes:
                 interval[m], position[m] = i, s
+                before[m], after[m] = a, b
+                gap[m] = max(abs(z[i, a] - z[i, b]), abs(z[i + 1, a] - z[i + 1, b]))
                 m += 1
-    return interval[:m], position[:m]
+    return interval[:m], position[:m], before[:m], after[:m], gap[:m]
 
 
 @compiled

@@ -1,0 +1,1 @@
+"""References that answer slowly and certainly."""
