@@ -63,12 +63,16 @@ def _step_doubt(samples: Samples, n_probes: int, follows: bool) -> StepDoubt:
     unmet = unmet_regions(width, 1 + (labels[left - 1] == labels[right]), step)
     first_changes = np.diff(a.labels[:n_first].reshape(n_probes, N_STEPS), axis=1) != 0
     n_late = int(len(begins) - (n_probes - 1) - first_changes.sum())
-    chance_left = np.bincount(probe, samples.chance_left()[order], n_probes)
+    chance_left = np.bincount(probe, samples.chance_left()[order], n_probes).astype(np.float64)
     is_hiding = np.zeros(n_probes, np.bool_)
     if follows:
         is_hiding[samples.follow()] = True
     return StepDoubt(
-        np.bincount(probe[left], unmet, n_probes), int((width < step).sum()), n_late, chance_left, is_hiding
+        np.bincount(probe[left], unmet, n_probes).astype(np.float64),
+        int((width < step).sum()),
+        n_late,
+        chance_left,
+        is_hiding,
     )
 
 
