@@ -1,9 +1,9 @@
 """What adaptive counts missed, against what they say they missed: `python -m benchmarks coverage`.
 
-Two hundred models of nine families, each a black box to the adaptive method, are counted on 60 segments each.
+Two hundred models of ten kinds, each a black box to the adaptive method, are counted on 60 segments each.
 Truth is exact for trees and relu networks, else a grid of 20,000 points whose boundaries are halved down to
 rounding. A model is covered if its true mean lies between the mean and the mean + the upper end of
-`missed_interval`. The grid beside it takes as many evaluations. It takes about ten minutes on one core.
+`missed_interval`. The grid beside it takes as many evaluations. It takes about an hour on one core.
 """
 
 from collections import defaultdict
@@ -87,7 +87,7 @@ def data_sets() -> list[tuple[Floats, Ints]]:
 
 
 def candidates(seeds: int = 4) -> Iterator[Candidate]:
-    """Per set of data and seed: ten models of nine families."""
+    """Per set of data and seed: ten models, one of each kind."""
     for seed in range(seeds):
         for x, y in data_sets():
             rng = np.random.default_rng(seed)
