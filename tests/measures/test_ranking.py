@@ -3,6 +3,8 @@ import json
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 import inscape
 from inscape.errors import ModelError, ProbeError
@@ -32,14 +34,41 @@ def test_models_share_their_probes(x):
     assert alone.counts.tolist() == r.results["a"].counts.tolist()
 
 
-def test_counts_of_different_methods_are_not_compared(x):
-    from sklearn.tree import DecisionTreeClassifier
-
+def test_each_model_is_counted_by_its_best_method_unless_one_is_named(x):
     tree = DecisionTreeClassifier(random_state=0).fit(x, np.arange(100) % 2)
-    both = inscape.rank({"tree": tree, "waves": waves(3)}, x, random_state=0)
-    assert {r.method for r in both.results.values()} == {"adaptive"}
-    trees = inscape.rank({"a": tree, "b": DecisionTreeClassifier(max_depth=2).fit(x, np.arange(100) % 2)}, x)
-    assert {r.method for r in trees.results.values()} == {"exact"}
+    both = {"tree": tree, "waves": waves(3)}
+    r = inscape.rank(both, x, random_state=0)
+    assert {row["model"]: row["method"] for row in r.rows()} == {"tree": "exact", "waves": "adaptive"}
+    exact = inscape.region_count(tree, x, method="exact", random_state=0)
+    assert r.results["tree"].counts.tolist() == exact.counts.tolist()
+    assert {row["model"]: row["missed"] is None for row in r.rows()} == {"tree": True, "waves": False}
+    for method in ("adaptive", "grid"):
+        named = inscape.rank(both, x, method=method, random_state=0)
+        assert {result.method for result in named.results.values()} == {method}
+
+
+def test_what_an_inexact_count_missed_is_part_of_the_order_and_of_its_probability(rng):
+    """A forest and the same forest as a black box have equal counts in truth: neither is surely first."""
+    x = rng.normal(size=(300, 5))
+    forest = RandomForestClassifier(20, random_state=0).fit(x, rng.integers(3, size=300))
+    models = {"exact": forest, "black box": lambda x: forest.predict_proba(x)}
+    r = inscape.rank(models, x, n_probes=40, random_state=0)
+    exact, black_box = r.results["exact"], r.results["black box"]
+    assert exact.mean > black_box.mean
+    assert black_box.mean + black_box.missed_interval[1] > exact.mean
+    assert black_box.interval[1] > exact.mean
+    blind = probability_less(black_box.counts, exact.counts)
+    assert blind > 0.99  # without the estimate of what was missed the wrong order would be certain
+    assert r.probabilities[0] < 0.98
+
+
+def test_a_known_shift_and_its_error_enter_the_probability(rng):
+    a, b = rng.poisson(3, 50), rng.poisson(3.4, 50)
+    d = b - a + 0.7
+    t = d.mean() / np.hypot(stats.sem(d), 0.2)
+    assert np.isclose(probability_less(a, b, shift=0.7, shift_error=0.2), stats.t.cdf(t, 49))
+    assert probability_less(a, a, shift=0.3, shift_error=0.1) > 0.99
+    assert probability_less(a, a, shift=-0.3, shift_error=0.1) < 0.01
 
 
 def test_probability_is_the_one_sided_paired_t_test(rng):

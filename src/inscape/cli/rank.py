@@ -14,6 +14,7 @@ COLUMNS = {
     "model": ("model", ""),
     "region_count": ("regions", ".3f"),
     "std_error": ("+-", ".3f"),
+    "missed": ("missed", ".3f"),
     "p_before_next": ("P(before next)", ".1%"),
     "method": ("method", ""),
     "status": ("status", ""),

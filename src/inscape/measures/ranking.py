@@ -1,5 +1,6 @@
 """Ranking models by region count on common probes, and how sure that ranking is."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -8,11 +9,10 @@ from typing import Any
 from inscape.arguments import whole_number
 from inscape.errors import ModelError, ProbeError
 from inscape.measures.accuracy import warn_at_chance
-from inscape.measures.region_count import Counter, draw_counter
+from inscape.measures.region_count import draw_counter
 from inscape.measures.region_count_result import RegionCount
-from inscape.measures.statistics import probability_less
-from inscape.models import Model, wrap
-from inscape.partition.decision.choice import Choice
+from inscape.measures.statistics import Z, probability_less
+from inscape.models import wrap
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState
 
@@ -22,10 +22,11 @@ class Ranking:
     """Models in the order of their region count, fewest regions first.
 
     Attributes:
-        order: the model names, fewest regions first; equal counts keep the order in which they were given.
+        order: the model names, fewest regions first, what an adaptive count is estimated to have missed
+            included; equal ones keep the order in which they were given.
         probabilities: for each neighbouring pair, the probability that its order is right,
             (len(order) - 1,): 0.5 is a coin toss.
-        results: the region count of each model, all on the same probes.
+        results: the region count of each model, all on the same probes, each by its own method.
     """
 
     order: tuple[str, ...]
@@ -49,6 +50,7 @@ class Ranking:
                     "rank": place,
                     "model": name,
                     "region_count": result.mean,
+                    "missed": result.missed,
                     "std_error": result.std_error,
                     "low": result.interval[0],
                     "high": result.interval[1],
@@ -93,7 +95,10 @@ def rank(
     """The models ordered by region count, with the probability that each neighbouring order is right.
 
     All models are counted on the *same* probes, so that the difference of two models is a paired one
-    and its error is usually far smaller than that of either count. Each probability
+    and its error is usually far smaller than that of either count. With method "auto" each model is counted
+    by the best method that fits it: exactly where that is possible, else adaptively. What an adaptive count
+    missed, by its own estimate, is added to it for the order, and the error of that estimate, the part of
+    `missed_interval` above it over 1.96, enters the probability. Each probability
     (`inscape.measures.statistics.probability_less`) is one look at one neighbouring pair, not corrected
     for having looked at many.
 
@@ -104,8 +109,7 @@ def rank(
         random_state: a seed, a generator, or None.
         progress: True shows a bar on stderr; a function gets (models done, models in all).
         settings: all else that `inscape.region_count` takes: dim, method, resolution, how, span, length, y,
-            classes, connectivity, precision. With method "auto" the count is exact only if that fits
-            every model, since counts of different methods do not compare.
+            classes, connectivity, precision. A method that is named here counts every model.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(100, 1))
@@ -123,22 +127,27 @@ def rank(
     counter = draw_counter(x, n_probes=n_probes, random_state=random_state, **settings)
     for model in wrapped.values():
         warn_at_chance(model, x, settings.get("y"))
-    choice = _common_choice(counter, wrapped)
     results = {}
     with meter(progress, "models") as show:
         show(0, len(wrapped))
         for i, (name, model) in enumerate(wrapped.items(), 1):
-            results[name] = counter.count(model, choice, name=name)
+            results[name] = counter.count(model, name=name)
             show(i, len(wrapped))
-    order = tuple(sorted(results, key=lambda name: results[name].mean))
-    probabilities = tuple(probability_less(results[a].counts, results[b].counts) for a, b in pairwise(order))
+    order = tuple(sorted(results, key=lambda name: results[name].mean + (results[name].missed or 0.0)))
+    probabilities = tuple(_probability(results[a], results[b]) for a, b in pairwise(order))
     return Ranking(order=order, probabilities=probabilities, results=results)
 
 
-def _common_choice(counter: Counter, models: Mapping[str, Model]) -> Choice:
-    """The method for all models: exact only if each is to be counted exactly."""
-    choices = {name: counter.choose(model) for name, model in models.items()}
-    for name, choice in choices.items():
-        if choice.method != "exact" and counter.method == "auto":
-            return Choice(choice.method, f"{name}: {choice.reason}")
-    return next(iter(choices.values()))
+def _probability(a: RegionCount, b: RegionCount) -> float:
+    """The probability that a has fewer regions than b, what either count missed included."""
+    shift = (b.missed or 0.0) - (a.missed or 0.0)
+    return probability_less(
+        a.counts, b.counts, shift=shift, shift_error=math.hypot(_missed_error(a), _missed_error(b))
+    )
+
+
+def _missed_error(result: RegionCount) -> float:
+    """The standard error of what a count missed, 0 where nothing is estimated."""
+    if result.missed is None or result.missed_interval is None:
+        return 0.0
+    return (result.missed_interval[1] - result.missed) / Z

@@ -53,7 +53,8 @@ def region_count(
     Conv{x_1, ..., x_{d+1}} ]  (Li et al. 2025, arXiv 2505.11370, Def. 4), estimated by the mean over
     `n_probes` random hulls. We draw the points without repetition and draw again when two coincide.
     The cost, in forward evaluations, is n_probes times the linear pieces of one segment if the count is
-    exact, about 20 to 30 on a segment if it is adaptive, or the grid points of one hull.
+    exact, about 20 to 30 on a segment if it is adaptive (200 to 400 where scores are piecewise constant or
+    not known), or the grid points of one hull.
 
     Args:
         model: anything that `inscape.wrap` takes.
@@ -77,7 +78,7 @@ def region_count(
     >>> x = np.random.default_rng(0).normal(size=(50, 2))
     >>> result = region_count(lambda x: (x[:, 0] > 0).astype(int), x, random_state=0)
     >>> sorted(set(result.counts.tolist())), result.status
-    ([1, 2], 'converged')
+    ([1, 2], 'convergence not shown: the model has no scores')
     """
     counter = draw_counter(
         x,
@@ -126,16 +127,15 @@ class Counter:
     def count(
         self,
         model: Model,
-        choice: Choice | None = None,
         *,
         name: str | None = None,
         progress: bool | Meter | None = None,
     ) -> RegionCount:
-        """The region count of a wrapped model, by a given method or the chosen one.
+        """The region count of a wrapped model, by the method that fits it.
 
         `name` is what a warning calls the model, if not by its own name.
         """
-        choice = choice or self.choose(model)
+        choice = self.choose(model)
         with meter(progress, "regions") as show:
             try:
                 tally = self._tally(model, choice.method, show)
@@ -146,7 +146,8 @@ class Counter:
         tally.warn_if_constant(model, name or model.name)
         counts = np.array(tally.counts, dtype=np.int64)
         mean, std_error, (low, high) = mean_with_error(counts)
-        interval = (max(low, 1.0), high)  # there is at least one region
+        status = tally.status or _status(mean, (high - low) / 2, tally)
+        interval = (max(low, 1.0), high + _most_missed(tally))  # there is at least one region
         off = tuple(sorted(tally.anywhere - tally.at_corners))
         dtype = self.precision if is_exact and model.structure != "trees" else None
         return RegionCount(
@@ -156,11 +157,12 @@ class Counter:
             counts=counts,
             coarse_mean=tally.coarse_mean,
             missed=tally.missed,
+            missed_interval=tally.missed_interval,
             missed_basis=tally.missed_basis,
             method=choice.method,
             reason=choice.reason,
             is_exact=is_exact and dtype != "float32",
-            status=tally.status or _status(mean, interval, tally),
+            status=status,
             n_evaluations=tally.n_evaluations,
             classes_off_data=off if self._ends_at_data() else None,
             settings={
@@ -226,13 +228,17 @@ def draw_counter(
     )
 
 
-def _status(mean: float, interval: tuple[float, float], tally: Tally) -> str:
+def _most_missed(tally: Tally) -> float:
+    """The most regions that each count is taken to miss on average, 0 where there is no estimate."""
+    return 0.0 if tally.missed_interval is None else tally.missed_interval[1]
+
+
+def _status(mean: float, half_width: float, tally: Tally) -> str:
     """Whether what the resolution hides, as far as can be told, is small beside the mean or its error."""
     hidden = tally.missed
     if tally.coarse_mean is not None:
         hidden = abs(mean - tally.coarse_mean)
     if hidden is None:
         return NOT_CONVERGED
-    half_width = (interval[1] - interval[0]) / 2
     noise = 0.0 if math.isnan(half_width) else min(half_width / 2, 0.05 * mean)
-    return CONVERGED if hidden <= max(0.01 * mean, noise) else NOT_CONVERGED
+    return (tally.not_shown or CONVERGED) if hidden <= max(0.01 * mean, noise) else NOT_CONVERGED

@@ -1,7 +1,7 @@
 """What a region count is: the mean, its error, and how it was made."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -21,17 +21,21 @@ class RegionCount:
     Attributes:
         mean: the mean count, an estimate of R_d.
         std_error: its standard error over probes; NaN for a single probe.
-        interval: the 95 % interval of the mean, from Student's t.
+        interval: the 95 % interval of R_d, from Student's t; an adaptive count adds the most that it is taken
+            to miss, the upper end of `missed_interval`, to its upper end.
         counts: the count on each probe, (n_probes,).
         coarse_mean: the mean count on every second grid point of the same evaluations; None if not known.
         missed: the regions that each count misses on average, as the adaptive method estimates; else None.
+        missed_interval: the 95 % interval of that estimate: the true mean on these probes lies between
+            mean and mean + missed_interval[1].
         missed_basis: what that estimate rests on.
         method: how regions were counted, "exact", "adaptive" or "grid".
         reason: why so.
         is_exact: whether each count is exact (the mean over probes is an estimate all the same).
         status: "converged" if the resolution is fine enough (see `resolution_bias`) or the estimate `missed`
-            is as small, else "not converged in resolution", and why; "complete" if exact, with a word on
-            ties where there are any.
+            is as small, else "not converged in resolution", and why; "convergence not shown" in place of
+            "converged" where there are no scores or they are piecewise constant; "complete" if exact, with a
+            word on ties where there are any.
         n_evaluations: at how many points the model was asked.
         classes_off_data: labels predicted somewhere on the probes but at none of the data points that span
             them; None if the probes do not end at data points.
@@ -54,6 +58,7 @@ class RegionCount:
     classes_off_data: tuple[int, ...] | None
     settings: dict[str, Any]
     provenance: Provenance
+    missed_interval: tuple[float, float] | None = None
 
     @property
     def resolution_bias(self) -> float | None:
@@ -91,6 +96,7 @@ class RegionCount:
             "counts": self.counts.tolist(),
             "coarse_mean": self.coarse_mean,
             "missed": self.missed,
+            "missed_interval": None if self.missed_interval is None else list(self.missed_interval),
             "missed_basis": self.missed_basis,
             "method": self.method,
             "reason": self.reason,
@@ -107,12 +113,14 @@ class RegionCount:
         """The result that `to_dict` wrote."""
         if data.get("schema") != SCHEMA or data.get("measure") != "region_count":
             raise PartitionError(f"not a region count of schema {SCHEMA}: {str(data)[:80]}")
-        missing = [k for k in cls.__dataclass_fields__ if k not in data]
+        missing = [k for k, f in cls.__dataclass_fields__.items() if k not in data and f.default is MISSING]
         if missing:
             raise PartitionError(f"not a whole region count: {', '.join(missing)} missing")
         fields = {k: v for k, v in data.items() if k not in ("schema", "measure")}
         fields["std_error"] = math.nan if data["std_error"] is None else data["std_error"]
         fields["interval"] = tuple(math.nan if v is None else v for v in data["interval"])
+        if data.get("missed_interval") is not None:
+            fields["missed_interval"] = tuple(data["missed_interval"])
         fields["counts"] = np.array(data["counts"], dtype=np.int64)
         off = data["classes_off_data"]
         fields["classes_off_data"] = None if off is None else tuple(off)

@@ -66,19 +66,27 @@ def wilson(n_right: int, n: int) -> tuple[float, float]:
     return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
-def probability_less(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> float:
+def probability_less(
+    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], *, shift: float = 0.0, shift_error: float = 0.0
+) -> float:
     """The probability that the mean of `a` is below that of `b`, from n paired samples.
 
     With differences d = b - a it is T(mean(d) / se(d)), T Student's distribution function with n - 1 degrees
     of freedom; but never more than 1 - 2^-(n+1), the posterior of n differences of one sign.
+
+    Args:
+        a: the first samples, (n,).
+        b: the second ones, (n,).
+        shift: what is known to be missing in the mean of `b`, less that in the mean of `a`.
+        shift_error: its standard error, independent of that of the differences.
 
     >>> probability_less(np.array([1, 2, 3, 4]), np.array([1, 2, 3, 4]))
     0.5
     """
     from scipy.special import stdtr
 
-    d = (b - a).astype(np.float64)
-    error = float(np.std(d, ddof=1)) / math.sqrt(len(d))
+    d = (b - a) + shift
+    error = math.hypot(float(np.std(d, ddof=1)) / math.sqrt(len(d)), shift_error)
     if error == 0:
         p = 0.5 if d[0] == 0 else float(d[0] > 0)
     else:

@@ -1,21 +1,27 @@
 """Counting on many probes, by each method: what the region count is made of."""
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from inscape.arrays import Ints
+from inscape.arrays import Floats, Ints
 from inscape.errors import InscapeWarning
+from inscape.measures.statistics import Z
 from inscape.models import Model
 from inscape.models.base import NOT_DETERMINISTIC
 from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.grid import labelled_blocks
-from inscape.partition.decision.regions import COMPLETE, CONVERGED, NOT_CONVERGED
+from inscape.partition.decision.regions import COMPLETE, CONVERGED, NOT_CONVERGED, NOT_SHOWN
 from inscape.probes import Probe
 from inscape.progress import Meter
+
+UNSEEN = 6.0
+"""Regions that n probes together may lack without a sign of it where the model has steps only: what is met on
+none of n probes happens on fewer than 3 / n of them, with 95 % confidence, and loses two regions there."""
 
 
 @dataclass
@@ -28,7 +34,9 @@ class Tally:
         coarse_mean: on a grid, the mean count on every second point; None if not known.
         resolution: on a grid, points per axis.
         missed: the estimated number of regions missed per probe; None if there is no estimate.
+        missed_interval: the 95 % interval of that number; None likewise.
         missed_basis: what it rests on.
+        not_shown: "convergence not shown" and why, where the model has steps only; None where scores tell.
         status: of exact counts, and of adaptive ones with something special; None where it depends on the
             errors.
         anywhere: the labels that were predicted.
@@ -40,7 +48,9 @@ class Tally:
     coarse_mean: float | None = None
     resolution: int | None = None
     missed: float | None = None
+    missed_interval: tuple[float, float] | None = None
     missed_basis: str | None = None
+    not_shown: str | None = None
     status: str | None = None
     anywhere: set[int] = field(default_factory=set)
     at_corners: set[int] = field(default_factory=set)
@@ -67,12 +77,13 @@ def count_on_grid(
 ) -> Tally:
     """Count on the grid of each probe, and again on every second point of the same evaluations."""
     tally, coarse = Tally(), []
-    for block in labelled_blocks(model, probes, resolution, meter=meter):
+    for block in labelled_blocks(model, probes, resolution, meter=meter, with_scores=True):
         tally.counts += block.components(connectivity)[1].tolist()
         coarse.append(block.coarse_counts(connectivity))
         tally.see(block.labels, block.labels[:, block.lattice.corners()])
         tally.n_evaluations += block.labels.size
         tally.resolution = block.lattice.resolution
+        tally.not_shown = tally.not_shown or block.not_shown
     tally.status = NOT_DETERMINISTIC if model.is_random else None
     known = [c for c in coarse if c is not None]
     tally.coarse_mean = float(np.mean(np.concatenate(known))) if known else None
@@ -98,19 +109,31 @@ def count_exactly(model: Model, probes: Sequence[Probe], precision: str, meter: 
 
 def count_adaptively(model: Model, probes: Sequence[Probe], resolution: int | None, meter: Meter) -> Tally:
     """Count on each probe where the scores say that a region could hide; the status says where more could."""
-    tally, special, missed, basis = Tally(resolution=resolution), [], 0.0, ""
+    tally, special, missed, basis = Tally(resolution=resolution), [], [], ""
     for r in adaptive_regions(model, probes, resolution=resolution, meter=meter):
         tally.counts.append(r.n_regions)
         tally.see(r.labels, r.corner_labels)
         tally.n_evaluations += r.n_evaluations
-        missed += r.missed or 0.0
+        missed.append(r.missed or 0.0)
         basis = r.missed_basis or ""
-        if r.status not in (CONVERGED, NOT_CONVERGED):  # it says why
+        if r.status.startswith(NOT_SHOWN):
+            tally.not_shown = r.status
+        elif r.status not in (CONVERGED, NOT_CONVERGED):  # it says why
             special.append(r.status)
     n = len(tally.counts)
-    tally.missed, tally.missed_basis = missed / n, f"over {n} probes, each like the last: {basis}"
+    tally.missed, tally.missed_interval = _mean_missed(
+        np.array(missed), has_steps=tally.not_shown is not None
+    )
+    tally.missed_basis = f"over {n} probes, each like the last: {basis}"
     if special:
         tally.status = special[0]
         if not special[0].startswith(NOT_DETERMINISTIC):
             tally.status = f"{NOT_CONVERGED} on {len(special)} of {n} probes: {special[0].split(': ')[1]}"
     return tally
+
+
+def _mean_missed(missed: Floats, *, has_steps: bool) -> tuple[float, tuple[float, float]]:
+    """The mean of what was missed on each probe, and its 95 % interval; see `UNSEEN`."""
+    n, mean = len(missed), float(missed.mean())
+    error = float(np.std(missed, ddof=1)) / math.sqrt(n) if n > 1 else mean
+    return mean, (max(0.0, mean - Z * error), mean + Z * error + UNSEEN / n * has_steps)

@@ -14,6 +14,7 @@ from inscape.partition.decision.lattice import Lattice, half, kind_of, lattice_o
 from inscape.partition.decision.regions import (
     CONVERGED,
     NOT_CONVERGED,
+    NOT_SHOWN,
     DecisionRegions,
     GridRegions,
     SegmentRegions,
@@ -27,6 +28,8 @@ from inscape.provenance import Provenance
 
 _BLOCK = 2**16
 _NUMBERS = 2**22
+EQUAL_NEIGHBOURS = 0.2
+"""Scores that are the same at this share of neighbouring grid points are taken to be piecewise constant."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,14 @@ class Block:
     labels: npt.NDArray[np.int64]
     top_scores: Array | None
     top_labels: npt.NDArray[np.int64] | None
+
+    @property
+    def not_shown(self) -> str | None:
+        """Why equal counts on the grid and on every second point show nothing: the model has steps only."""
+        if self.top_scores is None:
+            return f"{NOT_SHOWN}: the model has no scores"
+        equal = (self.top_scores[:, 1:] == self.top_scores[:, :-1]).all(axis=2)
+        return f"{NOT_SHOWN}: the scores are piecewise constant" if equal.mean() > EQUAL_NEIGHBOURS else None
 
     def components(self, connectivity: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The region of each grid point (b, p), and the number of regions of each probe (b,)."""
@@ -91,7 +102,7 @@ def labelled_blocks(
         for _, group in groupby(probes, key=kind_of):
             for some in _blocks(group, resolution):
                 lattice = lattice_on(some[0], resolution)
-                yield _evaluate(model, some, lattice, with_scores and some[0].dim == 1, advance, first)
+                yield _evaluate(model, some, lattice, with_scores, advance, first)
                 first += len(some)
 
 
@@ -184,7 +195,7 @@ def grid_regions(
                 "probe": probe,
                 "method": "grid",
                 "is_exact": False,
-                "status": _status(model, coarse is not None and coarse[i] == counts[i]),
+                "status": _status(model, coarse is not None and coarse[i] == counts[i], block.not_shown),
                 "n_evaluations": len(block.lattice),
                 "resolution": block.lattice.resolution,
                 "connectivity": connectivity,
@@ -196,10 +207,11 @@ def grid_regions(
     return results
 
 
-def _status(model: Model, is_stable: bool) -> str:
+def _status(model: Model, is_stable: bool, not_shown: str | None) -> str:
+    """`not_shown` says why a stable count shows nothing, if it does not."""
     if model.is_random:
         return NOT_DETERMINISTIC
-    return CONVERGED if is_stable else NOT_CONVERGED
+    return (not_shown or CONVERGED) if is_stable else NOT_CONVERGED
 
 
 def _segment_result(

@@ -15,6 +15,8 @@ from inscape.provenance import Provenance
 COMPLETE = "complete"
 CONVERGED = "converged"
 NOT_CONVERGED = "not converged in resolution"
+NOT_SHOWN = "convergence not shown"
+"""The status where counts agree, or no place asks for a look, but steps may hide regions all the same."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -28,8 +30,10 @@ class DecisionRegions:
         is_exact: whether the count is the true one; a grid can miss regions narrower than its spacing
             and split ones that are thinner than it in between.
         status: on a grid "converged" if half the resolution gives the same count, adaptively if no place is
-            left that could hide a region, else "not converged in resolution", and why; exact results are
-            "complete", with a word on ties where there are any.
+            left that could hide a region, else "not converged in resolution", and why; "convergence not
+            shown" instead of "converged" where there are no scores or they are piecewise constant, so that
+            nothing tells how near the next boundary is; exact results are "complete", with a word on ties
+            where there are any.
         n_evaluations: at how many points the model was asked.
         resolution: grid points per axis; for the adaptive method what was asked for, if anything.
         connectivity: which grid points are neighbours, "face" or "full"; None without a grid.

@@ -86,7 +86,7 @@ class CellRegions(DecisionRegions):
 
 def cell_block_length(probe: Probe, trial: Trial, resolution: int | None) -> int:
     """How many probes fit into one block: of their cells, of their scores and of their generators."""
-    budget = limits_for(probe, trial.rule, resolution).budget
+    budget = limits_for(probe, trial.by_labels().rule, resolution).budget
     cells, scores = budget * int(3 ** (probe.dim - 1)), budget * trial.n_classes
     return max(1, min(_CELLS // cells, _NUMBERS // scores, _NUMBERS // probe.generators.size))
 
@@ -95,6 +95,7 @@ def cell_block(
     model: Model, trial: Trial, probes: Sequence[Probe], resolution: int | None, first: int
 ) -> Iterator[dict[str, Any]]:
     """What a `CellRegions` holds beyond the common, for each probe of a block."""
+    trial = trial.by_labels()
     cells = Cells(model, trial, probes, limits_for(probes[0], trial.rule, resolution), first)
     if trial.is_deterministic:
         cells.refine()

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from inscape.models.base import NOT_DETERMINISTIC
 from inscape.partition.decision.adaptive.trial import Trial
-from inscape.partition.decision.regions import CONVERGED, NOT_CONVERGED
+from inscape.partition.decision.regions import CONVERGED, NOT_CONVERGED, NOT_SHOWN
 
 PRIOR_HITS, PRIOR_LOOKS = 0.2, 20.0
 """Before any look, one in a hundred is taken to find a region, with the weight of twenty looks."""
@@ -48,7 +48,67 @@ class Doubt:
         )
 
 
-HALVING = "what the last halving of the first samples gained"
+@dataclass(frozen=True)
+class StepDoubt:
+    """What is known of the regions still missed on a block of segments where the model has steps only.
+
+    Samples a step h apart meet a region of width w < h with the chance w / h. So each one that they met
+    stands for h / w like it (Horvitz and Thompson 1952), of which h / w - 1 were not met: as many regions
+    each as are lost without it, two between equal labels, else one. Looks have found some of those since.
+    Where a boundary that was followed down to rounding hid a region, so do others on its segment: halving
+    meets about every second one, and as many lie where the label is the same on both sides. Places that
+    still ask for a look but are as fine as allowed hide two regions each, with their chance.
+
+    Attributes:
+        unmet: the regions that the first samples are estimated not to have met, on each segment, (b,).
+        n_narrow: how many narrow regions they met, from which that was estimated.
+        n_late: how many regions were found after the first samples.
+        chance_left: the chances of hidden regions where samples are as near as allowed, summed, (b,).
+        is_hiding: whether the boundary that was followed down to rounding hid a region, (b,).
+    """
+
+    unmet: npt.NDArray[np.float64]
+    n_narrow: int
+    n_late: int
+    chance_left: npt.NDArray[np.float64]
+    is_hiding: npt.NDArray[np.bool_]
+
+    def missed(self) -> npt.NDArray[np.float64]:
+        """The regions still missed on each segment, (b,)."""
+        total = float(self.unmet.sum())
+        left = max(LEAST_LEFT, 1 - self.n_late / total) if total > 0 else 0.0
+        return np.asarray(left * self.unmet + 2 * self.chance_left + PER_HIDING * self.is_hiding)
+
+    def basis(self) -> str:
+        """What the estimate rests on, in words."""
+        at_finest, n_hiding = 2 * self.chance_left.sum(), int(self.is_hiding.sum())
+        return (
+            f"the first samples met {self.n_narrow} regions narrower than their step, and {self.n_late} were "
+            f"found later; places of the finest size may hide {at_finest:.2g}; {n_hiding} boundaries hid a "
+            "region down to rounding"
+        )
+
+
+MOST_STOOD_FOR = 10.0
+"""A region narrower than the first step stands for at most so many."""
+LEAST_LEFT = 0.5
+"""Of the regions that the first samples did not meet, the least share that looks are taken to have left."""
+PER_HIDING = 4.0
+"""Regions missed for each one that was met between the two sides of a boundary."""
+
+
+def unmet_regions(
+    width: npt.NDArray[np.float64], n_lost: npt.NDArray[np.int64], step: float
+) -> npt.NDArray[np.float64]:
+    """How many regions were not met for each one that was: see `StepDoubt`.
+
+    >>> unmet_regions(np.array([0.5, 0.01, 0.0025]), np.array([1, 2, 2]), 0.005).tolist()
+    [0.0, 0.0, 2.0]
+    """
+    stood_for = np.minimum(step / np.maximum(width, step / MOST_STOOD_FOR), MOST_STOOD_FOR)
+    return np.asarray(n_lost * np.maximum(0.0, stood_for - 1))
+
+
 LATE = "as many as were found that hold none of the first samples"
 
 
@@ -67,4 +127,6 @@ def status_of(trial: Trial, n_open: int, missed: float, *, is_spent: bool = Fals
         return f"{NOT_CONVERGED}: the budget of evaluations was reached"
     if n_open:
         return f"{NOT_CONVERGED}: {n_open} places of the finest size could hide more"
-    return CONVERGED if missed < 0.5 else NOT_CONVERGED
+    if missed >= 0.5:
+        return NOT_CONVERGED
+    return f"{NOT_SHOWN}: {trial.reason}" if trial.reason else CONVERGED

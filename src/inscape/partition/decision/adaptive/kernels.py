@@ -17,6 +17,10 @@ RUN = 6
 """Without margins, a region is resolved when this many neighbouring samples lie in it."""
 GRADE = 2.0
 """Without margins, an interval is at most this many times as wide as the next one."""
+SWAP_BACK = 0.1
+"""Between steps, the chance that one more jump next to a boundary makes a region there."""
+WINDOW = 8
+"""Between steps, how many intervals on either side tell how dense and how large the jumps are."""
 
 
 @compiled
@@ -229,3 +233,98 @@ def scan_labels(intervals, u, labels, before, after, finest, urgency, where):
         urgency[m] = np.inf if short or width > 1.001 * GRADE * narrowest else 0.0
         edge = min(max(0.35, finest / width), 0.5)
         where[m] = edge + (1.0 - 2.0 * edge) * ((9973.0 * (u[i] + u[j])) % 1.0)
+
+
+@compiled
+def _window(i, before, after):
+    """The first sample of a window of WINDOW intervals on either side of interval i, and of how many."""
+    first, n = i, 1
+    for _ in range(WINDOW):
+        if before[first] < 0:
+            break
+        first, n = before[first], n + 1
+    last = after[i]
+    for _ in range(WINDOW):
+        if after[last] < 0:
+            break
+        last, n = after[last], n + 1
+    return first, n
+
+
+@compiled
+def _is_step(i, j, scores):
+    """Whether any score changes between two samples."""
+    n_changes = 0
+    for c in range(scores.shape[1]):
+        n_changes += scores[i, c] != scores[j, c]
+    return n_changes > 0
+
+
+@compiled
+def _spread(first, n, top, scores, after, spread):
+    """Write the squared changes of the lead of class `top` over each, summed over a window of n intervals.
+
+    Returns:
+        How many of the intervals change a score, and the last sample of the window.
+    """
+    n_steps, k = 0, first
+    spread[:] = 0.0
+    for _ in range(n):
+        right = after[k]
+        if _is_step(k, right, scores):
+            n_steps += 1
+            for c in range(scores.shape[1]):
+                change = (scores[right, top] - scores[k, top]) - (scores[right, c] - scores[k, c])
+                spread[c] += change * change
+        k = right
+    return n_steps, k
+
+
+@compiled
+def _overtaken(i, j, a, b, scores, variance):
+    """The largest chance that a third class leads between samples i of label a and j of label b.
+
+    A lead of p and q at the ends, of this variance in between, meets zero with the chance
+    exp(-2 p q / variance) of a Brownian bridge.
+    """
+    chance = 0.0
+    for k in range(scores.shape[1]):
+        if k in (a, b) or variance[k] <= 0.0:
+            continue
+        p, q = max(0.0, scores[i, a] - scores[i, k]), max(0.0, scores[j, b] - scores[j, k])
+        chance = max(chance, np.exp(-2.0 * p * q / variance[k]))
+    return chance
+
+
+@compiled
+def scan_steps(intervals, u, scores, labels, before, after, chance):
+    """The chance that each interval hides a region, where scores are constant between jumps.
+
+    1. Around the interval, a share f of n intervals of mean width w changes a score: there are about
+       -log(1 - f) / w jumps per unit of u. Squared changes show the variance of each lead.
+    2. A hidden region takes one jump more than the change that is seen, and two where none is seen.
+    3. These have to bring a third class to the top, see `_overtaken`, or the end labels to swap back.
+    """
+    spread, other = np.empty(scores.shape[1]), np.empty(scores.shape[1])
+    for m in range(len(intervals)):
+        i = intervals[m]
+        j = after[i]
+        a, b, width = labels[i], labels[j], u[j] - u[i]
+        # 1. the density and the size of jumps
+        first, n = _window(i, before, after)
+        n_steps, last = _spread(first, n, a, scores, after, spread)
+        if a != b:
+            _spread(first, n, b, scores, after, other)
+            np.maximum(spread, other, spread)
+        length = u[last] - u[first]
+        share = min((n_steps + 0.5) / (n + 1.0), 0.95)
+        expected = -np.log(1.0 - share) * n / length * width
+        # 2. one jump more, or two
+        more = 1.0 - np.exp(-expected)
+        if not _is_step(i, j, scores):
+            more -= expected * np.exp(-expected)
+        # 3. what they do
+        hidden = _overtaken(i, j, a, b, scores, spread * (width / length))
+        if a != b:
+            hidden = max(hidden, SWAP_BACK)
+        chance[m] = more * hidden

@@ -24,7 +24,7 @@ class Answers:
 
     def __init__(self, model: Model, trial: Trial, shape: Shape) -> None:
         self.n = 0
-        self.has_scores = trial.rule == "scores"
+        self.has_scores = trial.rule != "labels"
         self.labels: Ints = np.empty(0, np.int64)
         self.margins: Floats = np.empty((0, trial.n_classes if self.has_scores else 0))
         self._model, self._trial, self._shape = model, trial, shape

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from inscape.arrays import Floats, Ints
 from inscape.models import Model
-from inscape.partition.decision.adaptive.doubt import HALVING, status_of
-from inscape.partition.decision.adaptive.segments import FINEST, N_LABELS, Samples
+from inscape.partition.decision.adaptive.doubt import StepDoubt, status_of, unmet_regions
+from inscape.partition.decision.adaptive.segments import FINEST, N_STEPS, Samples
 from inscape.partition.decision.adaptive.trial import Trial
 from inscape.partition.decision.top_scores import TopScores, top_two
 from inscape.probes import Probe, Segment
@@ -20,7 +20,7 @@ _SAMPLES = 2**13
 
 def block_length(probe: Probe, trial: Trial) -> int:
     """How many segments fit into one block: of their generators, and of the scores of their samples."""
-    samples = _NUMBERS // (64 * trial.n_classes) if trial.rule == "scores" else _SAMPLES // N_LABELS
+    samples = _NUMBERS // (64 * trial.n_classes) if trial.rule == "scores" else _SAMPLES // N_STEPS
     return max(1, min(_NUMBERS // probe.generators.size, samples))
 
 
@@ -37,24 +37,47 @@ def segment_block(
     for i, probe in enumerate(probes):
         generators[i] = probe.generators
     samples = Samples(model, trial, generators, probes[0].input_shape, resolution or FINEST, first)
-    gained = _gained(samples, len(probes)) if trial.rule == "labels" else None
     spans = np.array([p.span if isinstance(p, Segment) else (0.0, 1.0) for p in probes])
+    follows = trial.is_deterministic and resolution is None  # a resolution is the finest step
     if trial.is_deterministic:
         samples.refine()
+    steps = None if trial.rule == "scores" else _step_doubt(samples, len(probes), follows)
     if tolerance is not None and trial.is_deterministic:
         samples.locate(tolerance / (spans[:, 1] - spans[:, 0]))
-    yield from _results(samples, trial, spans, gained, tolerance)
+    yield from _results(samples, trial, spans, steps, tolerance)
 
 
-def _gained(samples: Samples, n_probes: int) -> Floats:
-    """How many regions the even samples show beyond every second one of them, (n_probes,)."""
-    labels = samples.answers.labels[: n_probes * N_LABELS].reshape(n_probes, N_LABELS)
-    fine, coarse = ((np.diff(labels[:, ::k], axis=1) != 0).sum(axis=1) for k in (1, 2))
-    return np.asarray(fine - coarse, dtype=np.float64)
+def _step_doubt(samples: Samples, n_probes: int, follows: bool) -> StepDoubt:
+    """What the regions that are narrower than the first step, and boundaries down to rounding, tell."""
+    a, n_first, step = samples.answers, n_probes * N_STEPS, 1 / (N_STEPS - 1)
+    order = np.lexsort((samples.u[: a.n], samples.probe[: a.n]))
+    probe, labels, u = samples.probe[order], a.labels[order], samples.u[order]
+    begins = np.flatnonzero((labels[1:] != labels[:-1]) | (probe[1:] != probe[:-1])) + 1
+    at = (u[begins] + u[begins - 1]) / 2
+    is_met = np.logical_or.reduceat(order < n_first, np.concatenate([[0], begins]))[1:-1]
+    inner = is_met & (
+        probe[begins[:-1] - 1] == probe[begins[1:]]
+    )  # neither the first nor the last of its own
+    left, right = begins[:-1][inner], begins[1:][inner]
+    width = (at[1:] - at[:-1])[inner]
+    unmet = unmet_regions(width, 1 + (labels[left - 1] == labels[right]), step)
+    first_changes = np.diff(a.labels[:n_first].reshape(n_probes, N_STEPS), axis=1) != 0
+    n_late = int(len(begins) - (n_probes - 1) - first_changes.sum())
+    chance_left = np.bincount(probe, samples.chance_left()[order], n_probes).astype(np.float64)
+    is_hiding = np.zeros(n_probes, np.bool_)
+    if follows:
+        is_hiding[samples.follow()] = True
+    return StepDoubt(
+        np.bincount(probe[left], unmet, n_probes).astype(np.float64),
+        int((width < step).sum()),
+        n_late,
+        chance_left,
+        is_hiding,
+    )
 
 
 def _results(
-    samples: Samples, trial: Trial, spans: Floats, gained: Floats | None, tolerance: float | None
+    samples: Samples, trial: Trial, spans: Floats, steps: StepDoubt | None, tolerance: float | None
 ) -> Iterator[dict[str, Any]]:
     a, b = samples.answers, len(spans)
     order = np.lexsort((samples.u[: a.n], samples.probe[: a.n]))
@@ -67,10 +90,10 @@ def _results(
     first_change = np.searchsorted(change, bounds)  # a change never crosses from one probe to the next
     near = np.bincount(probe, (samples.urgency[order] > 0.5) & (samples.urgency[order] <= 1), b)
     n_open = np.bincount(probe, samples.is_open()[order], b).astype(np.int64)
-    top = top_two(a.margins[order]) if a.has_scores else None
+    top = top_two(a.margins[order]) if steps is None else None
+    missed = near * samples.doubt.chance if steps is None else steps.missed()
     for i in range(b):
         part, changes = slice(bounds[i], bounds[i + 1]), slice(first_change[i], first_change[i + 1])
-        missed = near[i] * samples.doubt.chance if gained is None else max(0.0, gained[i])
         yield {
             "labels": labels[np.concatenate([bounds[i : i + 1], change[changes] + 1])],
             "boundaries": at[changes],
@@ -78,9 +101,9 @@ def _results(
             "samples": t[part],
             "top": None if top is None else TopScores(t[part], top[0][part], top[1][part]),
             "n_evaluations": int(bounds[i + 1] - bounds[i]),
-            "status": status_of(trial, int(n_open[i]), missed),
-            "missed": float(missed),
-            "missed_basis": samples.doubt.basis(int(near[i])) if gained is None else HALVING,
+            "status": status_of(trial, int(n_open[i]), float(missed[i])),
+            "missed": float(missed[i]),
+            "missed_basis": samples.doubt.basis(int(near[i])) if steps is None else steps.basis(),
         }
 
 

@@ -14,19 +14,23 @@ N_START = 14
 """Even samples to begin with, both ends included."""
 NEAR_ENDS = 0.02
 """One more sample this near to either end, as a part of the span: the scores often turn next to data."""
-N_LABELS = 82
-"""Samples to begin with where only labels count, at most 1/64 of the span apart."""
+N_STEPS = 200
+"""Samples to begin with where the model has steps only, as many as on the default grid."""
+STEP_CHANCE = 0.03
+"""Between steps, the least chance of a hidden region that asks for a look; see `kernels.scan_steps`."""
+ROUNDING_WIDTH = 2.0**-30
+"""How narrow a boundary is made when it is followed down to rounding, as a part of the span."""
 FINEST = 2**14
 """By default no two samples are nearer than the span over this."""
 
 
 def start_positions(rule: str) -> Floats:
-    """The first samples, as parts of the span; for labels uneven ones, since even steps can hide a comb."""
-    if rule == "labels":
-        j = np.arange(N_LABELS)
-        uneven = 0.3 * (np.random.default_rng(0).uniform(size=N_LABELS) - 0.5)
+    """The first samples, as parts of the span; for steps uneven ones, since even ones can hide a comb."""
+    if rule != "scores":
+        j = np.arange(N_STEPS)
+        uneven = 0.3 * (np.random.default_rng(0).uniform(size=N_STEPS) - 0.5)
         uneven[[0, -1]] = 0.0
-        return np.asarray((j + uneven) / (N_LABELS - 1))
+        return np.asarray((j + uneven) / (N_STEPS - 1))
     return np.union1d(np.linspace(0, 1, N_START), [NEAR_ENDS, 1 - NEAR_ENDS])
 
 
@@ -53,7 +57,8 @@ class Samples:
         self.before: Ints = np.empty(0, np.int64)
         self.after: Ints = np.empty(0, np.int64)
         self._stamp: Ints = np.empty(0, np.int64)
-        self._rounding, self._finest, self._first = trial.rounding, 1.0 / finest, first
+        self._rule, self._rounding = trial.rule, trial.rounding
+        self._finest, self._first = 1.0 / finest, first
         self._generators = generators.reshape(len(generators), 2, -1)
         self._start(start_positions(trial.rule))
 
@@ -82,7 +87,7 @@ class Samples:
             new = self.answers.labels[start : self.answers.n]
             found = (new != self.answers.labels[left]) & (new != self.answers.labels[right])
             self.doubt.note(urgency[chosen], found)
-            reach = 2 if self.answers.has_scores else RUN
+            reach = 2 if self._rule == "scores" else RUN
             intervals = changed(
                 start, self.answers.n, reach, self.before, self.after, self._stamp, round_number
             )
@@ -115,13 +120,45 @@ class Samples:
             self._look(left, self.u[left] + v * width)
             halve = not halve
 
+    def follow(self) -> Ints:
+        """Halve the boundary of the largest jump on each segment down to rounding.
+
+        Where many steps lie at one place, as those of trees on whole-numbered data do, regions hide there
+        that no step between samples would show.
+
+        Returns:
+            The segments on which a third label was met there.
+        """
+        left = self._largest_jumps()
+        found: list[Ints] = []
+        while len(left):
+            u, right = self.u[left], self.after[left]
+            middle = (u + self.u[right]) / 2
+            wide = self.u[right] - u > ROUNDING_WIDTH
+            left, right, start = left[wide], right[wide], self.answers.n
+            self._look(left, middle[wide])
+            labels = self.answers.labels
+            new = np.arange(start, self.answers.n)
+            is_left, is_right = labels[new] == labels[left], labels[new] == labels[right]
+            found.append(self.probe[new[~is_left & ~is_right]])
+            left = np.where(is_left, new, left)[is_left | is_right]
+        return np.concatenate([np.empty(0, np.int64), *found])
+
+    def _largest_jumps(self) -> Ints:
+        """The left sample of the boundary with the largest jump of the scores, on each segment with one."""
+        a, left = self.answers, self.lefts()
+        left = left[a.labels[left] != a.labels[self.after[left]]]
+        jump = np.abs(a.margins[self.after[left]] - a.margins[left]).sum(axis=1)
+        left = left[np.lexsort((self.u[left], -jump, self.probe[left]))]
+        return np.asarray(left[np.unique(self.probe[left], return_index=True)[1]])
+
     def lefts(self) -> Ints:
         """The left samples of all intervals."""
         return np.flatnonzero(self.after[: self.answers.n] >= 0)
 
     def crossings(self, left: Ints) -> Floats:
         """Where the chords of the scores of the two end labels cross, as a part of each interval."""
-        if not self.answers.has_scores:
+        if self._rule != "scores":
             return np.full(len(left), 0.5)
         right = self.after[left]
         a, b = self.answers.labels[left], self.answers.labels[right]
@@ -135,18 +172,28 @@ class Samples:
         """Which samples begin an interval that still asks for a look but is as fine as allowed, (n,)."""
         return np.asarray(self.urgency[: self.answers.n] > 1)
 
+    def chance_left(self) -> Floats:
+        """Between steps, the chance of a hidden region in the open interval that a sample begins, (n,)."""
+        urgency = self.urgency[: self.answers.n]
+        by_chance = self.is_open() & np.isfinite(urgency)
+        return np.where(by_chance, STEP_CHANCE * urgency, 0.0)
+
     def _scan(self, intervals: Ints) -> tuple[Floats, Floats]:
-        from inscape.partition.decision.adaptive.kernels import ROUNDING, scan, scan_labels
+        from inscape.partition.decision.adaptive.kernels import ROUNDING, scan, scan_labels, scan_steps
 
         a = self.answers
         urgency, where = np.empty(len(intervals)), np.empty(len(intervals))
         links = (a.labels, self.before, self.after)
-        if a.has_scores:
+        if self._rule == "scores":
             rounding = ROUNDING * self._rounding
             scan(intervals, self.u, a.margins, *links, rounding, self._finest, urgency, where)
-        else:
-            scan_labels(intervals, self.u, *links, self._finest, urgency, where)
-        return CAUTION * urgency, where
+            return CAUTION * urgency, where
+        scan_labels(intervals, self.u, *links, self._finest, urgency, where)
+        if self._rule == "steps":
+            chance = np.empty(len(intervals))
+            scan_steps(intervals, self.u, a.margins, *links, chance)
+            urgency = np.maximum(urgency, chance / STEP_CHANCE)
+        return urgency, where
 
     def _look(self, left: Ints, u: Floats) -> None:
         """Put a sample at u into the interval that begins at each of the samples `left`."""

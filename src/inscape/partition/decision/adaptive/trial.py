@@ -15,7 +15,7 @@ from inscape.probes import Patch, Probe
 
 N_POINTS = 8
 """Points at which a model is tried; each is evaluated twice, and once more right next to it."""
-NEAR = 1e-4
+NEAR = 2e-5
 """The step to the point next to it, as a part of the probe."""
 _TINY = 1e-300
 _DIFFERENT = 1e-2
@@ -26,8 +26,8 @@ class Trial:
     """What eight points tell of a model.
 
     Attributes:
-        rule: "scores", or "labels" if there are no scores or they say nothing between jumps.
-        reason: why the labels alone decide, else "".
+        rule: "scores" that bend; "steps" if they are constant between jumps; "labels" if they say nothing.
+        reason: why bends do not decide, else "".
         is_deterministic: whether the same points gave the same prediction twice.
         n_classes: the number of score columns, 2 if there are none or one.
         as_logarithms: whether the scores are probabilities, whose logarithms are compared.
@@ -42,6 +42,10 @@ class Trial:
     as_logarithms: bool
     rounding: float
     n_probes: int
+
+    def by_labels(self) -> "Trial":
+        """The same where steps are of no use, as on planes: the labels alone decide."""
+        return replace(self, rule="labels") if self.rule == "steps" else self
 
     def n_evaluations_on(self, i: int) -> int:
         """How many evaluations the trial took on probe i."""
@@ -62,7 +66,7 @@ def try_out(model: Model, probes: Sequence[Probe]) -> Trial:
     """Look at a model on the first probes, at about `3 * N_POINTS` evaluations in all.
 
     A model whose scores do not move at all between most points and their neighbours is piecewise constant,
-    as trees and nearest neighbours are: its margins say nothing of what comes next. One that predicts the
+    as trees and nearest neighbours are: it has no bends, only jumps. One that predicts the
     same points differently a second time has no regions to count; the warning says so.
     """
     shape = probes[0].input_shape
@@ -81,15 +85,16 @@ def try_out(model: Model, probes: Sequence[Probe]) -> Trial:
     best = np.take_along_axis(scores, told.labels[:, None], axis=1)[:, 0] if scores.shape[1] > 1 else 0
     rounding = float(np.finfo(scores.dtype).eps)
     agrees = scores.shape[1] == 1 or bool((best >= scores.max(axis=1) - 8 * rounding * spread).all())
-    reason = ""
+    rule, reason = "scores", ""
     if not agrees:
-        reason = "the label is not that of the highest score"
+        rule, reason = "labels", "the label is not that of the highest score"
     elif 2 * moves.sum() <= n:
-        reason = "the scores are piecewise constant"
+        rule, reason = "steps", "the scores are piecewise constant"
     sums = scores.astype(np.float64).sum(axis=1)
     are_shares = scores.shape[1] > 1 and bool((scores >= 0).all() and (np.abs(sums - 1) < 1e-3).all())
-    rule = "labels" if reason else "scores"
-    return _warned(Trial(rule, reason, same, max(2, scores.shape[1]), are_shares, rounding, len(some)), model)
+    as_logarithms = are_shares and rule == "scores"  # jumps of shares are alike near 0 and near 1
+    n_classes = max(2, scores.shape[1])
+    return _warned(Trial(rule, reason, same, n_classes, as_logarithms, rounding, len(some)), model)
 
 
 def _points_each(n_probes: int) -> int:

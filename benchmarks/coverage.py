@@ -1,0 +1,213 @@
+"""What adaptive counts missed, against what they say they missed: `python -m benchmarks coverage`.
+
+Two hundred models of ten kinds, each a black box to the adaptive method, are counted on 60 segments each.
+Truth is exact for trees and relu networks, else a grid of 20,000 points whose boundaries are halved down to
+rounding. A model is covered if its true mean lies between the mean and the mean + the upper end of
+`missed_interval`. The grid beside it takes as many evaluations. It takes about an hour on one core.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
+from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import scale
+from sklearn.tree import DecisionTreeClassifier
+from torch import nn
+
+import inscape
+from benchmarks.adaptive.cases import trained
+from benchmarks.networks import gelu_mlp, mlp
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+N_PROBES = 60
+N_DENSE = 20_000
+SEED = 2028
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model, the data that span its probes, and what the adaptive method is given of it.
+
+    Attributes:
+        family: what kind of model it is.
+        model: what the truth is computed from.
+        black_box: what is counted adaptively.
+        x: the data.
+        has_exact: whether exact counts are possible.
+    """
+
+    family: str
+    model: Any
+    black_box: Any
+    x: Floats
+    has_exact: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """True and estimated counts of one candidate, and the error of a grid of as many evaluations."""
+
+    truth: float
+    count: inscape.measures.RegionCount
+    grid: float
+
+    @property
+    def missed(self) -> float:
+        """The regions that the count truly missed per probe."""
+        return self.truth - self.count.mean
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the truth lies in what the count states."""
+        interval = self.count.missed_interval
+        assert interval is not None
+        return -1e-9 <= self.missed <= interval[1] + 1e-9
+
+
+def data_sets() -> list[tuple[Floats, Ints]]:
+    """Five sets of data: whole-numbered, measured, and two noisy ones."""
+    digits, cancer, wine = (load(return_X_y=True) for load in (load_digits, load_breast_cancer, load_wine))
+    noisy = [
+        make_classification(
+            500, 4 + 4 * k, n_informative=4, n_redundant=0, n_classes=3, flip_y=0.15, random_state=k
+        )
+        for k in range(2)
+    ]
+    return [(digits[0][:900], digits[1][:900]), *((scale(x), y) for x, y in (cancer, wine)), *noisy]
+
+
+def candidates(seeds: int = 4) -> Iterator[Candidate]:
+    """Per set of data and seed: ten models, one of each kind."""
+    for seed in range(seeds):
+        for x, y in data_sets():
+            rng = np.random.default_rng(seed)
+            few = rng.choice(len(x), int(0.7 * len(x)), replace=False)
+            yield from step_models(x, x[few], y[few].astype(np.int64), seed)
+            yield from networks(x, x[few], y[few].astype(np.int64), seed)
+
+
+def step_models(x: Floats, x_train: Floats, y: Ints, seed: int) -> Iterator[Candidate]:
+    """Trees, forests, boosted trees and nearest neighbours, which are piecewise constant."""
+    n_trees = (10, 25, 50, 100)[seed % 4]
+    for family, estimator in (
+        ("decision tree", DecisionTreeClassifier(random_state=seed)),
+        ("random forest", RandomForestClassifier(n_trees, random_state=seed)),
+        ("extra trees", ExtraTreesClassifier(n_trees, random_state=seed)),
+        ("boosted trees", GradientBoostingClassifier(n_estimators=8 * (seed + 1), random_state=seed)),
+        ("nearest neighbours", KNeighborsClassifier((1, 3, 5, 15)[seed % 4], algorithm="brute")),
+    ):
+        fitted = estimator.fit(x_train, y)
+        black_box = partial(probabilities, fitted.predict_proba)
+        yield Candidate(family, fitted, black_box, x, has_exact=family != "nearest neighbours")
+
+
+def probabilities(predict_proba: Callable[[Floats], Floats], x: Floats) -> Floats:
+    """What a classifier says, without a trace of its structure."""
+    return predict_proba(x)
+
+
+def networks(x: Floats, x_train: Floats, y: Ints, seed: int) -> Iterator[Candidate]:
+    """Relu, tanh and GELU networks, trained or random, and a quantised one."""
+    torch.manual_seed(seed)
+    d, c = x.shape[1], int(y.max()) + 1
+    steps = 200 * (seed + 1)
+    yield network("relu, trained", trained(mlp(d, 50, 50, c), x_train, y, steps), x, has_exact=True)
+    yield network("relu, random", sharpened(mlp(d, 50, 50, c)), x, has_exact=True)
+    tanh = nn.Sequential(nn.Linear(d, 50), nn.Tanh(), nn.Linear(50, 50), nn.Tanh(), nn.Linear(50, c))
+    smooth = trained(tanh, x_train, y, steps) if seed % 2 else sharpened(tanh)
+    yield network("tanh", smooth, x, has_exact=False)
+    yield network("GELU", trained(gelu_mlp(d, 50, 50, c), x_train, y, steps), x, has_exact=False)
+    quantised = Quantised(trained(mlp(d, 50, c), x_train, y, steps), n_levels=2 ** (3 + seed % 4))
+    yield Candidate("quantised network", quantised, quantised, x, has_exact=False)
+
+
+def network(family: str, net: nn.Module, x: Floats, *, has_exact: bool) -> Candidate:
+    """A network in double precision."""
+    return Candidate(family, net.double().eval(), net.double().eval(), x, has_exact)
+
+
+def sharpened(net: nn.Module) -> nn.Module:
+    """The network with weights twice as large as at random, so that it bends more."""
+    for p in net.parameters():
+        p.data *= 2.0
+    return net
+
+
+class Quantised:
+    """A network of one hidden layer whose inputs and activations are rounded to a few levels."""
+
+    def __init__(self, net: nn.Module, n_levels: int) -> None:
+        first, last = (m for m in net.modules() if isinstance(m, nn.Linear))
+        self._layers = [[p.detach().double().numpy() for p in (m.weight, m.bias)] for m in (first, last)]
+        self._n_levels = n_levels
+
+    def __call__(self, x: Floats) -> Floats:
+        """The scores, (n, c)."""
+        (w, b), (v, c) = self._layers
+        hidden = np.round(
+            np.maximum(0, np.round(x * self._n_levels) / self._n_levels @ w.T + b) * self._n_levels
+        )
+        return np.asarray(hidden / self._n_levels @ v.T + c)
+
+
+def outcome(candidate: Candidate, n_probes: int = N_PROBES, n_dense: int = N_DENSE) -> Outcome:
+    """How a candidate is counted, against the truth."""
+    common: dict[str, Any] = {"n_probes": n_probes, "random_state": SEED}
+    count = inscape.region_count(candidate.black_box, candidate.x, method="adaptive", **common)
+    if candidate.has_exact:
+        truth = inscape.region_count(candidate.model, candidate.x, method="exact", **common).mean
+    else:
+        probes = inscape.sample_probes(candidate.x, n=n_probes, random_state=SEED)
+        model = inscape.wrap(candidate.model)
+        truth = float(np.mean([dense_count(model, p, n_dense) for p in probes]))
+    resolution = round(count.n_evaluations / n_probes)
+    grid = inscape.region_count(candidate.black_box, candidate.x, resolution=resolution, **common).mean
+    return Outcome(truth, count, grid)
+
+
+def dense_count(model: Any, probe: Any, n: int) -> int:
+    """The regions on a dense grid, with those that halving its boundaries down to rounding shows."""
+    t = np.linspace(0, 1, n)
+    labels = model.labels(probe.points(t))
+    at = np.flatnonzero(np.diff(labels))
+    low, high, left, right, found = t[at], t[at + 1], labels[at], labels[at + 1], 0
+    for _ in range(36):
+        if not len(low):
+            break
+        middle = (low + high) / 2
+        new = model.labels(probe.points(middle))
+        found += int(((new != left) & (new != right)).sum())
+        kept = (new == left) | (new == right)
+        is_left = new == left
+        low, high = np.where(is_left, middle, low)[kept], np.where(is_left, high, middle)[kept]
+        left, right = left[kept], right[kept]
+    return len(at) + 1 + found
+
+
+def main() -> None:
+    """Print the table."""
+    torch.set_num_threads(1)
+    found: dict[str, list[Outcome]] = defaultdict(list)
+    for candidate in candidates():
+        found[candidate.family].append(outcome(candidate))
+    print("| family | models | regions | evaluations | missed | estimate | covered | grid missed |")
+    print("|---|---|---|---|---|---|---|---|")
+    found["all"] = [o for some in found.values() for o in some]
+    for family, rows in found.items():
+        print(
+            f"| {family} | {len(rows)} | {np.mean([o.truth for o in rows]):.2f} "
+            f"| {np.mean([o.count.n_evaluations for o in rows]) / N_PROBES:.0f} "
+            f"| {np.mean([o.missed for o in rows]):.3f} | {np.mean([o.count.missed or 0 for o in rows]):.3f} "
+            f"| {sum(o.is_covered for o in rows)} | {np.mean([o.truth - o.grid for o in rows]):.3f} |",
+            flush=True,
+        )
