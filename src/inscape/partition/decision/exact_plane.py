@@ -8,8 +8,8 @@ from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.partition.decision.plane_regions import PlaneDecision
 from inscape.partition.decision.regions import COMPLETE
-from inscape.partition.linear.plane.regions import subdivision_on
-from inscape.partition.linear.plane.subdivision import Subdivision
+from inscape.partition.linear.planes.regions import subdivision_on
+from inscape.partition.linear.planes.subdivision import Subdivision
 from inscape.partition.linear.segment import MEMORY
 from inscape.probes import Probe
 from inscape.progress import Meter

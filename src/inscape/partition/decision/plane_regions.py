@@ -11,8 +11,8 @@ from inscape.arrays import Floats, Ints
 from inscape.partition.decision.regions import DecisionRegions
 
 if TYPE_CHECKING:
-    from inscape.partition.linear.plane.domain import Domain
-    from inscape.partition.linear.plane.subdivision import Subdivision
+    from inscape.partition.linear.planes.domain import Domain
+    from inscape.partition.linear.planes.subdivision import Subdivision
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -37,7 +37,7 @@ class PlaneDecision(DecisionRegions):
         The first ring runs anticlockwise around the region, the others clockwise around its holes, so that
         the signed areas of all rings add up to the region's.
         """
-        from inscape.partition.linear.plane.rings import rings
+        from inscape.partition.linear.planes.complex.rings import rings
 
         return rings(self._found.cells, self.face_regions, self.n_regions)
 
@@ -80,7 +80,7 @@ class PlaneDecision(DecisionRegions):
 
     def locate(self, coordinates: npt.ArrayLike) -> Ints:
         """The region in which each point (n, 2) lies, -1 outside the probe."""
-        from inscape.partition.linear.plane.location import locate
+        from inscape.partition.linear.planes.complex.locate import locate
 
         faces = locate(self._found.cells, np.asarray(coordinates, dtype=np.float64).reshape(-1, 2))
         return np.where(faces >= 0, self.face_regions[faces], -1)
