@@ -122,7 +122,7 @@ def _on_segments(
 def _on_planes(
     model: Model, probes: list[Probe], n_layers: int | None, max_regions: int | None, memory: int, show: Meter
 ) -> list[Any]:
-    from inscape.partition.linear.planes.regions import plane_regions
+    from inscape.partition.linear.planes.result import plane_regions
 
     return [
         plane_regions(

@@ -11,7 +11,7 @@ from torch import nn
 from benchmarks.networks import mlp
 from inscape import Patch, Segment, Simplex, linear_regions
 from inscape.errors import InscapeError, PartitionError, ProbeError
-from inscape.partition.linear.planes import compiling
+from inscape.partition.linear.planes.subdivision import announce_compilation
 
 
 def test_a_budget_stops_before_the_layer_that_breaks_it():
@@ -27,7 +27,7 @@ def test_a_budget_stops_before_the_layer_that_breaks_it():
     assert linear_regions(net, square(3.0), max_regions=1).n_regions == 1
 
 
-def test_a_budget_in_parts_gives_a_valid_partition():
+def test_a_budget_in_chunks_gives_a_valid_partition():
     net = mlp(2, 24, 24, 24, 24, 2, seed=0)
     whole = linear_regions(net, square(3.0))
     q = linear_regions(net, square(3.0), max_regions=whole.n_regions // 2, memory=8 * 24 * 100)
@@ -108,7 +108,7 @@ def test_a_result_speaks_for_itself():
 def test_patterns_that_do_not_fit_are_found_anew():
     net = mlp(2, 16, 16, 2, seed=0)
     q, tight = (linear_regions(net, square(3.0), memory=m) for m in (2**30, 3000))
-    assert tight._found.patterns[-1] is None
+    assert tight.subdivision.patterns[-1] is None
     order = np.argsort(q.pattern_hashes), np.argsort(tight.pattern_hashes)
     assert (q.patterns[order[0]] == tight.patterns[order[1]]).all()
 
@@ -132,11 +132,11 @@ def test_the_first_call_says_what_it_waits_for(monkeypatch, caplog, tmp_path):
         class stats:
             cache_path = str(tmp_path)
 
-    monkeypatch.setattr(compiling, "_told", False)
-    monkeypatch.setattr("inscape.partition.linear.planes.layer.cut_faces.cut_few", NeverCompiled)
+    announce_compilation.cache_clear()
+    monkeypatch.setattr("inscape.partition.linear.planes.layer.cut.cut_few", NeverCompiled)
     with caplog.at_level(logging.WARNING, logger="inscape"):
-        compiling.announce()
-        compiling.announce()
+        announce_compilation()
+        announce_compilation()
     assert [r.message for r in caplog.records if "compiling" in r.message] == [caplog.records[0].message]
 
 

@@ -17,18 +17,22 @@ from benchmarks.networks import mlp
 from inscape import Patch, decision_regions, linear_regions
 from inscape.models.graph.piecewise import Leaky
 from inscape.partition.linear.planes.complex.renumber import near_order
-from inscape.partition.linear.planes.layer import blocks, cut_faces
-from inscape.partition.linear.planes.layer import cut as split
-from inscape.partition.linear.planes.layer import sign_vectors as signs
-from inscape.partition.linear.planes.values import linear_map, products
-from inscape.partition.linear.planes.values import scratch as reserve
+from inscape.partition.linear.planes.layer import buffers, cut, sign_vectors
+from inscape.partition.linear.planes.values import linear_map, scratch
 
 WAYS = {
-    "numbers": [(split, "_MANY", 1), (split, "_PIECES", 1)],
-    "units left out": [(products, "_MANY", 0), (products, "_FEWER", 150), (products, "_AT_ONCE", 1)],
-    "memory": [(linear_map, "_LARGE", 0), (reserve, "_MORE", 50)],
-    "blocks": [(cut_faces, "_MANY", 0), (blocks, "_LARGE", 0)],
-    "rows not stored": [(linear_map, "_MANY", 0), (linear_map, "_FEW", 10**9)],
+    "numbers": [(cut, "RENUMBER_FROM_FACES", 1), (cut, "RENUMBER_FROM_GROWTH", 1)],
+    "units left out": [
+        (linear_map, "SKIP_DEAD_UNITS_FROM_ROWS", 0),
+        (linear_map, "_BLOCK_WITHOUT_DEAD_UNITS", 150),
+        (linear_map, "_BLOCK", 1),
+    ],
+    "memory": [(linear_map, "SCRATCH_FROM", 0), (scratch, "_ASKED_FOR", 50)],
+    "blocks": [(cut, "HUGE_PAGES_FROM_HALF_EDGES", 0), (buffers, "HUGE_PAGES_FROM_BYTES", 0)],
+    "rows not stored": [
+        (linear_map, "LAZY_VALUES_FROM", 0),
+        (linear_map, "LAZY_VALUES_UP_TO_BREAKPOINTS", 10**9),
+    ],
 }
 EVERY = [change for way in WAYS.values() for change in way]
 
@@ -80,11 +84,11 @@ def test_all_ways_with_a_unit_that_is_zero_everywhere(layer):
     net = mlp(2, 20, 20, 20, 3)
     with torch.no_grad():
         net[layer].weight[3], net[layer].bias[3] = 0.0, 0.0
-    q = as_if_large([*EVERY, (signs, "_AT_ONCE", 50)], linear_regions, net, square())
+    q = as_if_large([*EVERY, (sign_vectors, "_RECHECKED_AT_ONCE", 50)], linear_regions, net, square())
     assert_same(q, linear_regions(net, square()))
 
 
-def test_all_ways_in_parts():
+def test_all_ways_in_chunks():
     net = mlp(2, 40, 40, 40, 3)
     plain = linear_regions(net, square())
     q = as_if_large(EVERY, linear_regions, net, square(), memory=2**20)
@@ -93,14 +97,14 @@ def test_all_ways_in_parts():
 
 
 def test_memory_is_kept_for_the_next_walk_of_a_network(monkeypatch):
-    monkeypatch.setattr(linear_map, "_LARGE", 0)
+    monkeypatch.setattr(linear_map, "SCRATCH_FROM", 0)
     model = inscape.wrap(mlp(2, 20, 20, 20, 3))
     q = linear_regions(model, square())
     arrays = [a.copy() for a in (q.vertices, q.edges, q.patterns, q.areas)]
-    (memory,) = reserve._KEPT.values()
+    (memory,) = scratch._KEPT.values()
     assert linear_regions(model, square(0.3)).n_regions > 1
     decision_regions(model, square(0.5), method="exact")
-    (same,) = reserve._KEPT.values()
+    (same,) = scratch._KEPT.values()
     assert same.data_ptr() == memory.data_ptr()
     for a, b in zip((q.vertices, q.edges, q.patterns, q.areas), arrays, strict=True):
         assert np.array_equal(a, b)
@@ -108,17 +112,17 @@ def test_memory_is_kept_for_the_next_walk_of_a_network(monkeypatch):
 
 
 def test_memory_is_not_kept_for_ever(monkeypatch):
-    monkeypatch.setattr(linear_map, "_LARGE", 0)
+    monkeypatch.setattr(linear_map, "SCRATCH_FROM", 0)
     models = [inscape.wrap(mlp(2, 20, 20, 3, seed=s)) for s in range(2)]
     for model in models:
         linear_regions(model, square())
-    assert len(reserve._KEPT) == 1
+    assert len(scratch._KEPT) == 1
     del model, models
     gc.collect()
-    assert not reserve._KEPT
-    monkeypatch.setattr(reserve, "_MOST", 1000)
+    assert not scratch._KEPT
+    monkeypatch.setattr(scratch, "_KEPT_BYTES", 1000)
     linear_regions(mlp(2, 20, 20, 3), square())
-    assert not reserve._KEPT
+    assert not scratch._KEPT
 
 
 def test_all_ways_give_the_same_decision_regions():
@@ -153,10 +157,10 @@ def test_the_scale_of_a_layer_is_that_of_all_its_rows():
     z[300:, 0] = np.arange(4700)
     above, seen = np.full((5000, 4), ~np.uint64(0)), []
     above[:, 3] = 2**8 - 1  # 200 units in all
-    product = products.Product(Leaky(), np.eye(200), None, 5000, False)
+    product = linear_map.Product(Leaky(), np.eye(200), None, 5000, False)
     y = torch.empty((5000, 200), dtype=torch.float64)
     assert product.leaves_out
-    products.multiply(product, z, above, None, y, lambda some: seen.append(some.max()))
+    linear_map.multiply(product, z, above, None, y, lambda some: seen.append(some.max()))
     assert np.array_equal(y.numpy(), z)
     assert seen[0] > 0.9 * z.max()
 

@@ -1,13 +1,60 @@
-"""The convex polygon of a two-dimensional probe, with coordinates of its own."""
+"""The convex polygon of a two-dimensional probe, with coordinates of its own, and where it lies."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from inscape.arrays import Floats
 from inscape.errors import ProbeError
-from inscape.partition.linear.planes.rounding import Plane
 from inscape.probes import Patch, Probe, Simplex
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """x(s, t) = origin + s axes[0] + t axes[1], flattened.
+
+    Attributes:
+        origin: (d,).
+        axes: (2, d).
+        extent: how large |s| and |t| become: the rounding of coordinates is that of numbers of this size. 0
+            if they are known to relative accuracy, which `near_zero.fan` sees to around (0, 0).
+    """
+
+    origin: Floats
+    axes: Floats
+    extent: float = 0.0
+
+    def points(self, xy: Floats) -> Tensor:
+        """The points of the input space at coordinates (n, 2), (n, d)."""
+        return torch.from_numpy(self.origin + xy @ self.axes)
+
+    def sizes(self, xy: Floats) -> Tensor:
+        """The scale of the numbers from which points were formed, (n, d)."""
+        reach = np.maximum(np.abs(xy).max(axis=1, initial=0.0), self.extent)
+        return torch.from_numpy(self._offset + reach[:, None] * self._span)
+
+    def reach(self, coordinates: Floats) -> float:
+        """The largest of the sizes at one point, (2,)."""
+        far = max(abs(float(coordinates[0])), abs(float(coordinates[1])), self.extent)
+        return self._reach if far == self.extent else self._size(far)
+
+    @cached_property
+    def _reach(self) -> float:
+        return self._size(self.extent)
+
+    def _size(self, far: float) -> float:
+        return float((self._offset + far * self._span).max())
+
+    @cached_property
+    def _offset(self) -> Floats:
+        return np.abs(self.origin)
+
+    @cached_property
+    def _span(self) -> Floats:
+        return np.asarray(np.abs(self.axes).sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False)

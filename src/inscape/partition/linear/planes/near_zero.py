@@ -1,8 +1,8 @@
-"""A domain that holds the input 0, near which a network with small biases bends in many directions.
+"""A domain that holds the input 0, near which a network with small biases has kinks in many directions.
 
 There every line passes near one point, and what happens around it is as small as the biases. The domain is
-cut into triangles around that point, so that positions near it are exact to a part of themselves; edges of
-the triangles along which nothing changes are taken away in the end.
+cut into triangles around that point, a fan, so that positions near it are known to relative accuracy; edges
+of the triangles along which nothing changes are taken away in the end.
 """
 
 from typing import Any
@@ -11,13 +11,21 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
-from inscape.arrays import Floats
+from inscape.arrays import Bools, Floats, Ints
 from inscape.models.graph import Graph
 from inscape.partition.linear.engine import magnitude
-from inscape.partition.linear.planes.complex.half_edges import BORDER, Cells, following
-from inscape.partition.linear.planes.rounding import Plane
+from inscape.partition.linear.planes.complex.half_edges import (
+    BORDER,
+    PlanarComplex,
+    direction_of,
+    edge_of,
+    half_edge,
+)
+from inscape.partition.linear.planes.domain import Plane
 
 _NEAR = 1e-6
+"""A unit nearly vanishes if it is this small, relative to its size at the corners."""
+
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
@@ -40,24 +48,24 @@ _KNOWN: WeakKeyDictionary[Graph, tuple[int, float]] = WeakKeyDictionary()
 
 
 def _at_zero(graph: Graph) -> tuple[int, float]:
-    """The node before the first bend, and its second smallest entry at the input 0.
+    """The node before the first piecewise-linear one, and its second smallest entry at the input 0.
 
     Each entry is divided by a bound for its size at points with coordinates up to 1.
     """
     if graph not in _KNOWN:
-        bend = next((i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine), None)
-        first = 0 if bend is None else graph.nodes[bend].inputs[0]
+        layer = next((i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine), None)
+        first = 0 if layer is None else graph.nodes[layer].inputs[0]
         x = torch.zeros((1, *graph.input_shape), dtype=torch.float64)
         with torch.no_grad():
             size = magnitude(graph.cast(torch.float64), x, first, torch.ones_like(x)).numpy().reshape(-1)
         z = np.abs(graph.evaluate(x, until=first).numpy().reshape(-1))
-        parts = np.sort(np.divide(z, size, out=np.zeros_like(z), where=size > 0))
-        _KNOWN[graph] = first, float(parts[1]) if bend is not None and len(parts) > 1 else np.inf
+        relative = np.sort(np.divide(z, size, out=np.zeros_like(z), where=size > 0))
+        _KNOWN[graph] = first, float(relative[1]) if layer is not None and len(relative) > 1 else np.inf
     return _KNOWN[graph]
 
 
 def _zero_of(plane: Plane, corners: Floats) -> Floats | None:
-    """The coordinates of the input 0, if it lies in the plane but for rounding."""
+    """The coordinates of the input 0, if it lies in the plane up to rounding."""
     if not plane.origin.any():
         return np.zeros(2)
     gram = plane.axes @ plane.axes.T
@@ -74,29 +82,35 @@ def _holds(corners: Floats, point: Floats) -> bool:
     return all(a * d - b * c >= 0 for (a, b), (c, d) in zip(ways, ways[1:] + ways[:1], strict=True))
 
 
-def fan_cells(corners: Floats) -> Cells:
+def fan(corners: Floats) -> PlanarComplex:
     """A convex polygon (k, 2) around or beside (0, 0), cut into triangles there."""
-    middles = (corners + following(corners)) / 2
+    middles = (corners + _following(corners)) / 2
     ring = np.stack([corners, middles], axis=1).reshape(-1, 2)
     n = len(ring)
-    after = following(ring)
+    after = _following(ring)
     area = ring[:, 0] * after[:, 1] - ring[:, 1] * after[:, 0]
     kept = np.flatnonzero(area > _ROUNDING * area.sum())
     k = np.arange(n)
     spokes = np.stack([np.zeros(n, np.int64), k + 1], axis=1)  # edge i: centre to ring point i
     rim = np.stack([k + 1, (k + 1) % n + 1], axis=1)  # edge n + i: ring point i to the next
-    loops = np.stack([2 * k, 2 * (n + k), 2 * ((k + 1) % n) + 1], axis=1)[kept]
+    around = half_edge.py_func(k, 0), half_edge.py_func(n + k, 0), half_edge.py_func((k + 1) % n, 1)
     at_corner = bool((np.abs(corners).max(axis=1) == 0).any())
     fixed = np.concatenate([[at_corner], np.arange(n) % 2 == 0])
-    return _used(np.concatenate([np.zeros((1, 2)), ring]), np.concatenate([spokes, rim]), loops, fixed)
+    xy, ends = np.concatenate([np.zeros((1, 2)), ring]), np.concatenate([spokes, rim])
+    return _used(xy, ends, np.stack(around, axis=1)[kept], fixed)
 
 
-def _used(xy: Floats, ends: Any, loops: Any, fixed: Any) -> Cells:
+def _following(corners: Floats) -> Floats:
+    """The corner after each corner of a polygon, (k, 2)."""
+    return np.concatenate([corners[1:], corners[:1]])
+
+
+def _used(xy: Floats, ends: Ints, loops: Any, fixed: Bools) -> PlanarComplex:
     """The triangles `loops` with the edges and vertices that they have."""
-    edges, number = np.unique(loops >> 1, return_inverse=True)
+    edges, number = np.unique(edge_of.py_func(loops), return_inverse=True)
     vertices, place = np.unique(ends[edges], return_inverse=True)
-    loop = 2 * number.reshape(-1) + (loops.reshape(-1) & 1)
-    return Cells(
+    loop = half_edge.py_func(number.reshape(-1), direction_of.py_func(loops.reshape(-1)))
+    return PlanarComplex(
         xy=xy[vertices],
         ends=place.reshape(-1, 2).astype(np.int32),
         born=np.full(len(edges), BORDER, np.int32),

@@ -7,8 +7,8 @@ from functools import cached_property
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Clip, Leaky
 from inscape.partition.linear.fusing import Fusion, fusions
-from inscape.partition.linear.planes.rounding import Plane
-from inscape.partition.linear.planes.values.scratch import Reserve
+from inscape.partition.linear.planes.domain import Plane
+from inscape.partition.linear.planes.values.scratch import Scratch
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,20 +18,20 @@ class Plan:
     Attributes:
         graph: the network.
         plane: where coordinates lie in the input space.
-        bends: the piecewise-linear nodes that are taken into account, in order.
+        layers: the piecewise-linear nodes that are taken into account, in order.
         last: the last node that is evaluated.
-        has_output: whether its value is wanted, not only where it bends.
+        has_output: whether its value is wanted, not only where its units change.
         memory: bytes that tensors may take.
-        reserve: where the large ones are.
+        scratch: where the large ones are.
     """
 
     graph: Graph
     plane: Plane
-    bends: tuple[int, ...]
+    layers: tuple[int, ...]
     last: int
     has_output: bool
     memory: int
-    reserve: Reserve
+    scratch: Scratch
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -51,19 +51,19 @@ class Plan:
         fusion = fusions(self.graph).get(node)
         return None if fusion is None or fusion.geometry is not None or fusion.last > self.last else fusion
 
-    def bend_after(self, node: int) -> Bend | None:
+    def elementwise_after(self, node: int) -> Bend | None:
         """The elementwise node right after a node, if that is what reads it."""
-        following = self.graph.nodes[node + 1] if node + 1 in self.bends else None
+        following = self.graph.nodes[node + 1] if node + 1 in self.layers else None
         if following is None or following.inputs != (node,):
             return None
         return following.op if isinstance(following.op, Leaky | Clip) else None
 
     def ends_with_signs(self, node: int) -> bool:
-        """Whether all that is wanted of a node is where the elementwise node after it bends, the last one."""
-        return self.bend_after(node) is not None and not self.goes_on(node + 1)
+        """Whether all that is wanted of a node is its signs, for the elementwise node after it, the last."""
+        return self.elementwise_after(node) is not None and not self.goes_on(node + 1)
 
-    def most_rows(self, node: int) -> int:
-        """How many vertices a part may have from a piecewise-linear node on, all its tensors being kept."""
+    def chunk_vertices(self, node: int) -> int:
+        """How many vertices a chunk may have from a piecewise-linear node on, all its tensors being kept."""
         each, largest = 0, self.sizes[node]
         for k in range(node, self.last + 1):
             largest = max(largest, self.sizes[k])

@@ -1,68 +1,36 @@
-"""Where a plane lies in the input space, and how exactly float64 knows a node's values on it."""
+"""How exactly float64 knows a node's values on a plane: bounds for rounding errors."""
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph
 from inscape.partition.linear.bending import ROUNDING
 from inscape.partition.linear.engine import magnitude
+from inscape.partition.linear.planes.domain import Plane
 
-_NUMBERS = 2**22
+_NUMBERS_AT_ONCE = 2**22
+"""How many numbers the largest tensor of an evaluation may have."""
+
 _TINY = 1e-9
+"""Entries this small, relative to the numbers from which points were formed, may be zero up to rounding."""
+
+
+class RoundingBounds(Protocol):
+    """How exactly the values of a layer are known."""
+
+    def may_be_zero(self, scale: float) -> bool:
+        """Whether every entry, of this scale at most, may be zero up to rounding."""
+
+    def __call__(self, vertices: Ints, entries: Ints) -> Floats:
+        """Bounds for the rounding error of entries at vertices, for each pair (m,)."""
 
 
 @dataclass(frozen=True, eq=False)
-class Plane:
-    """x(s, t) = origin + s axes[0] + t axes[1], flattened.
-
-    Attributes:
-        origin, axes: (d,) and (2, d).
-        extent: how large |s| and |t| become: the rounding of coordinates is that of numbers of this size. 0
-            if they are exact to a part of themselves, which `fan.fan_cells` sees to around (0, 0).
-    """
-
-    origin: Floats
-    axes: Floats
-    extent: float = 0.0
-
-    def points(self, xy: Floats) -> Tensor:
-        """The points of the input space at coordinates (n, 2), (n, d)."""
-        return torch.from_numpy(self.origin + xy @ self.axes)
-
-    def sizes(self, xy: Floats) -> Tensor:
-        """The scale of the numbers from which points were formed, (n, d)."""
-        reach = np.maximum(np.abs(xy).max(axis=1, initial=0.0), self.extent)
-        return torch.from_numpy(self._offset + reach[:, None] * self._span)
-
-    def reach(self, coordinates: Floats) -> float:
-        """The largest of the sizes at one point, (2,)."""
-        far = max(abs(float(coordinates[0])), abs(float(coordinates[1])), self.extent)
-        return self._reach if far == self.extent else self._size(far)
-
-    @cached_property
-    def _reach(self) -> float:
-        return self._size(self.extent)
-
-    def _size(self, far: float) -> float:
-        return float((self._offset + far * self._span).max())
-
-    @cached_property
-    def _offset(self) -> Floats:
-        return np.abs(self.origin)
-
-    @cached_property
-    def _span(self) -> Floats:
-        return np.asarray(np.abs(self.axes).sum(axis=0))
-
-
-@dataclass(frozen=True, eq=False)
-class NodeNoise:
+class NodeRoundingBounds:
     """Bounds for the rounding error of a node's entries at vertices with coordinates `xy`."""
 
     graph: Graph
@@ -71,7 +39,7 @@ class NodeNoise:
     node: int
 
     def may_be_zero(self, scale: float) -> bool:
-        """Whether every entry of the node, of this scale at most, may be zero but for rounding."""
+        """Whether every entry of the node, of this scale at most, may be zero up to rounding."""
         return scale <= _TINY * self.plane.reach(self.xy[0]) or self.node in self.graph.cancelling
 
     def __call__(self, vertices: Ints, entries: Ints) -> Floats:
@@ -82,7 +50,7 @@ class NodeNoise:
         """The largest bound over several entries (m, k) at each vertex (m,); entry -1 is none."""
         needed, where = np.unique(vertices, return_inverse=True)
         result = np.zeros(len(vertices))
-        most = max(1, _NUMBERS // max(int(np.prod(s)) for s in self.graph.shapes))
+        most = max(1, _NUMBERS_AT_ONCE // max(int(np.prod(s)) for s in self.graph.shapes))
         order = np.argsort(where, kind="stable")
         bounds = np.searchsorted(where[order], np.arange(0, len(needed) + most, most))
         for k, start in enumerate(range(0, len(needed), most)):
@@ -93,7 +61,7 @@ class NodeNoise:
                 scale = self.plane.sizes(xy).reshape(shape)
                 size: Any = magnitude(self.graph, x.reshape(shape), self.node, scale)
             size = size.reshape(len(x), -1).numpy()
-            chosen = order[bounds[k] : bounds[k + 1]]
-            found = size[where[chosen] - start, :][np.arange(len(chosen))[:, None], entries[chosen]]
-            result[chosen] = np.where(entries[chosen] >= 0, found, 0.0).max(axis=1)
+            own = order[bounds[k] : bounds[k + 1]]
+            sizes = size[where[own] - start, :][np.arange(len(own))[:, None], entries[own]]
+            result[own] = np.where(entries[own] >= 0, sizes, 0.0).max(axis=1)
         return np.asarray(ROUNDING * float(np.finfo(np.float64).eps) * result)

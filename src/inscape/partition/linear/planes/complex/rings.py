@@ -5,7 +5,7 @@ import numpy as np
 from inscape.arrays import Floats, Ints
 from inscape.compiled import compiled
 from inscape.partition.linear.planes.complex.dissolve import successors
-from inscape.partition.linear.planes.complex.half_edges import Cells
+from inscape.partition.linear.planes.complex.half_edges import PlanarComplex, edge_of, origin
 
 
 @compiled
@@ -19,14 +19,16 @@ def _trace(start, loop, ends, gone, group):
     first[0] = 0
     for f in range(len(start) - 1):
         for k in range(start[f], start[f + 1]):
+            # (1) a ring starts at a half-edge that stays and was not seen so far
             h = loop[k]
-            if gone[h >> 1] or seen[h]:
+            if gone[edge_of(h)] or seen[h]:
                 continue
             owner[n_rings] = group[f]
+            # (2) follow it until it is closed
             g = h
             while not seen[g]:
                 seen[g] = True
-                vertices[i] = ends[g >> 1, g & 1]
+                vertices[i] = origin(ends, g)
                 i += 1
                 g = after[g]
             n_rings += 1
@@ -34,16 +36,16 @@ def _trace(start, loop, ends, gone, group):
     return vertices[:i], first[: n_rings + 1], owner[:n_rings]
 
 
-def rings(cells: Cells, group: Ints, n_groups: int) -> list[tuple[Floats, ...]]:
+def rings(planar: PlanarComplex, group: Ints, n_groups: int) -> list[tuple[Floats, ...]]:
     """For each group of faces (f,) its rings of coordinates, the outer one first."""
-    left, right = cells.sides().T
+    left, right = planar.sides().T
     gone = (left >= 0) & (right >= 0)
     gone[gone] = group[left[gone]] == group[right[gone]]
-    vertices, first, owner = _trace(cells.start, cells.loop, cells.ends, gone, group)
-    found: list[list[Floats]] = [[] for _ in range(n_groups)]
+    vertices, first, owner = _trace(planar.start, planar.loop, planar.ends, gone, group)
+    around: list[list[Floats]] = [[] for _ in range(n_groups)]
     for k, own in enumerate(owner):
-        found[own].append(cells.xy[vertices[first[k] : first[k + 1]]])
-    return [tuple(sorted(r, key=_signed_area, reverse=True)) for r in found]
+        around[own].append(planar.xy[vertices[first[k] : first[k + 1]]])
+    return [tuple(sorted(r, key=_signed_area, reverse=True)) for r in around]
 
 
 def _signed_area(ring: Floats) -> float:

@@ -1,25 +1,27 @@
-"""The chords of one face and the cells between them: the generic case, where no three chords meet.
+"""The chords of one face and the faces between them: an arrangement in general position, no three in a point.
 
 Nodes are numbered along the face's boundary. A chord runs from its first end lo to its second hi, and the
-nodes between them lie to its right. Chords are in order of lo, so that c < j cross exactly when
-lo_j < hi_c < hi_j; then j passes from the right of c to its left, and c from the left of j to its right. A
-chord with k crossings has k + 1 pieces; where the boundary of a cell meets a crossing it turns left.
+nodes between them lie to its right. Chords are in order of lo, so that c < j intersect exactly if their ends
+interleave, lo_j < hi_c < hi_j; then j passes from the right of c to its left, and c from the left of j to its
+right. A chord with k intersections has k + 1 sections; where the boundary of a new face meets an intersection
+it turns left.
 
-So all is known by position but for the order of crossings along a chord. Floats decide that, and have a say
-only where two chords that cross a third cross each other too; if such a decision is close, the face is left
-to the slower path for ties.
+So everything is known by position except for the order of intersections along a chord. Floats decide that,
+and matter only where two chords that meet a third meet each other too; if such a decision is close, the face
+is left to the slower path for ties.
 """
 
 import numpy as np
 
 from inscape.compiled import inlined
-from inscape.partition.linear.planes.layer.ordering import sort_along, spread
+from inscape.partition.linear.planes.complex.half_edges import direction_of, edge_of, half_edge
+from inscape.partition.linear.planes.layer.crossings import sort_along
 
 CLOSE = 1e-9
-"""A node this near to a chord, as a part of the face's extent, may lie on it."""
+"""A node this near to a chord, relative to the face's extent, may lie on it."""
 
-MANY = 16
-"""More crossings than this on a chord are put about in order first."""
+BUCKET_SORT_ABOVE = 16
+"""Chords with more intersections than this are put roughly in order by buckets first."""
 
 LO, HI = range(2)
 X, Y, DX, DY, END_X, END_Y, SQUARE, STEEPNESS = range(8)
@@ -33,69 +35,72 @@ def cross(ax, ay, bx, by):
 
 
 @inlined
-def count_crossings(m, chords, slot):
-    """Write where the crossings of each chord start, (m + 1,); returns how many points that are."""
+def count_intersections(m, chords, first_place):
+    """Write where the intersections of each of m chords start, (m + 1,); returns how many points that are."""
     for c in range(m + 1):
-        slot[c] = 0
-    n_cross = 0
+        first_place[c] = 0
+    n = 0
     for c in range(m):
         hi = chords[c, HI]
         for j in range(c + 1, m):
             if chords[j, LO] > hi:
                 break
-            crosses = chords[j, HI] > hi
-            slot[c + 1] += crosses
-            slot[j + 1] += crosses
-            n_cross += crosses
+            interleave = chords[j, HI] > hi
+            first_place[c + 1] += interleave
+            first_place[j + 1] += interleave
+            n += interleave
     for c in range(m):
-        slot[c + 1] += slot[c]
-    return n_cross
+        first_place[c + 1] += first_place[c]
+    return n
 
 
 @inlined
-def _steepness(job, face, c, end, dx, dy):
+def _steepness(inputs, scratch, c, end, dx, dy):
     """The length of a unit's gradient over that of its chord d, from one end: |g . v| = steepness |d x v|.
 
     Returns also the area that chord and edge span there.
     """
-    k, h = face.cut[face.chords[c, end]], face.half[face.chords[c, end]]
-    e = (h >> 1) - k - 1 + (h & 1)
-    a, b = job.ends[e, 0], job.ends[e, 1]
-    area = abs(cross(dx, dy, job.xy[b, 0] - job.xy[a, 0], job.xy[b, 1] - job.xy[a, 1]))
-    return (job.change[k] / area if area > 0.0 else 0.0), area
+    k, h = scratch.point[scratch.chords[c, end]], scratch.number[scratch.chords[c, end]]
+    e = edge_of(h) - k - 1 + direction_of(h)
+    a, b = inputs.ends[e, 0], inputs.ends[e, 1]
+    area = abs(cross(dx, dy, inputs.xy[b, 0] - inputs.xy[a, 0], inputs.xy[b, 1] - inputs.xy[a, 1]))
+    return (inputs.change[k] / area if area > 0.0 else 0.0), area
 
 
 @inlined
-def read_lines(m, job, face):
-    """Write the line of each chord that crosses others, with the steepness of its unit from the wider end."""
+def read_lines(m, inputs, scratch):
+    """Write the line of each chord that meets others, with the steepness of its unit from the wider end."""
     for c in range(m):
-        if face.slot[c] == face.slot[c + 1]:
+        if scratch.first_place[c] == scratch.first_place[c + 1]:
             continue
-        a, b = face.node[face.chords[c, LO]], face.node[face.chords[c, HI]]
-        line = face.line[c]
-        line[X], line[Y], line[END_X], line[END_Y] = job.xy[a, 0], job.xy[a, 1], job.xy[b, 0], job.xy[b, 1]
+        a, b = scratch.node[scratch.chords[c, LO]], scratch.node[scratch.chords[c, HI]]
+        line = scratch.line[c]
+        line[X], line[Y] = inputs.xy[a, 0], inputs.xy[a, 1]
+        line[END_X], line[END_Y] = inputs.xy[b, 0], inputs.xy[b, 1]
         dx, dy = line[END_X] - line[X], line[END_Y] - line[Y]
         line[DX], line[DY] = dx, dy
         line[SQUARE] = dx * dx + dy * dy
-        steep, wide = _steepness(job, face, c, LO, dx, dy)
-        other, wider = _steepness(job, face, c, HI, dx, dy)
+        steep, wide = _steepness(inputs, scratch, c, LO, dx, dy)
+        other, wider = _steepness(inputs, scratch, c, HI, dx, dy)
         line[STEEPNESS] = other if wider > wide else steep
 
 
 @inlined
-def meet(m, face, s, name, first, xy, first_point):
-    """Write where crossings are: from `first` on their places on the chords, with their numbers, unsorted.
+def intersect_chords(m, scratch, s, name, first, xy, first_point):
+    """Write where intersections are: from `first` on their places on the chords and their numbers, unsorted.
 
-    Coordinates are written from `first_point` on. False if two chords that cross do not seem to.
+    Coordinates are written from `first_point` on. False if two chords that interleave do not seem to meet.
     """
-    line, chords, at, n_cross = face.line, face.chords, face.slot, 0
+    line, chords, at, n = scratch.line, scratch.chords, scratch.first_place, 0
     for c in range(m):
         hi = chords[c, HI]
         for j in range(c + 1, m):
+            # (1) pairs of chords whose ends interleave
             if chords[j, LO] > hi:
                 break
             if chords[j, HI] < hi:
                 continue
+            # (2) where each meets the other, from 0 to 1
             cx, cy, jx, jy = line[c, DX], line[c, DY], line[j, DX], line[j, DY]
             ox, oy = line[j, X] - line[c, X], line[j, Y] - line[c, Y]
             area = cross(cx, cy, jx, jy)
@@ -104,16 +109,19 @@ def meet(m, face, s, name, first, xy, first_point):
             s_c, s_j = cross(ox, oy, jx, jy) / area, cross(ox, oy, cx, cy) / area
             if not (0.0 < s_c < 1.0 and 0.0 < s_j < 1.0):
                 return False
-            face.pair[n_cross, 0], face.pair[n_cross, 1], face.area[n_cross] = c, j, abs(area)
+            # (3) the point, from the nearer end of j
+            scratch.pair[n, 0], scratch.pair[n, 1], scratch.area[n] = c, j, abs(area)
             x, y, t = line[j, X], line[j, Y], s_j
-            if t > 0.5:  # from the nearer end
+            if t > 0.5:
                 x, y, t = line[j, END_X], line[j, END_Y], s_j - 1.0
-            xy[first_point + n_cross, 0], xy[first_point + n_cross, 1] = x + t * jx, y + t * jy
-            s[first + at[c]], name[first + at[c]] = s_c, n_cross
-            s[first + at[j]], name[first + at[j]] = s_j, n_cross
+            xy[first_point + n, 0], xy[first_point + n, 1] = x + t * jx, y + t * jy
+            # (4) among the places of both chords; `at` is where the next of each goes
+            s[first + at[c]], name[first + at[c]] = s_c, n
+            s[first + at[j]], name[first + at[j]] = s_j, n
             at[c] += 1
             at[j] += 1
-            n_cross += 1
+            n += 1
+    # (5) every start has become that of the next chord: back
     for c in range(m, 0, -1):
         at[c] = at[c - 1]
     at[0] = 0
@@ -132,71 +140,99 @@ def _extent(n, node, xy):
 
 
 @inlined
-def _other(face, p, c):
-    """The chord that crosses chord c in p."""
-    return np.int64(face.pair[p, 0]) + face.pair[p, 1] - c
+def _other_chord(scratch, p, c):
+    """The chord that meets chord c in intersection p."""
+    return np.int64(scratch.pair[p, 0]) + scratch.pair[p, 1] - c
 
 
 @inlined
-def _follows(face, c, p, q, step, near):
-    """Whether crossing q surely comes after p on chord c, `step` further on."""
-    j, k = _other(face, p, c), _other(face, q, c)
+def _is_after(scratch, c, p, q, step, near):
+    """Whether intersection q surely comes after p on chord c, `step` further on."""
+    j, k = _other_chord(scratch, p, c), _other_chord(scratch, q, c)
     a, b = min(j, k), max(j, k)
-    hi = face.chords[a, HI]
-    if face.chords[b, LO] < hi and hi < face.chords[b, HI]:
-        a_far, b_far = step * face.area[p], step * face.area[q]
-        is_far = a_far * a_far > near * near * face.line[j, SQUARE]
-        return is_far and b_far * b_far > near * near * face.line[k, SQUARE]
-    return face.chords[j, LO if j > c else HI] < face.chords[k, LO if k > c else HI]
+    hi = scratch.chords[a, HI]
+    if scratch.chords[b, LO] < hi and hi < scratch.chords[b, HI]:
+        a_far, b_far = step * scratch.area[p], step * scratch.area[q]
+        is_far = a_far * a_far > near * near * scratch.line[j, SQUARE]
+        return is_far and b_far * b_far > near * near * scratch.line[k, SQUARE]
+    return scratch.chords[j, LO if j > c else HI] < scratch.chords[k, LO if k > c else HI]
 
 
 @inlined
-def sort_crossings(n, m, n_cross, face, s, name, first, xy):
-    """Sort the crossings along each chord, and link both sides of each; False if a decision is close."""
-    slot = face.slot
-    near = CLOSE * _extent(n, face.node, xy) if n_cross > 2 else 0.0
+def _bucket_sort(s, first, last, a, sort_s, sort_a, bucket):
+    """Put s[first:last], numbers between 0 and 1, roughly in order, and the same range of `a` with it.
+
+    Each goes to the bucket that it would belong to if they were evenly spread.
+    """
+    n = last - first
+    # (1) how many each bucket holds, and so where it starts
+    for i in range(n + 1):
+        bucket[i] = 0
+    for k in range(first, last):
+        sort_s[k - first], sort_a[k - first] = s[k], a[k]
+        bucket[min(int(s[k] * n), n - 1) + 1] += 1
+    for i in range(n):
+        bucket[i + 1] += bucket[i]
+    # (2) each to the next place of its bucket
+    for i in range(n):
+        b = min(int(sort_s[i] * n), n - 1)
+        k = first + bucket[b]
+        s[k], a[k] = sort_s[i], sort_a[i]
+        bucket[b] += 1
+
+
+@inlined
+def sort_intersections(n, m, n_intersections, scratch, s, name, first, xy):
+    """Sort the intersections along each chord, and link both places of each; False if a decision is close."""
+    first_place = scratch.first_place
+    near = CLOSE * _extent(n, scratch.node, xy) if n_intersections > 2 else 0.0
     for c in range(m):
-        start, stop = first + slot[c], first + slot[c + 1]
-        if stop - start > MANY:
-            spread(s, start, stop, name, face.room_s, face.room_name, face.bucket)
+        # (1) sort by where they are on the chord
+        start, stop = first + first_place[c], first + first_place[c + 1]
+        if stop - start > BUCKET_SORT_ABOVE:
+            _bucket_sort(s, start, stop, name, scratch.sort_s, scratch.sort_name, scratch.bucket)
         if stop - start > 1:
             sort_along(s, start, stop, name, name)
-        for k in range(np.int64(slot[c]), np.int64(slot[c + 1])):
+        for k in range(np.int64(first_place[c]), np.int64(first_place[c + 1])):
+            # (2) is the order sure?
             p = name[first + k]
-            if k > slot[c]:
+            if k > first_place[c]:
                 before = name[first + k - 1]
-                if not _follows(face, c, before, p, s[first + k] - s[first + k - 1], near):
+                if not _is_after(scratch, c, before, p, s[first + k] - s[first + k - 1], near):
                     return False
-            j = _other(face, p, c)
-            face.other[k] = j
+            # (3) the place on the other chord is known once both are sorted
+            j = _other_chord(scratch, p, c)
+            scratch.other[k] = j
             if c < j:
-                face.where[p] = k
+                scratch.first_of_pair[p] = k
             else:
-                face.jump[k], face.jump[face.where[p]] = face.where[p] + j, k + c
+                place = scratch.first_of_pair[p]
+                scratch.other_section[k], scratch.other_section[place] = place + j, k + c
     return True
 
 
 @inlined
-def link_ends(n, first, m, face):
-    """Write what follows the half-edges of the boundary, and chords where they end.
+def link_ends(n, first, m, scratch):
+    """Write what follows the local half-edges of the boundary, and sections where their chord ends.
 
-    The half-edges of the boundary come first; 2 e + d of piece e has the number `first` more.
+    The half-edges of the boundary come first; those of sections have their numbers from `first` on.
     """
-    follow, slot = face.follow, face.slot
+    follow, first_place = scratch.next, scratch.first_place
     for i in range(n):
         follow[i] = i + 1
     follow[n - 1] = 0
     for c in range(m):
-        lo, hi = face.chords[c, LO], face.chords[c, HI]
-        one, last = first + 2 * (slot[c] + c), first + 2 * (slot[c + 1] + c)
-        follow[lo - 1], follow[last] = one, hi
-        follow[hi - 1], follow[one + 1] = last + 1, lo
+        lo, hi = scratch.chords[c, LO], scratch.chords[c, HI]
+        forth = first + half_edge(first_place[c] + c, 0)  # along the first section
+        last = first + half_edge(first_place[c + 1] + c, 0)  # along the last one
+        follow[lo - 1], follow[last] = forth, hi
+        follow[hi - 1], follow[forth + 1] = last + 1, lo
 
 
 @inlined
-def link_crossing(first, c, k, face):
-    """Write what follows the pieces of chord c at its k-th crossing: they turn left."""
-    here, there = first + 2 * (k + c), first + 2 * face.jump[k]
-    forth = face.other[k] > c
-    face.follow[here] = there + 1 + forth
-    face.follow[here + 3] = there + 2 - forth
+def link_intersection(first, c, k, scratch):
+    """Write what follows the sections of chord c at its k-th intersection: they turn left."""
+    here, there = first + half_edge(k + c, 0), first + half_edge(scratch.other_section[k], 0)
+    forth = scratch.other[k] > c
+    scratch.next[here] = there + 1 + forth
+    scratch.next[here + 3] = there + 2 - forth

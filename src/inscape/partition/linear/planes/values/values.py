@@ -1,54 +1,59 @@
-"""The values of a layer at the vertices: rows that are stored, and lines between them that give the others.
+"""The values of a layer at the vertices: rows that are stored, lines between them that give the others."""
 
-On a straight line with ends a and b a bent tensor h has kinks at s_1 <= ... <= s_m, where entry u_k changes
-its slope by c_k. A linear map W of it is then
-
-    y(s) = (1 - s) y(a) + s y(b) - sum_k c_k G(s, s_k) W[:, u_k],   G(s, t) = min(s, t) (1 - max(s, t)),
-
-so a vertex on the line costs a few columns of W, and one entry of it a few numbers.
-"""
-
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from torch import Tensor
 
 from inscape.arrays import Floats, Ints
-from inscape.compiled import inlined, kernel
-from inscape.partition.linear.planes.layer.buffers import Lines
+from inscape.compiled import compiled, inlined, kernel
+from inscape.partition.linear.bending import flat
+from inscape.partition.linear.bent_line import sag
+from inscape.partition.linear.planes.layer.buffers import Int32s, Lines
 from inscape.partition.linear.planes.values.expansion import rows_of
+from inscape.partition.linear.planes.values.scratch import empty
 
-_NOWHERE, _IN_ORDER = np.zeros(0, np.int32), np.zeros(0, np.int64)
+_NO_INT32S, _NO_INTS = np.zeros(0, np.int32), np.zeros(0, np.int64)
 _NO_LINES = Lines(
-    np.zeros((0, 2), np.int32), np.zeros(1, np.int64), np.zeros(0), _NOWHERE, np.zeros(0), _IN_ORDER
+    ends=np.zeros((0, 2), np.int32),
+    start=np.zeros(1, np.int64),
+    s=np.zeros(0),
+    unit=_NO_INT32S,
+    change=np.zeros(0),
+    vertex=_NO_INTS,
 )
 
 
 class Values(NamedTuple):
-    """A tensor at the vertices, (v, h).
+    """A tensor at the vertices, (v, h): a linear map of a bent tensor where rows are not stored."""
 
-    rows: of the first vertices, (n, h); edges: `Lines` between these; chords: `Lines` between these and
-    vertices on edges; columns: W transposed, (in, h); line, kink: where each vertex after the first n lies,
-    lines being numbered through; number: what the vertices are called here, empty if by their numbers.
-    """
-
-    rows: Any
+    rows: Floats
+    """The values at the first vertices, (n, h)."""
     edges: Lines
+    """Lines between these."""
     chords: Lines
-    columns: Any
-    line: Any
-    kink: Any
-    number: Any
+    """Lines between these and vertices on edges."""
+    columns: Floats
+    """The transpose of the map, (in, h)."""
+    line: Int32s
+    """The line on which each vertex after the first n lies; chords are numbered after edges."""
+    breakpoint: Int32s
+    """The breakpoint of that line at which it lies."""
+    number: Ints
+    """What the vertices are called here, empty if by their numbers."""
 
     @classmethod
     def stored(cls, rows: Floats) -> "Values":
         """A tensor of which all rows are stored."""
-        return cls(rows, _NO_LINES, _NO_LINES, np.zeros((0, rows.shape[1])), _NOWHERE, _NOWHERE, _IN_ORDER)
+        none = np.zeros((0, rows.shape[1]))
+        return cls(rows, _NO_LINES, _NO_LINES, none, _NO_INT32S, _NO_INT32S, _NO_INTS)
 
     @classmethod
     def on_lines(cls, rows: Floats, edges: Lines, chords: Lines, columns: Floats, n: int) -> "Values":
         """A tensor of which the first rows are stored, and n more vertices whose places are to be found."""
-        line, kink = np.empty(n, np.int32), np.full(n, -1, np.int32)
-        return cls(rows, edges, chords, columns, line, kink, _IN_ORDER)
+        line, breakpoint = np.empty(n, np.int32), np.full(n, -1, np.int32)
+        return cls(rows, edges, chords, columns, line, breakpoint, _NO_INTS)
 
     @property
     def is_stored(self) -> bool:
@@ -71,17 +76,17 @@ class Values(NamedTuple):
         """Entries at vertices, for each pair (m,)."""
         if self.is_stored:
             return np.asarray(self.rows[vertices, entries])
-        found = np.empty(len(vertices))
-        _each_value(self, vertices, entries, found)
-        return found
+        out = np.empty(len(vertices))
+        _each_value(self, vertices, entries, out)
+        return out
 
     def rows_at(self, vertices: Ints) -> Floats:
         """Rows at vertices, (m, h)."""
         if self.is_stored:
             return np.asarray(self.rows[vertices])
-        found = np.empty((len(vertices), self.h))
-        rows_of(self, vertices, found)
-        return found
+        out = np.empty((len(vertices), self.h))
+        rows_of(self, vertices, out)
+        return out
 
 
 @kernel
@@ -101,12 +106,11 @@ def _between(first, last, s):
 
 
 @inlined
-def _bends(lines, line, s, columns, u):
-    """By how much the kinks of a line bend entry u at s down."""
+def _sags(lines, line, s, columns, u):
+    """By how much the breakpoints of a line bend entry u down at s."""
     total = 0.0
     for k in range(lines.start[line], lines.start[line + 1]):
-        weight = lines.change[k] * min(s, lines.s[k]) * (1.0 - max(s, lines.s[k]))
-        total += weight * columns[lines.unit[k], u]
+        total += sag(s, lines.s[k], lines.change[k]) * columns[lines.unit[k], u]
     return total
 
 
@@ -116,9 +120,9 @@ def _on_edge(values, v, u):
     rows, edges, n = values.rows, values.edges, len(values.rows)
     if v < n:
         return rows[v, u]
-    line, s = values.line[v - n], edges.s[values.kink[v - n]]
+    line, s = values.line[v - n], edges.s[values.breakpoint[v - n]]
     straight = _between(rows[edges.ends[line, 0], u], rows[edges.ends[line, 1], u], s)
-    return straight - _bends(edges, line, s, values.columns, u)
+    return straight - _sags(edges, line, s, values.columns, u)
 
 
 @inlined
@@ -128,13 +132,109 @@ def value(values, vertex, u):
     v = values.number[vertex] if len(values.number) > 0 else np.int64(vertex)
     if v < n or values.line[v - n] < len(values.edges.ends):
         return _on_edge(values, v, u)
-    line, s = values.line[v - n] - len(values.edges.ends), chords.s[values.kink[v - n]]
+    line, s = values.line[v - n] - len(values.edges.ends), chords.s[values.breakpoint[v - n]]
     first = _on_edge(values, np.int64(chords.ends[line, 0]), u)
     last = _on_edge(values, np.int64(chords.ends[line, 1]), u)
-    return _between(first, last, s) - _bends(chords, line, s, values.columns, u)
+    return _between(first, last, s) - _sags(chords, line, s, values.columns, u)
 
 
 @kernel
-def _each_value(values, vertices, entries, found):
+def _each_value(values, vertices, entries, out):
+    """Write entries at vertices, for each pair."""
     for i in range(len(vertices)):
-        found[i] = value(values, vertices[i], entries[i])
+        out[i] = value(values, vertices[i], entries[i])
+
+
+@dataclass(frozen=True, eq=False)
+class Interpolation:
+    """How tensors that are affine on the old faces are carried to the vertices after a cut.
+
+    Attributes:
+        n_old: the number of old vertices.
+        source: for each new vertex up to four old ones of which it is a mean, (n, 4).
+        weight: their weights, (n, 4).
+        zeros: pairs of a new vertex and a unit that is on its kink there, in order of the vertices, (k, 2).
+    """
+
+    n_old: int
+    source: Ints
+    weight: Floats
+    zeros: Ints
+
+    @classmethod
+    def of(cls, n_old: int, n: int, edges: Lines, chords: Lines) -> "Interpolation":
+        """The interpolation after a cut, to n vertices of which the first n_old are old.
+
+        New ones lie on edges, or on chords between old ones and those on edges.
+        """
+        source, weight = _sources(n_old, n - n_old, edges, chords)
+        pairs = [np.stack([line.vertex, line.unit], axis=1)[line.vertex >= 0] for line in (edges, chords)]
+        zeros = np.concatenate(pairs)
+        return cls(n_old, source, weight, zeros[np.argsort(zeros[:, 0], kind="stable")])
+
+    def carry(self, z: Tensor, wanted: Ints) -> Tensor:
+        """A tensor at some of the vertices, in that order."""
+        out = empty((len(wanted), *z.shape[1:]))
+        _gather(flat(z), self.n_old, self.source, self.weight, wanted, out.view(len(out), -1).numpy())
+        return out
+
+    def carry_input(self, z: Tensor, wanted: Ints, kinks: Floats) -> Tensor:
+        """The input of the layer that was cut, exactly on its kink where a unit is zero."""
+        out = self.carry(z, wanted)
+        place = np.full(int(wanted.max(initial=-1)) + 1, -1)
+        place[wanted] = np.arange(len(wanted))
+        vertex, unit = self.zeros[:, 0], self.zeros[:, 1]
+        there = vertex < len(place)
+        there[there] = place[vertex[there]] >= 0
+        h = max(1, z[0].numel())
+        values = out.view(len(out), -1).numpy()
+        values[place[vertex[there]], unit[there] % h] = kinks[unit[there] // h]
+        return out
+
+
+@compiled
+def _sources(n_old, n_new, edges, chords):
+    """Up to four old vertices for each new one, and their weights, (n_new, 4) each."""
+    source, weight = np.zeros((n_new, 4), np.int64), np.zeros((n_new, 4))
+    # (1) on edges: the two ends
+    for e in range(len(edges.ends)):
+        for k in range(edges.start[e + 1] - 1, edges.start[e] - 1, -1):
+            i = edges.vertex[k] - n_old
+            source[i, 0], source[i, 1] = edges.ends[e, 0], edges.ends[e, 1]
+            weight[i, 0], weight[i, 1] = 1.0 - edges.s[k], edges.s[k]
+    # (2) on chords: two for each end, unless the vertex is known from another chord
+    for line in range(len(chords.ends)):
+        for k in range(chords.start[line], chords.start[line + 1]):
+            i = chords.vertex[k] - n_old
+            if chords.vertex[k] < 0 or weight[i].any():
+                continue
+            for d in range(2):
+                end = chords.ends[line, d]
+                share = chords.s[k] if d == 1 else 1.0 - chords.s[k]
+                for j in range(2):
+                    if end >= n_old:
+                        source[i, 2 * d + j] = source[end - n_old, j]
+                        weight[i, 2 * d + j] = share * weight[end - n_old, j]
+                    else:
+                        source[i, 2 * d + j] = end
+                        weight[i, 2 * d + j] = share if j == 0 else 0.0
+    return source, weight
+
+
+@compiled
+def _gather(z, n_old, source, weight, wanted, out):
+    """Write the rows of vertices: stored, or means of those of their sources."""
+    h = z.shape[1]
+    for r in range(len(wanted)):
+        v = wanted[r]
+        if v < n_old:
+            out[r] = z[v]
+            continue
+        s, w = source[v - n_old], weight[v - n_old]
+        a, b, c, d = z[s[0]], z[s[1]], z[s[2]], z[s[3]]
+        if w[2] == 0.0 and w[3] == 0.0:
+            for u in range(h):
+                out[r, u] = w[0] * a[u] + w[1] * b[u]
+        else:
+            for u in range(h):
+                out[r, u] = (w[0] * a[u] + w[1] * b[u]) + (w[2] * c[u] + w[3] * d[u])
