@@ -30,7 +30,7 @@ from benchmarks.networks import mlp, resnet18
 from benchmarks.segments import calibrated, handwritten, noise, row, trained
 from inscape.measures.hessian import LossHessian, cross_entropy
 from inscape.measures.jacobian.layers import unit_layers
-from inscape.measures.jacobian.noise import Draws
+from inscape.measures.jacobian.perturbation import Draws
 
 Floats = npt.NDArray[np.float64]
 SIGMA, N_NOISE, N_POINTS = 0.1, 16, 256

@@ -1,10 +1,24 @@
-"""One thread per test process: two processes with two threads each fight for two cores."""
+"""One environment for all tests, whatever that of the person who runs them, here and in new processes.
+
+One thread per test process: two processes with two threads each fight for two cores.
+"""
 
 import os
 import signal
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("MPLBACKEND", "Agg")
+for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "VECLIB_MAXIMUM"):
+    os.environ[f"{name}_NUM_THREADS"] = "1"
+os.environ |= {"MPLBACKEND": "Agg", "TERM": "dumb"}
+for name in (
+    "PYTHONWARNINGS",
+    "COLUMNS",
+    "LINES",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "CLICOLOR_FORCE",
+    "TTY_COMPATIBLE",
+):
+    os.environ.pop(name, None)
 
 import hypothesis
 import numpy as np

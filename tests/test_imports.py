@@ -9,8 +9,8 @@ import inscape
 
 ROOT = Path(inscape.__file__).parent
 ORDER = [
-    {"errors", "arrays", "compiled", "drawing"},
-    {"seeding", "progress", "arguments"},
+    {"errors", "arrays", "compiled", "drawing", "files", "stopping", "memory"},
+    {"seeding", "progress", "arguments", "archives"},
     {"models"},
     {"provenance"},
     {"probes"},
@@ -56,7 +56,7 @@ def test_imports_point_one_way():
 
 
 def test_drawing_imports_nothing_else_of_ours():
-    for path in (ROOT / "drawing").glob("*.py"):
+    for path in (ROOT / "drawing").rglob("*.py"):
         ours = [n for n in imports_of(path) if n.startswith("inscape.")]
         assert all(n.startswith("inscape.drawing.") for n in ours), path
 

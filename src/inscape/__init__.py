@@ -1,5 +1,9 @@
 """inscape: measure and draw the regions that a trained model cuts its input space into."""
 
+from inscape.stopping import end_on_interrupt
+
+end_on_interrupt()  # before the imports, which take half a second
+
 from importlib.metadata import version
 
 __version__ = version("inscape")

@@ -8,7 +8,11 @@ from inscape.models import Model
 
 @dataclass(frozen=True)
 class Provenance:
-    """The model, the precision in which it was evaluated, the seed of the probes, and our version."""
+    """The model, the precision in which it was evaluated, the seed of the probes, and our version.
+
+    `layout` and `preprocess` say how points were transposed and normalised on their way into the model; None
+    if they were not.
+    """
 
     model: str
     fingerprint: str
@@ -16,6 +20,8 @@ class Provenance:
     dtype: str
     seed: int | None
     version: str
+    layout: str | None = None
+    preprocess: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, model: Model, seed: int | None = None, dtype: str | None = None) -> "Provenance":
@@ -23,7 +29,14 @@ class Provenance:
         from inscape import __version__
 
         return cls(
-            model.name, model.fingerprint(), model.structure, dtype or model.dtype.name, seed, __version__
+            model=model.name,
+            fingerprint=model.fingerprint(),
+            structure=model.structure,
+            dtype=dtype or model.dtype.name,
+            seed=seed,
+            version=__version__,
+            layout=model.layout,
+            preprocess=model.preprocess,
         )
 
     def to_dict(self) -> dict[str, Any]:

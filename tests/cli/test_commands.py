@@ -12,6 +12,8 @@ import inscape
 from inscape.cli import app
 from inscape.errors import NonGenericError
 
+UNTRAINED = pytest.mark.filterwarnings("ignore:.*no better than chance:inscape.errors.InscapeWarning")
+
 
 @pytest.fixture
 def run():
@@ -77,6 +79,7 @@ def test_rank(run, models):
     assert data["probabilities"][0] > 0.99
 
 
+@UNTRAINED
 def test_rank_several_states_of_one_factory(run, tmp_path, monkeypatch, digits):
     import torch
     from safetensors.torch import save_file
@@ -158,6 +161,7 @@ def net(tmp_path, monkeypatch):
     return "plot_nets:net"
 
 
+@UNTRAINED
 @pytest.mark.parametrize(
     ("how", "method"),
     [
@@ -196,6 +200,7 @@ def test_a_plane_that_float64_cannot_order_is_drawn_adaptively(run, net, tmp_pat
     assert "lines meet too closely" in refused.stderr
 
 
+@UNTRAINED
 @pytest.mark.parametrize(
     "colour", [(), ("--colour", "pattern"), ("--colour", "layer"), ("--colour", "slope")]
 )
@@ -210,6 +215,7 @@ def test_plot_linear(run, net, tmp_path, digits, colour):
     assert out.exists()
 
 
+@UNTRAINED
 def test_plot_linear_segment(run, net, tmp_path):
     out = tmp_path / "p.png"
     assert run("plot", net, "--data", "digits", "--segment", 0, 1, "--linear", "-o", out).exit_code == 0
@@ -248,6 +254,17 @@ def test_npz_data_and_scaling(run, models, tmp_path, digits):
         ),
         (("measure", "{m}/depth3.skops", "--data", "digits", "--divide", "0"), "give a non-zero number"),
         (("measure", "{m}/depth3.skops", "--data", "digits", "--input-shape", "8x8"), "write numbers"),
+        *(
+            (("measure", "{m}/depth3.skops", "--data", "digits", *words), message)
+            for words, message in (
+                (("--input-shape=-4",), "input_shape=(-4,) is not a shape: give positive numbers"),
+                (("--input-shape", "0,8"), "input_shape=(0, 8) is not a shape"),
+                (("--input-shape", ""), "is not a shape"),
+                (("--probes", "1000000000"), "1,000,000,000 random probes are over the limit"),
+                (("--resolution", "100000000"), "a grid of 10^8 cells per probe, over the limit"),
+                (("--dim", "8", "--probes", "100000"), "adaptive cells in 8 dimensions take about 12 s"),
+            )
+        ),
         (("measure", "{m}/depth3.skops"), "Missing option '--data'"),
         (("measure", "{m}/depth3.skops", "--data", "digits", "--dim", "0"), "--dim"),
         (("measure", "{m}/depth3.skops", "--data", "digits", "--dim", "12"), "lower the dimension"),

@@ -1,9 +1,15 @@
+import csv
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import inscape
 from inscape.cli import app
 from inscape.errors import StudyError
 from inscape.studies import Store
@@ -26,6 +32,9 @@ by = ["max_depth"]
 replicates = 1
 max_depth = [2, 3]
 """
+
+
+MANY = "[grid]\n" + "\n".join(f"{key} = [{', '.join(map(str, range(10)))}]" for key in "abcdefgh")
 
 
 @pytest.fixture
@@ -94,6 +103,15 @@ def test_failed_rows_are_exported_with_their_error(tmp_path):
         (["run", "depths.toml", "--scale", "huge"], "unknown scale 'huge'"),
         (["run", "depths.toml", "--workers", "1", "--scheduler", "tcp://a:1"], "not both"),
         (["run", "depths.toml", "--scheduler", "foo"], "'foo' is no address of a Dask scheduler"),
+        (
+            ["run", "depths.toml", "--scheduler", "http://a:1"],
+            "'http://a:1' is no address of a Dask scheduler",
+        ),
+        (
+            ["run", "depths.toml", "--scheduler", "bogus://a:1"],
+            "expected tcp://HOST:PORT (or tls, ws, wss, ucx)",
+        ),
+        (["run", "depths.toml", "--trust", "nowhere"], "nowhere is no folder"),
         (["export", "depths.toml", "--to", "a.csv"], "there is no store"),
         (["run", "nomodule:STUDY"], "cannot find 'nomodule:STUDY'"),
     ],
@@ -102,6 +120,76 @@ def test_errors_are_one_line(run, arguments, message):
     err = run(*arguments, code=2)
     assert message in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_a_folder_in_the_place_of_the_store_is_said_to_be_one(run, tmp_path):
+    (tmp_path / "inscape-studies" / "depths" / "depths.sqlite").mkdir(parents=True)
+    for command in (["show"], ["run"], ["export", "--to", "a.csv"]):
+        assert "depths.sqlite is a folder, not a store" in run(
+            command[0], "depths.toml", *command[1:], code=2
+        )
+
+
+NAMED = 'function = "%s:root"\n[grid]\ni = [0, 1]\n'
+CODE = """
+import inscape
+open("it-ran", "w").close()
+@inscape.studies.cell
+def root(configuration): return {"root": configuration["i"] ** 0.5}
+"""
+
+
+def test_code_of_the_working_folder_runs_only_if_that_is_trusted(tmp_path):
+    """As it is started in a shell: Python itself puts the working folder first then."""
+    (tmp_path / "s.toml").write_text(NAMED % "lying_here")
+    (tmp_path / "lying_here.py").write_text(CODE)
+    command = [sys.executable, "-m", "inscape", "study", "show", "s.toml"]
+    env = {**os.environ, "PYTHONPATH": str(Path(inscape.__file__).parents[1])}
+    first = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert first.returncode == 2
+    assert first.stderr.startswith("inscape: cannot find 'lying_here:root'")
+    assert "--trust" in first.stderr
+    assert not (tmp_path / "it-ran").exists()
+    second = subprocess.run([*command, "--trust", "."], cwd=tmp_path, env=env, capture_output=True, text=True)
+    place = tmp_path / "lying_here.py"
+    assert (second.returncode, second.stderr) == (
+        0,
+        f"inscape: running code of lying_here:root, found in {place}\n",
+    )
+    assert "2 cells, 0 finished" in second.stdout
+    assert (tmp_path / "it-ran").exists()
+
+
+def test_trusted_code_is_found_by_the_processes_of_the_pool(run, tmp_path):
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "trusted_cells.py").write_text(CODE)
+    (tmp_path / "s.toml").write_text(NAMED % "trusted_cells")
+    before = sys.path[:]
+    assert "2 rows, 0 failed" in run("run", "s.toml", "--trust", "theirs", "--workers", "1")
+    assert sys.path == before
+
+
+def test_texts_that_spreadsheets_take_for_formulas_are_quoted(tmp_path):
+    from inscape.studies.cells import as_cells
+    from inscape.studies.work import OneByOne, work
+
+    texts = ["=cmd|' /C calc'!A0", "@SUM(A1)", "+1", "-1", "\t=1", "\r=1", "plain", "a=b"]
+    row = {"number": -1.5, "whole": -3, "=name": "x", "list": [-1, 2]}
+    cells = as_cells([{"text": text} for text in texts], 0)
+    with Store(tmp_path / "s.sqlite", "test") as store:
+        for cell in cells:
+            store.insert([cell], work(OneByOne(lambda task: row), [{}]))
+        export(store, tmp_path / "t.csv")
+        export(store, tmp_path / "t.parquet")
+    with open(tmp_path / "t.csv", newline="") as file:
+        head, *lines = csv.reader(file)
+    column = {name: [line[i] for line in lines] for i, name in enumerate(head)}
+    assert sorted(column["text"]) == sorted([f"'{text}" for text in texts[:5]] + ["'\n=1"] + texts[6:])
+    assert set(column["number"]) == {"-1.5"}
+    assert set(column["whole"]) == {"-3"}
+    assert set(column["list"]) == {"[-1, 2]"}
+    assert "'=name" in head
+    assert sorted(pd.read_parquet(tmp_path / "t.parquet")["text"]) == sorted(texts)
 
 
 def test_toml_grids(tmp_path):
@@ -136,8 +224,13 @@ def test_toml_grids(tmp_path):
         ("small = 3\n[grid]\na = 1", r"small must be a table, \[small\]"),
         ("correlate = 3\n[grid]\na = 1", "correlate must be a table"),
         ("function = 3\n[grid]\na = 1", "function = 3 must be a text"),
-        ('function = "math:pi"\n[grid]\na = 1', "math:pi is no function"),
+        ('function = "math:pi"\n[grid]\na = 1', "math:pi is not declared as the cell of a study"),
+        ('function = "subprocess:call"\n[grid]\na = 1', "subprocess:call is not declared as the cell"),
+        ('function = "unittest.mock:call"\n[grid]\na = 1', "unittest.mock:call is not declared as the cell"),
         ('name = "a/b"\n[grid]\na = 1', "the name 'a/b' names a file"),
+        ('name = ".."\n[grid]\na = 1', r"the name '\.\.' names a file"),
+        ("replicates = 1_000_000_000\n[grid]\na = 1", "1,000,000,000 cells at the scale small, 1 config"),
+        (MANY, "100,000,000 cells at the scale small, 100,000,000 configurations by 1 replicates"),
         ("[grid]\na = 1\n[small]\nb = 2", r"\[small\] changes 'b', which is not in the grid"),
     ],
 )

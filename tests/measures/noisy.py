@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from inscape.models.base import Model, labels_of
-from inscape.models.graph import Graph, Node
+from inscape.models.graph import INPUT, Graph, Node
 from inscape.models.graph.affine import shift
 
 
@@ -31,7 +31,7 @@ class GraphModel(Model):
 def with_noise(graph, layers, noise):
     """The graph in which every unit's bias is raised by its noise, one tensor (1, *shape) per layer."""
     added = {layer.node: n[0] for layer, n in zip(layers, noise, strict=True)}
-    nodes, number = [Node(None)], {0: 0}
+    nodes, number = [INPUT], {0: 0}
     for i, node in enumerate(graph.nodes[1:], start=1):
         inputs = tuple(number[j] for j in node.inputs)
         if i in added:

@@ -15,11 +15,11 @@ import inscape
 from benchmarks.networks import cnn, mlp, resnet18, seeded
 from inscape.errors import InscapeError, MeasureError, NotApplicableError
 from inscape.measures import LocalComplexity
-from inscape.measures.complexity_tally import ComplexityTally
 from inscape.measures.jacobian.blocks import Settings
 from inscape.measures.jacobian.layers import unit_layers
-from inscape.measures.jacobian.noise import Draws
 from inscape.measures.jacobian.passes import jacobian_pass
+from inscape.measures.jacobian.perturbation import Draws
+from inscape.measures.jacobian.tallies import ComplexityTally
 
 
 def silent(done, total):
@@ -182,7 +182,7 @@ class Residual(nn.Module):
 @pytest.mark.parametrize("every_unit", [64, 0])
 def test_along_a_line_a_residual_convolution_has_that_many_knots(every_unit, monkeypatch):
     """Gradients projected to a line give the knots on it, whether all units or one are looked up."""
-    monkeypatch.setattr("inscape.measures.complexity_tally._EVERY_UNIT", every_unit)
+    monkeypatch.setattr("inscape.measures.jacobian.tallies._EVERY_UNIT", every_unit)
     graph = inscape.wrap(bottleneck(), input_shape=(1, 6)).graph((1, 6)).cast(torch.float64)
     layers, sigma = unit_layers(graph), 0.5
     assert [layer.size for layer in layers] == [18, 12, 18, 2]
@@ -239,8 +239,8 @@ def test_single_precision_and_blocks_agree(monkeypatch):
     a = inscape.local_complexity(net, x, sigma=0.2, n_noise=3, random_state=0)
     b = inscape.local_complexity(net, x, sigma=0.2, n_noise=3, precision="float32", random_state=0)
     assert b.value == pytest.approx(a.value, rel=1e-6)
-    monkeypatch.setattr("inscape.measures.jacobian.chain._CACHE", 1)
-    monkeypatch.setattr("inscape.measures.jacobian.engine._ROWS", 7)
+    monkeypatch.setattr("inscape.measures.jacobian.perceptron._CACHE", 1)
+    monkeypatch.setattr("inscape.measures.jacobian.passes._ROWS", 7)
     c = inscape.local_complexity(net, x, sigma=0.2, n_noise=3, random_state=0)
     assert c.value == pytest.approx(a.value, rel=1e-13)
 

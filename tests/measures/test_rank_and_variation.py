@@ -13,7 +13,7 @@ from benchmarks.networks import mlp
 from inscape.errors import MeasureError, NotApplicableError
 from inscape.measures import LocalRank, TotalVariation
 from inscape.measures.jacobian.layers import unit_layers
-from inscape.measures.jacobian.noise import Draws
+from inscape.measures.jacobian.perturbation import Draws
 
 
 def brute_variation(net, x, winner=False):

@@ -50,6 +50,7 @@ def test_within_a_box_the_margin_shrinks_less():
     assert inscape.adversarial_accuracy(net, x, y, box=(0.0, 1.0), **attack).value == 0
 
 
+@pytest.mark.filterwarnings("ignore:.*no better than chance:inscape.errors.InscapeWarning")
 def test_without_radius_it_is_the_accuracy():
     net, x = mlp(4, 16, 3), np.random.default_rng(0).normal(size=(80, 4))
     y = np.random.default_rng(1).integers(3, size=80)

@@ -135,6 +135,7 @@ def test_single_precision_does_not_spoil_the_rank(x, monkeypatch):
     assert table["local_complexity"]["settings"]["precision"] == "float32"
 
 
+@pytest.mark.filterwarnings("ignore:.*no better than chance:inscape.errors.InscapeWarning")
 def test_every_measure_of_a_network(x):
     net = mlp(2, 6, 3)
     settings = {name: {} for name in MEASURES} | {"parameter_distance": {"initial_state": net.state_dict()}}

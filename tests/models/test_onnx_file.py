@@ -143,3 +143,21 @@ def test_missing_runtime_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
     with pytest.raises(ImportError, match=r"pip install 'inscape\[onnx\]'"):
         inscape.wrap(path)
+
+
+@pytest.mark.parametrize("place", ["../secret.bin", "{folder}/secret.bin", "link.bin", "x/../../secret.bin"])
+def test_weights_outside_the_folder_of_the_file_are_not_read(tmp_path, place):
+    w = np.arange(6, dtype=np.float32).reshape(3, 2)
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "secret.bin").write_bytes(w.tobytes())
+    (folder / "link.bin").symlink_to(tmp_path / "secret.bin")
+    path, _ = linear(folder / "m.onnx")
+    model = onnx.load(path)
+    (stored,) = model.graph.initializer
+    stored.ClearField("raw_data")
+    stored.data_location = TensorProto.EXTERNAL
+    stored.external_data.add(key="location", value=place.format(folder=tmp_path))
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match="not a readable ONNX model"):
+        inscape.wrap(path)

@@ -328,3 +328,8 @@ def test_the_files_of_the_page_are_in_the_package():
 def test_a_report_that_cannot_be_written(example, tmp_path):
     with pytest.raises(StudyError, match=r"^cannot write the report .*: Is a directory$"):
         write_report(example, tmp_path)
+
+
+def test_the_command_is_a_call_whatever_the_study_is_named(tmp_path):
+    assert command(finished(tmp_path, reference="my-study")).startswith("inscape.studies.run(my_study, ")
+    assert command(finished(tmp_path, reference="evil()")).startswith("inscape.studies.run(study, ")

@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import sweep_cells
@@ -115,6 +117,35 @@ def test_a_scheduler_that_is_not_there(monkeypatch):
         executors.dask_executor("tcp://127.0.0.1:9"),
     ):
         pass
+
+
+class Client:
+    """What is asked of a Dask client."""
+
+    def __init__(self):
+        self.scheduler = SimpleNamespace(address="tcp://10.0.0.1:8786")
+        self.threads = {}
+
+    def nthreads(self):
+        return self.threads
+
+
+def test_that_there_are_no_workers_is_said_ever_less_often(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(executors.time, "monotonic", lambda: now[0])
+    client = Client()
+    width = executors.width(SimpleNamespace(_client=client))
+    said = {}
+    for second in range(200):
+        now[0] = 100.0 + second
+        client.threads = {"tcp://10.0.0.2:1": 3} if 150 <= second < 155 else {}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert width() == (6 if client.threads else 2)
+        if caught:
+            said[second] = str(caught[0].message)
+    assert list(said) == [30, 60, 120, 184]
+    assert said[30].startswith("waiting for workers: none connected to tcp://10.0.0.1:8786 for 30 s")
 
 
 def test_without_distributed_the_extra_is_named(monkeypatch):

@@ -17,8 +17,8 @@ from inscape.studies.region_counts import STUDY, ablations, claims, grid, rows, 
 from inscape.studies.region_counts.counting import count_regions
 from inscape.studies.running import reopen
 from inscape.studies.trained import settings_of, split_of
+from inscape.training.data.splits import split_data
 from inscape.training.fitting import fit
-from inscape.training.splits import split_data
 
 
 def sweep_frame(slope, *, noise=0.0, seed=0, accuracy=1.0):
@@ -248,8 +248,8 @@ def test_one_command_from_nothing_to_the_claims(tmp_path):
     means = [np.mean(counts) for counts in frame["line_counts"]]
     assert frame["region_count"].tolist() == pytest.approx(means)
     assert frame[frame["model"] == "mlp"]["distance"].gt(0).all()
-    again = reopen(tmp_path)
-    assert again.summary.findings == run.summary.findings
+    assert reopen(tmp_path).summary.findings == run.summary.findings
+    assert reopen(tmp_path, "region-counts").summary.findings == run.summary.findings
 
 
 def test_the_row_of_a_tree_is_that_of_scikit_learn():

@@ -4,8 +4,8 @@ import pytest
 from inscape.errors import DataError, ModelError
 from inscape.measures.accuracy import correct
 from inscape.training.classical import SETTINGS, classical
+from inscape.training.data.splits import split_data
 from inscape.training.fitting import fit, fit_many
-from inscape.training.splits import split_data
 
 NET = {"model": "mlp", "learning_rate": 0.1, "batch_size": 32, "epochs": 5, "hidden": [16]}
 

@@ -14,8 +14,8 @@ from inscape.univariate import (
     stability,
     weight,
 )
-from inscape.univariate.gram import gram, hessian, top_eigenvalue
-from inscape.univariate.modes import sharpness_modes
+from inscape.univariate.stability.gram import gram, hessian, top_eigenvalue
+from inscape.univariate.stability.modes import sharpness_modes
 
 
 def written_out(at, x):

@@ -16,7 +16,7 @@ from inscape.univariate import (
     shortest_interval,
     teacher_of,
 )
-from inscape.univariate.width import SUPPORT, alive, stated_loss
+from inscape.univariate.teacher import SUPPORT, alive, stated_loss
 
 
 @given(st.integers(1, 12), st.integers(0, 10**6))

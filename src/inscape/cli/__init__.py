@@ -16,6 +16,7 @@ from inscape.cli.rank import rank
 from inscape.cli.report import report
 from inscape.cli.study import study
 from inscape.errors import InscapeError, InscapeWarning
+from inscape.stopping import EXIT_CODE, STOPPED, interrupts_raised
 
 
 class _Group(TyperGroup):
@@ -37,14 +38,16 @@ class _Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            warnings.simplefilter("default", InscapeWarning)  # they are results too, whatever is filtered
             try:
-                return super().invoke(ctx)
+                with interrupts_raised():
+                    return super().invoke(ctx)
             except InscapeError as error:
                 typer.echo(f"inscape: {' '.join(str(error).split())}", err=True)
                 raise typer.Exit(2) from error
             except KeyboardInterrupt as error:
-                typer.echo("inscape: stopped", err=True)
-                raise typer.Exit(130) from error
+                typer.echo(STOPPED, err=True)
+                raise typer.Exit(EXIT_CODE) from error
 
 
 def _show_warning(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:

@@ -39,11 +39,16 @@ def check(
     weights: options.Weights = None,
     trust_pickle: options.TrustPickle = False,
     input_shape: options.InputShape = None,
+    layout: options.Layout = None,
+    mean: options.Mean = None,
+    std: options.Std = None,
+    scale: options.Scale = None,
     batch_size: options.BatchSize = None,
     device: options.Device = None,
     json: options.Json = False,
 ) -> None:
     """Check the statements of four papers on one model: both sides, their ratio, a verdict, or a reason."""
+    from inscape.measures.accuracy import warn_at_chance
     from inscape.theory import check_all
 
     loaded = options.read_data(data, split, divide)
@@ -54,7 +59,9 @@ def check(
         input_shape=input_shape,
         batch_size=batch_size,
         device=device,
+        preparation=options.read_preparation(layout, mean, std, scale),
     )
+    warn_at_chance(wrapped, loaded.x, loaded.y)
     table = check_all(
         wrapped,
         loaded.x,

@@ -35,6 +35,10 @@ def measure(
     weights: options.Weights = None,
     trust_pickle: options.TrustPickle = False,
     input_shape: options.InputShape = None,
+    layout: options.Layout = None,
+    mean: options.Mean = None,
+    std: options.Std = None,
+    scale: options.Scale = None,
     batch_size: options.BatchSize = None,
     device: options.Device = None,
     json: options.Json = False,
@@ -50,6 +54,7 @@ def measure(
         input_shape=input_shape,
         batch_size=batch_size,
         device=device,
+        preparation=options.read_preparation(layout, mean, std, scale),
     )
     settings = {
         "dim": dim,

@@ -9,6 +9,7 @@ import typer
 from inscape.cli import options
 from inscape.cli.output import print_json
 from inscape.errors import DataError, InscapeError, unknown_name
+from inscape.files import replacing
 
 _ENDINGS = (".png", ".pdf", ".svg", ".jpg")
 _COLOURS = ("pattern", "layer", "slope")
@@ -47,11 +48,17 @@ def plot(
     weights: options.Weights = None,
     trust_pickle: options.TrustPickle = False,
     input_shape: options.InputShape = None,
+    layout: options.Layout = None,
+    mean: options.Mean = None,
+    std: options.Std = None,
+    scale: options.Scale = None,
     batch_size: options.BatchSize = None,
     device: options.Device = None,
     json: options.Json = False,
 ) -> None:
     """Draw the decision regions on the plane through three data points, or on a segment between two."""
+    from inscape.measures.accuracy import warn_at_chance
+
     _check(out, points, segment, method, resolution, linear, colour)
     loaded = options.read_data(data, split, divide)
     wrapped = options.read_model(
@@ -61,7 +68,9 @@ def plot(
         input_shape=input_shape,
         batch_size=batch_size,
         device=device,
+        preparation=options.read_preparation(layout, mean, std, scale),
     )
+    warn_at_chance(wrapped, loaded.x, loaded.y)
     probe = _probe(loaded, points, segment, margin)
     if linear:
         from inscape.partition import linear_regions
@@ -77,7 +86,8 @@ def plot(
         ax = regions.plot()
     ax.set_title(f"{wrapped.name}: {ax.get_title()}", pad=62 if probe.dim == 1 and not linear else None)
     try:
-        ax.figure.savefig(out, dpi=150)
+        with replacing(out) as draft:
+            ax.figure.savefig(draft, dpi=150)
     except OSError as error:
         raise InscapeError(f"cannot write {out}: {error.strerror or error}") from error
     if json:

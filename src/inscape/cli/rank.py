@@ -43,6 +43,10 @@ def rank(
     ] = None,
     trust_pickle: options.TrustPickle = False,
     input_shape: options.InputShape = None,
+    layout: options.Layout = None,
+    mean: options.Mean = None,
+    std: options.Std = None,
+    scale: options.Scale = None,
     batch_size: options.BatchSize = None,
     device: options.Device = None,
     json: options.Json = False,
@@ -51,6 +55,7 @@ def rank(
     from inscape.measures import rank as rank_models
 
     loaded = options.read_data(data, split, divide)
+    preparation = options.read_preparation(layout, mean, std, scale)
     wrapped = {
         name: options.read_model(
             model,
@@ -59,6 +64,7 @@ def rank(
             input_shape=input_shape,
             batch_size=batch_size,
             device=device,
+            preparation=preparation,
         )
         for name, (model, state) in _candidates(models, weights or []).items()
     }

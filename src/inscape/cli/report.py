@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from inscape.cli.study import import_from_here
+from inscape.cli.trust import Trust, announce, imports_from
 
 
 def report(
@@ -23,24 +23,30 @@ def report(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The study, if it is not where it was: a .toml file, or package.module:STUDY.",
+            help="Have the rows summarised again by this study: a known one, a .toml file, or "
+            "package.module:STUDY. [default: the summary in the store]",
         ),
     ] = None,
+    trust: Trust = None,
     open_it: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
 ) -> None:
     """Write the report of the last run in a store: one file that opens offline.
 
-    Without --out its summary and figures are written again as well; with it, nothing but that file.
+    Without --out its summary and figures are written again as well; with it, nothing but that file. No code
+    runs but inscape's, and that of --study.
     """
     from inscape.reports import write_report
     from inscape.studies import reopen
+    from inscape.studies.registry import find
 
-    import_from_here()
-    if out is None:
-        path = reopen(store, study).out / "report.html"
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            path = write_report(reopen(store, study, out=folder), out)
+    with imports_from(trust):
+        if study is not None:
+            find(study, announce)
+        if out is None:
+            path = reopen(store, study).out / "report.html"
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                path = write_report(reopen(store, study, out=folder), out)
     typer.echo(str(path))
     if open_it:
         import webbrowser

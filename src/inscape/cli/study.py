@@ -1,7 +1,5 @@
 """`inscape study`: list, run, show and export studies."""
 
-import os
-import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +8,7 @@ import typer
 
 from inscape.cli import options
 from inscape.cli.output import print_json, print_table
+from inscape.cli.trust import Trust, announce, imports_from
 from inscape.errors import StudyError
 
 Name = Annotated[
@@ -62,6 +61,7 @@ def run(
         str | None,
         typer.Option(metavar="tcp://HOST:PORT", help="Work on the Dask cluster of this scheduler."),
     ] = None,
+    trust: Trust = None,
     json: options.Json = False,
 ) -> None:
     """Run a study, or what is missing of it, and write its summary, figures and report.
@@ -70,25 +70,29 @@ def run(
     """
     from inscape.studies import run as run_study
     from inscape.studies.executors import dask_executor
+    from inscape.studies.registry import find
 
     if scheduler is not None and workers is not None:
         raise StudyError("give --workers for this machine or --scheduler for a cluster, not both")
-    found = _find(name)
-    folder = _folder(found, out)
-    if not resume and (folder / f"{found.name}.sqlite").exists():
-        raise StudyError(f"{folder} holds this study already: give another --out, or leave --no-resume out")
-    with nullcontext() if scheduler is None else dask_executor(scheduler) as executor:
-        result = run_study(
-            name,
-            scale=scale,
-            out=folder,
-            options=_options(context),
-            random_state=seed,
-            executor=executor,
-            n_workers=workers,
-            retry_failed=retry_failed,
-            progress=True,
-        )
+    with imports_from(trust):
+        found = find(name, announce)
+        folder = _folder(found, out)
+        if not resume and (folder / f"{found.name}.sqlite").exists():
+            raise StudyError(
+                f"{folder} holds this study already: give another --out, or leave --no-resume out"
+            )
+        with nullcontext() if scheduler is None else dask_executor(scheduler) as executor:
+            result = run_study(
+                name,
+                scale=scale,
+                out=folder,
+                options=_options(context),
+                random_state=seed,
+                executor=executor,
+                n_workers=workers,
+                retry_failed=retry_failed,
+                progress=True,
+            )
     if json:
         print_json(result.to_dict())
     else:
@@ -103,17 +107,21 @@ def show(
     out: Out = None,
     scale: Scale = "small",
     seed: options.Seed = 0,
+    trust: Trust = None,
     json: options.Json = False,
 ) -> None:
     """Show what a study asks, and how far its store is."""
+    from inscape.studies.finished import last_line
+    from inscape.studies.registry import find
     from inscape.studies.running import grid
     from inscape.studies.store import Store
 
-    found = _find(name)
-    cells = grid(found, scale, seed, _options(context))
+    with imports_from(trust):
+        found = find(name, announce)
+        cells = grid(found, scale, seed, _options(context))
     path = _folder(found, out) / f"{found.name}.sqlite"
     finished, failed = 0, {}
-    if path.is_file():
+    if path.exists():
         with Store(path) as store:
             failed = store.failures(cells)
             keys = store.finished()
@@ -131,7 +139,7 @@ def show(
     counts = ", ".join(f"{n} {what}" for what, n in state.items())
     typer.echo(f"scale {scale}, seed {seed}: {counts}  ({path})")
     for configuration, error in failed.items():
-        typer.echo(f"  failed {configuration}: {error.splitlines()[-1]}")
+        typer.echo(f"  failed {configuration}: {last_line(error)}")
 
 
 @study.command("export")
@@ -139,29 +147,18 @@ def export_rows(
     name: Name,
     to: Annotated[Path, typer.Option("--to", metavar="FILE", help="Table: .csv or .parquet.")],
     out: Out = None,
+    trust: Trust = None,
 ) -> None:
     """Write all rows of a study's store into a table."""
     from inscape.studies.export import export
+    from inscape.studies.registry import find
     from inscape.studies.store import Store
 
-    found = _find(name)
+    with imports_from(trust):
+        found = find(name, announce)
     with Store(_folder(found, out) / f"{found.name}.sqlite") as store:
         n_rows = export(store, to)
     typer.echo(f"{n_rows} rows in {to}")
-
-
-def _find(name: str) -> Any:
-    """The study, which may be in a module of the working folder."""
-    from inscape.studies.registry import find
-
-    import_from_here()
-    return find(name)
-
-
-def import_from_here() -> None:
-    """Let studies be modules of the working folder; worker processes look there as well."""
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
 
 
 def _folder(found: Any, out: Path | None) -> Path:

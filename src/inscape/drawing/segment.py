@@ -1,4 +1,4 @@
-"""The picture of a segment: labels and the two highest scores along t."""
+"""Pictures of a segment: labels and the two highest scores along t, and the linear pieces of all scores."""
 
 from typing import Any
 
@@ -6,12 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.drawing.axes import axes_or_new
-from inscape.drawing.images import as_images
-from inscape.drawing.palette import class_colours, ink_on
+from inscape.drawing.palette import TEN, class_colours, ink_on
+from inscape.drawing.planes.images import as_images
+from inscape.drawing.planes.names import MOST_NAMES
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-_MOST_NAMES = 12
+_MOST_CURVES = 10
 
 
 def draw_segment(
@@ -44,6 +45,28 @@ def draw_segment(
     _legend(ax, names, colours)
     if images is not None:
         _draw_ends(ax, images)
+    return ax
+
+
+def draw_pieces(t: Floats, scores: Floats, *, ax: Any = None) -> Any:
+    """Draw scores (n, c) that are linear between the parameters t (n,), the knots marked below.
+
+    Args:
+        t: the ends of the span and the knots between, ascending.
+        scores: the scores there.
+        ax: Axes to draw into; new ones if None.
+    """
+    ax = axes_or_new(ax, (8.0, 3.4))
+    for k in range(min(scores.shape[1], _MOST_CURVES)):
+        ax.plot(t, scores[:, k], color=TEN[k % len(TEN)], lw=1.4, label=str(k))
+    knots = t[1:-1]
+    ax.vlines(knots, 0, 0.05, transform=ax.get_xaxis_transform(), color="black", lw=0.5)
+    ax.set_xlim(t[0], t[-1])
+    ax.set_xlabel("t (ticks: knots)")
+    ax.set_ylabel("score")
+    ax.set_title(f"{len(t) - 1} linear piece{'s' if len(t) != 2 else ''}")
+    if scores.shape[1] > 1:
+        ax.legend(title="class", loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
     return ax
 
 
@@ -112,7 +135,7 @@ def _draw_ends(ax: Any, images: Floats) -> None:
 def _legend(ax: Any, names: dict[int, str], colours: dict[int, Any]) -> None:
     from matplotlib.patches import Patch
 
-    handles = [Patch(color=colours[label], label=names[label]) for label in sorted(names)[:_MOST_NAMES]]
-    if len(names) > _MOST_NAMES:
-        handles.append(Patch(fc="none", ec="none", label=f"+ {len(names) - _MOST_NAMES} more"))
+    handles = [Patch(color=colours[label], label=names[label]) for label in sorted(names)[:MOST_NAMES]]
+    if len(names) > MOST_NAMES:
+        handles.append(Patch(fc="none", ec="none", label=f"+ {len(names) - MOST_NAMES} more"))
     ax.legend(handles=handles, title="class", loc="upper left", bbox_to_anchor=(1.03, 1.0), frameon=False)

@@ -9,15 +9,15 @@ import numpy.typing as npt
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.palette import TEN
 
-Array = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
 
-_NEAR, _FAR = 1e-2, 1e7
+_LEAST_RATIO, _MOST_RATIO = 1e-2, 1e7
 
 
 def draw_series(
-    x: Array,
-    measured: Mapping[str, Array],
-    theory: Mapping[str, Array],
+    x: Floats,
+    measured: Mapping[str, Floats],
+    theory: Mapping[str, Floats],
     *,
     xlabel: str = "step size",
     ax: Any = None,
@@ -37,7 +37,9 @@ def draw_series(
     return ax
 
 
-def draw_tracks(tracks: Sequence[tuple[float, Array, Array]], *, legend: bool = True, ax: Any = None) -> Any:
+def draw_tracks(
+    tracks: Sequence[tuple[float, Floats, Floats]], *, legend: bool = True, ax: Any = None
+) -> Any:
     """Draw one line per (value, x, y) over a logarithmic x, coloured by the value, the extreme ones named."""
     from matplotlib import colormaps
 
@@ -54,7 +56,7 @@ def draw_tracks(tracks: Sequence[tuple[float, Array, Array]], *, legend: bool = 
     return ax
 
 
-def draw_tightness(names: Sequence[str], ratios: Mapping[str, Sequence[Array]], *, ax: Any = None) -> Any:
+def draw_tightness(names: Sequence[str], ratios: Mapping[str, Sequence[Floats]], *, ax: Any = None) -> Any:
     """Draw right side over left side of each statement, one row per statement, one mark per network.
 
     Args:
@@ -64,14 +66,14 @@ def draw_tightness(names: Sequence[str], ratios: Mapping[str, Sequence[Array]], 
         ax: Axes to draw into; new ones if None.
     """
     ax = axes_or_new(ax, (9.0, 0.34 * len(names) + 1.4))
-    ax.axvspan(_NEAR, 1.0, color=TEN[2], alpha=0.10, lw=0)
-    ax.axvspan(1e3, _FAR * 3, color=TEN[3], alpha=0.18, lw=0)
+    ax.axvspan(_LEAST_RATIO, 1.0, color=TEN[2], alpha=0.10, lw=0)
+    ax.axvspan(1e3, _MOST_RATIO * 3, color=TEN[3], alpha=0.18, lw=0)
     ax.axvline(1.0, color="black", lw=0.8)
     looks = {"stated": (TEN[2], -0.17, "s"), "corrected": (TEN[0], 0.17, "o")}
     for form, (colour, shift, mark) in looks.items():
         label: str | None = form
         for row, values in enumerate(ratios.get(form, ())):
-            shown = np.clip(np.asarray(values, dtype=np.float64), 1.2 * _NEAR, _FAR)
+            shown = np.clip(np.asarray(values, dtype=np.float64), 1.2 * _LEAST_RATIO, _MOST_RATIO)
             if len(shown) == 0:
                 continue
             place = np.full(len(shown), row + shift)
@@ -89,12 +91,12 @@ def draw_tightness(names: Sequence[str], ratios: Mapping[str, Sequence[Array]], 
             )
             label = None
     ax.set_xscale("log")
-    ax.set_xlim(_NEAR, _FAR * 3)
+    ax.set_xlim(_LEAST_RATIO, _MOST_RATIO * 3)
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.4, -0.6)
-    ax.set_xticks([1e-2, 1, 1e2, 1e4, _FAR], ["0.01", "1", "100", "10⁴", "10⁷ or ∞"])
+    ax.set_xticks([1e-2, 1, 1e2, 1e4, _MOST_RATIO], ["0.01", "1", "100", "10⁴", "10⁷ or ∞"])
     ax.set_xlabel("right side / left side")
-    ax.text(1.3 * _NEAR, -0.75, "violated", color=TEN[2], va="bottom")
+    ax.text(1.3 * _LEAST_RATIO, -0.75, "violated", color=TEN[2], va="bottom")
     ax.text(1.3e3, -0.75, "vacuous", color=TEN[8], va="bottom")
     ax.legend(frameon=True, framealpha=0.9, loc="lower left", title="median")
     return ax

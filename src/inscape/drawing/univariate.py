@@ -9,14 +9,14 @@ import numpy.typing as npt
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.palette import TEN
 
-Array = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
 
 
 def draw_function(
-    t: Array,
-    f: Array,
-    x: Array | None = None,
-    y: Array | None = None,
+    t: Floats,
+    f: Floats,
+    x: Floats | None = None,
+    y: Floats | None = None,
     *,
     label: str | None = None,
     colour: str = TEN[0],
@@ -46,7 +46,7 @@ def draw_function(
 
 
 def draw_region_table(
-    place: Array, slope: Array, counts: npt.NDArray[np.int64], effective: int, *, ax: Any = None
+    place: Floats, slope: Floats, counts: npt.NDArray[np.int64], effective: int, *, ax: Any = None
 ) -> Any:
     """Draw the number of linear regions over both tolerances, the plateau framed."""
     ax = axes_or_new(ax, (5.6, 4.2))
@@ -68,7 +68,7 @@ def draw_region_table(
 
 
 def draw_losses(
-    runs: Mapping[str, tuple[npt.NDArray[np.int64], Array]],
+    runs: Mapping[str, tuple[npt.NDArray[np.int64], Floats]],
     *,
     mark: float | None = None,
     colours: Sequence[str] = TEN,
@@ -88,8 +88,8 @@ def draw_losses(
 
 
 def draw_curvature(
-    knots: Array,
-    size: Array,
+    knots: Floats,
+    size: Floats,
     low: float,
     high: float,
     *,
@@ -119,7 +119,7 @@ def draw_curvature(
     return ax
 
 
-def draw_weight(at: Array, weight: Array, *, ax: Any) -> Any:
+def draw_weight(at: Floats, weight: Floats, *, ax: Any) -> Any:
     """Shade the weight g behind `ax`, on a twin axis."""
     twin = ax.twinx()
     twin.fill_between(at, weight, color="0.75", alpha=0.5, lw=0)
@@ -130,7 +130,7 @@ def draw_weight(at: Array, weight: Array, *, ax: Any) -> Any:
     return twin
 
 
-def draw_convergence(norm: Array, change: Array, tol: float, *, ax: Any = None) -> Any:
+def draw_convergence(norm: Floats, change: Floats, tol: float, *, ax: Any = None) -> Any:
     """Draw the change of direction per unit of log norm over the norm, with the tolerance."""
     ax = axes_or_new(ax, (6.0, 3.6))
     finite = np.isfinite(change) & (change > 0)
@@ -143,7 +143,7 @@ def draw_convergence(norm: Array, change: Array, tol: float, *, ax: Any = None) 
     return ax
 
 
-def draw_multipliers(margins: Array, multipliers: Array, *, ax: Any = None) -> Any:
+def draw_multipliers(margins: Floats, multipliers: Floats, *, ax: Any = None) -> Any:
     """Draw the KKT multipliers of the points over their margins, scaled to least margin 1."""
     ax = axes_or_new(ax, (6.0, 3.6))
     ax.vlines(margins, 0, multipliers, color=TEN[0], lw=1.2)
@@ -155,7 +155,7 @@ def draw_multipliers(margins: Array, multipliers: Array, *, ax: Any = None) -> A
     return ax
 
 
-def draw_weights(at: Array, sample: Array, population: Array, x: Array, *, ax: Any = None) -> Any:
+def draw_weights(at: Floats, sample: Floats, population: Floats, x: Floats, *, ax: Any = None) -> Any:
     """Draw the weight g of a sample x and of its population over the places `at`, the sample as ticks."""
     ax = axes_or_new(ax, (5.0, 3.4))
     ax.plot(at, population, color=TEN[0], lw=1.8, label="population")
@@ -169,7 +169,7 @@ def draw_weights(at: Array, sample: Array, population: Array, x: Array, *, ax: A
     return ax
 
 
-def draw_sharpness(sizes: Array, series: Mapping[str, Array], others: Array, *, ax: Any = None) -> Any:
+def draw_sharpness(sizes: Floats, series: Mapping[str, Floats], others: Floats, *, ax: Any = None) -> Any:
     """Draw sharpness over step size with the limit 2/eta; step sizes of other runs as crosses below.
 
     Args:
@@ -204,7 +204,7 @@ def draw_sharpness(sizes: Array, series: Mapping[str, Array], others: Array, *, 
 
 
 def draw_region_counts(
-    groups: Mapping[str, tuple[Array, Array]], at: Array, bound: Array, *, xlabel: str, ax: Any = None
+    groups: Mapping[str, tuple[Floats, Floats]], at: Floats, bound: Floats, *, xlabel: str, ax: Any = None
 ) -> Any:
     """Draw numbers of linear regions on a logarithmic scale, one marker per group, with their bound.
 
@@ -228,7 +228,7 @@ def draw_region_counts(
     return ax
 
 
-def draw_errors_by_width(groups: Mapping[float, Array], least: Array, *, ax: Any = None) -> Any:
+def draw_errors_by_width(groups: Mapping[float, Floats], least: Floats, *, ax: Any = None) -> Any:
     """Draw the errors of many runs for each ratio of widths as boxes, and a lower bound as a line.
 
     Args:

@@ -1,12 +1,21 @@
 """Accuracy: the fraction of points that the model labels right, the yardstick beside every measure."""
 
+import math
+import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import DataError
+from inscape.errors import DataError, InscapeWarning
+from inscape.measures.points import as_source
 from inscape.models import Model
+
+ENOUGH_POINTS = 50
+"""Labelled points from which on an accuracy near chance means something."""
+_POINTS_LOOKED_AT = 1000
+_FAR_FROM_CHANCE = 0.1
+"""The part of the way from chance to perfection beyond which a model is merely weak, whatever n is."""
 
 
 def correct(model: Model, x: Any, y: npt.ArrayLike) -> npt.NDArray[np.bool_]:
@@ -34,6 +43,57 @@ def correct(model: Model, x: Any, y: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     if truth.dtype.kind not in "iubf":
         raise DataError(f"y holds {truth.dtype} but {model.name} has no class names: give integer labels")
     return np.asarray(predicted == truth)
+
+
+def chance_note(model: Model, right: npt.NDArray[np.bool_], x: Any, y: npt.ArrayLike) -> str:
+    """A sentence if a model does no better than chance at labelled points, else "".
+
+    The mean over classes of the part that is right is 1 / c for predictions that do not depend on the point,
+    however unequal the classes are. The sentence is written if, on at least `ENOUGH_POINTS` points, that mean
+    exceeds 1 / c by less than two of its standard errors and by less than a tenth of what there is to gain.
+
+    Args:
+        model: a wrapped model.
+        right: whether it labels each point right, (n,).
+        x: the points (n, ...).
+        y: their classes (n,).
+    """
+    classes, which, sizes = np.unique(np.asarray(y), return_inverse=True, return_counts=True)
+    if len(right) < ENOUGH_POINTS or len(classes) < 2:
+        return ""
+    n_classes = max(len(classes), _n_classes(model, x))
+    recall = np.bincount(which, weights=right) / sizes
+    error = math.sqrt(float((recall * (1 - recall) / sizes).sum())) / len(classes)
+    allowed = min(2 * error, _FAR_FROM_CHANCE * (1 - 1 / n_classes))
+    if recall.mean() > 1 / n_classes + allowed + 1e-12:
+        return ""
+    return (
+        f"{model.name} labels {right.mean():.0%} of {len(right)} points right, no better than chance among "
+        f"{n_classes} classes: the data may be laid out, scaled or labelled otherwise than in training (see "
+        "layout and preprocess of inscape.wrap; --layout, --mean, --std, --scale)"
+    )
+
+
+def _n_classes(model: Model, x: Any) -> int:
+    if model.classes is not None:
+        return len(model.classes)
+    return model.scores(x[:1]).shape[1] if model.has_scores else 2
+
+
+def warn_at_chance(model: Model, x: Any, y: npt.ArrayLike | None) -> None:
+    """Warn if a model does no better than chance at up to 1,000 of the points, if their classes are known."""
+    if y is None:
+        return
+    source = as_source(x, y)
+    rows = np.linspace(0, len(source) - 1, min(len(source), _POINTS_LOOKED_AT)).astype(np.int64)
+    points, places = source.take(rows)
+    points, truth = points[places], np.asarray(y)[rows]
+    try:
+        note = chance_note(model, correct(model, points, truth), points, truth)
+    except DataError:  # classes of another kind than the model's, which only serve to draw points
+        return
+    if note:
+        warnings.warn(note, InscapeWarning, stacklevel=3)
 
 
 def class_columns(model: Model, y: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -26,8 +26,8 @@ from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 
 if TYPE_CHECKING:
-    from inscape.measures.complexity_tally import ComplexityTally
     from inscape.measures.jacobian.blocks import Settings
+    from inscape.measures.jacobian.tallies import ComplexityTally
     from inscape.models.graph import Graph
 
 ESTIMATORS = ("theorem", "authors")
@@ -181,8 +181,8 @@ def tally_of(
     sigma: float, n_noise: int, noise: str, with_density: bool, estimator: str, seed: int
 ) -> "ComplexityTally":
     """What adds up the sum, its settings checked."""
-    from inscape.measures.complexity_tally import ComplexityTally
-    from inscape.measures.jacobian.noise import Draws
+    from inscape.measures.jacobian.perturbation import Draws
+    from inscape.measures.jacobian.tallies import ComplexityTally
 
     if estimator not in ESTIMATORS:
         raise MeasureError(unknown_name("estimator", estimator, ESTIMATORS))

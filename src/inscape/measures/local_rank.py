@@ -100,7 +100,7 @@ def local_rank(
 
 def rank_tally(eps: float, sigma: float | None, n_noise: int, seed: int) -> "RankTally":
     """What counts singular values, its settings checked."""
-    from inscape.measures.jacobian.noise import Draws
+    from inscape.measures.jacobian.perturbation import Draws
     from inscape.measures.jacobian.tallies import RankTally
 
     eps = positive_number(eps, "eps", MeasureError, ": the smallest singular value that counts")

@@ -7,6 +7,7 @@ from typing import Any
 
 from inscape.arguments import whole_number
 from inscape.errors import ModelError, ProbeError
+from inscape.measures.accuracy import warn_at_chance
 from inscape.measures.region_count import Counter, draw_counter
 from inscape.measures.region_count_result import RegionCount
 from inscape.measures.statistics import probability_less
@@ -120,6 +121,8 @@ def rank(
         raise ModelError(f"two models have the same name: {', '.join(map(repr, models))}")
     n_probes = whole_number(n_probes, "n_probes", 2, ProbeError)
     counter = draw_counter(x, n_probes=n_probes, random_state=random_state, **settings)
+    for model in wrapped.values():
+        warn_at_chance(model, x, settings.get("y"))
     choice = _common_choice(counter, wrapped)
     results = {}
     with meter(progress, "models") as show:

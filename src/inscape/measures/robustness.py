@@ -164,7 +164,6 @@ def _scores(model: Model, input_shape: tuple[int, ...]) -> Callable[[Any], Any]:
 
         device, dtype = model.device, model.torch_dtype  # type: ignore[attr-defined]
         return lambda x: scores_before_head(module, x.to(device, dtype))[0]
-    from inscape.measures.jacobian.reverse import evaluate_graph
 
     try:
         graph = model.graph(input_shape)
@@ -172,7 +171,7 @@ def _scores(model: Model, input_shape: tuple[int, ...]) -> Callable[[Any], Any]:
         raise NotApplicableError(
             f"adversarial accuracy needs gradients, and {model.name} is a {model.structure} model without any"
         ) from error
-    return lambda x: evaluate_graph(graph.cast(x.dtype), x).reshape(len(x), -1)
+    return lambda x: graph.differentiable(x).reshape(len(x), -1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """`measure`: several measures of one model as one tidy table."""
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
@@ -9,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import MeasureError, NotApplicableError, unknown_name
-from inscape.measures.accuracy import correct
+from inscape.errors import InscapeWarning, MeasureError, NotApplicableError, unknown_name
+from inscape.measures.accuracy import chance_note, correct
 from inscape.measures.distance import parameter_distance
 from inscape.measures.hull_crossings import hull_crossings
 from inscape.measures.local_complexity import local_complexity
@@ -19,7 +20,7 @@ from inscape.measures.margin import margin
 from inscape.measures.norms import path_norm, spectral_norm
 from inscape.measures.points import as_targets
 from inscape.measures.region_count import region_count
-from inscape.measures.result import Measurement
+from inscape.measures.result import COMPLETE, Measurement
 from inscape.measures.robustness import adversarial_accuracy
 from inscape.measures.sharpness import sharpness
 from inscape.measures.statistics import mean_with_error, wilson
@@ -27,6 +28,7 @@ from inscape.measures.total_variation import total_variation
 from inscape.models import Model, wrap
 from inscape.probes.source import PointSource
 from inscape.progress import Meter
+from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 
 Row = dict[str, Any]
@@ -42,6 +44,7 @@ class MeasureTable:
 
     model: str
     rows: tuple[Row, ...]
+    provenance: Provenance
 
     def to_frame(self) -> Any:
         """A pandas table."""
@@ -51,7 +54,12 @@ class MeasureTable:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
-        return {"schema": 1, "model": self.model, "rows": [dict(row) for row in self.rows]}
+        return {
+            "schema": 1,
+            "model": self.model,
+            "rows": [dict(row) for row in self.rows],
+            "provenance": self.provenance.to_dict(),
+        }
 
     def __getitem__(self, measure: str) -> Row:
         for row in self.rows:
@@ -99,6 +107,23 @@ def measure(
     >>> [(row["measure"], row["n"]) for row in table.rows]
     [('region_count', 20), ('accuracy', 50)]
     """
+    table = table_of(model, x, y, measures=measures, random_state=random_state, progress=progress)
+    for row in table.rows:
+        if row["measure"] == "accuracy" and row["status"] == COMPLETE and row["note"]:
+            warnings.warn(row["note"], InscapeWarning, stacklevel=2)
+    return table
+
+
+def table_of(
+    model: Any,
+    x: Any,
+    y: npt.ArrayLike | None = None,
+    *,
+    measures: Measures | None = None,
+    random_state: RandomState = None,
+    progress: bool | Meter | None = None,
+) -> MeasureTable:
+    """The table of `measure`, without its warning of an accuracy at chance, where training has only begun."""
     wrapped, seed = wrap(model), as_seed(random_state)
     source = as_targets(x, y)
     if measures is None:
@@ -111,7 +136,8 @@ def measure(
                 start = time.perf_counter()
                 row = MEASURES[name](wrapped, source, seed, progress, **options)
                 rows[name] = {"measure": name, **row, "seconds": time.perf_counter() - start}
-    return MeasureTable(wrapped.name, tuple(rows[name] for name in settings))
+        provenance = Provenance.of(wrapped, seed)
+    return MeasureTable(wrapped.name, tuple(rows[name] for name in settings), provenance)
 
 
 def checked_settings(measures: Measures) -> dict[str, dict[str, Any]]:
@@ -175,7 +201,11 @@ def _accuracy(model: Model, source: PointSource, seed: int, progress: bool | Met
     right = correct(model, x, y)
     mean, error, _ = mean_with_error(right.astype(np.float64))
     return _row(
-        (mean, error, *wilson(int(right.sum()), len(right))), n=len(y), method="count", status="complete"
+        (mean, error, *wilson(int(right.sum()), len(right))),
+        n=len(y),
+        method="count",
+        status=COMPLETE,
+        note=chance_note(model, right, x, y),
     )
 
 

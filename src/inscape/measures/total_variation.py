@@ -99,7 +99,7 @@ def total_variation(
 
 def variation_tally(of: str, sigma: float | None, n_noise: int, seed: int) -> "VariationTally":
     """What takes the norms, its settings checked."""
-    from inscape.measures.jacobian.noise import Draws
+    from inscape.measures.jacobian.perturbation import Draws
     from inscape.measures.jacobian.tallies import VariationTally
 
     if of not in OF:

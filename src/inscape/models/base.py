@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,6 +40,8 @@ class Model(ABC):
         has_scores: whether `scores` works; a model without scores still has labels.
         dtype: the precision in which points are handed to the model.
         fixed_batch: the only batch length that the model takes (some exported files), or None.
+        layout: the order of the data's axes, "HWC" or "CHW", if points are transposed on their way in.
+        preprocess: what is done to points on their way in, as plain JSON for the record; None if nothing is.
     """
 
     structure: str = "black-box"
@@ -47,6 +49,8 @@ class Model(ABC):
     dtype: np.dtype[Any] = np.dtype(np.float64)
     classes: tuple[str, ...] | None = None
     fixed_batch: int | None = None
+    layout: str | None = None
+    preprocess: dict[str, Any] | None = None
     batch_bytes: int = 32 * 2**20
     max_batch: int = 4096
 
@@ -54,8 +58,12 @@ class Model(ABC):
         self.name = name
         try:
             self.input_shape = None if input_shape is None else tuple(int(n) for n in input_shape)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ModelError(f"input_shape={input_shape!r} is not a shape such as (1, 28, 28)") from error
+        if self.input_shape is not None and min(self.input_shape, default=0) < 1:
+            raise ModelError(
+                f"input_shape={input_shape!r} is not a shape: give positive numbers, such as (1, 28, 28)"
+            )
         self.batch_size = (
             None if batch_size is None else whole_number(batch_size, "batch_size", 1, ModelError, ", or None")
         )
@@ -158,12 +166,12 @@ class Model(ABC):
 
     def _to_input(self, x: Array) -> Array:
         """Points in the model's shape and precision."""
-        expected = self.input_shape
-        if expected is not None and x.shape[1:] != expected:
-            if math.prod(x.shape[1:]) != math.prod(expected):
-                raise ModelError(f"{self.name} expects points of shape {expected}, got {x.shape[1:]}")
-            x = x.reshape(len(x), *expected)
-        return x.astype(self.dtype, copy=False)
+        return self._shaped(x).astype(self.dtype, copy=False)
+
+    def _shaped(self, x: Array) -> Array:
+        """Points in the model's shape; an error if that would take more than a reshape."""
+        check_size(self, x.shape[1:])
+        return x if self.input_shape is None else x.reshape(len(x), *self.input_shape)
 
     def _padded(self, x: Array) -> Array:
         """The batch, its last point repeated up to the only length that the model takes."""
@@ -182,8 +190,28 @@ class Model(ABC):
             line = next(iter(str(error).strip().splitlines()), "no message")
             raise ModelError(
                 f"{self.name} failed on a batch of shape {x.shape}: {type(error).__name__}: {line}"
-                + self._input_hint()
+                + (self._layout_hint(x.shape[1:]) or self._input_hint())
             ) from error
+
+    def _layout_hint(self, shape: Shape) -> str:
+        """What to do if the model refuses points of `shape` for the order of their axes, else ""."""
+        if self.layout is not None:
+            return (
+                f", where layout={self.layout!r} has transposed the points: leave it out if the data have "
+                "the order of axes that the model takes"
+            )
+        for layout, axes in LAYOUTS.items():
+            if len(shape) == len(axes) and self._takes(transposed(shape, axes)):
+                return f"; it does take points of shape {transposed(shape, axes)}: {layout_advice(layout)}"
+        return ""
+
+    def _takes(self, shape: Shape) -> bool:
+        """Whether the model answers at a point of `shape`."""
+        try:
+            self._call(self._padded(np.zeros((1, *shape), dtype=self.dtype)), with_scores=False)
+        except Exception:  # whatever the model's library raises
+            return False
+        return True
 
     def _input_hint(self) -> str:
         return (
@@ -191,11 +219,53 @@ class Model(ABC):
         )
 
 
+LAYOUTS: dict[str, tuple[int, ...]] = {"HWC": (2, 0, 1), "CHW": (1, 2, 0)}
+"""The order of the data's axes -> which of them the model takes first, second and third."""
+
+
+def transposed(shape: Shape, axes: Sequence[int]) -> Shape:
+    """The sizes of the axes in another order.
+
+    >>> transposed((32, 30, 3), LAYOUTS["HWC"]), transposed((3, 32, 30), LAYOUTS["CHW"])
+    ((3, 32, 30), (32, 30, 3))
+    """
+    return tuple(shape[a] for a in axes)
+
+
 def check_size(model: Model, shape: Shape) -> None:
-    """Raise an error unless points of `shape` can be reshaped to what the model takes."""
+    """Raise an error unless points of `shape` are in the model's shape after a reshape.
+
+    The same axes in another order are refused: a reshape would shuffle the values between them.
+    """
     expected = model.input_shape
-    if expected is not None and math.prod(shape) != math.prod(expected):
+    if expected is None or shape == expected:
+        return
+    if math.prod(shape) != math.prod(expected):
         raise ModelError(f"{model.name} expects points of shape {expected}, got {shape}")
+    given, wanted = ([n for n in s if n > 1] for s in (shape, expected))
+    if given != wanted and sorted(given) == sorted(wanted):
+        fitting = [
+            k for k, axes in LAYOUTS.items() if len(shape) == 3 and transposed(shape, axes) == expected
+        ]
+        if model.layout is not None:
+            cure = (
+                f"with layout={model.layout!r} an input_shape is that of the data; leave layout out if the "
+                "data have the order that the model takes"
+            )
+        else:
+            cure = layout_advice(fitting[0]) if fitting else "transpose the data first"
+        raise ModelError(
+            f"{model.name} takes points of shape {expected}, got {shape}, the same axes in another order, "
+            f"which a reshape would scramble: {cure}"
+        )
+
+
+def layout_advice(layout: str) -> str:
+    """What to do with data of another layout than the model's."""
+    return (
+        f'wrap it with layout="{layout}" (--layout {layout}), which transposes the data; an input_shape is '
+        "then that of the data"
+    )
 
 
 def as_points(x: npt.ArrayLike) -> Array:

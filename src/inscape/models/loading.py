@@ -1,6 +1,7 @@
 """Models from files and import paths, without running code that a file carries."""
 
 import importlib
+import io
 import logging
 import os
 import sys
@@ -10,9 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from inscape.archives import check_sizes
 from inscape.arrays import Shape
 from inscape.errors import MissingExtraError, ModelError
 from inscape.models.base import Model
+from inscape.models.export_archive import harmless
 from inscape.models.onnx_file import OnnxModel, read_model_file
 from inscape.models.wrapping import wrap
 from inscape.seeding import random_state_kept
@@ -55,7 +58,8 @@ def load(
             argument and returns anything that `wrap` takes.
         weights: a state for the factory's torch module: .safetensors, or .pt/.pth read with
             `weights_only=True`.
-        trust_pickle: also read pickles (.pkl, .joblib, .pt, .pth). A pickle can run any code.
+        trust_pickle: also read pickles (.pkl, .joblib, .pt, .pth), and a .pt2 file as it is. A pickle can run
+            any code.
         input_shape: as for `wrap`.
         device: as for `wrap`.
         batch_size: as for `wrap`.
@@ -77,7 +81,7 @@ def load(
     if suffix == ".skops":
         return wrap(_from_skops(Path(name)), device=device, **options)
     if suffix == ".pt2":
-        return _from_export(Path(name), device=device, **options)
+        return _from_export(Path(name), trust=trust_pickle, device=device, **options)
     if suffix in PICKLES:
         return wrap(_from_pickle(Path(name), trust=trust_pickle), device=device, **options)
     raise ModelError(f"cannot tell what kind of model {name!r} is: expected {KINDS}")
@@ -153,6 +157,8 @@ def _from_skops(path: Path) -> Any:
     if not zipfile.is_zipfile(path):
         raise ModelError(f"{path} is not a readable .skops file: it is truncated or of another kind")
     try:
+        with zipfile.ZipFile(path) as archive:
+            check_sizes(archive, path, ModelError)
         foreign = [name for name in io.get_untrusted_types(file=path) if name not in TRUSTED]
         if foreign:
             raise ModelError(
@@ -166,31 +172,31 @@ def _from_skops(path: Path) -> Any:
         raise ModelError(f"{path} is not a readable .skops file: {type(error).__name__}: {error}") from error
 
 
-def _from_export(path: Path, *, device: Any, input_shape: Shape | None, batch_size: int | None) -> Model:
-    import torch
-
+def _from_export(
+    path: Path, *, trust: bool, device: Any, input_shape: Shape | None, batch_size: int | None
+) -> Model:
     from inscape.models.torch_module import TorchModel
 
-    read_model_file(path)
+    content = read_model_file(path)
     if not zipfile.is_zipfile(path):
         raise ModelError(f"{path} is not a readable .pt2 file: it is truncated or of another kind")
     logging.disable(logging.ERROR)  # torch logs a traceback of its own before it raises
     try:
-        program = torch.export.load(path)
+        module, shapes = _exported(content, path, trust=trust)
+    except ModelError:
+        raise
     except Exception as error:
         line = next(iter(str(error).splitlines()), type(error).__name__)
         raise ModelError(f"{path} is not a readable .pt2 file: {line}") from error
     finally:
         logging.disable(logging.NOTSET)
-    inputs = program.graph_signature.user_inputs
-    nodes = [n for n in program.graph.nodes if n.op == "placeholder" and n.name in inputs]
-    if len(nodes) != 1:
-        raise ModelError(f"{path} takes {len(nodes)} inputs: inscape needs exactly one")
-    batch, *shape = nodes[0].meta["val"].shape
+    if len(shapes) != 1 or not shapes[0]:
+        raise ModelError(f"{path} takes inputs of shapes {shapes}: inscape needs exactly one, (batch, ...)")
+    batch, *shape = shapes[0]
     if input_shape is None and all(isinstance(n, int) for n in shape):
         input_shape = tuple(shape)
     model = TorchModel(
-        program.module(),
+        module,
         input_shape=input_shape,
         device=device,
         batch_size=batch_size,
@@ -198,6 +204,16 @@ def _from_export(path: Path, *, device: Any, input_shape: Shape | None, batch_si
     )
     model.name = path.name
     return model
+
+
+def _exported(content: bytes, path: Path, *, trust: bool) -> tuple[Any, list[tuple[Any, ...]]]:
+    """The module in a .pt2 file, and the shape of each of its inputs; a free axis is no int."""
+    import torch
+
+    program = torch.export.load(io.BytesIO(content) if trust else harmless(content, path))
+    inputs = program.graph_signature.user_inputs
+    nodes = [n for n in program.graph.nodes if n.op == "placeholder" and n.name in inputs]
+    return program.module(), [tuple(n.meta["val"].shape) for n in nodes]
 
 
 def _from_pickle(path: Path, *, trust: bool) -> Any:

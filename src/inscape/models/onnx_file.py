@@ -112,7 +112,7 @@ class OnnxModel(Model):
 
     def trace(self, input_shape: Shape) -> "Trace":
         """The file's graph, if it agrees with what the file computes, or its foreign operations."""
-        from inscape.models.graph.onnx_frontend import read_onnx
+        from inscape.models.from_onnx import read_onnx
 
         if self._traced is None or self._traced[0] != input_shape:
             output = self._score_output or self._label_output
@@ -124,7 +124,7 @@ class OnnxModel(Model):
         """The trace, refused if the graph disagrees with the file on a few points of noise."""
         if found.graph is None:
             return found
-        from inscape.models.graph.onnx_check import check
+        from inscape.models.from_onnx.reading import check
 
         n = self.fixed_batch or N_ROWS
         x = np.random.default_rng(0).standard_normal((n, *input_shape)).astype(self.dtype)

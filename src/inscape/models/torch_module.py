@@ -12,10 +12,10 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from inscape.arrays import Shape
 from inscape.errors import ModelError
-from inscape.models.base import Array, Model, labels_of
+from inscape.models.base import Array, Model, labels_of, layout_advice
 from inscape.models.checksum import checksum
+from inscape.models.from_torch.tracing import trace
 from inscape.models.graph import Graph
-from inscape.models.graph.torch_frontend import trace
 from inscape.models.graph.trace import Trace
 from inscape.models.untouched import untouched
 
@@ -150,6 +150,16 @@ class TorchModel(Model):
                 size = max(size, size // layer.in_channels * layer.out_channels)
                 break
         return size * self.dtype.itemsize
+
+    def _layout_hint(self, shape: Shape) -> str:
+        """That the points are channel-last, also where the network does not take their size."""
+        hint = super()._layout_hint(shape)
+        first = next((m for m in self.module.modules() if isinstance(m, torch.nn.Conv2d)), None)
+        if hint or first is None or len(shape) != 3:
+            return hint
+        if first.in_channels == shape[0] or first.in_channels != shape[-1]:
+            return ""
+        return f"; its first layer takes {shape[-1]} channels, the last axis here: {layout_advice('HWC')}"
 
     def _input_hint(self) -> str:
         for layer in self.module.modules():

@@ -8,6 +8,8 @@ from inscape.arrays import Shape
 from inscape.errors import ModelError
 from inscape.models.base import Model
 from inscape.models.function import FunctionModel
+from inscape.models.prepared import prepared
+from inscape.models.preprocessing import Preparation
 
 
 def wrap(
@@ -16,6 +18,8 @@ def wrap(
     input_shape: Shape | None = None,
     device: Any = None,
     batch_size: int | None = None,
+    layout: str | None = None,
+    preprocess: Any = None,
 ) -> Model:
     """The model as inscape sees it: `.labels(x)`, `.scores(x)` and `.structure`.
 
@@ -23,20 +27,42 @@ def wrap(
         model: a `torch.nn.Module`, a fitted scikit-learn classifier or pipeline, a path to an .onnx,
             .skops or .pt2 file, a callable from points (n, ...) to labels (n,) or scores (n, c), or a
             model that is wrapped already.
-        input_shape: the shape of one point; points of another shape but equal size are reshaped.
+        input_shape: the shape of one point of the data; flat points of equal size are reshaped, while points
+            with the same axes in another order are refused.
         device: for torch modules, where to run; a copy is moved if that is not where the module is.
         batch_size: the most points in one call; chosen from the size of a point if None.
+        layout: the order of the axes *of the data* where the model takes the other one: "HWC" for images
+            (height, width, channels) and a model of (channels, height, width), "CHW" for the reverse. Each
+            point is transposed; nothing is reshaped. Leave it out where data and model agree.
+        preprocess: what the model expects to have been done to the data: a dictionary with any of "mean",
+            "std" and "scale", numbers or one per channel, for (scale x - mean) / std; or a function on arrays
+            (n, ...) in the layout that the model takes. It becomes part of the model, so that probes, regions
+            and pictures stay in the coordinates of the data. Numbers keep a network exact, and so does a
+            torch module that is piecewise affine; behind any other function it is a black box.
 
     >>> m = wrap(lambda x: (x[:, 0] > 0).astype(int))
     >>> m.labels([[-1.0], [2.0]]).tolist(), m.structure
     ([0, 1], 'black-box')
+    >>> centred = wrap(lambda x: (x[:, 0] > 0).astype(int), preprocess={"mean": 128})
+    >>> centred.labels([[127.0], [129.0]]).tolist()
+    [0, 1]
     """
     if isinstance(model, Model):
-        if (input_shape, device, batch_size) != (None, None, None):
+        if any(option is not None for option in (input_shape, device, batch_size, layout, preprocess)):
             raise ModelError(
-                f"{model.name} is wrapped already: give input_shape, device and batch_size there"
+                f"{model.name} is wrapped already: give input_shape, device, batch_size, layout and "
+                "preprocess there"
             )
         return model
+    return prepared(
+        lambda shape: _read(model, input_shape=shape, device=device, batch_size=batch_size),
+        Preparation.of(layout, preprocess),
+        input_shape,
+    )
+
+
+def _read(model: Any, *, input_shape: Shape | None, device: Any, batch_size: int | None) -> Model:
+    """The model of whatever kind, taking points as they are."""
     if isinstance(model, type):
         raise ModelError(
             f"cannot read a model from the class {model.__name__}, not an instance: call it first"

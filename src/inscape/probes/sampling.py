@@ -10,6 +10,7 @@ import numpy.typing as npt
 from inscape.arguments import whole_number
 from inscape.arrays import Floats, Ints
 from inscape.errors import ProbeError, unknown_name
+from inscape.memory import in_bytes, machine_memory
 from inscape.probes.base import Probe, as_interval
 from inscape.probes.draws import DRAWS
 from inscape.probes.segment import Segment
@@ -17,8 +18,11 @@ from inscape.probes.simplex import Simplex
 from inscape.probes.source import PointSource
 from inscape.seeding import RandomState, as_seed
 
+MOST_PROBES = 10**7
+"""In one draw: their mean is then known to a three-thousandth of the spread between probes."""
 _REDRAWS = 100
 _CHUNK = 1024
+_PROBE_BYTES = 1000  # of an object with two arrays, beside its points
 
 
 def sample_probes(
@@ -53,19 +57,19 @@ def sample_probes(
     >>> sample_probes([[0.0, 0.0], [1.0, 2.0]], n=1, random_state=0)
     [Segment(input_shape=(2,), span=(0.0, 1.0))]
     """
-    return list(
-        draw_probes(
-            x,
-            dim=dim,
-            n=n,
-            how=how,
-            span=span,
-            length=length,
-            y=y,
-            classes=classes,
-            random_state=random_state,
-        )
+    probes = draw_probes(
+        x,
+        dim=dim,
+        n=n,
+        how=how,
+        span=span,
+        length=length,
+        y=y,
+        classes=classes,
+        random_state=random_state,
     )
+    _check_memory(probes)
+    return list(probes)
 
 
 def draw_probes(
@@ -82,6 +86,11 @@ def draw_probes(
 ) -> "ProbeSample":
     """The probes of `sample_probes`, each built only when it is looked at."""
     dim, n = whole_number(dim, "dim", 1, ProbeError), whole_number(n, "n", 1, ProbeError)
+    if n > MOST_PROBES:
+        raise ProbeError(
+            f"{n:,} random probes are over the limit of {MOST_PROBES:,}: their mean is as good as known with "
+            "far fewer, try 10,000"
+        )
     _check_variant(dim, how, span, length, classes)
     source = x if isinstance(x, PointSource) else PointSource(x, y)
     seed = as_seed(random_state)
@@ -155,6 +164,17 @@ def _check_variant(dim: int, how: str, span: tuple[float, float], length: float 
         raise ProbeError("length belongs to how='direction'; hulls of data points have their own size")
     if how == "direction" and classes != "any":
         raise ProbeError(f"classes={classes!r} belongs to how='pairs': a direction has no class")
+
+
+def _check_memory(probes: ProbeSample) -> None:
+    """Raise an error if a list of all the probes would not fit into half of the memory."""
+    memory = machine_memory()
+    needed = len(probes) * (probes[0].generators.nbytes + _PROBE_BYTES)
+    if memory is not None and needed > memory / 2:
+        raise ProbeError(
+            f"a list of {len(probes):,} probes takes {in_bytes(needed)}, more than half of the memory of "
+            f"{in_bytes(memory)}: draw fewer, or let region_count(..., n_probes=...) build them one by one"
+        )
 
 
 def _coinciding(points: npt.NDArray[Any], rows: Ints) -> Ints:

@@ -51,8 +51,10 @@ def command(run: "StudyRun") -> str:
         name = Path(name).name  # where it is on this machine is nobody's business
     elif name not in MODULES and ":" not in name:
         options = f", options={dict(run.options)!r}" if run.options else ""
+        variable = name.replace("-", "_")
+        variable = variable if variable.isidentifier() else "study"  # a store may name it anything
         return (
-            f"inscape.studies.run({name.replace('-', '_')}, scale={run.scale!r}{options}, "
+            f"inscape.studies.run({variable}, scale={run.scale!r}{options}, "
             f"random_state={run.seed}, out={run.study!r})"
         )
     words = ["inscape", "study", "run", name, "--scale", run.scale, "--seed", str(run.seed)]

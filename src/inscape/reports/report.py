@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from inscape.drawing.palette import TEN
 from inscape.errors import StudyError
+from inscape.files import replacing
 from inscape.reports.charts import explorer, spec
 from inscape.reports.claims import claims
 from inscape.reports.origin import origin
 from inscape.reports.pictures import pictures
 from inscape.reports.prose import html
 from inscape.reports.tables import as_table, rows_table
+from inscape.studies.finished import last_line
 from inscape.studies.page import file_stem
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ def write_report(run: "StudyRun", path: str | Path) -> Path:
     path = Path(path)
     text = build_report(run)
     try:
-        path.write_text(text, encoding="utf-8", newline="\n")
+        with replacing(path) as draft:
+            draft.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
     except OSError as error:
         raise StudyError(f"cannot write the report {path}: {error.strerror or error}") from error
     return path
@@ -63,7 +66,7 @@ def build_report(run: "StudyRun") -> str:
             limits=summary.limits,
             notes=html(summary.notes),
             rows=rows_table(run.frame),
-            failed={configuration: error.splitlines()[-1] for configuration, error in run.failed.items()},
+            failed={configuration: last_line(error) for configuration, error in run.failed.items()},
             origin=origin(run),
             palette=list(TEN),
             css=_asset("report.css"),

@@ -11,6 +11,8 @@ from inscape.reports.numbers import plain, shown
 if TYPE_CHECKING:
     import pandas as pd
 
+LARGEST = float(np.finfo(float).max)
+"""By which what is infinite, or a whole number beyond all floats, is sorted."""
 MOST_ROWS = 500
 """Of one table in the page; the store has all."""
 
@@ -70,10 +72,10 @@ def label(name: object) -> str:
 
 
 def _cell(value: Any) -> Cell:
-    number = plain(value)
-    if isinstance(value, float) and np.isinf(value):
-        number = np.sign(value) * np.finfo(float).max
-    return Cell(shown(value), float(number) if isinstance(number, int | float) else None)
+    number = value if isinstance(value, float) and np.isinf(value) else plain(value)
+    if not isinstance(number, int | float):
+        return Cell(shown(value), None)
+    return Cell(shown(value), float(max(-LARGEST, min(number, LARGEST))))
 
 
 def columns_of(frame: "pd.DataFrame", names: Sequence[str]) -> dict[str, list[Any]]:

@@ -4,14 +4,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from inscape.studies.correlate import correlate
-from inscape.studies.study import Chart, Finding, Study, Summary
+from inscape.studies.study import Chart, Finding, Study, Summary, cell
 
 if TYPE_CHECKING:
     from inscape.studies.finished import StudyRun
     from inscape.studies.running import reopen, run
     from inscape.studies.store import Store
 
-__all__ = ["Chart", "Finding", "Store", "Study", "StudyRun", "Summary", "correlate", "reopen", "run"]
+__all__ = ["Chart", "Finding", "Store", "Study", "StudyRun", "Summary", "cell", "correlate", "reopen", "run"]
 _LATER = {"Store": "store", "StudyRun": "finished", "reopen": "running", "run": "running"}
 
 

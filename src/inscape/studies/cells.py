@@ -6,19 +6,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from inscape.arguments import whole_number
 from inscape.errors import StudyError
 from inscape.studies.study import Configuration
 
 Key = tuple[str, int]
 
+_STRIDE = 0x9E3779B1
+"""Between the replicate seeds of neighbouring study seeds: odd, so that all of 32 bits are taken in turn."""
+
 
 @dataclass(frozen=True)
 class Cell:
-    """One configuration, the hash of all of it but the replicate, and the seed of this replicate."""
+    """One configuration, the hash of all of it but the replicate, its seed, and that of its replicate."""
 
     configuration: Configuration
     hash: str
     seed: int
+    replicate_seed: int = 0
 
     @property
     def key(self) -> Key:
@@ -28,7 +33,7 @@ class Cell:
     @property
     def task(self) -> Configuration:
         """What the function of the study is given."""
-        return {**self.configuration, "seed": self.seed}
+        return {**self.configuration, "seed": self.seed, "replicate_seed": self.replicate_seed}
 
 
 def as_cells(configurations: Iterable[Configuration], study_seed: int) -> list[Cell]:
@@ -51,15 +56,42 @@ def as_cells(configurations: Iterable[Configuration], study_seed: int) -> list[C
 
 
 def _cell(configuration: Configuration, study_seed: int) -> Cell:
-    if "seed" in configuration:
-        raise StudyError(
-            f'the configuration {configuration} has a "seed": the study derives it; use "replicate" to repeat'
-        )
-    replicate = configuration.get("replicate", 0)
+    for name in ("seed", "replicate_seed"):
+        if name in configuration:
+            raise StudyError(
+                f'the configuration {configuration} has a "{name}": the study derives it; '
+                'use "replicate" to repeat'
+            )
+    replicate = whole_number(configuration.get("replicate", 0), "replicate", 0, StudyError)
     rest = {k: v for k, v in configuration.items() if k != "replicate"}
     digest = hashlib.sha256(canonical(rest).encode()).hexdigest()[:16]
     seed = hashlib.sha256(canonical([study_seed, digest, replicate]).encode()).digest()
-    return Cell(dict(configuration), digest, int.from_bytes(seed[:4], "big"))
+    return Cell(
+        dict(configuration), digest, int.from_bytes(seed[:4], "big"), replicate_seed(study_seed, replicate)
+    )
+
+
+def replicate_seed(study_seed: int, replicate: int) -> int:
+    """The seed of what all configurations of one replicate have in common, such as the start of training.
+
+    It is the replicate itself where the study's seed is 0.
+
+    >>> replicate_seed(0, 3), replicate_seed(7, 3)
+    (3, 1401181146)
+    """
+    return (study_seed * _STRIDE + replicate) % 2**32
+
+
+def read_json(text: str) -> Any:
+    r"""The value of a JSON text; halves of characters, which no file can hold, become question marks.
+
+    >>> read_json('{"a": "\\ud800b"}')
+    {'a': '?b'}
+    """
+    value = json.loads(text)
+    if "\\ud" in text.lower():
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    return value
 
 
 def canonical(value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from inscape.errors import InscapeError
+from inscape.files import replacing
 from inscape.measures.accuracy import correct
 from inscape.measures.region_count import draw_counter
 from inscape.measures.region_count_result import RegionCount
@@ -19,8 +20,8 @@ from inscape.probes import Patch
 from inscape.progress import Meter, meter
 from inscape.seeding import as_seed
 from inscape.studies.correlation import Correlation, correlation
+from inscape.training.data.splits import Split, split_data
 from inscape.training.fitting import fit, fit_many
-from inscape.training.splits import Split, split_data
 
 LEARNING_RATES = (0.1, 0.03, 0.01)
 BATCH_SIZES = (16, 64, 256)
@@ -176,7 +177,8 @@ def _draw(
         title=f"digits: r = {r.value:.2f} [{r.interval[0]:.2f}, {r.interval[1]:.2f}] over {r.n} models",
     )
     paths = [out / "scatter.png"]
-    scatter.figure.savefig(paths[0], dpi=150)
+    with replacing(paths[0]) as draft:
+        scatter.figure.savefig(draft, dpi=150)
     first = [int(np.flatnonzero(split.y_test == c)[0]) for c in (3, 5, 8)]
     plane = Patch.through(split.x_test[first])
     by_gap = sorted(models, key=lambda m: m.gap)
@@ -184,5 +186,6 @@ def _draw(
         ax = decision_regions(m.model, plane, method="grid", resolution=300).plot()
         ax.set_title(f"{m.name}, gap {m.gap:.1%}: {ax.get_title()}")
         paths.append(out / f"plane-{kind}.png")
-        ax.figure.savefig(paths[-1], dpi=150)
+        with replacing(paths[-1]) as draft:
+            ax.figure.savefig(draft, dpi=150)
     return tuple(paths)

@@ -42,11 +42,11 @@ def configurations(scale: str) -> list[Configuration]:
     ]
 
 
-def sample(labels: str, replicate: int) -> tuple[Floats, Floats, Any]:
+def sample(labels: str, seed: int) -> tuple[Floats, Floats, Any]:
     """Points (u, 1) with u uniform in a square, targets -1 or +1, and the network to start from."""
     from inscape.theory import TwoLayer
 
-    rng = np.random.default_rng([replicate, LABELS.index(labels)])
+    rng = np.random.default_rng([seed, LABELS.index(labels)])
     x = np.hstack([rng.uniform(-1, 1, size=(N, DIM - 1)), np.ones((N, 1))])
     y = np.where(np.sin(4 * x[:, 0] + x[:, 1]) > 0, 1.0, -1.0)
     if labels == "random":
@@ -62,7 +62,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
     """One run, measured on the way and at its end."""
     from inscape.theory import two_layer_descent
 
-    x, y, start = sample(configuration["labels"], configuration["replicate"])
+    x, y, start = sample(configuration["labels"], configuration["replicate_seed"])
     size, n_steps = configuration["step_size"], configuration["n_steps"]
     run = two_layer_descent(start, x, y, size, n_steps, warm_up=n_steps // 3, n_records=_RECORDS)
     rows = [_measures(net, x) for net in run.nets]

@@ -56,7 +56,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
     )
 
     r, n, init = configuration["r"], configuration["n"], configuration["init"]
-    rng = np.random.default_rng([r, n, configuration["replicate"]])
+    rng = np.random.default_rng([r, n, configuration["replicate_seed"]])
     teacher = random_teacher(r, radius=RADIUS, random_state=rng)
     rho = shortest_interval(teacher, -RADIUS, RADIUS)
     x = rng.uniform(-RADIUS, RADIUS, n)

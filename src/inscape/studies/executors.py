@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
@@ -25,6 +26,12 @@ POLL = 0.5
 
 TIMEOUT = 20.0
 """Seconds to wait for the scheduler of a cluster."""
+
+PATIENCE = 30.0
+"""Seconds without any worker on a cluster after which that is said; then after twice as many, and so on."""
+
+PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx")
+"""In which Dask's schedulers can be spoken to."""
 
 
 def n_cores() -> int:
@@ -114,20 +121,46 @@ def process_pool(
             mp_context=multiprocessing.get_context("spawn") if needs_main else _WithoutMain(),
             initializer=_prepare_worker,
         )
+    processes: list[Any] = []
     try:
         probe = pool.submit(int)
+        processes += (pool._processes or {}).values()
         while not finished([probe]):
             pass
         probe.result()
     except BrokenExecutor as error:
-        raise StudyError(
-            "worker processes cannot start: a script that runs a study of its own functions must do so under "
-            'if __name__ == "__main__":, or pass an executor of its own'
-        ) from error
+        terminate(pool)
+        raise StudyError(_why_broken([p.exitcode for p in processes], needs_main)) from error
     except BaseException:
         terminate(pool)
         raise
     return pool
+
+
+def _why_broken(codes: Collection[int | None], needs_main: bool) -> str:
+    """What to say of a pool that broke before any work: a script has no guard, or a process was killed.
+
+    Python's own end of the other processes is SIGTERM. A script that starts a pool again in each of its
+    processes ends them with an error, which is a positive code.
+
+    >>> _why_broken([-9, -15], False)
+    'a worker process was killed (signal 9) while the pool started: run again, on fewer if memory is short'
+    """
+    own = [code for code in codes if code not in (None, 0, -signal.SIGTERM)] or [-signal.SIGTERM]
+    errors = [code for code in own if code is not None and code > 0]
+    if errors and needs_main:
+        return (
+            "worker processes cannot start: a script that runs a study of its own functions must do so under "
+            'if __name__ == "__main__":, or pass an executor of its own'
+        )
+    if errors:
+        return (
+            f"a worker process ended with code {errors[0]} while the pool started: run again with --workers 1"
+        )
+    return (
+        f"a worker process was killed (signal {-int(own[0] or 0)}) while the pool started: "
+        "run again, on fewer if memory is short"
+    )
 
 
 def _prepare_worker() -> None:
@@ -171,8 +204,11 @@ def terminate(executor: Executor) -> None:
 @contextmanager
 def dask_executor(scheduler: str) -> Iterator[Executor]:
     """An executor that sends the work to the Dask cluster whose scheduler is at `scheduler`."""
-    if not re.fullmatch(r"\w+://[^\s/]+:\d+/?", scheduler):
-        raise StudyError(f"{scheduler!r} is no address of a Dask scheduler: expected tcp://HOST:PORT")
+    if not re.fullmatch(rf"({'|'.join(PROTOCOLS)})://[^\s/]+:\d+/?", scheduler):
+        others = ", ".join(PROTOCOLS[1:])
+        raise StudyError(
+            f"{scheduler!r} is no address of a Dask scheduler: expected tcp://HOST:PORT (or {others})"
+        )
     try:
         from distributed import Client
     except ImportError as error:
@@ -191,6 +227,34 @@ def width(executor: Executor) -> Callable[[], int]:
     """How many tasks to keep in the hands of an executor: enough that no worker waits for the next."""
     client = getattr(executor, "_client", None)
     if client is not None:
-        return lambda: 2 * max(1, sum(client.nthreads().values()))
+        return _Cluster(client).width
     workers = getattr(executor, "_max_workers", 1)
     return lambda: 1 + int(workers)
+
+
+class _Cluster:
+    """The workers of a Dask cluster, which may come and go; that there are none for long is said."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._met()
+
+    def _met(self) -> None:
+        self._since, self._say_after = time.monotonic(), PATIENCE
+
+    def width(self) -> int:
+        """Twice the threads of all workers, at least two."""
+        threads = int(sum(self._client.nthreads().values()))
+        waited = time.monotonic() - self._since
+        if threads:
+            self._met()
+        elif waited >= self._say_after:
+            address = self._client.scheduler.address
+            warnings.warn(
+                f"waiting for workers: none connected to {address} for {waited:.0f} s; start one with "
+                f"dask worker {address}, or stop here and run again later",
+                InscapeWarning,
+                stacklevel=2,
+            )
+            self._say_after = 2 * waited
+        return 2 * max(1, threads)

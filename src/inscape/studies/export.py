@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from inscape.errors import MissingExtraError, StudyError
+from inscape.files import replacing
+from inscape.studies.spreadsheet import write_csv
 from inscape.studies.store import Store, flat
 
 ENDINGS = (".csv", ".parquet")
@@ -14,7 +16,8 @@ def export(store: Store, path: str | Path) -> int:
     """Write every row, failed ones too, into a .csv or .parquet file; returns how many.
 
     Besides the columns of a study's frame there are "error", "finished" (seconds since 1970) and "provenance"
-    (JSON). Lists are written as JSON.
+    (JSON). Lists are written as JSON. In a .csv file, texts that a spreadsheet would take for formulas have
+    an apostrophe before them.
     """
     import pandas as pd
 
@@ -33,9 +36,10 @@ def export(store: Store, path: str | Path) -> int:
     frame = pd.DataFrame(lines)
     try:
         if path.suffix.lower() == ".csv":
-            frame.to_csv(path, index=False)
+            write_csv(frame, path)
         else:
-            frame.to_parquet(path, index=False)
+            with replacing(path) as draft:
+                frame.to_parquet(draft, index=False)
     except ImportError as error:
         raise MissingExtraError("pyarrow", "parquet", "writing .parquet files") from error
     except OSError as error:

@@ -2,6 +2,7 @@
 
 import importlib
 import math
+import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -10,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inscape.errors import InscapeWarning, StudyError
+from inscape.files import replacing
 from inscape.studies.cells import Cell
-from inscape.studies.page import write_page
+from inscape.studies.page import literal, write_page
+from inscape.studies.said import Said, figure_files
 from inscape.studies.store import Store
 from inscape.studies.study import Finding, Study, Summary
 
@@ -59,8 +62,8 @@ class StudyRun:
     def footer(self) -> str:
         """One line on where the numbers come from."""
         return (
-            f"Study `{self.study}`, scale {self.scale}, seed {self.seed}: {len(self.frame)} rows, "
-            f"{len(self.failed)} failed; store `{self.store.name}`."
+            f"Study {literal(self.study)}, scale {self.scale}, seed {self.seed}: {len(self.frame)} rows, "
+            f"{len(self.failed)} failed; store {literal(self.store.name)}."
         )
 
     def __repr__(self) -> str:
@@ -80,20 +83,57 @@ def _plain(finding: Finding) -> dict[str, Any]:
 
 
 def finish(
-    study: Study, cells: Sequence[Cell], store: Store, asked: Mapping[str, Any], out: Path | None = None
+    study: Study,
+    cells: Sequence[Cell],
+    store: Store,
+    asked: Mapping[str, Any],
+    out: Path | None = None,
+    *,
+    keep: bool = False,
 ) -> StudyRun:
     """Summarise the rows of these cells that are in the store; write the page and the report.
 
     `asked` has the scale, the seed, the options, and the reference by which the study was asked for; `out` is
-    the folder of what is written, by default that of the store.
+    the folder of what is written, by default that of the store. To `keep` the summary in the store as well is
+    for the end of a run.
     """
+    result = _unsummarised(store, cells, asked, out, title=study.title, claims=study.claims)
+    try:
+        result = replace(result, summary=summarised(study, result.frame, result.out))
+    except StudyError as error:
+        with suppress(StudyError):  # the first problem is the one to tell
+            _write(replace(result, summary=_unsaid(study, error)), cells, store if keep else None)
+        raise
+    _write(result, cells, store if keep else None)
+    return result
+
+
+def finished_before(store: Store, said: Said, asked: Mapping[str, Any], out: Path | None = None) -> StudyRun:
+    """The run whose summary is kept in the store, its figures, page and report written again."""
+    cells = [Cell({}, *key) for key in said.keys]
+    result = _unsummarised(store, cells, asked, out, title=said.title, claims=said.claims)
+    result = replace(result, summary=said.summary)
+    try:
+        for name, content in said.figures.items():
+            path = result.out / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as draft:
+                draft.write_bytes(content)
+    except OSError as error:
+        raise StudyError(f"cannot write the figures into {result.out}: {error.strerror or error}") from error
+    _write(result, cells, None)
+    return result
+
+
+def _unsummarised(
+    store: Store, cells: Sequence[Cell], asked: Mapping[str, Any], out: Path | None, **known: Any
+) -> StudyRun:
+    """The rows of these cells; a warning if some have failed, an error if all have."""
     frame, failed = store.frame(cells), store.failures(cells)
     if failed:
-        _report_failures(study, cells, failed)
-    result = StudyRun(
-        study=study.name,
-        title=study.title,
-        claims=study.claims,
+        _report_failures(store.study, cells, failed)
+    return StudyRun(
+        study=store.study,
         frame=frame,
         failed=failed,
         summary=Summary(),
@@ -101,25 +141,23 @@ def finish(
         store=store.path,
         provenance=store.provenance(),
         finished=store.last_finished(),
+        **known,
         **asked,
     )
-    try:
-        result = replace(result, summary=summarised(study, frame, result.out))
-    except StudyError as error:
-        with suppress(StudyError):  # the first problem is the one to tell
-            _write(study, replace(result, summary=_unsaid(study, error)))
-        raise
-    _write(study, result)
-    return result
 
 
-def _write(study: Study, result: StudyRun) -> None:
-    """Write summary.md and report.html.
+def _write(result: StudyRun, cells: Sequence[Cell], store: Store | None) -> None:
+    """Write summary.md and report.html, after what they are made of is in the store, if one is given.
 
     Reports are made of studies, so they import this package. The way back is by name and only when a study
     ends: that keeps imports pointing one way.
     """
-    write_page(result.out / "summary.md", study, result.summary, result.footer())
+    summary, title, claims = result.summary, result.title, result.claims
+    if store is not None:
+        figures = figure_files(summary, result.out)
+        keys = [cell.key for cell in cells]
+        store.remember_summary(Said(title=title, claims=claims, summary=summary, keys=keys, figures=figures))
+    write_page(result.out / "summary.md", title=title, claims=claims, summary=summary, footer=result.footer())
     importlib.import_module("inscape.reports").write_report(result, result.out / "report.html")
 
 
@@ -131,18 +169,36 @@ def _unsaid(study: Study, error: StudyError) -> Summary:
     )
 
 
-def _report_failures(study: Study, cells: Sequence[Cell], failed: dict[str, str]) -> None:
+def _report_failures(study: str, cells: Sequence[Cell], failed: dict[str, str]) -> None:
     first, error = next(iter(failed.items()))
-    line = f"{len(failed)} of {len(cells)} cells failed, the first ({first}) with {error.splitlines()[-1]}"
+    line = f"{len(failed)} of {len(cells)} cells failed, the first ({first}) with {last_line(error)}"
     if len(failed) == len(cells):
-        raise StudyError(f"{study.name}: {line}; mend that and run with --retry-failed (retry_failed=True)")
-    warnings.warn(f"{study.name}: {line}", InscapeWarning, stacklevel=3)
+        raise StudyError(f"{study}: {line}; mend that and run with --retry-failed (retry_failed=True)")
+    warnings.warn(f"{study}: {line}", InscapeWarning, stacklevel=3)
+
+
+def last_line(error: str) -> str:
+    r"""What a traceback ends with.
+
+    >>> last_line("Traceback (most recent call last):\n  ...\nValueError: one is odd")
+    'ValueError: one is odd'
+    """
+    return (error.strip().splitlines() or [""])[-1]
 
 
 def summarised(study: Study, frame: "pd.DataFrame", out: Path) -> Summary:
-    """What the study makes of the rows, checked: a finding for each claim."""
+    """What the study makes of the rows, checked: a finding for each claim.
+
+    It writes its figures into a folder inside `out`, from which each is moved when all are whole.
+    """
     try:
-        summary = study.summarise(frame, out)
+        with tempfile.TemporaryDirectory(dir=out, prefix=".figures-") as folder:
+            drafts = Path(folder)
+            summary = study.summarise(frame, drafts)
+            for path in sorted(p for p in drafts.rglob("*") if p.is_file()):
+                place = out / path.relative_to(drafts)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(place)
     except OSError as error:
         raise StudyError(f"cannot write the figures into {out}: {error.strerror or error}") from error
     if set(summary.findings) != set(study.claims):

@@ -52,8 +52,8 @@ def curves_of(runs: "pd.DataFrame", columns: Mapping[str, str]) -> dict[str, Any
 
 
 def _late(runs: "pd.DataFrame", path: Path) -> None:
+    from inscape.drawing.curves import draw_runs
     from inscape.drawing.palette import TEN
-    from inscape.drawing.runs import draw_runs
 
     scales = sorted(runs["he_scale"].unique())
     figure = _figure((3.7 * len(scales), 8.6))
@@ -94,7 +94,7 @@ def _late(runs: "pd.DataFrame", path: Path) -> None:
 
 
 def _bound(runs: "pd.DataFrame", path: Path) -> None:
-    from inscape.drawing.runs import draw_runs
+    from inscape.drawing.curves import draw_runs
 
     figure = _figure((9.6, 3.8))
     left, right = figure.subplots(1, 2)
@@ -118,7 +118,7 @@ def _bound(runs: "pd.DataFrame", path: Path) -> None:
 
 
 def _not_good(runs: "pd.DataFrame", path: Path) -> None:
-    from inscape.drawing.runs import draw_runs
+    from inscape.drawing.curves import draw_runs
 
     four = runs[(runs["depth"] == runs["depth"].max()) & (runs["he_scale"] == 1)]
     curves: dict[str, Any] = {}
@@ -131,8 +131,8 @@ def _not_good(runs: "pd.DataFrame", path: Path) -> None:
 
 
 def _rank(runs: "pd.DataFrame", path: Path) -> None:
+    from inscape.drawing.curves import draw_runs
     from inscape.drawing.palette import TEN
-    from inscape.drawing.runs import draw_runs
 
     figure = _figure((11.5, 3.5))
     left, middle, right = figure.subplots(1, 3)

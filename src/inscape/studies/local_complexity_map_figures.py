@@ -76,7 +76,7 @@ def _variants(run: Any, path: Path) -> None:
 
 
 def _lengths(frame: "pd.DataFrame", fits: Mapping[float, Any], path: Path) -> None:
-    from inscape.drawing.runs import draw_fit
+    from inscape.drawing.curves import draw_fit
 
     figure = _figure((11.5, 3.8))
     for ax, (sigma, fit) in zip(figure.subplots(1, len(fits)), fits.items(), strict=True):

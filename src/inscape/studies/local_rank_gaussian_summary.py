@@ -180,8 +180,8 @@ def _charts(frame: "pd.DataFrame", curves: "pd.DataFrame") -> list[Chart]:
 def _draw(frame: "pd.DataFrame", found: Mapping[tuple[float, int], Correlation], out: Path) -> None:
     from matplotlib.figure import Figure
 
+    from inscape.drawing.curves import draw_fit, draw_runs
     from inscape.drawing.palette import TEN
-    from inscape.drawing.runs import draw_fit, draw_runs
 
     steps = frame["step"].iloc[0]
     figure = Figure(figsize=(11.5, 3.6), layout="constrained")

@@ -34,7 +34,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
 
     x, y = sine_data(N)
     start = ShallowNet.random(
-        WIDTH, init="gaussian", sigma_output=SIGMA_OUTPUT, random_state=configuration["replicate"]
+        WIDTH, init="gaussian", sigma_output=SIGMA_OUTPUT, random_state=configuration["replicate_seed"]
     )
     run = gradient_descent(
         start,

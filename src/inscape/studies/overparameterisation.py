@@ -46,7 +46,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
         least_error,
         population_error,
     )
-    from inscape.univariate.width import SUPPORT, alive
+    from inscape.univariate.teacher import SUPPORT, alive
 
     k, n_steps = configuration["width"], configuration["n_steps"]
     rng = np.random.default_rng(configuration["seed"])
@@ -72,7 +72,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
 
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     """How often the loss stays above the stated bound, and how the error falls with the width."""
-    from inscape.univariate.width import stated_loss
+    from inscape.univariate.teacher import stated_loss
 
     _draw(frame, out)
     stated = frame["alpha"].map(stated_loss)

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inscape.errors import StudyError
-from inscape.studies.study import Study, Summary
+from inscape.files import replacing
+from inscape.studies.spreadsheet import write_csv
+from inscape.studies.study import Summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,34 +16,63 @@ if TYPE_CHECKING:
 MOST_LINES = 60
 """Of a table on the page; its CSV file has all."""
 WORDS = {True: "held", False: "did not hold", None: "cannot be said"}
+_MARKUP = re.compile(
+    r"\\(?=[!-/:-@\[-`{-~])|`|(?<!\s)\*|\*(?!\s)|(?<!\w)_|_(?!\w)"  # escapes, code, emphasis
+    r"|<(?=[A-Za-z/!?])|\](?=[(\[:])|&(?=#?\w+;)|~(?=~)"  # elements, links and pictures, entities, strokes
+)
 
 
-def write_page(path: Path, study: Study, summary: Summary, footer: str) -> None:
-    """Write the claims and whether they held, notes, tables, figures and limits; and each table as CSV."""
-    lines = [f"# {study.title}", ""]
-    for key, statement in study.claims.items():
+def write_page(path: Path, *, title: str, claims: Mapping[str, str], summary: Summary, footer: str) -> None:
+    """Write the claims and whether they held, notes, tables, figures and limits; and each table as CSV.
+
+    The notes are Markdown; every other text is shown as it is, whatever it looks like.
+    """
+    lines = [f"# {literal(title)}", ""]
+    for key, statement in claims.items():
         finding = summary.findings[key]
-        lines.append(f"- **{WORDS[finding.holds]}**: {statement} ({finding.evidence})")
-    if study.claims:
+        lines.append(f"- **{WORDS[finding.holds]}**: {literal(statement)} ({literal(finding.evidence)})")
+    if claims:
         lines.append("")
     if summary.notes:
         lines += [summary.notes.strip(), ""]
-    for title, table in summary.tables.items():
-        lines += [f"## {title}", "", markdown(table.head(MOST_LINES)), ""]
+    for heading, table in summary.tables.items():
+        lines += [f"## {literal(heading)}", "", markdown(table.head(MOST_LINES)), ""]
         if len(table) > MOST_LINES:
-            lines += [f"{len(table) - MOST_LINES} more lines in `{file_stem(title)}.csv`.", ""]
+            lines += [f"{len(table) - MOST_LINES} more lines in `{file_stem(heading)}.csv`.", ""]
     for name in summary.figures:
-        lines += [f"![{Path(name).stem}]({name})", ""]
+        lines += [f"![{literal(Path(name).stem)}]({_address(name)})", ""]
         if isinstance(summary.figures, Mapping):
-            lines += [summary.figures[name], ""]
+            lines += [literal(summary.figures[name]), ""]
     if summary.limits:
-        lines += ["## Limits", "", *(f"- {limit}" for limit in summary.limits), ""]
+        lines += ["## Limits", "", *(f"- {literal(limit)}" for limit in summary.limits), ""]
     try:
-        for title, table in summary.tables.items():
-            table.to_csv(path.parent / f"{file_stem(title)}.csv", index=False)
-        path.write_text("\n".join([*lines, footer, ""]), encoding="utf-8")
+        for heading, table in summary.tables.items():
+            write_csv(table, path.parent / f"{file_stem(heading)}.csv")
+        with replacing(path) as draft:
+            text = "\n".join([*lines, footer, ""])
+            draft.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
     except OSError as error:
         raise StudyError(f"cannot write into {path.parent}: {error.strerror or error}") from error
+
+
+def literal(text: object) -> str:
+    r"""A text in one line of Markdown that shows it as it is: no element, link, picture or emphasis.
+
+    Only what would be markup is escaped, so that the source reads well too.
+
+    >>> print(literal("n_train <= 3 * |a|, r = 0.9 [0.8, 1]"))
+    n_train <= 3 * |a|, r = 0.9 [0.8, 1]
+    >>> print(literal("<b> ![x](y) *bold* `code`"))
+    \<b> ![x\](y) \*bold\* \`code\`
+    """
+    return _MARKUP.sub(r"\\\g<0>", " ".join(str(text).split()))
+
+
+def _address(name: str) -> str:
+    """The name of a file as the address of a picture."""
+    from urllib.parse import quote
+
+    return quote(name)
 
 
 def file_stem(title: str) -> str:
@@ -64,12 +95,12 @@ def markdown(table: "pd.DataFrame") -> str:
     |  | 3 |
     """
     numeric = [kind.kind in "iuf" for kind in table.dtypes]
-    head = ["| " + " | ".join(map(str, table.columns)) + " |"]
+    head = ["| " + " | ".join(map(_cell, map(str, table.columns))) + " |"]
     head.append("| " + " | ".join("---:" if n else "---" for n in numeric) + " |")
     return "\n".join([*head, *("| " + " | ".join(map(_cell, row)) + " |" for row in table.to_numpy(object))])
 
 
 def _cell(value: object) -> str:
-    if value is None or value != value:
+    if value is None or (isinstance(value, float) and value != value):
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value).replace("|", "\\|")
+    return f"{value:.4g}" if isinstance(value, float) else literal(value).replace("|", "\\|")

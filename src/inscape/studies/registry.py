@@ -4,8 +4,9 @@ import importlib
 from pathlib import Path
 
 from inscape.errors import StudyError, unknown_name
+from inscape.studies.references import Announce, find_object, silent
 from inscape.studies.study import Study
-from inscape.studies.toml_file import find_object, read_study
+from inscape.studies.toml_file import read_study
 
 MODULES = {
     "digits": "inscape.studies.digits",
@@ -25,16 +26,19 @@ MODULES = {
 """Name of a study -> the module that defines it as STUDY."""
 
 
-def find(name: str) -> Study:
-    """The study of that name, of a .toml file, or of package.module:STUDY."""
+def find(name: str, announce: Announce = silent) -> Study:
+    """The study of that name, of a .toml file, or of package.module:STUDY.
+
+    `announce` is told which code runs, before it does: to import it is to run it.
+    """
     if not isinstance(name, str):
         raise StudyError(f"expected a Study or the name of one, got {name!r}")
     if name in MODULES:
         study = importlib.import_module(MODULES[name]).STUDY
     elif name.endswith(".toml"):
-        study = read_study(Path(name))
+        study = read_study(Path(name), announce)
     elif ":" in name:
-        study = find_object(name)
+        study = find_object(name, announce)
     else:
         raise StudyError(
             unknown_name("study", name, sorted(MODULES)) + " (or a .toml file, or package.module:STUDY)"

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from inscape.arguments import whole_number
-from inscape.errors import InscapeWarning, StudyError, unknown_name
+from inscape.errors import InscapeError, InscapeWarning, StudyError, unknown_name
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
 from inscape.studies.cells import Cell, as_cells
-from inscape.studies.finished import StudyRun, finish
+from inscape.studies.finished import StudyRun, finish, finished_before
 from inscape.studies.registry import find
 from inscape.studies.store import Store
 from inscape.studies.study import SCALES, Study, Summary
@@ -74,7 +74,7 @@ def run(
         with meter(progress, study.name) as show:
             sweep(study, cells, store, executor, n_workers=n_workers, retry_failed=retry_failed, show=show)
         store.remember_run(asked)
-        return finish(study, cells, store, asked)
+        return finish(study, cells, store, asked, keep=True)
 
 
 def _check(out: Any, executor: Any, n_workers: int | None) -> None:
@@ -90,14 +90,18 @@ def _check(out: Any, executor: Any, n_workers: int | None) -> None:
 def reopen(
     path: str | Path, study: "str | Study | None" = None, *, out: str | Path | None = None
 ) -> StudyRun:
-    """The last finished run in a store, summarised again from its rows.
+    """The last finished run in a store: its rows, what was said of them, and its report written again.
+
+    The summary and the figures are those that the run left in the store: nothing that the store names is
+    imported, so that one from anywhere can be opened.
 
     Args:
         path: the store, or the folder that holds it.
-        study: the study, where it is not found as it was when it ran (a file that was moved, say).
+        study: the study, to have the rows summarised again by it.
         out: the folder of figures, summary.md and report.html; the default is the one of the store. In
-            another folder a study that is not found here gives its rows alone, with a warning.
+            another folder a store without a summary gives its rows alone, with a warning.
     """
+    folder = None if out is None else Path(out)
     with Store(_store_in(Path(path))) as store:
         asked = store.last_run()
         if asked is None:
@@ -106,19 +110,37 @@ def reopen(
             asked["reference"], study = _reference(study), find(study)
             if study.name != store.study:
                 raise StudyError(f"{store.path} holds the study {store.study!r}, not {study.name!r}")
-        try:
-            study = study or find(asked["reference"])
-        except StudyError as error:
-            if out is None:  # what was written when the study was known says more
-                raise StudyError(
-                    f"the study of {store.path} is not found here: {error}; say where it is (--study), or "
-                    "give another file (--out) for a report of the rows alone"
-                ) from error
-            warnings.warn(f"the report has the rows alone, since {error}", InscapeWarning, stacklevel=2)
-            study, cells = _rows_alone(store)
-        else:
-            cells = grid(study, asked["scale"], asked["seed"], asked["options"])
-        return finish(study, cells, store, asked, None if out is None else Path(out))
+        if study is not None:
+            return _summarised_again(study, store, asked, folder)
+        said = store.last_summary()
+        if said is not None:
+            return finished_before(store, said, asked, folder)
+        if folder is None:  # what was written by the study itself says more
+            raise StudyError(
+                f"{store.path} has no summary of its rows: its last run was stopped, or was of an earlier "
+                "version; say which study it is (--study), or give another file (--out) for a report of the "
+                "rows alone"
+            )
+        warnings.warn(
+            f"the report has the rows alone: {store.path} has no summary of them",
+            InscapeWarning,
+            stacklevel=2,
+        )
+        study, cells = _rows_alone(store)
+        return finish(study, cells, store, asked, folder)
+
+
+def _summarised_again(study: Study, store: Store, asked: dict[str, Any], out: Path | None) -> StudyRun:
+    try:
+        cells = grid(study, asked["scale"], asked["seed"], asked["options"])
+        return finish(study, cells, store, asked, out)
+    except InscapeError:
+        raise
+    except Exception as error:  # the rows may be any
+        raise StudyError(
+            f"the rows of {store.path} are not what the study {study.name!r} summarises: "
+            f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def _rows_alone(store: Store) -> tuple[Study, list[Cell]]:
@@ -131,7 +153,7 @@ def _rows_alone(store: Store) -> tuple[Study, list[Cell]]:
         cell=dict,
         summarise=lambda frame, out: Summary(
             notes="These are all rows of the store, at whatever scale. What the study claims of them is not "
-            "known here: give `--study` with its file."
+            "known here: name it with `--study`."
         ),
     )
     return known, [Cell(r["configuration"], r["hash"], r["seed"]) for r in records]

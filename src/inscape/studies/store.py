@@ -1,31 +1,37 @@
 """The store of a study: one SQLite file, a row per (configuration hash, seed), inserted when finished.
 
+What the last run was asked for and what it said of the rows is there too: a report needs nothing else. The
+file may come from anywhere: nothing in it is run or imported, and what is not as we write it is an error.
+
 Besides the rows there is a table of claims, by which several processes share the work: a claim is made before
 a cell is worked on and renewed every few seconds; one whose process is gone, or that was not renewed for
 `LEASE` seconds, counts as absent. Claims only save work: what is finished twice is still stored once.
 """
 
-import json
+import math
 import os
 import socket
 import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from inscape.errors import StudyError
-from inscape.studies.cells import Cell, Key, canonical
+from inscape.studies.cells import Cell, Key, canonical, read_json
 from inscape.studies.interrupts import interrupts_held
+from inscape.studies.said import Said
 from inscape.studies.work import Outcome
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LEASE = 30.0
+_LATEST = 250_000_000_000.0
+"""Seconds since 1970, before the year 9999: the latest moment that has a date."""
 APPLICATION_ID = 0x696E7363  # "insc", which marks the file as ours
 SCHEMA = 1
 _TABLES = """
@@ -49,6 +55,8 @@ class Store:
         The rows belong to one `function`, the first that is named: another is refused.
         """
         self.path = Path(path)
+        if self.path.is_dir():
+            raise StudyError(f"{self.path} is a folder, not a store: move it away, or give another folder")
         if study is None and not self.path.is_file():
             raise StudyError(f"there is no store {self.path}: run the study first")
         self._owner, self._host, self._pid = uuid.uuid4().hex, socket.gethostname(), os.getpid()
@@ -67,6 +75,7 @@ class Store:
 
     def _prepare(self, study: str | None) -> None:
         """Check that the file is whole and ours, and make the tables of a new one."""
+        self._db.execute("PRAGMA trusted_schema = OFF")
         if study is not None and not self._tables():
             with self._writing():
                 if not self._tables():  # nobody was faster
@@ -81,7 +90,7 @@ class Store:
             raise StudyError(f"{self.path} was written by another version of inscape: start a new store")
         if (answer := self._pragma("quick_check")) != "ok":
             raise sqlite3.DatabaseError(answer)
-        self.study = str(self._db.execute("SELECT name FROM study").fetchone()[0])
+        self.study = _text(self._one("SELECT name FROM study"))
         if study not in (None, self.study):
             raise StudyError(
                 f"{self.path} holds the study {self.study!r}, not {study!r}: give another folder"
@@ -90,17 +99,25 @@ class Store:
     def _check_function(self, function: str) -> None:
         with self._writing():
             self._db.execute("CREATE TABLE IF NOT EXISTS function (name TEXT NOT NULL)")
-            found = self._db.execute("SELECT name FROM function").fetchone()
+            found = self._one("SELECT name FROM function")
             if found is None:
                 self._db.execute("INSERT INTO function VALUES (?)", (function,))
-        if found is not None and found[0] != function:
-            raise StudyError(f"{self.path} holds rows of {found[0]}, not of {function}: give another folder")
+        if found not in (None, function):
+            raise StudyError(f"{self.path} holds rows of {found}, not of {function}: give another folder")
 
     def _tables(self) -> int:
-        return int(self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+        return int(self._one("SELECT count(*) FROM sqlite_master"))
+
+    def _has(self, table: str) -> bool:
+        return self._one("SELECT 1 FROM sqlite_master WHERE name = ?", table) is not None
 
     def _pragma(self, name: str) -> Any:
-        return self._db.execute(f"PRAGMA {name}").fetchone()[0]
+        return self._one(f"PRAGMA {name}")
+
+    def _one(self, sql: str, *values: Any) -> Any:
+        """The first value of the first line, None if there is no line."""
+        found = self._db.execute(sql, values).fetchone()
+        return None if found is None else found[0]
 
     def claim(self, cells: Sequence[Cell], retry_before: float = 0.0) -> tuple[list[Cell], list[Cell]]:
         """The cells that nobody has finished or works on, ours from now; and those that others work on.
@@ -128,7 +145,9 @@ class Store:
         owner = self._db.execute(sql, key).fetchone()
         return owner is not None and self._is_alive(*owner)
 
-    def _is_alive(self, host: str, pid: int, renewed: float) -> bool:
+    def _is_alive(self, host: Any, pid: Any, renewed: Any) -> bool:
+        if not isinstance(renewed, float) or not isinstance(pid, int) or not 0 < pid < 2**31:
+            return False  # not written by us
         if time.time() - renewed > LEASE:
             return False
         if host != self._host or os.name != "posix":
@@ -175,15 +194,13 @@ class Store:
 
     def records(self) -> list[dict[str, Any]]:
         """Every row as it is stored, in the order of finishing, the JSON of it read."""
-        sql = "SELECT hash, seed, configuration, row, error, finished, seconds, provenance FROM rows"
+        sql = f"SELECT {', '.join(_COLUMNS)} FROM rows ORDER BY finished, hash, seed"
         with self._explained():
-            found = self._db.execute(sql + " ORDER BY finished, hash, seed").fetchall()
-        names = ("hash", "seed", "configuration", "row", "error", "finished", "seconds", "provenance")
-        records = [dict(zip(names, values, strict=True)) for values in found]
-        for record in records:
-            for name in ("configuration", "row", "provenance"):
-                record[name] = None if record[name] is None else json.loads(record[name])
-        return records
+            found = self._db.execute(sql).fetchall()
+            return [
+                {name: read(value) for (name, read), value in zip(_COLUMNS.items(), values, strict=True)}
+                for values in found
+            ]
 
     def frame(self, cells: Sequence[Cell] | None = None) -> "pd.DataFrame":
         """The rows that did not fail: of these cells, in their order; or all, in the order of finishing."""
@@ -197,14 +214,14 @@ class Store:
         """Versions and machine of the row that was finished last."""
         sql = "SELECT provenance FROM rows ORDER BY finished DESC LIMIT 1"
         with self._explained():
-            found = self._db.execute(sql).fetchone()
-        return {} if found is None else dict(json.loads(found[0]))
+            found = self._one(sql)
+            return {} if found is None else {key: str(value) for key, value in _table(found).items()}
 
     def last_finished(self) -> float | None:
         """When the last row was finished, in seconds since 1970."""
         with self._explained():
-            found = self._db.execute("SELECT max(finished) FROM rows").fetchone()[0]
-        return None if found is None else float(found)
+            found = self._one("SELECT max(finished) FROM rows")
+            return None if found is None else _moment(found)
 
     def failures(self, cells: Sequence[Cell] | None = None) -> dict[str, str]:
         """The errors of the rows that failed, of these cells or of all, by configuration."""
@@ -216,8 +233,10 @@ class Store:
         }
 
     def remember_run(self, run: dict[str, Any]) -> None:
-        """Keep what was asked for, plain JSON, as the last run."""
+        """Keep what was asked for, plain JSON, as the last run, of which nothing has been said yet."""
         with self._explained(), self._writing():
+            for table in ("summary", "figures"):
+                self._db.execute(f"DROP TABLE IF EXISTS {table}")
             self._db.execute("CREATE TABLE IF NOT EXISTS run (asked TEXT NOT NULL)")
             self._db.execute("DELETE FROM run")
             self._db.execute("INSERT INTO run VALUES (?)", (canonical(run),))
@@ -225,9 +244,41 @@ class Store:
     def last_run(self) -> dict[str, Any] | None:
         """What the last finished run was asked for, if there was one."""
         with self._explained():
-            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'run'").fetchone():
+            if not self._has("run"):
                 return None
-            return dict(json.loads(self._db.execute("SELECT asked FROM run").fetchone()[0]))
+            asked = _table(self._one("SELECT asked FROM run"))
+            options = asked.get("options", {})
+            if not isinstance(options, dict):
+                raise _DamagedError(f"options {options!r}")
+            return {
+                "scale": _text(asked.get("scale")),
+                "seed": _whole(asked.get("seed")),
+                "options": options,
+                "reference": _text(asked.get("reference", "")),
+            }
+
+    def remember_summary(self, said: Said) -> None:
+        """Keep what the last run said of its rows, and its figures."""
+        with self._explained(), self._writing():
+            self._db.execute("DROP TABLE IF EXISTS summary")
+            self._db.execute("DROP TABLE IF EXISTS figures")
+            self._db.execute("CREATE TABLE summary (said TEXT NOT NULL)")
+            self._db.execute("CREATE TABLE figures (name TEXT PRIMARY KEY, content BLOB NOT NULL)")
+            self._db.execute("INSERT INTO summary VALUES (?)", (said.to_json(),))
+            self._db.executemany("INSERT INTO figures VALUES (?, ?)", said.figures.items())
+
+    def last_summary(self) -> Said | None:
+        """What the last run said of its rows, if it came to that, and by a version that keeps it."""
+        with self._explained():
+            if not self._has("summary") or not self._has("figures"):
+                return None
+            figures = self._db.execute("SELECT name, content FROM figures").fetchall()
+            if not all(isinstance(content, bytes) for _, content in figures):
+                raise _DamagedError("a figure is no file")
+            try:
+                return Said.from_json(_text(self._one("SELECT said FROM summary")), dict(figures))
+            except StudyError as error:
+                raise _DamagedError(f"the summary cannot be read: {error}") from error
 
     def close(self) -> None:
         """Close the file."""
@@ -255,11 +306,71 @@ class Store:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Errors of the file system and of SQLite, with what to do."""
+        """Errors of the file system and of SQLite, and content that is not ours, with what to do."""
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError, OverflowError, _DamagedError) as error:
             raise StudyError(_explanation(self.path, error)) from error
+
+
+class _DamagedError(Exception):
+    """A value in the file is not of the kind that is written there."""
+
+
+def _table(value: Any) -> dict[str, Any]:
+    try:
+        found = read_json(_text(value))
+    except (ValueError, RecursionError) as error:
+        raise _DamagedError(f"{_short(value)} is no JSON") from error
+    if not isinstance(found, dict):
+        raise _DamagedError(f"{_short(value)} stands where names and values are expected")
+    return found
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _DamagedError(f"{_short(value)} stands where a text is expected")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise _DamagedError(f"{_short(value)} stands where a whole number is expected")
+    return value
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise _DamagedError(f"{_short(value)} stands where a number is expected")
+    return float(value)
+
+
+def _moment(value: Any) -> float:
+    if _number(value) > _LATEST:
+        raise _DamagedError(f"{_short(value)} is no time")
+    return float(value)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def _or_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else read(value)
+
+
+_COLUMNS: dict[str, Callable[[Any], Any]] = {
+    "hash": _text,
+    "seed": _whole,
+    "configuration": _table,
+    "row": _or_none(_table),
+    "error": _or_none(_text),
+    "finished": _moment,
+    "seconds": _number,
+    "provenance": _table,
+}
+"""Columns of the rows, and how the value of each is read."""
 
 
 def flat(record: dict[str, Any]) -> dict[str, Any]:
@@ -272,6 +383,9 @@ def _explanation(path: Path, error: Exception) -> str:
     text = str(error)
     if isinstance(error, OSError):
         return f"cannot write into {path.parent}: {error.strerror or error}"
+    not_ours = isinstance(error, _DamagedError | UnicodeDecodeError | OverflowError)
+    if not_ours or text.lower().startswith(("could not decode", "no such table", "no such column")):
+        return f"{path} is damaged ({text}): move it away, or restore a copy"
     if "full" in text or "disk I/O" in text:
         return f"cannot write {path} ({text}): make room on the disk and run again; finished rows are safe"
     if "readonly" in text or "unable to open" in text:

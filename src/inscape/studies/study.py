@@ -19,9 +19,11 @@ To add one, write a file in this folder that defines `STUDY` and name it in `reg
 
 A configuration holds everything that the row depends on, except chance: the runner adds `"seed"`, which comes
 from the study's seed and the configuration alone, so that neither the order of work nor resuming changes a
-row. `"replicate"` is the one key that only counts repetitions; what replicates of different configurations
-shall have in common (the data split, say) may be drawn from it. `frame` has one line per finished row: the
-keys of the configuration, "configuration" (its hash without the replicate), "seed", "seconds", and the row.
+row. `"replicate"` is the one key that only counts repetitions. What replicates of different configurations
+shall have in common (the data split, say, or the start of training) is drawn from `"replicate_seed"`, which
+comes from the study's seed and the replicate alone; drawn from `"replicate"` itself it would be the same
+whatever the study's seed. `frame` has one line per finished row: the keys of the configuration,
+"configuration" (its hash without the replicate), "seed", "seconds", and the row.
 
 A study whose cells are cheaper together (many small networks as one program) gives `batch`, a function from a
 list of configurations to a list of rows, and `together`, which maps a configuration to a key: those with
@@ -35,10 +37,12 @@ line they are `--data digits`, so every value may come as a text.
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 Configuration = dict[str, Any]
 Row = Mapping[str, Any]
@@ -104,6 +108,24 @@ class Summary:
     charts: Sequence[Chart] = ()
     tables: Mapping[str, "pd.DataFrame"] = field(default_factory=dict)
     limits: Sequence[str] = ()
+
+
+def cell(function: Function) -> Function:
+    """The same function, declared as one from configuration to row, which a TOML file may name.
+
+    >>> @cell
+    ... def square(configuration):
+    ...     return {"square": configuration["n"] ** 2}
+    >>> is_cell(square), is_cell(print)
+    (True, False)
+    """
+    function.__inscape_cell__ = True  # type: ignore[attr-defined]
+    return function
+
+
+def is_cell(function: object) -> bool:
+    """Whether a function was declared with `cell`."""
+    return callable(function) and getattr(function, "__inscape_cell__", None) is True
 
 
 def _no_summary(frame: "pd.DataFrame", out: Path) -> Summary:

@@ -3,7 +3,7 @@
 name = "rates"
 title = "Learning rates on the digits"
 replicates = 3
-function = "inscape.studies.trained:cell"   # the default: train a model and measure it
+function = "inscape.studies.trained:cell"   # the default: train a model and measure it; declared as a cell
 
 [grid]                                      # or several [[grid]]: each value of a list with each other
 model = "mlp"
@@ -20,7 +20,6 @@ by = ["learning_rate"]
 epochs = 2
 """
 
-import importlib
 import math
 import re
 import tomllib
@@ -31,7 +30,8 @@ from typing import TYPE_CHECKING, Any
 from inscape.errors import StudyError, unknown_name
 from inscape.studies.correlate import correlate
 from inscape.studies.findings import positive
-from inscape.studies.study import SCALES, Configuration, Finding, Study, Summary
+from inscape.studies.references import Announce, find_object, silent
+from inscape.studies.study import SCALES, Configuration, Finding, Study, Summary, is_cell
 from inscape.studies.trained import batch, cell, together
 
 if TYPE_CHECKING:
@@ -39,17 +39,19 @@ if TYPE_CHECKING:
 
 COMPARED = {"measure": "region_count", "target": "gap"}
 """The arguments of `correlate` that name columns of results, and their defaults."""
+MOST_CELLS = 250_000
+"""Configurations times replicates, all of which are in memory at once: about 1 kB each."""
 KEYS = ("name", "title", "replicates", "function", "grid", "correlate", *SCALES)
 
 
-def read_study(path: Path) -> Study:
-    """The study that a TOML file describes."""
+def read_study(path: Path, announce: Announce = silent) -> Study:
+    """The study that a TOML file describes; `announce` is told of the code that it names before that runs."""
     try:
         with path.open("rb") as file:
             content = tomllib.load(file)
     except OSError as error:
         raise StudyError(f"cannot read {path}: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise StudyError(f"{path} is not valid TOML: {error}") from error
     for key in content:
         if key not in KEYS:
@@ -61,9 +63,12 @@ def read_study(path: Path) -> Study:
     more: dict[str, Any] = {"batch": batch, "together": together}
     function: Any = cell
     if "function" in content:
-        function, more = find_object(content["function"]), {}
-        if not callable(function):
-            raise StudyError(f"{path}: {content['function']} is no function")
+        function, more = find_object(content["function"], announce), {}
+        if not is_cell(function):
+            raise StudyError(
+                f"{path}: {content['function']} is not declared as the cell of a study: put "
+                "@inscape.studies.cell above it if it is one, a function from configuration to row"
+            )
     if "correlate" in content or "function" not in content:
         correlation = _Correlation(content.get("correlate", {}))
         more |= {"summarise": correlation, "claims": {"correlation": correlation.claim}}
@@ -81,8 +86,10 @@ def _check_types(content: dict[str, Any], path: Path) -> None:
     for key in ("name", "title", "function"):
         if not isinstance(content.get(key, ""), str):
             raise StudyError(f"{path}: {key} = {content[key]!r} must be a text")
-    if not re.fullmatch(r"[\w. -]+", name := content.get("name", path.stem)):
-        raise StudyError(f"{path}: the name {name!r} names a file: letters, digits, '.', '-' and '_' only")
+    if not re.fullmatch(r"\w[\w. -]*", name := content.get("name", path.stem)):
+        raise StudyError(
+            f"{path}: the name {name!r} names a file: a letter, then letters, digits, '.', '-', '_'"
+        )
     grids = content["grid"] if isinstance(content["grid"], list) else [content["grid"]]
     if not grids or not all(isinstance(grid, dict) for grid in grids):
         raise StudyError(f"{path}: grid must be a table, [grid], or several, [[grid]]")
@@ -105,15 +112,27 @@ class _Grid:
         changes = dict(self._content.get(scale, {}))
         replicates = changes.pop("replicates", self._content.get("replicates", 1))
         grids = self._content["grid"]
-        found = []
-        for grid in [grids] if isinstance(grids, dict) else grids:
-            values = grid | {key: value for key, value in changes.items() if key in grid}
-            lists = [value if isinstance(value, list) else [value] for value in values.values()]
-            found += [dict(zip(values, chosen, strict=True)) for chosen in product(*lists)]
+        grids = [grids] if isinstance(grids, dict) else grids
         for key in changes:
-            if not any(key in configuration for configuration in found):
+            if not any(key in grid for grid in grids):
                 raise StudyError(f"{self._path}: [{scale}] changes {key!r}, which is not in the grid")
+        changed = [_lists(g | {key: value for key, value in changes.items() if key in g}) for g in grids]
+        self._check_size(scale, sum(math.prod(map(len, g.values())) for g in changed), replicates)
+        found = [dict(zip(g, chosen, strict=True)) for g in changed for chosen in product(*g.values())]
         return [{**c, "replicate": i} for c in found for i in range(replicates)]
+
+    def _check_size(self, scale: str, n_configurations: int, replicates: int) -> None:
+        if (n_cells := n_configurations * replicates) > MOST_CELLS:
+            raise StudyError(
+                f"{self._path} has {n_cells:,} cells at the scale {scale}, {n_configurations:,} "
+                f"configurations by {replicates:,} replicates: more than the {MOST_CELLS:,} of one study; "
+                "shorten the lists of the grid, or divide it into several files"
+            )
+
+
+def _lists(grid: dict[str, Any]) -> dict[str, list[Any]]:
+    """The values of each key; a single one stands for a list of one."""
+    return {key: value if isinstance(value, list) else [value] for key, value in grid.items()}
 
 
 class _Correlation:
@@ -161,12 +180,3 @@ class _Correlation:
             bad = [v is None or (isinstance(v, float) and not math.isfinite(v)) for v in kept[name]]
             kept = kept[[not b for b in bad]]
         return kept
-
-
-def find_object(spec: str) -> Any:
-    """What "package.module:name" stands for."""
-    module, _, name = spec.partition(":")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, ValueError, AttributeError) as error:
-        raise StudyError(f"cannot find {spec!r}, expected package.module:name: {error}") from error

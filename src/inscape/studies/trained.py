@@ -5,12 +5,14 @@ from typing import Any
 
 from inscape.studies.cells import canonical
 from inscape.studies.study import Configuration, Row
+from inscape.studies.study import cell as declared
 
 DATA_KEYS = ("data", "n_train", "n_test", "split_seed")
 MEASURE_KEYS = ("measures", "n_probes", "probe_seed")
-_OWN_KEYS = (*DATA_KEYS, *MEASURE_KEYS, "seed", "replicate")
+_OWN_KEYS = (*DATA_KEYS, *MEASURE_KEYS, "seed", "replicate", "replicate_seed")
 
 
+@declared
 def cell(configuration: Configuration) -> Row:
     """Train the model that a configuration describes, and measure it.
 
@@ -42,7 +44,7 @@ def batch(configurations: list[Configuration]) -> list[Row]:
 
 def split_of(configuration: Configuration) -> Any:
     """The training and test points that a configuration names."""
-    from inscape.training.splits import split_data
+    from inscape.training.data.splits import split_data
 
     return split_data(
         configuration.get("data", "digits"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from inscape.models import Model
-    from inscape.training.splits import Split
+    from inscape.training.data.splits import Split
 
 Columns = dict[str, list[float]]
 FIRST = 10
@@ -35,9 +35,9 @@ def log_steps(n_steps: int, n_times: int) -> tuple[int, ...]:
 
 def image_split(c: Configuration) -> "Split":
     """The images of a replicate, flat; "data", "n_train" and "n_test" say which and how many."""
-    from inscape.training.splits import Split, split_data
+    from inscape.training.data.splits import Split, split_data
 
-    split = split_data(c["data"], n_train=c["n_train"], n_test=c["n_test"], random_state=c["replicate"])
+    split = split_data(c["data"], n_train=c["n_train"], n_test=c["n_test"], random_state=c["replicate_seed"])
     x_train, x_test = (x.reshape(len(x), -1) for x in (split.x_train, split.x_test))
     return Split(x_train, split.y_train, x_test, split.y_test)
 
@@ -98,10 +98,9 @@ def watch(
     The keys of the configuration: "n_steps", "n_times", "batch_size", "learning_rate", "optimiser",
     "weight_decay", and "seed".
     """
-    from inscape.training.batches import batch_sizes
     from inscape.training.many import train_many
     from inscape.training.monitor import Monitor
-    from inscape.training.recipe import Recipe
+    from inscape.training.recipe import Recipe, batch_sizes
 
     x, y = train
     per_epoch = len(batch_sizes(len(x), min(c["batch_size"], len(x))))

@@ -157,8 +157,8 @@ def _at(frame: "pd.DataFrame", when: str) -> list[tuple[Any, int]]:
 def _draw(frame: "pd.DataFrame", out: Path) -> None:
     from matplotlib.figure import Figure
 
+    from inscape.drawing.curves import draw_runs
     from inscape.drawing.palette import TEN
-    from inscape.drawing.runs import draw_runs
 
     run = frame.iloc[0]
     figure = Figure(figsize=(12, 3.9), layout="constrained")

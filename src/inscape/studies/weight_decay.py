@@ -56,7 +56,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
     from inscape.training.networks import mlp
 
     split = image_split(c)
-    net = mlp(split.x_train.shape[1], (c["width"],), split.n_classes, seed=c["replicate"])
+    net = mlp(split.x_train.shape[1], (c["width"],), split.n_classes, seed=c["replicate_seed"])
     look = Look(x=split.x_test[: c["n_points"]], sigma=SIGMA, n_noise=c["n_noise"])
     return watch(net, split.train, split.test, c, look, {"accuracy": {}})
 
@@ -196,7 +196,7 @@ def _draw(runs: "pd.DataFrame", fit: Correlation, slope: Any, out: Path) -> None
     from matplotlib.colors import to_hex
     from matplotlib.figure import Figure
 
-    from inscape.drawing.runs import draw_fit, draw_runs
+    from inscape.drawing.curves import draw_fit, draw_runs
     from inscape.studies.curves import band
 
     figure = Figure(figsize=(10.4, 3.9), layout="constrained")

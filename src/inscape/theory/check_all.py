@@ -13,19 +13,10 @@ from inscape.errors import DataError, InscapeError, ModelError, NotApplicableErr
 from inscape.models import Model, wrap
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
-from inscape.theory import (
-    el_limit,
-    lc_density,
-    lc_rank,
-    lc_variation,
-    lc_weights,
-    ms_stability,
-    rc_edge,
-    rc_vc,
-)
+from inscape.theory import effective_regions, local_complexity, minima_stability, region_counts
 from inscape.theory.check import FORMS, Check, inapplicable
-from inscape.theory.layers import as_module
-from inscape.theory.lc_moments import Moments, moments
+from inscape.theory.layers import as_module, as_shallow
+from inscape.theory.local_complexity.moments import Moments, moments
 from inscape.univariate import ShallowNet
 
 Array = npt.NDArray[Any]
@@ -91,7 +82,7 @@ def check_all(
         eta: see `moments`.
         eps: see `moments`.
         n_noise: see `moments`.
-        max_points: so many random points at most are looked at.
+        max_points: the statements are checked at this many random points at most.
         random_state: a seed, a generator, or None.
         progress: True shows a bar on stderr; a function gets (statements done, statements).
 
@@ -142,7 +133,7 @@ class _Case:
     def shallow(self) -> ShallowNet:
         """The univariate net, or an error."""
         try:
-            return ms_stability.as_shallow(self.model)
+            return as_shallow(self.model)
         except ModelError as error:
             raise NotApplicableError("about networks of one input, one hidden layer and one score") from error
 
@@ -198,30 +189,30 @@ def _elsewhere(reason: str) -> Callable[[_Case, str], Check]:
 
 def _theorem5(case: _Case, form: str) -> Check:
     x_test, y_test = case.test
-    return rc_vc.rc_theorem5(
+    return region_counts.rc_theorem5(
         case.model, case.x, case.y, x_test=x_test, y_test=y_test, form=form, random_state=case.seed
     )
 
 
 def _theorem42(case: _Case, form: str) -> Check:
     places, _ = case.places()
-    return el_limit.el_theorem42(case.shallow(), places, case.signs())
+    return effective_regions.el_theorem42(case.shallow(), places, case.signs())
 
 
 def _proposition17(case: _Case, form: str) -> Check:
     if case.start is None:
         raise NotApplicableError("needs the model before training")
     sigma = case.settings["sigma"]
-    return lc_weights.lc_proposition17(case.start, case.model, case.x, sigma=sigma, form=form)
+    return local_complexity.lc_proposition17(case.start, case.model, case.x, sigma=sigma, form=form)
 
 
 STATEMENTS: dict[str, tuple[tuple[str, ...], Callable[[_Case, str], Check]]] = {
     "rc_theorem5": (FORMS, _theorem5),
-    "rc_lemma7": (("stated",), lambda case, form: rc_edge.rc_lemma7(case.model, *case.pairs())),
-    "rc_lemma8": (("stated",), lambda case, form: rc_edge.rc_lemma8(case.model, case.x)),
+    "rc_lemma7": (("stated",), lambda case, form: region_counts.rc_lemma7(case.model, *case.pairs())),
+    "rc_lemma8": (("stated",), lambda case, form: region_counts.rc_lemma8(case.model, case.x)),
     "rc_theorem6": (
         ("stated",),
-        lambda case, form: rc_edge.rc_theorem6(
+        lambda case, form: region_counts.rc_theorem6(
             case.model, case.x, step_size=case.step_size, random_state=case.seed
         ),
     ),
@@ -230,15 +221,15 @@ STATEMENTS: dict[str, tuple[tuple[str, ...], Callable[[_Case, str], Check]]] = {
     "el_theorem32": (("stated",), _elsewhere("about many narrow networks: call theory.el_theorem32")),
     "el_corollary51": (("stated",), _elsewhere("needs the teacher: call theory.el_corollary51")),
     "el_example1": (("stated",), _elsewhere("about one network of its own: call theory.el_example1")),
-    "lc_gradient_bound": (FORMS, _of_moments(lc_density.lc_gradient_bound)),
-    "lc_corollary3_upper": (("stated",), _of_moments(lc_density.lc_corollary3_upper)),
-    "lc_corollary3_lower": (FORMS, _of_moments(lc_density.lc_corollary3_lower)),
-    "lc_theorem5_upper": (FORMS, _of_moments(lc_rank.lc_theorem5_upper)),
-    "lc_theorem5_lower": (FORMS, _of_moments(lc_rank.lc_theorem5_lower)),
-    "lc_corollary14": (FORMS, _of_moments(lc_rank.lc_corollary14)),
-    "lc_proposition6": (("stated",), lambda case, form: lc_variation.lc_proposition6(case.model, case.x)),
-    "lc_theorem7": (FORMS, _of_moments(lc_variation.lc_theorem7)),
-    "lc_proposition8": (FORMS, _of_moments(lc_weights.lc_proposition8)),
+    "lc_gradient_bound": (FORMS, _of_moments(local_complexity.lc_gradient_bound)),
+    "lc_corollary3_upper": (("stated",), _of_moments(local_complexity.lc_corollary3_upper)),
+    "lc_corollary3_lower": (FORMS, _of_moments(local_complexity.lc_corollary3_lower)),
+    "lc_theorem5_upper": (FORMS, _of_moments(local_complexity.lc_theorem5_upper)),
+    "lc_theorem5_lower": (FORMS, _of_moments(local_complexity.lc_theorem5_lower)),
+    "lc_corollary14": (FORMS, _of_moments(local_complexity.lc_corollary14)),
+    "lc_proposition6": (("stated",), lambda case, form: local_complexity.lc_proposition6(case.model, case.x)),
+    "lc_theorem7": (FORMS, _of_moments(local_complexity.lc_theorem7)),
+    "lc_proposition8": (FORMS, _of_moments(local_complexity.lc_proposition8)),
     "lc_proposition9": (
         FORMS,
         _elsewhere("about global optima and a reference: call theory.lc_proposition9"),
@@ -250,16 +241,18 @@ STATEMENTS: dict[str, tuple[tuple[str, ...], Callable[[_Case, str], Check]]] = {
     "lc_proposition17": (FORMS, _proposition17),
     "ms_lemma1": (
         ("stated",),
-        lambda case, form: ms_stability.ms_lemma1(case.shallow(), *case.places(), case.eta()),
+        lambda case, form: minima_stability.ms_lemma1(case.shallow(), *case.places(), case.eta()),
     ),
-    "ms_lemma4": (("stated",), lambda case, form: ms_stability.ms_lemma4(case.shallow(), *case.places())),
+    "ms_lemma4": (("stated",), lambda case, form: minima_stability.ms_lemma4(case.shallow(), *case.places())),
     "ms_theorem1": (
         ("stated",),
-        lambda case, form: ms_stability.ms_theorem1(case.shallow(), *case.places(), case.eta()),
+        lambda case, form: minima_stability.ms_theorem1(case.shallow(), *case.places(), case.eta()),
     ),
     "ms_theorem2": (
         FORMS,
-        lambda case, form: ms_stability.ms_theorem2(case.shallow(), *case.places(), case.eta(), form=form),
+        lambda case, form: minima_stability.ms_theorem2(
+            case.shallow(), *case.places(), case.eta(), form=form
+        ),
     ),
 }
 """Statement -> the forms that it has, and its check of a case."""
@@ -274,7 +267,7 @@ def _tried(name: str, form: str, function: Callable[[_Case, str], Check], case: 
 
 
 def _chosen(x: Any, y: Any, max_points: int, seed: int) -> tuple[Array, Array | None]:
-    """At most so many of the points, with their values."""
+    """At most `max_points` of the points, with their values."""
     limit = whole_number(max_points, "max_points", 2, TheoryError)
     points = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
     if points.ndim == 0 or points.size == 0:

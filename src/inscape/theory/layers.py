@@ -1,4 +1,4 @@
-"""A network as the papers write it, W_L relu(... relu(W_1 x + c_1) ...) + c_L, and its norms."""
+"""Models and points as the papers write them: W_L relu(... relu(W_1 x + c_1) ...) + c_L, and its norms."""
 
 import math
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from inscape.arrays import Floats
-from inscape.errors import NotApplicableError
+from inscape.errors import NotApplicableError, TheoryError
 from inscape.measures.points import graph_at
 from inscape.models import wrap
 from inscape.univariate import ShallowNet
 
-_ENTRIES = 2**24
+_MOST_ENTRIES = 2**24
 """The most entries of a matrix that a convolution is written out as."""
 
 
@@ -84,6 +84,25 @@ def as_module(model: Any) -> Any:
     return model.to_module() if isinstance(model, ShallowNet) else model
 
 
+def as_shallow(net: Any) -> ShallowNet:
+    """The univariate net that a torch module or a wrapped one is."""
+    if isinstance(net, ShallowNet):
+        return net
+    return ShallowNet.from_module(getattr(net, "module", net))
+
+
+def as_points(x: Any) -> Floats:
+    """Points as rows in float64, (n, d)."""
+    points = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, dtype=np.float64)
+    if points.ndim == 0 or points.size == 0:
+        raise TheoryError(f"x of shape {points.shape} holds no points: give an array (n, d)")
+    points = points.reshape(len(points), -1)
+    if not np.isfinite(points).all():
+        row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
+        raise TheoryError(f"x holds NaN or infinite values, the first at row {row}: remove those points")
+    return points
+
+
 def layers_of(model: Any, x: Any) -> Layers:
     """The matrices of a model at points x, of which only the shape matters.
 
@@ -130,16 +149,14 @@ def _matrix(stage: Sequence[Any], shape: tuple[int, ...], name: str) -> tuple[Fl
     """A and b of affine operations in a row, from what they make of zero and of the unit vectors."""
     import torch
 
-    from inscape.measures.jacobian.linear_part import linear_part
-
     size = math.prod(shape)
     zero = torch.zeros(1, *shape, dtype=torch.float64)
     with torch.no_grad():
         for op in stage:
             zero = op(zero)
-        if max(size, zero.numel()) * size > _ENTRIES:
+        if max(size, zero.numel()) * size > _MOST_ENTRIES:
             raise NotApplicableError(f"a layer of {name} is too large to be written out as a matrix")
         rows = torch.eye(size, dtype=torch.float64).reshape(size, *shape)
         for op in stage:
-            rows = linear_part(op)(rows)
+            rows = op.linear_part(rows)
     return np.ascontiguousarray(rows.reshape(size, -1).numpy().T), zero.reshape(-1).numpy().copy()

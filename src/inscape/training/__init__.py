@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from inscape.training.datasets import DataSet, load_data
+from inscape.training.data import DataSet, load_data
 from inscape.training.history import History
 from inscape.training.recipe import Recipe
 

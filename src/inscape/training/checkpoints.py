@@ -1,8 +1,6 @@
 """Weights on disk, as safetensors."""
 
 import json
-import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +8,7 @@ import torch
 from torch import nn
 
 from inscape.errors import InscapeError, MissingExtraError
+from inscape.files import replacing
 
 
 def save_weights(module: nn.Module, path: str | Path, **about: Any) -> Path:
@@ -24,13 +23,10 @@ def save_weights(module: nn.Module, path: str | Path, **about: Any) -> Path:
         for name, value in module.state_dict().items()
     }
     content = save(state, {key: json.dumps(value) for key, value in about.items()})
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_bytes(content)
-        draft.replace(path)
+        with replacing(path) as draft:
+            draft.write_bytes(content)
     except OSError as error:
-        with suppress(OSError):
-            draft.unlink()
         raise InscapeError(f"cannot write {path}: {error.strerror or error}") from error
     return path

@@ -9,9 +9,9 @@ import numpy as np
 from inscape.errors import ModelError, unknown_name
 from inscape.models import Model, wrap
 from inscape.training.classical import SETTINGS, classical
+from inscape.training.data.splits import Split
 from inscape.training.history import History
 from inscape.training.recipe import Recipe
-from inscape.training.splits import Split
 
 _RECIPE = tuple(f.name for f in fields(Recipe))
 _NETWORK = ("width", "hidden", "he_scale", "normalise")

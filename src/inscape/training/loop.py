@@ -14,10 +14,9 @@ from inscape.errors import DataError, InscapeError
 from inscape.progress import Meter, meter
 from inscape.seeding import as_seed, random_state_kept
 from inscape.training.augmentation import Augmentation
-from inscape.training.batches import batch_sizes
 from inscape.training.checkpoints import save_weights
 from inscape.training.history import History
-from inscape.training.recipe import Recipe
+from inscape.training.recipe import Recipe, batch_sizes
 
 
 class StepMonitor(Protocol):

@@ -12,18 +12,17 @@ import numpy.typing as npt
 from inscape.arguments import whole_number
 from inscape.errors import MeasureError
 from inscape.measures.points import TargetSource, as_targets
-from inscape.measures.table import NOT_APPLICABLE, Measures, checked_settings, measure
+from inscape.measures.table import NOT_APPLICABLE, Measures, checked_settings, table_of
 from inscape.models import Model, wrap
 from inscape.probes.source import PointSource
 from inscape.seeding import RandomState, as_generator, as_seed, random_state_kept
 
-FEW = 10
 CHEAP: dict[str, dict[str, Any]] = {
-    "local_complexity": {"sigma": 0.1, "n_noise": 2, "precision": "float32", "n_points": FEW},
-    "total_variation": {"sigma": 0.1, "n_noise": 2, "n_points": FEW},
+    "local_complexity": {"sigma": 0.1, "n_noise": 2, "precision": "float32", "n_points": 10},
+    "total_variation": {"sigma": 0.1, "n_noise": 2, "n_points": 10},
 }
 """What is measured unless told otherwise: little enough to measure every hundred steps."""
-PER_DECADE = 10
+STEPS_PER_DECADE = 10
 
 
 class Monitor:
@@ -36,17 +35,15 @@ class Monitor:
         x: data, as for `inscape.sample_probes`; `n_points` of them are drawn once.
         y: their classes, if x does not carry them.
         measures: as for `inscape.measure`, with the settings and defaults there; a further setting "n_points"
-            measures at the first so many of the drawn points only. By default `CHEAP`: local complexity and
+            measures at the first few of the drawn points only. By default `CHEAP`: local complexity and
             total variation, both of the same two noisy networks at 10 points; and accuracy and margin if
             classes are known.
-        every: a number of steps; "log" for about ten steps per power of ten, ..., 10, 13, 16, 20, ...;
-        or a
+        every: a number of steps; "log" for about ten steps per power of ten, ..., 10, 13, 16, 20, ...; or a
             function of the step that says whether to measure.
         n_points: how many points are drawn; None for all.
         also: a function of the wrapped model that gives further columns, {name: number}.
         log_fn: called with ({name: value}, step) after each measurement; fits `wandb.log`,
-        `mlflow.log_metrics`, or
-            a loop over `SummaryWriter.add_scalar`.
+            `mlflow.log_metrics`, or a loop over `SummaryWriter.add_scalar`.
         random_state: of the points and of all measures.
 
     >>> import torch
@@ -127,7 +124,7 @@ class Monitor:
                     if options.get("n_points") == n
                 }
                 y = None if self.y is None else self.y[:n]
-                table = measure(model, self.x[:n], y, measures=group, random_state=self.seed)
+                table = table_of(model, self.x[:n], y, measures=group, random_state=self.seed)
                 found |= {entry["measure"]: entry for entry in table.rows}
         return [found[name] for name in self.measures]
 
@@ -214,5 +211,5 @@ def _is_log_step(step: int) -> bool:
     """
     if step <= 1:
         return step >= 0
-    before, now = (math.floor(PER_DECADE * math.log10(s) + 1e-9) for s in (step - 1, step))
+    before, now = (math.floor(STEPS_PER_DECADE * math.log10(s) + 1e-9) for s in (step - 1, step))
     return now > before

@@ -1,4 +1,4 @@
-"""A recipe: how to train, as plain data."""
+"""A recipe: how to train, as plain data, and how it cuts an epoch into batches."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -90,3 +90,17 @@ class Recipe:
 def _is_number(value: Any) -> bool:
     """Whether it is one of Python or of numpy."""
     return isinstance(value, Real)
+
+
+def batch_sizes(n: int, size: int) -> list[int]:
+    """The sizes of the batches of an epoch; a last point alone joins the batch before.
+
+    Batch normalisation cannot train on one point.
+
+    >>> batch_sizes(10, 4), batch_sizes(9, 4), batch_sizes(3, 1)
+    ([4, 4, 2], [4, 5], [1, 1, 1])
+    """
+    whole, rest = divmod(n, size)
+    if rest == 1 and whole:
+        return [size] * (whole - 1) + [size + 1]
+    return [size] * whole + [rest] * (rest > 0)

@@ -14,10 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from inscape.progress import Meter
-from inscape.training.batches import batch_sizes
 from inscape.training.history import History
 from inscape.training.networks.layers import Pixels
-from inscape.training.recipe import Recipe
+from inscape.training.recipe import Recipe, batch_sizes
 
 Observe = Callable[[int, Callable[[], None]], None]
 

@@ -1,20 +1,29 @@
 """The laboratory for univariate networks f(x) = sum_j v_j relu(w_j x + b_j) + c."""
 
-from inscape.univariate.descent import gradient_descent
-from inscape.univariate.descent_result import Descent
-from inscape.univariate.flattest import Flattest, flattest
-from inscape.univariate.flow import gradient_flow
-from inscape.univariate.flow_result import Flow
+from inscape.univariate.descent import Descent, gradient_descent
+from inscape.univariate.flow import Flow, gradient_flow
 from inscape.univariate.initialisation import theorem_sizes
 from inscape.univariate.kkt import KKTResidual, kkt_residual
 from inscape.univariate.knots import RegionTable
 from inscape.univariate.net import ShallowNet
-from inscape.univariate.population import population_error
 from inscape.univariate.regions import effective_linear_regions, label_changes, region_bound
-from inscape.univariate.stability import Stability, stability
-from inscape.univariate.teacher import labels_of, random_teacher, shortest_interval, teacher_of
-from inscape.univariate.weight import population_weight, weight
-from inscape.univariate.width import alternating_teacher, least_error
+from inscape.univariate.stability import (
+    Flattest,
+    Stability,
+    flattest,
+    population_weight,
+    stability,
+    weight,
+)
+from inscape.univariate.teacher import (
+    alternating_teacher,
+    labels_of,
+    least_error,
+    population_error,
+    random_teacher,
+    shortest_interval,
+    teacher_of,
+)
 
 __all__ = [
     "Descent",

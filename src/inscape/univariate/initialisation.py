@@ -75,8 +75,7 @@ def draw(width: int, init: str, random_state: RandomState, **scale: Any) -> Para
       Linear(k, 1). The text of Mulayoff, Michaeli, Soudry 2021 names no initialisation: their result holds
       for any. This one is ours.
     - "gaussian": w, b ~ N(0, sigma_hidden^2), v ~ N(0, sigma_output^2), c = 0, Assumption 2.1 of Safran,
-    Vardi, Lee
-      2022; by default the standard scales sigma_hidden = 1 and sigma_output = sqrt(2 / k).
+      Vardi, Lee 2022; by default the standard scales sigma_hidden = 1 and sigma_output = sqrt(2 / k).
     - "small": the same with both scales 1e-3 (or `sigma`), far inside the rich regime.
     - "theorem": the same with the scales of their Theorem 2.3: give the arguments of `theorem_sizes`
       (n_changes, shortest, n, ...). At widths below the theorem's own its assumption is not met.

@@ -8,11 +8,11 @@ import numpy.typing as npt
 
 from inscape.arrays import Bools, Floats
 from inscape.errors import UnivariateError
-from inscape.univariate.modes import toggling
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
+from inscape.univariate.stability.modes import toggling
 
-_ROUNDS = 1000
+_MOST_ROUNDS = 1000
 _ROUNDING = 1e-13
 
 
@@ -106,9 +106,8 @@ def kkt_residual(
     scaled = ShallowNet(w, b, v)
     kinks = toggling(scaled, places[near], kink_tol, reach=float(np.abs(places).max()))
     problem = _Problem.of(scaled, places[near], labels[near], kinks)
-    found, residual = problem.solve()
     multipliers = np.zeros(len(places))
-    multipliers[near] = found
+    multipliers[near], residual = problem.solve()
     total = float(multipliers.sum())
     norm = float(np.sqrt(w @ w + b @ b + v @ v))
     return KKTResidual(
@@ -158,19 +157,19 @@ class _Problem:
         n, size = len(self.gradients), float(np.linalg.norm(self.theta))
         columns, owner = self.gradients, np.arange(n)
         multipliers, least = np.zeros(n), np.inf
-        for _ in range(_ROUNDS):
-            found, _ = nnls(columns.T, self.theta, maxiter=30 * len(columns) + 1000)
-            rest = self.theta - found @ columns
+        for _ in range(_MOST_ROUNDS):
+            weights, _ = nnls(columns.T, self.theta, maxiter=30 * len(columns) + 1000)
+            rest = self.theta - weights @ columns
             residual = float(np.linalg.norm(rest))
             if residual >= least:
                 break
             multipliers, least = np.zeros(n), residual
-            np.add.at(multipliers, owner, found)
+            np.add.at(multipliers, owner, weights)
             steepest = self._steepest(rest)
             more = steepest @ rest > _ROUNDING * size * np.linalg.norm(steepest, axis=1)
             if not more.any():
                 break
-            used = found > 0
+            used = weights > 0
             columns = np.concatenate([columns[used], steepest[more]])
             owner = np.concatenate([owner[used], np.flatnonzero(more)])
         return multipliers, least

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
 
-_BLOCK = 2**22  # relus evaluated at once
+_RELUS_AT_ONCE = 2**22  # 32 MiB
 
 
 class ShallowNet:
@@ -90,14 +90,14 @@ class ShallowNet:
             return np.where(self.w > 0, right, ~right) @ slope
 
         flat = x.reshape(-1)
-        step = max(1, _BLOCK // self.width)
+        step = max(1, _RELUS_AT_ONCE // self.width)
         parts = [active(flat[i : i + step]) for i in range(0, len(flat), step)]
         return np.concatenate([*parts, np.empty(0)]).reshape(x.shape)
 
     def _summed(self, x: npt.ArrayLike, outputs: Any) -> Floats:
         x = _numbers("x", x)
         flat = x.reshape(-1)
-        step = max(1, _BLOCK // self.width)
+        step = max(1, _RELUS_AT_ONCE // self.width)
         parts = [outputs(flat[i : i + step, None] * self.w + self.b) for i in range(0, len(flat), step)]
         return np.concatenate([*parts, np.empty(0)]).reshape(x.shape)
 
@@ -201,13 +201,13 @@ class ShallowNet:
     @classmethod
     def from_module(cls, module: "torch.nn.Module") -> "ShallowNet":
         """The net that a torch module Linear(1, k), ReLU, Linear(k, 1) computes, read in float64."""
-        from inscape.univariate.modules import read_module
+        from inscape.univariate.torch import read_module
 
         return cls(*read_module(module))
 
     def to_module(self) -> "torch.nn.Sequential":
         """This net as torch Linear(1, k), ReLU, Linear(k, 1) in float64."""
-        from inscape.univariate.modules import make_module
+        from inscape.univariate.torch import make_module
 
         return make_module(self.w, self.b, self.v, self.c)
 

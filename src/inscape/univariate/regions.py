@@ -20,7 +20,7 @@ def effective_linear_regions(net: ShallowNet) -> int:
 
 
 def region_bound(n_changes: int) -> int:
-    """32 r + 67: so many linear regions at most remain in the limit of the flow if labels change r times.
+    """32 r + 67: the most linear regions that remain in the limit of the flow if labels change r times.
 
     >>> region_bound(3)
     163

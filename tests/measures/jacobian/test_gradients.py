@@ -12,8 +12,8 @@ import inscape
 from benchmarks.networks import mlp
 from inscape.measures.jacobian.blocks import Consumer, Settings
 from inscape.measures.jacobian.layers import unit_layers
-from inscape.measures.jacobian.noise import Draws
 from inscape.measures.jacobian.passes import jacobian_pass
+from inscape.measures.jacobian.perturbation import Draws
 from inscape.measures.jacobian.reverse import jacobian
 
 
@@ -82,7 +82,7 @@ def test_the_zoo(name):
 )
 def test_perceptrons_of_all_shapes_and_slopes(sizes, seed, few, n_noise):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("inscape.measures.jacobian.chain._FEW", few)
+        patch.setattr("inscape.measures.jacobian.perceptron._FEW", few)
         net = mlp(*sizes, 3, seed=seed).double()
         bends = [nn.ReLU(), nn.LeakyReLU(0.2), nn.Hardtanh(), nn.ReLU6()]
         for i in range(1, len(net), 2):
@@ -126,7 +126,7 @@ def test_good_follows_the_definition_in_a_fully_connected_net():
     _, blocks = blocks_of(net, x, Draws(0.6, 3, "bias", 0))
     seen = set()
     for block in blocks:
-        alive = [(block.state.slopes[layer.node] != 0).any(dim=1) for layer in block.cut.layers]
+        alive = [(block.state.slopes[layer.node] != 0).any(dim=1) for layer in block.network.layers]
         for k, good in enumerate(block.good):
             expected = torch.ones(len(good), dtype=torch.bool)
             for later in alive[k + 1 :]:

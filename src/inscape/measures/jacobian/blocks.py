@@ -8,10 +8,10 @@ from torch import Tensor
 
 from inscape.arrays import Ints
 from inscape.measures.jacobian import MEMORY
+from inscape.measures.jacobian.affine_prefix import PrefixedNetwork
 from inscape.measures.jacobian.forward import State
 from inscape.measures.jacobian.layers import Layer
-from inscape.measures.jacobian.noise import Draws
-from inscape.measures.jacobian.split import Split
+from inscape.measures.jacobian.perturbation import Draws
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
@@ -23,8 +23,8 @@ class Block:
     Attributes:
         points: the number of the point of each row, (n,).
         draws: the number of its perturbed network, (n,).
-        start: the head's value there, from which the tail can be evaluated again.
-        cut: the perturbed network.
+        start: the prefix's value there, from which the tail can be evaluated again.
+        network: the perturbed network.
         noise: what was added to the biases, per layer (n, *shape).
         state: the evaluation.
         norms: per layer the norm of each unit's gradient, (n, units).
@@ -36,7 +36,7 @@ class Block:
     points: Ints
     draws: Ints
     start: Tensor
-    cut: Split
+    network: PrefixedNetwork
     noise: list[Tensor] | None
     state: State
     norms: list[Tensor] = field(default_factory=list)

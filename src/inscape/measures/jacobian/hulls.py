@@ -5,9 +5,8 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Ints
-from inscape.measures.jacobian.forward import State, evaluate
+from inscape.measures.jacobian.forward import State, directions_at_once, evaluate, push
 from inscape.measures.jacobian.layers import Layer, unit_layers
-from inscape.measures.jacobian.tangents import directions_at_once, push
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend
 from inscape.progress import Meter

@@ -3,11 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from torch import Tensor
-
 from inscape.arrays import Shape
 from inscape.models.graph import Graph
-from inscape.models.graph.piecewise import Clip, Leaky, Windows
+from inscape.models.graph.piecewise import Bend, Windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,24 +38,14 @@ def unit_layers(graph: Graph) -> tuple[Layer, ...]:
     Every entry of a relu, leaky relu, prelu, abs, clip or maximum is a unit, so every place of a
     convolutional layer has its own. The windows of max-pooling have no bias and are none.
     """
-    found: list[Layer] = []
+    layers: list[Layer] = []
     for i, node in enumerate(graph.nodes):
-        kinks = _kinks(node.op)
-        if kinks:
-            path = node.path or f"{getattr(node.op, 'name', 'unit')} {len(found) + 1}"
-            found.append(Layer(i, node.inputs[0], graph.shapes[i], kinks, path))
-    return tuple(found)
+        if isinstance(node.op, Bend) and node.op.kinks:
+            path = node.path or f"{node.op.name} {len(layers) + 1}"
+            layers.append(Layer(i, node.inputs[0], graph.shapes[i], node.op.kinks, path))
+    return tuple(layers)
 
 
 def window_nodes(graph: Graph) -> int:
     """How many max-pooling nodes the graph has: their kinks belong to no unit."""
     return sum(isinstance(n.op, Windows) for n in graph.nodes)
-
-
-def _kinks(op: object) -> tuple[float, ...]:
-    if isinstance(op, Leaky):
-        straight = bool((op.slope == 1.0).all()) if isinstance(op.slope, Tensor) else op.slope == 1.0
-        return () if straight else (0.0,)
-    if isinstance(op, Clip):
-        return tuple(b for b in (op.low, op.high) if math.isfinite(b))
-    return ()

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from inscape.errors import NotApplicableError
-from inscape.measures.jacobian.linear_part import linear_part
-from inscape.models.graph import Graph
+from inscape.models.graph import Graph, Node
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Windows
 
@@ -31,30 +30,30 @@ def operator_norms(graph: Graph) -> list[tuple[str, float]]:
     return [
         (node.path or op.name, _operator_norm(op, graph.shapes[node.inputs[0]]))
         for node in graph.nodes
-        if isinstance(op := node.op, Affine) and op.constants and op.name not in ("add", "concat")
+        if isinstance(op := node.op, Affine) and op.weights
     ]
 
 
 def sum_over_paths(graph: Graph, p: int) -> float:
     """The sum over all paths from an input to an output of the product of |w|^p along it."""
     graph = graph.cast(torch.float64)
-    values = {0: torch.ones(1, *graph.input_shape, dtype=torch.float64)}
+
+    def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
+        if isinstance(node.op, Affine):
+            return _powered(node.op, inputs, p)
+        return node.op(inputs[0]) if isinstance(node.op, Windows) else inputs[0]
+
     with torch.no_grad():
-        for i, node in enumerate(graph.nodes[1 : graph.output + 1], start=1):
-            inputs = [values[j] for j in node.inputs]
-            if isinstance(node.op, Affine):
-                values[i] = _powered(node.op, inputs, p)
-            else:
-                values[i] = node.op(inputs[0]) if isinstance(node.op, Windows) else inputs[0]
-    return float(values[graph.output].sum())
+        ones = torch.ones(1, *graph.input_shape, dtype=torch.float64)
+        return float(graph.walk(ones, visit).sum())
 
 
 def _powered(op: Affine, inputs: list[Tensor], p: int) -> Tensor:
     """The operation with every coefficient replaced by its absolute value to the power p."""
-    linear = linear_part(op)
+    linear = op.linear_part
     if p == 1:
         return linear.magnitude(*inputs)
-    if linear.constants and op.name not in _AVERAGES:
+    if linear.weights and op.name not in _AVERAGES:
         return Affine(op.name, linear.function, tuple(c**2 for c in linear.constants))(*inputs)
     out = linear.magnitude(*inputs)
     if op.name in _AVERAGES:
@@ -88,7 +87,7 @@ def _operator_norm(op: Affine, shape: tuple[int, ...]) -> float:
         return float(torch.linalg.matrix_norm(op.constants[0], 2))
     if op.name in _DIAGONAL:
         return float(op.constants[0].abs().max())
-    return _largest_singular_value(linear_part(op), shape)
+    return _largest_singular_value(op.linear_part, shape)
 
 
 def _largest_singular_value(op: Affine, shape: tuple[int, ...]) -> float:

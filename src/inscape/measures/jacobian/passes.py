@@ -1,14 +1,25 @@
 """One pass over points and perturbed networks that serves several measures at once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import numpy as np
+import torch
 from torch import Tensor
 
-from inscape.measures.jacobian.blocks import Consumer, Settings
-from inscape.measures.jacobian.engine import Engine
-from inscape.measures.jacobian.split import split
+from inscape.arrays import Ints
+from inscape.measures.jacobian.active_paths import good_units
+from inscape.measures.jacobian.affine_prefix import PrefixedNetwork, prefixed
+from inscape.measures.jacobian.blocks import Block, Consumer, Settings
+from inscape.measures.jacobian.forward import directions_at_once, evaluate, push
+from inscape.measures.jacobian.perceptron import Chain, as_chain, push_alike, push_chain
+from inscape.measures.jacobian.perturbation import Draws
 from inscape.models.graph import Graph
 from inscape.progress import Meter
+
+_ROWS = 256
+_ALIKE = 4
+"""Perturbed networks from which on it pays to look at a point in all of them at once."""
+_AT_ONCE = 16
 
 
 def jacobian_pass(
@@ -20,12 +31,12 @@ def jacobian_pass(
     products with k active units per layer, whatever the dimension d of the input; for any other network it is
     that of d evaluations, or of `n_probes`.
     """
-    cut = split(graph.cast(settings.dtype))
+    network = prefixed(graph.cast(settings.dtype))
     for consumer in consumers:
-        consumer.begin(cut.layers, len(x))
+        consumer.begin(network.layers, len(x))
     groups = {c.draws: [d for d in consumers if d.draws == c.draws] for c in consumers}
     total, done = sum(draws.n for draws in groups) * len(x), 0
-    shared = Engine(cut, x.to(settings.dtype), settings)
+    shared = Engine(network, x.to(settings.dtype), settings)
     for draws, group in groups.items():
         if shared.works_on_groups(draws, group):
             for block in shared.grouped(draws, group):
@@ -38,11 +49,173 @@ def jacobian_pass(
             noisy = draws.graph(k, graph)
             engine = shared
             if noisy is not graph:
-                engine = Engine(split(noisy.cast(settings.dtype)), x.to(settings.dtype), settings)
-            noise = draws.biases(k, cut.layers, settings.dtype)
+                engine = Engine(prefixed(noisy.cast(settings.dtype)), x.to(settings.dtype), settings)
+            noise = draws.biases(k, network.layers, settings.dtype)
             for rows in engine.blocks():
                 block = engine.block(k, rows, noise, group)
                 for consumer in group:
                     consumer.see(block)
                 done += rows.stop - rows.start
                 meter(done, total)
+
+
+class Engine:
+    """A network ready to be differentiated at given points."""
+
+    def __init__(self, network: PrefixedNetwork, x: Tensor, settings: Settings) -> None:
+        self.network, self.settings = network, settings
+        self.start = network.start(x)
+        self.given = self._given()
+        few = network.is_matrix or self.given is not None
+        self.directions = (
+            (self.given if self.given is not None else network.directions(settings.dtype)) if few else None
+        )
+        self.n_directions = network.n_directions() if self.directions is None else len(self.directions)
+        exact = settings.n_probes is None and self.directions is not None
+        self.chain: Chain | None = as_chain(network, self.directions) if exact else None  # type: ignore[arg-type]
+
+    def _given(self) -> Tensor | None:
+        """Directions that are not to be all of them: those asked for, or random ones."""
+        given, k = self.settings.directions, self.settings.n_probes
+        if given is None and k is not None:
+            rng = np.random.default_rng([self.settings.seed, 3])
+            given = torch.from_numpy(rng.standard_normal((k, *self.network.input_shape)))
+        return None if given is None else self.network.through_prefix(given.double()).to(self.settings.dtype)
+
+    def _portions(self, size: int) -> Iterator[Tensor]:
+        """The directions, `size` at a time; unit vectors are made as they are needed."""
+        for i in range(0, self.n_directions, size):
+            if self.directions is None:
+                yield self.network.directions(self.settings.dtype, i, i + size)
+            else:
+                yield self.directions[i : i + size]
+
+    def blocks(self) -> list[slice]:
+        """The points in portions that fit into cache or memory."""
+        n = len(self.start)
+        if self.chain is not None:
+            size = max(_ROWS, self.chain.block_length())
+        else:
+            at_once = directions_at_once(self.network.tail, 1, self.settings.dtype, self.settings.memory)
+            size = max(1, min(_ROWS, at_once // self.n_directions))
+        return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+    def block(self, draw: int, rows: slice, noise: list[Tensor] | None, group: Sequence[Consumer]) -> Block:
+        """Points in one perturbed network."""
+        n = rows.stop - rows.start
+        points = np.arange(rows.start, rows.stop)
+        each = None if noise is None else [b.expand(n, *b.shape[1:]) for b in noise]
+        block = self._evaluated(points, np.full(n, draw), each, group)
+        spectra = any(c.wants_spectra for c in group)
+        if self.chain is not None:
+            self._differentiate_chain(self.chain, block, spectra)
+        else:
+            self._differentiate(block, spectra)
+        return block
+
+    def works_on_groups(self, draws: Draws, group: Sequence[Consumer]) -> bool:
+        """Whether to look at each point in all perturbed networks at once."""
+        many = self.chain is not None and self.chain.has_many_coordinates and draws.n >= _ALIKE
+        return many and draws.kind == "bias" and not any(c.wants_spectra for c in group)
+
+    def grouped(self, draws: Draws, group: Sequence[Consumer]) -> Iterator[Block]:
+        """Points, each in many perturbed networks."""
+        assert self.chain is not None
+        drawn = [draws.biases(k, self.network.layers, self.settings.dtype) or [] for k in range(draws.n)]
+        for first in range(0, draws.n, _AT_ONCE):
+            part = drawn[first : first + _AT_ONCE]
+            m, size = len(part), max(1, _ROWS // len(part))
+            stacked = [torch.cat(layer) for layer in zip(*part, strict=True)]
+            for i in range(0, len(self.start), size):
+                points = np.arange(i, min(i + size, len(self.start)))
+                noise = [b.repeat(len(points), 1) for b in stacked]
+                numbers = np.tile(np.arange(first, first + m), len(points))
+                block = self._evaluated(np.repeat(points, m), numbers, noise, group)
+                self._differentiate_groups(self.chain, block, m)
+                yield block
+
+    def _evaluated(
+        self, points: Ints, draws: Ints, noise: list[Tensor] | None, group: Sequence[Consumer]
+    ) -> Block:
+        start = self.start[torch.from_numpy(points)]
+        state = evaluate(self.network.tail, self.network.layers, start, noise)
+        block = Block(points, draws, start, self.network, noise, state)
+        if any(c.wants_good for c in group):
+            block.good = [g.flatten(1) for g in good_units(self.network.tail, self.network.layers, state)]
+        return block
+
+    def _differentiate_groups(self, chain: Chain, block: Block, m: int) -> None:
+        n, layers = len(block.points), self.network.layers
+        norms: list[list[Tensor]] = [[] for _ in layers]
+        output: list[Tensor] = []
+        norms[0] = [torch.linalg.vector_norm(chain.start, dim=1).expand(n, -1)]
+        slopes = [block.state.slopes[layer.node].reshape(n // m, m, -1) for layer in layers]
+        size = max(1, 2 * chain.block_length() // m)
+        for i in range(0, n // m, size):
+            part = [s[i : i + size] for s in slopes]
+            push_alike(chain, part, lambda layer, v: norms[layer].append(v), output.append)
+        block.norms = [torch.cat(parts) for parts in norms]
+        block.output = torch.cat(_padded(output))
+
+    def _differentiate_chain(self, chain: Chain, block: Block, spectra: bool) -> None:
+        n, layers = len(block.start), self.network.layers
+        norms: list[list[Tensor]] = [[] for _ in layers]
+        values: list[list[Tensor]] = [[] for _ in layers]
+        output: list[Tensor] = []
+        norms[0] = [torch.linalg.vector_norm(chain.start, dim=1).expand(n, -1)]
+        if spectra:
+            values[0] = [torch.linalg.svdvals(chain.start.double()).expand(n, -1)]
+
+        def seen(layer: int, g: Tensor) -> None:
+            if layer == len(layers):
+                output.append(g)
+                return
+            norms[layer].append(torch.linalg.vector_norm(g, dim=2))
+            if spectra:
+                values[layer].append(torch.linalg.svdvals(g.double()))
+
+        slopes = [block.state.slopes[layer.node] for layer in layers]
+        size = chain.block_length()
+        for i in range(0, n, size):
+            push_chain(chain, [s[i : i + size] for s in slopes], seen, only_norms=not spectra)
+        block.norms = [torch.cat(parts) for parts in norms]
+        block.spectra = [torch.cat(parts) for parts in values] if spectra else []
+        block.output = torch.cat(_padded(output))
+
+    def _differentiate(self, block: Block, spectra: bool) -> None:
+        tail, layers, n = self.network.tail, self.network.layers, len(block.start)
+        squares = [torch.zeros(n, layer.size, dtype=torch.float64) for layer in layers]
+        kept: dict[int, list[Tensor]] = {i: [] for i in [tail.output, *(layer.source for layer in layers)]}
+        wanted = set(kept)
+
+        def seen(node: int, tangents: Tensor) -> None:
+            flat = tangents.flatten(2)
+            for square, layer in zip(squares, layers, strict=True):
+                if layer.source == node:
+                    square += flat.square().sum(dim=1)
+            if spectra or node == tail.output:
+                kept[node].append(flat.clone())
+
+        size = directions_at_once(tail, n, self.settings.dtype, self.settings.memory)
+        for part in self._portions(size):
+            push(tail, block.state, part, wanted, seen)
+        scale = 1.0 if self.settings.n_probes is None else _mean_chi(self.settings.n_probes)
+        block.norms = [(s.sqrt() / scale).to(self.settings.dtype) for s in squares]
+        block.output = torch.cat(kept[tail.output], dim=1).transpose(1, 2)
+        if spectra:
+            block.spectra = [
+                torch.linalg.svdvals(torch.cat(kept[layer.source], dim=1).double()) for layer in layers
+            ]
+
+
+def _padded(parts: list[Tensor]) -> list[Tensor]:
+    """Gradients in different numbers of coordinates, (n, c, r) each, filled with zeros to the largest."""
+    widest = max(p.shape[2] for p in parts)
+    return [torch.nn.functional.pad(p, (0, widest - p.shape[2])) for p in parts]
+
+
+def _mean_chi(k: int) -> float:
+    """The mean length of k independent N(0, 1): |g| times it is the mean length of k projections of g."""
+    from scipy.special import gammaln
+
+    return float(np.sqrt(2) * np.exp(gammaln((k + 1) / 2) - gammaln(k / 2)))

@@ -10,7 +10,6 @@ from torch import Tensor
 from inscape.errors import NotApplicableError, PartitionError
 from inscape.measures.points import check_weights
 from inscape.models import Model
-from inscape.models.graph import Graph
 
 Scores = Callable[[Tensor], Tensor]
 _SEEDS = 2**22
@@ -28,19 +27,7 @@ def differentiable_scores(model: Model, input_shape: tuple[int, ...], measure: s
     except PartitionError:
         scores: Scores = private_copy(model, measure)
         return scores
-    return lambda x: evaluate_graph(graph, x).flatten(1)
-
-
-def evaluate_graph(graph: Graph, x: Tensor) -> Tensor:
-    """The output of a graph, with gradients."""
-    values = {0: x}
-    for i, node in enumerate(graph.nodes[1 : graph.output + 1], start=1):
-        assert node.op is not None
-        values[i] = node.op(*(values[j] for j in node.inputs))
-        for j in node.inputs:
-            if graph.last_use[j] == i:
-                values.pop(j, None)
-    return values[graph.output]
+    return lambda x: graph.differentiable(x).flatten(1)
 
 
 def private_copy(model: Model, measure: str) -> Any:

@@ -1,11 +1,20 @@
-"""What local rank and total variation take from a pass."""
+"""What local complexity, local rank and total variation take from a pass."""
+
+import math
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from inscape.errors import NotApplicableError
+from inscape.measures.jacobian.active_paths import AtKink, good_at_kink
 from inscape.measures.jacobian.blocks import Block, Consumer
 from inscape.measures.jacobian.layers import Layer
-from inscape.measures.jacobian.noise import Draws
+from inscape.measures.jacobian.perturbation import Draws
+from inscape.models.graph.affine import Affine
+
+_EVERY_UNIT = 64
+"""Networks of at most so many units have every unit looked at in its own kink; larger ones a random one."""
 
 
 class RankTally(Consumer):
@@ -44,10 +53,133 @@ class VariationTally(Consumer):
         ).numpy()
 
 
-def gradient_norms(gradients: torch.Tensor, scores: torch.Tensor, of: str) -> torch.Tensor:
+def gradient_norms(gradients: Tensor, scores: Tensor, of: str) -> Tensor:
     """The norm at each point of gradients (n, c, r): Frobenius over all scores, or of the winning one's."""
     norms = gradients.double().square().sum(dim=2).sqrt()
     if of == "scores":
         return norms.square().sum(dim=1).sqrt()
     best = scores.reshape(len(norms), -1).argmax(dim=1, keepdim=True)
     return norms.gather(1, best)[:, 0]
+
+
+class ComplexityTally(Consumer):
+    """Sums |grad z_i| rho_i(z_i) 1{i good} over units, for every point and perturbed network.
+
+    *Good* is judged with the unit at its kink, b_i = z_i(x), since that is where it bends: the layers after
+    it see a unit of output zero, not the output that its noise would give. For small networks this is looked
+    up for every unit. For large ones the sum is taken with good as judged at the drawn biases, and corrected
+    without bias by one unit per point and network: unit s, drawn with probability t_s / T in proportion to
+    its term, adds T (good at the kink - good).
+
+    Args:
+        draws: the perturbed networks.
+        variant: "theorem"; "norms" for eq. (41), the sum of |grad z_i|; "authors" for the published code.
+    """
+
+    wants_good = True
+
+    def __init__(self, draws: Draws, variant: str) -> None:
+        self.draws, self.variant = draws, variant
+
+    def begin(self, layers: tuple[Layer, ...], n_points: int) -> None:
+        """Make room."""
+        self.layers = layers
+        self.terms = np.zeros((n_points, self.draws.n, len(layers)))
+        self.heights = np.random.default_rng([self.draws.seed, 2]).random((n_points, self.draws.n))
+        self.n_not_good = 0.0
+        self.n_units = sum(layer.size for layer in layers)
+
+    def see(self, block: Block) -> None:
+        """Add up a block."""
+        if not self.layers:
+            return
+        self.n_not_good += sum(float((~g).sum()) for g in block.good)
+        terms = [self._terms(block, k) for k in range(len(self.layers))]
+        if self.variant == "theorem":
+            sums = self._good_sums(block, terms)
+        else:
+            sums = torch.stack([t[0].sum(dim=1) for t in terms], dim=1)
+        self.terms[block.points, block.draws] = sums.numpy()
+
+    def _terms(self, block: Block, k: int) -> list[Tensor]:
+        """|grad z_i| rho_i at each kink of layer k, (n, units) for every kink."""
+        norms = block.norms[k].double()
+        if self.variant == "norms":
+            return [norms]
+        sigma = self.draws.sigma
+        assert sigma is not None
+        u = block.state.pre[k].flatten(1).double()
+        if self.variant == "authors":
+            z = u - _offset(block, self.layers[k]).double()
+            return [norms * torch.exp(-0.5 * (z / sigma) ** 2)]
+        density = 1 / (math.sqrt(2 * math.pi) * sigma)
+        return [norms * density * torch.exp(-0.5 * ((u - b) / sigma) ** 2) for b in self.layers[k].kinks]
+
+    def _good_sums(self, block: Block, terms: list[list[Tensor]]) -> Tensor:
+        """The sum over good units of each layer, (n, L)."""
+        sums = torch.stack(
+            [(torch.stack(ts) * g).sum(dim=(0, 2)) for ts, g in zip(terms, block.good, strict=True)], dim=1
+        )
+        kinks = [(k, j) for k, ts in enumerate(terms) for j in range(len(ts))]
+        if sum(terms[k][j].shape[1] for k, j in kinks) <= _EVERY_UNIT:
+            for k, j in kinks:
+                t, g = terms[k][j], block.good[k]
+                sums[:, k] += (t * (self._every_unit(block, k, j).double() - g.double())).sum(dim=1)
+            return sums
+        return self._corrected(block, terms, kinks, sums)
+
+    def _every_unit(self, block: Block, k: int, j: int) -> Tensor:
+        """Whether each unit of layer k is good at its kink j, (n, units)."""
+        n, h = len(block.start), self.layers[k].size
+        which = AtKink(torch.full((n * h,), k), torch.arange(h).repeat(n))
+        x = block.start.repeat_interleave(h, dim=0)
+        noise = None if block.noise is None else [b.repeat_interleave(h, dim=0) for b in block.noise]
+        return good_at_kink(block.network.tail, block.network.layers, x, noise, which, j).reshape(n, h)
+
+    def _corrected(
+        self, block: Block, terms: list[list[Tensor]], kinks: list[tuple[int, int]], sums: Tensor
+    ) -> Tensor:
+        n = len(sums)
+        flat = torch.cat([terms[k][j] for k, j in kinks], dim=1)
+        total = flat.sum(dim=1)
+        height = torch.from_numpy(self.heights[block.points, block.draws]) * total
+        place = torch.searchsorted(flat.cumsum(dim=1), height[:, None], right=True)[:, 0]
+        place = place.clamp(max=flat.shape[1] - 1)
+        good = torch.cat([block.good[k] for k, _ in kinks], dim=1).gather(1, place[:, None])[:, 0]
+        sizes = torch.tensor([terms[k][j].shape[1] for k, j in kinks])
+        which = torch.searchsorted(sizes.cumsum(0), place, right=True)
+        layer = torch.tensor([k for k, _ in kinks])[which]
+        unit = place - (sizes.cumsum(0) - sizes)[which]
+        number = torch.tensor([j for _, j in kinks])[which]
+        at_kink = torch.zeros(n, dtype=torch.bool)
+        for j in range(max(j for _, j in kinks) + 1):
+            mine = torch.nonzero(number == j)[:, 0]
+            if len(mine):
+                chosen = AtKink(layer[mine], unit[mine])
+                noise = None if block.noise is None else [b[mine] for b in block.noise]
+                at_kink[mine] = good_at_kink(
+                    block.network.tail, block.network.layers, block.start[mine], noise, chosen, j
+                )
+        sums[torch.arange(n), layer] += total * (at_kink.double() - good.double())
+        return sums
+
+
+def _offset(block: Block, layer: Layer) -> Tensor:
+    """What a layer's affine map adds to its linear part, -beta, flattened (1, units)."""
+    network = block.network
+    op = (
+        network.tail.nodes[layer.source].op
+        if layer.source
+        else (network.prefix[-1] if network.prefix else None)
+    )
+    if not (isinstance(op, Affine) and op.name in ("linear", "conv", "batch_norm")):
+        raise NotApplicableError(
+            f'estimator="authors" needs units that follow a linear map or convolution; {layer.name} does not'
+        )
+    if layer.source:
+        shape = network.tail.shapes[network.tail.nodes[layer.source].inputs[0]]
+        return op(torch.zeros(1, *shape, dtype=block.start.dtype)).flatten(1)
+    zeros = torch.zeros(1, *network.input_shape, dtype=block.start.dtype)
+    for before in network.prefix[:-1]:
+        zeros = torch.zeros_like(before.cast(zeros.dtype)(zeros))
+    return op.cast(zeros.dtype)(zeros).flatten(1)

@@ -7,6 +7,7 @@ the batch axis. Constants are torch tensors of any floating dtype; the graph cas
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -29,6 +30,7 @@ class Affine:
         then: the operation followed by `y -> scale y + shift` along its channel axis, if that is one
             operation of the same kind; scale and shift have shape (channels,).
         geometry: of a convolution in two dimensions: stride, padding, dilation, groups.
+        n_offsets: how many of the constants, the last ones, make up b; the others are coefficients of A.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Affine:
     absolute: Callable[..., Tensor] | None = None
     then: "Callable[[Tensor, Tensor], Affine] | None" = None
     geometry: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int] | None = None
+    n_offsets: int = 0
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         """The operation on a batch."""
@@ -47,9 +50,37 @@ class Affine:
         absolute = self.function if self.absolute is None else self.absolute
         return absolute(*inputs, *(c.abs() for c in self.constants))
 
+    @property
+    def weights(self) -> tuple[Tensor, ...]:
+        """The constants that are coefficients of A."""
+        return self.constants[: len(self.constants) - self.n_offsets]
+
+    @cached_property
+    def linear_part(self) -> "Affine":
+        """The operation d -> A d, which is op(x + d) - op(x) at every x.
+
+        >>> linear(torch.eye(2), torch.ones(2)).linear_part(torch.ones(1, 2)).tolist()
+        [[1.0, 1.0]]
+        """
+        if not self.n_offsets:
+            return self
+        offsets = self.constants[len(self.weights) :]
+        constants = (*self.weights, *(torch.zeros_like(c) for c in offsets))
+        return replace(self, constants=constants, then=None)
+
+    @property
+    def owns_result(self) -> bool:
+        """Whether its result is memory of its own that may be written over, not a view of an input."""
+        return self.name in ("linear", "conv", "batch_norm", "add", "subtract")
+
     def cast(self, dtype: torch.dtype) -> "Affine":
         """The operation with its constants in another precision."""
         return replace(self, constants=tuple(c.to(dtype) for c in self.constants))
+
+
+def identity() -> Affine:
+    """The map y = x, which stands for the input of a graph."""
+    return structural("input", lambda x: x)
 
 
 def _channels(values: Tensor, n_axes: int) -> Tensor:
@@ -65,7 +96,7 @@ def linear(weight: Tensor, bias: Tensor | None = None) -> Affine:
         return linear(weight.to(scale) * scale[:, None], moved)
 
     constants = (weight,) if bias is None else (weight, bias)
-    return Affine("linear", F.linear, constants, then=then)
+    return Affine("linear", F.linear, constants, then=then, n_offsets=len(constants) - 1)
 
 
 def conv(
@@ -93,7 +124,7 @@ def conv(
 
     geometry = (stride, padding, dilation, groups) if weight.ndim == 4 else None
     constants = (weight,) if bias is None else (weight, bias)
-    return Affine("conv", apply, constants, then=then, geometry=geometry)
+    return Affine("conv", apply, constants, then=then, geometry=geometry, n_offsets=len(constants) - 1)
 
 
 def conv_transpose(
@@ -115,7 +146,8 @@ def conv_transpose(
         result: Tensor = function(x, w, b, *args)
         return result
 
-    return Affine("conv_transpose", apply, (weight,) if bias is None else (weight, bias))
+    constants = (weight,) if bias is None else (weight, bias)
+    return Affine("conv_transpose", apply, constants, n_offsets=len(constants) - 1)
 
 
 def _spread(values: Sequence[int], n: int) -> tuple[int, ...]:
@@ -129,7 +161,7 @@ def scale(factor: Tensor) -> Affine:
 
 def shift(offset: Tensor) -> Affine:
     """The map y = x + offset; `offset` broadcasts against the row shape."""
-    return Affine("add", torch.add, (offset,))
+    return Affine("add", torch.add, (offset,), n_offsets=1)
 
 
 def channel_affine(factor: Tensor, offset: Tensor) -> Affine:
@@ -141,7 +173,7 @@ def channel_affine(factor: Tensor, offset: Tensor) -> Affine:
     def then(scale: Tensor, shift: Tensor) -> Affine:
         return channel_affine(factor.to(scale) * scale, offset.to(scale) * scale + shift)
 
-    return Affine("batch_norm", apply, (factor, offset), then=then)
+    return Affine("batch_norm", apply, (factor, offset), then=then, n_offsets=1)
 
 
 def add(alpha: float = 1.0) -> Affine:
@@ -198,11 +230,10 @@ def pad(widths: Sequence[int], *, mode: str = "constant", value: float = 0.0) ->
     widths = list(widths)
     if mode != "constant":
         return structural("pad", lambda x: F.pad(x, widths, mode=mode))
-    return Affine(
-        "pad",
-        lambda x: F.pad(x, widths, value=value),
-        absolute=lambda x: F.pad(x, widths, value=abs(value)),
-    )
+    if value == 0.0:
+        return structural("pad", lambda x: F.pad(x, widths))
+    fill = torch.tensor(value, dtype=torch.float64)
+    return Affine("pad", lambda x, v: F.pad(x, widths, value=float(v)), (fill,), n_offsets=1)
 
 
 def mean(axes: Sequence[int], *, keepdim: bool = False) -> Affine:

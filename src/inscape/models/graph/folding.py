@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.ir import Node
+from inscape.models.graph.network import Node
 
 
 def needed(nodes: Sequence[Node], output: int) -> set[int]:

@@ -18,6 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from inscape.arrays import Shape
+
 
 class Bend(ABC):
     """A continuous piecewise-linear function of one batch, alike on every row."""
@@ -30,7 +32,24 @@ class Bend(ABC):
 
     @abstractmethod
     def derivative(self, x: Tensor, dx: Tensor) -> Tensor:
-        """Its derivative at `x` in the direction `dx`; at a threshold, that of the inactive side."""
+        """Its derivative at `x` in the direction `dx`; at a kink, that of the inactive side."""
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The values of an entry at which the slope of an elementwise function changes; none for windows."""
+        return ()
+
+    def slopes(self, x: Tensor) -> Tensor:
+        """The linear map at each row of a batch, as `along` and `back` take it: the slope of every entry."""
+        return self.derivative(x, torch.ones_like(x))
+
+    def along(self, slopes: Tensor, d: Tensor) -> Tensor:
+        """What the linear map of each row (n, ...) makes of its k directions (n, k, ...)."""
+        return d * slopes[:, None]
+
+    def back(self, slopes: Tensor, reached: Tensor, shape: Shape) -> Tensor:
+        """Which entries of a row of `shape` have an influence on those that are marked, (n, *shape) bool."""
+        return reached & (slopes != 0)
 
     def cast(self, dtype: torch.dtype) -> "Bend":
         """The function with its constants in another precision."""
@@ -51,6 +70,12 @@ class Leaky(Bend):
         if self.slope == 0.0:
             return F.relu(x)
         return x.abs() if self.slope == -1.0 else F.leaky_relu(x, self.slope)
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """0, unless the function is straight there."""
+        straight = bool((self.slope == 1.0).all()) if isinstance(self.slope, Tensor) else self.slope == 1.0
+        return () if straight else (0.0,)
 
     def derivative(self, x: Tensor, dx: Tensor) -> Tensor:
         """The slope dz where z > 0, a dz elsewhere."""
@@ -73,6 +98,11 @@ class Clip(Bend):
         """The function on a batch."""
         return x.clamp(self.low, self.high)
 
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The bounds that are finite."""
+        return tuple(b for b in (self.low, self.high) if math.isfinite(b))
+
     def derivative(self, x: Tensor, dx: Tensor) -> Tensor:
         """The slope dz strictly between the bounds, 0 elsewhere."""
         return torch.where((x > self.low) & (x < self.high), dx, 0.0)
@@ -93,6 +123,26 @@ class Windows(Bend):
         wins = (values == best) & (table >= 0)
         result = slopes.masked_fill(~wins, -math.inf).amax(dim=-1)
         return result.reshape(len(x), *self(x[:1]).shape[1:])
+
+    def slopes(self, x: Tensor) -> Tensor:
+        """The number of the largest entry of each window in the flattened row, (n, *output shape)."""
+        table = self.table(tuple(x.shape[1:]))
+        entries = x.flatten(1)[:, table.clamp(min=0)].masked_fill(table < 0, -torch.inf)
+        best = entries.argmax(dim=-1)
+        winners = table.expand(len(x), *table.shape).gather(-1, best[..., None])[..., 0]
+        return winners.reshape(len(x), *self(x[:1]).shape[1:])
+
+    def along(self, slopes: Tensor, d: Tensor) -> Tensor:
+        """The entries of each direction (n, k, ...) that win."""
+        n, k = d.shape[:2]
+        index = slopes.flatten(1)[:, None].expand(n, k, -1)
+        return d.flatten(2).gather(2, index).reshape(n, k, *slopes.shape[1:])
+
+    def back(self, slopes: Tensor, reached: Tensor, shape: Shape) -> Tensor:
+        """The winners of the windows that are marked."""
+        n_marks = torch.zeros(len(reached), math.prod(shape), dtype=torch.int32)
+        n_marks.scatter_add_(1, slopes.flatten(1), reached.flatten(1).int())
+        return (n_marks > 0).reshape(len(reached), *shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +192,29 @@ class MaxPool(Windows):
         if (n_out - 1) * self.stride[i] >= size + self.padding[i]:
             return 0  # torch drops a window that would start in the right padding
         return (n_out - 1) * self.stride[i] - room
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedMaxPool(Windows):
+    """Max-pooling of a row that is first padded with minus infinity, unequally from side to side as files do.
+
+    Attributes:
+        pool: the pooling itself, without padding.
+        widths: as `torch.nn.functional.pad` takes them: from the last axis backwards, two per axis.
+    """
+
+    pool: MaxPool
+    widths: tuple[int, ...]
+    name: str = "max_pool"
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The function on a batch."""
+        return self.pool(F.pad(x, self.widths, value=-math.inf))
+
+    def table(self, shape: tuple[int, ...]) -> Tensor:
+        """Entry numbers of each window in the row before padding."""
+        numbers = F.pad(torch.arange(math.prod(shape)).reshape(shape), self.widths, value=-1)
+        return numbers.reshape(-1)[self.pool.table(tuple(numbers.shape))]
 
 
 @dataclass(frozen=True, eq=False)

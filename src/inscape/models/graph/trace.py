@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from inscape.models.graph.ir import Foreign, Graph, refuse
+from inscape.models.graph.network import Foreign, Graph, Node, refuse
 
 HEADS: dict[str, Callable[[Tensor], Tensor]] = {
     "softmax": lambda x: x.softmax(-1),
@@ -37,13 +37,17 @@ class Trace:
 def same_scores(graph: Graph, x: npt.NDArray[np.float64], scores: npt.NDArray[Any]) -> bool:
     """Whether the graph gives a model's scores (n, c) at points (n, ...), up to rounding on the way there."""
     found = torch.from_numpy(np.ascontiguousarray(scores))
-    values, largest = [torch.from_numpy(x.reshape(-1, *graph.input_shape))], 0.0
+    largest = 0.0
+
+    def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
+        nonlocal largest
+        value = node.op(*inputs)
+        largest = max(largest, float(value.abs().max()))
+        return value
+
     with torch.no_grad():
-        for node in graph.cast(torch.float64).nodes[1 : graph.output + 1]:
-            assert node.op is not None
-            values.append(node.op(*(values[j] for j in node.inputs)))
-            largest = max(largest, float(values[-1].abs().max()))
-    out = values[-1] if graph.head is None else HEADS[graph.head](values[-1])
+        out = graph.cast(torch.float64).walk(torch.from_numpy(x.reshape(-1, *graph.input_shape)), visit)
+    out = out if graph.head is None else HEADS[graph.head](out)
     out = out.reshape(len(x), -1)
     if graph.head == "sigmoid" and out.shape[1] == 1:
         out = out - 0.5  # as models centre it
@@ -53,14 +57,17 @@ def same_scores(graph: Graph, x: npt.NDArray[np.float64], scores: npt.NDArray[An
 
 def infinite_node(graph: Graph, x: Tensor) -> Foreign | None:
     """The first operation whose result on a batch is not finite: NaN weights, a pad with minus infinity."""
-    values = {0: x.double()}
+    infinite: list[Foreign] = []
+
+    def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
+        value = node.op(*inputs)
+        if not bool(torch.isfinite(value).all()):
+            infinite.append(Foreign(f"numbers that are not finite, made by {node.op.name},", node.path))
+        return value
+
     with torch.no_grad():
-        for i, node in enumerate(graph.cast(torch.float64).nodes[1 : graph.output + 1], start=1):
-            assert node.op is not None
-            values[i] = node.op(*(values[j] for j in node.inputs))
-            if not bool(torch.isfinite(values[i]).all()):
-                return Foreign(f"numbers that are not finite, made by {node.op.name},", node.path)
-    return None
+        graph.cast(torch.float64).walk(x.double(), visit)
+    return infinite[0] if infinite else None
 
 
 def agree(scores: Tensor, out: Tensor) -> bool:

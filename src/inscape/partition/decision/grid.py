@@ -19,6 +19,7 @@ from inscape.partition.decision.regions import (
     SegmentRegions,
 )
 from inscape.partition.decision.top_scores import TopScores, top_two
+from inscape.partition.decision.workload import check_evaluations
 from inscape.probes import Probe, Segment
 from inscape.probes.sampling import ProbeSample
 from inscape.progress import Meter
@@ -77,6 +78,7 @@ def labelled_blocks(
         total = len(probes) * len(lattice_on(probes[0], resolution))
     else:
         total = sum(len(lattice_on(p, resolution)) for p in probes)
+    check_evaluations(len(probes), -(-total // len(probes)), "lower the resolution or the number of probes")
     done = first = 0
 
     def advance(n: int) -> None:

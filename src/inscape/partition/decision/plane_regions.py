@@ -89,7 +89,7 @@ class PlaneDecision(DecisionRegions):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the regions filled by class, over the linear regions, and the spanning points."""
-        from inscape.drawing.decision_faces import draw_decision_faces
+        from inscape.drawing.planes.decision import draw_decision_faces
 
         planar = self.subdivision.planar
         return draw_decision_faces(

@@ -173,7 +173,7 @@ class GridRegions(DecisionRegions):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the filled regions, the spanning points (images shown as images) and a class legend."""
-        from inscape.drawing.plane import draw_plane
+        from inscape.drawing.planes.grid import draw_plane
 
         if self.probe.dim != 2:
             raise PartitionError(

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph
+from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend, Windows
 from inscape.partition.linear.bending import (
     ROUNDING,
@@ -130,7 +131,6 @@ class _Walker:
             if isinstance(op, Bend):
                 self._bend(i, op, live, rows)
                 return
-            assert op is not None
             live[i] = op(*(live[j] for j in inputs))
             for j in inputs:
                 if graph.last_use[j] <= i:
@@ -165,14 +165,12 @@ class _Walker:
     def _may_overwrite(self, node: int, reader: int) -> bool:
         """Whether a node's tensor is its own, and nobody but `reader` needs it."""
         op = self.graph.nodes[node].op
-        own = op is not None and op.name in ("linear", "conv", "batch_norm", "add", "subtract")
-        return own and self.graph.last_use[node] == reader
+        return isinstance(op, Affine) and op.owns_result and self.graph.last_use[node] == reader
 
     def _through(self, node: int, last: int, value: Tensor) -> Tensor:
         """The value of node `last` in a chain of affine nodes that starts after `node`."""
         for k in range(node + 1, last + 1):
             op = self.graph.nodes[k].op
-            assert op is not None
             value = op(value)
         return value
 
@@ -243,7 +241,6 @@ def magnitude(graph: Graph, x: Tensor, node: int, size: Tensor | None = None) ->
     sizes: dict[int, Tensor] = {0: x.abs() if size is None else size}
     for i in range(1, node + 1):
         op, inputs = graph.nodes[i].op, graph.nodes[i].inputs
-        assert op is not None
         values[i] = op(*(values[j] for j in inputs))
         if isinstance(op, Bend):
             sizes[i] = _bent_size(op, values[inputs[0]], sizes[inputs[0]], values[i])

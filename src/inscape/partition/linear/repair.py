@@ -92,7 +92,6 @@ def _is_clear(graph: Graph, points: Tensor) -> npt.NDArray[np.bool_]:
     clear = torch.ones(len(points), dtype=torch.bool)
     with torch.no_grad():
         for i, node in enumerate(graph.cast(torch.float32).nodes[1 : graph.output + 1], start=1):
-            assert node.op is not None
             values[i] = node.op(*(values[j] for j in node.inputs))
             if isinstance(node.op, Bend):
                 clear &= _sides_are_clear(node.op, values[node.inputs[0]])

@@ -97,7 +97,7 @@ class SegmentPieces:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the scores along t with their knots, and return the matplotlib Axes."""
-        from inscape.drawing.linear import draw_pieces
+        from inscape.drawing.segment import draw_pieces
 
         edges = self._edges()
         rises = self.slopes * np.diff(edges)[:, None]

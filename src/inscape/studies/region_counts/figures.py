@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.drawing.counts import draw_scatter
-from inscape.drawing.intervals import draw_intervals
-from inscape.drawing.labels import draw_labels
+from inscape.drawing.curves import draw_intervals
+from inscape.drawing.planes.grid import draw_labels
 from inscape.studies.region_counts.selection import classical, networks, part, seed_means
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ def configurations(scale: str, data: str | None = None, nets: str | None = None)
 
 
 def _data_sets() -> tuple[str, ...]:
-    from inscape.training.image_sets import IMAGE_SETS
+    from inscape.training.data.image_sets import IMAGE_SETS
 
     return ("digits", *IMAGE_SETS)
 

@@ -70,7 +70,7 @@ class _Watch:
     """Counts regions and takes the gap of a network while it is trained, at the ends of some epochs."""
 
     def __init__(self, configuration: Configuration, split: Any) -> None:
-        from inscape.training.batches import batch_sizes
+        from inscape.training.recipe import batch_sizes
 
         n = len(split.x_train)
         per_epoch = len(batch_sizes(n, min(configuration["batch_size"], n)))

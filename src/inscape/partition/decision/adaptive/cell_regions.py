@@ -62,7 +62,7 @@ class CellRegions(DecisionRegions):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the filled regions, the spanning points (images shown as images) and a class legend."""
-        from inscape.drawing.plane import draw_plane
+        from inscape.drawing.planes.grid import draw_plane
 
         self._check_plane()
         frame, domain, marks = plane_frame(self.probe)

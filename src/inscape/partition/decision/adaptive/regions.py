@@ -13,12 +13,15 @@ from inscape.partition.decision.adaptive.cell_regions import CellRegions, cell_b
 from inscape.partition.decision.adaptive.segment_regions import block_length, segment_block
 from inscape.partition.decision.adaptive.trial import Trial, try_out
 from inscape.partition.decision.regions import DecisionRegions, SegmentRegions
+from inscape.partition.decision.workload import check_cells, check_evaluations
 from inscape.probes import Patch, Probe
 from inscape.progress import Meter
 from inscape.provenance import Provenance
 
 MOST_DIMENSIONS = 10
 """Of a probe: above, a cell has too many edges, and the first cells are as large as the probe."""
+TYPICAL_EVALUATIONS = 30
+"""On a segment of a trained network."""
 
 
 def adaptive_regions(
@@ -93,6 +96,10 @@ def check_settings(probes: Sequence[Probe], resolution: int | None, tolerance: f
             f"cells in {dim} dimensions are too many to be fine, over the limit of {MOST_DIMENSIONS}: "
             "lower the dimension"
         )
+    if dim == 1:
+        check_evaluations(len(probes), TYPICAL_EVALUATIONS, "lower the number of probes")
+    else:
+        check_cells(len(probes), dim)
     if resolution is not None:
         whole_number(resolution, "resolution", 2, PartitionError)
     if tolerance is None:

@@ -187,7 +187,7 @@ class PlaneRegions:
                 face, (F,).
             edges: whether to draw the edges.
         """
-        from inscape.drawing.faces import draw_faces
+        from inscape.drawing.planes.faces import draw_faces
 
         values, kind = self._colours(colour)
         planar = self.subdivision.planar

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph
+from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend, Clip, Leaky, Windows
 from inscape.partition.linear.bending import flat, thresholds
 from inscape.partition.linear.fusing import Fusion
@@ -180,7 +181,6 @@ class _Walker:
                     return
                 state = next(iter(stage))
                 continue
-            assert op is not None
             live[node] = op(*(live[j] for j in inputs))
             for j in inputs:
                 if graph.last_use[j] <= node:
@@ -371,8 +371,7 @@ class AfterElementwise(Stage):
         """Whether the input's tensor is its own, and nobody else needs it."""
         graph = self.plan.graph
         op = graph.nodes[self.input].op
-        own = op is not None and op.name in ("linear", "conv", "batch_norm", "add", "subtract")
-        return own and graph.last_use[self.input] == self.node
+        return isinstance(op, Affine) and op.owns_result and graph.last_use[self.input] == self.node
 
     def _mapped(self, matrix: Fusion, wanted: Ints) -> tuple[Tensor, Values, Packed | None]:
         """The linear map that reads the node, see `LinearMap.evaluate`."""

@@ -1,0 +1,1 @@
+"""Pictures of planes: grids, meshes and faces, in one frame."""

@@ -1,0 +1,126 @@
+"""How piecewise-linear ONNX operations become nodes."""
+
+import math
+
+import numpy as np
+
+from inscape.models.from_onnx.arithmetic import (
+    applied,
+    broadcast,
+    combined,
+    folded_over,
+    negated,
+    reduced,
+    reduced_axes,
+    scaled,
+    shifted,
+)
+from inscape.models.from_onnx.constants import Array, tensor
+from inscape.models.from_onnx.steps import Live, Step, Translation, Value
+from inscape.models.graph import affine
+from inscape.models.graph.piecewise import Clip, Leaky, MaxOver
+
+LARGEST = float(np.finfo(np.float32).max)
+"""What old files have where there is no bound."""
+
+
+def _relu(step: Step) -> Value:
+    return applied(step, Leaky(), step.live())
+
+
+def _abs(step: Step) -> Value:
+    return applied(step, Leaky(-1.0, name="abs"), step.live())
+
+
+def _leaky(step: Step) -> Value:
+    slope = float(step.attributes.get("alpha", 0.01))
+    return applied(step, Leaky(slope, name="leaky_relu"), step.live())
+
+
+def _prelu(step: Step) -> Value:
+    live, slope = step.live(), step.required(1)
+    if slope.size == 1:
+        return applied(step, Leaky(float(slope.item()), name="prelu"), live)
+    row, fixed, shape = broadcast(live.shape, slope.shape)
+    node = step.laid(live, row)
+    return Live(step.emit(Leaky(tensor(slope).reshape(fixed), name="prelu"), node), shape)
+
+
+def _clip(step: Step) -> Value:
+    low, high = step.constant(1, "min"), step.constant(2, "max")
+    a = -math.inf if low is None or low.item() <= -LARGEST else float(low.item())
+    b = math.inf if high is None or high.item() >= LARGEST else float(high.item())
+    return applied(step, Clip(a, b), step.live())
+
+
+def _hard_sigmoid(step: Step) -> Value:
+    alpha, beta = float(step.attributes.get("alpha", 0.2)), float(step.attributes.get("beta", 0.5))
+    live = shifted(step, scaled(step, step.live(), np.array(alpha)), np.array(beta))
+    return applied(step, Clip(0.0, 1.0, name="hardsigmoid"), live)
+
+
+def _larger(step: Step, a: Live | Array, b: Live | Array) -> Live:
+    """The maximum b + relu(a - b) of two tensors, of which the first varies."""
+    assert isinstance(a, Live)
+    if isinstance(b, Live):
+        bent = applied(step, Leaky(name="max"), combined(step, affine.subtract(), a, b))
+        return combined(step, affine.add(), b, bent)
+    if b.size == 1:
+        return applied(step, Clip(low=float(b.item()), name="max"), _of_rank(step, a, b.ndim))
+    return shifted(step, applied(step, Leaky(name="max"), shifted(step, a, -b)), b)
+
+
+def _smaller(step: Step, a: Live | Array, b: Live | Array) -> Live:
+    """The minimum b - relu(b - a) of two tensors, of which the first varies."""
+    assert isinstance(a, Live)
+    if isinstance(b, Live):
+        bent = applied(step, Leaky(name="min"), combined(step, affine.subtract(), b, a))
+        return combined(step, affine.subtract(), b, bent)
+    if b.size == 1:
+        return applied(step, Clip(high=float(b.item()), name="min"), _of_rank(step, a, b.ndim))
+    bent = applied(step, Leaky(name="min"), shifted(step, negated(step, a), b))
+    return shifted(step, negated(step, bent), b)
+
+
+def _of_rank(step: Step, live: Live, rank: int) -> Live:
+    """A tensor with axes of size one in front, as if broadcast against one of `rank` axes."""
+    return step.reshaped(live, (1,) * (rank - len(live.shape)) + live.shape)
+
+
+def _max(step: Step) -> Value:
+    return folded_over(step, _larger)
+
+
+def _min(step: Step) -> Value:
+    return folded_over(step, _smaller)
+
+
+def _reduce_max(step: Step) -> Value:
+    live = step.live()
+    return reduced(step, live, reduced_axes(step, live), lambda axes: MaxOver(axes))
+
+
+def _reduce_min(step: Step) -> Value:
+    live = step.live()
+    axes = reduced_axes(step, live)
+    return negated(step, reduced(step, negated(step, live), axes, lambda a: MaxOver(a, name="min")))
+
+
+def _global_max(step: Step) -> Value:
+    live = step.live()
+    return reduced(step, live, list(range(2, len(live.shape))), lambda axes: MaxOver(axes))
+
+
+TRANSLATIONS: dict[str, Translation] = {
+    "Relu": _relu,
+    "Abs": _abs,
+    "LeakyRelu": _leaky,
+    "PRelu": _prelu,
+    "Clip": _clip,
+    "HardSigmoid": _hard_sigmoid,
+    "Max": _max,
+    "Min": _min,
+    "ReduceMax": _reduce_max,
+    "ReduceMin": _reduce_min,
+    "GlobalMaxPool": _global_max,
+}

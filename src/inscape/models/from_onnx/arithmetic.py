@@ -1,0 +1,221 @@
+"""How ONNX arithmetic, normalisation and reductions become nodes."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inscape.arrays import Shape
+from inscape.models.from_onnx.constants import Array, integers, tensor
+from inscape.models.from_onnx.shapes import full
+from inscape.models.from_onnx.steps import Live, Step, Translation, Value, row_of
+from inscape.models.graph import affine
+from inscape.models.graph.affine import Affine
+from inscape.models.graph.network import NotPiecewiseAffine
+from inscape.models.graph.piecewise import Bend
+
+# elementwise arithmetic
+
+
+def broadcast(a: Shape, b: Shape) -> tuple[Shape, Shape, Shape]:
+    """The rows of two tensors that meet entry by entry, and the shape of the result.
+
+    Both rows have as many axes as the result's: sizes of one are put in front.
+    """
+    shape = np.broadcast_shapes(a, b)
+    drop = 1 if shape and shape[0] == 1 else 0
+    rows = [((1,) * (len(shape) - len(s)) + s)[drop:] for s in (a, b)]
+    return rows[0], rows[1], shape
+
+
+def shifted(step: Step, live: Live, offset: Array) -> Live:
+    """A tensor plus a constant."""
+    row, fixed, shape = broadcast(live.shape, offset.shape)
+    node, constant = step.laid(live, row), tensor(offset).reshape(fixed)
+    biased = _with_bias(step, node, constant)
+    if biased is not None:
+        return Live(biased, shape)
+    channels = _per_channel(step, node, constant)
+    if channels is not None:
+        return Live(step.emit(affine.channel_affine(torch.ones_like(channels), channels), node), shape)
+    return Live(step.emit(affine.shift(constant), node), shape)
+
+
+def scaled(step: Step, live: Live, factor: Array) -> Live:
+    """A tensor times a constant."""
+    row, fixed, shape = broadcast(live.shape, factor.shape)
+    node, constant = step.laid(live, row), tensor(factor).reshape(fixed)
+    channels = _per_channel(step, node, constant)
+    if channels is not None:
+        return Live(step.emit(affine.channel_affine(channels, torch.zeros_like(channels)), node), shape)
+    return Live(step.emit(affine.scale(constant), node), shape)
+
+
+def _with_bias(step: Step, node: int, constant: Tensor) -> int | None:
+    """A node W x + c instead of the node W x, if the constant lies along the axis of its results."""
+    before = step.reader.nodes[node]
+    if not isinstance(before.op, Affine) or before.op.name != "linear" or len(before.op.constants) > 1:
+        return None
+    (weight,) = before.op.constants
+    if constant.numel() != len(weight) or constant.shape[-1] != len(weight) or constant.dtype != weight.dtype:
+        return None
+    return step.emit(affine.linear(weight, constant.reshape(-1)), *before.inputs)
+
+
+def _per_channel(step: Step, node: int, constant: Tensor) -> Tensor | None:
+    """The constant as (channels,) if the node is a map whose channels can absorb it; see `folding.folded`."""
+    op, row = step.reader.nodes[node].op, step.reader.row(node)
+    if not isinstance(op, Affine) or op.then is None or not row or (op.name == "linear" and len(row) > 1):
+        return None
+    if constant.numel() not in (1, row[0]) or constant.shape[0] not in (1, row[0]):
+        return None
+    if constant.numel() > 1 and constant.shape[0] == 1:
+        return None
+    return constant.reshape(-1).double().expand(row[0]).contiguous()
+
+
+def combined(step: Step, op: Affine, a: Live, b: Live) -> Live:
+    """An affine operation on two tensors, entry by entry."""
+    row_a, row_b, shape = broadcast(a.shape, b.shape)
+    return Live(step.emit(op, step.laid(a, row_a), step.laid(b, row_b)), shape)
+
+
+def negated(step: Step, live: Live) -> Live:
+    """A tensor times -1."""
+    return scaled(step, live, np.array(-1.0))
+
+
+def applied(step: Step, op: Bend, live: Live) -> Live:
+    """An elementwise function that needs no particular shape."""
+    return Live(step.emit(op, live.node), live.shape)
+
+
+def added(step: Step, a: Live | Array, b: Live | Array) -> Live:
+    """The sum of two tensors, at least one of which varies."""
+    if isinstance(a, Live) and isinstance(b, Live):
+        return combined(step, affine.add(), a, b)
+    live, offset = (a, b) if isinstance(a, Live) else (b, a)
+    assert isinstance(live, Live)
+    assert not isinstance(offset, Live)
+    return shifted(step, live, offset)
+
+
+def folded_over(step: Step, function: Callable[[Step, Live | Array, Live | Array], Live]) -> Live:
+    """A function of two tensors applied along all inputs of a node."""
+    parts = [p for i in range(len(step.inputs)) if (p := step.given(i)) is not None]
+    parts.sort(key=lambda p: not isinstance(p, Live))  # so that the first one varies
+    result = parts[0]
+    for part in parts[1:]:
+        result = function(step, result, part)
+    assert isinstance(result, Live)
+    return result
+
+
+def _sum(step: Step) -> Value:
+    return folded_over(step, added)
+
+
+def _mean(step: Step) -> Value:
+    return scaled(step, folded_over(step, added), np.array(1 / len(step.inputs)))
+
+
+def _subtract(step: Step) -> Value:
+    a, b = step.given(0), step.given(1)
+    if isinstance(a, Live) and isinstance(b, Live):
+        return combined(step, affine.subtract(), a, b)
+    if isinstance(a, Live):
+        return shifted(step, a, -step.required(1))
+    return shifted(step, negated(step, step.live(1)), step.required(0))
+
+
+def _multiply(step: Step) -> Value:
+    a, b = step.given(0), step.given(1)
+    if isinstance(a, Live) and isinstance(b, Live):
+        raise NotPiecewiseAffine("Mul of two values that depend on the input")
+    varying = 0 if isinstance(a, Live) else 1
+    return scaled(step, step.live(varying), step.required(1 - varying))
+
+
+def _divide(step: Step) -> Value:
+    if isinstance(step.given(1), Live):
+        raise NotPiecewiseAffine("Div by a value that depends on the input")
+    return scaled(step, step.live(), 1 / step.required(1).astype(np.float64))
+
+
+def _negate(step: Step) -> Value:
+    return negated(step, step.live())
+
+
+# normalisation and reductions
+
+
+def _batch_norm(step: Step) -> Value:
+    live = step.live()
+    gamma, beta, mean, var = (tensor(step.required(i)).double() for i in range(1, 5))
+    n_read = sum(bool(name) for name in step.node.output)
+    if step.attributes.get("training_mode", 0) or (n_read > 1 and step.opset >= 14):
+        raise NotPiecewiseAffine("BatchNormalization with statistics of the batch")
+    if len(live.shape) < 2 or live.shape[0] != 1:
+        raise NotPiecewiseAffine(f"BatchNormalization of a tensor of shape {live.shape}")
+    factor = gamma / torch.sqrt(var + float(step.attributes.get("epsilon", 1e-5)))
+    node = step.laid(live)
+    before = step.reader.nodes[node].op
+    if before is not None and before.name == "linear" and len(live.shape) > 2:
+        # its channels are another axis than those of a linear map, which must not absorb it
+        node = step.emit(affine.reshape(row_of(live.shape)), node)
+    return Live(step.emit(affine.channel_affine(factor, beta - mean * factor), node), live.shape)
+
+
+def reduced_axes(step: Step, live: Live) -> list[int]:
+    """The axes that a reduction is over, from an attribute or an input; all of them if none is given."""
+    given, rank = step.constant(1, "axes"), len(live.shape)
+    none = given is None or given.size == 0
+    if none and step.attributes.get("noop_with_empty_axes", 0):
+        return []
+    axes = list(range(rank)) if none or given is None else sorted(a % rank for a in integers(given))
+    if axes[:1] == [0] and live.shape[0] == 1 and step.reader.batch is None:
+        raise NotPiecewiseAffine(f"{step.kind} over the batch axis")
+    return axes
+
+
+def reduced(step: Step, live: Live, axes: list[int], make: Callable[[Shape], Affine | Bend]) -> Live:
+    """A reduction over axes, by the operation that `make` gives for row axes."""
+    keep = bool(step.attributes.get("keepdims", 1))
+    shape = tuple((1 if keep else None) if a in axes else n for a, n in enumerate(live.shape))
+    kept = tuple(n for n in shape if n is not None)
+    long = [a for a in axes if live.shape[a] != 1]
+    if not long:
+        return step.reshaped(live, kept)
+    node, missing, _ = full(step, live, *long)
+    return Live(step.emit(make(tuple(a - missing for a in long)), node), kept)
+
+
+def _reduce_mean(step: Step) -> Value:
+    live = step.live()
+    return reduced(step, live, reduced_axes(step, live), affine.mean)
+
+
+def _reduce_sum(step: Step) -> Value:
+    live = step.live()
+    return reduced(step, live, reduced_axes(step, live), affine.total)
+
+
+def _global_average(step: Step) -> Value:
+    live = step.live()
+    return reduced(step, live, list(range(2, len(live.shape))), affine.mean)
+
+
+TRANSLATIONS: dict[str, Translation] = {
+    "Add": _sum,
+    "Sum": _sum,
+    "Mean": _mean,
+    "Sub": _subtract,
+    "Mul": _multiply,
+    "Div": _divide,
+    "Neg": _negate,
+    "BatchNormalization": _batch_norm,
+    "ReduceMean": _reduce_mean,
+    "ReduceSum": _reduce_sum,
+    "GlobalAveragePool": _global_average,
+}

@@ -1,0 +1,88 @@
+"""How ONNX matrix products become nodes."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from inscape.models.from_onnx.arithmetic import added, scaled, shifted
+from inscape.models.from_onnx.constants import Array, tensor
+from inscape.models.from_onnx.shapes import transposed
+from inscape.models.from_onnx.steps import Live, Step, Translation, Value
+from inscape.models.graph import affine
+from inscape.models.graph.affine import Affine
+from inscape.models.graph.network import NotPiecewiseAffine
+
+
+def product(step: Step, a: Live | Array | None, b: Live | Array | None, *, factor: float = 1.0) -> Live:
+    """A matrix product with a constant on either side, as numpy.matmul has it."""
+    if isinstance(a, Live) and isinstance(b, Live):
+        raise NotPiecewiseAffine(f"{step.kind} of two values that depend on the input")
+    if isinstance(a, Live):
+        assert isinstance(b, np.ndarray)
+        return _times(step, a, b if factor == 1 else b * b.dtype.type(factor))
+    assert isinstance(a, np.ndarray)
+    assert isinstance(b, Live)
+    if len(b.shape) == 1:  # a vector on the right is a column
+        found = product(step, a, replace(b, shape=(*b.shape, 1)), factor=factor)
+        return step.reshaped(found, found.shape[:-1])
+    return _times_from_left(step, a if factor == 1 else a * a.dtype.type(factor), b)
+
+
+def _times(step: Step, live: Live, matrix: Array) -> Live:
+    """The product x M; a matrix of more than two axes is a stack of matrices."""
+    if matrix.ndim == 1:
+        found = _times(step, live, matrix[:, None])
+        return step.reshaped(found, found.shape[:-1])
+    if matrix.ndim == 2 or math.prod(matrix.shape[:-2]) == 1:
+        weight = tensor(matrix.reshape(matrix.shape[-2:])).T.contiguous()
+        shape = (1,) * (matrix.ndim - len(live.shape)) + live.shape
+        return Live(step.emit(affine.linear(weight), step.laid(live)), (*shape[:-1], weight.shape[0]))
+    if len(live.shape) == 1:
+        found = _times(step, replace(live, shape=(1, *live.shape)), matrix)
+        return step.reshaped(found, (*found.shape[:-2], found.shape[-1]))
+    rank = max(len(live.shape), matrix.ndim)
+    shape = (1,) * (rank - len(live.shape)) + live.shape
+    node = step.emit(Affine("matmul", torch.matmul, (tensor(matrix),)), step.laid(live, shape))
+    return Live(node, step.reader.row(node))
+
+
+def _times_from_left(step: Step, matrix: Array, live: Live) -> Live:
+    """The product M x along the last axis but one; a matrix of one axis is a row."""
+    if matrix.ndim == 1:
+        found = _times_from_left(step, matrix[None], live)
+        return step.reshaped(found, (*found.shape[:-2], found.shape[-1]))
+    if matrix.ndim == 2 and live.shape[-1] == 1:  # columns: the usual product, on one axis less
+        column = replace(live, shape=live.shape[:-1])
+        node = step.emit(affine.linear(tensor(matrix)), step.laid(column))
+        return Live(node, (*live.shape[:-2], matrix.shape[0], 1))
+    rank = max(len(live.shape), matrix.ndim)
+    shape = (1,) * (rank - len(live.shape)) + live.shape
+    op = Affine("matmul", lambda x, m: torch.matmul(m, x), (tensor(matrix),))
+    node = step.emit(op, step.laid(live, shape))
+    return Live(node, step.reader.row(node))
+
+
+def _matmul(step: Step) -> Value:
+    return product(step, step.given(0), step.given(1))
+
+
+def _gemm(step: Step) -> Value:
+    """The map alpha A' B' + beta C, where A' and B' may be transposed."""
+    alpha, beta = (float(step.attributes.get(name, 1.0)) for name in ("alpha", "beta"))
+    factors: list[Live | Array | None] = [step.given(0), step.given(1)]
+    for i, name in enumerate(("transA", "transB")):
+        value = factors[i]
+        if step.attributes.get(name, 0) and value is not None:
+            factors[i] = transposed(step, value, (1, 0)) if isinstance(value, Live) else value.T
+    result = product(step, *factors, factor=alpha)
+    offset = step.given(2)
+    if offset is None or beta == 0:
+        return result
+    if isinstance(offset, Live):
+        return added(step, result, offset if beta == 1 else scaled(step, offset, np.array(beta)))
+    return shifted(step, result, offset * offset.dtype.type(beta))
+
+
+TRANSLATIONS: dict[str, Translation] = {"MatMul": _matmul, "Gemm": _gemm}

@@ -1,0 +1,135 @@
+"""From an ONNX file to the piecewise-affine graph."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from inscape.arrays import Shape
+from inscape.errors import MissingExtraError
+from inscape.models.base import Array, labels_of
+from inscape.models.from_onnx import activations, arithmetic, heads, products, resize, shapes, windows
+from inscape.models.from_onnx.constants import stored, tensor
+from inscape.models.from_onnx.steps import Live, Reader, Translation
+from inscape.models.graph.folding import folded
+from inscape.models.graph.network import Foreign, Graph
+from inscape.models.graph.trace import HEADS, Trace, agree, infinite_node
+
+TRANSLATIONS: dict[str, Translation] = {
+    **shapes.TRANSLATIONS,
+    **arithmetic.TRANSLATIONS,
+    **products.TRANSLATIONS,
+    **windows.TRANSLATIONS,
+    **resize.TRANSLATIONS,
+    **activations.TRANSLATIONS,
+    **heads.TRANSLATIONS,
+}
+
+
+def read_onnx(content: bytes, folder: Path, input_shape: Shape, *, output: str | None = None) -> Trace:
+    """The graph of an ONNX file on points of one shape, or why it has none.
+
+    Args:
+        content: what the file holds.
+        folder: where it lies; weights that it keeps in other files are read from there.
+        input_shape: the shape of one point. If it has as many axes as the file's input, that input has no
+            batch axis.
+        output: the name of the output to follow, by default the first.
+
+    The output's scores are rows (c,), whatever shape the file gives them. That the points of a batch do not
+    influence each other is left to the caller to check, who can run the file.
+    """
+    try:
+        import onnx
+        from onnx.external_data_helper import load_external_data_for_model
+    except ImportError as error:
+        raise MissingExtraError("onnx", "onnx", "reading the operations of an .onnx model") from error
+    try:
+        model = onnx.load_model_from_string(content)
+        load_external_data_for_model(model, str(folder))
+        if model.functions:
+            from onnx.inliner import inline_local_functions
+
+            model = inline_local_functions(model)
+    except Exception as error:  # protobuf, file system and checker each have classes of their own
+        line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        return _refused(f"a file that the onnx package cannot read ({line})")
+    return _trace_of(model, input_shape, output)
+
+
+def _trace_of(model: Any, input_shape: Shape, output: str | None) -> Trace:
+    graph, constants = model.graph, stored(model.graph)
+    inputs = [i for i in graph.input if i.name not in constants]
+    name = output or graph.output[0].name
+    if len(inputs) != 1:
+        return _refused(f"{len(inputs)} inputs")
+    batch, shape = _batch_of(inputs[0], input_shape)
+    reader = Reader(input_shape, {o.domain: o.version for o in model.opset_import}, TRANSLATIONS, batch)
+    reader.values.update(constants)
+    reader.values[inputs[0].name] = Live(0, shape)
+    reader.read(_needed(graph, name))
+    found = reader.values.get(name)
+    if reader.foreign:
+        return Trace(None, tuple(reader.foreign))
+    if not isinstance(found, Live):
+        return _refused(f"an output {name!r} that does not depend on the input")
+    row = (math.prod(reader.row(found.node)),)
+    nodes, end = folded(reader.nodes, reader.laid(found.node, row, ""))
+    head = found.head.name if found.head is not None else None
+    return Trace(Graph(nodes, output=end, input_shape=input_shape, head=head))
+
+
+def _refused(reason: str) -> Trace:
+    return Trace(None, (Foreign(reason, ""),))
+
+
+def _batch_of(info: Any, input_shape: Shape) -> tuple[int | None, Shape]:
+    """The number of points that the file takes at once (None: any), and the shape of its input for one."""
+    declared = info.type.tensor_type
+    sizes = [d.dim_value for d in declared.shape.dim] if declared.HasField("shape") else None
+    if sizes is not None and len(sizes) == len(input_shape) and all(sizes):
+        return 1, input_shape
+    return (sizes[0] or None) if sizes else None, (1, *input_shape)
+
+
+def _needed(graph: Any, output: str) -> list[Any]:
+    """The nodes that an output depends on, in order."""
+    wanted, kept = {output}, []
+    for node in reversed(graph.node):
+        if wanted.intersection(node.output):
+            wanted.update(_reads(node))
+            kept.append(node)
+    return kept[::-1]
+
+
+def _reads(node: Any) -> Iterator[str]:
+    """The names that a node reads, those in its branches included."""
+    yield from node.input
+    for attribute in node.attribute:
+        for branch in [attribute.g, *attribute.graphs]:
+            yield from (o.name for o in branch.output)
+            for inner in branch.node:
+                yield from _reads(inner)
+
+
+def check(graph: Graph, x: Array, scores: Array | None, labels: Array | None) -> Trace:
+    """The graph, refused if it disagrees with the file's scores (n, c) or labels (n,) at points (n, ...)."""
+    points = tensor(x)
+    strange = infinite_node(graph, points)
+    if strange is not None:
+        return Trace(None, (strange,))
+    found = graph.evaluate(points if points.dtype == torch.float64 else points.float())
+    if scores is not None:
+        expected = tensor(scores)
+        values = found if graph.head is None else HEADS[graph.head](found)
+        if not agree(values, expected):
+            return Trace(None, (Foreign("a result that is not that of each point alone", ""),))
+    if labels is not None and not _same_labels(found, labels):
+        return Trace(None, (Foreign("labels that are not those of the largest score", ""),))
+    return Trace(graph)
+
+
+def _same_labels(scores: torch.Tensor, labels: Array) -> bool:
+    return labels.dtype.kind in "iu" and bool((labels_of(scores.numpy(), "the graph") == labels).all())

@@ -1,0 +1,255 @@
+"""How ONNX operations that move, select or copy entries become nodes."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inscape.arrays import Shape
+from inscape.models.from_onnx.constants import Array, integers, tensor
+from inscape.models.from_onnx.steps import Live, Step, Translation, Value, row_of
+from inscape.models.graph import affine
+from inscape.models.graph.affine import Affine
+from inscape.models.graph.network import NotPiecewiseAffine
+
+
+def full(step: Step, live: Live, *axes: int) -> tuple[int, int, Shape]:
+    """A node that has the given axes of a tensor as row axes, how many leading axes it lacks, and its row.
+
+    The batch axis, of size one, is left out unless it is among the axes.
+    """
+    row = row_of(live.shape)
+    missing = len(live.shape) - len(row)
+    if missing and 0 in axes:
+        row, missing = live.shape, 0
+    return step.laid(live, row), missing, row
+
+
+def _same(step: Step) -> Value:
+    return step.live(behind_head=True)
+
+
+def _dropout(step: Step) -> Value:
+    training = step.constant(2)
+    if training is not None and bool(training.item()):
+        raise NotPiecewiseAffine("Dropout in training mode")
+    return step.live(behind_head=True)
+
+
+def _cast(step: Step) -> Value:
+    from onnx import TensorProto
+
+    live, target = step.live(behind_head=True), int(step.attributes["to"])
+    floats = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    if target not in floats and (live.head is None or live.head.name != "argmax"):
+        raise NotPiecewiseAffine(f"Cast to {TensorProto.DataType.Name(target).lower()}")
+    return live
+
+
+def _shape(step: Step) -> Value:
+    shape = step.live(behind_head=True).shape
+    return np.array(shape[step.attributes.get("start", 0) : step.attributes.get("end")], np.int64)
+
+
+def _size(step: Step) -> Value:
+    return np.array(math.prod(step.live(behind_head=True).shape), np.int64)
+
+
+def _reshape(step: Step) -> Value:
+    live = step.live(behind_head=True)
+    target = list(integers(step.required(1, "shape")))
+    if not step.attributes.get("allowzero", 0):
+        target = [live.shape[i] if n == 0 else n for i, n in enumerate(target)]
+    size, batch = math.prod(live.shape), step.reader.batch
+    if batch is not None and target[:1] == [batch] and (-1 in target or math.prod(target) != size):
+        target[0] = 1  # the file's fixed batch, of which one point is read
+    if -1 in target:
+        rest = -math.prod(target)
+        target = [size // rest if n == -1 and rest else n for n in target]
+    return step.reshaped(live, target)
+
+
+def _flatten(step: Step) -> Value:
+    live = step.live(behind_head=True)
+    axis = int(step.attributes.get("axis", 1))
+    axis += len(live.shape) if axis < 0 else 0
+    return step.reshaped(live, (math.prod(live.shape[:axis]), math.prod(live.shape[axis:])))
+
+
+def _squeeze(step: Step) -> Value:
+    live, given = step.live(behind_head=True), step.constant(1, "axes")
+    rank = len(live.shape)
+    if given is None:
+        # a file that takes any number of points keeps their axis
+        first = 1 if step.reader.batch is None else 0
+        axes = [i for i, n in enumerate(live.shape) if n == 1 and i >= first]
+    else:
+        axes = [i % rank for i in integers(given)]
+    return step.reshaped(live, [n for i, n in enumerate(live.shape) if i not in axes])
+
+
+def _unsqueeze(step: Step) -> Value:
+    live, given = step.live(behind_head=True), step.required(1, "axes")
+    rank = len(live.shape) + given.size
+    axes, sizes = {i % rank for i in integers(given)}, iter(live.shape)
+    return step.reshaped(live, [1 if i in axes else next(sizes) for i in range(rank)])
+
+
+def transposed(step: Step, live: Live, order: Sequence[int]) -> Live:
+    """The axes of a tensor in another order; moving axes of size one is no operation."""
+    shape = tuple(live.shape[a] for a in order)
+    long = [a for a in order if live.shape[a] != 1]
+    if long == sorted(long):
+        return replace(live, shape=shape)
+    node, missing, _ = full(step, live)
+    moved = step.emit(affine.permute([a - missing for a in order if a >= missing]), node)
+    return Live(moved, shape)
+
+
+def _transpose(step: Step) -> Value:
+    live = step.live()
+    return transposed(step, live, step.attributes.get("perm", range(len(live.shape))[::-1]))
+
+
+def _along(live: Live, axis: int, size: int) -> Shape:
+    return (*live.shape[:axis], size, *live.shape[axis + 1 :])
+
+
+def taken(step: Step, live: Live, axis: int, indices: Array) -> Live:
+    """The entries at constant indices (m,) along an axis."""
+    size = live.shape[axis]
+    chosen = np.where(indices < 0, indices + size, indices).astype(np.int64)
+    if ((chosen < 0) | (chosen >= size)).any():
+        raise NotPiecewiseAffine(f"{step.kind} beyond the end of an axis of size {size}")
+    if np.array_equal(chosen, np.arange(size)):
+        return live
+    node, missing, _ = full(step, live, axis)
+    strides = np.diff(chosen)
+    if len(chosen) > 1 and (strides == strides[0]).all() and strides[0] > 0:
+        op = affine.cut(axis - missing, int(chosen[0]), int(chosen[-1]) + 1, int(strides[0]))
+    else:
+        op = affine.take(axis - missing, torch.from_numpy(chosen))
+    return Live(step.emit(op, node), _along(live, axis, len(chosen)))
+
+
+def _gather(step: Step) -> Value:
+    live, indices = step.live(), step.required(1)
+    axis = step.axis(0, len(live.shape))
+    found = taken(step, live, axis, indices.reshape(-1))
+    return step.reshaped(found, (*live.shape[:axis], *indices.shape, *live.shape[axis + 1 :]))
+
+
+def _slice(step: Step) -> Value:
+    live = step.live()
+    starts, ends = step.required(1, "starts"), step.required(2, "ends")
+    axes, steps = step.constant(3, "axes"), step.constant(4)
+    for i, (start, end) in enumerate(zip(integers(starts), integers(ends), strict=True)):
+        axis = (i if axes is None else integers(axes)[i]) % len(live.shape)
+        stride, size = 1 if steps is None else integers(steps)[i], live.shape[axis]
+        # a file that counts down to the very first entry says so by an end below -size
+        stop = None if stride < 0 and end < -size else end
+        live = taken(step, live, axis, np.arange(size)[slice(start, stop, stride)])
+    return live
+
+
+def _split(step: Step) -> list[Value]:
+    live, given = step.live(), step.constant(1, "split")
+    axis = step.axis(0, len(live.shape))
+    size, n = live.shape[axis], len(step.node.output)
+    part = -(-size // n)
+    sizes = [min(part, size - i * part) for i in range(n)] if given is None else integers(given)
+    ends = np.cumsum(sizes)
+    return [taken(step, live, axis, np.arange(e - s, e)) for s, e in zip(sizes, ends, strict=True)]
+
+
+def _concat(step: Step) -> Value:
+    parts = [p for i in range(len(step.inputs)) if (p := step.given(i)) is not None]
+    shapes = [tuple(p.shape) for p in parts]
+    axis = step.axis(1, len(shapes[0]))
+    missing = 1 if axis > 0 and all(s[0] == 1 for s in shapes) else 0
+    varying = [isinstance(p, Live) for p in parts]
+    fixed = [
+        tensor(p).reshape(1, *s[missing:])
+        for p, s in zip(parts, shapes, strict=True)
+        if not isinstance(p, Live)
+    ]
+
+    def apply(*tensors: Tensor) -> Tensor:
+        moving, constant = iter(tensors), iter(tensors[sum(varying) :])
+        n = len(tensors[0])
+        row = [next(moving) if v else (c := next(constant)).expand(n, *c.shape[1:]) for v in varying]
+        return torch.cat(row, dim=axis - missing + 1)
+
+    nodes = [step.laid(p, p.shape[missing:]) for p in parts if isinstance(p, Live)]
+    total = sum(s[axis] for s in shapes)
+    return Live(
+        step.emit(Affine("concat", apply, tuple(fixed), n_offsets=len(fixed)), *nodes),
+        (*shapes[0][:axis], total, *shapes[0][axis + 1 :]),
+    )
+
+
+def _pad(step: Step) -> Value:
+    live, given = step.live(), step.required(1, "pads")
+    value, axes = step.constant(2, "value"), step.constant(3)
+    rank, mode = len(live.shape), step.attributes.get("mode", "constant")
+    where = range(rank) if axes is None else [a % rank for a in integers(axes)]
+    widths: dict[int, Any] = dict(zip(where, np.reshape(given, (2, -1)).T.tolist(), strict=True))
+    moved = {a: w for a, w in widths.items() if any(w)}
+    if mode != "constant":
+        for axis, (before, after) in moved.items():
+            numbers = np.arange(live.shape[axis])
+            live = taken(step, live, axis, np.pad(numbers, (before, after), mode=mode))
+        return live
+    node, missing, _ = full(step, live, *moved)
+    flat = [w for a in reversed(range(missing, rank)) for w in moved.get(a, (0, 0))]
+    op = affine.pad(flat, value=0.0 if value is None else float(value.reshape(-1)[0]))
+    shape = [n + sum(moved.get(i, (0, 0))) for i, n in enumerate(live.shape)]
+    return Live(step.emit(op, node), tuple(shape)) if moved else live
+
+
+def expanded(step: Step, live: Live, target: Shape) -> Live:
+    """A tensor broadcast together with `target`."""
+    shape = np.broadcast_shapes(live.shape, target)
+    if math.prod(shape) == math.prod(live.shape):
+        return step.reshaped(live, shape)
+    padded = (1,) * (len(shape) - len(live.shape)) + live.shape
+    drop = 1 if shape[0] == 1 else 0
+    node = step.laid(live, padded[drop:])
+    return Live(step.emit(affine.expand(shape[drop:]), node), shape)
+
+
+def _expand(step: Step) -> Value:
+    return expanded(step, step.live(), integers(step.required(1)))
+
+
+def _tile(step: Step) -> Value:
+    live = step.live()
+    for axis, times in enumerate(integers(step.required(1))):
+        if times != 1:
+            live = taken(step, live, axis, np.tile(np.arange(live.shape[axis]), times))
+    return live
+
+
+TRANSLATIONS: dict[str, Translation] = {
+    "Identity": _same,
+    "Dropout": _dropout,
+    "Cast": _cast,
+    "Shape": _shape,
+    "Size": _size,
+    "Reshape": _reshape,
+    "Flatten": _flatten,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Transpose": _transpose,
+    "Gather": _gather,
+    "Slice": _slice,
+    "Split": _split,
+    "Concat": _concat,
+    "Pad": _pad,
+    "Expand": _expand,
+    "Tile": _tile,
+}

@@ -1,0 +1,232 @@
+"""Read the nodes of an ONNX file one by one, as nodes of the graph.
+
+Every tensor of the file is taken as it is for a *batch of one point*. Shapes are then known numbers, chains
+of Shape, Gather and Concat fold to constants, and a file whose batch axis is fixed to one, or which moves or
+drops that axis, is read like any other. That points do not influence each other is not assumed but checked:
+the caller compares the graph with the file on several points at once.
+
+A tensor is held as a node and the shape in which the file sees it. The node's row has the same entries in
+the same order but may have another shape, so that Reshape, Flatten, Squeeze and Unsqueeze cost nothing; an
+operation that depends on the shape asks for it, and only then a reshape is recorded.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from inscape.arrays import Shape
+from inscape.models.from_onnx.constants import RANDOM, Array, attributes, evaluated, stored
+from inscape.models.graph import affine
+from inscape.models.graph.affine import Affine
+from inscape.models.graph.network import INPUT, Foreign, Node, NotPiecewiseAffine
+from inscape.models.graph.piecewise import Bend
+
+
+@dataclass(frozen=True)
+class Head:
+    """A softmax, log-softmax, sigmoid or argmax that nothing but the output may read."""
+
+    name: str
+    origin: Foreign
+
+
+@dataclass(frozen=True)
+class Live:
+    """A tensor that depends on the input, for a batch of one point.
+
+    Attributes:
+        node: the node that holds its entries, in row-major order.
+        shape: its shape in the file; the first axis is the batch axis, of size one, unless the file has none.
+        head: what stands between the node and this tensor, if it may be set aside.
+    """
+
+    node: int
+    shape: Shape
+    head: Head | None = None
+
+
+class Opaque:
+    """A tensor behind a foreign operation."""
+
+
+Value = Live | Array | Opaque
+
+
+def row_of(shape: Shape) -> Shape:
+    """The shape of a row: a leading axis of size one is that of the batch."""
+    return shape[1:] if shape and shape[0] == 1 else shape
+
+
+@dataclass
+class Reader:
+    """Collects nodes while the nodes of a file are read.
+
+    Args:
+        input_shape: the shape of one point.
+        opsets: the version of each operator set, by domain.
+        translations: how each ONNX operation becomes nodes, by type.
+        batch: the number of points that the file takes at once; None if it takes any.
+    """
+
+    input_shape: Shape
+    opsets: dict[str, int]
+    translations: "Mapping[str, Translation]"
+    batch: int | None = None
+    nodes: list[Node] = field(default_factory=lambda: [INPUT])
+    foreign: list[Foreign] = field(default_factory=list)
+    values: dict[str, Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._rows: list[Shape] = [self.input_shape]
+        self._laid: dict[tuple[int, Shape], int] = {}
+
+    def emit(self, op: Affine | Bend, inputs: Sequence[int], path: str) -> int:
+        """Append a node and return its number; its row shape is found by evaluating one row of zeros."""
+        rows = [torch.zeros(()).expand(1, *self._rows[j]) for j in inputs]
+        with torch.no_grad():
+            self._rows.append(tuple(op.cast(torch.float32)(*rows).shape[1:]))
+        self.nodes.append(Node(op, tuple(inputs), path))
+        return len(self.nodes) - 1
+
+    def laid(self, node: int, row: Shape, path: str) -> int:
+        """The node reshaped to `row`, or itself."""
+        if self._rows[node] == row:
+            return node
+        if (node, row) not in self._laid:
+            self._laid[node, row] = self.emit(affine.reshape(row), (node,), path)
+        return self._laid[node, row]
+
+    def row(self, node: int) -> Shape:
+        """The row shape of a node."""
+        return self._rows[node]
+
+    def read(self, nodes: Iterable[Any]) -> None:
+        """Read nodes in order."""
+        for node in nodes:
+            inputs = [self.values.get(name, Opaque()) if name else None for name in node.input]
+            self.values.update(zip(node.output, self._results(node, inputs), strict=False))
+
+    def _results(self, node: Any, inputs: list[Value | None]) -> Sequence[Value]:
+        kind, where = node.op_type, path_of(node)
+        opaque: list[Value] = [Opaque() for _ in node.output]
+        known = node.domain in ("", "ai.onnx") and (kind in self.translations or kind == "If")
+        varies = any(isinstance(v, Live) for v in inputs) or kind in RANDOM
+        if any(isinstance(v, Opaque) for v in inputs):
+            if not known:
+                self.foreign.append(Foreign(kind, where))
+            return opaque
+        try:
+            if kind == "If" and not varies:
+                return self._branch(node, inputs)
+            if not varies:
+                return evaluated(node, [v for v in inputs if not isinstance(v, Live | Opaque)], self.opsets)
+            if not known:
+                raise NotPiecewiseAffine(kind)
+            result = self.translations[kind](Step(self, node, inputs, attributes(node)))
+            return result if isinstance(result, list) else [result]
+        except BehindHead as reason:
+            self.foreign.append(reason.origin)
+        except NotPiecewiseAffine as reason:
+            self.foreign.append(Foreign(str(reason), where))
+        except Exception as error:  # whatever a damaged or unusual node provokes, the file stays a black box
+            line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            self.foreign.append(Foreign(f"{kind} that cannot be read ({line})", where))
+        return opaque
+
+    def _branch(self, node: Any, inputs: list[Value | None]) -> Sequence[Value]:
+        """The branch of an If that a constant chooses; it sees all names of the file."""
+        condition = inputs[0]
+        assert isinstance(condition, np.ndarray)
+        graph = attributes(node)["then_branch" if bool(condition.item()) else "else_branch"]
+        self.values.update(stored(graph))
+        self.read(graph.node)
+        return [self.values.get(o.name, Opaque()) for o in graph.output]
+
+
+class BehindHead(Exception):
+    """A softmax, sigmoid or the like is read by another operation, so it is foreign after all."""
+
+    def __init__(self, origin: Foreign) -> None:
+        super().__init__(str(origin))
+        self.origin = origin
+
+
+def path_of(node: Any) -> str:
+    """How messages call a node of the file."""
+    return str(node.name) or f"the node that computes {node.output[0]!r}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node of the file, some of whose inputs vary, as a translation sees it."""
+
+    reader: Reader
+    node: Any
+    inputs: list[Value | None]
+    attributes: dict[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """The operation, such as "Conv"."""
+        return str(self.node.op_type)
+
+    @property
+    def opset(self) -> int:
+        """The version of the operator set."""
+        return self.reader.opsets.get("", 1)
+
+    def given(self, position: int) -> Live | Array | None:
+        """An input; None if it is left out."""
+        value = self.inputs[position] if position < len(self.inputs) else None
+        assert not isinstance(value, Opaque)
+        if isinstance(value, Live) and value.head is not None:
+            raise BehindHead(value.head.origin)
+        return value
+
+    def live(self, position: int = 0, *, behind_head: bool = False) -> Live:
+        """An input that must vary; `behind_head` if the operation leaves labels alone."""
+        value = self.inputs[position] if behind_head else self.given(position)
+        if not isinstance(value, Live):
+            raise NotPiecewiseAffine(f"{self.kind} of a constant by a value that depends on the input")
+        return value
+
+    def constant(self, position: int, attribute: str | None = None) -> Array | None:
+        """An input that must be constant, or the attribute that older files have instead; None if neither."""
+        value = self.given(position)
+        if isinstance(value, Live):
+            raise NotPiecewiseAffine(f"{self.kind} with an argument that depends on the input")
+        if value is None and attribute is not None and attribute in self.attributes:
+            return np.asarray(self.attributes[attribute])
+        return value
+
+    def required(self, position: int, attribute: str | None = None) -> Array:
+        """A constant that must be there."""
+        value = self.constant(position, attribute)
+        if value is None:
+            raise NotPiecewiseAffine(f"{self.kind} without its argument {attribute or position}")
+        return value
+
+    def axis(self, default: int, rank: int) -> int:
+        """The attribute `axis`, counted from the front."""
+        return int(self.attributes.get("axis", default)) % max(rank, 1)
+
+    def emit(self, op: Affine | Bend, *inputs: int) -> int:
+        """A new node."""
+        return self.reader.emit(op, inputs, path_of(self.node))
+
+    def laid(self, live: Live, row: Shape | None = None) -> int:
+        """A node that holds a tensor in rows of a shape, by default its own without the batch axis."""
+        return self.reader.laid(live.node, row_of(live.shape) if row is None else row, path_of(self.node))
+
+    def reshaped(self, live: Live, shape: Sequence[int]) -> Live:
+        """The same entries in another shape: no operation at all."""
+        if math.prod(shape) != math.prod(live.shape):
+            raise NotPiecewiseAffine(f"{self.kind} of {live.shape} to {tuple(shape)}")
+        return replace(live, shape=tuple(shape))
+
+
+Translation = Callable[[Step], Value | list[Value]]

@@ -1,0 +1,210 @@
+"""The intermediate representation: nodes that are affine or piecewise linear, in order of evaluation."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from inscape.arrays import Shape
+from inscape.errors import PartitionError
+from inscape.models.graph.affine import Affine, identity, reshape
+from inscape.models.graph.piecewise import Bend
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """An operation that is neither affine nor piecewise linear in the input.
+
+    Attributes:
+        operation: what it is called, such as "gelu".
+        path: the module that calls it, such as "encoder.3.act"; "" for the model itself.
+    """
+
+    operation: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.operation} in {self.path or 'the model itself'}"
+
+
+class NotPiecewiseAffine(Exception):
+    """Raised by a front end: the operation is foreign; the message says what it is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One operation on earlier nodes.
+
+    Attributes:
+        op: an `Affine` or a `Bend`; that of node 0, the input, is the identity and reads nothing.
+        inputs: the numbers of the nodes that it reads, all smaller than its own.
+        path: the module or file node that it came from, for messages.
+    """
+
+    op: Affine | Bend
+    inputs: tuple[int, ...] = ()
+    path: str = ""
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether the node is affine in the nodes that it reads."""
+        return not isinstance(self.op, Bend)
+
+
+INPUT = Node(identity())
+"""Node 0 of every graph."""
+
+
+class Graph:
+    """A network as a list of nodes; node 0 is the input, a batch (n, *input_shape).
+
+    Args:
+        nodes: in order of evaluation.
+        output: the number of the node whose value are the scores.
+        input_shape: the shape of one point.
+        head: "softmax", "log_softmax" or "sigmoid" if the model ends in one: it changes no label, so the
+            graph stops before it.
+
+    Evaluating the graph in a precision casts its constants once; a cast graph is kept.
+
+    >>> from inscape.models.graph.affine import linear
+    >>> from inscape.models.graph.piecewise import Leaky
+    >>> nodes = [INPUT, Node(linear(torch.tensor([[1.0], [-1.0]])), (0,)), Node(Leaky(), (1,))]
+    >>> Graph(nodes, output=2, input_shape=(1,)).evaluate(torch.tensor([[3.0]])).tolist()
+    [[3.0, 0.0]]
+    """
+
+    def __init__(
+        self, nodes: Sequence[Node], *, output: int, input_shape: Shape, head: str | None = None
+    ) -> None:
+        self.nodes = tuple(nodes)
+        self.output = output
+        self.input_shape = tuple(input_shape)
+        self.head = head
+        self.is_confirmed = False  # whether it was compared with its model on the points of a request
+        self._origin = self
+        self._casts: dict[torch.dtype, Graph] = {}
+
+    def __repr__(self) -> str:
+        bends = sum(not n.is_affine for n in self.nodes)
+        return f"Graph({len(self.nodes)} nodes, {bends} piecewise linear, input_shape={self.input_shape})"
+
+    def cast(self, dtype: torch.dtype) -> "Graph":
+        """The graph with all constants in one precision, each rounded once from what was recorded."""
+        known = self._origin._casts
+        if dtype not in known:
+            nodes = [Node(n.op.cast(dtype), n.inputs, n.path) for n in self._origin.nodes]
+            graph = Graph(nodes, output=self.output, input_shape=self.input_shape, head=self.head)
+            graph._origin = self._origin
+            known[dtype] = graph
+        return known[dtype]
+
+    def after(self, first: "Graph") -> "Graph":
+        """This network on what another one makes of the input, reshaped to what this one takes."""
+        nodes = list(first.nodes[: first.output + 1])
+        if first.shapes[first.output] != self.input_shape:
+            nodes.append(Node(reshape(self.input_shape), (first.output,)))
+        start = len(nodes) - 1  # takes the place of this network's node 0
+        nodes += [Node(n.op, tuple(start + j for j in n.inputs), n.path) for n in self.nodes[1:]]
+        return Graph(nodes, output=start + self.output, input_shape=first.input_shape, head=self.head)
+
+    @cached_property
+    def last_use(self) -> tuple[int, ...]:
+        """For each node the number of the last node that reads it; the output is read at the end."""
+        last = list(range(len(self.nodes)))
+        for i, node in enumerate(self.nodes):
+            for j in node.inputs:
+                last[j] = i
+        last[self.output] = len(self.nodes)
+        return tuple(last)
+
+    def walk(
+        self, start: Value, visit: Callable[[int, Node, list[Value]], Value], *, until: int | None = None
+    ) -> Value:
+        """What `visit` makes of the output, or of node `until`: the one evaluation of the graph.
+
+        Nodes are visited in order. What no later node reads is let go at once, so that memory holds the live
+        values only. A value is whatever the visitor carries along: a tensor, a tensor and its derivative, ...
+
+        Args:
+            start: the value of node 0.
+            visit: called with a node's number, the node, and the values of the nodes that it reads.
+            until: the node to stop at, by default the output.
+        """
+        stop = self.output if until is None else until
+        live = {0: start}
+        for i, node in enumerate(self.nodes[1 : stop + 1], start=1):
+            live[i] = visit(i, node, [live[j] for j in node.inputs])
+            for j in node.inputs:
+                if self.last_use[j] == i and j != stop:
+                    live.pop(j, None)
+        return live[stop]
+
+    @cached_property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The row shape of every node, found by evaluating one row of zeros."""
+        shapes = [self.input_shape]
+
+        def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
+            value = node.op(*inputs)
+            shapes.append(tuple(value.shape[1:]))
+            return value
+
+        with torch.no_grad():
+            zeros = torch.zeros(1, *self.input_shape, dtype=torch.float64)
+            self.cast(torch.float64).walk(zeros, visit, until=len(self.nodes) - 1)
+        return tuple(shapes)
+
+    @cached_property
+    def cancelling(self) -> frozenset[int]:
+        """The nodes whose terms cancel in every entry, on a few points of noise: zero up to rounding."""
+        x = torch.randn(3, *self.input_shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+        cancelling = set()
+
+        def visit(i: int, node: Node, inputs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+            value = node.op(*(v for v, _ in inputs))
+            size = value.abs()
+            if isinstance(node.op, Affine):
+                size = node.op.magnitude(*(s for _, s in inputs))
+            if bool((value.abs() <= 1e-9 * size).all()):
+                cancelling.add(i)
+            return value, size
+
+        with torch.no_grad():
+            self.cast(torch.float64).walk((x, x.abs()), visit, until=len(self.nodes) - 1)
+        return frozenset(cancelling)
+
+    def evaluate(self, x: Tensor, *, until: int | None = None) -> Tensor:
+        """The value of the output, or of node `until`, on a batch, in the precision of `x`."""
+        with torch.no_grad():
+            return self.differentiable(x, until=until)
+
+    def differentiable(self, x: Tensor, *, until: int | None = None) -> Tensor:
+        """The same as torch differentiates it, where gradients are enabled."""
+        return self.cast(x.dtype).walk(x, lambda i, node, inputs: node.op(*inputs), until=until)
+
+    def derivative(self, x: Tensor, dx: Tensor) -> tuple[Tensor, Tensor]:
+        """The output at `x` and its derivative in the direction `dx`, both (n, ...)."""
+
+        def visit(i: int, node: Node, inputs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+            values, slopes = [v for v, _ in inputs], [s for _, s in inputs]
+            if isinstance(node.op, Bend):
+                return node.op(*values), node.op.derivative(*values, *slopes)
+            return node.op(*values), node.op.linear_part(*slopes)
+
+        with torch.no_grad():
+            return self.cast(x.dtype).walk((x, dx), visit)
+
+
+def refuse(name: str, foreign: Sequence[Foreign]) -> PartitionError:
+    """The error for an exact request on a model that holds foreign operations."""
+    rest = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
+    return PartitionError(
+        f"{name} is not piecewise affine because of {foreign[0]}{rest}: it cannot be counted exactly; "
+        'use method="adaptive", or method="grid" to compare with grids'
+    )

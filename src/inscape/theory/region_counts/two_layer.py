@@ -1,0 +1,194 @@
+"""The network of Theorem 6 of Li et al. 2025: f(x) = sum_j a_j relu(w_j . x), its regions and its descent."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arguments import positive_number, whole_number
+from inscape.arrays import Floats, Ints
+from inscape.errors import NotApplicableError, TheoryError
+from inscape.partition import decision_regions
+from inscape.probes import Segment
+from inscape.theory.layers import Layers, layers_of
+
+if TYPE_CHECKING:
+    import torch
+
+_DENSE_UP_TO_POINTS = 2000
+"""Points up to which the Gram matrix is written out."""
+
+
+@dataclass(frozen=True, eq=False)
+class TwoLayer:
+    """f(x) = sum_j a_j relu(w_j . x + b_j) + c, of which w and b are trained and a and c are fixed.
+
+    The paper has b = c = 0 and a_j = +-1. A bias is the weight of a constant input 1, so its lemmas hold with
+    (x, 1) in place of x; for other a_j a unit counts a_j^2 times in the sharpness.
+
+    Attributes:
+        w: (p, d).
+        a: (p,).
+        b: (p,); all zero means that there are no biases to train.
+        c: output bias.
+    """
+
+    w: Floats
+    a: Floats
+    b: Floats
+    c: float = 0.0
+
+    def __call__(self, x: Floats) -> Floats:
+        """The value f at points (n, d)."""
+        return np.asarray(np.maximum(x @ self.w.T + self.b, 0.0) @ self.a + self.c)
+
+    def active(self, x: Floats) -> npt.NDArray[np.bool_]:
+        """Which unit is active at which point, (n, p)."""
+        return np.asarray(x @ self.w.T + self.b > 0)
+
+    def inputs(self, x: Floats) -> Floats:
+        """What the trained weights multiply: x, or (x, 1) if there are biases."""
+        return np.hstack([x, np.ones((len(x), 1))]) if self.b.any() else x
+
+    def sharpness(self, x: Floats) -> float:
+        """The top eigenvalue of the Hessian of L = 1/(2N) sum (y - f)^2 by the trained weights.
+
+        f is linear in them between kinks, so the Hessian is the Gram matrix of the features a_j 1_j x, and
+        does not depend on y.
+        """
+        from scipy.sparse.linalg import LinearOperator, eigsh
+
+        on, points, n = self.active(x) * self.a, self.inputs(x), len(x)
+        if n <= _DENSE_UP_TO_POINTS:
+            return float(np.linalg.eigvalsh((points @ points.T) * (on @ on.T) / n)[-1])
+
+        def product(u: Floats) -> Floats:
+            return np.asarray((on * (points @ ((on * u.reshape(-1, 1)).T @ points).T)).sum(axis=1) / n)
+
+        operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
+        return float(eigsh(operator, k=1, v0=np.ones(n), return_eigenvectors=False)[0])
+
+    def n_regions(self, starts: Floats, ends: Floats) -> Ints:
+        """The number of regions of equal sign on each segment, exactly, (m,)."""
+        counts = np.ones(len(starts), dtype=np.int64)
+        apart = np.flatnonzero((starts != ends).any(axis=1))
+        segments = [Segment(starts[i], ends[i]) for i in apart]
+        if segments:
+            results = decision_regions(self.to_module(), segments, method="exact")
+            counts[apart] = [result.n_regions for result in results]
+        return counts
+
+    def to_module(self) -> "torch.nn.Sequential":
+        """This network as a torch module in float64."""
+        import torch
+        from torch import nn
+
+        p, d = self.w.shape
+        module = nn.Sequential(nn.Linear(d, p), nn.ReLU(), nn.Linear(p, 1)).double()
+        values = (self.w, self.b, self.a[None, :], np.array([self.c]))
+        with torch.no_grad():
+            for parameter, value in zip(module.parameters(), values, strict=True):
+                parameter.copy_(torch.from_numpy(np.array(value)))
+        return module
+
+
+def two_layer(model: Any, x: Any) -> TwoLayer:
+    """The network with one hidden layer and one score, or two of which the difference decides.
+
+    A pair of arrays (w, a) stands for the paper's own network, without biases.
+    """
+    if isinstance(model, tuple) and len(model) == 2:
+        w, a = (np.asarray(part, dtype=np.float64) for part in model)
+        if w.ndim != 2 or a.shape != w.shape[:1]:
+            raise TheoryError(f"w {w.shape} and a {a.shape} are no two-layer network: give (p, d) and (p,)")
+        model = TwoLayer(w, a, np.zeros(len(a)))
+    if isinstance(model, TwoLayer):
+        n_inputs = model.w.shape[1]
+        if np.shape(x)[1] != n_inputs:
+            raise TheoryError(f"the points have {np.shape(x)[1]} coordinates, the network {n_inputs} inputs")
+        return model
+    layers: Layers = layers_of(model, x)
+    if layers.n_hidden != 1:
+        raise NotApplicableError(f"the statement is about one hidden layer, not {layers.n_hidden}")
+    (w, out), (b, c) = layers.weights, layers.offsets
+    if len(out) > 2:
+        raise NotApplicableError(f"the statement is about two classes, not {len(out)} scores")
+    if len(out) == 2:
+        out, c = out[1:] - out[:1], c[1:] - c[:1]
+    return TwoLayer(w, out[0], b, float(c[0]))
+
+
+def all_pairs(n: int) -> tuple[Ints, Ints]:
+    """The n (n - 1) / 2 pairs i < j."""
+    i, j = np.triu_indices(n, 1)
+    return i.astype(np.int64), j.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TwoLayerDescent:
+    """A run of gradient descent on L = 1/(2N) sum (y - f)^2.
+
+    Attributes:
+        steps: after how many steps each record was made, (m,).
+        losses: the loss there, (m,).
+        nets: the network there.
+        status: "converged" (loss below 1e-10), "diverged", or "step limit".
+    """
+
+    steps: npt.NDArray[np.int64]
+    losses: Floats
+    nets: tuple[TwoLayer, ...]
+    status: str
+
+
+def two_layer_descent(
+    net: TwoLayer,
+    x: Floats,
+    y: Floats,
+    step_size: float,
+    n_steps: int,
+    *,
+    warm_up: int = 0,
+    n_records: int = 16,
+) -> TwoLayerDescent:
+    """Full-batch gradient descent on w (b and c stay), recorded at about geometric times.
+
+    Args:
+        net: where to start.
+        x: points, (N, d).
+        y: targets, (N,).
+        step_size: eta.
+        n_steps: how many steps at most.
+        warm_up: over how many steps the step size rises linearly from 0.
+        n_records: how many networks to keep, the first and last among them.
+
+    >>> start = TwoLayer(np.array([[1.0]]), np.ones(1), np.zeros(1))
+    >>> run = two_layer_descent(start, np.ones((1, 1)), np.full(1, 3.0), 0.5, 100)  # w halves its way to 3
+    >>> run.status, [n.w.item() for n in run.nets[:3]]
+    ('converged', [1.0, 2.0, 2.5])
+    """
+    eta = positive_number(step_size, "step_size", TheoryError)
+    n_steps = whole_number(n_steps, "n_steps", 1, TheoryError)
+    n_records = whole_number(n_records, "n_records", 2, TheoryError)
+    warm_up = whole_number(warm_up, "warm_up", 0, TheoryError)
+    wanted = set((np.geomspace(1, n_steps + 1, n_records).round().astype(int) - 1).tolist())
+    w, n = net.w.copy(), len(x)
+    steps, losses, nets, status = [], [], [], "step limit"
+    for t in range(n_steps + 1):
+        z = x @ w.T + net.b
+        rest = np.maximum(z, 0.0) @ net.a + net.c - y
+        loss = float(rest @ rest) / (2 * n)
+        if not loss < 1e12:
+            status = "diverged"
+            break
+        done = loss < 1e-10 and t >= warm_up
+        if t in wanted or done:
+            steps.append(t)
+            losses.append(loss)
+            nets.append(TwoLayer(w.copy(), net.a, net.b, net.c))
+        if done:
+            status = "converged"
+            break
+        w -= eta * min(1.0, (t + 1) / (warm_up + 1)) / n * (((z > 0) * net.a).T * rest) @ x
+    return TwoLayerDescent(steps=np.array(steps), losses=np.array(losses), nets=tuple(nets), status=status)

@@ -1,0 +1,128 @@
+"""Data in the user's own files: .npz, .npy, .csv."""
+
+import math
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.archives import check_sizes
+from inscape.errors import DataError, unknown_name
+from inscape.memory import in_bytes
+
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_LABEL_COLUMNS = ("y", "label", "labels", "target", "class")
+
+
+def read_file(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+    """Points and classes in a file, as they are."""
+    readers = {".npz": read_npz, ".npy": _read_npy, ".csv": _read_csv}
+    suffix = path.suffix.lower()
+    if suffix not in readers:
+        raise DataError(f"cannot read {path}: expected .npz, .npy or .csv, or the name of a data set")
+    if not path.is_file():
+        raise DataError(f"{path} is a folder" if path.is_dir() else f"{path} does not exist")
+    if split is not None and suffix != ".npz":
+        raise DataError(f"split={split!r} belongs to an .npz file with x_train and x_test, not to {path}")
+    return readers[suffix](path, split)
+
+
+def read_npz(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+    """The arrays x and y, or x_train, y_train, x_test, y_test, of a split; "test" is the default."""
+    if split not in (None, "train", "test"):
+        raise DataError(unknown_name("split", split, ("train", "test")))
+    with _readable(path), zipfile.ZipFile(path) as archive:
+        check_sizes(archive, path, DataError)
+        names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+        suffix = "" if split is None and "x" in names else f"_{split or 'test'}"
+        if f"x{suffix}" not in names:
+            raise DataError(
+                f"{path} holds {', '.join(names) or 'nothing'}: expected x, or x_train and x_test"
+            )
+        x, y = (_member(archive, key, path) if key in names else None for key in (f"x{suffix}", f"y{suffix}"))
+    assert x is not None
+    return x, y
+
+
+def _member(archive: zipfile.ZipFile, key: str, path: Path) -> npt.NDArray[Any]:
+    part = archive.getinfo(f"{key}.npy")
+    with archive.open(part) as file:
+        return _read_array(file, part.file_size, f"{key} in {path}")
+
+
+def _read_npy(path: Path, split: str | None) -> tuple[npt.NDArray[Any], None]:
+    with _readable(path), path.open("rb") as file:
+        if file.read(2) == b"PK":
+            raise DataError(f"{path} is an .npz archive with the ending .npy: rename it")
+        file.seek(0)
+        return _read_array(file, path.stat().st_size, str(path)), None
+
+
+def _read_array(file: IO[bytes], n_bytes: int, what: str) -> npt.NDArray[Any]:
+    """The array in a .npy file, once its header is known to ask for no more than the file holds."""
+    version = np.lib.format.read_magic(file)
+    read_header = _HEADERS.get(version)
+    if read_header is None:
+        raise DataError(f"{what} is not a readable .npy file: version {version} holds no plain numbers")
+    shape, _, dtype = read_header(file)
+    if dtype.hasobject:
+        raise DataError(
+            f"{what} holds Python objects, pickled, and loading them can run any code: keep numbers"
+        )
+    declared = math.prod(shape) * dtype.itemsize
+    if declared > n_bytes or min(shape, default=0) < 0:
+        raise DataError(
+            f"{what} is damaged: it declares an array of shape {shape} and type {dtype}, "
+            f"{in_bytes(declared)}, and holds {in_bytes(n_bytes)}"
+        )
+    file.seek(0)
+    return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn what a damaged file raises, which can be almost anything, into one line."""
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{path} is not a readable {path.suffix.lower()} file: truncated, of another kind, or pickled"
+        ) from error
+
+
+def _read_csv(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+    import pandas as pd
+
+    try:
+        frame = pd.read_csv(path)
+    except Exception as error:  # pandas raises by what its parser stumbles over
+        raise DataError(f"{path} is not a readable .csv file: {' '.join(str(error).split())}") from error
+    if len(frame) == 0:
+        raise DataError(f"{path} has a header but no rows")
+    if all(_is_number(c) for c in frame.columns):
+        raise DataError(f"{path} has no header: its first line must name the columns")
+    labels = [c for c in frame.columns if str(c).strip().lower() in _LABEL_COLUMNS]
+    if len(labels) > 1:
+        raise DataError(f"{path} has several columns of classes ({', '.join(labels)}): keep one")
+    features = frame.drop(columns=labels)
+    words = [str(c) for c in features.columns if features[c].dtype.kind not in "fiub"]
+    if words:
+        raise DataError(f"{path}: column {words[0]!r} is not numeric; name the class column y, or encode it")
+    y = frame[labels[0]].to_numpy() if labels else None
+    if y is not None and y.dtype.kind not in "fiub":
+        y = y.astype(str)
+    return features.to_numpy(dtype=np.float64), y
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,205 @@
+"""The image sets that papers use, from a folder of the user, the cache, or their official sources."""
+
+import gzip
+import io
+import os
+import sys
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.errors import DataError
+from inscape.files import replacing
+from inscape.progress import Meter
+from inscape.training.data.download import checksum, download
+from inscape.training.data.files import read_npz
+
+Arrays = dict[str, npt.NDArray[np.uint8]]
+KEYS = ("x_train", "y_train", "x_test", "y_test")
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Where a data set is published, the files with their MD5, and how they become arrays."""
+
+    name: str
+    sources: tuple[str, ...]
+    files: tuple[tuple[str, str], ...]
+    parse: Callable[[list[bytes]], Arrays]
+    classes: tuple[str, ...] | None = None
+
+
+def _read_idx(content: bytes) -> npt.NDArray[np.uint8]:
+    """The array in an IDX file: magic number with the number of axes, big-endian lengths, bytes."""
+    content = gzip.decompress(content)
+    n_axes = content[3]
+    shape = np.frombuffer(content, ">u4", n_axes, 4).astype(int)
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * n_axes).reshape(shape)
+
+
+def _parse_mnist(contents: list[bytes]) -> Arrays:
+    return dict(zip(KEYS, map(_read_idx, contents), strict=True))
+
+
+def _cifar_parser(
+    folder: str, train: tuple[str, ...], test: str, n_labels: int
+) -> Callable[[list[bytes]], Arrays]:
+    """For records of `n_labels` label bytes, the last of which counts, and 3x32x32 pixels."""
+
+    def parse(contents: list[bytes]) -> Arrays:
+        arrays = {}
+        with tarfile.open(fileobj=io.BytesIO(contents[0])) as archive:
+            for split, names in (("train", train), ("test", (test,))):
+                members = [archive.extractfile(f"{folder}/{name}") for name in names]
+                content = b"".join(m.read() for m in members if m is not None)
+                records = np.frombuffer(content, np.uint8).reshape(-1, n_labels + 3072)
+                arrays[f"x_{split}"] = records[:, n_labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+                arrays[f"y_{split}"] = records[:, n_labels - 1]
+        return arrays
+
+    return parse
+
+
+_TORONTO = ("https://www.cs.toronto.edu/~kriz/",)
+_IDX = (
+    "train-images-idx3-ubyte.gz",
+    "train-labels-idx1-ubyte.gz",
+    "t10k-images-idx3-ubyte.gz",
+    "t10k-labels-idx1-ubyte.gz",
+)
+_BATCHES = tuple(f"data_batch_{i}.bin" for i in range(1, 6))
+_MNIST_MD5 = (
+    "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+    "d53e105ee54ea40749a09fcbcd1e9432",
+    "9fb629c4189551a2d022fa330f9573f3",
+    "ec29112dd5afa0611ce80d1b7f02629c",
+)
+_FASHION_MD5 = (
+    "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+    "25c81989df183df01b3e8a0aad5dffbe",
+    "bef4ecab320f06d8554ea6380940ec79",
+    "bb300cfdad3c16e7a12a480ee83cd310",
+)
+_FASHION = (
+    *("T-shirt", "trouser", "pullover", "dress", "coat"),
+    *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
+)
+IMAGE_SETS = {
+    s.name: s
+    for s in (
+        ImageSet(
+            "mnist",
+            (
+                "https://ossci-datasets.s3.amazonaws.com/mnist/",
+                "https://storage.googleapis.com/cvdf-datasets/mnist/",
+                "http://yann.lecun.com/exdb/mnist/",  # the author's, often closed: the two above copy it
+            ),
+            tuple(zip(_IDX, _MNIST_MD5, strict=True)),
+            _parse_mnist,
+            tuple("0123456789"),
+        ),
+        ImageSet(
+            "fashion_mnist",
+            ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
+            tuple(zip(_IDX, _FASHION_MD5, strict=True)),
+            _parse_mnist,
+            _FASHION,
+        ),
+        ImageSet(
+            "cifar10",
+            _TORONTO,
+            (("cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530"),),
+            _cifar_parser("cifar-10-batches-bin", _BATCHES, "test_batch.bin", 1),
+            ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
+        ),
+        ImageSet(
+            "cifar100",
+            _TORONTO,
+            (("cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8"),),
+            _cifar_parser("cifar-100-binary", ("train.bin",), "test.bin", 2),
+        ),
+    )
+}
+
+
+def cache_folder() -> Path:
+    """Where downloads are kept."""
+    try:
+        return _cache_base() / "inscape"
+    except RuntimeError as error:
+        raise DataError("no home folder is known to keep downloads in: set HOME or XDG_CACHE_HOME") from error
+
+
+def _cache_base() -> Path:
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base)
+
+
+def find_or_fetch(
+    images: ImageSet, split: str | None, progress: bool | Meter | None = None
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The images of a split as bytes, (n, h, w) or channels first, and their classes."""
+    folders = [Path(f) for f in (os.environ.get("INSCAPE_DATA"), cache_folder()) if f]
+    paths = [folder / f"{images.name}.npz" for folder in folders]
+    path = next((p for p in paths if p.is_file()), None)
+    if path is None:
+        path = paths[-1]
+        _fetch(images, folders, path, progress)
+    return _read(path, split, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, split: str | None, changed: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    x, y = read_npz(path, split)
+    if y is None or x.dtype != np.uint8 or x.ndim not in (3, 4) or y.shape != (len(x),):
+        raise DataError(f"{path} does not hold images as bytes 0..255 with classes: move it away")
+    if x.ndim == 4 and x.shape[3] == 3:
+        x = x.transpose(0, 3, 1, 2)
+    y = y.astype(np.int64)
+    for array in (x, y):
+        array.flags.writeable = False
+    return x, y
+
+
+def _fetch(images: ImageSet, folders: list[Path], path: Path, progress: bool | Meter | None) -> None:
+    """Make the .npz from the official files, which may lie beside it already."""
+    contents = []
+    for name, md5 in images.files:
+        placed = [f / images.name / name for f in folders]
+        file = next((p for p in placed if p.is_file() and checksum(p) == md5), None)
+        if file is None:
+            try:
+                urls = [source + name for source in images.sources]
+                file = download(urls, placed[-1], md5, progress=progress)
+            except DataError as error:
+                raise DataError(
+                    f"cannot download {images.name} ({error}): put the official file {name} into "
+                    f"{placed[-1].parent}, or {path.name} with the uint8 arrays {', '.join(KEYS)} into "
+                    f"{path.parent} or the folder that INSCAPE_DATA names"
+                ) from error
+        contents.append(file.read_bytes())
+    try:
+        arrays = images.parse(contents)
+    except (ValueError, KeyError, EOFError, OSError, tarfile.TarError, gzip.BadGzipFile) as error:
+        raise DataError(f"the files of {images.name} cannot be read: {error}") from error
+    _save(path, arrays)
+
+
+def _save(path: Path, arrays: Arrays) -> None:
+    """Write the .npz, whole or not at all."""
+    try:
+        with replacing(path) as draft:
+            np.savez_compressed(draft, allow_pickle=False, **arrays)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from error

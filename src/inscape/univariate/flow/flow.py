@@ -1,0 +1,271 @@
+"""Gradient flow of the exponential or logistic loss, far into the regime where only its direction changes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arguments import whole_number
+from inscape.arrays import Floats
+from inscape.errors import UnivariateError, unknown_name
+from inscape.progress import Meter, meter
+from inscape.univariate.flow.state import State
+from inscape.univariate.flow.weights import implicit_weights, log_loss, log_weights
+from inscape.univariate.net import ShallowNet
+from inscape.univariate.sample import checked_sample
+
+_LOSSES = ("exponential", "logistic")
+_STATIONARY_BELOW = 1e-10  # the speed relative to the norm
+_SHORTEST_STEP = 1e-12
+_LARGEST_NORM = 1e70
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FlowHistory:
+    """The flow after each step, (m,) each.
+
+    Attributes:
+        time: the time of the log-loss flow, d theta / d time = -grad log L.
+        log_loss: log L; L itself underflows.
+        margin: the least y_i f(x_i).
+        norm: the norm of the parameters.
+        direction_change: |d direction / d log norm|.
+        n_active: how many pairs of a neuron and a point are active.
+        n_changes: how many pairs changed their activity in this step.
+        n_sliding: how many neurons slide with their knot on a data point.
+    """
+
+    time: Floats
+    log_loss: Floats
+    margin: Floats
+    norm: Floats
+    direction_change: Floats
+    n_active: Floats
+    n_changes: Floats
+    n_sliding: Floats
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Flow:
+    """A run of gradient flow.
+
+    Attributes:
+        net: where it ended; only its direction matters, see `limit`.
+        direction_change: how fast the direction still moves: |d (theta/|theta|) / d log |theta||. It is the
+            tangent of the angle between theta and its velocity, zero exactly at the directions that the flow
+            keeps.
+        status: "converged" if that was at most `tol` over a whole unit of log |theta| and every margin is
+            positive; "step limit" (try more steps), "stationary" (the flow stands still without separating
+            the labels), or "out of range" (the norm left the range of float64 while the direction still
+            changed).
+        log_loss: the logarithm of the mean loss.
+        margin: the least y_i f(x_i).
+        norm: the norm of the parameters.
+        active: which neuron is active at which point, (n, k).
+        on_kink: the index of the data point on which each neuron's knot is held, or -1, (k,).
+        n_steps: how many steps were accepted.
+        history: all this on the way.
+        settings: loss, tol, step_tol, max_steps.
+    """
+
+    net: ShallowNet
+    direction_change: float
+    status: str
+    log_loss: float
+    margin: float
+    norm: float
+    active: npt.NDArray[np.bool_]
+    on_kink: npt.NDArray[np.int64]
+    n_steps: int
+    history: FlowHistory
+    settings: dict[str, Any]
+
+    @property
+    def converged(self) -> bool:
+        """Whether the direction converged to the tolerance."""
+        return self.status == "converged"
+
+    @property
+    def limit(self) -> ShallowNet:
+        """The net scaled to least margin 1, to be compared with the KKT points of the margin problem."""
+        if not self.margin > 0:
+            raise UnivariateError("some margin is not positive: there is no scale with least margin 1")
+        r = np.sqrt(self.margin)
+        return ShallowNet(self.net.w / r, self.net.b / r, self.net.v / r)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        history = {k: getattr(self.history, k).tolist() for k in self.history.__dataclass_fields__}
+        return {
+            "schema": 1,
+            "measure": "gradient_flow",
+            "net": self.net.to_dict(),
+            "direction_change": self.direction_change,
+            "status": self.status,
+            "log_loss": self.log_loss,
+            "margin": self.margin,
+            "norm": self.norm,
+            "on_kink": self.on_kink.tolist(),
+            "n_steps": self.n_steps,
+            "history": history,
+            "settings": self.settings,
+        }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the change of direction over the norm; returns the matplotlib Axes."""
+        from inscape.drawing.univariate import draw_convergence
+
+        h = self.history
+        return draw_convergence(h.norm, h.direction_change, self.settings["tol"], ax=ax)
+
+    def __repr__(self) -> str:
+        change = f"direction change {self.direction_change:.2g}"
+        return f"<gradient flow: margin {self.margin:.3g}, {change}, {self.n_steps} steps, {self.status}>"
+
+
+def gradient_flow(
+    net: ShallowNet,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    loss: str = "exponential",
+    *,
+    tol: float = 1e-3,
+    step_tol: float = 1e-4,
+    max_steps: int = 4000,
+    progress: bool | Meter | None = None,
+) -> Flow:
+    """Gradient flow from `net` until its direction has converged (Safran, Vardi, Lee 2022, Section 2).
+
+    We follow the flow of the log-loss, which runs along the same path: d theta / dt = sum_i q_i grad m_i, q
+    the normalised weights of the points. A step is linearly implicit in the weights (`flow.weights`), which
+    are the only stiff part, at the cost of one small convex problem in n unknowns; two half steps against a
+    whole one give the error and, extrapolated, second order. Kinks are crossed or slid along (`flow.state`),
+    so nothing chatters there. scipy's solvers do neither: the stiff ones need a Jacobian that jumps, the
+    explicit ones need steps of 1/margin.
+
+    Args:
+        net: where to start, with c = 0; the output bias takes no part.
+        x: places, (n,).
+        y: labels, -1 or +1, (n,).
+        loss: "exponential" or "logistic".
+        tol: the direction has converged when it changes by at most this per unit of log |theta|, for one
+            unit.
+        step_tol: the error of a step relative to |theta|.
+        max_steps: how many steps at most.
+        progress: True for a bar, or a function of (done, total).
+
+    >>> start = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])  # Example 1 of the paper: the flow stays
+    >>> run = gradient_flow(start, [-4, 4], [1, 1])
+    >>> run.status, run.direction_change < 1e-12, run.limit.norm
+    ('converged', True, 1.414...)
+    """
+    if loss not in _LOSSES:
+        raise UnivariateError(unknown_name("loss", loss, _LOSSES))
+    places, labels = checked_sample(x, y, classes=True)
+    if not isinstance(net, ShallowNet) or net.c != 0:
+        raise UnivariateError("the flow is of nets without output bias: give a ShallowNet with c = 0")
+    if net.norm == 0:
+        raise UnivariateError("the net is zero, where the flow stands still: start from another one")
+    if not (0 < tol < 1 and 0 < step_tol < 1):
+        raise UnivariateError(f"tol={tol} and step_tol={step_tol} must lie between 0 and 1")
+    limit = whole_number(max_steps, "max_steps", 1, UnivariateError)
+    settings = {"loss": loss, "tol": tol, "step_tol": step_tol, "max_steps": limit}
+    state = State.start(net.w, net.b, net.v, places, labels)
+    with meter(progress, "flow") as show:
+        state, rows, status = _follow(state, loss, tol, step_tol, limit, show)
+    history = FlowHistory(**dict(zip(FlowHistory.__dataclass_fields__, np.array(rows).T, strict=True)))
+    return Flow(
+        net=ShallowNet(state.theta[0], state.theta[1], state.theta[2]),
+        direction_change=float(history.direction_change[-1]),
+        status=status,
+        log_loss=float(history.log_loss[-1]),
+        margin=float(history.margin[-1]),
+        norm=state.norm,
+        active=state.active,
+        on_kink=state.slide,
+        n_steps=len(rows) - 1,
+        history=history,
+        settings=settings,
+    )
+
+
+def _follow(
+    state: State, loss: str, tol: float, step_tol: float, limit: int, show: Meter
+) -> tuple[State, list[list[float]], str]:
+    """Steps until the direction settles; the state, a row of history per step, and the status."""
+    z = log_weights(state.margins, loss)
+    rows = [_row(0.0, state, state, z, loss)]
+    time, h, settled_at = 0.0, 1e-3, np.inf
+    for done in range(limit):
+        show(done, limit)
+        step = _step(state, z, h, loss)
+        if step is None or step[2] > step_tol:
+            h *= 0.25 if step is None else max(0.2, 0.9 * np.sqrt(step_tol / step[2]))
+            if h < _SHORTEST_STEP * min(1.0, 1 / state.norm**2):
+                return state, rows, "out of range"
+            continue
+        last, (state, z, error) = state, step
+        time += h
+        rows.append(_row(time, state, last, z, loss))
+        h *= min(4.0, 0.9 * np.sqrt(step_tol / max(error, 1e-300)))
+        change, least, log_norm = rows[-1][4], rows[-1][2], np.log(state.norm)
+        settled_at = min(settled_at, log_norm) if change <= tol and least > 0 else np.inf
+        if log_norm - settled_at >= 1:
+            return state, rows, "converged"
+        if state.norm > _LARGEST_NORM:
+            return state, rows, "out of range"
+        if np.linalg.norm(np.exp(z) @ state.features) <= _STATIONARY_BELOW * state.norm:
+            return state, rows, "stationary"
+    return state, rows, "step limit"
+
+
+def _step(state: State, z: Floats, h: float, loss: str) -> tuple[State, Floats, float] | None:
+    """A step of length h: the new state, the log-weights there, and the error relative to the norm."""
+    whole = _implicit_euler(state, z, h, loss)
+    half = None if whole is None else _implicit_euler(state, z, h / 2, loss)
+    fine = None if half is None else _implicit_euler(*half, h / 2, loss)
+    if whole is None or fine is None:
+        return None
+    (coarse, _), (end, z_end) = whole, fine
+    apart = (end.theta - coarse.theta).reshape(-1)
+    if all(
+        np.array_equal(state.active, s.active) and np.array_equal(state.slide, s.slide) for s in (coarse, end)
+    ):  # across a kink the two differ by more than the error of a smooth path
+        end = end.moved(apart, np.exp(z_end))
+    return end, z_end, _error(apart, end)
+
+
+def _error(apart: Floats, state: State) -> float:
+    """How far `apart` turns the direction; along it, where the path stays the same, a fiftieth counts."""
+    direction = state.theta.reshape(-1) / state.norm
+    along = float(apart @ direction)
+    sideways = float(np.linalg.norm(apart - along * direction))
+    return max(sideways, abs(along) / 50) / state.norm
+
+
+def _implicit_euler(state: State, z: Floats, h: float, loss: str) -> tuple[State, Floats] | None:
+    z_end = implicit_weights(h * state.gram, state.margins, z, loss)
+    if z_end is None:
+        return None
+    q = np.exp(z_end)
+    return state.moved(h * (q @ state.features), q).with_releases(q), z_end
+
+
+def _row(time: float, state: State, last: State, z: Floats, loss: str) -> list[float]:
+    """The fields of FlowHistory."""
+    margins = state.margins
+    theta, velocity = state.theta.reshape(-1), np.exp(z) @ state.features
+    direction = theta / max(state.norm, 1e-300)
+    growth = float(velocity @ direction)
+    sideways = float(np.linalg.norm(velocity - growth * direction))
+    return [
+        time,
+        log_loss(margins, loss),
+        float(margins.min()),
+        state.norm,
+        sideways / growth if growth > 0 else np.inf,
+        float(state.active.sum()),
+        float((state.active != last.active).sum()),
+        float((state.slide >= 0).sum()),
+    ]

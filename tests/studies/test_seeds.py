@@ -1,0 +1,76 @@
+"""Two seeds of a study: what is drawn differs, what is computed from the configuration alone does not."""
+
+import json
+
+import pytest
+
+from inscape.studies.cells import as_cells
+from inscape.studies.registry import MODULES, find
+from inscape.studies.work import OneByOne, work
+
+QUICK = {
+    "digits": {"n_train": 60, "n_probes": 5, "epochs": 2},
+    "edge-of-stability": {"n_steps": 60},
+    "effective-regions": {"max_steps": 30},
+    "grokking": {"n_steps": 20, "n_times": 3, "n_train": 60, "n_test": 60, "n_points": 4, "width": 8},
+    "local-complexity-map": {
+        "size": 8,
+        "width": 6,
+        "epochs": 5,
+        "resolution": 6,
+        "n_cells": 2,
+        "n_networks": 2,
+    },
+    "local-rank-gaussian": {"n_train": 200, "n_steps": 20, "n_times": 3, "n_points": 4, "width": 8},
+    "minima-stability-step": {"n_steps": 30_500},
+    "minima-stability-sweep": {"n_steps": 60_000},
+    "overparameterisation": {"n_steps": 300},
+    "region-counts": {"n_train": 60, "epochs": 2, "counts": {"lines": 6}},
+    "weight-clusters": {"n_steps": 20, "n_times": 3, "n_train": 60, "n_test": 60, "n_points": 4}
+    | {"width": 16, "projection": "pca"},
+    "weight-decay": {"n_steps": 20, "n_times": 3, "n_train": 60, "n_test": 60, "n_points": 4, "width": 8},
+}
+"""Changes to the first configuration at the scale smoke, so that it takes a fraction of a second."""
+
+FIXED = {
+    "digits": {"epochs_run", "n_parameters"},
+    "edge-of-stability": {"limit", "track_steps"},
+    "effective-regions": {"bound", "label_changes"},
+    "grokking": {"step"},
+    "local-complexity-map": set(),
+    "local-rank-gaussian": {"step"},
+    "minima-stability-step": {"limit"},
+    "minima-stability-sweep": {"limit"},
+    "minima-stability-weight": set(),
+    "overparameterisation": set(),
+    "region-counts": {"count_method", "epochs_run", "n_parameters"},
+    "weight-clusters": {"step"},
+    "weight-decay": {"step"},
+}
+"""Columns that follow from the configuration, whatever is drawn."""
+
+COARSE = {
+    *("status", "training_status", "region_count_status", "converged", "interpolates", "separated", "holds"),
+    *("lemmas_hold", "theorem_holds", "track_lemmas_hold", "track_theorem_holds", "theorem_1", "theorem_2"),
+    *("bracket_is_exact", "steps_done", "region_count", "regions_before", "not_good", "lr_1_1", "lr_0.1_1"),
+    *("log10_margin", "stationarity", "complementarity", "largest_at_ends", "least_error", "fit"),
+}
+"""Columns of few values, verdicts and small counts, that two draws may well have in common."""
+
+
+def row(name, study_seed):
+    configuration = find(name).configurations("smoke")[0] | QUICK.get(name, {})
+    (cell,) = as_cells([configuration], study_seed)
+    (outcome,) = work(OneByOne(find(name).cell), [cell.task])
+    assert outcome.error is None, outcome.error
+    return json.loads(outcome.row)
+
+
+@pytest.mark.filterwarnings("ignore::inscape.errors.InscapeWarning")
+@pytest.mark.parametrize("name", MODULES)
+def test_another_seed_draws_anew(name):
+    first, again, other = row(name, 0), row(name, 0), row(name, 7)
+    assert str(again) == str(first)
+    alike = {column for column in first if str(first[column]) == str(other[column])}
+    assert FIXED[name] <= alike
+    assert alike <= FIXED[name] | COARSE

@@ -1,0 +1,126 @@
+"""Compiled loops are kept on disk where that is possible, and compiled anew where it is not."""
+
+import importlib.util
+import logging
+import pickle
+import sys
+
+import numba
+import pytest
+from numba.core.caching import CacheImpl
+
+from inscape import compiled
+
+PLAIN = "from inscape.compiled import compiled\n@compiled\ndef f(x):\n    return x + 1\n"
+OF_PAIRS = (
+    "from typing import NamedTuple\n"
+    "from inscape.compiled import compiled\n"
+    "class Pair(NamedTuple):\n    a: int\n    b: int\n"
+    "@compiled\ndef f(p):\n    return p[0] + p[1]\n"
+)
+
+
+@pytest.fixture
+def loop(tmp_path, monkeypatch):
+    """A function that writes a module with a loop `f`, imports it anew, and returns it."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+
+    def written(source):
+        path = tmp_path / "loops.py"
+        path.write_text(source)
+        compiled._source.cache_clear()
+        spec = importlib.util.spec_from_file_location("loops", path)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "loops", module)
+        spec.loader.exec_module(module)
+        return module
+
+    return written
+
+
+def index_of(tmp_path):
+    (index,) = (tmp_path / "__pycache__").glob("loops.f-*.nbi")
+    return index
+
+
+def n_hits(function):
+    return sum(function.stats.cache_hits.values())
+
+
+def test_a_loop_is_kept(loop):
+    assert loop(PLAIN).f(1) == 2
+    again = loop(PLAIN).f
+    assert again(1) == 2
+    assert n_hits(again) == 1
+
+
+@pytest.mark.parametrize("damage", ["index", "rest of the index", "data", "empty"])
+def test_damaged_files_are_compiled_again_and_replaced(loop, tmp_path, damage):
+    loop(PLAIN).f(1)
+    index = index_of(tmp_path)
+    if damage == "data":
+        next((tmp_path / "__pycache__").glob("loops.f-*.nbc")).write_bytes(b"not a pickle")
+    else:
+        whole = {
+            "index": b"\x80not a pickle",
+            "rest of the index": pickle.dumps(numba.__version__) + b"\x80\x04cnowhere\nNothing\n.",
+            "empty": b"",
+        }
+        index.write_bytes(whole[damage])
+    repaired = loop(PLAIN).f
+    assert repaired(1) == 2
+    assert n_hits(repaired) == 0
+    again = loop(PLAIN).f
+    assert again(1) == 2
+    assert n_hits(again) == 1
+
+
+def test_an_index_that_names_a_class_that_is_gone_is_compiled_again(loop):
+    before = loop(OF_PAIRS)
+    assert before.f(before.Pair(1, 2)) == 3
+    after = loop(OF_PAIRS.replace("Pair", "Couple"))
+    assert after.f(after.Couple(1, 2)) == 3
+
+
+def test_without_a_folder_for_the_cache_loops_work_and_one_line_says_so(loop, monkeypatch, caplog):
+    monkeypatch.setattr(CacheImpl, "_locator_classes", [])
+    compiled._say_that_nothing_is_kept.cache_clear()
+    with caplog.at_level(logging.WARNING, logger="inscape"):
+        module = loop(PLAIN + PLAIN.replace("def f", "def g"))
+        assert (module.f(1), module.g(2)) == (2, 3)
+    assert ["NUMBA_CACHE_DIR" in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_disk_that_is_full_stops_nothing(loop, monkeypatch, caplog):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile._save_index", fail)
+    compiled._say_that_nothing_is_kept.cache_clear()
+    with caplog.at_level(logging.WARNING, logger="inscape"):
+        assert loop(PLAIN).f(1) == 2
+    assert len(caplog.records) == 1
+
+
+def test_a_loop_is_compiled_again_when_a_file_that_it_imports_from_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled, "_PACKAGE", tmp_path)
+    files = {
+        "loop.py": "from inscape.folder import (\n    part,\n)\n",
+        "folder/part.py": "from inscape.constants import SIZE\n",
+        "constants.py": "SIZE = 1\n",
+        "unrelated.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    def digest():
+        compiled._source.cache_clear()
+        return compiled.source_digest(tmp_path / "loop.py")
+
+    before = digest()
+    (tmp_path / "unrelated.py").write_text("x = 1\n")
+    assert digest() == before
+    (tmp_path / "constants.py").write_text("SIZE = 2\n")
+    assert digest() != before
+    compiled._source.cache_clear()
