@@ -9,7 +9,7 @@ from inscape import wrap
 
 def inputs(probe, q, coordinates):
     """Points of the input space at coordinates of the result."""
-    plane = q._domain.plane
+    plane = q.domain.plane
     return torch.from_numpy(plane.origin + coordinates @ plane.axes).reshape(-1, *probe.input_shape)
 
 
@@ -30,7 +30,7 @@ def check_faces(model, probe, q, *, smallest=1e-9):
 
 
 def vanishing(graph, x):
-    """Which units are on their threshold at points, but for rounding: their side is not known there."""
+    """Which units are on their threshold at points, up to rounding: their side is not known there."""
     from inscape.models.graph.piecewise import Bend, Clip, Windows
 
     graph = graph.cast(torch.float64)
@@ -51,7 +51,7 @@ def as_activities(graph, q):
     from inscape.models.graph.piecewise import Clip
 
     columns = []
-    for k, node in enumerate(q._found.layers, start=1):
+    for k, node in enumerate(q.subdivision.layers, start=1):
         states = q.layer_patterns(k).astype(int)
         op = graph.nodes[node].op
         if isinstance(op, Clip):
@@ -68,17 +68,17 @@ def as_activities(graph, q):
 def widths(q):
     """About how wide each face is: its area over its longest side."""
     longest = [np.linalg.norm(p - np.roll(p, 1, axis=0), axis=1).max() for p in q.polygons]
-    areas = q.areas / q._domain.area_unit
+    areas = q.areas / q.domain.area_unit
     return areas / np.array(longest)
 
 
 def check_structure(q):
     """Euler's formula, the areas, convexity, and that every inner edge has a face on both sides."""
     assert q.n_vertices - q.n_edges + q.n_regions == 1
-    corners = q._domain.corners
+    corners = q.domain.corners
     after = np.roll(corners, -1, axis=0)
     domain = (corners[:, 0] * after[:, 1] - corners[:, 1] * after[:, 0]).sum() / 2
-    assert abs(q.areas.sum() / q._domain.area_unit / domain - 1) < 1e-10
+    assert abs(q.areas.sum() / q.domain.area_unit / domain - 1) < 1e-10
     assert (q.areas >= 0).all()
     border = (q.adjacency < 0).any(axis=1)
     assert ((q.edge_layers == 0) == border).all()

@@ -114,7 +114,7 @@ def test_networks_of_every_kind(name, size):
     points = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
     labels = wrap(net.double()).labels(probe.points(points))
     assert (p.labels[p.locate(points)] == labels).mean() > 0.995
-    assert p.areas.sum() == pytest.approx(4 * np.sqrt(np.linalg.det(p._domain.metric)), rel=1e-10)
+    assert p.areas.sum() == pytest.approx(4 * np.sqrt(np.linalg.det(p.domain.metric)), rel=1e-10)
 
 
 def test_a_triangle_is_measured_in_the_input_space():
@@ -135,7 +135,7 @@ def test_regions_along_a_side_are_those_of_the_segment():
         edges = np.concatenate([[0.0], side.boundaries, [1.0]])
         middle = a + (edges[:-1] + edges[1:])[:, None] / 2 * (b - a)
         inward = middle + 1e-9 * (corners.mean(axis=0) - middle)
-        plane = p._domain.plane
+        plane = p.domain.plane
         coordinates = np.linalg.lstsq(plane.axes.T, (inward - plane.origin).T, rcond=None)[0].T
         assert (p.labels[p.locate(coordinates)] == side.labels).all()
 

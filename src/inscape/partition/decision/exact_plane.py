@@ -8,8 +8,7 @@ from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.partition.decision.plane_regions import PlaneDecision
 from inscape.partition.decision.regions import COMPLETE
-from inscape.partition.linear.plane.regions import subdivision_on
-from inscape.partition.linear.plane.subdivision import Subdivision
+from inscape.partition.linear.planes.subdivision import Subdivision, subdivision_on
 from inscape.partition.linear.segment import MEMORY
 from inscape.probes import Probe
 from inscape.progress import Meter
@@ -30,35 +29,35 @@ def exact_plane(model: Model, probe: Probe, *, meter: Meter, memory: int = MEMOR
         raise PartitionError(
             f"{model.name} returns scores of shape (n, {', '.join(map(str, shape))}): expected (n, c)"
         )
-    found, domain = subdivision_on(model, probe, memory=memory, with_labels=True, meter=meter)
-    regions, labels = joined_regions(found)
+    subdivision, domain = subdivision_on(model, probe, memory=memory, with_labels=True, meter=meter)
+    regions, labels = joined_regions(subdivision)
     return PlaneDecision(
         probe=probe,
         labels=labels,
         method="exact",
         is_exact=True,
-        status=TIES if found.has_tie else COMPLETE,
-        n_evaluations=len(found.cells.xy),
+        status=TIES if subdivision.has_tie else COMPLETE,
+        n_evaluations=len(subdivision.planar.xy),
         resolution=None,
         connectivity=None,
         class_names=model.classes,
         provenance=Provenance.of(model, dtype="float64"),
         face_regions=regions,
-        _domain=domain,
-        _found=found,
+        domain=domain,
+        subdivision=subdivision,
     )
 
 
-def joined_regions(found: Subdivision) -> tuple[np.ndarray, np.ndarray]:
+def joined_regions(subdivision: Subdivision) -> tuple[np.ndarray, np.ndarray]:
     """The region of each face, and the label of each region: faces of one label are joined across edges."""
-    assert found.labels is not None
-    left, right = found.cells.sides().T
+    assert subdivision.labels is not None
+    left, right = subdivision.planar.sides().T
     inside = (left >= 0) & (right >= 0)
     left, right = left[inside], right[inside]
-    same = found.labels[left] == found.labels[right]
-    n = found.cells.n_faces
+    same = subdivision.labels[left] == subdivision.labels[right]
+    n = subdivision.planar.n_faces
     links = coo_matrix((np.ones(int(same.sum())), (left[same], right[same])), shape=(n, n))
     count, region = connected_components(links, directed=False)
     labels = np.empty(count, np.int64)
-    labels[region] = found.labels
+    labels[region] = subdivision.labels
     return region.astype(np.int64), labels

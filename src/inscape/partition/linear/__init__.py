@@ -1,6 +1,6 @@
 """Linear regions: the pieces on which a network is one affine map, found exactly."""
 
-from inscape.partition.linear.plane import PlaneRegions
+from inscape.partition.linear.planes import PlaneRegions
 from inscape.partition.linear.regions import linear_regions
 from inscape.partition.linear.segment import SegmentPieces
 

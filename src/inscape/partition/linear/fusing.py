@@ -1,12 +1,8 @@
 """A linear map right after a piecewise-linear node, at new rows without a product each.
 
-Between two old rows a and b the node's output h(s) bends at s_1 < ... < s_m, where entry u_k changes its
-slope by c_k. A linear map W of it is then
-
-    y(s) = y(a) + s g + sum over s_k < s of (s - s_k) c_k W[:, u_k],
-
-and y(b), known from the product at the old row, fixes g. So a new row costs one column of W (for a
-convolution, one patch of the map) and a sum of two vectors; products are needed at the old rows only.
+Between two old rows the node's output bends, and the map follows from its values at both by the formula of
+`bent_line`, in order. So a new row costs one column of the map (for a convolution, one patch of it) and a sum
+of two vectors; products are needed at the old rows only.
 """
 
 from dataclasses import dataclass
@@ -21,6 +17,7 @@ from inscape.compiled import compiled
 from inscape.models.graph import Graph
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend, Clip, Leaky
+from inscape.partition.linear.bent_line import pass_breakpoint, start_line
 from inscape.partition.linear.rows import Crossings, Refinement
 
 _STRIDE = 1 / 32
@@ -136,19 +133,9 @@ def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, l
             continue
         if i != current:
             current, k = i, start[i]
-            for v in range(n_out):
-                base[v] = y[i, v]
-                slope[v] = y[i + 1, v] - base[v]
-            for j in range(start[i], start[i + 1]):  # back from the slope of the chord to that at the start
-                weight, column = change[j] * (1.0 - s[j]), columns[entry[j]]
-                for v in range(n_out):
-                    slope[v] -= weight * column[v]
+            start_line(y[i], y[i + 1], s, entry, change, start[i], start[i + 1], columns, base, slope)
         while k < start[i + 1] and s[k] <= f:
-            c, column = change[k], columns[entry[k]]
-            d = c * s[k]
-            for v in range(n_out):
-                slope[v] += c * column[v]
-                base[v] -= d * column[v]
+            pass_breakpoint(s[k], change[k], columns[entry[k]], base, slope)
             k += 1
         for v in range(n_out):
             out[r, v] = base[v] + f * slope[v]

@@ -5,7 +5,7 @@ from typing import Any, overload
 
 from inscape.errors import PartitionError, ProbeError
 from inscape.models import Model, wrap
-from inscape.partition.linear.plane import PlaneRegions
+from inscape.partition.linear.planes import PlaneRegions
 from inscape.partition.linear.segment import (
     KNOT_TOLERANCE,
     MEMORY,
@@ -122,7 +122,7 @@ def _on_segments(
 def _on_planes(
     model: Model, probes: list[Probe], n_layers: int | None, max_regions: int | None, memory: int, show: Meter
 ) -> list[Any]:
-    from inscape.partition.linear.plane.regions import plane_regions
+    from inscape.partition.linear.planes.result import plane_regions
 
     return [
         plane_regions(

@@ -1,5 +1,0 @@
-"""Exact subdivision of a plane, layer by layer; compiled when it is first used."""
-
-from inscape.partition.linear.plane.result import PlaneRegions
-
-__all__ = ["PlaneRegions"]

@@ -1,0 +1,32 @@
+"""Exact subdivision of a plane: every face on which a network is one affine map; compiled when first used.
+
+The domain starts as one face of a planar complex (`complex/half_edges.py`), and the network is walked node by
+node (`walk.py`). An affine node is evaluated at all vertices so far. A piecewise-linear node is a *layer*,
+which cuts the faces (`layer/cut.py`):
+
+1. *Signs.* Since the values of the units are affine on each face, their signs at the vertices say everything:
+   the edges that a unit crosses are those with different signs at their ends (`layer/sign_vectors.py`).
+2. *Crossings.* Along each edge the crossings are placed and sorted (`layer/crossings.py`).
+3. *Chords.* In each face that it crosses a unit draws a chord from one crossing to the other. Two chords meet
+   exactly if their ends interleave around the face, so which faces arise is decided without arithmetic;
+   floats only order points along edges and chords (`layer/faces.py`, `layer/arrangement.py`).
+4. *Values.* The tensors that later nodes read are carried to the new vertices. A matrix product that reads
+   the layer is not taken there but expanded along edges and chords, at the cost of a few columns for each
+   vertex (`values/linear_map.py`, `values/expansion.py`, and `bent_line.py` for the formula).
+
+A max-pool window, and in the end the label, is a maximum: its entries compete one after the other, each as a
+layer of its own, and edges between faces with the same winners are taken away (`layer/max_pool.py`).
+
+Degenerate and large cases: a sign is positive, negative or zero within a bound for the rounding error
+(`rounding.py`); faces with a zero, or with crossings in one point, take a slower path, where lines may share
+points (`layer/ties.py`). A domain around the input 0, where all units of a network without biases have their
+kink, starts as a fan of triangles (`near_zero.py`). When the tensors do not fit into memory the faces are
+taken in chunks (`complex/chunks.py`), each to the end of the network before the next.
+
+The chunks are put together and checked (`subdivision.py`): V - E + F = 1, and the areas add up to the
+domain's. What does not fit is refused.
+"""
+
+from inscape.partition.linear.planes.result import PlaneRegions
+
+__all__ = ["PlaneRegions"]

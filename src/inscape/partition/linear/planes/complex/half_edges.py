@@ -1,0 +1,211 @@
+"""A planar complex of a convex domain: vertices, edges and faces, linked by half-edges.
+
+Each edge e is two half-edges, one for each direction. A face is a loop of half-edges, anticlockwise, so that
+it lies to their left; across the edge, to the left of the twin, lies its neighbour or nothing.
+
+              next(h)
+         o <----------- o  target(h)
+         |            ^ |
+         |            | |           edge e = h >> 1 has ends[e] = (a, b)
+         |   face   h | | twin(h)   half-edge 2 e      runs from a to b
+         |            | |           half-edge 2 e + 1  runs from b to a
+         v            | v
+         o -----------> o  origin(h)
+
+The loop of face f is loop[start[f]], ..., loop[start[f + 1] - 1]; after the last half-edge comes the first.
+The functions below are for compiled loops, which they become a part of; to arrays their `py_func` applies.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arrays import Bools, Floats, Ints
+from inscape.compiled import compiled, inlined, kernel
+
+BORDER = -1
+"""The layer of birth of the domain's own edges."""
+
+
+@inlined
+def half_edge(edge, direction):
+    """The half-edge of an edge from its first end to its second if the direction is 0, back if it is 1."""
+    return 2 * edge + direction
+
+
+@inlined
+def edge_of(h):
+    """The edge of a half-edge."""
+    return h >> 1
+
+
+@inlined
+def direction_of(h):
+    """The direction of a half-edge along its edge, 0 or 1."""
+    return h & 1
+
+
+@inlined
+def twin(h):
+    """The half-edge of the same edge in the other direction."""
+    return h ^ 1
+
+
+@inlined
+def origin(ends, h):
+    """The vertex where a half-edge starts."""
+    return ends[h >> 1, h & 1]
+
+
+@inlined
+def target(ends, h):
+    """The vertex where a half-edge ends."""
+    return ends[h >> 1, 1 - (h & 1)]
+
+
+@inlined
+def next_place(i, first, last):
+    """The place after i in a loop at the places first, ..., last - 1."""
+    return i + 1 if i + 1 < last else first
+
+
+@dataclass(frozen=True, eq=False)
+class PlanarComplex:
+    """Vertices, edges and faces.
+
+    Attributes:
+        xy: coordinates of the vertices, (v, 2).
+        ends: the vertices of each edge, (e, 2), int32.
+        born: the piecewise-linear node whose layer made each edge, `BORDER` for the domain's, (e,).
+        start: where the loop of each face starts, (f + 1,).
+        loop: half-edges of the loops, int32.
+        shared: edges whose other face is in another chunk of the complex, (e,).
+        fixed: the corners of the domain, which stay vertices whatever meets there, (v,).
+    """
+
+    xy: Floats
+    ends: npt.NDArray[np.int32]
+    born: npt.NDArray[np.int32]
+    start: Ints
+    loop: npt.NDArray[np.int32]
+    shared: Bools
+    fixed: Bools
+
+    @property
+    def n_faces(self) -> int:
+        """How many faces there are."""
+        return len(self.start) - 1
+
+    @property
+    def corners(self) -> Any:
+        """The origin of each half-edge of `loop`."""
+        return origin.py_func(self.ends, self.loop)
+
+    @property
+    def first_corners(self) -> Any:
+        """The first vertex of each face, (f,)."""
+        return origin.py_func(self.ends, self.loop[self.start[:-1]])
+
+    @property
+    def loop_edges(self) -> Any:
+        """The edge of each half-edge of `loop`."""
+        return edge_of.py_func(self.loop)
+
+    @property
+    def loop_faces(self) -> Ints:
+        """The face of each half-edge of `loop`."""
+        return np.repeat(np.arange(self.n_faces), np.diff(self.start))
+
+    def sides(self) -> Ints:
+        """The faces to the left and to the right of each edge, -1 for none, (e, 2)."""
+        left = np.full(2 * len(self.ends), -1, np.int64)
+        left[self.loop] = self.loop_faces
+        return left.reshape(-1, 2)
+
+    def areas(self) -> Floats:
+        """The area of each face, (f,)."""
+        areas = np.empty(self.n_faces)
+        _areas(self.start, self.loop, self.ends, self.xy, areas)
+        return areas
+
+    def total_area(self) -> float:
+        """The sum of the areas of all faces, of which only the border has a say."""
+        return float(_total_area(self.loop, self.ends, self.xy))
+
+    def centroids(self) -> Floats:
+        """The mean of each face's corners, (f, 2): a point inside."""
+        n = np.diff(self.start)[:, None]
+        return np.asarray(np.add.reduceat(self.xy[self.corners], self.start[:-1], axis=0) / n)
+
+
+def polygon_complex(corners: Floats) -> PlanarComplex:
+    """One face: a convex polygon with corners (k, 2), anticlockwise."""
+    k = len(corners)
+    around = np.arange(k, dtype=np.int32)
+    return PlanarComplex(
+        xy=np.asarray(corners, dtype=np.float64),
+        ends=np.array([(i, (i + 1) % k) for i in range(k)], np.int32),
+        born=np.full(k, BORDER, np.int32),
+        start=np.array([0, k]),
+        loop=half_edge.py_func(around, 0),
+        shared=np.zeros(k, bool),
+        fixed=np.ones(k, bool),
+    )
+
+
+def outward(planar: PlanarComplex) -> PlanarComplex:
+    """The same complex with every edge starting at its end nearer to (0, 0)."""
+    far = np.hypot(*planar.xy.T)
+    turned = far[planar.ends[:, 1]] < far[planar.ends[:, 0]]
+    ends = np.where(turned[:, None], planar.ends[:, ::-1], planar.ends)
+    return replace(planar, ends=ends, loop=planar.loop ^ turned[planar.loop_edges])
+
+
+@kernel
+def _areas(start, loop, ends, xy, areas):
+    """Write the area of each face, from triangles at its first corner."""
+    for f in range(len(areas)):
+        first, last = start[f], start[f + 1]
+        o, p = origin(ends, loop[first]), origin(ends, loop[first + 1])
+        ax, ay = xy[p, 0] - xy[o, 0], xy[p, 1] - xy[o, 1]
+        total = 0.0
+        for i in range(first + 2, last):
+            p = origin(ends, loop[i])
+            bx, by = xy[p, 0] - xy[o, 0], xy[p, 1] - xy[o, 1]
+            total += ax * by - ay * bx
+            ax, ay = bx, by
+        areas[f] = total / 2
+
+
+@compiled
+def _total_area(loop, ends, xy):
+    """The sum of the areas of all faces, from triangles of their edges with the first vertex.
+
+    An edge between two faces counts once in each direction, and cancels.
+    """
+    net = np.zeros(len(ends), np.int8)
+    for i in range(len(loop)):
+        net[edge_of(loop[i])] += 1 - 2 * direction_of(loop[i])
+    total, ox, oy = 0.0, xy[0, 0], xy[0, 1]
+    for e in range(len(ends)):
+        if net[e] != 0:
+            a, b = ends[e, 0], ends[e, 1]
+            cross = (xy[a, 0] - ox) * (xy[b, 1] - oy) - (xy[a, 1] - oy) * (xy[b, 0] - ox)
+            total += net[e] * cross
+    return total / 2
+
+
+@compiled
+def reorder_loops(start, loop, order):
+    """Start and loop of the faces in another order."""
+    new_start, new_loop = np.zeros(len(start), start.dtype), np.empty_like(loop)
+    i = 0
+    for k in range(len(order)):
+        f = order[k]
+        for j in range(start[f], start[f + 1]):
+            new_loop[i] = loop[j]
+            i += 1
+        new_start[k + 1] = i
+    return new_start, new_loop

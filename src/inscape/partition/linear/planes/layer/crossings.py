@@ -1,0 +1,219 @@
+"""Where units change sign along the edges of a complex, and the points that this cuts the edges at."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arrays import Floats, Ints
+from inscape.compiled import compiled, inlined, kernel
+from inscape.errors import NonGenericError
+from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
+from inscape.partition.linear.planes.layer.sign_vectors import SignVectors, count_bits, lowest_bit
+from inscape.partition.linear.planes.rounding import RoundingBounds
+from inscape.partition.linear.planes.values.values import Values, value
+
+CLOSE = 1e-9
+"""Crossings this near on an edge, relative to its length, may be in one point."""
+
+
+@dataclass(frozen=True, eq=False)
+class Crossings:
+    """The places where units change sign along the edges.
+
+    Several units may cross an edge in one point, as far as rounding can tell.
+
+    Attributes:
+        start: where the crossings of each edge start, (e + 1,).
+        edge: of each crossing, (m,).
+        unit: which unit changes sign, (m,).
+        s: where, from the first end of the edge (0) to the second (1), (m,).
+        change: by how much the unit's value changes on that way, (m,).
+        point: the crossing point that each crossing belongs to, (m,).
+        point_start: where the crossing points of each edge start, (e + 1,).
+        first: the first crossing of each crossing point, (k,).
+    """
+
+    start: Ints
+    edge: npt.NDArray[np.int32]
+    unit: npt.NDArray[np.int32]
+    s: Floats
+    change: Floats
+    point: Ints
+    point_start: Ints
+    first: Ints
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether each crossing has a crossing point of its own."""
+        return len(self.first) == len(self.s)
+
+    def of_points(self, values: Any) -> Any:
+        """Values of crossings for the crossing points."""
+        return values if self.is_simple else values[self.first]
+
+
+def crossings(
+    planar: PlanarComplex,
+    values: Values,
+    kinks: Floats,
+    above: SignVectors,
+    zero: SignVectors,
+    rounding: RoundingBounds,
+) -> Crossings:
+    """All crossings on the edges; those that rounding cannot tell apart share a crossing point."""
+    start, edge, unit, s, change, is_close = _edge_crossings(values, kinks, above, zero, planar.ends, CLOSE)
+    point = np.arange(len(s))
+    point_start, first = start, point
+    if is_close:
+        close = _close_pairs(start, s, CLOSE)
+        ends = planar.ends[edge[close]].astype(np.int64)
+        error = np.zeros(len(close))
+        for k in (close, close + 1):
+            a, b = (rounding(ends[:, d], unit[k] % values.h) for d in (0, 1))
+            error += (a + s[k] * (b - a)) / change[k]
+        same = close[s[close + 1] - s[close] <= error]
+        if len(same):
+            is_first = np.ones(len(s), bool)
+            is_first[same + 1] = False
+            point = np.cumsum(is_first) - 1
+            first = np.flatnonzero(is_first)
+            point_start = np.concatenate([[0], np.cumsum(is_first)])[start]
+    return Crossings(start, edge, unit, s, change, point, point_start, first)
+
+
+class Agreement:
+    """Where the edges between chunks are crossed, so that the second chunk cuts them as the first did."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, bytes], tuple[bytes, Floats]] = {}
+
+    def at(self, layer: object, names: Ints | None = None) -> Callable[[PlanarComplex, Crossings], Crossings]:
+        """A function that makes the crossings of one layer agree with those of earlier chunks.
+
+        `names` are what the units are called, if their numbers differ between chunks.
+        """
+        return lambda planar, crossings: self._agreed(layer, planar, crossings, names)
+
+    def _agreed(
+        self, layer: object, planar: PlanarComplex, crossings: Crossings, names: Ints | None
+    ) -> Crossings:
+        edges = np.flatnonzero(planar.shared)
+        if not len(edges):
+            return crossings
+        ends = planar.xy[planar.ends[edges]]
+        s = crossings.s.copy()
+        called = crossings.unit if names is None else names[crossings.unit]
+        own = np.stack([called, crossings.point - crossings.point_start[crossings.edge]], axis=1)
+        bounds = zip(crossings.start[edges].tolist(), crossings.start[edges + 1].tolist(), strict=True)
+        for place, (first, last) in zip(ends, bounds, strict=True):
+            units, key = own[first:last].tobytes(), (layer, place.tobytes())
+            known_units, known_s = self._known.setdefault(key, (units, crossings.s[first:last].copy()))
+            if known_units != units:
+                raise NonGenericError(
+                    "two chunks of the plane disagree on where an edge between them is cut: "
+                    "give more memory, so that the plane is taken in one chunk"
+                )
+            s[first:last] = known_s
+        return replace(crossings, s=s)
+
+
+@inlined
+def sort_along(s, first, last, a, b):
+    """Sort s[first:last], and the same range of two arrays with it: Shell's sort with gaps 1, 4, 13, ..."""
+    gap = 1
+    while gap < (last - first) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for k in range(first + gap, last):
+            own, own_a, own_b = s[k], a[k], b[k]
+            i = k
+            while i >= first + gap and s[i - gap] > own:
+                s[i], a[i], b[i] = s[i - gap], a[i - gap], b[i - gap]
+                i -= gap
+            s[i], a[i], b[i] = own, own_a, own_b
+        gap //= 3
+
+
+@inlined
+def _changed(above, zero, a, b, w):
+    """The bits of word w that differ between two vertices, and are zero at neither."""
+    changed = above[a, w] ^ above[b, w]
+    return changed & ~(zero[a, w] | zero[b, w]) if len(zero) > 0 else changed
+
+
+@kernel
+def _count(above, zero, ends, start, crossed):
+    """Write where the crossings of each edge start, and which edges have any; returns how many those are."""
+    n, total = 0, 0
+    for e in range(len(ends)):
+        start[e] = total
+        for w in range(above.shape[1]):
+            total += count_bits(_changed(above, zero, ends[e, 0], ends[e, 1], w))
+        crossed[n] = e
+        n += total > start[e]
+    start[len(ends)] = total
+    return n
+
+
+@kernel
+def _fill(values, kinks, above, zero, ends, crossed, near, start, edge, unit, s, change):
+    """Write the crossings of the edges `crossed`; returns whether any two on an edge are close."""
+    rows, h, is_stored, is_close = values.rows, values.rows.shape[1], len(values.line) == 0, False
+    per = (h + 63) // 64
+    for i in range(len(crossed)):
+        e = crossed[i]
+        a, b, m = ends[e, 0], ends[e, 1], start[e]
+        # (1) each unit whose bit differs between the ends: where its value is that of the kink
+        for k in range(len(kinks)):
+            for w in range(per):
+                changed = _changed(above, zero, a, b, k * per + w)
+                while changed:
+                    u = 64 * w + lowest_bit(changed)
+                    changed &= changed - np.uint64(1)
+                    first = (rows[a, u] if is_stored else value(values, a, u)) - kinks[k]
+                    last = (rows[b, u] if is_stored else value(values, b, u)) - kinks[k]
+                    edge[m], unit[m] = e, k * h + u
+                    s[m], change[m] = first / (first - last), abs(last - first)
+                    m += 1
+        # (2) in order along the edge
+        if m - start[e] > 1:
+            sort_along(s, start[e], m, unit, change)
+            for k in range(start[e] + 1, m):
+                is_close |= s[k] - s[k - 1] <= near
+    return is_close
+
+
+@compiled
+def _edge_crossings(values, kinks, above, zero, ends, near):
+    """The units that change sign between the ends of each edge, in order from its first end.
+
+    Args:
+        values: `Values` at the vertices, (v, h).
+        kinks: (k,); unit number h k + u is entry u at kink k.
+        above: packed bits (v, words) of the units above their kink.
+        zero: packed bits of those on it, (v, words), or (0, words) if there are none.
+        ends: of the edges, (e, 2).
+        near: how far on an edge two crossings are close.
+
+    Returns:
+        start, edge, unit, s and change as in `Crossings`; whether any two crossings of an edge are close.
+    """
+    start, crossed = np.empty(len(ends) + 1, np.int64), np.empty(len(ends) + 1, np.int32)
+    n = _count(above, zero, ends, start, crossed)
+    m = start[len(ends)]
+    edge, unit, s, change = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
+    is_close = _fill(values, kinks, above, zero, ends, crossed[:n], near, start, edge, unit, s, change)
+    return start, edge, unit, s, change, is_close
+
+
+@compiled
+def _close_pairs(start, s, near):
+    """The crossings k whose successor on the same edge is at most `near` further on, (m,)."""
+    is_close = np.zeros(len(s), np.bool_)
+    for e in range(len(start) - 1):
+        for k in range(start[e], start[e + 1] - 1):
+            is_close[k] = s[k + 1] - s[k] <= near
+    return np.flatnonzero(is_close)

@@ -1,0 +1,345 @@
+"""One layer: cut the faces of a complex along the lines where its units change sign.
+
+The steps: the sign vectors at the vertices; the crossings on the edges; in every face the chords between
+crossings of one unit, and the faces between the chords; the edges and vertices of the new complex.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from inscape.arrays import Bools, Floats, Ints
+from inscape.compiled import compiled, kernel
+from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
+from inscape.partition.linear.planes.complex.renumber import renumbered
+from inscape.partition.linear.planes.layer.buffers import (
+    EDGES,
+    FACES,
+    FACES_DONE,
+    HALF_EDGES,
+    INTERSECTIONS_NEEDED,
+    LINES,
+    NODES_NEEDED,
+    VERTICES,
+    CutInput,
+    CutOutput,
+    Faces,
+    Inside,
+    Lines,
+    copy_output,
+    cut_output,
+    face_scratch,
+    in_one_block,
+)
+from inscape.partition.linear.planes.layer.crossings import Crossings, crossings
+from inscape.partition.linear.planes.layer.faces import cut_each
+from inscape.partition.linear.planes.layer.sign_vectors import (
+    Packed,
+    SignVectors,
+    signs_at_vertices,
+    signs_of_faces,
+)
+from inscape.partition.linear.planes.layer.ties import with_tied_faces
+from inscape.partition.linear.planes.rounding import RoundingBounds
+from inscape.partition.linear.planes.values.values import Values
+
+RENUMBER_FROM_FACES = 2**14
+"""From this many faces on, which do not stay in the nearest caches, what is near gets near numbers ..."""
+
+RENUMBER_FROM_GROWTH = 256
+"""... if there are this many times as many faces as before: those inside a small face are near anyway."""
+
+HUGE_PAGES_FROM_HALF_EDGES = 2**16
+"""From this many half-edges on results go into memory from numpy, in huge pages, which are quicker to get."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A complex after one layer.
+
+    Attributes:
+        planar: the new complex; old vertices come first, then crossing points, then vertices inside faces.
+        n_old: the number of old vertices.
+        parent: the old face that each new one was cut from.
+        signs: the sign vectors of the layer's units on each face, (f, words).
+        above: those at the old vertices, (n_old, words).
+        edges: the old edges as lines with breakpoints.
+        chords: the new chords that meet others.
+        is_tied: whether any face took the slower path for ties.
+    """
+
+    planar: PlanarComplex
+    n_old: int
+    parent: Ints
+    signs: SignVectors
+    above: SignVectors
+    edges: Lines
+    chords: Lines
+    is_tied: bool
+
+
+def cut(
+    planar: PlanarComplex,
+    values: Values,
+    kinks: Floats,
+    rounding: RoundingBounds,
+    layer: int,
+    agree: Any = None,
+    most: float = np.inf,
+    packed: Packed | None = None,
+) -> Cut | None:
+    """Cut the faces where the units of a layer change sign; None if that makes more than `most` faces.
+
+    Args:
+        planar: the complex; the values are affine on each face.
+        values: of the units' entries at the vertices, (v, h).
+        kinks: where the units change sign; entry u at kink k is unit k h + u.
+        rounding: bounds for rounding errors of the values.
+        layer: a number for the new edges.
+        agree: makes crossings on shared edges the same in all chunks.
+        most: the largest number of faces.
+        packed: the signs of the values, if they are known.
+    """
+    above, zero = signs_at_vertices(values, kinks, rounding, packed)
+    crossed = crossings(planar, values, kinks, above, zero, rounding)
+    if agree is not None:
+        crossed = agree(planar, crossed)
+    face_signs, both, tied = _signs_on_faces(planar, crossed, above, zero)
+    inputs = _cut_input(planar, crossed, values.h, above, face_signs)
+    is_complete, faces, inside, lines = cut_faces(inputs, most, tied)
+    is_tied = bool(tied.any())
+    if is_complete and is_tied:
+        if both is None:
+            none = zero if len(zero) else np.zeros_like(above)
+            both = np.asarray(signs_of_faces(planar.start, planar.corners, above, none)[1])
+            face_signs = above[planar.first_corners]
+        layer_values = values, kinks, zero, rounding
+        faces, inside, lines = with_tied_faces(
+            planar,
+            *layer_values,
+            crossed,
+            inputs.xy,
+            face_signs,
+            both,
+            np.flatnonzero(tied),
+            (faces, inside, lines),
+        )
+    if not is_complete or len(faces.parent) > most:
+        return None
+    grown = _grown(planar, crossed, inputs.xy, faces, inside, layer)
+    n_old = len(planar.xy)
+    edges = Lines(planar.ends, crossed.start, crossed.s, crossed.unit, crossed.change, n_old + crossed.point)
+    result = Cut(grown, n_old, faces.parent, faces.signs, above, edges, lines, is_tied)
+    if grown.n_faces >= max(RENUMBER_FROM_FACES, RENUMBER_FROM_GROWTH * planar.n_faces):
+        return _renumbered(result, len(inputs.xy), len(grown.ends) - len(inside.ends))
+    return result
+
+
+def _signs_on_faces(
+    planar: PlanarComplex, crossed: Crossings, above: SignVectors, zero: SignVectors
+) -> tuple[SignVectors, SignVectors | None, Bools]:
+    """The sign vector of each face, the units with both signs on it, and whether it is tied.
+
+    Where no unit is zero at any vertex, a face has the signs of its first one: none are given.
+    """
+    tied = np.zeros(planar.n_faces, bool)
+    if not crossed.is_simple:
+        merged = np.diff(crossed.start) > np.diff(crossed.point_start)
+        tied |= np.logical_or.reduceat(merged[planar.loop_edges], planar.start[:-1])
+    if not len(zero):
+        return np.zeros((0, above.shape[1]), np.uint64), None, tied
+    signs, both, through = signs_of_faces(planar.start, planar.corners, above, zero)
+    return signs, both, tied | through
+
+
+def _cut_input(
+    planar: PlanarComplex, crossed: Crossings, h: int, above: SignVectors, face_signs: SignVectors
+) -> CutInput:
+    """What cutting the faces reads."""
+    edge, s, unit, change = (
+        crossed.of_points(a) for a in (crossed.edge, crossed.s, crossed.unit, crossed.change)
+    )
+    return CutInput(
+        start=planar.start,
+        loop=planar.loop.view(np.uint32),
+        ends=planar.ends.view(np.uint32),
+        point_start=crossed.point_start.astype(np.uint32),
+        n_vertices=len(planar.xy),
+        xy=_with_crossing_points(planar.xy, planar.ends, edge, s),
+        unit=unit.view(np.uint32),
+        change=change,
+        h=h,
+        above=above,
+        face_signs=face_signs,
+    )
+
+
+def _grown(
+    planar: PlanarComplex, crossed: Crossings, xy: Floats, faces: Faces, inside: Inside, layer: int
+) -> PlanarComplex:
+    """The complex after the cut; `xy` are its vertices without those inside old faces."""
+    n = len(planar.ends) + len(crossed.first) + len(inside.ends)
+    ends, born, shared = in_one_block([np.empty((n, 2), np.int32), np.empty(n, np.int32), np.empty(n, bool)])
+    old = planar.ends, planar.born, planar.shared
+    points = crossed.point_start, crossed.of_points(crossed.edge)
+    _cut_edges(*old, *points, len(planar.xy), inside.ends, layer, ends, born, shared)
+    fixed = np.zeros(len(xy) + len(inside.xy), bool)
+    fixed[: len(planar.xy)] = planar.fixed
+    return PlanarComplex(
+        xy=_extended(xy, inside.xy),
+        ends=ends,
+        born=born,
+        start=faces.start,
+        loop=faces.loop,
+        shared=shared,
+        fixed=fixed,
+    )
+
+
+def _renumbered(result: Cut, n_vertices: int, n_edges: int) -> Cut:
+    """The same with near numbers for what is near, except for the vertices and edges that are not inside."""
+    planar, number, order = renumbered(result.planar, n_vertices, n_edges)
+    lines = result.chords
+    ends, vertex = number[lines.ends].astype(np.int32), np.where(lines.vertex < 0, -1, number[lines.vertex])
+    chords = lines._replace(ends=ends, vertex=vertex)
+    return replace(
+        result, planar=planar, parent=result.parent[order], signs=result.signs[order], chords=chords
+    )
+
+
+def _with_crossing_points(xy: Any, ends: Any, edge: Any, s: Any) -> Any:
+    """The vertices, then the points at s on edges, measured from the nearer end, (v + k, 2).
+
+    There is memory for half as many again after the latter, see `_extended`.
+    """
+    n = len(xy) + len(s)
+    out = np.empty((n + len(s) // 2, 2))
+    _place_crossing_points(xy, ends, edge, s, out)
+    return out[:n]
+
+
+def _extended(xy: Any, more: Any) -> Any:
+    """The points xy, then others, (n + k, 2): in the memory of the first if it is large enough."""
+    n = len(xy) + len(more)
+    if n > len(xy.base):
+        return np.concatenate([xy, more])
+    xy.base[len(xy) : n] = more
+    return xy.base[:n]
+
+
+@kernel
+def _place_crossing_points(xy, ends, edge, s, out):
+    """Write the vertices, then the points at s on edges."""
+    for v in range(len(xy)):
+        out[v, 0], out[v, 1] = xy[v, 0], xy[v, 1]
+    for k in range(len(s)):
+        a, b, t = ends[edge[k], 0], ends[edge[k], 1], s[k]
+        if t > 0.5:
+            a, b, t = b, a, 1.0 - t
+        for d in range(2):
+            out[len(xy) + k, d] = xy[a, d] + t * (xy[b, d] - xy[a, d])
+
+
+@kernel
+def _cut_edges(
+    ends, born, shared, point_start, edge, n_vertices, inside, layer, new_ends, new_born, new_shared
+):
+    """Write the parts of edges that were crossed, then the new edges `inside` (k, 2).
+
+    Crossing point k lies on edge[k]; those of an edge start at point_start.
+    """
+    # (1) the first part of each edge begins where the edge does, the last ends where it does
+    for e in range(len(ends)):
+        first = e + point_start[e]
+        new_ends[first, 0], new_ends[e + point_start[e + 1], 1] = ends[e, 0], ends[e, 1]
+        new_born[first], new_shared[first] = born[e], shared[e]
+    # (2) at a crossing point one part ends and the next begins
+    for k in range(len(edge)):
+        i = edge[k] + k
+        new_ends[i, 1], new_ends[i + 1, 0] = n_vertices + k, n_vertices + k
+        new_born[i + 1], new_shared[i + 1] = born[edge[k]], shared[edge[k]]
+    # (3) sections of chords
+    n = len(ends) + len(edge)
+    for i in range(len(inside)):
+        new_ends[n + i, 0], new_ends[n + i, 1] = inside[i, 0], inside[i, 1]
+        new_born[n + i], new_shared[n + i] = layer, False
+
+
+def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, Faces, Inside, Lines]:
+    """Cut every face that is not tied along its chords.
+
+    Args:
+        inputs: the complex and its crossing points.
+        most: stop if there are more faces than this.
+        tied: the faces to leave out, (f,); a face that turns out to be tied is marked.
+
+    Returns:
+        is_complete, `Faces`, `Inside` and `Lines`; an edge inside is numbered after the parts of the old
+        ones.
+    """
+    if len(inputs.loop) < HUGE_PAGES_FROM_HALF_EDGES:
+        result = cut_few(inputs, most, tied)
+    else:
+        result = _cut_into(inputs, most, tied, _output_in_one_block(inputs))
+    return result  # type: ignore[no-any-return]
+
+
+def _output_in_one_block(inputs: CutInput) -> CutOutput:
+    """Memory for the results, in one block."""
+    out: CutOutput = cut_output.py_func(*_sizes.py_func(inputs))
+    arrays = in_one_block([*out.faces, *out.inside, *out.lines])
+    i, j = len(out.faces), len(out.faces) + len(out.inside)
+    faces, inside, lines = Faces(*arrays[:i]), Inside(*arrays[i:j]), Lines(*arrays[j:])
+    faces.start[0], lines.start[0] = 0, 0
+    return CutOutput(faces, inside, lines, out.counts)
+
+
+@compiled
+def _sizes(inputs):
+    """How much memory the results may need; there may be more intersections."""
+    n_points = len(inputs.unit)
+    return len(inputs.start) - 1, len(inputs.loop), n_points, n_points // 2, inputs.above.shape[1]
+
+
+@compiled
+def cut_few(inputs, most, tied):
+    """Cut few faces, with memory of its own."""
+    return _cut_into(inputs, most, tied, cut_output(*_sizes(inputs)))
+
+
+@compiled
+def _cut_into(inputs, most, tied, out):
+    """Cut the faces, with some memory for the results."""
+    n_units, n_words = 64 * inputs.above.shape[1], inputs.above.shape[1]
+    sizes, counts = (len(tied), len(inputs.loop), len(inputs.unit)), out.counts
+    counts[NODES_NEEDED], counts[INTERSECTIONS_NEEDED] = 64, 64
+    while True:
+        # (1) more memory for the results if the next face needs it
+        if counts[VERTICES] + counts[INTERSECTIONS_NEEDED] > len(out.inside.xy):
+            n_intersections = 2 * counts[VERTICES] + counts[INTERSECTIONS_NEEDED]
+            more = cut_output(*sizes, n_intersections, n_words)
+            copy_output(out, more)
+            out, counts = more, more.counts
+        # (2) cut faces, until all are done, or too many, or one needs more memory
+        scratch = face_scratch(counts[NODES_NEEDED], counts[INTERSECTIONS_NEEDED], n_units, n_words)
+        cut_each(inputs, most, tied, scratch, out)
+        if counts[FACES_DONE] == len(tied) or counts[FACES] + len(tied) - counts[FACES_DONE] > most:
+            break
+    # (3) what was written
+    (start, loop, parent, signs), (ends, xy), lines, _ = out
+    n_faces, n_lines = counts[FACES], counts[LINES]
+    k = lines.start[n_lines]
+    return (
+        counts[FACES_DONE] == len(tied) and n_faces <= most,
+        Faces(start[: n_faces + 1], loop[: counts[HALF_EDGES]], parent[:n_faces], signs[:n_faces]),
+        Inside(ends[: counts[EDGES]], xy[: counts[VERTICES]]),
+        Lines(
+            lines.ends[:n_lines],
+            lines.start[: n_lines + 1],
+            lines.s[:k],
+            lines.unit[:k],
+            lines.change[:k],
+            lines.vertex[:k],
+        ),
+    )

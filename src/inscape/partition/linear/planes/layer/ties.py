@@ -1,0 +1,549 @@
+"""Cut faces where lines meet in one point, run through a vertex or coincide: signs with three values.
+
+A unit is positive, negative or zero at each node of a face; zero means within the rounding bound of float64.
+Units are taken one after the other: a part with nodes on both sides of a unit is cut, through its zero nodes
+or through new nodes on its edges. Whatever lies along a line that is there already cuts nothing.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba.typed import List
+
+from inscape.arrays import Floats, Ints
+from inscape.compiled import compiled
+from inscape.errors import NonGenericError
+from inscape.partition.linear.planes.complex.half_edges import (
+    PlanarComplex,
+    direction_of,
+    edge_of,
+    half_edge,
+    origin,
+    reorder_loops,
+)
+from inscape.partition.linear.planes.layer.buffers import Faces, Inside, Lines
+from inscape.partition.linear.planes.layer.crossings import Crossings
+from inscape.partition.linear.planes.layer.faces import walk_boundary
+from inscape.partition.linear.planes.layer.sign_vectors import SignVectors
+from inscape.partition.linear.planes.rounding import RoundingBounds
+from inscape.partition.linear.planes.values.values import Values
+
+Parts = tuple[Faces, Inside, Lines]
+"""What one or more old faces were cut into."""
+
+
+def with_tied_faces(
+    planar: PlanarComplex,
+    values: Values,
+    kinks: Floats,
+    zero: SignVectors,
+    rounding: RoundingBounds,
+    crossed: Crossings,
+    xy: Floats,
+    face_signs: SignVectors,
+    both: SignVectors,
+    tied: Ints,
+    clear: Parts,
+) -> Parts:
+    """The parts of the tied faces joined to those of the others, in order of the old faces.
+
+    Args:
+        planar: the complex before the cut.
+        values: of the layer at the vertices.
+        kinks: of the layer's entries.
+        zero: packed bits of the units that count as zero at the vertices.
+        rounding: bounds for rounding errors of the values.
+        crossed: the crossings on the edges.
+        xy: coordinates of the vertices and crossing points.
+        face_signs: the sign vector of each face.
+        both: packed bits of the units with both signs on each face.
+        tied: the faces that are tied.
+        clear: what the others were cut into.
+    """
+    inside = clear[1]
+    h, n_old = values.h, len(planar.xy)
+    start, units, vertex, unit = _tied_pairs(tied, planar.start, planar.loop, planar.ends, both[tied], h)
+    errors, sizes = rounding(vertex, unit % h), values.at(vertex, unit % h) - kinks[unit // h]
+    n_points = crossed.point_start[-1]
+    n_edges, n_inside = len(planar.ends) + n_points + len(inside.ends), n_old + n_points + len(inside.xy)
+    points = crossed.point_start, crossed.of_points(crossed.s)
+    edges = planar.ends, *points, crossed.start, crossed.unit, crossed.point
+    parts: list[Parts] = []
+    at = 0
+    for t, f in enumerate(tied):
+        loop = planar.loop[planar.start[f] : planar.start[f + 1]]
+        own = units[start[t] : start[t + 1]]
+        n = len(loop) * len(own)
+        here = slice(at, at + n)
+        is_clear, node, *cut = _cut_tied_face(
+            loop, *edges, own, h, sizes[here], errors[here], zero, n_old, xy, face_signs[f]
+        )
+        at += n
+        if not is_clear:
+            near = xy[node].mean(axis=0).tolist()
+            raise NonGenericError(
+                f"the zero lines of {len(own)} units meet so closely near {near} "
+                "(in the probe's coordinates) that float64 cannot order them: move the probe a little"
+            )
+        parts.append(_numbered(int(f), node, cut, n_edges, n_inside))
+        n_edges += len(parts[-1][1].ends)
+        n_inside += len(parts[-1][1].xy)
+    return _joined(clear, parts)
+
+
+def _numbered(face: int, node: Ints, cut: Any, n_edges: int, n_vertices: int) -> Parts:
+    """The parts of one face, its own edges and vertices numbered from `n_edges` and `n_vertices` on."""
+    sizes, loop, signs, ends, xy, (line_ends, start, s, unit, change, vertex) = cut
+    own = half_edge.py_func(n_edges, -1 - loop)
+    number = np.concatenate([node, n_vertices + np.arange(len(xy))])
+    at = np.where(vertex >= 0, number[vertex], -1)
+    loop = np.where(loop >= 0, loop, own).astype(np.int32)
+    return (
+        Faces(np.cumsum(sizes), loop, np.full(len(sizes), face), signs),
+        Inside(number[ends].astype(np.int32), xy),
+        Lines(number[line_ends].astype(np.int32), start[1:], s, unit.astype(np.int32), change, at),
+    )
+
+
+def _joined(clear: Parts, tied: list[Parts]) -> Parts:
+    """Parts of tied faces put after the others; faces in order of their parents."""
+    faces, _inside, lines = clear
+    every = [clear, *tied]
+    start = _running([faces.start, *(f.start for f, _, _ in tied)])
+    loop, parent, signs = (
+        np.concatenate([getattr(f, name) for f, _, _ in every]) for name in ("loop", "parent", "signs")
+    )
+    order = np.argsort(parent, kind="stable")
+    start, loop = reorder_loops(start, loop, order)
+    return (
+        Faces(start, loop, parent[order], signs[order]),
+        Inside(*(np.concatenate([i[k] for _, i, _ in every]) for k in range(2))),
+        Lines(
+            np.concatenate([line.ends for _, _, line in every]),
+            _running([lines.start, *(line.start for _, _, line in tied)]),
+            *(np.concatenate([line[k] for _, _, line in every]) for k in range(2, 6)),
+        ),
+    )
+
+
+def _running(starts: list[Ints]) -> Ints:
+    """Offsets of ranges one after the other; the first begins with 0, the others with their first end."""
+    shift = np.cumsum([0, *(s[-1] if len(s) else 0 for s in starts[:-1])])
+    return np.concatenate([s + by for s, by in zip(starts, shift, strict=True)])
+
+
+@compiled
+def _tied_pairs(faces, start, loop, ends, both, h):
+    """For each tied face the units that cut it, and every pair of one of its vertices with one of them.
+
+    Args:
+        faces: numbers of the tied faces, (t,).
+        start: where the loop of each face starts.
+        loop: half-edges of the loops.
+        ends: of the edges.
+        both: packed bits of the units with both signs on each tied face, (t, words).
+        h: the number of entries; units are entries at kinks.
+
+    Returns:
+        start (t + 1,) and units of each face; vertex and unit of each pair, units first.
+    """
+    per = (h + 63) // 64
+    # (1) how many units and pairs there are
+    unit_start = np.zeros(len(faces) + 1, np.int64)
+    n_pairs = 0
+    for t in range(len(faces)):
+        n = 0
+        for w in range(both.shape[1]):
+            for bit in range(64):
+                n += (both[t, w] >> np.uint64(bit)) & np.uint64(1) != 0
+        unit_start[t + 1] = unit_start[t] + n
+        n_pairs += n * (start[faces[t] + 1] - start[faces[t]])
+    units = np.empty(unit_start[-1], np.int64)
+    vertex, unit = np.empty(n_pairs, np.int64), np.empty(n_pairs, np.int64)
+    i, j = 0, 0
+    for t in range(len(faces)):
+        # (2) the units of a face
+        for w in range(both.shape[1]):
+            for bit in range(64):
+                if (both[t, w] >> np.uint64(bit)) & np.uint64(1) != 0:
+                    units[i] = w // per * h + (w % per) * 64 + bit
+                    i += 1
+        # (3) each with each of its vertices
+        for g in range(start[faces[t]], start[faces[t] + 1]):
+            for k in range(unit_start[t], unit_start[t + 1]):
+                vertex[j], unit[j] = origin(ends, loop[g]), units[k]
+                j += 1
+    return unit_start, units, vertex, unit
+
+
+@compiled
+def _is_zero(zero, v, u, h):
+    """Whether unit u counts as zero at vertex v."""
+    per = (h + 63) // 64
+    k = u // h
+    e = u - k * h
+    return len(zero) > 0 and (zero[v, k * per + (e >> 6)] >> np.uint64(e & 63)) & np.uint64(1) != 0
+
+
+@compiled
+def _fill_vertices(loop, ends, units, h, values_of, errors_of, zero, values, errors, signs):
+    """Values, errors and signs of the units at a face's vertices, in the order of its half-edges."""
+    for i in range(len(loop)):
+        v = origin(ends, loop[i])
+        for j in range(len(units)):
+            u = units[j]
+            value = values_of[i * len(units) + j]
+            is_zero = _is_zero(zero, v, u, h)
+            values[i, j] = 0.0 if is_zero else value
+            errors[i, j] = errors_of[i * len(units) + j]
+            signs[i, j] = 0 if is_zero else (1 if value > 0.0 else -1)
+
+
+@compiled
+def _fill_point(k, s, a, b, units, unit, point, first, last, corner, values, errors, signs, i):
+    """The same at crossing point k of an edge between corners a and b (of `corner`), written to node i."""
+    cv, ce, cs = corner
+    for j in range(len(units)):
+        # (1) between the corners, from the nearer
+        if s <= 0.5:
+            values[i, j] = cv[a, j] + s * (cv[b, j] - cv[a, j])
+        else:
+            values[i, j] = cv[b, j] + (1.0 - s) * (cv[a, j] - cv[b, j])
+        errors[i, j] = ce[a, j] + s * (ce[b, j] - ce[a, j])
+        # (2) the sign is that of a corner, or says on which side of its own crossing the unit is
+        sign = cs[a, j] if cs[a, j] != 0 else cs[b, j]
+        if cs[a, j] * cs[b, j] < 0:
+            for c in range(first, last):
+                if unit[c] == units[j]:
+                    sign = 0 if point[c] == k else (cs[a, j] if k < point[c] else cs[b, j])
+        signs[i, j] = sign
+        # (3) the value has the sign that was decided
+        if sign == 0:
+            values[i, j] = 0.0
+        elif values[i, j] * sign <= 0.0:
+            values[i, j] = sign * 1e-300
+
+
+@compiled
+def _at_nodes(loop, ends, point_start, point_s, start, unit, point, units, h, values_of, errors_of, zero, n):
+    """Values, errors and signs of the units at all n nodes around a face, (n, units) each."""
+    # (1) at its vertices
+    n_corners, m = len(loop), len(units)
+    corner = np.empty((n_corners, m)), np.empty((n_corners, m)), np.empty((n_corners, m), np.int8)
+    _fill_vertices(loop, ends, units, h, values_of, errors_of, zero, *corner)
+    # (2) in order along the boundary, with the crossing points between them
+    values, errors, signs = np.empty((n, m)), np.empty((n, m)), np.empty((n, m), np.int8)
+    i_node = 0
+    for i in range(n_corners):
+        values[i_node], errors[i_node], signs[i_node] = corner[0][i], corner[1][i], corner[2][i]
+        i_node += 1
+        e, d = edge_of(loop[i]), direction_of(loop[i])
+        a, b = (i, (i + 1) % n_corners) if d == 0 else ((i + 1) % n_corners, i)
+        for step in range(point_start[e + 1] - point_start[e]):
+            k = point_start[e] + step if d == 0 else point_start[e + 1] - 1 - step
+            first, last = start[e], start[e + 1]
+            _fill_point(
+                k, point_s[k], a, b, units, unit, point, first, last, corner, values, errors, signs, i_node
+            )
+            i_node += 1
+    return values, errors, signs
+
+
+@compiled
+def _sign(value, error):
+    """The sign of a value with a rounding bound: -1, 0 or 1."""
+    if abs(value) <= error:
+        return 0
+    return 1 if value > 0.0 else -1
+
+
+@compiled
+def _place_node(values, errors, xy, signs, p, q, k, x):
+    """Write node x, where unit k is zero between nodes p and q; a unit is zero too where both are."""
+    s = values[p, k] / (values[p, k] - values[q, k])
+    a, b = p, q
+    if s > 0.5:
+        a, b, s = q, p, values[q, k] / (values[q, k] - values[p, k])
+    for i in range(2):
+        xy[x, i] = xy[a, i] + s * (xy[b, i] - xy[a, i])
+    for j in range(values.shape[1]):
+        values[x, j] = values[a, j] + s * (values[b, j] - values[a, j])
+        errors[x, j] = errors[a, j] + s * (errors[b, j] - errors[a, j])
+        signs[x, j] = _sign(values[x, j], errors[x, j])
+        if j == k or (signs[p, j] == 0 and signs[q, j] == 0):
+            values[x, j], signs[x, j] = 0.0, 0
+        elif signs[p, j] == signs[q, j]:
+            signs[x, j] = signs[p, j]
+
+
+@compiled
+def _larger(old, n):
+    """A matrix with n rows, of which the first are those of another."""
+    new = np.empty((n, old.shape[1]), old.dtype)
+    new[: len(old)] = old
+    return new
+
+
+@compiled
+def _passages(nodes, signs, k):
+    """Where around a part unit k passes from positive to negative and back.
+
+    Returns the positions of the last node before each passage that is not on the far side, or -1 if the
+    part is not cut, -2 if its signs alternate more than once.
+    """
+    n = len(nodes)
+    # (1) are there both signs?
+    out, back, n_changes = -1, -1, 0
+    has_plus, has_minus = False, False
+    for i in range(n):
+        s = signs[nodes[i], k]
+        has_plus |= s > 0
+        has_minus |= s < 0
+    if not (has_plus and has_minus):
+        return -1, -1
+    # (2) once around from a positive node
+    start = 0
+    while signs[nodes[start], k] <= 0:
+        start += 1
+    previous = 1
+    for step in range(1, n + 1):
+        i = (start + step) % n
+        s = signs[nodes[i], k]
+        if s != 0 and s != previous:
+            n_changes += 1
+            if s < 0:
+                out = (i - 1) % n
+            else:
+                back = (i - 1) % n
+            previous = s
+    return (out, back) if n_changes == 2 else (-2, -2)
+
+
+@compiled
+def _half(nodes, start, stop, gate, other, is_new):
+    """The nodes of a part from position `start` to `stop`, between two gates."""
+    half, n, i = np.empty(len(nodes) + 2, np.int64), 1, start
+    half[0] = gate
+    while True:
+        half[n] = nodes[i]
+        n += 1
+        if i == stop:
+            break
+        i = (i + 1) % len(nodes)
+    if is_new:
+        half[n] = other
+        n += 1
+    return half[:n].copy()
+
+
+@compiled
+def _cut_along_units(n, values, errors, signs, xy):
+    """Cut a face of n boundary nodes along every unit.
+
+    Args:
+        n: the number of boundary nodes.
+        values: of the units at the nodes, (n, m).
+        errors: rounding bounds of the values.
+        signs: -1, 0 or 1.
+        xy: coordinates of the nodes.
+
+    Returns:
+        is_clear, the parts as loops of nodes, and the four arrays with the new nodes added.
+    """
+    m = values.shape[1]
+    parts = List()
+    parts.append(np.arange(n))
+    n_nodes = n
+    fresh = np.empty((4 * m + 16, 3), np.int64)  # edges cut by the unit at hand: both ends and the new node
+    for k in range(m):
+        n_fresh = 0
+        for c in range(len(parts)):
+            # (1) where the unit passes through the part
+            nodes = parts[c]
+            out, back = _passages(nodes, signs, k)
+            if out == -1:
+                continue
+            if out == -2:
+                return False, parts, values, errors, signs, xy
+            # (2) the gates, where its line enters and leaves: nodes where it is zero, or new ones on edges
+            gates = np.empty(2, np.int64)
+            is_new = np.zeros(2, np.bool_)
+            for g in range(2):
+                i = out if g == 0 else back
+                p, q = nodes[i], nodes[(i + 1) % len(nodes)]
+                if signs[p, k] == 0:
+                    gates[g] = p
+                    continue
+                is_new[g] = True
+                gates[g] = -1
+                # (3) the part across the edge may have made the node already
+                for t in range(n_fresh):
+                    if fresh[t, 0] == q and fresh[t, 1] == p:
+                        gates[g] = fresh[t, 2]
+                if gates[g] < 0:
+                    if n_nodes == len(xy):
+                        size = 2 * n_nodes + 16
+                        values, errors = _larger(values, size), _larger(errors, size)
+                        signs, xy = _larger(signs, size), _larger(xy, size)
+                    if n_fresh == len(fresh):
+                        fresh = _larger(fresh, 2 * n_fresh)
+                    if p < n and q < n and (abs(p - q) == 1 or abs(p - q) == n - 1):
+                        return False, parts, values, errors, signs, xy  # boundary edges are cut already
+                    _place_node(values, errors, xy, signs, p, q, k, n_nodes)
+                    fresh[n_fresh, 0], fresh[n_fresh, 1], fresh[n_fresh, 2] = p, q, n_nodes
+                    gates[g] = n_nodes
+                    n_fresh += 1
+                    n_nodes += 1
+            # (4) the two halves
+            ahead, behind = (out + 1) % len(nodes), (back + 1) % len(nodes)
+            parts[c] = _half(nodes, ahead, back, gates[0], gates[1], is_new[1])
+            parts.append(_half(nodes, behind, out, gates[1], gates[0], is_new[0]))
+    return True, parts, values[:n_nodes], errors[:n_nodes], signs[:n_nodes], xy[:n_nodes]
+
+
+@compiled
+def _loops(parts, n, number):
+    """The parts as loops of half-edges: the complex's on the boundary, -1 - h for their own half-edge h."""
+    # (1) how many half-edges there are
+    sizes, total = np.empty(len(parts), np.int64), 0
+    for c in range(len(parts)):
+        sizes[c] = len(parts[c])
+        total += sizes[c]
+    loop, ends = np.empty(total, np.int64), np.empty((total, 2), np.int64)
+    # (2) around each part
+    known = {(np.int64(-1), np.int64(-1)): np.int64(0)}  # the edge between two nodes
+    i, n_edges = 0, 0
+    for part in parts:
+        for at in range(len(part)):
+            p, q = part[at], part[(at + 1) % len(part)]
+            if p < n and q < n and q == (p + 1) % n:  # on the boundary
+                loop[i] = number[p]
+            elif (q, p) in known:  # seen from the other side
+                loop[i] = -1 - half_edge(known[(q, p)], 1)
+            else:
+                known[(p, q)] = np.int64(n_edges)
+                ends[n_edges, 0], ends[n_edges, 1] = p, q
+                loop[i] = -1 - half_edge(n_edges, 0)
+                n_edges += 1
+            i += 1
+    return sizes, loop, ends[:n_edges]
+
+
+@compiled
+def _part_signs(parts, signs, units, h, face_signs):
+    """The sign vector of each part: that of its face, with the units that cut the face as they are here."""
+    per = (h + 63) // 64
+    vectors = np.empty((len(parts), len(face_signs)), np.uint64)
+    for c in range(len(parts)):
+        vectors[c] = face_signs
+        for k in range(len(units)):
+            word = units[k] // h * per + ((units[k] % h) >> 6)
+            bit = np.uint64(1) << np.uint64((units[k] % h) & 63)
+            vectors[c, word] &= ~bit
+            for v in parts[c]:
+                if signs[v, k] > 0:
+                    vectors[c, word] |= bit
+    return vectors
+
+
+@compiled
+def _lines(n, values, signs, units, xy):
+    """Each unit's chord, with the nodes inside where other units cross it; see `Lines`.
+
+    A chord starts at its end nearer to (0, 0), around which positions may be known to relative accuracy.
+    """
+    m, n_nodes = len(units), len(values)
+    ends, start = np.empty((m, 2), np.int64), np.zeros(m + 1, np.int64)
+    s, unit, change = np.empty(m * m), np.empty(m * m, np.int64), np.empty(m * m)
+    vertex = np.empty(m * m, np.int64)
+    boundary = np.arange(n)
+    i = 0
+    for k in range(m):
+        # (1) the ends of the chord
+        a, b = _passages(boundary, signs, k)
+        if np.hypot(xy[b, 0], xy[b, 1]) < np.hypot(xy[a, 0], xy[a, 1]):
+            a, b = b, a
+        ends[k, 0], ends[k, 1] = a, b
+        first = i
+        for j in range(m):
+            # (2) another unit that changes sign along it, and the node where both are zero
+            if signs[a, j] * signs[b, j] >= 0:
+                continue
+            at = values[a, j] / (values[a, j] - values[b, j])
+            here = -1
+            for v in range(n, n_nodes):
+                if signs[v, k] == 0 and signs[v, j] == 0:
+                    here = v
+                    break
+            # (3) inserted in order
+            q = i
+            while q > first and s[q - 1] > at:
+                s[q], unit[q], change[q], vertex[q] = s[q - 1], unit[q - 1], change[q - 1], vertex[q - 1]
+                q -= 1
+            s[q], unit[q], change[q], vertex[q] = at, units[j], abs(values[b, j] - values[a, j]), here
+            i += 1
+        start[k + 1] = i
+    return ends, start, s[:i], unit[:i], change[:i], vertex[:i]
+
+
+@compiled
+def _cut_tied_face(
+    loop,
+    ends,
+    point_start,
+    point_s,
+    start,
+    unit,
+    point,
+    units,
+    h,
+    values_of,
+    errors_of,
+    zero,
+    n_vertices,
+    xy_of,
+    face_signs,
+):
+    """Cut one face along `units`, whose signs at its vertices may be zero.
+
+    Args:
+        loop: half-edges of the face.
+        ends: of the edges, (e, 2).
+        point_start: where the crossing points of each edge start, (e + 1,).
+        point_s: where each crossing point is on its edge.
+        start: where the crossings of each edge start, (e + 1,).
+        unit: the unit of each crossing.
+        point: the crossing point that it belongs to.
+        units: those with both signs on the face.
+        h: how many entries the layer has, units being entries at kinks.
+        values_of: by how much the units are above their kinks, for each half-edge's origin and each unit.
+        errors_of: rounding bounds, in the same order.
+        zero: packed bits of the units that count as zero at the vertices.
+        n_vertices: the number of vertices before the cut.
+        xy_of: coordinates of the vertices and crossing points.
+        face_signs: the face's sign vector.
+
+    Returns:
+        is_clear: whether the signs fit together; the nodes of the boundary; sizes and loops of the parts,
+            their sign vectors; ends of the face's own edges; coordinates of the nodes inside; the lines.
+    """
+    # (1) the boundary
+    n = 0
+    for i in range(len(loop)):
+        e = edge_of(loop[i])
+        n += 1 + point_start[e + 1] - point_start[e]
+    node, number = np.empty(n, np.int64), np.empty(n, np.int64)
+    at_point, point_node = np.empty(n, np.int64), np.empty(n, np.int64)
+    walk_boundary(loop, ends, point_start, n_vertices, node, number, at_point, point_node)
+    xy = np.empty((n, 2))
+    for i in range(n):
+        xy[i] = xy_of[node[i]]
+    # (2) what the units are there
+    values, errors, signs = _at_nodes(
+        loop, ends, point_start, point_s, start, unit, point, units, h, values_of, errors_of, zero, n
+    )
+    # (3) the parts
+    is_clear, parts, values, _, signs, xy = _cut_along_units(n, values, errors, signs, xy)
+    sizes, own_loop, own_ends = _loops(parts, n, number)
+    part_signs = _part_signs(parts, signs, units, h, face_signs)
+    return is_clear, node, sizes, own_loop, part_signs, own_ends, xy[n:], _lines(n, values, signs, units, xy)

@@ -1,0 +1,286 @@
+"""The whole subdivision of a convex polygon by a network: put together from chunks, tidied and checked."""
+
+import itertools
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from inscape.arrays import Bools, Floats, Ints
+from inscape.errors import NonGenericError
+from inscape.models import Model
+from inscape.models.graph import Graph
+from inscape.models.graph.piecewise import Bend, Windows
+from inscape.partition.linear.bending import thresholds
+from inscape.partition.linear.confirmed import graph_of
+from inscape.partition.linear.planes.complex.chunks import joined
+from inscape.partition.linear.planes.complex.dissolve import dissolve
+from inscape.partition.linear.planes.complex.half_edges import BORDER, PlanarComplex, polygon_complex
+from inscape.partition.linear.planes.domain import Domain, Plane, domain_of
+from inscape.partition.linear.planes.layer import cut
+from inscape.partition.linear.planes.layer.sign_vectors import hash_rows
+from inscape.partition.linear.planes.lineage import Lineage
+from inscape.partition.linear.planes.near_zero import centre_of, fan
+from inscape.partition.linear.planes.values.at_points import states_at
+from inscape.partition.linear.planes.walk import PlaneWalk, walk_plane
+from inscape.probes import Probe
+from inscape.progress import Meter
+
+AREA_TOLERANCE = 1e-10
+"""How much the areas of all faces may differ from that of the domain, relative to it."""
+
+_SECONDS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Subdivision:
+    """A planar complex with what the network does on each face.
+
+    Attributes:
+        graph: the network.
+        plane: where coordinates lie in the input space.
+        planar: vertices, edges and faces.
+        lineage: for each layer which of `patterns` belongs to each face.
+        patterns: for each layer its packed patterns; None if they would have taken more than the memory:
+            then they are found anew, by evaluating the network at the faces' centroids.
+        hashes: for each layer a number for each of its patterns if those are not kept.
+        layers: the graph's piecewise-linear nodes, in order.
+        labels: the label of each face, if asked for.
+        is_complete: whether all layers that were asked for were cut.
+        has_tie: whether two scores are equal and largest on a whole face.
+    """
+
+    graph: Graph
+    plane: Plane
+    planar: PlanarComplex
+    lineage: Lineage
+    patterns: tuple[Any, ...]
+    hashes: tuple[Any, ...]
+    layers: tuple[int, ...]
+    labels: Ints | None
+    is_complete: bool
+    has_tie: bool
+
+    @property
+    def pattern_numbers(self) -> tuple[Ints, ...]:
+        """For each layer the number of the pattern of each face, (f,)."""
+        return self.lineage.pattern_numbers
+
+    @cached_property
+    def birth(self) -> Ints:
+        """The number of the last layer that cut each face out, 0 for none, (f,)."""
+        birth = np.zeros(self.planar.n_faces, np.int64)
+        for k, own in enumerate(self.pattern_numbers):
+            parent = np.zeros(self.planar.n_faces, np.int64) if k == 0 else self.pattern_numbers[k - 1]
+            pairs = np.unique(np.stack([parent, own], axis=1), axis=0)
+            n_children = np.bincount(pairs[:, 0])
+            birth[n_children[parent] > 1] = k + 1
+        return birth
+
+    def layer_hashes(self, layer: int) -> Any:
+        """A number for each pattern of a layer, uint64."""
+        return self.hashes[layer] if self.patterns[layer] is None else hash_rows(self.patterns[layer])
+
+    def face_hashes(self) -> Any:
+        """A number for each face that depends on its pattern only, (f,), uint64.
+
+        The lowest bit is the parity of all signs, which differs between neighbours where one unit changes.
+        """
+        if not self.layers:
+            return np.zeros(self.planar.n_faces, np.uint64)
+        every = np.stack([self.layer_hashes(k)[own] for k, own in enumerate(self.pattern_numbers)], axis=1)
+        odd = np.bitwise_xor.reduce(every, axis=1) & np.uint64(1)
+        return (hash_rows(every) & ~np.uint64(1)) | odd
+
+    def states(self, layer: int) -> Any:
+        """The state of each unit of a layer on each face, (f, units), uint8 or uint16.
+
+        0 and 1 for below and above the kink; 0, 1, 2 for a unit with two; the winner's place in a window.
+        """
+        op = self.graph.nodes[self.layers[layer]].op
+        assert isinstance(op, Bend)
+        patterns = self.patterns[layer]
+        if patterns is None:
+            return states_at(self.graph, self.layers[layer], self.plane.points(self.planar.centroids()))
+        own = patterns[self.pattern_numbers[layer]]
+        if isinstance(op, Windows):
+            return own
+        h = int(np.prod(self.graph.shapes[self.layers[layer]]))
+        n_bits = 64 * ((h + 63) // 64)
+        bits = np.unpackbits(np.ascontiguousarray(own).view(np.uint8), axis=1, bitorder="little")
+        per_kink = [bits[:, k * n_bits : k * n_bits + h] for k in range(len(thresholds(op)))]
+        return sum(per_kink[1:], start=per_kink[0]) if per_kink else bits[:, :0]
+
+
+def subdivision_on(
+    model: Model, probe: Probe, *, meter: Meter, **settings: Any
+) -> tuple[Subdivision, Domain]:
+    """The subdivision of a probe by a model, and the probe's domain; for settings see `subdivide`."""
+    domain = domain_of(probe)
+    graph = graph_of(model, probe.input_shape, lambda: _a_few_points(domain).reshape(-1, *probe.input_shape))
+    announce_compilation()
+    subdivision = subdivide(
+        graph, domain.plane, domain.corners, done=lambda share: meter(round(1000 * share), 1000), **settings
+    )
+    return subdivision, domain
+
+
+def _a_few_points(domain: Domain) -> Floats:
+    """Points inside, one near to each corner, (k, d)."""
+    few = (domain.corners + domain.corners.mean(axis=0)) / 2
+    return np.asarray(domain.plane.points(few).numpy())
+
+
+@cache
+def announce_compilation() -> None:
+    """Say, once and on the log "inscape", that compiled code is being made, unless it is in numba's cache."""
+    few = cut.cut_few
+    if few.signatures or any(Path(str(few.stats.cache_path)).glob("cut.cut_few-*.nbi")):
+        return
+    logging.getLogger("inscape").warning(
+        "compiling the plane engine, which takes about %d seconds; it is kept on disk for the next time",
+        _SECONDS,
+    )
+
+
+def subdivide(
+    graph: Graph,
+    plane: Plane,
+    corners: Floats,
+    *,
+    memory: int,
+    n_layers: int | None = None,
+    max_faces: float = np.inf,
+    with_labels: bool = False,
+    done: Callable[[float], None] = lambda _: None,
+) -> Subdivision:
+    """Cut a convex polygon with corners (k, 2), anticlockwise; the rest is as in `walk_plane`."""
+    centre, given = centre_of(graph, plane, corners), plane
+    if centre is None:
+        start = polygon_complex(corners)
+        plane = replace(plane, extent=float(np.abs(corners).max()))
+    else:
+        start = fan(corners - centre)
+        plane = Plane(np.zeros_like(plane.origin), plane.axes)
+    walk = walk_plane(
+        graph,
+        plane,
+        start,
+        memory=memory,
+        n_layers=n_layers,
+        max_faces=max_faces,
+        with_labels=with_labels,
+        done=done,
+    )
+    whole = _assembled(graph, plane, walk)
+    if centre is not None:
+        whole = _without_spokes(whole)
+        whole = replace(whole, planar=replace(whole.planar, xy=whole.planar.xy + centre), plane=given)
+    check(whole, corners, is_simple=centre is None and not walk.is_tied and len(walk.chunks) == 1)
+    return whole
+
+
+def _assembled(graph: Graph, plane: Plane, walk: PlaneWalk) -> Subdivision:
+    """The chunks of a walk as one; a walk that was stopped has the layers that all of them went through."""
+    n_layers = min(len(c.lineage) for c in walk.chunks)
+    lineage = _of_all([c.lineage for c in walk.chunks], n_layers)
+    layers = list(zip(walk.patterns[:n_layers], walk.hashes[:n_layers], strict=True))
+    is_kept = [all(p is not None for p in blocks) for blocks, _ in layers]
+    patterns = tuple(
+        _one(blocks) if kept else None for kept, (blocks, _) in zip(is_kept, layers, strict=True)
+    )
+    hashes = tuple(
+        None if kept else _one([h if p is None else hash_rows(p) for p, h in zip(*both, strict=True)])
+        for kept, both in zip(is_kept, layers, strict=True)
+    )
+    labels = [c.labels for c in walk.chunks if c.labels is not None]
+    planar = joined([c.planar for c in walk.chunks])
+    whole = Subdivision(
+        graph=graph,
+        plane=plane,
+        planar=planar,
+        lineage=lineage,
+        patterns=patterns,
+        hashes=hashes,
+        layers=tuple(walk.layers[:n_layers]),
+        labels=_one(labels) if len(labels) == len(walk.chunks) else None,
+        is_complete=walk.is_complete,
+        has_tie=walk.has_tie,
+    )
+    if len(walk.chunks) > 1:
+        whole = _without(whole, np.zeros(len(planar.ends), bool))
+    return whole
+
+
+def _of_all(chunks: list[Lineage], n_layers: int) -> Lineage:
+    """The lineage of the faces of all chunks, in the first layers."""
+    if len(chunks) == 1:
+        return chunks[0]
+    return Lineage(tuple(np.concatenate([c.pattern_numbers[k] for c in chunks]) for k in range(n_layers)))
+
+
+def _one(blocks: list[Any]) -> Any:
+    """Blocks as one array."""
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def _without_spokes(whole: Subdivision) -> Subdivision:
+    """Take the edges of the first triangles away where nothing changes across them; date the others."""
+    planar = whole.planar
+    left, right = planar.sides().T
+    spokes = np.flatnonzero((planar.born == BORDER) & (left >= 0) & (right >= 0))
+    born = planar.born.copy()
+    for k in reversed(range(len(whole.layers))):
+        hashes, numbers = whole.layer_hashes(k), whole.pattern_numbers[k]
+        a, b = (hashes[numbers[side[spokes]]] for side in (left, right))
+        born[spokes[a != b]] = whole.layers[k]
+    if whole.labels is not None:
+        differ = whole.labels[left[spokes]] != whole.labels[right[spokes]]
+        fresh = spokes[differ & (born[spokes] == BORDER)]
+        born[fresh] = whole.graph.output + 1
+    gone = (born == BORDER) & (left >= 0) & (right >= 0)
+    return _without(replace(whole, planar=replace(planar, born=born)), gone)
+
+
+def _without(whole: Subdivision, gone: Bools) -> Subdivision:
+    """The subdivision without some edges across which nothing changes."""
+    planar, _, faces = dissolve(whole.planar, gone)
+    old = np.empty(planar.n_faces, np.int64)
+    old[faces] = np.arange(len(faces))
+    labels = None if whole.labels is None else whole.labels[old]
+    return replace(whole, planar=planar, lineage=whole.lineage.of(old), labels=labels)
+
+
+def check(whole: Subdivision, corners: Floats, is_simple: bool) -> None:
+    """Raise an error unless V - E + F = 1 and the faces' areas add up to the domain's.
+
+    Where lines met in a point, or chunks were joined, no edge may have the length 0, and no two faces the
+    same pattern and label.
+    """
+    planar = whole.planar
+    v, e, f = len(planar.xy), len(planar.ends), planar.n_faces
+    ways = (corners - corners[0]).tolist()
+    domain = sum(a * d - b * c for (a, b), (c, d) in itertools.pairwise(ways)) / 2
+    covered = planar.total_area()
+    fits = v - e + f == 1 and abs(covered - domain) <= AREA_TOLERANCE * domain
+    if fits and not is_simple:
+        has_length = (planar.xy[planar.ends[:, 0]] != planar.xy[planar.ends[:, 1]]).any(axis=1).all()
+        fits = bool(has_length) and _n_distinct(whole) == f
+    if not fits:
+        raise NonGenericError(
+            f"the faces do not fit together (V - E + F = {v - e + f}, area {covered} of {domain}): "
+            "lines meet too closely for float64; move the probe a little"
+        )
+
+
+def _n_distinct(whole: Subdivision) -> int:
+    """How many different pairs of pattern and label the faces have."""
+    names = whole.face_hashes()
+    if whole.labels is not None:
+        names = hash_rows(np.stack([names, whole.labels.astype(np.uint64)], axis=1))
+    names = np.sort(names)
+    return len(names) - int((names[1:] == names[:-1]).sum())

@@ -1,0 +1,332 @@
+"""The linear map right after an elementwise node, at the vertices after a cut.
+
+At old vertices it is multiplied out, at new ones expanded along lines. If all that is wanted is on which side
+of their kinks its entries are, the rows at new vertices are not stored.
+
+Products are taken in blocks that stay in the nearer caches. Vertices with near numbers are near to each
+other, see `complex.renumber`: at those of a block most units are on the same side of their kink. Units that
+are off, and 0, at all of them take no part in a large product.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inscape.arrays import Bools, Floats, Ints
+from inscape.compiled import compiled, inlined, kernel
+from inscape.models.graph.piecewise import Bend, Leaky
+from inscape.partition.linear.bending import flat, overwrite, thresholds
+from inscape.partition.linear.fusing import Fusion
+from inscape.partition.linear.planes.layer.buffers import Lines
+from inscape.partition.linear.planes.layer.sign_vectors import Packed, SignVectors, cutoff_of, lowest_bit
+from inscape.partition.linear.planes.plan import Plan
+from inscape.partition.linear.planes.rounding import NodeRoundingBounds
+from inscape.partition.linear.planes.values.expansion import expand, sign_lines
+from inscape.partition.linear.planes.values.scratch import empty
+from inscape.partition.linear.planes.values.values import Values
+
+SCALE_FROM_VERTICES = 256
+"""From this many old vertices on these tell the scale of a layer; else what bends it on lines counts too."""
+
+LAZY_VALUES_FROM = 2**22
+"""From this many numbers at new vertices on these are evaluated where they are needed, and not stored ..."""
+
+LAZY_VALUES_UP_TO_BREAKPOINTS = 8
+"""... if chords have at most this many breakpoints on average."""
+
+SCRATCH_FROM = 2**22
+"""From this many numbers on a map goes into memory that is used again."""
+
+SKIP_DEAD_UNITS_FROM_ROWS = 2**12
+"""From this many rows on units that are off in a whole block take no part in its product."""
+
+_BLOCK = 2**20
+"""How many numbers a block has."""
+
+_BLOCK_WITHOUT_DEAD_UNITS = 2**15
+"""How many numbers a block has from which units are left out: the smaller, the more are."""
+
+_SAMPLE = 64
+"""How many rows tell the scale of a map."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """A map at n vertices.
+
+    Attributes:
+        plan: of the network.
+        matrix: the map.
+        op: the elementwise node before it.
+        z: that node's input at the old vertices before the cut, (v, ...).
+        is_free: whether the memory of z may be overwritten.
+        above: the sign vectors there: which units are on, (v, words).
+        old: which of these vertices are wanted, None for all; they are the first of the n vertices.
+        n: how many vertices are wanted.
+        edges: lines between wanted old vertices.
+        chords: lines between these and vertices on edges.
+        xy: coordinates of a vertex.
+    """
+
+    plan: Plan
+    matrix: Fusion
+    op: Bend
+    z: Tensor
+    is_free: bool
+    above: SignVectors
+    old: Ints | None
+    n: int
+    edges: Lines
+    chords: Lines
+    xy: Floats
+
+    @property
+    def n_old(self) -> int:
+        """How many of the vertices are old."""
+        return len(self.z) if self.old is None else len(self.old)
+
+    @property
+    def h(self) -> int:
+        """How many entries the map has."""
+        return int(self.matrix.columns.shape[1])
+
+    def evaluate(self) -> tuple[Tensor, Values, Packed | None]:
+        """The rows that are stored, the map's values, and its signs if a piecewise-linear node follows.
+
+        The memory of the rows may be larger than they are.
+        """
+        is_lazy = self._is_lazy()
+        y = self._memory(self.n_old if is_lazy else self.n)
+        packed = self._multiply(y[: self.n_old])
+        into = packed or Packed.empty(0, self.h, np.zeros(0), 0.0)
+        signs = into.kinks, into.cutoff, into.above, into.near
+        lines = self.edges, self.chords, self.matrix.columns
+        if not is_lazy:
+            expand(y.numpy(), self.n_old, *lines, *signs)
+            return y, Values.stored(y.numpy()), packed
+        values = Values.on_lines(y.numpy(), *lines, self.n - self.n_old)
+        sign_lines(values, *signs)
+        return y, values, packed
+
+    def _multiply(self, y: Tensor) -> Packed | None:
+        """Write the map at the old vertices, and its signs."""
+        op: Any = self.plan.graph.nodes[self.matrix.last].op
+        _, *bias = op.constants
+        is_free = self.is_free and y.data_ptr() != self.z.data_ptr()
+        product = Product(self.op, self.matrix.columns, bias[0] if bias else None, len(y), is_free)
+        return multiply(product, flat(self.z), self.above, self.old, y, self._empty_signs)
+
+    def _is_lazy(self) -> bool:
+        """Whether only signs are wanted, of many rows, on lines with few breakpoints."""
+        few = len(self.chords.s) <= LAZY_VALUES_UP_TO_BREAKPOINTS * len(self.chords.ends)
+        is_large = (self.n - self.n_old) * self.h >= LAZY_VALUES_FROM
+        return is_large and few and self.plan.ends_with_signs(self.matrix.last)
+
+    def _empty_signs(self, some: Floats) -> Packed | None:
+        """Memory for signs, whose cutoff some rows tell."""
+        following = self.plan.elementwise_after(self.matrix.last)
+        if following is None:
+            return None
+        kinks = np.array(thresholds(following))
+        rounding = NodeRoundingBounds(self.plan.graph, self.plan.plane, self.xy, self.matrix.last)
+        largest = 0.0 if self.n_old >= SCALE_FROM_VERTICES else self._largest_sag()
+        return Packed.empty(self.n, self.h, kinks, cutoff_of(some, kinks, rounding, largest))
+
+    def _largest_sag(self) -> float:
+        """A bound for what one breakpoint bends an entry on its line by."""
+        changes = [float(np.abs(line.change).max(initial=0.0)) for line in (self.edges, self.chords)]
+        return max(changes) * float(np.abs(self.matrix.columns).max()) / 4
+
+    def _memory(self, n: int) -> Tensor:
+        """Memory for n rows.
+
+        If z is free and its rows are as long, that is its memory, which products take block by block.
+        """
+        z, h = self.z, self.h
+        if n * h < SCRATCH_FROM:
+            return empty((n, h))
+        fits = z.untyped_storage().nbytes() >= n * h * z.itemsize and z.storage_offset() == 0
+        if self.is_free and fits and z[0].numel() == h and z.is_contiguous():
+            return z.new_empty(0).set_(z.untyped_storage(), 0, (n, h), (h, 1))
+        return self.plan.scratch.rows(n, h)
+
+
+class Restriction(NamedTuple):
+    """Lines between some of the vertices, which are numbered anew: old ones first, in order."""
+
+    old: Ints
+    """The old vertices."""
+    n: int
+    """How many vertices there are in all."""
+    edges: Lines
+    """Lines between old vertices."""
+    chords: Lines
+    """Lines between these and vertices on edges."""
+    wanted: Ints
+    """Where the vertices that were wanted are."""
+
+
+def restricted(n_old: int, n: int, edges: Lines, chords: Lines, wanted: Ints) -> Restriction:
+    """What gives values at the vertices `wanted` of n, of which the first n_old are old."""
+    needed = np.zeros(n, bool)
+    needed[wanted] = True
+    used_chords, used_edges = _needing(chords, needed), _needing(edges, needed)
+    number = np.cumsum(needed) - 1
+    old = np.flatnonzero(needed[:n_old])
+    own_edges = _chosen(edges, used_edges, needed, number)
+    own_chords = _chosen(chords, used_chords, needed, number)
+    return Restriction(old, int(number[-1]) + 1, own_edges, own_chords, number[wanted])
+
+
+@compiled
+def _needing(lines, needed):
+    """The lines on which a vertex is needed, (l,); their ends become needed."""
+    used = np.zeros(len(lines.ends), np.bool_)
+    for line in range(len(used)):
+        for k in range(lines.start[line], lines.start[line + 1]):
+            used[line] |= lines.vertex[k] >= 0 and needed[lines.vertex[k]]
+    for line in range(len(used)):
+        if used[line]:
+            needed[lines.ends[line, 0]], needed[lines.ends[line, 1]] = True, True
+    return used
+
+
+def _chosen(lines: Lines, used: Bools, needed: Bools, number: Ints) -> Lines:
+    """Some of the lines, with all their breakpoints."""
+    own = np.repeat(used, np.diff(lines.start))
+    vertex = lines.vertex[own]
+    return Lines(
+        ends=number[lines.ends[used]].astype(np.int32),
+        start=np.concatenate([[0], np.cumsum(np.diff(lines.start)[used])]),
+        s=lines.s[own],
+        unit=lines.unit[own],
+        change=lines.change[own],
+        vertex=np.where((vertex < 0) | ~needed[vertex], -1, number[vertex]),
+    )
+
+
+class Product:
+    """The map W bent(z) + bias of rows z, block by block."""
+
+    def __init__(self, op: Bend, columns: Floats, bias: Tensor | None, n: int, is_free: bool) -> None:
+        """`op` is the elementwise node that bends the n rows, `columns` W transposed, (in, out).
+
+        The rows may be overwritten if they are free.
+        """
+        n_in, n_out = columns.shape
+        self.bend = partial(overwrite, op) if is_free else op
+        self.bias = torch.zeros(n_out, dtype=torch.float64) if bias is None else bias
+        self.columns = columns
+        self.leaves_out = n >= SKIP_DEAD_UNITS_FROM_ROWS and isinstance(op, Leaky) and op.slope == 0.0
+        self.size = max(1, (_BLOCK_WITHOUT_DEAD_UNITS if self.leaves_out else _BLOCK) // n_in)
+        if self.leaves_out:
+            self._used, self._n_used = np.full(n_in + 1, n_in, np.uint32), 1  # the first stands for the bias
+            self._bent, self._chosen = np.ones((self.size, n_in + 1)), np.empty((n_in + 1, n_out))
+            self._chosen[0] = self.bias
+            self._factors = torch.from_numpy(self._bent), torch.from_numpy(self._chosen)
+
+    def __call__(self, z: Floats, above: SignVectors, out: Tensor) -> None:
+        """Write the map of a block of rows; `above` says which units are on, and z may be `out`."""
+        if not self.leaves_out:
+            torch.addmm(self.bias, self.bend(torch.from_numpy(z)), torch.from_numpy(self.columns), out=out)
+            return
+        k = _prepare(z, above, self.columns, self._used, self._n_used, self._bent, self._chosen)
+        self._n_used, (bent, chosen) = k, self._factors
+        torch.mm(bent[: len(z), :k], chosen[:k], out=out)
+
+
+def multiply(
+    product: Product,
+    z: Floats,
+    above: SignVectors,
+    rows: Ints | None,
+    y: Tensor,
+    empty_signs: Callable[[Floats], Packed | None],
+) -> Packed | None:
+    """Write a map into `y` (k, out), and its signs.
+
+    Args:
+        product: the map.
+        z: what it is a map of, (n, in).
+        above: the sign vectors of z: which units are on, (n, words).
+        rows: which rows of z to take, (k,), all of them if None: then y may be the same memory.
+        y: written.
+        empty_signs: a function that gives memory for the signs, once it has seen some rows.
+    """
+    packed = empty_signs(_sample(product, z, above, rows)) if product.leaves_out else None
+    for first in range(0, len(y), product.size):
+        own: Any = slice(first, first + product.size)
+        out, own = y[own], own if rows is None else rows[own]
+        product(z[own], above[own], out)
+        if first == 0 and not product.leaves_out:  # a block of many rows
+            packed = empty_signs(out.numpy())
+        if packed is not None:
+            packed.pack(out.numpy(), first)
+    return packed
+
+
+def _sample(product: Product, z: Floats, above: SignVectors, rows: Ints | None) -> Floats:
+    """The map of a few rows from all over, which tell its scale: a small block may lie where it vanishes."""
+    n = len(z) if rows is None else len(rows)
+    some = np.arange(0, n, max(1, -(-n // min(_SAMPLE, product.size))))
+    own = some if rows is None else rows[some]
+    out = torch.empty((len(own), len(product.bias)), dtype=torch.float64)
+    product(z[own], above[own], out)
+    return out.numpy()
+
+
+@inlined
+def _copy(source, target):
+    """Copy a row."""
+    for v in range(len(target)):
+        target[v] = source[v]
+
+
+@inlined
+def _choose(above, columns, used, n, chosen):
+    """Write which units are on in any row, and the rows of W transposed that they meet; returns how many.
+
+    The first of them, which stands for the bias, stays. Of the others only those change that are not used any
+    more, whose places the last ones take, and those that were not used so far.
+    """
+    one = np.uint64(1)
+    for w in range(above.shape[1]):
+        # (1) the units of one word that are on in any row
+        word = np.uint64(0)
+        for r in range(len(above)):
+            word |= above[r, w]
+        # (2) those that were used so far stay, or give their place to the last one
+        k = 1
+        while k < n:
+            if used[k] >> 6 != w:
+                k += 1
+            elif (word >> np.uint64(used[k] & 63)) & one:
+                word ^= one << np.uint64(used[k] & 63)
+                k += 1
+            else:
+                n -= 1
+                used[k] = used[n]
+                _copy(chosen[n], chosen[k])
+        # (3) the others come last
+        while word:
+            used[n] = 64 * w + lowest_bit(word)
+            word &= word - np.uint64(1)
+            _copy(columns[used[n]], chosen[n])
+            n += 1
+    return n
+
+
+@kernel
+def _prepare(z, above, columns, used, n, bent, chosen):
+    """Choose units, and write the columns of z that they are, where positive; returns how many."""
+    n = _choose(above, columns, used, n, chosen)
+    for r in range(len(z)):
+        row, out = z[r], bent[r]
+        for k in range(1, n):
+            out[k] = row[used[k]] if row[used[k]] > 0.0 else 0.0
+    return n

@@ -1,0 +1,240 @@
+"""The values of a layer at the vertices: rows that are stored, lines between them that give the others."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from inscape.arrays import Floats, Ints
+from inscape.compiled import compiled, inlined, kernel
+from inscape.partition.linear.bending import flat
+from inscape.partition.linear.bent_line import sag
+from inscape.partition.linear.planes.layer.buffers import Int32s, Lines
+from inscape.partition.linear.planes.values.expansion import rows_of
+from inscape.partition.linear.planes.values.scratch import empty
+
+_NO_INT32S, _NO_INTS = np.zeros(0, np.int32), np.zeros(0, np.int64)
+_NO_LINES = Lines(
+    ends=np.zeros((0, 2), np.int32),
+    start=np.zeros(1, np.int64),
+    s=np.zeros(0),
+    unit=_NO_INT32S,
+    change=np.zeros(0),
+    vertex=_NO_INTS,
+)
+
+
+class Values(NamedTuple):
+    """A tensor at the vertices, (v, h): a linear map of a bent tensor where rows are not stored."""
+
+    rows: Floats
+    """The values at the first vertices, (n, h)."""
+    edges: Lines
+    """Lines between these."""
+    chords: Lines
+    """Lines between these and vertices on edges."""
+    columns: Floats
+    """The transpose of the map, (in, h)."""
+    line: Int32s
+    """The line on which each vertex after the first n lies; chords are numbered after edges."""
+    breakpoint: Int32s
+    """The breakpoint of that line at which it lies."""
+    number: Ints
+    """What the vertices are called here, empty if by their numbers."""
+
+    @classmethod
+    def stored(cls, rows: Floats) -> "Values":
+        """A tensor of which all rows are stored."""
+        none = np.zeros((0, rows.shape[1]))
+        return cls(rows, _NO_LINES, _NO_LINES, none, _NO_INT32S, _NO_INT32S, _NO_INTS)
+
+    @classmethod
+    def on_lines(cls, rows: Floats, edges: Lines, chords: Lines, columns: Floats, n: int) -> "Values":
+        """A tensor of which the first rows are stored, and n more vertices whose places are to be found."""
+        line, breakpoint = np.empty(n, np.int32), np.full(n, -1, np.int32)
+        return cls(rows, edges, chords, columns, line, breakpoint, _NO_INTS)
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether all rows are stored."""
+        return not len(self.line)
+
+    @property
+    def h(self) -> int:
+        """How many entries a row has."""
+        return int(self.rows.shape[1])
+
+    def moved_to(self, vertices: Ints) -> "Values":
+        """The tensor at some vertices, in order of their numbers, in the memory of this one."""
+        if not self.is_stored:
+            return self._replace(number=vertices)
+        _move_up(self.rows, vertices)
+        return Values.stored(self.rows[: len(vertices)])
+
+    def at(self, vertices: Ints, entries: Ints) -> Floats:
+        """Entries at vertices, for each pair (m,)."""
+        if self.is_stored:
+            return np.asarray(self.rows[vertices, entries])
+        out = np.empty(len(vertices))
+        _each_value(self, vertices, entries, out)
+        return out
+
+    def rows_at(self, vertices: Ints) -> Floats:
+        """Rows at vertices, (m, h)."""
+        if self.is_stored:
+            return np.asarray(self.rows[vertices])
+        out = np.empty((len(vertices), self.h))
+        rows_of(self, vertices, out)
+        return out
+
+
+@kernel
+def _move_up(rows, chosen):
+    """Move the rows that are chosen, in order, to the first places."""
+    for i in range(len(chosen)):
+        if chosen[i] != i:
+            row, out = rows[chosen[i]], rows[i]
+            for u in range(len(out)):
+                out[u] = row[u]
+
+
+@inlined
+def _between(first, last, s):
+    """The value at s between two that are linked by a straight line, true at both ends."""
+    return first + s * (last - first) if s <= 0.5 else last + (1.0 - s) * (first - last)
+
+
+@inlined
+def _sags(lines, line, s, columns, u):
+    """By how much the breakpoints of a line bend entry u down at s."""
+    total = 0.0
+    for k in range(lines.start[line], lines.start[line + 1]):
+        total += sag(s, lines.s[k], lines.change[k]) * columns[lines.unit[k], u]
+    return total
+
+
+@inlined
+def _on_edge(values, v, u):
+    """Entry u at a vertex that is stored or lies on an edge."""
+    rows, edges, n = values.rows, values.edges, len(values.rows)
+    if v < n:
+        return rows[v, u]
+    line, s = values.line[v - n], edges.s[values.breakpoint[v - n]]
+    straight = _between(rows[edges.ends[line, 0], u], rows[edges.ends[line, 1], u], s)
+    return straight - _sags(edges, line, s, values.columns, u)
+
+
+@inlined
+def value(values, vertex, u):
+    """Entry u at a vertex of which the row may not be stored."""
+    n, chords = len(values.rows), values.chords
+    v = values.number[vertex] if len(values.number) > 0 else np.int64(vertex)
+    if v < n or values.line[v - n] < len(values.edges.ends):
+        return _on_edge(values, v, u)
+    line, s = values.line[v - n] - len(values.edges.ends), chords.s[values.breakpoint[v - n]]
+    first = _on_edge(values, np.int64(chords.ends[line, 0]), u)
+    last = _on_edge(values, np.int64(chords.ends[line, 1]), u)
+    return _between(first, last, s) - _sags(chords, line, s, values.columns, u)
+
+
+@kernel
+def _each_value(values, vertices, entries, out):
+    """Write entries at vertices, for each pair."""
+    for i in range(len(vertices)):
+        out[i] = value(values, vertices[i], entries[i])
+
+
+@dataclass(frozen=True, eq=False)
+class Interpolation:
+    """How tensors that are affine on the old faces are carried to the vertices after a cut.
+
+    Attributes:
+        n_old: the number of old vertices.
+        source: for each new vertex up to four old ones of which it is a mean, (n, 4).
+        weight: their weights, (n, 4).
+        zeros: pairs of a new vertex and a unit that is on its kink there, in order of the vertices, (k, 2).
+    """
+
+    n_old: int
+    source: Ints
+    weight: Floats
+    zeros: Ints
+
+    @classmethod
+    def of(cls, n_old: int, n: int, edges: Lines, chords: Lines) -> "Interpolation":
+        """The interpolation after a cut, to n vertices of which the first n_old are old.
+
+        New ones lie on edges, or on chords between old ones and those on edges.
+        """
+        source, weight = _sources(n_old, n - n_old, edges, chords)
+        pairs = [np.stack([line.vertex, line.unit], axis=1)[line.vertex >= 0] for line in (edges, chords)]
+        zeros = np.concatenate(pairs)
+        return cls(n_old, source, weight, zeros[np.argsort(zeros[:, 0], kind="stable")])
+
+    def carry(self, z: Tensor, wanted: Ints) -> Tensor:
+        """A tensor at some of the vertices, in that order."""
+        out = empty((len(wanted), *z.shape[1:]))
+        _gather(flat(z), self.n_old, self.source, self.weight, wanted, out.view(len(out), -1).numpy())
+        return out
+
+    def carry_input(self, z: Tensor, wanted: Ints, kinks: Floats) -> Tensor:
+        """The input of the layer that was cut, exactly on its kink where a unit is zero."""
+        out = self.carry(z, wanted)
+        place = np.full(int(wanted.max(initial=-1)) + 1, -1)
+        place[wanted] = np.arange(len(wanted))
+        vertex, unit = self.zeros[:, 0], self.zeros[:, 1]
+        there = vertex < len(place)
+        there[there] = place[vertex[there]] >= 0
+        h = max(1, z[0].numel())
+        values = out.view(len(out), -1).numpy()
+        values[place[vertex[there]], unit[there] % h] = kinks[unit[there] // h]
+        return out
+
+
+@compiled
+def _sources(n_old, n_new, edges, chords):
+    """Up to four old vertices for each new one, and their weights, (n_new, 4) each."""
+    source, weight = np.zeros((n_new, 4), np.int64), np.zeros((n_new, 4))
+    # (1) on edges: the two ends
+    for e in range(len(edges.ends)):
+        for k in range(edges.start[e + 1] - 1, edges.start[e] - 1, -1):
+            i = edges.vertex[k] - n_old
+            source[i, 0], source[i, 1] = edges.ends[e, 0], edges.ends[e, 1]
+            weight[i, 0], weight[i, 1] = 1.0 - edges.s[k], edges.s[k]
+    # (2) on chords: two for each end, unless the vertex is known from another chord
+    for line in range(len(chords.ends)):
+        for k in range(chords.start[line], chords.start[line + 1]):
+            i = chords.vertex[k] - n_old
+            if chords.vertex[k] < 0 or weight[i].any():
+                continue
+            for d in range(2):
+                end = chords.ends[line, d]
+                share = chords.s[k] if d == 1 else 1.0 - chords.s[k]
+                for j in range(2):
+                    if end >= n_old:
+                        source[i, 2 * d + j] = source[end - n_old, j]
+                        weight[i, 2 * d + j] = share * weight[end - n_old, j]
+                    else:
+                        source[i, 2 * d + j] = end
+                        weight[i, 2 * d + j] = share if j == 0 else 0.0
+    return source, weight
+
+
+@compiled
+def _gather(z, n_old, source, weight, wanted, out):
+    """Write the rows of vertices: stored, or means of those of their sources."""
+    h = z.shape[1]
+    for r in range(len(wanted)):
+        v = wanted[r]
+        if v < n_old:
+            out[r] = z[v]
+            continue
+        s, w = source[v - n_old], weight[v - n_old]
+        a, b, c, d = z[s[0]], z[s[1]], z[s[2]], z[s[3]]
+        if w[2] == 0.0 and w[3] == 0.0:
+            for u in range(h):
+                out[r, u] = w[0] * a[u] + w[1] * b[u]
+        else:
+            for u in range(h):
+                out[r, u] = (w[0] * a[u] + w[1] * b[u]) + (w[2] * c[u] + w[3] * d[u])

@@ -1,0 +1,407 @@
+"""Walk a network over a convex polygon of a plane: the planar complex of activation regions, layer by layer.
+
+Every tensor is affine on each face. An affine node is one batched evaluation at the vertices; a
+piecewise-linear node cuts the faces where its units change, and the tensors that later nodes need are
+carried to the new vertices. A linear map right after an elementwise node is expanded along the cut lines
+instead of multiplied out. When the tensors no longer fit into memory the faces are taken in chunks, each to
+the end of the network before the next; chunks agree on where the edges between them are cut, so that they
+fit together again.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inscape.arrays import Floats, Ints
+from inscape.models.graph import Graph
+from inscape.models.graph.affine import Affine
+from inscape.models.graph.piecewise import Bend, Clip, Leaky, Windows
+from inscape.partition.linear.bending import flat, thresholds
+from inscape.partition.linear.fusing import Fusion
+from inscape.partition.linear.planes.complex.chunks import chunk, chunk_ranges
+from inscape.partition.linear.planes.complex.half_edges import PlanarComplex, outward
+from inscape.partition.linear.planes.domain import Plane
+from inscape.partition.linear.planes.layer.buffers import Lines
+from inscape.partition.linear.planes.layer.crossings import Agreement
+from inscape.partition.linear.planes.layer.cut import Cut, cut
+from inscape.partition.linear.planes.layer.max_pool import cut_by_label, max_pool
+from inscape.partition.linear.planes.layer.sign_vectors import Packed, hash_rows
+from inscape.partition.linear.planes.lineage import Lineage
+from inscape.partition.linear.planes.plan import Plan
+from inscape.partition.linear.planes.rounding import NodeRoundingBounds
+from inscape.partition.linear.planes.values.linear_map import LinearMap, restricted
+from inscape.partition.linear.planes.values.scratch import Scratch
+from inscape.partition.linear.planes.values.values import Interpolation, Values
+
+
+@dataclass(eq=False)
+class Chunk:
+    """A finished chunk of the complex, with the label of each face if labels were asked for."""
+
+    planar: PlanarComplex
+    lineage: Lineage
+    labels: Ints | None
+
+
+@dataclass(eq=False)
+class PlaneWalk:
+    """What a walk over a plane found.
+
+    Attributes:
+        chunks: the complex, in chunks that fit together.
+        patterns: for each layer the blocks of packed patterns that `Chunk.lineage` points into; None for
+            those that would take more than the memory.
+        hashes: for each layer, instead of such a block, a number for each of its patterns.
+        layers: the piecewise-linear nodes, in order.
+        is_complete: whether all layers that were asked for were cut.
+        has_tie: whether two scores are equal and largest on a whole face.
+        is_tied: whether any face took the slower path for ties.
+    """
+
+    chunks: list[Chunk] = field(default_factory=list)
+    patterns: list[list[Any]] = field(default_factory=list)
+    hashes: list[list[Any]] = field(default_factory=list)
+    layers: list[int] = field(default_factory=list)
+    is_complete: bool = True
+    has_tie: bool = False
+    is_tied: bool = False
+
+
+def walk_plane(
+    graph: Graph,
+    plane: Plane,
+    planar: PlanarComplex,
+    *,
+    memory: int,
+    n_layers: int | None = None,
+    max_faces: float = math.inf,
+    with_labels: bool = False,
+    done: Callable[[float], None] = lambda _: None,
+) -> PlaneWalk:
+    """Cut a complex that covers some of `plane` along every layer of `graph`.
+
+    Args:
+        graph: the network.
+        plane: where the coordinates of the complex lie in the input space.
+        planar: what to start from.
+        memory: bytes that the tensors may take.
+        n_layers: how many piecewise-linear nodes to take into account, None for all.
+        max_faces: stop before a layer that would make more faces.
+        with_labels: whether to cut the faces where the largest score changes, in the end.
+        done: told which fraction of the work is finished, from 0 to 1.
+    """
+    walker = _Walker(graph.cast(torch.float64), plane, memory, n_layers, max_faces, with_labels, done)
+    with torch.no_grad():
+        walker.run(planar)
+    return walker.result
+
+
+class _BudgetReachedError(Exception):
+    """There would be too many faces."""
+
+
+class Signed(NamedTuple):
+    """The input of a piecewise-linear node, its signs being known."""
+
+    values: Values
+    """The input at the vertices."""
+    packed: Packed
+    """Its sign vectors there."""
+
+
+class State(NamedTuple):
+    """Where a walk is: what is known before a node is evaluated."""
+
+    node: int
+    """The node to go on with."""
+    live: dict[int, Tensor]
+    """The tensors at the vertices that it and later nodes read."""
+    planar: PlanarComplex
+    """The faces."""
+    lineage: Lineage
+    """Which patterns they have."""
+    signed: Signed | None
+    """The node's input, if its signs are known."""
+
+
+class _Walker:
+    def __init__(
+        self,
+        graph: Graph,
+        plane: Plane,
+        memory: int,
+        n_layers: int | None,
+        max_faces: float,
+        with_labels: bool,
+        done: Callable[[float], None],
+    ) -> None:
+        self.graph, self.plane, self.done = graph, plane, done
+        layers = tuple(i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine)
+        self.layers = layers if n_layers is None else layers[:n_layers]
+        last = graph.output if with_labels else max(self.layers, default=0)
+        self.plan = Plan(graph, plane, self.layers, last, with_labels, memory, Scratch(graph, memory))
+        self.with_labels = with_labels
+        self.max_faces, self.n_finished = max_faces, 0
+        self.agreement = Agreement()
+        self.result = PlaneWalk(
+            layers=list(self.layers), patterns=[[] for _ in self.layers], hashes=[[] for _ in self.layers]
+        )
+        self.pattern_bytes = 0
+        self.depth = 0
+        self.offsets = [0] * len(self.layers)
+
+    def run(self, planar: PlanarComplex) -> None:
+        x = self.plane.points(planar.xy).reshape(-1, *self.graph.input_shape)
+        self.advance(State(1, {0: x}, planar, Lineage(), None), (0.0, 1.0))
+        self.plan.scratch.keep()
+
+    def advance(self, state: State, share: tuple[float, float]) -> None:
+        """Evaluate from a node on; `share` is where in the whole work this chunk begins and ends."""
+        graph = self.graph
+        while state.node <= self.plan.last:
+            node, live = state.node, state.live
+            op, inputs = graph.nodes[node].op, graph.nodes[node].inputs
+            if isinstance(op, Bend) and node in self.layers:
+                stage = self._cut(op, state)
+                if stage is None:
+                    self.result.is_complete = False
+                    if self.depth:
+                        raise _BudgetReachedError
+                    break
+                live.clear()
+                if len(stage) > 1:
+                    self._take_chunks(stage, share)
+                    return
+                state = next(iter(stage))
+                continue
+            live[node] = op(*(live[j] for j in inputs))
+            for j in inputs:
+                if graph.last_use[j] <= node:
+                    live.pop(j, None)
+            state = state._replace(node=node + 1)
+        self._finish(state, share)
+
+    def _finish(self, state: State, share: tuple[float, float]) -> None:
+        planar, lineage, labels = state.planar, state.lineage, None
+        if self.with_labels and self.result.is_complete:
+            scores = state.live[self.graph.output].reshape(len(planar.xy), -1)
+            rounding = NodeRoundingBounds(self.graph, self.plane, planar.xy, self.graph.output)
+            layer = self.graph.output + 1
+            planar, parent, labels, has_tie, is_tied = cut_by_label(
+                planar, scores, rounding, layer, self.agreement
+            )
+            lineage = lineage.of(parent)
+            self.result.has_tie |= has_tie
+            self.result.is_tied |= is_tied
+        self.n_finished += planar.n_faces
+        self.result.chunks.append(Chunk(planar, lineage, labels))
+        self.done(share[1])
+
+    def _take_chunks(self, stage: "Stage", share: tuple[float, float]) -> None:
+        """Take the chunks of a stage to the end; if the budget breaks, the outermost stage is the result."""
+        low, high = share
+        self.depth += 1
+        self.plan.scratch.hold()
+        try:
+            for k, state in enumerate(stage):
+                begin, end = (low + (high - low) * (k + i) / len(stage) for i in (0, 1))
+                self.advance(state, (begin, end))
+                self.plan.scratch.release()
+        except _BudgetReachedError:
+            if self.depth > 1:
+                raise
+            self.result.chunks = [Chunk(stage.planar, stage.lineage, None)]
+        finally:
+            self.depth -= 1
+
+    def _cut(self, op: Bend, state: State) -> "Stage | None":
+        """Cut the faces where the units of a piecewise-linear node change; None if that makes too many."""
+        (j,) = self.graph.nodes[state.node].inputs
+        node, live, planar, lineage, signed = state
+        layer = self.layers.index(node)
+        most = self.max_faces - self.n_finished
+        rounding = NodeRoundingBounds(self.graph, self.plane, planar.xy, j)
+        if isinstance(op, Windows):
+            later = {k: live[k] for k in live if self.plan.is_needed(k, node)}
+            pool = max_pool(planar, live[j], op, rounding, later, node, self.agreement, most)
+            if pool is None:
+                return None
+            self.result.is_tied |= pool.is_tied
+            lineage = lineage.cut(pool.parent, self._record(layer, pool.patterns))
+            return AfterMaxPool(self.plan, node, pool.planar, lineage, pool.live | {node: pool.maxima})
+        kinks = np.array(thresholds(op))
+        values = Values.stored(flat(live[j])) if signed is None else signed.values
+        packed = None if signed is None else signed.packed
+        agree = self.agreement.at(node) if self.depth else None
+        after = cut(planar, values, kinks, rounding, node, agree, most, packed)
+        if after is None:
+            return None
+        self.result.is_tied |= after.is_tied
+        if self.plane.extent == 0.0:
+            after = replace(after, planar=outward(after.planar))
+        lineage = lineage.cut(after.parent, self._record(layer, after.signs))
+        return AfterElementwise(self.plan, node, op, after, lineage, dict(live))
+
+    def _record(self, layer: int, patterns: Any) -> int:
+        """Keep the patterns of a layer, and say where they start."""
+        first = self.offsets[layer]
+        self.offsets[layer] += len(patterns)
+        self.pattern_bytes += patterns.nbytes
+        keeps = self.pattern_bytes <= self.plan.memory
+        self.result.patterns[layer].append(patterns if keeps else None)
+        self.result.hashes[layer].append(None if keeps else hash_rows(patterns))
+        return first
+
+
+Going = tuple[int, dict[int, Tensor], Signed | None]
+"""The node to go on with, the live tensors, and that node's input if its signs are known: see `State`."""
+
+
+class Stage(ABC):
+    """The faces after a piecewise-linear node, in one or several chunks, with tensors for one at a time."""
+
+    def __init__(self, plan: Plan, node: int, planar: PlanarComplex, lineage: Lineage) -> None:
+        self.plan, self.node, self.planar, self.lineage = plan, node, planar, lineage
+
+    @cached_property
+    def ranges(self) -> list[tuple[int, int]]:
+        """The faces of each chunk: all in one if their tensors fit into memory."""
+        if not self.plan.goes_on(self.node) or self.n_bytes() <= self.plan.memory:
+            return [(0, self.planar.n_faces)]
+        return chunk_ranges(self.planar, self.plan.chunk_vertices(self.node))
+
+    def __len__(self) -> int:
+        return len(self.ranges)
+
+    def __iter__(self) -> Iterator[State]:
+        for first, last in self.ranges:
+            planar, lineage, vertices = self.planar, self.lineage, None
+            if len(self) > 1:
+                planar, vertices = chunk(self.planar, first, last)
+                lineage = self.lineage.of(np.arange(first, last))
+            if not self.plan.goes_on(self.node):
+                yield State(self.node + 1, {}, planar, lineage, None)
+                continue
+            node, live, signed = self.going(np.arange(len(planar.xy)) if vertices is None else vertices)
+            yield State(node, live, planar, lineage, signed)
+
+    def going(self, wanted: Ints) -> Going:
+        """How the walk goes on at some vertices."""
+        return self.node + 1, self.tensors(wanted), None
+
+    @abstractmethod
+    def n_bytes(self) -> int:
+        """Memory that all faces take in one chunk."""
+
+    @abstractmethod
+    def tensors(self, wanted: Ints) -> dict[int, Tensor]:
+        """The live tensors at some vertices."""
+
+
+class AfterMaxPool(Stage):
+    """After a maximum over windows: all tensors are there."""
+
+    def __init__(
+        self, plan: Plan, node: int, planar: PlanarComplex, lineage: Lineage, live: dict[int, Tensor]
+    ) -> None:
+        super().__init__(plan, node, planar, lineage)
+        self.live = live
+
+    def n_bytes(self) -> int:
+        """Memory that all faces take in one chunk."""
+        return self.plan.stage_bytes(self.node, list(self.live)) * len(self.planar.xy)
+
+    def tensors(self, wanted: Ints) -> dict[int, Tensor]:
+        """The live tensors at some vertices."""
+        return {k: v if len(wanted) == len(v) else v[wanted] for k, v in self.live.items()}
+
+
+class AfterElementwise(Stage):
+    """After an elementwise node: tensors are carried to new vertices, a matrix product is expanded."""
+
+    def __init__(
+        self, plan: Plan, node: int, op: Bend, after: Cut, lineage: Lineage, live: dict[int, Tensor]
+    ) -> None:
+        super().__init__(plan, node, after.planar, lineage)
+        (self.input,) = plan.graph.nodes[node].inputs
+        self.kept = [k for k in live if plan.is_needed(k, node)]
+        self.op, self.cut, self.live = op, after, live
+        self.matrix = plan.matrix_after(node)
+
+    def n_bytes(self) -> int:
+        """Memory that all faces take in one chunk: old tensors and new ones."""
+        n, sizes = len(self.planar.xy), self.plan.sizes
+        if self.matrix is None:
+            return self.plan.stage_bytes(self.node, self.kept) * n
+        new = self.matrix.columns.shape[1] + sum(sizes[k] for k in self.kept)
+        return 8 * int(n * new + self.cut.n_old * sizes[self.input])
+
+    def going(self, wanted: Ints) -> Going:
+        """How the walk goes on; a matrix product right after the node is expanded."""
+        matrix = self.matrix
+        if matrix is None:
+            return super().going(wanted)
+        names = [k for k in (*self.kept, self.node) if self.plan.is_needed(k, matrix.last)]
+        every = self.tensors(wanted) if names else {}
+        live = {k: every[k] for k in names}
+        rows, values, packed = self._mapped(matrix, wanted)
+        if values.is_stored:
+            live[matrix.last] = rows.reshape(-1, *self.plan.graph.shapes[matrix.last])
+        return matrix.last + 1, live, None if packed is None else Signed(values, packed)
+
+    def tensors(self, wanted: Ints) -> dict[int, Tensor]:
+        """Live tensors carried over, and the node's own."""
+        live = {k: self._interpolation.carry(self.live[k], wanted) for k in self.kept}
+        kinks = np.array(thresholds(self.op))
+        live[self.node] = self.op(self._interpolation.carry_input(self.live[self.input], wanted, kinks))
+        return live
+
+    @cached_property
+    def _interpolation(self) -> Interpolation:
+        return Interpolation.of(self.cut.n_old, len(self.planar.xy), self.cut.edges, self.cut.chords)
+
+    def _is_free(self) -> bool:
+        """Whether the input's tensor is its own, and nobody else needs it."""
+        graph = self.plan.graph
+        op = graph.nodes[self.input].op
+        return isinstance(op, Affine) and op.owns_result and graph.last_use[self.input] == self.node
+
+    def _mapped(self, matrix: Fusion, wanted: Ints) -> tuple[Tensor, Values, Packed | None]:
+        """The linear map that reads the node, see `LinearMap.evaluate`."""
+        n, h, after = len(self.planar.xy), self.plan.sizes[self.input], self.cut
+        edges, chords = (_with_slope_jumps(line, self.op, h) for line in (after.edges, after.chords))
+        is_whole = len(self) == 1
+        z = self.live.pop(self.input) if is_whole else self.live[self.input]
+        of = self.plan, matrix, self.op, z, is_whole and self._is_free(), after.above
+        if is_whole:
+            return LinearMap(*of, None, n, edges, chords, self.planar.xy).evaluate()
+        some = restricted(after.n_old, n, edges, chords, wanted)
+        rows, values, packed = LinearMap(
+            *of, some.old, some.n, some.edges, some.chords, self.planar.xy
+        ).evaluate()
+        values, k = values.moved_to(some.wanted), len(some.wanted)
+        return rows[:k], values, None if packed is None else packed.of(some.wanted)
+
+
+def _with_slope_jumps(lines: Lines, op: Bend, h: int) -> Lines:
+    """Lines with breakpoints of h entries, each with the change of the bent entry's slope."""
+    factor = _slope_jumps(op)
+    if len(factor) == 1:
+        return lines if factor[0] == 1.0 else lines._replace(change=lines.change * factor[0])
+    change = lines.change * factor[lines.unit // h]
+    return lines._replace(unit=lines.unit % np.int32(h), change=change)
+
+
+def _slope_jumps(op: Bend) -> Floats:
+    """By how much the slope of an elementwise node changes at each kink, moving up."""
+    if isinstance(op, Clip):
+        return np.array([1.0] * math.isfinite(op.low) + [-1.0] * math.isfinite(op.high))
+    assert isinstance(op, Leaky)
+    return np.array([1.0 - float(op.slope)])
