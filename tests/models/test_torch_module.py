@@ -256,7 +256,7 @@ def test_a_network_of_few_bits_is_counted_adaptively_and_says_why(dtype):
     counts = inscape.region_count(net, x, n_probes=10, random_state=0).counts
     truth = inscape.region_count(net.float(), x, n_probes=10, random_state=0)
     assert truth.method == "exact"
-    assert np.abs(counts - truth.counts).max() <= 1
+    assert np.mean(counts == truth.counts) >= 0.8  # rounding makes slivers of its own at a boundary
 
 
 def test_nan_scores_are_located_on_the_probe():
