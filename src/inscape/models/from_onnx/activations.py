@@ -15,8 +15,7 @@ from inscape.models.from_onnx.arithmetic import (
     scaled,
     shifted,
 )
-from inscape.models.from_onnx.constants import Array, tensor
-from inscape.models.from_onnx.steps import Live, Step, Translation, Value
+from inscape.models.from_onnx.steps import Array, Live, Step, Translation, Value, tensor
 from inscape.models.graph import affine
 from inscape.models.graph.piecewise import Clip, Leaky, MaxOver
 

@@ -7,9 +7,8 @@ import numpy as np
 import torch
 
 from inscape.models.from_onnx.arithmetic import added, scaled, shifted
-from inscape.models.from_onnx.constants import Array, tensor
 from inscape.models.from_onnx.shapes import transposed
-from inscape.models.from_onnx.steps import Live, Step, Translation, Value
+from inscape.models.from_onnx.steps import Array, Live, Step, Translation, Value, tensor
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.network import NotPiecewiseAffine

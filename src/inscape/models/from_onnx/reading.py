@@ -11,10 +11,8 @@ from inscape.arrays import Shape
 from inscape.errors import MissingExtraError
 from inscape.models.base import Array, labels_of
 from inscape.models.from_onnx import activations, arithmetic, heads, products, resize, shapes, windows
-from inscape.models.from_onnx.constants import stored, tensor
-from inscape.models.from_onnx.steps import Live, Reader, Translation
-from inscape.models.graph.folding import folded
-from inscape.models.graph.network import Foreign, Graph
+from inscape.models.from_onnx.steps import Live, Reader, Translation, stored, tensor
+from inscape.models.graph.network import Foreign, Graph, folded
 from inscape.models.graph.trace import HEADS, Trace, agree, infinite_node
 
 TRANSLATIONS: dict[str, Translation] = {

@@ -4,9 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inscape.models.from_onnx.constants import Array, integers, tensor
 from inscape.models.from_onnx.shapes import full, taken
-from inscape.models.from_onnx.steps import Live, Step, Translation, Value
+from inscape.models.from_onnx.steps import Array, Live, Step, Translation, Value, integers, tensor
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.network import NotPiecewiseAffine
 

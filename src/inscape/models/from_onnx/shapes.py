@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Shape
-from inscape.models.from_onnx.constants import Array, integers, tensor
-from inscape.models.from_onnx.steps import Live, Step, Translation, Value, row_of
+from inscape.models.from_onnx.steps import Array, Live, Step, Translation, Value, integers, row_of, tensor
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.network import NotPiecewiseAffine

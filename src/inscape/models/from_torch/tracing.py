@@ -6,28 +6,11 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Shape
-from inscape.models.from_torch import affine_calls, piecewise_calls
-from inscape.models.from_torch.recorder import Call, Recorder, Translation, Value
-from inscape.models.graph.folding import folded, needed
-from inscape.models.graph.network import Foreign, Graph, NotPiecewiseAffine
+from inscape.models.from_torch.calls import TRANSLATIONS
+from inscape.models.from_torch.recorder import Recorder
+from inscape.models.graph.network import Foreign, Graph, folded, needed
 from inscape.models.graph.trace import HEADS, Trace, agree, infinite_node
 
-
-def _softmax(call: Call) -> Value:
-    """Foreign; over all of at least two scores of a point its name is one that may end a model."""
-    name, out = call.name.lstrip("_"), call.out
-    if int(call.args[1]) % max(out.ndim, 1) != out.ndim - 1:
-        raise NotPiecewiseAffine(f"{name} over another axis than the last")
-    if out.shape[-1] * call.n_rows != out.numel():
-        raise NotPiecewiseAffine(f"{name} over a part of the scores")
-    raise NotPiecewiseAffine(name if out.shape[-1] > 1 else f"{name} of one score, which is constant")
-
-
-TRANSLATIONS: dict[str, Translation] = {
-    **affine_calls.TRANSLATIONS,
-    **piecewise_calls.TRANSLATIONS,
-    **dict.fromkeys(["_softmax", "_log_softmax"], _softmax),
-}
 N_ROWS = 3  # enough to tell the batch axis from axes of size one or two
 
 
