@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from inscape.studies.cells import as_cells
-from inscape.studies.registry import MODULES, find
-from inscape.studies.work import OneByOne, work
+from inscape.sweeps.grid import as_cells
+from inscape.sweeps.registry import find, registered
+from inscape.sweeps.sweep import OneByOne, work
 
 QUICK = {
     "digits": {"n_train": 60, "n_probes": 5, "epochs": 2},
@@ -67,7 +67,7 @@ def row(name, study_seed):
 
 
 @pytest.mark.filterwarnings("ignore::inscape.errors.InscapeWarning")
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", registered())
 def test_another_seed_draws_anew(name):
     first, again, other = row(name, 0), row(name, 0), row(name, 7)
     assert str(again) == str(first)

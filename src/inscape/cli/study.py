@@ -26,11 +26,11 @@ study = typer.Typer(no_args_is_help=True, help="Run sweeps over many models, and
 @study.command("list")
 def list_studies(json: options.Json = False) -> None:
     """List the studies that are known by name."""
-    from inscape.studies.registry import MODULES, find
-    from inscape.studies.study import SCALES
+    from inscape.sweeps.registry import find, registered
+    from inscape.sweeps.study import SCALES
 
     rows = []
-    for name in MODULES:
+    for name in registered():
         found = find(name)
         cells = {scale: len(found.configurations(scale)) for scale in SCALES}
         rows.append({"name": name, **cells, "title": found.title})
@@ -69,8 +69,8 @@ def run(
     A study may take options of its own, as --data: `inscape study show NAME` names them.
     """
     from inscape.studies import run as run_study
-    from inscape.studies.executors import dask_executor
-    from inscape.studies.registry import find
+    from inscape.sweeps.executors import dask_executor
+    from inscape.sweeps.registry import find
 
     if scheduler is not None and workers is not None:
         raise StudyError("give --workers for this machine or --scheduler for a cluster, not both")
@@ -111,10 +111,10 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show what a study asks, and how far its store is."""
-    from inscape.studies.finished import last_line
-    from inscape.studies.registry import find
-    from inscape.studies.running import grid
-    from inscape.studies.store import Store
+    from inscape.reports.study_run import last_line
+    from inscape.sweeps.grid import grid
+    from inscape.sweeps.registry import find
+    from inscape.sweeps.store import Store
 
     with imports_from(trust):
         found = find(name, announce)
@@ -150,9 +150,9 @@ def export_rows(
     trust: Trust = None,
 ) -> None:
     """Write all rows of a study's store into a table."""
-    from inscape.studies.export import export
-    from inscape.studies.registry import find
-    from inscape.studies.store import Store
+    from inscape.sweeps.export import export
+    from inscape.sweeps.registry import find
+    from inscape.sweeps.store import Store
 
     with imports_from(trust):
         found = find(name, announce)

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from inscape.errors import StudyError, unknown_name
+from inscape.reports.findings import Chart
 from inscape.reports.numbers import plain
 from inscape.reports.tables import columns_of, is_numeric, label
-from inscape.studies.study import Chart
 
 if TYPE_CHECKING:
     import pandas as pd

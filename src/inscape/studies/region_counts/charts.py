@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from inscape.reports.findings import Chart
 from inscape.studies.region_counts.selection import classical, networks, part
-from inscape.studies.study import Chart
 
 if TYPE_CHECKING:
     import pandas as pd

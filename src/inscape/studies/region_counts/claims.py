@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.studies.correlation import KINDS, N_RESAMPLES, Correlation, bootstrapped, correlation
-from inscape.studies.correlations import Correlations
+from inscape.correlation.coefficients import KINDS, N_RESAMPLES, Correlation, bootstrapped, correlation
+from inscape.correlation.correlate import Correlations
+from inscape.reports.findings import Finding
 from inscape.studies.region_counts.selection import FITTED, networks, part, seed_means
 from inscape.studies.region_counts.settings import CLASSICAL
-from inscape.studies.study import Finding
 
 if TYPE_CHECKING:
     import pandas as pd

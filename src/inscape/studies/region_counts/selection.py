@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.studies.correlation import Correlation, correlation
+from inscape.correlation.coefficients import Correlation, correlation
 from inscape.studies.region_counts.settings import CLASSICAL
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inscape.studies.correlations import Correlations
-from inscape.studies.region_counts import ablations, claims, tables
+from inscape.correlation.correlate import Correlations
+from inscape.reports.findings import Summary
+from inscape.studies.region_counts import claims, tables
 from inscape.studies.region_counts.charts import charts
 from inscape.studies.region_counts.figures import save_figures
 from inscape.studies.region_counts.selection import FITTED, networks, part
-from inscape.studies.study import Summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,15 +49,15 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         "strata": tables.strata_table(found),
         "hyper-parameters": tables.hyper_parameter_table(frame),
         "baselines": tables.baseline_table(frame),
-        "grid": ablations.grid_table(frame),
-        "lines": ablations.line_table(frame),
+        "grid": tables.grid_table(frame),
+        "lines": tables.line_table(frame),
         "span": tables.span_table(frame),
         "dimension": tables.dimension_table(frame),
-        "evolution": ablations.evolution_table(frame),
-        "optimiser": ablations.optimiser_table(frame),
+        "evolution": tables.evolution_table(frame),
+        "optimiser": tables.optimiser_table(frame),
         "probe": tables.probe_table(frame),
-        "augmentation": ablations.augmentation_table(frame),
-        "check": ablations.check_table(frame),
+        "augmentation": tables.augmentation_table(frame),
+        "check": tables.check_table(frame),
         "models": tables.model_table(frame),
     }
     findings = {
