@@ -13,7 +13,8 @@ import sweep_cells
 
 import inscape
 from inscape.errors import MissingExtraError, StudyError
-from inscape.studies import Store, executors
+from inscape.studies import Store
+from inscape.sweeps import executors
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")

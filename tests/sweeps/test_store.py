@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inscape.errors import StudyError
-from inscape.studies import store as store_module
+from inscape.sweeps import store as store_module
 from inscape.sweeps.grid import as_cells
 from inscape.sweeps.store import Store
 from inscape.sweeps.sweep import OneByOne, failed, work
