@@ -14,6 +14,7 @@ from inscape.correlation.coefficients import Correlation
 from inscape.errors import StudyError
 from inscape.studies.region_counts import STUDY, claims, grid, rows, settings, tables
 from inscape.studies.region_counts.rows import count_regions
+from inscape.studies.region_counts.selection import Subject
 from inscape.sweeps.grid import as_cells
 from inscape.sweeps.run import reopen
 from inscape.sweeps.trained_model import settings_of, split_of
@@ -125,7 +126,7 @@ def test_networks_that_do_not_fit_are_left_out():
     frame = pd.concat([sweep_frame(1.0), sweep_frame(-5.0, accuracy=0.9)], ignore_index=True)
     frame["configuration"] += frame["train_accuracy"].astype(str)
     found = tables.correlations(frame)
-    assert found["mlp on mnist"].pearson.value == pytest.approx(1.0)
+    assert found[Subject("mlp", "mnist")].pearson.value == pytest.approx(1.0)
     table = tables.correlation_table(frame, found)
     assert table["left out"].tolist() == [36]
 
@@ -133,10 +134,22 @@ def test_networks_that_do_not_fit_are_left_out():
 def test_two_networks_are_pooled_and_the_weakest_counts():
     good, bad = sweep_frame(1.0, noise=0.01), sweep_frame(-1.0, noise=0.01, seed=1).assign(data="cifar10")
     found = tables.correlations(pd.concat([good, bad.assign(configuration=bad["configuration"] + "x")]))
-    assert set(found) == {"mlp on mnist", "mlp on cifar10", "networks together"}
+    assert set(found) == {Subject("mlp", "mnist"), Subject("mlp", "cifar10"), Subject("networks together")}
     finding = claims.main_findings(found)["networks"]
     assert (finding.holds, round(finding.value)) == (False, -1)
     assert "mlp on mnist: r = +1.00" in finding.evidence
+
+
+def test_published_numbers_go_by_the_network_and_grids_are_judged_on_networks_alone():
+    net = sweep_frame(1.0, noise=0.1).assign(model="vgg19", data="cifar10")
+    net["count_grid_200"] = 0.9 * net["region_count"]
+    tree = net.assign(model="tree", criterion="gini", count_grid_200=net["region_count"])
+    frame = pd.concat([net, tree.assign(configuration=tree["configuration"] + "t")], ignore_index=True)
+    found = tables.correlations(frame)
+    assert tables.correlation_table(frame, found)["published"].tolist() == [0.94, 0.96]
+    assert tables.probe_table(frame)["published"].tolist() == [0.94]
+    finding = claims.grid_findings(tables.grid_table(frame))["grid"]
+    assert (finding.holds, finding.evidence) == (False, "vgg19 on cifar10: 10.00%")
 
 
 def test_trends_in_both_directions():
@@ -156,8 +169,8 @@ def test_baselines_lead_or_trail():
 
 
 def test_a_correlation_cannot_be_said_where_its_interval_is_wide():
-    assert claims.positive(Correlation(0.4, (-0.3, 0.9), 5)) is None
-    assert claims.positive(Correlation(0.4, (np.nan, np.nan), 3)) is None
+    assert claims.strongly_positive(Correlation(0.4, (-0.3, 0.9), 5)) is None
+    assert claims.strongly_positive(Correlation(0.4, (np.nan, np.nan), 3)) is None
     assert claims.weakest({}).holds is None
     constant = {"a": Correlation(0.9, (0.8, 1.0), 9), "b": Correlation(np.nan, (np.nan, np.nan), 9)}
     assert claims.weakest(constant).holds is None

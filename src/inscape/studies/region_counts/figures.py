@@ -77,7 +77,7 @@ def _correlation(frame: "pd.DataFrame") -> Any:
         parts = {f"{by.replace('_', ' ')} {v}": g for v, g in rows.groupby(by)}
         points = {k: seed_means(g, ["region_count", "gap"]).to_numpy().T for k, g in parts.items()}
         drawn = {k: (x, y) for k, (x, y) in points.items()}
-        draw_scatter(drawn, xlabel="region count", ylabel="generalisation gap", title=name, ax=ax)
+        draw_scatter(drawn, xlabel="region count", ylabel="generalisation gap", title=str(name), ax=ax)
     return figure
 
 
@@ -115,7 +115,7 @@ def _baselines(frame: "pd.DataFrame") -> Any:
                 {k: (x, y) for k, (x, y) in parts.items()},
                 xlabel=shown,
                 ylabel="generalisation gap",
-                title=name,
+                title=str(name),
                 ax=next(places),
             )
     return figure

@@ -9,7 +9,7 @@ from inscape.reports.findings import Summary
 from inscape.studies.region_counts import claims, tables
 from inscape.studies.region_counts.charts import charts
 from inscape.studies.region_counts.figures import save_figures
-from inscape.studies.region_counts.selection import FITTED, networks, part
+from inscape.studies.region_counts.selection import FITTED, Subject, networks, part, with_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,12 +69,13 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         "augmentation": claims.augmentation_finding(made["augmentation"]),
         "evolution": claims.evolution_finding(made["evolution"]),
     }
+    named = {key: with_names(table) for key, table in made.items()}
     return Summary(
         findings=findings,
-        figures=save_figures(frame, made, out),
+        figures=save_figures(frame, named, out),
         notes=_notes(frame),
-        charts=charts(frame, made),
-        tables={TITLES[key]: table for key, table in made.items() if len(table)},
+        charts=charts(frame, named),
+        tables={TITLES[key]: table for key, table in named.items() if len(table)},
         limits=[*_limits_here(frame, found), *LIMITS],
     )
 
@@ -89,7 +90,7 @@ def _notes(frame: "pd.DataFrame") -> str:
     )
 
 
-def _limits_here(frame: "pd.DataFrame", found: Mapping[str, Correlations]) -> list[str]:
+def _limits_here(frame: "pd.DataFrame", found: Mapping[Subject, Correlations]) -> list[str]:
     """What these rows themselves show of where the correlation comes from and where it is not."""
     texts = []
     for name, rows in networks(part(frame, "sweep"), fitted=False).items():
