@@ -35,6 +35,11 @@ class Correlation:
     interval: tuple[float, float]
     n: int
 
+    @property
+    def known_interval(self) -> tuple[float, float] | None:
+        """The interval, None where there is none."""
+        return None if np.isnan(self.interval[0]) else self.interval
+
     def __iter__(self) -> Iterator[Any]:
         """Value and interval, for unpacking."""
         return iter((self.value, self.interval))

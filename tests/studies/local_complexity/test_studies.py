@@ -25,8 +25,17 @@ FIGURES = {
 @pytest.fixture
 def reduced(monkeypatch):
     """The scale smoke, made smaller still."""
-    runs = "4 12 2 160 4 1\n3 12 1 160 4 1\n4 3 1 60 4 1\n4 12 1 160 4 2\n4 12 3 160 4 1"
-    monkeypatch.setitem(grokking._RUNS, "smoke", runs)
+    settings = [
+        grokking.Setting(depth=d, width=w, he_scale=he, n_steps=steps, n_times=4, n_runs=n)
+        for d, w, he, steps, n in (
+            (4, 12, 2.0, 160, 1),
+            (3, 12, 1.0, 160, 1),
+            (4, 3, 1.0, 60, 1),
+            (4, 12, 1.0, 160, 2),
+            (4, 12, 3.0, 160, 1),
+        )
+    ]
+    monkeypatch.setitem(grokking._SETTINGS, "smoke", settings)
     small = {"n_train": 40, "n_test": 30, "n_points": 6, "learning_rate": 0.01}
     monkeypatch.setitem(grokking._FIXED, "smoke", grokking._FIXED["smoke"] | small)
     decay = weight_decay._SCALES["smoke"]

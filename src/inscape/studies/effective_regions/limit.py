@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Finding, Summary, in_all
 from inscape.sweeps.study import Configuration, Study
 
@@ -137,11 +138,9 @@ def _notes(frame: "pd.DataFrame", done: "pd.DataFrame") -> str:
 
 
 def _draw(done: "pd.DataFrame", out: Path) -> None:
-    from matplotlib.figure import Figure
-
     from inscape.drawing.univariate import draw_region_counts
 
-    figure = Figure(figsize=(11, 4.0), layout="constrained")
+    figure = new_figure((11, 4.0))
     left, right = figure.subplots(1, 2)
     narrow = done[done["width"] == done["width"].min()] if len(done) else done
     for ax, rows, key, words in (

@@ -9,8 +9,16 @@ import numpy.typing as npt
 
 from inscape.arrays import Floats
 from inscape.correlation.coefficients import N_RESAMPLES, Correlation, bootstrapped, correlation
+from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Chart, Finding, Summary
-from inscape.studies.local_complexity.training_curves import Look, band, mean_frame, mean_of, watch
+from inscape.studies.local_complexity.training_curves import (
+    Look,
+    band,
+    curve_chart,
+    mean_frame,
+    mean_of,
+    watch,
+)
 from inscape.sweeps.study import Configuration, Study
 
 if TYPE_CHECKING:
@@ -31,11 +39,30 @@ CLAIMS = {
 }
 _COMMON = {"batch_size": 64, "learning_rate": 1e-4, "optimiser": "adam", "weight_decay": 0.0}
 _SCALES: dict[str, dict[str, Any]] = {
-    "smoke": {"width": 32, "n_train": 5000, "n_steps": 1000, "n_times": 8, "n_points": 12, "n_noise": 2},
-    "small": {"width": 200, "n_train": 200_000, "n_steps": 15_000, "n_times": 20, "n_points": 40}
-    | {"n_noise": 4},
-    "paper": {"width": 200, "n_train": 1_000_000, "n_steps": 200_000, "n_times": 40, "n_points": 500}
-    | {"n_noise": 16},
+    "smoke": {
+        "width": 32,
+        "n_train": 5000,
+        "n_steps": 1000,
+        "n_times": 8,
+        "n_points": 12,
+        "n_noise": 2,
+    },
+    "small": {
+        "width": 200,
+        "n_train": 200_000,
+        "n_steps": 15_000,
+        "n_times": 20,
+        "n_points": 40,
+        "n_noise": 4,
+    },
+    "paper": {
+        "width": 200,
+        "n_train": 1_000_000,
+        "n_steps": 200_000,
+        "n_times": 40,
+        "n_points": 500,
+        "n_noise": 16,
+    },
 }
 N_RUNS = 6
 
@@ -130,8 +157,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         findings=findings,
         figures={
             "rank.png": "Local complexity, local rank per layer and error over training: mean of six "
-            "runs and "
-            "its 95 % interval (Fig. 2, 7).",
+            "runs and its 95 % interval (Fig. 2, 7).",
             "scatter.png": "Local rank against local complexity, every look at every run.",
         },
         notes=_notes(frame),
@@ -229,30 +255,23 @@ def _charts(frame: "pd.DataFrame", curves: "pd.DataFrame") -> list[Chart]:
             xlabel="local complexity",
             ylabel="local rank",
         ),
-        Chart(
+        curve_chart(
+            lines,
+            "rank",
             title=f"Local rank per layer over training, threshold {MAIN:g}",
-            data=lines.assign(step=lines["step"] + 1),
-            x="step",
-            y="rank",
-            kind="lines",
-            colour="layer",
-            low="low",
-            high="high",
-            log_x=True,
-            xlabel="step + 1",
             ylabel="local rank",
+            colour="layer",
+            interval=("low", "high"),
         ),
     ]
 
 
 def _draw(frame: "pd.DataFrame", found: Mapping[tuple[float, int], Correlation], out: Path) -> None:
-    from matplotlib.figure import Figure
-
     from inscape.drawing.curves import draw_fit, draw_runs
     from inscape.drawing.palette import TEN
 
     steps = frame["step"].iloc[0]
-    figure = Figure(figsize=(11.5, 3.6), layout="constrained")
+    figure = new_figure((11.5, 3.6))
     left, middle, right = figure.subplots(1, 3)
     parts = {"all": band(steps, frame["lc"])}
     parts |= {f"layer {k}": band(steps, frame[f"lc_{k}"]) for k in range(1, DEPTH + 1)}
@@ -262,7 +281,7 @@ def _draw(frame: "pd.DataFrame", found: Mapping[tuple[float, int], Correlation],
     draw_runs(ranks, ylabel=f"local rank, threshold {MAIN:g}", colours=colours, legend=False, ax=middle)
     draw_runs({"error": band(steps, frame["test_mse"])}, ylabel="mean square error", legend=False, ax=right)
     figure.savefig(out / "rank.png", dpi=100)
-    figure = Figure(figsize=(11.5, 3.6), layout="constrained")
+    figure = new_figure((11.5, 3.6))
     for ax, k in zip(figure.subplots(1, DEPTH - 1), range(2, DEPTH + 1), strict=True):
         c = found[MAIN, k]
         lc, rank = (np.concatenate([np.array(v) for v in frame[n]]) for n in ("lc", f"lr_{MAIN:g}_{k}"))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from inscape.arrays import Floats
 from inscape.errors import InscapeWarning
 from inscape.measures.statistics import mean_with_error
+from inscape.reports.findings import Chart
 from inscape.sweeps.study import Configuration
 
 if TYPE_CHECKING:
@@ -163,6 +164,34 @@ def mean_frame(
                     line |= {f"{name}_low": low[i], f"{name}_high": high[i]}
             lines.append(line)
     return pd.DataFrame(lines)
+
+
+def curve_chart(
+    curves: "pd.DataFrame",
+    y: str,
+    *,
+    title: str,
+    ylabel: str,
+    colour: str | None = None,
+    interval: tuple[str, str] | None = None,
+    hover: Sequence[str] = (),
+) -> Chart:
+    """Means over runs with their intervals, by default those of `mean_frame`, against step + 1."""
+    low, high = interval or (f"{y}_low", f"{y}_high")
+    return Chart(
+        title=title,
+        data=curves.assign(step=curves["step"] + 1),
+        x="step",
+        y=y,
+        kind="lines",
+        colour=colour,
+        low=low,
+        high=high,
+        hover=hover,
+        log_x=True,
+        xlabel="step + 1",
+        ylabel=ylabel,
+    )
 
 
 def coefficients(frame: "pd.DataFrame", x: str, y: str, start: str, *, changes: bool = False) -> list[float]:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.reports.findings import Chart, Finding, Summary
+from inscape.drawing.axes import new_figure
+from inscape.reports.findings import Finding, Summary
 from inscape.studies.local_complexity.clustering import clustering
 from inscape.studies.local_complexity.projection import chosen_projection, project
 from inscape.studies.local_complexity.training_curves import (
     Look,
     band,
+    curve_chart,
     image_split,
     mean_frame,
     mean_of,
@@ -26,12 +28,42 @@ if TYPE_CHECKING:
 FITTED = 0.999
 SIGMA = 1.0
 _SCALES: dict[str, dict[str, Any]] = {
-    "smoke": {"data": "digits", "n_train": 300, "n_test": 150, "width": 120, "n_steps": 2000, "n_times": 7}
-    | {"n_points": 30, "optimiser": "adam", "learning_rate": 1e-3, "weight_decay": 3e-3},
-    "small": {"data": "mnist", "n_train": 1000, "n_test": 1000, "width": 1000, "n_steps": 4000, "n_times": 12}
-    | {"n_points": 60, "optimiser": "adam", "learning_rate": 1e-4, "weight_decay": 3e-3},
-    "paper": {"data": "mnist", "n_train": 1000, "n_test": 1000, "width": 5000, "n_steps": 1_000_000}
-    | {"n_times": 40, "n_points": 200, "optimiser": "adamw", "learning_rate": 1e-4, "weight_decay": 0.01},
+    "smoke": {
+        "data": "digits",
+        "n_train": 300,
+        "n_test": 150,
+        "width": 120,
+        "n_steps": 2000,
+        "n_times": 7,
+        "n_points": 30,
+        "optimiser": "adam",
+        "learning_rate": 1e-3,
+        "weight_decay": 3e-3,
+    },
+    "small": {
+        "data": "mnist",
+        "n_train": 1000,
+        "n_test": 1000,
+        "width": 1000,
+        "n_steps": 4000,
+        "n_times": 12,
+        "n_points": 60,
+        "optimiser": "adam",
+        "learning_rate": 1e-4,
+        "weight_decay": 3e-3,
+    },
+    "paper": {
+        "data": "mnist",
+        "n_train": 1000,
+        "n_test": 1000,
+        "width": 5000,
+        "n_steps": 1_000_000,
+        "n_times": 40,
+        "n_points": 200,
+        "optimiser": "adamw",
+        "learning_rate": 1e-4,
+        "weight_decay": 0.01,
+    },
 }
 _REPLICATES = {"smoke": 2, "small": 4, "paper": 8}
 
@@ -100,23 +132,13 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         findings=_findings(before, after, drops),
         figures={
             "clusters.png": f"Weight vectors of one run by {frame['projection'].iloc[0].upper()}, "
-            "before and after "
-            "the drop, coloured by the class to whose score they add most (Fig. 11); right: clustering and "
-            "local complexity over training."
+            "before and after the drop, coloured by the class to whose score they add most (Fig. 11); "
+            "right: clustering and local complexity over training."
         },
         notes=_notes(frame),
         charts=[
-            Chart(
-                title="Clustering of weight vectors over training",
-                data=curves.assign(step=curves["step"] + 1),
-                x="step",
-                y="clustering",
-                kind="lines",
-                low="clustering_low",
-                high="clustering_high",
-                log_x=True,
-                xlabel="step + 1",
-                ylabel="clustering",
+            curve_chart(
+                curves, "clustering", title="Clustering of weight vectors over training", ylabel="clustering"
             )
         ],
         tables={"Clustering": table.round(4), "Curves": curves.round(4)},
@@ -162,13 +184,11 @@ def _at(frame: "pd.DataFrame", when: str) -> list[tuple[Any, int]]:
 
 
 def _draw(frame: "pd.DataFrame", out: Path) -> None:
-    from matplotlib.figure import Figure
-
     from inscape.drawing.curves import draw_runs
     from inscape.drawing.palette import TEN
 
     run = frame.iloc[0]
-    figure = Figure(figsize=(12, 3.9), layout="constrained")
+    figure = new_figure((12, 3.9))
     left, middle, right = figure.subplots(1, 3)
     for ax, when, i in ((left, "before", run["fit"]), (middle, "after", -1)):
         xy, classes = np.array(run[f"xy_{when}"]), np.array(run[f"class_{when}"])
@@ -195,12 +215,11 @@ def _draw(frame: "pd.DataFrame", out: Path) -> None:
 def _notes(frame: "pd.DataFrame") -> str:
     c = frame.iloc[0]
     return (
-        f"{len(frame)} networks with one hidden layer of {c['width']}, {c['n_train']} images of {c['data']}, "
-        f"{c['optimiser']} {c['learning_rate']:g} with weight decay {c['weight_decay']:g}, batch "
-        f"{c['batch_size']}, "
-        f"{max(c['step']):,} steps. Clustering is (S - S_0) / (1 - S_0): S the mean cosine of a "
-        "weight vector "
-        "with the nearest other, S_0 that of Gaussian vectors of equal mean and covariance."
+        f"{len(frame)} networks with one hidden layer of {c['width']}, {c['n_train']} images of "
+        f"{c['data']}, {c['optimiser']} {c['learning_rate']:g} with weight decay {c['weight_decay']:g}, "
+        f"batch {c['batch_size']}, {max(c['step']):,} steps. Clustering is (S - S_0) / (1 - S_0): S the "
+        "mean cosine of a weight vector with the nearest other, S_0 that of Gaussian vectors of equal mean "
+        "and covariance."
     )
 
 

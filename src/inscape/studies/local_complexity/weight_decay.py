@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.correlation.coefficients import KINDS, N_RESAMPLES, Correlation, bootstrapped, correlation
+from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Chart, Finding, Summary
-from inscape.studies.local_complexity.training_curves import Look, image_split, watch
+from inscape.studies.local_complexity.training_curves import (
+    Look,
+    band,
+    curve_chart,
+    image_split,
+    mean_frame,
+    watch,
+)
 from inscape.sweeps.study import Configuration, Study
 
 if TYPE_CHECKING:
@@ -23,20 +31,42 @@ _COMMON = {"batch_size": 64, "learning_rate": 1e-4, "optimiser": "adam", "n_nois
 _SCALES: dict[str, dict[str, Any]] = {
     "smoke": {
         "decays": np.geomspace(1e-4, 1e-1, 4),
-        "fixed": {"data": "digits", "n_train": 300, "n_test": 150, "width": 100, "n_steps": 1500}
-        | {"n_times": 8, "n_points": 50, "learning_rate": 1e-3},
+        "fixed": {
+            "data": "digits",
+            "n_train": 300,
+            "n_test": 150,
+            "width": 100,
+            "n_steps": 1500,
+            "n_times": 8,
+            "n_points": 50,
+            "learning_rate": 1e-3,
+        },
         "replicates": 1,
     },
     "small": {
         "decays": np.geomspace(1e-5, 1e-2, 7),
-        "fixed": {"data": "mnist", "n_train": 1000, "n_test": 1000, "width": 1000, "n_steps": 2500}
-        | {"n_times": 12, "n_points": 60},
+        "fixed": {
+            "data": "mnist",
+            "n_train": 1000,
+            "n_test": 1000,
+            "width": 1000,
+            "n_steps": 2500,
+            "n_times": 12,
+            "n_points": 60,
+        },
         "replicates": 2,
     },
     "paper": {
         "decays": np.geomspace(1e-6, 1e-1, 21),
-        "fixed": {"data": "mnist", "n_train": 1000, "n_test": 1000, "width": 1000, "n_steps": 200_000}
-        | {"n_times": 40, "n_points": 1000},
+        "fixed": {
+            "data": "mnist",
+            "n_train": 1000,
+            "n_test": 1000,
+            "width": 1000,
+            "n_steps": 200_000,
+            "n_times": 40,
+            "n_points": 1000,
+        },
         "replicates": 8,
     },
 }
@@ -64,8 +94,6 @@ def cell(c: Configuration) -> Mapping[str, Any]:
 
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     """The regression of the final value on log(1 / lambda), and when the drop comes."""
-    from inscape.studies.local_complexity.training_curves import mean_frame
-
     runs = frame.assign(
         final=[lc[-1] for lc in frame["lc"]],
         log_inverse=np.log(1 / frame["weight_decay"]),
@@ -81,8 +109,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         findings=_findings(runs, fit, float(slope[0])),
         figures={
             "decay.png": "Left: local complexity over training. Right: at the end, against "
-            "log(1/lambda), with "
-            "the regression (Fig. 13)."
+            "log(1/lambda), with the regression (Fig. 13)."
         },
         notes=_notes(frame),
         charts=_charts(runs[columns], curves),
@@ -105,26 +132,25 @@ def _findings(runs: "pd.DataFrame", fit: Correlation, slope: float) -> dict[str,
         "linear": Finding(
             holds=_contains(fit, PUBLISHED),
             evidence=f"R^2 = {fit.value:.3f} [{fit.interval[0]:.3f}, {fit.interval[1]:.3f}] over "
-            f"{len(runs)} "
-            f"runs, slope {slope:.3g} per unit of log(1/lambda)",
+            f"{len(runs)} runs, slope {slope:.3g} per unit of log(1/lambda)",
             value=fit.value,
-            interval=_known(fit),
+            interval=fit.known_interval,
             published=f"R^2 = {PUBLISHED}",
         ),
         "grows": Finding(
-            holds=bool(pearson.interval[0] > 0) if _known(pearson) else None,
+            holds=bool(pearson.interval[0] > 0) if pearson.known_interval else None,
             evidence=f"r = {pearson}",
             value=pearson.value,
-            interval=_known(pearson),
+            interval=pearson.known_interval,
             published=f"r = {PUBLISHED**0.5:.3f}",
         ),
         "sooner": Finding(
-            holds=bool(sooner.interval[1] < 0) if _known(sooner) else None,
+            holds=bool(sooner.interval[1] < 0) if sooner.known_interval else None,
             evidence=f"Spearman's coefficient of lambda and the step of the drop {sooner}; "
             f"{len(runs) - len(dropped)} of {len(runs)} runs ended before it, and it was seen at "
             f"{dropped['drop_step'].nunique()} different steps",
             value=None if np.isnan(sooner.value) else sooner.value,
-            interval=_known(sooner),
+            interval=sooner.known_interval,
             published="sooner (Fig. 13, left)",
         ),
     }
@@ -141,18 +167,12 @@ def _charts(runs: "pd.DataFrame", curves: "pd.DataFrame") -> list[Chart]:
             xlabel="log(1/lambda)",
             ylabel="local complexity",
         ),
-        Chart(
+        curve_chart(
+            curves,
+            "lc",
             title="Local complexity over training",
-            data=curves.assign(step=curves["step"] + 1),
-            x="step",
-            y="lc",
-            kind="lines",
-            colour="weight_decay",
-            low="lc_low",
-            high="lc_high",
-            log_x=True,
-            xlabel="step + 1",
             ylabel="local complexity",
+            colour="weight_decay",
         ),
     ]
 
@@ -182,25 +202,19 @@ def drop_step(steps: list[int], lc: list[float]) -> float:
     return next(late, float("nan"))
 
 
-def _known(c: Correlation) -> tuple[float, float] | None:
-    return None if np.isnan(c.interval[0]) else c.interval
-
-
 def _contains(c: Correlation, published: float) -> bool | None:
     """Held if the published number is in the interval, or we are above it."""
-    known = _known(c)
+    known = c.known_interval
     return None if known is None else bool(known[1] >= published)
 
 
 def _draw(runs: "pd.DataFrame", fit: Correlation, slope: Any, out: Path) -> None:
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
-    from matplotlib.figure import Figure
 
     from inscape.drawing.curves import draw_fit, draw_runs
-    from inscape.studies.local_complexity.training_curves import band
 
-    figure = Figure(figsize=(10.4, 3.9), layout="constrained")
+    figure = new_figure((10.4, 3.9))
     left, right = figure.subplots(1, 2)
     groups = {decay: runs[runs["weight_decay"] == decay] for decay in sorted(runs["weight_decay"].unique())}
     curves = {f"{decay:.2g}": band(g["step"].iloc[0], g["lc"]) for decay, g in groups.items()}
@@ -226,9 +240,8 @@ def _notes(frame: "pd.DataFrame") -> str:
     c = frame.iloc[0]
     return (
         f"One hidden layer of {c['width']}, {c['n_train']} images of {c['data']}, Adam "
-        f"{c['learning_rate']:g}, batch "
-        f"{c['batch_size']}, {max(c['step']):,} steps; local complexity at {c['n_points']} test images, "
-        f"sigma = {SIGMA:g}."
+        f"{c['learning_rate']:g}, batch {c['batch_size']}, {max(c['step']):,} steps; local complexity at "
+        f"{c['n_points']} test images, sigma = {SIGMA:g}."
     )
 
 

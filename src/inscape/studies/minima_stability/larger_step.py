@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Summary, in_all
 from inscape.studies.minima_stability.sine import broken_line, sine_data
 from inscape.sweeps.study import Configuration, Study
@@ -116,13 +117,11 @@ def _table(pairs: list[tuple[Any, Any]]) -> str:
 
 
 def _draw(runs: "pd.DataFrame", out: Path) -> None:
-    from matplotlib.figure import Figure
-
     from inscape.drawing.univariate import draw_curvature, draw_function, draw_losses, draw_weight
     from inscape.univariate import weight
 
     x, y = sine_data(N)
-    figure = Figure(figsize=(13, 3.8), layout="constrained")
+    figure = new_figure((13, 3.8))
     loss_ax, function_ax, curvature_ax = figure.subplots(1, 3)
     names = {1: "step size kept", FACTOR: f"step size times {FACTOR}"}
     colours = {1: "black", FACTOR: "#3f90da"}

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Finding, Summary, in_all
 from inscape.studies.minima_stability.sine import broken_line, sine_data
 from inscape.sweeps.study import Configuration, Study
@@ -15,9 +16,24 @@ if TYPE_CHECKING:
 N, WIDTH, SIGMA_OUTPUT, WARM_UP = 12, 200, 0.5, 50_000
 EDGE = 0.05
 _KEPT = (
-    "sharpness flattest flattest_gap roughness lower_bound limit holds holds_on_data theorem_1 "
-    "theorem_2 delta delta_stated n_knots_on_data bracket_is_exact knots jumps"
+    "sharpness",
+    "flattest",
+    "flattest_gap",
+    "roughness",
+    "lower_bound",
+    "limit",
+    "holds",
+    "holds_on_data",
+    "theorem_1",
+    "theorem_2",
+    "delta",
+    "delta_stated",
+    "n_knots_on_data",
+    "bracket_is_exact",
+    "knots",
+    "jumps",
 )
+"""What is kept of the stability of a minimum."""
 _SIZES = {
     "smoke": np.array([0.05, 0.2, 0.4]),
     "small": np.geomspace(0.005, 0.8, 30),
@@ -53,7 +69,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
         "interpolates": run.converged,
         "loss": run.loss,
         "steps_done": run.n_steps,
-        **{name: numbers[name] for name in _KEPT.split()},
+        **{name: numbers[name] for name in _KEPT},
         "bracket_low": found.bracket[0],
         "bracket_high": found.bracket[1],
         **broken_line(run.net, -1.8, 1.8),
@@ -118,14 +134,12 @@ def _notes(frame: "pd.DataFrame", fitted: "pd.DataFrame") -> str:
 
 
 def _draw_solutions(fitted: "pd.DataFrame", out: Path) -> None:
-    from matplotlib.figure import Figure
-
     from inscape.drawing.palette import TEN
     from inscape.drawing.univariate import draw_curvature, draw_function, draw_weight
     from inscape.univariate import weight
 
     x, y = sine_data(N)
-    figure = Figure(figsize=(11, 3.8), layout="constrained")
+    figure = new_figure((11, 3.8))
     left, right = figure.subplots(1, 2)
     ordered = fitted.sort_values("step_size")
     picked = sorted({0, len(ordered) // 2, len(ordered) - 1}) if len(ordered) else []

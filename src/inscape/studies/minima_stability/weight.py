@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Finding, Summary, in_all
 from inscape.sweeps.study import Configuration, Study
 
@@ -74,12 +75,10 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
 
 
 def _draw(frame: "pd.DataFrame", out: Path) -> None:
-    from matplotlib.figure import Figure
-
     from inscape.drawing.univariate import draw_weights
     from inscape.univariate import population_weight
 
-    figure = Figure(figsize=(12, 3.4), layout="constrained")
+    figure = new_figure((12, 3.4))
     for ax, name in zip(figure.subplots(1, 3), DISTRIBUTIONS, strict=True):
         rows = frame[(frame["distribution"] == name) & (frame["n"] == 20) & (frame["replicate"] == 0)]
         row = rows.iloc[0]

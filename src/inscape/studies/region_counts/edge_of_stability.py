@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.arrays import Floats
+from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Finding, Summary, in_all
 from inscape.sweeps.study import Configuration, Study
 
@@ -168,11 +169,9 @@ def _notes(frame: "pd.DataFrame", fitted: "pd.DataFrame") -> str:
 
 
 def _draw(frame: "pd.DataFrame", out: Path) -> None:
-    from matplotlib.figure import Figure
-
     from inscape.drawing.theory import draw_series, draw_tracks
 
-    figure = Figure(figsize=(14, 7.6), layout="constrained")
+    figure = new_figure((14, 7.6))
     ends, ways = figure.subplots(2, 3)
     mean = frame.groupby("step_size").mean(numeric_only=True)
     size = mean.index.to_numpy(dtype=float)

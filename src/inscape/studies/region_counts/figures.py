@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape.drawing.axes import new_figure
 from inscape.drawing.counts import draw_scatter
 from inscape.drawing.curves import draw_intervals
 from inscape.drawing.planes.grid import draw_labels
@@ -55,10 +56,9 @@ def save_figures(frame: "pd.DataFrame", tables: "Mapping[str, pd.DataFrame]", ou
 
 def _panels(n: int, across: int, size: tuple[float, float]) -> tuple[Any, list[Any]]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
     across, down = min(n, across), -(-n // across)
-    figure = Figure(figsize=(across * size[0], down * size[1]), layout="constrained")
+    figure = new_figure((across * size[0], down * size[1]))
     FigureCanvasAgg(figure)
     axes = figure.subplots(down, across, squeeze=False).ravel().tolist()
     for ax in axes[n:]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape.drawing.axes import new_figure
 from inscape.studies.local_complexity.training_curves import band
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _late(runs: "pd.DataFrame", path: Path) -> None:
     from inscape.drawing.palette import TEN
 
     scales = sorted(runs["he_scale"].unique())
-    figure = _figure((3.7 * len(scales), 8.6))
+    figure = new_figure((3.7 * len(scales), 8.6))
     axes = figure.subplots(4, len(scales), sharex="col", squeeze=False)
     rows = {"lc": "local complexity", "tv": "total variation", "region_count": "decision regions R_1"}
     for j, he in enumerate(scales):
@@ -96,7 +97,7 @@ def _late(runs: "pd.DataFrame", path: Path) -> None:
 def _bound(runs: "pd.DataFrame", path: Path) -> None:
     from inscape.drawing.curves import draw_runs
 
-    figure = _figure((9.6, 3.8))
+    figure = new_figure((9.6, 3.8))
     left, right = figure.subplots(1, 2)
     names = {
         "lc": "local complexity",
@@ -125,7 +126,7 @@ def _not_good(runs: "pd.DataFrame", path: Path) -> None:
     for width, here in four.groupby("width"):
         label = f"width {width} ({len(here)} run{'s' * (len(here) > 1)})"
         curves |= curves_of(here, {"not_good": label})
-    figure = _figure((5.6, 3.4))
+    figure = new_figure((5.6, 3.4))
     draw_runs(curves, ylabel="units not good, B", ax=figure.subplots())
     figure.savefig(path, dpi=DPI)
 
@@ -134,7 +135,7 @@ def _rank(runs: "pd.DataFrame", path: Path) -> None:
     from inscape.drawing.curves import draw_runs
     from inscape.drawing.palette import TEN
 
-    figure = _figure((11.5, 3.5))
+    figure = new_figure((11.5, 3.5))
     left, middle, right = figure.subplots(1, 3)
     if len(runs):
         depth = int(runs["depth"].iloc[0])
@@ -157,7 +158,7 @@ def _rank(runs: "pd.DataFrame", path: Path) -> None:
 def _decision(runs: "pd.DataFrame", path: Path) -> None:
     from matplotlib.colors import LogNorm
 
-    figure = _figure((11.5, 3.8))
+    figure = new_figure((11.5, 3.8))
     scales = sorted(runs["he_scale"].unique())
     axes = figure.subplots(1, len(scales), squeeze=False)[0]
     last = max(max(s) for s in runs["step"])
@@ -175,9 +176,3 @@ def _decision(runs: "pd.DataFrame", path: Path) -> None:
     if drawn is not None:
         figure.colorbar(drawn, ax=list(axes), label="step", shrink=0.9)
     figure.savefig(path, dpi=DPI)
-
-
-def _figure(size: tuple[float, float]) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained")

@@ -4,13 +4,13 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from inscape.reports.findings import Chart, Finding, Summary, in_all
 from inscape.studies.local_complexity.grokking.figures import draw_all
-from inscape.studies.local_complexity.training_curves import coefficients, mean_frame, mean_of
+from inscape.studies.local_complexity.training_curves import coefficients, curve_chart, mean_frame, mean_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,8 +185,7 @@ def _above(runs: "pd.DataFrame", form: str, published: str) -> Finding:
     return Finding(
         holds=found.holds,
         evidence=f"{found.evidence}; the bound is {share.min():.2%} to {share.max():.2%} of local "
-        "complexity, "
-        "whose excess at the end is the value; with the terms in xi and B the left side is "
+        "complexity, whose excess at the end is the value; with the terms in xi and B the left side is "
         f"{runs[f'theorem_7_{form}'].mean():.3g} there",
         value=value,
         interval=interval,
@@ -211,9 +210,7 @@ def _table(runs: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def _charts(curves: "pd.DataFrame") -> list[Chart]:
-    lines = curves.assign(
-        setting=curves["network"] + ", He " + curves["he_scale"].map("{:g}".format), step=curves["step"] + 1
-    )
+    lines = curves.assign(setting=curves["network"] + ", He " + curves["he_scale"].map("{:g}".format))
     shown = {
         "lc": "local complexity",
         ATTACKED: "accuracy under attack, radius 0.02",
@@ -221,18 +218,8 @@ def _charts(curves: "pd.DataFrame") -> list[Chart]:
         "region_count": "decision regions R_1",
         "excess": "LC - eq. 42",
     }
-    common: dict[str, Any] = {"data": lines, "x": "step", "kind": "lines", "colour": "setting", "log_x": True}
     return [
-        Chart(
-            title=words,
-            y=name,
-            low=f"{name}_low",
-            high=f"{name}_high",
-            hover=("runs",),
-            xlabel="step + 1",
-            ylabel=words,
-            **common,
-        )
+        curve_chart(lines, name, title=words, ylabel=words, colour="setting", hover=("runs",))
         for name, words in shown.items()
     ]
 
@@ -245,13 +232,11 @@ def _notes(runs: "pd.DataFrame") -> str:
     )
     return (
         f"{first['n_train']} training images of {first['data']}, pixels 0..1, AdamW "
-        f"{first['learning_rate']:g}, "
-        f"weight decay {first['weight_decay']:g}, batch {first['batch_size']}. {lengths}. Local "
-        "complexity and "
-        f"total variation at {first['n_points']} test images in {first['n_noise']} networks with noise of "
-        "sigma = 1 on biases, local rank of the network itself at 30 of them, attacks on 500 with 10 "
-        "steps of "
-        f"projected gradients, R_1 exact on {2 * first['n_points']} segments between test images."
+        f"{first['learning_rate']:g}, weight decay {first['weight_decay']:g}, batch {first['batch_size']}. "
+        f"{lengths}. Local complexity and total variation at {first['n_points']} test images in "
+        f"{first['n_noise']} networks with noise of sigma = 1 on biases, local rank of the network itself "
+        "at 30 of them, attacks on 500 with 10 steps of projected gradients, R_1 exact on "
+        f"{2 * first['n_points']} segments between test images."
     )
 
 

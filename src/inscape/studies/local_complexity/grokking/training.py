@@ -18,52 +18,82 @@ ATTACKS = (0.02, 0.05, 0.1)
 """Radii of the attack, in pixels of 0..1."""
 _COMMON = {"batch_size": 64, "learning_rate": 1e-4, "optimiser": "adamw", "weight_decay": 0.01}
 _FIXED: dict[str, dict[str, Any]] = {
-    "smoke": {"data": "digits", "n_train": 300, "n_test": 150, "n_points": 16, "n_noise": 2}
-    | {"learning_rate": 1e-3},
-    "small": {"data": "mnist", "n_train": 1000, "n_test": 1000, "n_points": 100, "n_noise": 4},
-    "paper": {"data": "mnist", "n_train": 1000, "n_test": 1000, "n_points": 500, "n_noise": 16},
+    "smoke": {
+        "data": "digits",
+        "n_train": 300,
+        "n_test": 150,
+        "n_points": 16,
+        "n_noise": 2,
+        "learning_rate": 1e-3,
+    },
+    "small": {
+        "data": "mnist",
+        "n_train": 1000,
+        "n_test": 1000,
+        "n_points": 100,
+        "n_noise": 4,
+    },
+    "paper": {
+        "data": "mnist",
+        "n_train": 1000,
+        "n_test": 1000,
+        "n_points": 500,
+        "n_noise": 16,
+    },
 }
-_RUNS: dict[str, str] = {
-    "smoke": """
-        4 32 2 1500 8 1
-        3 32 1 800 8 1
-        4 4 1 800 8 1
-        4 32 1 800 8 2
-        4 32 3 1500 8 1
-        """,
-    "small": """
-        4 200 2 100000 22 1
-        3 200 1 20000 16 1
-        4 5 1 12000 16 1
-        4 200 1 12000 16 8
-        4 200 3 40000 18 1
-        """,
-    "paper": """
-        4 200 2 1000000 40 8
-        3 200 1 1000000 40 8
-        4 10 1 1000000 40 8
-        4 200 1 1000000 40 8
-        4 200 3 1000000 40 8
-        """,
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A network, how it starts, how long it is trained and how often it is measured; `n_runs` of it."""
+
+    depth: int
+    width: int
+    he_scale: float
+    n_steps: int
+    n_times: int
+    n_runs: int
+
+
+_SETTINGS: dict[str, tuple[Setting, ...]] = {
+    "smoke": (
+        Setting(depth=4, width=32, he_scale=2.0, n_steps=1_500, n_times=8, n_runs=1),
+        Setting(depth=3, width=32, he_scale=1.0, n_steps=800, n_times=8, n_runs=1),
+        Setting(depth=4, width=4, he_scale=1.0, n_steps=800, n_times=8, n_runs=1),
+        Setting(depth=4, width=32, he_scale=1.0, n_steps=800, n_times=8, n_runs=2),
+        Setting(depth=4, width=32, he_scale=3.0, n_steps=1_500, n_times=8, n_runs=1),
+    ),
+    "small": (
+        Setting(depth=4, width=200, he_scale=2.0, n_steps=100_000, n_times=22, n_runs=1),
+        Setting(depth=3, width=200, he_scale=1.0, n_steps=20_000, n_times=16, n_runs=1),
+        Setting(depth=4, width=5, he_scale=1.0, n_steps=12_000, n_times=16, n_runs=1),
+        Setting(depth=4, width=200, he_scale=1.0, n_steps=12_000, n_times=16, n_runs=8),
+        Setting(depth=4, width=200, he_scale=3.0, n_steps=40_000, n_times=18, n_runs=1),
+    ),
+    "paper": (
+        Setting(depth=4, width=200, he_scale=2.0, n_steps=1_000_000, n_times=40, n_runs=8),
+        Setting(depth=3, width=200, he_scale=1.0, n_steps=1_000_000, n_times=40, n_runs=8),
+        Setting(depth=4, width=10, he_scale=1.0, n_steps=1_000_000, n_times=40, n_runs=8),
+        Setting(depth=4, width=200, he_scale=1.0, n_steps=1_000_000, n_times=40, n_runs=8),
+        Setting(depth=4, width=200, he_scale=3.0, n_steps=1_000_000, n_times=40, n_runs=8),
+    ),
 }
-"""Depth, width, He scale, steps, looks and runs of each setting."""
 
 
 def configurations(scale: str) -> list[Configuration]:
     """MLPs of depth 4 at He scale 1, 2 and 3, one of depth 3 and a narrow one; each with its replicates."""
-    settings = [line.split() for line in _RUNS[scale].strip().splitlines()]
     return [
         {
-            "depth": int(depth),
-            "width": int(width),
-            "he_scale": float(he),
-            "n_steps": int(n_steps),
-            "n_times": int(n_times),
+            "depth": s.depth,
+            "width": s.width,
+            "he_scale": s.he_scale,
+            "n_steps": s.n_steps,
+            "n_times": s.n_times,
             **(_COMMON | _FIXED[scale]),
             "replicate": i,
         }
-        for depth, width, he, n_steps, n_times, n_runs in settings
-        for i in range(int(n_runs))
+        for s in _SETTINGS[scale]
+        for i in range(s.n_runs)
     ]
 
 

@@ -17,12 +17,42 @@ if TYPE_CHECKING:
 SIGMAS = (0.025, 0.05, 0.1)
 NOISES = ("bias", "bias+weights")
 _SCALES: dict[str, dict[str, Any]] = {
-    "smoke": {"size": 24, "depth": 2, "width": 16, "epochs": 60, "learning_rate": 3e-3, "resolution": 24}
-    | {"n_noise": 4, "n_cells": 6, "n_networks": 8, "replicates": 1},
-    "small": {"size": 64, "depth": 4, "width": 32, "epochs": 150, "learning_rate": 1e-3, "resolution": 80}
-    | {"n_noise": 16, "n_cells": 12, "n_networks": 40, "replicates": 4},
-    "paper": {"size": 256, "depth": 4, "width": 200, "epochs": 1000, "learning_rate": 1e-4, "resolution": 300}
-    | {"n_noise": 64, "n_cells": 30, "n_networks": 200, "replicates": 6},
+    "smoke": {
+        "size": 24,
+        "depth": 2,
+        "width": 16,
+        "epochs": 60,
+        "learning_rate": 3e-3,
+        "resolution": 24,
+        "n_noise": 4,
+        "n_cells": 6,
+        "n_networks": 8,
+        "replicates": 1,
+    },
+    "small": {
+        "size": 64,
+        "depth": 4,
+        "width": 32,
+        "epochs": 150,
+        "learning_rate": 1e-3,
+        "resolution": 80,
+        "n_noise": 16,
+        "n_cells": 12,
+        "n_networks": 40,
+        "replicates": 4,
+    },
+    "paper": {
+        "size": 256,
+        "depth": 4,
+        "width": 200,
+        "epochs": 1000,
+        "learning_rate": 1e-4,
+        "resolution": 300,
+        "n_noise": 64,
+        "n_cells": 30,
+        "n_networks": 200,
+        "replicates": 6,
+    },
 }
 PER_CELL = 12
 """The density in a cell is the mean over so many strips by so many, a random point in each square of them."""

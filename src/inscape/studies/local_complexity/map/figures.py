@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape.drawing.axes import new_figure
 from inscape.studies.local_complexity.map.network import image_of, patch, with_weights
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def _map(run: Any, path: Path) -> None:
     from inscape.partition import linear_regions
 
     net = with_weights(run, run["weights"])
-    figure = _figure((14, 3.7))
+    figure = new_figure((14, 3.7))
     axes = figure.subplots(1, 4)
     axes[0].imshow(image_of(run), cmap="gray", vmin=0, vmax=1, extent=(-1, 1, -1, 1))
     axes[0].set_title("image")
@@ -58,7 +59,7 @@ def _map(run: Any, path: Path) -> None:
 
 
 def _sigmas(run: Any, sigmas: list[float], path: Path) -> None:
-    figure = _figure((11.5, 3.5))
+    figure = new_figure((11.5, 3.5))
     for ax, sigma in zip(figure.subplots(1, len(sigmas)), sigmas, strict=True):
         _density(run, sigma, "bias", "density", ax, f"sigma = {sigma:g}")
         _plain(ax)
@@ -66,7 +67,7 @@ def _sigmas(run: Any, sigmas: list[float], path: Path) -> None:
 
 
 def _variants(run: Any, path: Path) -> None:
-    figure = _figure((8.2, 7))
+    figure = new_figure((8.2, 7))
     axes = figure.subplots(2, 2)
     for row, kind in zip(axes, ("density", "norms"), strict=True):
         for ax, noise in zip(row, ("bias", "bias+weights"), strict=True):
@@ -79,7 +80,7 @@ def _variants(run: Any, path: Path) -> None:
 def _lengths(frame: "pd.DataFrame", fits: Mapping[float, Any], path: Path) -> None:
     from inscape.drawing.curves import draw_fit
 
-    figure = _figure((11.5, 3.8))
+    figure = new_figure((11.5, 3.8))
     for ax, (sigma, fit) in zip(figure.subplots(1, len(fits)), fits.items(), strict=True):
         density = np.concatenate([np.ravel(d) for d in frame[f"density_{sigma:g}"]])
         length = np.concatenate([np.mean(v, axis=0) for v in frame[f"length_{sigma:g}"]])
@@ -109,9 +110,3 @@ def _plain(ax: Any) -> None:
     ax.set_yticks([])
     ax.set_xlabel("")
     ax.set_ylabel("")
-
-
-def _figure(size: tuple[float, float]) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained")

@@ -61,9 +61,8 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             "Cells": points.round(4),
         },
         limits=(
-            "The exact partition has the edges of all units; those of units without a path to the "
-            "output, which "
-            "f leaves out, are none in networks of this width.",
+            "The exact partition has the edges of all units; those of units without a path to the output, "
+            "which f leaves out, are none in networks of this width.",
             "Slopes are of finitely many noisy networks; the interval is a bootstrap over them.",
             "Slopes count as 1 if the interval has 1 or they are within 5 % of it, totals within 2 %.",
             "Noise of sigma on every weight of layers of this width moves deep layers more than "
@@ -256,9 +255,8 @@ def _notes(frame: "pd.DataFrame") -> str:
     losses = ", ".join(f"{v:.2g}" for v in frame["loss"])
     return (
         f"{len(frame)} networks {c['depth']}x{c['width']} of two coordinates, fitted to "
-        f"{c['size']}x{c['size']} pixels "
-        f"of the image ({c['image']}) by Adam {c['learning_rate']:g} over {c['epochs']} epochs (mean "
-        "square error "
-        f"{losses}); {counts} linear regions. Lengths are those of the exact partition of "
-        f"{c['n_networks']} networks with noise on biases, in {c['n_cells']}x{c['n_cells']} cells."
+        f"{c['size']}x{c['size']} pixels of the image ({c['image']}) by Adam {c['learning_rate']:g} over "
+        f"{c['epochs']} epochs (mean square error {losses}); {counts} linear regions. Lengths are those of "
+        f"the exact partition of {c['n_networks']} networks with noise on biases, in "
+        f"{c['n_cells']}x{c['n_cells']} cells."
     )
