@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from inscape.sweeps.grid import as_cells
+from inscape.sweeps.grid import as_tasks
 from inscape.sweeps.registry import find, registered
 from inscape.sweeps.sweep import OneByOne, work
 
@@ -60,7 +60,7 @@ COARSE = {
 
 def row(name, study_seed):
     configuration = find(name).configurations("smoke")[0] | QUICK.get(name, {})
-    (cell,) = as_cells([configuration], study_seed)
+    (cell,) = as_tasks([configuration], study_seed)
     (outcome,) = work(OneByOne(find(name).cell), [cell.task])
     assert outcome.error is None, outcome.error
     return json.loads(outcome.row)

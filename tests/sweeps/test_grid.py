@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inscape.errors import StudyError
-from inscape.sweeps.grid import as_cells
+from inscape.sweeps.grid import as_tasks
 
 PLAIN = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -16,17 +16,17 @@ PLAIN = (
 )
 def test_hash_and_seed_depend_on_content_alone(configuration, seed):
     turned = dict(reversed(configuration.items()))
-    (a,), (b,) = as_cells([configuration], seed), as_cells([turned], seed)
+    (a,), (b,) = as_tasks([configuration], seed), as_tasks([turned], seed)
     assert a.key == b.key
     assert 0 <= a.seed < 2**32
 
 
 def test_replicates_share_the_hash_and_seeds_differ():
-    cells = as_cells([{"a": a, "replicate": i} for a in (1, 2) for i in range(50)], 0)
+    cells = as_tasks([{"a": a, "replicate": i} for a in (1, 2) for i in range(50)], 0)
     assert len({c.hash for c in cells}) == 2
     assert len({c.seed for c in cells}) == 100
     assert cells[0].task == {"a": 1, "replicate": 0, "seed": cells[0].seed, "replicate_seed": 0}
-    other = as_cells([{"a": 1, "replicate": 0}], 1)
+    other = as_tasks([{"a": 1, "replicate": 0}], 1)
     assert other[0].hash == cells[0].hash
     assert other[0].seed != cells[0].seed
 
@@ -35,7 +35,7 @@ def test_a_replicate_has_one_seed_in_all_configurations_and_another_for_another_
     seeds = {
         seed: [
             c.replicate_seed
-            for c in as_cells([{"a": a, "replicate": i} for i in range(20) for a in (1, 2)], seed)
+            for c in as_tasks([{"a": a, "replicate": i} for i in range(20) for a in (1, 2)], seed)
         ]
         for seed in range(20)
     }
@@ -46,7 +46,7 @@ def test_a_replicate_has_one_seed_in_all_configurations_and_another_for_another_
 
 def test_a_cell_does_not_depend_on_the_rest_of_the_grid():
     grid = [{"a": a} for a in range(10)]
-    assert as_cells(grid, 7)[4] == as_cells(grid[4:5], 7)[0]
+    assert as_tasks(grid, 7)[4] == as_tasks(grid[4:5], 7)[0]
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_a_cell_does_not_depend_on_the_rest_of_the_grid():
 )
 def test_grids_that_cannot_be(grid, message):
     with pytest.raises(StudyError, match=message):
-        as_cells(grid, 0)
+        as_tasks(grid, 0)

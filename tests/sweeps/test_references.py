@@ -25,7 +25,7 @@ EARLIER = {
     "weight-clusters": "inscape.studies.weight_clusters",
     "weight-decay": "inscape.studies.weight_decay",
 }
-"""Name of a study -> the module that held it and its function, or one for each, before they had their rooms."""
+"""Name of a study -> the module that held it and its function, or one for each, before they moved."""
 
 
 @pytest.mark.parametrize("name", EARLIER)

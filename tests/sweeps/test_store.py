@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from inscape.errors import StudyError
 from inscape.sweeps import store as store_module
-from inscape.sweeps.grid import as_cells
+from inscape.sweeps.grid import as_tasks
 from inscape.sweeps.store import Store
 from inscape.sweeps.sweep import OneByOne, failed, work
 
-CELLS = as_cells([{"a": i // 2, "replicate": i % 2} for i in range(6)], 0)
+CELLS = as_tasks([{"a": i // 2, "replicate": i % 2} for i in range(6)], 0)
 
 
 def done(**row):
@@ -101,8 +101,8 @@ def test_failed_rows_are_claimed_again_only_when_asked(store):
 def test_the_claim_of_a_dead_process_is_void(store):
     code = (
         "import sys, os\n"
-        "from inscape.sweeps.store import Store; from inscape.sweeps.grid import as_cells\n"
-        "s = Store(sys.argv[1]); s.claim(as_cells([{'a': 0, 'replicate': 0}], 0)); os.kill(os.getpid(), 9)"
+        "from inscape.sweeps.store import Store; from inscape.sweeps.grid import as_tasks\n"
+        "s = Store(sys.argv[1]); s.claim(as_tasks([{'a': 0, 'replicate': 0}], 0)); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", code, store.path]).returncode == -9
     with sqlite3.connect(store.path) as db:
@@ -175,14 +175,14 @@ def test_other_databases_other_studies_other_versions(tmp_path):
 AS_NOBODY = """
 import os, sys
 from inscape.sweeps.store import Store
-from inscape.sweeps.grid import as_cells
+from inscape.sweeps.grid import as_tasks
 from inscape.errors import StudyError
 if os.getuid() == 0:
     os.setgid(65534); os.setuid(65534)
 try:
     with Store(sys.argv[1], "test") as store:
         print(len(store.records()))
-        store.claim(as_cells([{"a": 5}], 0))
+        store.claim(as_tasks([{"a": 5}], 0))
 except StudyError as error:
     print(error)
 """
@@ -219,7 +219,7 @@ def as_nobody(path):
 FILL = """
 import sys
 from inscape.sweeps.store import Store
-from inscape.sweeps.grid import as_cells
+from inscape.sweeps.grid import as_tasks
 from inscape.sweeps.sweep import OneByOne, work
 from inscape.errors import StudyError
 if sys.argv[2] == "quota":
@@ -229,7 +229,7 @@ n = 0
 outcome = work(OneByOne(lambda task: {"x": "y" * 2000}), [{}])
 try:
     with Store(sys.argv[1], "test") as store:
-        for cell in as_cells([{"a": i} for i in range(2000)], 0):
+        for cell in as_tasks([{"a": i} for i in range(2000)], 0):
             store.claim([cell])
             store.insert([cell], outcome)
             n += 1

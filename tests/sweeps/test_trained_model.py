@@ -7,7 +7,7 @@ import pytest
 
 import inscape
 from inscape.studies import digits
-from inscape.sweeps.grid import as_cells
+from inscape.sweeps.grid import as_tasks
 from inscape.sweeps.study import SCALES
 from inscape.sweeps.trained_model import batch, cell, together
 
@@ -35,7 +35,7 @@ def test_one_row_format_for_all(model):
 
 
 def test_a_row_depends_on_configuration_and_seed_alone():
-    tasks = [c.task for c in as_cells([{**NET, "learning_rate": r} for r in (0.1, 0.05, 0.02)], 0)]
+    tasks = [c.task for c in as_tasks([{**NET, "learning_rate": r} for r in (0.1, 0.05, 0.02)], 0)]
     assert len({together({k: v for k, v in t.items() if k != "seed"}) for t in tasks}) == 1
     for row, task in zip(batch(tasks), tasks, strict=True):
         alone = cell(task)
@@ -71,5 +71,5 @@ def test_the_study_of_the_digits(tmp_path, monkeypatch):
 
 
 def test_every_scale_has_its_grid():
-    sizes = [len(as_cells(digits.STUDY.configurations(scale), 0)) for scale in SCALES]
+    sizes = [len(as_tasks(digits.STUDY.configurations(scale), 0)) for scale in SCALES]
     assert sizes == sorted(sizes)

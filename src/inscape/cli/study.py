@@ -32,8 +32,8 @@ def list_studies(json: options.Json = False) -> None:
     rows = []
     for name in registered():
         found = find(name)
-        cells = {scale: len(found.configurations(scale)) for scale in SCALES}
-        rows.append({"name": name, **cells, "title": found.title})
+        sizes = {scale: len(found.configurations(scale)) for scale in SCALES}
+        rows.append({"name": name, **sizes, "title": found.title})
     if json:
         print_json(rows)
     else:
@@ -118,16 +118,16 @@ def show(
 
     with imports_from(trust):
         found = find(name, announce)
-        cells = grid(found, scale, seed, _options(context))
+        tasks = grid(found, scale, seed, _options(context))
     path = _folder(found, out) / f"{found.name}.sqlite"
     finished, failed = 0, {}
     if path.exists():
         with Store(path) as store:
-            failed = store.failures(cells)
+            failed = store.failures(tasks)
             keys = store.finished()
-            finished = sum(c.key in keys for c in cells) - len(failed)
-    state = {"cells": len(cells), "finished": finished, "failed": len(failed)}
-    state["missing"] = len(cells) - finished - len(failed)
+            finished = sum(t.key in keys for t in tasks) - len(failed)
+    state = {"cells": len(tasks), "finished": finished, "failed": len(failed)}
+    state["missing"] = len(tasks) - finished - len(failed)
     if json:
         print_json({"study": found.name, "scale": scale, "seed": seed, **state, "errors": failed})
         return

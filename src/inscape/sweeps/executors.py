@@ -223,7 +223,7 @@ def dask_executor(scheduler: str) -> Iterator[Executor]:
 
 
 def width(executor: Executor) -> Callable[[], int]:
-    """How many tasks to keep in the hands of an executor: enough that no worker waits for the next."""
+    """How many tasks an executor is given at a time: enough that no worker waits for the next."""
     client = getattr(executor, "_client", None)
     if client is not None:
         return _Cluster(client).width
@@ -261,7 +261,7 @@ class _Cluster:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of the block; the processes that start in it are born deaf to it.
+    """Let Ctrl-C wait for the end of the block; processes that start in it ignore it.
 
     Python raises KeyboardInterrupt anywhere, also between the taking of a lock and the block that gives it
     back. Another thread may wait for that lock, and the interpreter waits for the thread before it ends.

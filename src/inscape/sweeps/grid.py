@@ -17,7 +17,7 @@ _STRIDE = 0x9E3779B1
 
 
 @dataclass(frozen=True)
-class Cell:
+class Task:
     """One configuration, the hash of all of it but the replicate, its seed, and that of its replicate."""
 
     configuration: Configuration
@@ -31,32 +31,32 @@ class Cell:
         return self.hash, self.seed
 
     @property
-    def task(self) -> Configuration:
-        """What the function of the study is given."""
+    def seeded(self) -> Configuration:
+        """The configuration with its seeds, which the function of the study is given."""
         return {**self.configuration, "seed": self.seed, "replicate_seed": self.replicate_seed}
 
 
-def as_cells(configurations: Iterable[Configuration], study_seed: int) -> list[Cell]:
-    """The cells of some configurations; two of the same are one too many.
+def as_tasks(configurations: Iterable[Configuration], study_seed: int) -> list[Task]:
+    """A task for each configuration; two of the same are one too many.
 
     >>> a, b = as_cells([{"rate": 0.1, "replicate": 0}, {"rate": 0.1, "replicate": 1}], 0)
     >>> a.hash == b.hash, a.seed == b.seed
     (True, False)
     """
-    cells = [_cell(c, study_seed) for c in configurations]
+    tasks = [_task(c, study_seed) for c in configurations]
     seen: dict[Key, Configuration] = {}
-    for cell in cells:
-        if cell.key in seen:
+    for task in tasks:
+        if task.key in seen:
             raise StudyError(
-                f"two cells of the grid are the same: {cell.configuration} and {seen[cell.key]}; "
+                f"two cells of the grid are the same: {task.configuration} and {seen[task.key]}; "
                 'number repetitions with "replicate"'
             )
-        seen[cell.key] = cell.configuration
-    return cells
+        seen[task.key] = task.configuration
+    return tasks
 
 
-def grid(study: Study, scale: str, seed: int, options: Mapping[str, Any] | None = None) -> list[Cell]:
-    """The cells of a study at a scale, with its options."""
+def grid(study: Study, scale: str, seed: int, options: Mapping[str, Any] | None = None) -> list[Task]:
+    """The tasks of a study at a scale, with its options."""
     if scale not in SCALES:
         raise StudyError(unknown_name("scale", scale, SCALES))
     for option in options or {}:
@@ -64,13 +64,13 @@ def grid(study: Study, scale: str, seed: int, options: Mapping[str, Any] | None 
             known = sorted(study.options)
             hint = unknown_name("option", option, known) if known else "it has no options"
             raise StudyError(f"the study {study.name!r} does not take {option!r}: {hint}")
-    cells = as_cells(study.configurations(scale, **(options or {})), seed)
-    if not cells:
+    tasks = as_tasks(study.configurations(scale, **(options or {})), seed)
+    if not tasks:
         raise StudyError(f"the study {study.name!r} has no configurations at the scale {scale!r}")
-    return cells
+    return tasks
 
 
-def _cell(configuration: Configuration, study_seed: int) -> Cell:
+def _task(configuration: Configuration, study_seed: int) -> Task:
     for name in ("seed", "replicate_seed"):
         if name in configuration:
             raise StudyError(
@@ -81,7 +81,7 @@ def _cell(configuration: Configuration, study_seed: int) -> Cell:
     rest = {k: v for k, v in configuration.items() if k != "replicate"}
     digest = hashlib.sha256(canonical(rest).encode()).hexdigest()[:16]
     seed = hashlib.sha256(canonical([study_seed, digest, replicate]).encode()).digest()
-    return Cell(
+    return Task(
         dict(configuration), digest, int.from_bytes(seed[:4], "big"), replicate_seed(study_seed, replicate)
     )
 

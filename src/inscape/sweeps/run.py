@@ -19,10 +19,10 @@ from inscape.reports.page import write_page
 from inscape.reports.report import write_report
 from inscape.reports.study_run import StudyRun, last_line
 from inscape.seeding import RandomState, as_seed
-from inscape.sweeps.grid import Cell, grid
+from inscape.sweeps.grid import Task, grid
 from inscape.sweeps.references import function_name
 from inscape.sweeps.registry import find, is_registered
-from inscape.sweeps.saved_summary import Said, figure_files
+from inscape.sweeps.saved_summary import SavedSummary, figure_files
 from inscape.sweeps.store import Store
 from inscape.sweeps.study import Study
 from inscape.sweeps.sweep import sweep
@@ -80,12 +80,12 @@ def run(
         "options": dict(options or {}),
         "reference": _reference(name),
     }
-    cells = grid(study, scale, asked["seed"], options)
+    tasks = grid(study, scale, asked["seed"], options)
     with Store(Path(out) / f"{study.name}.sqlite", study.name, function_name(study.cell)) as store:
         with meter(progress, study.name) as show:
-            sweep(study, cells, store, executor, n_workers=n_workers, retry_failed=retry_failed, show=show)
+            sweep(study, tasks, store, executor, n_workers=n_workers, retry_failed=retry_failed, show=show)
         store.remember_run(asked)
-        return finish(study, cells, store, asked, keep=True)
+        return finish(study, tasks, store, asked, keep=True)
 
 
 def _check(out: Any, executor: Any, n_workers: int | None) -> None:
@@ -101,7 +101,7 @@ def _check(out: Any, executor: Any, n_workers: int | None) -> None:
 def reopen(
     path: str | Path, study: "str | Study | None" = None, *, out: str | Path | None = None
 ) -> StudyRun:
-    """The last finished run in a store: its rows, what was said of them, and its report written again.
+    """The last finished run in a store: its rows, what was saved of them, and its report written again.
 
     The summary and the figures are those that the run left in the store: nothing that the store names is
     imported, so that one from anywhere can be opened.
@@ -123,9 +123,9 @@ def reopen(
                 raise StudyError(f"{store.path} holds the study {store.study!r}, not {study.name!r}")
         if study is not None:
             return _summarised_again(study, store, asked, folder)
-        said = store.last_summary()
-        if said is not None:
-            return finished_before(store, said, asked, folder)
+        saved = store.last_summary()
+        if saved is not None:
+            return finished_before(store, saved, asked, folder)
         if folder is None:  # what was written by the study itself says more
             raise StudyError(
                 f"{store.path} has no summary of its rows: its last run was stopped, or was of an earlier "
@@ -137,14 +137,14 @@ def reopen(
             InscapeWarning,
             stacklevel=2,
         )
-        study, cells = _rows_alone(store)
-        return finish(study, cells, store, asked, folder)
+        study, tasks = _rows_alone(store)
+        return finish(study, tasks, store, asked, folder)
 
 
 def _summarised_again(study: Study, store: Store, asked: dict[str, Any], out: Path | None) -> StudyRun:
     try:
-        cells = grid(study, asked["scale"], asked["seed"], asked["options"])
-        return finish(study, cells, store, asked, out)
+        tasks = grid(study, asked["scale"], asked["seed"], asked["options"])
+        return finish(study, tasks, store, asked, out)
     except InscapeError:
         raise
     except Exception as error:  # the rows may be any
@@ -154,7 +154,7 @@ def _summarised_again(study: Study, store: Store, asked: dict[str, Any], out: Pa
         ) from error
 
 
-def _rows_alone(store: Store) -> tuple[Study, list[Cell]]:
+def _rows_alone(store: Store) -> tuple[Study, list[Task]]:
     """A study that claims nothing and has been what the store holds."""
     records = store.records()
     known = Study(
@@ -167,7 +167,7 @@ def _rows_alone(store: Store) -> tuple[Study, list[Cell]]:
             "known here: name it with `--study`."
         ),
     )
-    return known, [Cell(r["configuration"], r["hash"], r["seed"]) for r in records]
+    return known, [Task(r["configuration"], r["hash"], r["seed"]) for r in records]
 
 
 def _reference(name: "str | Study") -> str:
@@ -188,54 +188,56 @@ def _store_in(path: Path) -> Path:
 
 def finish(
     study: Study,
-    cells: Sequence[Cell],
+    tasks: Sequence[Task],
     store: Store,
     asked: Mapping[str, Any],
     out: Path | None = None,
     *,
     keep: bool = False,
 ) -> StudyRun:
-    """Summarise the rows of these cells that are in the store; write the page and the report.
+    """Summarise the rows of these tasks that are in the store; write the page and the report.
 
     `asked` has the scale, the seed, the options, and the reference by which the study was asked for; `out` is
     the folder of what is written, by default that of the store. To `keep` the summary in the store as well is
     for the end of a run.
     """
-    result = _unsummarised(store, cells, asked, out, title=study.title, claims=study.claims)
+    result = _unsummarised(store, tasks, asked, out, title=study.title, claims=study.claims)
     try:
         result = replace(result, summary=summarised(study, result.frame, result.out))
     except StudyError as error:
         with suppress(StudyError):  # the first problem is the one to tell
-            _write(replace(result, summary=_not_summarised(study, error)), cells, store if keep else None)
+            _write(replace(result, summary=_not_summarised(study, error)), tasks, store if keep else None)
         raise
-    _write(result, cells, store if keep else None)
+    _write(result, tasks, store if keep else None)
     return result
 
 
-def finished_before(store: Store, said: Said, asked: Mapping[str, Any], out: Path | None = None) -> StudyRun:
+def finished_before(
+    store: Store, saved: SavedSummary, asked: Mapping[str, Any], out: Path | None = None
+) -> StudyRun:
     """The run whose summary is kept in the store, its figures, page and report written again."""
-    cells = [Cell({}, *key) for key in said.keys]
-    result = _unsummarised(store, cells, asked, out, title=said.title, claims=said.claims)
-    result = replace(result, summary=said.summary)
+    tasks = [Task({}, *key) for key in saved.keys]
+    result = _unsummarised(store, tasks, asked, out, title=saved.title, claims=saved.claims)
+    result = replace(result, summary=saved.summary)
     try:
-        for name, content in said.figures.items():
+        for name, content in saved.figures.items():
             path = result.out / name
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as draft:
                 draft.write_bytes(content)
     except OSError as error:
         raise StudyError(f"cannot write the figures into {result.out}: {error.strerror or error}") from error
-    _write(result, cells, None)
+    _write(result, tasks, None)
     return result
 
 
 def _unsummarised(
-    store: Store, cells: Sequence[Cell], asked: Mapping[str, Any], out: Path | None, **known: Any
+    store: Store, tasks: Sequence[Task], asked: Mapping[str, Any], out: Path | None, **known: Any
 ) -> StudyRun:
-    """The rows of these cells; a warning if some have failed, an error if all have."""
-    frame, failed = store.frame(cells), store.failures(cells)
+    """The rows of these tasks; a warning if some have failed, an error if all have."""
+    frame, failed = store.frame(tasks), store.failures(tasks)
     if failed:
-        _report_failures(store.study, cells, failed)
+        _report_failures(store.study, tasks, failed)
     return StudyRun(
         study=store.study,
         frame=frame,
@@ -251,13 +253,15 @@ def _unsummarised(
     )
 
 
-def _write(result: StudyRun, cells: Sequence[Cell], store: Store | None) -> None:
+def _write(result: StudyRun, tasks: Sequence[Task], store: Store | None) -> None:
     """Write summary.md and report.html, after what they are made of is in the store, if one is given."""
     summary, title, claims = result.summary, result.title, result.claims
     if store is not None:
         figures = figure_files(summary, result.out)
-        keys = [cell.key for cell in cells]
-        store.remember_summary(Said(title=title, claims=claims, summary=summary, keys=keys, figures=figures))
+        keys = [task.key for task in tasks]
+        store.remember_summary(
+            SavedSummary(title=title, claims=claims, summary=summary, keys=keys, figures=figures)
+        )
     write_page(result.out / "summary.md", title=title, claims=claims, summary=summary, footer=result.footer())
     write_report(result, result.out / "report.html")
 
@@ -270,10 +274,10 @@ def _not_summarised(study: Study, error: StudyError) -> Summary:
     )
 
 
-def _report_failures(study: str, cells: Sequence[Cell], failed: dict[str, str]) -> None:
+def _report_failures(study: str, tasks: Sequence[Task], failed: dict[str, str]) -> None:
     first, error = next(iter(failed.items()))
-    line = f"{len(failed)} of {len(cells)} cells failed, the first ({first}) with {last_line(error)}"
-    if len(failed) == len(cells):
+    line = f"{len(failed)} of {len(tasks)} cells failed, the first ({first}) with {last_line(error)}"
+    if len(failed) == len(tasks):
         raise StudyError(f"{study}: {line}; mend that and run with --retry-failed (retry_failed=True)")
     warnings.warn(f"{study}: {line}", InscapeWarning, stacklevel=3)
 

@@ -1,4 +1,4 @@
-"""What a study said of its rows, as plain JSON in its store: a report of it needs no code but ours."""
+"""The summary of a study as plain JSON in its store: a report of it needs no code but ours."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _KINDS = ("bool", "int64", "float64", "str", "string")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Said:
+class SavedSummary:
     """The title and claims of a study, its summary of the rows with these keys, and its figures' files."""
 
     title: str
@@ -48,24 +48,24 @@ class Said:
         )
 
     @classmethod
-    def from_json(cls, text: str, figures: Mapping[str, bytes]) -> "Said":
+    def from_json(cls, text: str, figures: Mapping[str, bytes]) -> "SavedSummary":
         """What `to_json` wrote; an error for anything else."""
         try:
             content = read_json(text)
-            said = cls(
+            saved = cls(
                 title=_text(content["title"]),
                 claims={_text(key): _text(claim) for key, claim in content["claims"].items()},
                 summary=_summary(content),
                 keys=[(_text(digest), int(seed)) for digest, seed in content["keys"]],
                 figures={name: data for name, data in figures.items() if is_picture(name)},
             )
-            if set(said.summary.findings) != set(said.claims):
+            if set(saved.summary.findings) != set(saved.claims):
                 raise StudyError("its findings are not those of its claims")
         except KeyError as error:
             raise StudyError(f"it has no {error}") from error
         except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise StudyError(str(error) or type(error).__name__) from error
-        return said
+        return saved
 
 
 def figure_files(summary: Summary, folder: Path) -> dict[str, bytes]:

@@ -4,7 +4,7 @@ What the last run was asked for and what it said of the rows is there too: a rep
 file may come from anywhere: nothing in it is run or imported, and what is not as we write it is an error.
 
 Besides the rows there is a table of claims, by which several processes share the work: a claim is made before
-a cell is worked on and renewed every few seconds; one whose process is gone, or that was not renewed for
+a task is worked on and renewed every few seconds; one whose process is gone, or that was not renewed for
 `LEASE` seconds, counts as absent. Claims only save work: what is finished twice is still stored once.
 """
 
@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from inscape.errors import StudyError
 from inscape.sweeps.executors import interrupts_held
-from inscape.sweeps.grid import Cell, Key, canonical, read_json
+from inscape.sweeps.grid import Key, Task, canonical, read_json
 from inscape.sweeps.references import current
-from inscape.sweeps.saved_summary import Said
+from inscape.sweeps.saved_summary import SavedSummary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +49,7 @@ CREATE TABLE claims (
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """A finished cell: its row as JSON, or the error; how long it took, and with what."""
+    """A finished task: its row as JSON, or the error; how long it took, and with what."""
 
     row: str | None
     error: str | None
@@ -130,19 +130,19 @@ class Store:
         found = self._db.execute(sql, values).fetchone()
         return None if found is None else found[0]
 
-    def claim(self, cells: Sequence[Cell], retry_before: float = 0.0) -> tuple[list[Cell], list[Cell]]:
-        """The cells that nobody has finished or works on, ours from now; and those that others work on.
+    def claim(self, tasks: Sequence[Task], retry_before: float = 0.0) -> tuple[list[Task], list[Task]]:
+        """The tasks that nobody has finished or works on, ours from now; and those that others work on.
 
         Failed rows older than `retry_before` count as not finished.
         """
-        mine: list[Cell] = []
-        others: list[Cell] = []
+        mine: list[Task] = []
+        others: list[Task] = []
         with self._explained(), self._writing():
-            for cell in cells:
-                if self._is_finished(cell.key, retry_before):
+            for task in tasks:
+                if self._is_finished(task.key, retry_before):
                     continue
-                (others if self._is_claimed(cell.key) else mine).append(cell)
-            claims = [(*cell.key, self._owner, self._host, self._pid, time.time()) for cell in mine]
+                (others if self._is_claimed(task.key) else mine).append(task)
+            claims = [(*task.key, self._owner, self._host, self._pid, time.time()) for task in mine]
             self._db.executemany("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, ?)", claims)
         return mine, others
 
@@ -181,12 +181,12 @@ class Store:
         with self._explained(), self._writing():
             self._db.execute("DELETE FROM claims WHERE owner = ?", (self._owner,))
 
-    def insert(self, cells: Sequence[Cell], outcomes: Sequence[Outcome]) -> None:
-        """Store finished cells, all or none, and end their claims; a failed row may be replaced, no other."""
+    def insert(self, tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> None:
+        """Store finished tasks, all or none, and end their claims; a failed row may be replaced, no other."""
         now = time.time()
         rows = [
-            (*c.key, canonical(c.configuration), o.row, o.error, now, o.seconds, o.provenance)
-            for c, o in zip(cells, outcomes, strict=True)
+            (*t.key, canonical(t.configuration), o.row, o.error, now, o.seconds, o.provenance)
+            for t, o in zip(tasks, outcomes, strict=True)
         ]
         with self._explained(), self._writing():
             self._db.executemany(
@@ -195,7 +195,7 @@ class Store:
                 "seconds = excluded.seconds, provenance = excluded.provenance WHERE rows.error IS NOT NULL",
                 rows,
             )
-            self._db.executemany("DELETE FROM claims WHERE hash = ? AND seed = ?", [c.key for c in cells])
+            self._db.executemany("DELETE FROM claims WHERE hash = ? AND seed = ?", [t.key for t in tasks])
 
     def finished(self, retry_before: float = 0.0) -> set[Key]:
         """The keys of all rows but those that failed before `retry_before`."""
@@ -213,12 +213,12 @@ class Store:
                 for values in found
             ]
 
-    def frame(self, cells: Sequence[Cell] | None = None) -> "pd.DataFrame":
-        """The rows that did not fail: of these cells, in their order; or all, in the order of finishing."""
+    def frame(self, tasks: Sequence[Task] | None = None) -> "pd.DataFrame":
+        """The rows that did not fail: of these tasks, in their order; or all, in the order of finishing."""
         import pandas as pd
 
         done = {(r["hash"], r["seed"]): r for r in self.records() if r["error"] is None}
-        keys = list(done) if cells is None else [c.key for c in cells if c.key in done]
+        keys = list(done) if tasks is None else [t.key for t in tasks if t.key in done]
         return pd.DataFrame([flat(done[key]) for key in keys])
 
     def provenance(self) -> dict[str, str]:
@@ -234,9 +234,9 @@ class Store:
             found = self._one("SELECT max(finished) FROM rows")
             return None if found is None else _moment(found)
 
-    def failures(self, cells: Sequence[Cell] | None = None) -> dict[str, str]:
-        """The errors of the rows that failed, of these cells or of all, by configuration."""
-        wanted = None if cells is None else {c.key for c in cells}
+    def failures(self, tasks: Sequence[Task] | None = None) -> dict[str, str]:
+        """The errors of the rows that failed, of these tasks or of all, by configuration."""
+        wanted = None if tasks is None else {t.key for t in tasks}
         return {
             canonical(r["configuration"]): r["error"]
             for r in self.records()
@@ -268,17 +268,17 @@ class Store:
                 "reference": _text(asked.get("reference", "")),
             }
 
-    def remember_summary(self, said: Said) -> None:
+    def remember_summary(self, saved: SavedSummary) -> None:
         """Keep what the last run said of its rows, and its figures."""
         with self._explained(), self._writing():
             self._db.execute("DROP TABLE IF EXISTS summary")
             self._db.execute("DROP TABLE IF EXISTS figures")
             self._db.execute("CREATE TABLE summary (said TEXT NOT NULL)")
             self._db.execute("CREATE TABLE figures (name TEXT PRIMARY KEY, content BLOB NOT NULL)")
-            self._db.execute("INSERT INTO summary VALUES (?)", (said.to_json(),))
-            self._db.executemany("INSERT INTO figures VALUES (?, ?)", said.figures.items())
+            self._db.execute("INSERT INTO summary VALUES (?)", (saved.to_json(),))
+            self._db.executemany("INSERT INTO figures VALUES (?, ?)", saved.figures.items())
 
-    def last_summary(self) -> Said | None:
+    def last_summary(self) -> SavedSummary | None:
         """What the last run said of its rows, if it came to that, and by a version that keeps it."""
         with self._explained():
             if not self._has("summary") or not self._has("figures"):
@@ -287,7 +287,7 @@ class Store:
             if not all(isinstance(content, bytes) for _, content in figures):
                 raise _DamagedError("a figure is no file")
             try:
-                return Said.from_json(_text(self._one("SELECT said FROM summary")), dict(figures))
+                return SavedSummary.from_json(_text(self._one("SELECT said FROM summary")), dict(figures))
             except StudyError as error:
                 raise _DamagedError(f"the summary cannot be read: {error}") from error
 

@@ -1,4 +1,4 @@
-"""The sweep: work on the cells that are missing in a store until none is."""
+"""The sweep: work on the tasks that are missing in a store until none is."""
 
 import json
 import platform
@@ -18,16 +18,16 @@ from typing import Any
 from inscape.errors import StudyError
 from inscape.progress import Meter
 from inscape.sweeps.executors import POLL, finished, own_executor, terminate, width
-from inscape.sweeps.grid import Cell
+from inscape.sweeps.grid import Task
 from inscape.sweeps.store import LEASE, Outcome, Store
 from inscape.sweeps.study import Configuration, Row, Study
 
-Group = list[Cell]
+Group = list[Task]
 
 
 def sweep(
     study: Study,
-    cells: Sequence[Cell],
+    tasks: Sequence[Task],
     store: Store,
     executor: Executor | None = None,
     *,
@@ -35,40 +35,40 @@ def sweep(
     retry_failed: bool = False,
     show: Meter,
 ) -> None:
-    """Work until every cell is in the store, put there by us or by another process on the same store."""
+    """Work until every task is in the store, put there by us or by another process on the same store."""
     retry_before = time.time() if retry_failed else 0.0
     stored = store.finished(retry_before)
-    missing = [c for c in cells if c.key not in stored]
-    show(len(cells) - len(missing), len(cells))
+    missing = [t for t in tasks if t.key not in stored]
+    show(len(tasks) - len(missing), len(tasks))
     if not missing:
         return
     groups = _groups(study, missing)
-    with _renewed(store), _hands(study, executor, len(groups), n_workers) as hands:
-        job = _Job(store, hands, retry_before)
+    with _renewed(store), _handle_on(study, executor, len(groups), n_workers) as handle:
+        job = _Job(store, handle, retry_before)
         job.todo.extend(groups)
         try:
             while job.todo or job.running:
                 job.submit()
                 job.collect()
-                show(len(cells) - job.n_open(), len(cells))
+                show(len(tasks) - job.n_open(), len(tasks))
         finally:
-            if not hands.is_ours:  # ours ends as a whole
+            if not handle.is_ours:  # ours ends as a whole
                 for future in job.running:  # stopped, by an error or by Ctrl-C
                     future.cancel()
 
 
-def _groups(study: Study, cells: Sequence[Cell]) -> list[Group]:
-    """The cells that are worked on in one call."""
+def _groups(study: Study, tasks: Sequence[Task]) -> list[Group]:
+    """The tasks that are worked on in one call."""
     if study.batch is None or study.together is None:
-        return [[cell] for cell in cells]
+        return [[task] for task in tasks]
     groups: dict[Any, Group] = {}
-    for cell in cells:
-        groups.setdefault(study.together(cell.configuration), []).append(cell)
+    for task in tasks:
+        groups.setdefault(study.together(task.configuration), []).append(task)
     return list(groups.values())
 
 
-class _Hands:
-    """The executor, and a new pool in its place if it is ours and broke."""
+class _Handle:
+    """A handle on the executor, which puts a new pool in its place if it is ours and broke."""
 
     def __init__(self, study: Study, executor: Executor | None, n_groups: int, n_workers: int | None) -> None:
         self._function = study.batch or OneByOne(study.cell)
@@ -85,7 +85,7 @@ class _Hands:
 
     def submit(self, group: Group) -> "Future[list[Outcome]]":
         try:
-            return self.executor.submit(work, self._function, [cell.task for cell in group])
+            return self.executor.submit(work, self._function, [task.seeded for task in group])
         except BrokenExecutor as error:
             broken: Future[list[Outcome]] = Future()
             broken.set_exception(error)
@@ -93,33 +93,35 @@ class _Hands:
 
 
 @contextmanager
-def _hands(study: Study, executor: Executor | None, n_groups: int, n_workers: int | None) -> Iterator[_Hands]:
-    hands = _Hands(study, executor, n_groups, n_workers)
+def _handle_on(
+    study: Study, executor: Executor | None, n_groups: int, n_workers: int | None
+) -> Iterator[_Handle]:
+    handle = _Handle(study, executor, n_groups, n_workers)
     try:
-        yield hands
-        if hands.is_ours:
-            hands.executor.shutdown()
+        yield handle
+        if handle.is_ours:
+            handle.executor.shutdown()
     except BaseException:
-        if hands.is_ours:
-            terminate(hands.executor)
+        if handle.is_ours:
+            terminate(handle.executor)
         raise
 
 
 class _Job:
     """Groups that wait, and groups that are worked on."""
 
-    def __init__(self, store: Store, hands: _Hands, retry_before: float) -> None:
-        self._store, self._hands, self._retry_before = store, hands, retry_before
+    def __init__(self, store: Store, handle: _Handle, retry_before: float) -> None:
+        self._store, self._handle, self._retry_before = store, handle, retry_before
         self.todo: deque[Group] = deque()
         self.running: dict[Future[list[Outcome]], Group] = {}
 
     def n_open(self) -> int:
-        """How many cells are not finished, as far as we know."""
+        """How many tasks are not finished, as far as we know."""
         return sum(map(len, self.todo)) + sum(map(len, self.running.values()))
 
     def submit(self) -> None:
         """Claim groups until the executor has enough; what others work on goes to the end of the line."""
-        enough = self._hands.width()
+        enough = self._handle.width()
         for _ in range(len(self.todo)):
             if len(self.running) >= enough:
                 return
@@ -127,7 +129,7 @@ class _Job:
             if others:
                 self.todo.append(others)
             if mine:
-                self.running[self._hands.submit(mine)] = mine
+                self.running[self._handle.submit(mine)] = mine
 
     def collect(self) -> None:
         """Store what is finished, after waiting a little for it."""
@@ -146,17 +148,17 @@ class _Job:
             self._one_at_a_time(broken)
 
     def _one_at_a_time(self, broken: list[Group]) -> None:
-        """After a pool broke: each cell that was in it alone, to find the one that breaks it."""
+        """After a pool broke: each task that was in it alone, to find the one that breaks it."""
         broken += self.running.values()
         self.running.clear()
-        self._hands.renew()
-        for cell in [cell for group in broken for cell in group]:
-            future = self._hands.submit([cell])
+        self._handle.renew()
+        for task in [task for group in broken for task in group]:
+            future = self._handle.submit([task])
             while not finished([future]):
                 pass
             if isinstance(_error_of(future), BrokenExecutor):
-                self._hands.renew()
-            self._store.insert([cell], _outcomes(future, [cell]))
+                self._handle.renew()
+            self._store.insert([task], _outcomes(future, [task]))
 
 
 def _error_of(future: "Future[list[Outcome]]") -> BaseException | None:
@@ -200,29 +202,31 @@ def _renewed(store: Store) -> Iterator[None]:
 
 
 def work(
-    function: Callable[[list[Configuration]], Sequence[Row]], tasks: list[Configuration]
+    function: Callable[[list[Configuration]], Sequence[Row]], configurations: list[Configuration]
 ) -> list[Outcome]:
-    """The outcome of each task; an exception in the function is one as well.
+    """The outcome of each configuration; an exception in the function is one as well.
 
-    If the function fails on several tasks, each is tried alone, so that only those fail that must.
+    If the function fails on several configurations, each is tried alone, so that only those fail that must.
     """
     start = time.perf_counter()
     try:
-        rows = function(tasks)
-        if len(rows) != len(tasks):
-            raise StudyError(f"{len(tasks)} configurations gave {len(rows)} rows: expected one each")
-        texts: list[str | None] = [_as_json(row, task) for row, task in zip(rows, tasks, strict=True)]
+        rows = function(configurations)
+        if len(rows) != len(configurations):
+            raise StudyError(f"{len(configurations)} configurations gave {len(rows)} rows: expected one each")
+        texts: list[str | None] = [
+            _as_json(row, configuration) for row, configuration in zip(rows, configurations, strict=True)
+        ]
         error = None
     except Exception:
-        if len(tasks) > 1:
-            return [work(function, [task])[0] for task in tasks]
-        texts, error = [None] * len(tasks), traceback.format_exc().strip()
-    seconds = (time.perf_counter() - start) / len(tasks)
+        if len(configurations) > 1:
+            return [work(function, [configuration])[0] for configuration in configurations]
+        texts, error = [None] * len(configurations), traceback.format_exc().strip()
+    seconds = (time.perf_counter() - start) / len(configurations)
     return [Outcome(row=t, error=error, seconds=seconds, provenance=json.dumps(provenance())) for t in texts]
 
 
 def failed(error: str) -> Outcome:
-    """The outcome of a cell of which nothing came back."""
+    """The outcome of a task of which nothing came back."""
     return Outcome(row=None, error=error, seconds=0.0, provenance=json.dumps(provenance()))
 
 
@@ -232,9 +236,9 @@ class OneByOne:
 
     cell: Callable[[Configuration], Row]
 
-    def __call__(self, tasks: list[Configuration]) -> list[Row]:
-        """The rows of the tasks."""
-        return [self.cell(task) for task in tasks]
+    def __call__(self, configurations: list[Configuration]) -> list[Row]:
+        """The rows of the configurations."""
+        return [self.cell(configuration) for configuration in configurations]
 
 
 def provenance() -> dict[str, str]:
@@ -248,10 +252,10 @@ def provenance() -> dict[str, str]:
     return versions | {"machine": f"{platform.system()} {platform.machine()}", "host": socket.gethostname()}
 
 
-def _as_json(row: Row, task: Configuration) -> str:
+def _as_json(row: Row, configuration: Configuration) -> str:
     if not isinstance(row, dict) or not all(isinstance(key, str) for key in row):
         raise StudyError(f"the function of a study must return a dict with names as keys, not {row!r}")
-    taken = sorted(set(row) & {*task, "configuration", "seconds"})
+    taken = sorted(set(row) & {*configuration, "configuration", "seconds"})
     if taken:
         raise StudyError(f"the row repeats {', '.join(taken)} of the configuration: call it otherwise")
     return json.dumps(row, default=_plain)

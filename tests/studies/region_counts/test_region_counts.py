@@ -15,7 +15,7 @@ from inscape.errors import StudyError
 from inscape.studies.region_counts import STUDY, claims, grid, rows, settings, tables
 from inscape.studies.region_counts.rows import count_regions
 from inscape.studies.region_counts.selection import Subject
-from inscape.sweeps.grid import as_cells
+from inscape.sweeps.grid import as_tasks
 from inscape.sweeps.run import reopen
 from inscape.sweeps.trained_model import settings_of, split_of
 from inscape.training.data.splits import split_data
@@ -77,7 +77,7 @@ def test_the_scale_paper_is_table_1():
 @pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
 def test_no_cell_comes_twice_and_cheap_models_and_the_sweep_come_first(scale):
     cells = STUDY.configurations(scale)
-    as_cells(cells, 0)  # raises if two are the same
+    as_tasks(cells, 0)  # raises if two are the same
     order = [(c["model"] not in grid.CHEAP, c["part"] != "sweep") for c in cells]
     assert order == sorted(order)
 
