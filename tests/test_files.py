@@ -9,8 +9,8 @@ import pytest
 
 from inscape.errors import StudyError
 from inscape.files import replacing
+from inscape.reports.page import literal, write_page
 from inscape.studies import Study, Summary, run
-from inscape.studies.page import literal, write_page
 
 
 def write_half(path):

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import inscape
 
 ROOT = Path(inscape.__file__).parent
@@ -19,8 +21,10 @@ ORDER = [
     {"univariate"},
     {"training"},
     {"theory"},
-    {"studies"},
     {"reports"},
+    {"correlation"},
+    {"sweeps"},
+    {"studies"},
     {"cli"},
 ]
 RANK = {name: i for i, names in enumerate(ORDER) for name in names}
@@ -53,6 +57,55 @@ def test_imports_point_one_way():
             if RANK[parts[1]] >= RANK[package]:
                 backwards.append(f"{path.relative_to(ROOT)} imports {name}")
     assert backwards == []
+
+
+def imports_by_name_of(tree):
+    """The calls of import_module and __import__, as their first argument says what they load."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name in ("import_module", "__import__"):
+                yield ast.unparse(node.args[0])
+
+
+def hidden_imports(source, name="module.py"):
+    """Imports of ours by name: a text that begins with inscape, or a variable outside `NAMED_BY_THE_USER`."""
+    return [
+        argument
+        for argument in imports_by_name_of(ast.parse(source))
+        if argument.lstrip("f").strip("\"'").startswith("inscape")
+        or (argument.isidentifier() and name not in NAMED_BY_THE_USER)
+    ]
+
+
+NAMED_BY_THE_USER = {"models/loading.py", "sweeps/references.py"}
+"""Where the code that is loaded is named in an argument, a file or a store."""
+LAZY_ATTRIBUTES = {"__init__.py", "training/__init__.py"}
+"""Where `__getattr__` loads what is below, by tables of names: the one exception."""
+
+
+def test_no_import_of_ours_hides_behind_its_name():
+    """An import by name is not seen above, so it could point upwards."""
+    found = {}
+    for path in ROOT.rglob("*.py"):
+        name = path.relative_to(ROOT).as_posix()
+        if hidden := hidden_imports(path.read_text(), name):
+            found[name] = hidden
+    assert set(found) == LAZY_ATTRIBUTES
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "importlib.import_module('inscape.reports').write_report(run)",
+        "import_module(f'inscape.{name}')",
+        "__import__('inscape.studies')",
+        "importlib.import_module(MODULE)",
+    ],
+)
+def test_imports_by_name_are_seen(line):
+    assert hidden_imports(line)
+    assert not hidden_imports("importlib.import_module('plotly.offline')")
 
 
 def test_drawing_imports_nothing_else_of_ours():

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 __version__ = version("inscape")
 
-from inscape import studies, training
+from inscape import reports, studies, training
 from inscape.errors import InscapeError, InscapeWarning
 from inscape.measures import (
     adversarial_accuracy,
@@ -68,8 +68,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The univariate laboratory, the checks of theory and the reports, loaded when first asked for."""
-    if name in ("reports", "theory", "univariate"):
+    """The univariate laboratory and the checks of theory, loaded when first asked for."""
+    if name in ("theory", "univariate"):
         import importlib
 
         return importlib.import_module(f"inscape.{name}")

@@ -13,8 +13,8 @@ import inscape
 from inscape.cli import app
 from inscape.errors import StudyError
 from inscape.studies import Store
-from inscape.studies.export import export
-from inscape.studies.toml_file import read_study
+from inscape.sweeps.export import export
+from inscape.sweeps.toml_file import read_study
 
 TOML = """
 name = "depths"
@@ -77,12 +77,12 @@ def test_list(run):
 
 
 def test_failed_rows_are_exported_with_their_error(tmp_path):
-    from inscape.studies.cells import as_cells
-    from inscape.studies.work import OneByOne, failed, work
+    from inscape.sweeps.grid import as_tasks
+    from inscape.sweeps.sweep import OneByOne, failed, work
 
     with Store(tmp_path / "s.sqlite", "test") as store:
         good = work(OneByOne(lambda task: {"x": [1, 2]}), [{}])
-        store.insert(as_cells([{"a": 0}, {"a": 1}], 0), [*good, failed("a reason")])
+        store.insert(as_tasks([{"a": 0}, {"a": 1}], 0), [*good, failed("a reason")])
         for ending in ("csv", "parquet"):
             assert export(store, tmp_path / f"t.{ending}") == 2
         with pytest.raises(StudyError, match=r"must end in \.csv or \.parquet"):
@@ -170,12 +170,12 @@ def test_trusted_code_is_found_by_the_processes_of_the_pool(run, tmp_path):
 
 
 def test_texts_that_spreadsheets_take_for_formulas_are_quoted(tmp_path):
-    from inscape.studies.cells import as_cells
-    from inscape.studies.work import OneByOne, work
+    from inscape.sweeps.grid import as_tasks
+    from inscape.sweeps.sweep import OneByOne, work
 
     texts = ["=cmd|' /C calc'!A0", "@SUM(A1)", "+1", "-1", "\t=1", "\r=1", "plain", "a=b"]
     row = {"number": -1.5, "whole": -3, "=name": "x", "list": [-1, 2]}
-    cells = as_cells([{"text": text} for text in texts], 0)
+    cells = as_tasks([{"text": text} for text in texts], 0)
     with Store(tmp_path / "s.sqlite", "test") as store:
         for cell in cells:
             store.insert([cell], work(OneByOne(lambda task: row), [{}]))

@@ -257,7 +257,15 @@ def test_figures_that_cannot_be_shown(tmp_path):
 )
 def test_the_command_to_repeat(reference, expected, tmp_path):
     options = {"digits": {"n_nets": "a b", "data": ["x", "y"]}, "my-own": {"n": 3}}.get(reference, {})
-    found = command(finished(tmp_path, reference=reference, study="my-own", options=options))
+    found = command(
+        finished(
+            tmp_path,
+            reference=reference,
+            is_registered=reference == "digits",
+            study="my-own",
+            options=options,
+        )
+    )
     assert found == expected
     if found.startswith("inscape study"):
         assert shlex.split(found)[:3] == ["inscape", "study", "run"]
@@ -331,5 +339,9 @@ def test_a_report_that_cannot_be_written(example, tmp_path):
 
 
 def test_the_command_is_a_call_whatever_the_study_is_named(tmp_path):
-    assert command(finished(tmp_path, reference="my-study")).startswith("inscape.studies.run(my_study, ")
-    assert command(finished(tmp_path, reference="evil()")).startswith("inscape.studies.run(study, ")
+    assert command(finished(tmp_path, reference="my-study", is_registered=False)).startswith(
+        "inscape.studies.run(my_study, "
+    )
+    assert command(finished(tmp_path, reference="evil()", is_registered=False)).startswith(
+        "inscape.studies.run(study, "
+    )

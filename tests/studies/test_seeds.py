@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from inscape.studies.cells import as_cells
-from inscape.studies.registry import MODULES, find
-from inscape.studies.work import OneByOne, work
+from inscape.sweeps.grid import as_tasks
+from inscape.sweeps.registry import find, registered
+from inscape.sweeps.sweep import OneByOne, work
 
 QUICK = {
     "digits": {"n_train": 60, "n_probes": 5, "epochs": 2},
@@ -60,14 +60,14 @@ COARSE = {
 
 def row(name, study_seed):
     configuration = find(name).configurations("smoke")[0] | QUICK.get(name, {})
-    (cell,) = as_cells([configuration], study_seed)
+    (cell,) = as_tasks([configuration], study_seed)
     (outcome,) = work(OneByOne(find(name).cell), [cell.task])
     assert outcome.error is None, outcome.error
     return json.loads(outcome.row)
 
 
 @pytest.mark.filterwarnings("ignore::inscape.errors.InscapeWarning")
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", registered())
 def test_another_seed_draws_anew(name):
     first, again, other = row(name, 0), row(name, 0), row(name, 7)
     assert str(again) == str(first)

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import inscape
-from inscape.studies.registry import find
+from inscape.sweeps.registry import find
 
 FIGURES = {
     "edge-of-stability": {"edge.png"},

@@ -37,7 +37,7 @@ def report(
     """
     from inscape.reports import write_report
     from inscape.studies import reopen
-    from inscape.studies.registry import find
+    from inscape.sweeps.registry import find
 
     with imports_from(trust):
         if study is not None:

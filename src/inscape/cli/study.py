@@ -26,14 +26,14 @@ study = typer.Typer(no_args_is_help=True, help="Run sweeps over many models, and
 @study.command("list")
 def list_studies(json: options.Json = False) -> None:
     """List the studies that are known by name."""
-    from inscape.studies.registry import MODULES, find
-    from inscape.studies.study import SCALES
+    from inscape.sweeps.registry import find, registered
+    from inscape.sweeps.study import SCALES
 
     rows = []
-    for name in MODULES:
+    for name in registered():
         found = find(name)
-        cells = {scale: len(found.configurations(scale)) for scale in SCALES}
-        rows.append({"name": name, **cells, "title": found.title})
+        sizes = {scale: len(found.configurations(scale)) for scale in SCALES}
+        rows.append({"name": name, **sizes, "title": found.title})
     if json:
         print_json(rows)
     else:
@@ -69,8 +69,8 @@ def run(
     A study may take options of its own, as --data: `inscape study show NAME` names them.
     """
     from inscape.studies import run as run_study
-    from inscape.studies.executors import dask_executor
-    from inscape.studies.registry import find
+    from inscape.sweeps.executors import dask_executor
+    from inscape.sweeps.registry import find
 
     if scheduler is not None and workers is not None:
         raise StudyError("give --workers for this machine or --scheduler for a cluster, not both")
@@ -111,23 +111,23 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show what a study asks, and how far its store is."""
-    from inscape.studies.finished import last_line
-    from inscape.studies.registry import find
-    from inscape.studies.running import grid
-    from inscape.studies.store import Store
+    from inscape.reports.study_run import last_line
+    from inscape.sweeps.grid import grid
+    from inscape.sweeps.registry import find
+    from inscape.sweeps.store import Store
 
     with imports_from(trust):
         found = find(name, announce)
-        cells = grid(found, scale, seed, _options(context))
+        tasks = grid(found, scale, seed, _options(context))
     path = _folder(found, out) / f"{found.name}.sqlite"
     finished, failed = 0, {}
     if path.exists():
         with Store(path) as store:
-            failed = store.failures(cells)
+            failed = store.failures(tasks)
             keys = store.finished()
-            finished = sum(c.key in keys for c in cells) - len(failed)
-    state = {"cells": len(cells), "finished": finished, "failed": len(failed)}
-    state["missing"] = len(cells) - finished - len(failed)
+            finished = sum(t.key in keys for t in tasks) - len(failed)
+    state = {"cells": len(tasks), "finished": finished, "failed": len(failed)}
+    state["missing"] = len(tasks) - finished - len(failed)
     if json:
         print_json({"study": found.name, "scale": scale, "seed": seed, **state, "errors": failed})
         return
@@ -150,9 +150,9 @@ def export_rows(
     trust: Trust = None,
 ) -> None:
     """Write all rows of a study's store into a table."""
-    from inscape.studies.export import export
-    from inscape.studies.registry import find
-    from inscape.studies.store import Store
+    from inscape.sweeps.export import export
+    from inscape.sweeps.registry import find
+    from inscape.sweeps.store import Store
 
     with imports_from(trust):
         found = find(name, announce)

@@ -3,6 +3,13 @@
 from typing import Any
 
 
+def new_figure(size: tuple[float, float]) -> Any:
+    """A figure of that size in inches, which pyplot knows nothing of."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained")
+
+
 def axes_or_new(ax: Any, figsize: tuple[float, float]) -> Any:
     """`ax`, or new Axes of that size in inches.
 
@@ -17,6 +24,4 @@ def axes_or_new(ax: Any, figsize: tuple[float, float]) -> Any:
         import matplotlib.pyplot as plt
 
         return plt.subplots(figsize=figsize, layout="constrained")[1]
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=figsize, layout="constrained").subplots()
+    return new_figure(figsize).subplots()

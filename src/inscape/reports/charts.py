@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from inscape.errors import StudyError, unknown_name
+from inscape.reports.findings import Chart
 from inscape.reports.numbers import plain
 from inscape.reports.tables import columns_of, is_numeric, label
-from inscape.studies.study import Chart
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ def spec(chart: Chart) -> dict[str, Any]:
     for name in used:
         if name is not None and name not in frame:
             raise StudyError(f"the chart {chart.title!r}: " + unknown_name("column", name, map(str, frame)))
-    hover = list(chart.hover) or _telling(frame)
+    hover = list(chart.hover) or _usual_hover(frame)
     names = list(dict.fromkeys([name for name in used if name is not None] + hover))
     shown = _thinned(frame)
     return {
@@ -104,12 +104,12 @@ def _varied(frame: "pd.DataFrame") -> list[str]:
     return found
 
 
-def _telling(frame: "pd.DataFrame") -> list[str]:
-    """What to show of a point where the study does not say: all that varies, to a bearable number."""
+def _usual_hover(frame: "pd.DataFrame") -> list[str]:
+    """The columns that are shown of a point where the study does not say: those that vary, up to a limit."""
     return _varied(frame)[:MOST_HOVER]
 
 
 def _thinned(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """At most so many rows, evenly from all."""
+    """At most `MOST_POINTS` rows, evenly from all."""
     step = -(-len(frame) // MOST_POINTS)
     return frame if step <= 1 else frame.iloc[::step]

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from inscape.reports.findings import Finding
 from inscape.reports.numbers import shown
-from inscape.studies.page import WORDS
-from inscape.studies.study import Finding
+from inscape.reports.page import WORDS
 
 MARKS = {True: "held", False: "refuted", None: "open"}
 

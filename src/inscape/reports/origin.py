@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inscape.reports.numbers import duration
-from inscape.studies.registry import MODULES
 
 if TYPE_CHECKING:
-    from inscape.studies.finished import StudyRun
+    from inscape.reports.study_run import StudyRun
 
 _ELSEWHERE = ("machine", "host")
 
@@ -49,7 +48,7 @@ def command(run: "StudyRun") -> str:
     name = run.reference or run.study
     if name.endswith(".toml"):
         name = Path(name).name  # where it is on this machine is nobody's business
-    elif name not in MODULES and ":" not in name:
+    elif not run.is_registered and ":" not in name:
         options = f", options={dict(run.options)!r}" if run.options else ""
         variable = name.replace("-", "_")
         variable = variable if variable.isidentifier() else "study"  # a store may name it anything

@@ -13,14 +13,14 @@ from inscape.files import replacing
 from inscape.reports.charts import explorer, spec
 from inscape.reports.claims import claims
 from inscape.reports.origin import origin
+from inscape.reports.page import file_stem
 from inscape.reports.pictures import pictures
 from inscape.reports.prose import html
+from inscape.reports.study_run import last_line
 from inscape.reports.tables import as_table, rows_table
-from inscape.studies.finished import last_line
-from inscape.studies.page import file_stem
 
 if TYPE_CHECKING:
-    from inscape.studies.finished import StudyRun
+    from inscape.reports.study_run import StudyRun
 
 
 def write_report(run: "StudyRun", path: str | Path) -> Path:

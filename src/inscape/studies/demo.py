@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from inscape.correlation.coefficients import Correlation, correlation
 from inscape.errors import InscapeError
 from inscape.files import replacing
 from inscape.measures.accuracy import correct
@@ -19,7 +20,6 @@ from inscape.partition import decision_regions
 from inscape.probes import Patch
 from inscape.progress import Meter, meter
 from inscape.seeding import as_seed
-from inscape.studies.correlation import Correlation, correlation
 from inscape.training.data.splits import Split, split_data
 from inscape.training.fitting import fit, fit_many
 

@@ -4,10 +4,10 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inscape.studies.correlate import correlate
-from inscape.studies.findings import positive
-from inscape.studies.study import Configuration, Finding, Study, Summary
-from inscape.studies.trained import batch, cell, together
+from inscape.correlation.correlate import correlate, positive
+from inscape.reports.findings import Finding, Summary
+from inscape.sweeps.study import Configuration, Study
+from inscape.sweeps.trained_model import batch, cell, together
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,16 +2,17 @@
 
     inscape study run region-counts --scale smoke|small|paper --data mnist,cifar10 --nets mlp,resnet18,tree
 
-`settings` and `grid` say what is trained, `rows` and `counting` what is measured, `selection`, `tables` and
-`ablations` what is asked of the rows, `claims` what they answer, `figures` and `charts` how that looks.
+`settings` and `grid` say what is trained, `rows` what is measured, `selection` and `tables` what is asked of
+the rows, `claims` what they answer, `figures` and `charts` how that looks. `edge_of_stability` is a study of
+its own, of the paper's Theorem 6.
 """
 
 from inscape.studies.region_counts.claims import CLAIMS
 from inscape.studies.region_counts.grid import configurations
 from inscape.studies.region_counts.rows import batch, cell
 from inscape.studies.region_counts.summary import summarise
-from inscape.studies.study import Study
-from inscape.studies.trained import together
+from inscape.sweeps.study import Study
+from inscape.sweeps.trained_model import together
 
 STUDY = Study(
     name="region-counts",

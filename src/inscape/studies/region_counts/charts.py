@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from inscape.studies.region_counts.selection import classical, networks, part
-from inscape.studies.study import Chart
+from inscape.reports.findings import Chart
+from inscape.studies.region_counts.selection import Subject, classical, networks, part
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,10 +60,10 @@ def charts(frame: "pd.DataFrame", tables: "Mapping[str, pd.DataFrame]") -> list[
     return found
 
 
-def _scatter(groups: "Mapping[str, pd.DataFrame]", title: str, column: str, xlabel: str) -> Chart:
+def _scatter(groups: "Mapping[Subject, pd.DataFrame]", title: str, column: str, xlabel: str) -> Chart:
     import pandas as pd
 
-    rows = pd.concat([group.assign(name=name) for name, group in groups.items()])
+    rows = pd.concat([group.assign(name=str(subject)) for subject, group in groups.items()])
     rows = rows[rows[column].notna()]
     kept = [c for c in dict.fromkeys((*HOVER, column, "gap")) if c in rows and rows[c].notna().any()]
     return Chart(

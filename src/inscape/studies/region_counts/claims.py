@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.studies.correlation import KINDS, N_RESAMPLES, Correlation, bootstrapped, correlation
-from inscape.studies.correlations import Correlations
-from inscape.studies.region_counts.selection import FITTED, networks, part, seed_means
+from inscape.correlation.coefficients import KINDS, N_RESAMPLES, Correlation, bootstrapped, correlation
+from inscape.correlation.correlate import Correlations
+from inscape.reports.findings import Finding
+from inscape.studies.region_counts.selection import (
+    FITTED,
+    NETWORKS_TOGETHER,
+    TREES_TOGETHER,
+    Subject,
+    networks,
+    part,
+    seed_means,
+)
 from inscape.studies.region_counts.settings import CLASSICAL
-from inscape.studies.study import Finding
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,11 +48,11 @@ CLAIMS = {
 NOTHING = Finding(holds=None, evidence="no rows to ask")
 
 
-def positive(c: Correlation) -> bool | None:
+def strongly_positive(c: Correlation) -> bool | None:
     """Not held if the whole interval is below `STRONG`; else held if it is above zero; else not to be said.
 
-    >>> positive(Correlation(0.9, (0.7, 0.95), 9)), positive(Correlation(0.3, (0.1, 0.4), 9))
-    (True, False)
+    >>> [strongly_positive(Correlation(r, ends, 9)) for r, ends in ((0.9, (0.7, 1.0)), (0.3, (0.1, 0.4)))]
+    [True, False]
     """
     low, high = c.interval
     if np.isnan(low):
@@ -52,7 +60,7 @@ def positive(c: Correlation) -> bool | None:
     return False if high < STRONG else True if low > 0 else None
 
 
-def weakest(found: Mapping[str, Correlation], reported: str = "") -> Finding:
+def weakest(found: Mapping[Any, Correlation], reported: str = "") -> Finding:
     """The claim that every one of some correlations is positive; its number is that of the weakest."""
     known = [c for c in found.values() if not np.isnan(c.value)]
     texts = [
@@ -63,7 +71,7 @@ def weakest(found: Mapping[str, Correlation], reported: str = "") -> Finding:
     if not known:
         return Finding(holds=None, evidence="; ".join(texts) or "too few fitted models", published=reported)
     least = min(known, key=lambda c: c.value)
-    verdict = _all(positive(c) for c in found.values())
+    verdict = _all(strongly_positive(c) for c in found.values())
     return _finding(verdict, "; ".join(texts), least.value, least.interval, reported)
 
 
@@ -86,20 +94,20 @@ def _finding(
     )
 
 
-def main_findings(found: Mapping[str, Correlations]) -> dict[str, Finding]:
+def main_findings(found: Mapping[Subject, Correlations]) -> dict[str, Finding]:
     """Each model alone, and pooled."""
-    alone = {name: c.pearson for name, c in found.items() if " on " in name}
-    kinds = {
-        kind: {n: c for n, c in alone.items() if n.startswith(f"{kind} on")} for kind in ("tree", "forest")
-    }
-    nets = {n: c for n, c in alone.items() if n not in kinds["tree"] and n not in kinds["forest"]}
-    together = {n: c.pearson for n, c in found.items() if " on " not in n}
+    r = {subject: c.pearson for subject, c in found.items()}
+    nets = {s: c for s, c in r.items() if not s.is_pooled and s.model not in CLASSICAL}
+
+    def of(model: str) -> dict[Subject, Correlation]:
+        return {s: c for s, c in r.items() if s.model == model}
+
     return {
         "networks": weakest(nets, "r = .94 to .98 in nine networks"),
-        "pooled": weakest({n: c for n, c in together.items() if n.startswith("networks")}, "r = .93"),
-        "tree": weakest(kinds["tree"], "r = .96"),
-        "forest": weakest(kinds["forest"], "r = .98"),
-        "classical": weakest({n: c for n, c in together.items() if n.startswith("trees")}, "r = .90"),
+        "pooled": weakest(of(NETWORKS_TOGETHER.model), "r = .93"),
+        "tree": weakest(of("tree"), "r = .96"),
+        "forest": weakest(of("forest"), "r = .98"),
+        "classical": weakest(of(TREES_TOGETHER.model), "r = .90"),
     }
 
 
@@ -157,11 +165,7 @@ def _above(interval: tuple[float, float], bound: float) -> bool | None:
 
 def grid_findings(table: "pd.DataFrame") -> dict[str, Finding]:
     """The share of regions that the paper's grids miss in networks, where the count beside them is exact."""
-    lines = [
-        line
-        for line in _lines(table)
-        if line["by"] == "exact" and line["model"].split(" on ")[0] not in CLASSICAL
-    ]
+    lines = [line for line in _lines(table) if line["by"] == "exact" and line["model"].model not in CLASSICAL]
     said = {
         "grid": (1, 200, "2.78 with 200 points, 2.78 with 500"),
         "plane_grid": (2, 30, "2.78 with 30 x 30 points, 2.78 with 50 x 50"),
@@ -219,13 +223,13 @@ def augmentation_finding(table: "pd.DataFrame") -> Finding:
 
 def evolution_finding(table: "pd.DataFrame") -> Finding:
     """The correlation at the start and at the end of training."""
-    by_model: dict[str, list[dict[str, Any]]] = {}
+    by_model: dict[Subject, list[dict[str, Any]]] = {}
     for line in _lines(table):
         by_model.setdefault(line["model"], []).append(line)
     if not by_model:
         return NOTHING
     ends = {name: (lines[0], _correlation(lines[-1])) for name, lines in by_model.items()}
-    verdicts = [positive(c) and not first["r"] >= c.value for first, c in ends.values()]
+    verdicts = [strongly_positive(c) and not first["r"] >= c.value for first, c in ends.values()]
     texts = (
         f"{name}: r = {first['r']:+.2f} at epoch {first['epoch']}, {c} at the end"
         for name, (first, c) in ends.items()

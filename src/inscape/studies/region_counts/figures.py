@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape.drawing.axes import new_figure
 from inscape.drawing.counts import draw_scatter
 from inscape.drawing.curves import draw_intervals
 from inscape.drawing.planes.grid import draw_labels
@@ -55,10 +56,9 @@ def save_figures(frame: "pd.DataFrame", tables: "Mapping[str, pd.DataFrame]", ou
 
 def _panels(n: int, across: int, size: tuple[float, float]) -> tuple[Any, list[Any]]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
     across, down = min(n, across), -(-n // across)
-    figure = Figure(figsize=(across * size[0], down * size[1]), layout="constrained")
+    figure = new_figure((across * size[0], down * size[1]))
     FigureCanvasAgg(figure)
     axes = figure.subplots(down, across, squeeze=False).ravel().tolist()
     for ax in axes[n:]:
@@ -77,7 +77,7 @@ def _correlation(frame: "pd.DataFrame") -> Any:
         parts = {f"{by.replace('_', ' ')} {v}": g for v, g in rows.groupby(by)}
         points = {k: seed_means(g, ["region_count", "gap"]).to_numpy().T for k, g in parts.items()}
         drawn = {k: (x, y) for k, (x, y) in points.items()}
-        draw_scatter(drawn, xlabel="region count", ylabel="generalisation gap", title=name, ax=ax)
+        draw_scatter(drawn, xlabel="region count", ylabel="generalisation gap", title=str(name), ax=ax)
     return figure
 
 
@@ -115,7 +115,7 @@ def _baselines(frame: "pd.DataFrame") -> Any:
                 {k: (x, y) for k, (x, y) in parts.items()},
                 xlabel=shown,
                 ylabel="generalisation gap",
-                title=name,
+                title=str(name),
                 ax=next(places),
             )
     return figure

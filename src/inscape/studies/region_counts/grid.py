@@ -18,7 +18,7 @@ from inscape.studies.region_counts.settings import (
     Growing,
     Training,
 )
-from inscape.studies.study import Configuration
+from inscape.sweeps.study import Configuration
 
 CHEAP = ("mlp", *CLASSICAL)
 """Models whose cells come first; of these and of the others the sweep does."""

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inscape.studies.correlations import Correlations
-from inscape.studies.region_counts import ablations, claims, tables
+from inscape.correlation.correlate import Correlations
+from inscape.reports.findings import Summary
+from inscape.studies.region_counts import claims, tables
 from inscape.studies.region_counts.charts import charts
 from inscape.studies.region_counts.figures import save_figures
-from inscape.studies.region_counts.selection import FITTED, networks, part
-from inscape.studies.study import Summary
+from inscape.studies.region_counts.selection import FITTED, Subject, networks, part, with_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,15 +49,15 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         "strata": tables.strata_table(found),
         "hyper-parameters": tables.hyper_parameter_table(frame),
         "baselines": tables.baseline_table(frame),
-        "grid": ablations.grid_table(frame),
-        "lines": ablations.line_table(frame),
+        "grid": tables.grid_table(frame),
+        "lines": tables.line_table(frame),
         "span": tables.span_table(frame),
         "dimension": tables.dimension_table(frame),
-        "evolution": ablations.evolution_table(frame),
-        "optimiser": ablations.optimiser_table(frame),
+        "evolution": tables.evolution_table(frame),
+        "optimiser": tables.optimiser_table(frame),
         "probe": tables.probe_table(frame),
-        "augmentation": ablations.augmentation_table(frame),
-        "check": ablations.check_table(frame),
+        "augmentation": tables.augmentation_table(frame),
+        "check": tables.check_table(frame),
         "models": tables.model_table(frame),
     }
     findings = {
@@ -69,12 +69,13 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         "augmentation": claims.augmentation_finding(made["augmentation"]),
         "evolution": claims.evolution_finding(made["evolution"]),
     }
+    named = {key: with_names(table) for key, table in made.items()}
     return Summary(
         findings=findings,
-        figures=save_figures(frame, made, out),
+        figures=save_figures(frame, named, out),
         notes=_notes(frame),
-        charts=charts(frame, made),
-        tables={TITLES[key]: table for key, table in made.items() if len(table)},
+        charts=charts(frame, named),
+        tables={TITLES[key]: table for key, table in named.items() if len(table)},
         limits=[*_limits_here(frame, found), *LIMITS],
     )
 
@@ -89,7 +90,7 @@ def _notes(frame: "pd.DataFrame") -> str:
     )
 
 
-def _limits_here(frame: "pd.DataFrame", found: Mapping[str, Correlations]) -> list[str]:
+def _limits_here(frame: "pd.DataFrame", found: Mapping[Subject, Correlations]) -> list[str]:
     """What these rows themselves show of where the correlation comes from and where it is not."""
     texts = []
     for name, rows in networks(part(frame, "sweep"), fitted=False).items():

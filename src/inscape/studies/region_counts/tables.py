@@ -1,15 +1,17 @@
-"""The equivalents of the paper's tables, each from the rows alone."""
+"""The equivalents of the paper's tables, each from the rows alone; their column "model" holds subjects."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.studies.correlate import correlate
-from inscape.studies.correlations import Correlations
+from inscape.correlation.correlate import Correlations, correlate
 from inscape.studies.region_counts import published
 from inscape.studies.region_counts.selection import (
     HYPER_PARAMETERS,
+    NETWORKS_TOGETHER,
     TREE_PARAMETERS,
+    TREES_TOGETHER,
+    Subject,
     classical,
     columns_of,
     mean_interval,
@@ -22,6 +24,7 @@ from inscape.studies.region_counts.selection import (
 if TYPE_CHECKING:
     import pandas as pd
 
+LINES = tuple(published.LINES)
 KINDS_OF_PROBE = {
     "region_count": "test pairs",
     "count_train_pairs": "train pairs",
@@ -29,50 +32,50 @@ KINDS_OF_PROBE = {
 }
 
 
-def correlations(frame: "pd.DataFrame") -> dict[str, Correlations]:
-    """Name -> every correlation of the sweep: of each model, and pooled where there are several."""
+def correlations(frame: "pd.DataFrame") -> dict[Subject, Correlations]:
+    """Every correlation of the sweep: of each model, and pooled where there are several."""
     sweep = part(frame, "sweep")
     found = {}
     for together, groups, by in (
-        ("networks together", networks(sweep), HYPER_PARAMETERS),
-        ("trees and forests", classical(sweep), TREE_PARAMETERS),
+        (NETWORKS_TOGETHER, networks(sweep), HYPER_PARAMETERS),
+        (TREES_TOGETHER, classical(sweep), TREE_PARAMETERS),
     ):
-        for name, rows in groups.items():
+        for subject, rows in groups.items():
             if rows["configuration"].nunique() > 1:
-                found[name] = correlate(rows, by=[b for b in by if b in rows and rows[b].notna().any()])
+                found[subject] = correlate(rows, by=[b for b in by if b in rows and rows[b].notna().any()])
         if len(groups) > 1:
             found[together] = correlate(pooled(groups), by=[b for b in by if b in sweep])
     return found
 
 
-def correlation_table(frame: "pd.DataFrame", found: dict[str, Correlations]) -> "pd.DataFrame":
+def correlation_table(frame: "pd.DataFrame", found: dict[Subject, Correlations]) -> "pd.DataFrame":
     """Each model and pooled: the coefficients, what carries them, and what was published."""
     import pandas as pd
 
     every = networks(part(frame, "sweep"), fitted=False)
     lines = []
-    for name, c in found.items():
-        left_out = len(every[name]) - c.n_runs if name in every else 0
-        line = {"model": name, "runs": c.n_runs, "left out": left_out, **columns_of(c.pearson)}
+    for subject, c in found.items():
+        left_out = len(every[subject]) - c.n_runs if subject in every else 0
+        line = {"model": subject, "runs": c.n_runs, "left out": left_out, **columns_of(c.pearson)}
         line |= {"spearman": c.spearman.value, "kendall": c.kendall.value, "single runs": c.single_runs.value}
         line |= {f"granulated {h}": v for h, v in c.granulated.items()}
-        lines.append(line | {"published": published.CORRELATION.get(name.split(" on ")[0])})
+        lines.append(line | {"published": published.CORRELATION.get(subject.model)})
     return pd.DataFrame(lines)
 
 
-def strata_table(found: dict[str, Correlations]) -> "pd.DataFrame":
+def strata_table(found: dict[Subject, Correlations]) -> "pd.DataFrame":
     """The correlation where one hyper-parameter is held at each of its values."""
     import pandas as pd
 
     lines = [
         {
-            "model": name,
+            "model": subject,
             "held": h,
             "at": str(value),
             **columns_of(s.pearson),
             "single runs": s.single_runs.value,
         }
-        for name, c in found.items()
+        for subject, c in found.items()
         if not c.models
         for h, strata in c.strata.items()
         for value, s in strata.items()
@@ -87,15 +90,15 @@ def hyper_parameter_table(frame: "pd.DataFrame") -> "pd.DataFrame":
     lines = []
     for which, column in (("learning rate", "learning_rate"), ("batch size", "batch_size")):
         own = networks(part(frame, which), fitted=False)
-        for name, rows in networks(part(frame, "sweep"), fitted=False).items():
-            used = own.get(name, rows)
+        for subject, rows in networks(part(frame, "sweep"), fitted=False).items():
+            used = own.get(subject, rows)
             for value, group in used.groupby(column):
                 count, low, high = mean_interval(group["region_count"])
                 lines.append(
-                    {"model": name, "varied": which, "value": value, "runs": len(group), "count": count}
+                    {"model": subject, "varied": which, "value": value, "runs": len(group), "count": count}
                     | {"low": low, "high": high, "gap": group["gap"].mean()}
                     | {"train accuracy": group["train_accuracy"].mean()}
-                    | {"from": which if name in own else "sweep"}
+                    | {"from": which if subject in own else "sweep"}
                 )
     return pd.DataFrame(lines)
 
@@ -115,8 +118,8 @@ def probe_table(frame: "pd.DataFrame") -> "pd.DataFrame":
         "test pairs": tuple(published.CORRELATION.values())[: len(published.DIRECTION)],
     }
     table["published"] = [
-        published.of_network(lists[probe], name.split(" on ")[0])
-        for probe, name in zip(table["probe"], table["model"], strict=True)
+        published.of_network(lists[probe], subject.model)
+        for probe, subject in zip(table["probe"], table["model"], strict=True)
     ]
     return table
 
@@ -140,12 +143,151 @@ def _by_column(frame: "pd.DataFrame", names: dict[str, Any], title: str) -> "pd.
     import pandas as pd
 
     lines = []
-    for name, rows in networks(part(frame, "sweep")).items():
+    for subject, rows in networks(part(frame, "sweep")).items():
         for column, shown in names.items():
             if column in rows and rows[column].notna().any():
-                line = {"model": name, title: shown, "mean": rows[column].mean()}
+                line = {"model": subject, title: shown, "mean": rows[column].mean()}
                 lines.append(line | columns_of(with_gap(rows, column)))
     return pd.DataFrame(lines, columns=["model", title, "mean", "configurations", "r", "low", "high"])
+
+
+def grid_table(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Counts on grids beside the best count on the same lines and triangles, by its method: Table 2."""
+    import pandas as pd
+
+    kinds = (
+        (1, "count_grid_", "region_count", "count_method", published.GRIDS),
+        (2, "count_plane_", "count_dim_2", "plane_method", published.PLANES),
+    )
+    lines = []
+    for subject, every in {**networks(part(frame, "sweep")), **classical(part(frame, "sweep"))}.items():
+        for dim, prefix, best, method, reported in kinds:
+            for points in (p for p in reported if f"{prefix}{p}" in every):
+                column = f"{prefix}{points}"
+                for by, rows in every[every[column].notna()].groupby(method):
+                    missed, low, high = mean_interval(1 - rows[column] / rows[best])
+                    lines.append(
+                        {"model": subject, "dimension": dim, "points per axis": points, "runs": len(rows)}
+                        | {"count": rows[column].mean(), "reference": rows[best].mean(), "by": by}
+                        | {"missed share": missed, "low": low, "high": high}
+                        | {"r": with_gap(rows, column).value, "published count": reported[points]}
+                    )
+    return pd.DataFrame(lines)
+
+
+def line_table(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """The mean count over the first 10, 50, ... lines, its standard error and its correlation: Table 3."""
+    import pandas as pd
+
+    lines = []
+    for subject, rows in {**networks(part(frame, "sweep")), **classical(part(frame, "sweep"))}.items():
+        counts = np.array(rows["line_counts"].tolist(), dtype=np.float64)
+        for n in (n for n in LINES if n <= counts.shape[1]):
+            error = counts[:, :n].std(axis=1, ddof=1) / np.sqrt(n)
+            some = rows.assign(some=counts[:, :n].mean(axis=1))
+            lines.append(
+                {"model": subject, "lines": n, "count": some["some"].mean(), "standard error": error.mean()}
+                | columns_of(with_gap(some, "some"))
+                | {"published count": published.LINES[n]}
+            )
+    return pd.DataFrame(lines)
+
+
+def evolution_table(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Mean count, mean gap and their correlation at some epochs of training: Table 6."""
+    import pandas as pd
+
+    if "seen_epochs" not in frame:
+        return pd.DataFrame()
+    lines = []
+    watched = frame[frame["seen_epochs"].notna()]
+    for subject, rows in networks(watched, fitted=False).items():
+        long = rows[["configuration", "seen_epochs", "seen_counts", "seen_gaps"]].explode(
+            ["seen_epochs", "seen_counts", "seen_gaps"]
+        )
+        long.columns = pd.Index(["configuration", "epoch", "count", "gap"])
+        for epoch, group in long.astype({"epoch": int, "count": float, "gap": float}).groupby("epoch"):
+            line = {
+                "model": subject,
+                "epoch": epoch,
+                "count": group["count"].mean(),
+                "gap": group["gap"].mean(),
+            }
+            line |= columns_of(with_gap(group, "count"))
+            lines.append(line | {"published count": published.EVOLUTION.get(int(str(epoch)))})
+    return pd.DataFrame(lines)
+
+
+def optimiser_table(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """The correlation by optimiser: Table 7."""
+    import pandas as pd
+
+    lists = {"adam": published.ADAM, "adagrad": published.ADAGRAD}
+    lines = []
+    others = networks(part(frame, "optimiser"), fitted=False)
+    for subject, rows in networks(part(frame, "sweep"), fitted=False).items():
+        groups = {"sgd": (rows, published.CORRELATION.get(subject.model))}
+        for optimiser, reported in lists.items():
+            mine = (
+                others[subject][others[subject]["optimiser"] == optimiser] if subject in others else rows[:0]
+            )
+            groups[optimiser] = (mine, published.of_network(reported, subject.model))
+        for optimiser, (group, reported_r) in groups.items():
+            fitted = networks(group).get(subject, group[:0])
+            if len(group):
+                line = {"model": subject, "optimiser": optimiser, "runs": len(group), "fitted": len(fitted)}
+                line |= {
+                    "count": fitted["region_count"].mean(),
+                    **columns_of(with_gap(fitted, "region_count")),
+                }
+                lines.append(line | {"published": reported_r})
+    return pd.DataFrame(lines)
+
+
+def augmentation_table(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Counts and gaps with mixup and with crop and flip, beside plain training of equal rate and batch."""
+    import pandas as pd
+
+    keys = ["learning_rate", "batch_size", "weight_decay"]
+    lines = []
+    plain_runs = networks(part(frame, "sweep"), fitted=False)
+    for subject, rows in networks(part(frame, "augmentation"), fitted=False).items():
+        plain = plain_runs[subject].groupby(keys)[["region_count", "gap", "train_accuracy"]].mean()
+        for kind, group in rows.groupby("augmentation", sort=False):
+            mine = group.groupby(keys)[["region_count", "gap", "train_accuracy"]].mean()
+            both = mine.join(plain.add_suffix("_plain"), how="inner")
+            change, low, high = mean_interval(both["region_count"] - both["region_count_plain"])
+            lines.append(
+                {
+                    "model": subject,
+                    "augmentation": kind,
+                    "pairs": len(both),
+                    "count": both["region_count"].mean(),
+                }
+                | {
+                    "plain count": both["region_count_plain"].mean(),
+                    "change": change,
+                    "low": low,
+                    "high": high,
+                }
+                | {"gap": both["gap"].mean(), "plain gap": both["gap_plain"].mean()}
+                | {"train accuracy": both["train_accuracy"].mean()}
+                | {"published count": published.AUGMENTATION.get(str(kind))}
+                | {"published plain": published.AUGMENTATION["plain"]}
+            )
+    return pd.DataFrame(lines)
+
+
+def check_table(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """A few lines of networks too large for exact counts, counted exactly all the same."""
+    import pandas as pd
+
+    methods = ("exact", "adaptive", "grid")
+    lines = [
+        {"model": subject, **{m: rows[f"count_check_{m}"].mean() for m in methods}}
+        for subject, rows in networks(part(frame, "exact"), fitted=False).items()
+    ]
+    return pd.DataFrame(lines)
 
 
 def model_table(frame: "pd.DataFrame") -> "pd.DataFrame":

@@ -1,0 +1,1 @@
+"""Coefficients over the configurations of a study, each with its interval; `correlate` is the verb."""

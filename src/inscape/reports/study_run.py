@@ -1,0 +1,87 @@
+"""A finished study: its rows, what they say, and where everything is."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inscape.reports.findings import Finding, Summary
+from inscape.reports.page import literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StudyRun:
+    """A finished study: its rows as a frame, what they say, and where everything is.
+
+    `reference` is what the study was asked for by; `is_registered` says that this is a name the command line
+    knows.
+    """
+
+    study: str
+    scale: str
+    seed: int
+    frame: "pd.DataFrame"
+    failed: dict[str, str]
+    summary: Summary
+    out: Path
+    store: Path
+    title: str = ""
+    claims: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    reference: str = ""
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    finished: float | None = None
+    is_registered: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        findings = self.summary.findings.items()
+        return {
+            "schema": 1,
+            "study": self.study,
+            "scale": self.scale,
+            "seed": self.seed,
+            "options": dict(self.options),
+            "n_rows": len(self.frame),
+            "failed": self.failed,
+            "findings": {key: _plain(f) for key, f in findings},
+            "figures": [str(self.out / name) for name in self.summary.figures],
+            "summary": str(self.out / "summary.md"),
+            "report": str(self.out / "report.html"),
+            "store": str(self.store),
+        }
+
+    def footer(self) -> str:
+        """One line on where the numbers come from."""
+        return (
+            f"Study {literal(self.study)}, scale {self.scale}, seed {self.seed}: {len(self.frame)} rows, "
+            f"{len(self.failed)} failed; store {literal(self.store.name)}."
+        )
+
+    def __repr__(self) -> str:
+        held = [f.holds for f in self.summary.findings.values()]
+        return (
+            f"StudyRun({self.study!r}, {self.scale}: {len(self.frame)} rows, {len(self.failed)} failed, "
+            f"{held.count(True)} of {len(held)} claims held)"
+        )
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    """Verdict and evidence, and of the numbers those that there are."""
+    known = {k: v for k, v in asdict(finding).items() if v not in (None, "") and v == v}
+    if "interval" in known and not all(math.isfinite(end) for end in known["interval"]):
+        del known["interval"]
+    return {"holds": finding.holds, **known, "evidence": finding.evidence}
+
+
+def last_line(error: str) -> str:
+    r"""What a traceback ends with.
+
+    >>> last_line("Traceback (most recent call last):\n  ...\nValueError: one is odd")
+    'ValueError: one is odd'
+    """
+    return (error.strip().splitlines() or [""])[-1]

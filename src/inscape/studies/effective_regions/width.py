@@ -1,0 +1,146 @@
+"""Width r is not enough: Theorem 3.2 of Safran, Vardi, Lee 2022, with a construction of our own."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inscape.reports.findings import Finding, Summary, in_all
+from inscape.sweeps.study import Configuration, Study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+R = 8
+POINTS_PER_INTERVAL = 6
+LOSS = "logistic"
+_ALPHAS = {
+    "smoke": (1.0, 32.0),
+    "small": (1.0, 1.15, 1.3, 2.0, 8.0, 32.0),
+    "paper": (1.0, 1.1, 1.2, 1.3, 2.0, 4.0, 8.0, 32.0, 128.0),
+}
+_REPLICATES = {"smoke": 3, "small": 40, "paper": 400}
+_STEPS = {"smoke": 20_000, "small": 100_000, "paper": 2_000_000}
+
+
+def configurations(scale: str) -> list[Configuration]:
+    """Widths floor(alpha r) by starting points."""
+    return [
+        {"alpha": alpha, "width": int(alpha * R), "n_steps": _STEPS[scale], "replicate": i}
+        for alpha in _ALPHAS[scale]
+        for i in range(_REPLICATES[scale])
+    ]
+
+
+def cell(configuration: Configuration) -> dict[str, Any]:
+    """Gradient descent with small steps, and the population loss at 21 times on the way.
+
+    A dead neuron has no gradient, so it is dead for descent as it is for the flow; descent is fast enough for
+    the many starting points that a statement about a probability needs.
+    """
+    from inscape.univariate import (
+        ShallowNet,
+        alternating_teacher,
+        gradient_descent,
+        labels_of,
+        least_error,
+        population_error,
+    )
+    from inscape.univariate.teacher import SUPPORT, alive
+
+    k, n_steps = configuration["width"], configuration["n_steps"]
+    rng = np.random.default_rng(configuration["seed"])
+    teacher = alternating_teacher(R)
+    x = rng.uniform(*SUPPORT, POINTS_PER_INTERVAL * (R + 1))
+    y = labels_of(teacher, x)
+    start = ShallowNet.random(k, init="gaussian", random_state=rng)
+    run = gradient_descent(start, x, y, 2 / k, n_steps, LOSS, record=n_steps // 20)
+    nets = [run.history.net(i) for i in range(len(run.history))]
+    losses = [population_error(net, teacher, *SUPPORT, loss=LOSS) for net in nets]
+    n_alive = int(alive(start).sum())
+    return {
+        "status": run.status,
+        "n_alive": n_alive,
+        "least_error": least_error(R, n_alive),
+        "least_loss": min(losses),
+        "final_loss": losses[-1],
+        "error": population_error(run.net, teacher, *SUPPORT),
+        "train_error": float((labels_of(run.net, x) != y).mean()),
+        "sign_changes": len(run.net.sign_changes(*SUPPORT)),
+    }
+
+
+def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
+    """How often the loss stays above the stated bound, and how the error falls with the width."""
+    from inscape.univariate.teacher import stated_loss
+
+    _draw(frame, out)
+    stated = frame["alpha"].map(stated_loss)
+    above = (frame["least_loss"] >= stated).groupby(frame["alpha"]).mean()
+    dead = 1 - frame["n_alive"].sum() / frame["width"].sum()
+    spread = np.sqrt(0.25 * 0.75 / frame["width"].sum())
+    medians = frame.groupby("alpha")["error"].median()
+    words = ", ".join(
+        f"{share:.0%} at alpha {alpha:g}" for alpha, share in above[above.index < 4 / 3].items()
+    )
+    return Summary(
+        findings={
+            "dead": Finding(
+                holds=bool(abs(dead - 0.25) < 4 * spread), evidence=f"{dead:.4f}, standard error {spread:.4f}"
+            ),
+            "stated": Finding(
+                holds=bool((above[above.index < 4 / 3] >= 0.25).all()),
+                evidence=f"the loss stayed above at all recorded times in {words} of the starts",
+            ),
+            "least": in_all(frame["error"] >= frame["least_error"] - 1e-12, "runs"),
+            "width": Finding(
+                holds=bool(medians.iloc[-1] < medians.iloc[0]),
+                evidence="median error " + ", ".join(f"{e:.3f} at alpha {a:g}" for a, e in medians.items()),
+            ),
+        },
+        figures=("width.png",),
+        notes=_notes(frame),
+    )
+
+
+def _notes(frame: "pd.DataFrame") -> str:
+    columns = ["width", "n_alive", "least_error", "error", "train_error", "least_loss", "sign_changes"]
+    return "\n".join(
+        [
+            f"x uniform on [0, 2], a teacher that alternates on {R + 1} equal intervals (r = {R}), "
+            f"{POINTS_PER_INTERVAL * (R + 1)} points,",
+            f"w, b ~ N(0, 1), v ~ N(0, 2/k), {LOSS} loss, {frame['n_steps'].iloc[0]:,} steps of 2/k. Means:",
+            "",
+            "```",
+            frame.groupby("alpha")[columns].mean().round(3).to_string(),
+            "```",
+            "",
+            "least_error is what no net with so many living neurons can beat; the theorem's own bound on the",
+            "loss is (1 - 0.75 alpha) / 4, positive up to alpha = 4/3.",
+        ]
+    )
+
+
+def _draw(frame: "pd.DataFrame", out: Path) -> None:
+    from inscape.drawing.univariate import draw_errors_by_width
+
+    groups = {float(str(a)): g["error"].to_numpy(dtype=float) for a, g in frame.groupby("alpha")}
+    least = np.array([g["least_error"].mean() for _, g in frame.groupby("alpha")])
+    ax = draw_errors_by_width(groups, least)
+    ax.figure.savefig(out / "width.png", dpi=150)
+
+
+STUDY = Study(
+    name="overparameterisation",
+    title="A net of about the teacher's width cannot learn it",
+    claims={
+        "dead": "A quarter of the neurons is dead on x > 0 from the start.",
+        "stated": "With width floor(alpha r), alpha < 4/3, the population loss stays above "
+        "(1 - 0.75 alpha) / 4 with probability at least 1/4.",
+        "least": "No run beats the least error of its living neurons.",
+        "width": "Wider nets have smaller errors.",
+    },
+    configurations=configurations,
+    cell=cell,
+    summarise=summarise,
+)

@@ -1,0 +1,1 @@
+"""The study of maps: the density of a coordinate network's linear regions beside lengths measured exactly."""

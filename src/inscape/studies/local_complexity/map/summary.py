@@ -1,0 +1,262 @@
+"""What the maps of local complexity say: density against measured length, and how maps resemble others."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inscape.arrays import Floats
+from inscape.reports.findings import Chart, Finding, Summary
+from inscape.studies.local_complexity.map.figures import draw_all
+from inscape.studies.local_complexity.training_curves import mean_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CLAIMS = {
+    "slope": "Cell by cell, the density f is the expected length of boundary per area: slope 1 (Thm. 2).",
+    "scatter": "What is left between them is the chance of finitely many noisy networks, no more.",
+    "total": "Over the whole square both add up to the same.",
+    "resembles": "f is high where the regions of the network itself are dense (Fig. 1).",
+    "weights": "Noise on weights too leaves the map much as it is (Fig. 5).",
+    "factor": "Without the Gaussian factor the map still resembles the regions (Fig. 6).",
+}
+MAIN = 0.05
+N_RESAMPLES = 1000
+_ALIKE = 0.5
+"""Maps resemble each other if they correlate by more than this."""
+
+
+def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
+    """Slopes with intervals, resemblances, and the pictures."""
+    import pandas as pd
+
+    sigmas = sorted(float(c.removeprefix("density_")) for c in map(str, frame) if c.startswith("density_"))
+    fits = {sigma: length_fit(frame, sigma) for sigma in sigmas}
+    alike = pd.DataFrame([line for _, run in frame.iterrows() for line in _resemblances(run, sigmas)])
+    points = _points(frame, sigmas)
+    return Summary(
+        findings=_findings(fits, alike),
+        figures=draw_all(frame, out, fits),
+        notes=_notes(frame),
+        charts=[
+            Chart(
+                title=f"Measured length of boundary against the density f, cell by cell, sigma = {MAIN:g}",
+                data=points[points["sigma"].astype(float) == MAIN],
+                x="density",
+                y="length",
+                colour="replicate",
+                low="low",
+                high="high",
+                hover=("cell",),
+                xlabel="density f",
+                ylabel="length per area",
+            )
+        ],
+        tables={
+            "Slopes": _slopes(fits),
+            "Resemblance of maps": alike.round(4),
+            "Cells": points.round(4),
+        },
+        limits=(
+            "The exact partition has the edges of all units; those of units without a path to the output, "
+            "which f leaves out, are none in networks of this width.",
+            "Slopes are of finitely many noisy networks; the interval is a bootstrap over them.",
+            "Slopes count as 1 if the interval has 1 or they are within 5 % of it, totals within 2 %.",
+            "Noise of sigma on every weight of layers of this width moves deep layers more than "
+            "noise on biases.",
+        ),
+    )
+
+
+def _findings(fits: "dict[float, LengthFit]", alike: "pd.DataFrame") -> dict[str, Finding]:
+    main = fits[MAIN]
+    return {
+        "slope": Finding(
+            holds=all(f.slope[0] <= 1 <= f.slope[1] or abs(f.value - 1) < 0.05 for f in fits.values()),
+            evidence="; ".join(
+                f"sigma {s:g}: {f.value:.3f} [{f.slope[0]:.3f}, {f.slope[1]:.3f}]" for s, f in fits.items()
+            ),
+            value=main.value,
+            interval=main.slope,
+            published="1 (Theorem 2)",
+        ),
+        "scatter": Finding(
+            holds=all(0.7 < f.scatter < 1.4 for f in fits.values()),
+            evidence="residuals over their standard errors, root mean square: "
+            + ", ".join(f"{f.scatter:.2f} at sigma {s:g}" for s, f in fits.items()),
+            value=main.scatter,
+        ),
+        "total": Finding(
+            holds=all(
+                f.total[1][0] <= 1 <= f.total[1][1] or abs(f.total[0] - 1) < 0.02 for f in fits.values()
+            ),
+            evidence="length over integral of f: "
+            + ", ".join(f"{f.total[0]:.4f} at sigma {s:g}" for s, f in fits.items()),
+            value=main.total[0],
+            interval=main.total[1],
+            published="1 (Theorem 2)",
+        ),
+        "resembles": _alike(alike, "f and lengths of the network itself"),
+        "weights": _alike(alike, "f with noise on biases and on weights too"),
+        "factor": _alike(alike, "without Gaussian factor and lengths of the network itself"),
+    }
+
+
+def _slopes(fits: "dict[float, LengthFit]") -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
+            {
+                "sigma": s,
+                "slope": f.value,
+                "slope_low": f.slope[0],
+                "slope_high": f.slope[1],
+                "total": f.total[0],
+                "total_low": f.total[1][0],
+                "total_high": f.total[1][1],
+                "scatter": f.scatter,
+                "cells": f.n,
+            }
+            for s, f in fits.items()
+        ]
+    ).round(5)
+
+
+@dataclass(frozen=True)
+class LengthFit:
+    """The regression of measured lengths on the density, with intervals from resampled noisy networks.
+
+    Attributes:
+        value: the slope.
+        slope: its interval.
+        total: all length over all density, and its interval.
+        scatter: the root mean square of residuals from slope 1 in units of their standard errors.
+        n: how many cells.
+    """
+
+    value: float
+    slope: tuple[float, float]
+    total: tuple[float, tuple[float, float]]
+    scatter: float
+    n: int
+
+
+def length_fit(frame: "pd.DataFrame", sigma: float) -> LengthFit:
+    """The fit over the cells of all networks at one sigma."""
+    density = np.array([np.ravel(d) for d in frame[f"density_{sigma:g}"]])
+    lengths = np.array([np.array(v) for v in frame[f"length_{sigma:g}"]])  # (runs, networks, cells)
+    m, rng = lengths.shape[1], np.random.default_rng(0)
+    slopes, totals = [], []
+    for weights in rng.multinomial(m, np.full(m, 1 / m), size=N_RESAMPLES) / m:
+        mean = np.einsum("m,rmc->rc", weights, lengths)
+        slopes.append(_slope(density.ravel(), mean.ravel()))
+        totals.append(mean.sum() / density.sum())
+    mean, error = lengths.mean(axis=1), lengths.std(axis=1, ddof=1) / np.sqrt(m)
+    known = error > 0
+    z = (mean - density)[known] / error[known]
+    total = float(mean.sum() / density.sum())
+    return LengthFit(
+        _slope(density.ravel(), mean.ravel()),
+        _middle(slopes),
+        (total, _middle(totals)),
+        float(np.sqrt((z**2).mean())) if len(z) else 0.0,
+        density.size,
+    )
+
+
+def _slope(x: Floats, y: Floats) -> float:
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def _middle(values: list[float]) -> tuple[float, float]:
+    low, high = np.quantile(values, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _resemblances(run: Any, sigmas: list[float]) -> list[dict[str, Any]]:
+    """Pearson's coefficient between pairs of maps of one network."""
+    lines = []
+    n = round(len(run["plain_length"]) ** 0.5)
+    plain = np.array(run["plain_length"])
+    for sigma in sigmas:
+        maps = {
+            (noise, kind): np.array(run[f"map_{sigma:g}_{noise}_{kind}"])
+            for noise in ("bias", "bias+weights")
+            for kind in ("density", "norms")
+        }
+        coarse = {key: _coarse(m, n) for key, m in maps.items()}
+        pairs = {
+            "f and lengths of the network itself": (np.array(run[f"density_{sigma:g}"]), plain),
+            "f with noise on biases and on weights too": (
+                maps["bias", "density"],
+                maps["bias+weights", "density"],
+            ),
+            "f and without Gaussian factor": (maps["bias", "density"], maps["bias", "norms"]),
+            "without Gaussian factor and lengths of the network itself": (coarse["bias", "norms"], plain),
+        }
+        for what, (a, b) in pairs.items():
+            r = float(np.corrcoef(np.ravel(a), np.ravel(b))[0, 1])
+            lines.append({"network": run["replicate"], "sigma": sigma, "maps": what, "pearson": r})
+    return lines
+
+
+def _coarse(values: Floats, n: int) -> Floats:
+    """The mean of a map on a grid that includes its border, over n by n cells."""
+    place = np.minimum((np.linspace(0, 1, len(values)) * n).astype(int), n - 1)
+    flat = (place[:, None] * n + place).ravel()
+    count = np.bincount(flat, minlength=n * n)
+    return np.asarray(np.bincount(flat, weights=values.ravel(), minlength=n * n) / np.maximum(count, 1))
+
+
+def _alike(alike: "pd.DataFrame", what: str) -> Finding:
+    here = alike[(alike["maps"] == what) & (alike["sigma"] == MAIN)]["pearson"]
+    mean, interval = mean_of(here)
+    interval = None if interval is None else (max(interval[0], -1.0), min(interval[1], 1.0))
+    others = alike[alike["maps"] == what].groupby("sigma")["pearson"].mean()
+    words = ", ".join(f"{r:+.2f} at sigma {s:g}" for s, r in others.items())
+    return Finding(
+        holds=bool(mean > _ALIKE),
+        evidence=f"Pearson's r of {what}: {words}",
+        value=mean,
+        interval=interval,
+        published="by eye",
+    )
+
+
+def _points(frame: "pd.DataFrame", sigmas: list[float]) -> "pd.DataFrame":
+    """One line per cell, network and sigma."""
+    import pandas as pd
+
+    parts = []
+    for _, run in frame.iterrows():
+        for sigma in sigmas:
+            lengths = np.array(run[f"length_{sigma:g}"])
+            mean, error = lengths.mean(axis=0), lengths.std(axis=0, ddof=1) / np.sqrt(len(lengths))
+            columns: Mapping[str, Any] = {
+                "sigma": f"{sigma:g}",
+                "replicate": run["replicate"],
+                "cell": np.arange(len(mean)),
+                "density": run[f"density_{sigma:g}"],
+                "length": mean,
+                "low": mean - 1.96 * error,
+                "high": mean + 1.96 * error,
+            }
+            parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _notes(frame: "pd.DataFrame") -> str:
+    c = frame.iloc[0]
+    counts = ", ".join(f"{n:,}" for n in frame["n_regions"])
+    losses = ", ".join(f"{v:.2g}" for v in frame["loss"])
+    return (
+        f"{len(frame)} networks {c['depth']}x{c['width']} of two coordinates, fitted to "
+        f"{c['size']}x{c['size']} pixels of the image ({c['image']}) by Adam {c['learning_rate']:g} over "
+        f"{c['epochs']} epochs (mean square error {losses}); {counts} linear regions. Lengths are those of "
+        f"the exact partition of {c['n_networks']} networks with noise on biases, in "
+        f"{c['n_cells']}x{c['n_cells']} cells."
+    )

@@ -1,0 +1,210 @@
+"""Curves over training: measures of a perceptron at logarithmic steps, and means over many runs."""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arrays import Floats
+from inscape.errors import InscapeWarning
+from inscape.measures.statistics import mean_with_error
+from inscape.reports.findings import Chart
+from inscape.sweeps.study import Configuration
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch import nn
+
+    from inscape.models import Model
+    from inscape.training.data.splits import Split
+
+Columns = dict[str, list[float]]
+FIRST = 10
+"""The first step after step 0 that is looked at."""
+
+
+def log_steps(n_steps: int, n_times: int) -> tuple[int, ...]:
+    """Step 0 and about `n_times` - 1 others at equal ratios, the last among them.
+
+    >>> log_steps(1000, 6)
+    (0, 10, 32, 100, 316, 1000)
+    """
+    first = min(FIRST, n_steps)
+    rest = np.geomspace(first, n_steps, n_times - 1).round().astype(int)
+    return (0, *sorted(set(rest.tolist())))
+
+
+def image_split(c: Configuration) -> "Split":
+    """The images of a replicate, flat; "data", "n_train" and "n_test" say which and how many."""
+    from inscape.training.data.splits import Split, split_data
+
+    split = split_data(c["data"], n_train=c["n_train"], n_test=c["n_test"], random_state=c["replicate_seed"])
+    x_train, x_test = (x.reshape(len(x), -1) for x in (split.x_train, split.x_test))
+    return Split(x_train, split.y_train, x_test, split.y_test)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Look:
+    """Local complexity, not-good units, total variation and local rank, layer by layer, as columns.
+
+    Attributes:
+        x: the points, (n, d).
+        sigma: the standard deviation of the noise on biases.
+        n_noise: how many noisy networks.
+        rank_eps: the smallest singular values that count, for a local rank each.
+        rank_points: at how many of the points the local rank is taken.
+        also: what else is looked at.
+    """
+
+    x: npt.NDArray[Any]
+    sigma: float
+    n_noise: int
+    rank_eps: Sequence[float] = ()
+    rank_points: int = 30
+    also: Sequence[Callable[["Model"], Mapping[str, float]]] = ()
+
+    def __call__(self, model: "Model") -> dict[str, float]:
+        """The columns of one model; LC and TV are of the same noisy networks, LR of the network itself."""
+        from inscape.measures.local_rank import local_rank
+        from inscape.measures.points import as_source
+        from inscape.measures.shared import jacobian_measures
+
+        noise: dict[str, Any] = {"sigma": self.sigma, "n_noise": self.n_noise}
+        wanted = {"local_complexity": noise | {"precision": "float32"}, "total_variation": noise}
+        found: Any = jacobian_measures(model, as_source(self.x), wanted, 0, None)
+        lc, tv = found["local_complexity"], found["total_variation"]
+        row = {"lc": lc.value, "tv": tv.value, "not_good": lc.n_not_good} | _layers("lc", lc.per_layer)
+        for eps in self.rank_eps:
+            rank = local_rank(model, self.x[: self.rank_points], eps=eps)
+            row |= _layers(f"lr_{eps:g}", rank.per_layer)
+        for further in self.also:
+            row |= further(model)
+        return row
+
+
+def _layers(name: str, values: Iterable[float]) -> dict[str, float]:
+    return {f"{name}_{k}": float(v) for k, v in enumerate(values, start=1)}
+
+
+def watch(
+    module: "nn.Module",
+    train: tuple[npt.NDArray[Any], npt.NDArray[Any]],
+    test: tuple[npt.NDArray[Any], npt.NDArray[Any]],
+    c: Configuration,
+    look: Look,
+    measures: Mapping[str, Mapping[str, Any]],
+) -> Columns:
+    """Train as the configuration says; "step", the measures on test points and the look, each as a list.
+
+    The keys of the configuration: "n_steps", "n_times", "batch_size", "learning_rate", "optimiser",
+    "weight_decay", and "seed".
+    """
+    from inscape.training.many import train_many
+    from inscape.training.monitor import Monitor
+    from inscape.training.recipe import Recipe, batch_sizes
+
+    x, y = train
+    per_epoch = len(batch_sizes(len(x), min(c["batch_size"], len(x))))
+    epochs = max(1, c["n_steps"] // per_epoch)
+    steps = set(log_steps(epochs * per_epoch, c["n_times"]))
+    due = steps.__contains__
+    monitor = Monitor(*test, measures=measures, every=due, n_points=None, also=look)
+    recipe = Recipe(
+        c["learning_rate"],
+        c["batch_size"],
+        epochs,
+        optimiser=c["optimiser"],
+        weight_decay=c["weight_decay"],
+        schedule="constant",
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InscapeWarning)  # a network of one class is a finding here
+        train_many([module], x, y, [recipe], seeds=[c["seed"]], monitors=[monitor])
+    names = [n for n in monitor.rows[0] if n != "seconds" and not n.endswith("_error")]
+    return {name: [row[name] for row in monitor.rows] for name in names}
+
+
+def mean_of(values: npt.ArrayLike) -> tuple[float, tuple[float, float] | None]:
+    """The mean and its 95 % interval of Student's t; None for fewer than two values.
+
+    >>> mean_of([1.0])
+    (1.0, None)
+    """
+    mean, _, interval = mean_with_error(np.asarray(values, dtype=np.float64))
+    return mean, None if np.isnan(interval[0]) else interval
+
+
+def band(steps: Sequence[float], runs: Iterable[Sequence[float]]) -> tuple[Floats, Floats, Floats, Floats]:
+    """Steps, the mean over runs at each, and the ends of its interval (NaN for one run)."""
+    table = np.array(list(runs), dtype=np.float64)
+    found = [mean_of(column) for column in table.T]
+    low, high = (np.array([np.nan if i is None else i[k] for _, i in found]) for k in (0, 1))
+    return np.asarray(steps, dtype=np.float64), table.mean(axis=0), low, high
+
+
+def mean_frame(
+    frame: "pd.DataFrame", keys: Sequence[str], with_interval: Sequence[str], others: Sequence[str] = ()
+) -> "pd.DataFrame":
+    """For each group of runs and step: how many runs, the mean of each column, and the ends of intervals."""
+    import pandas as pd
+
+    lines = []
+    for key, runs in frame.groupby(list(keys), sort=False):
+        steps = runs["step"].iloc[0]
+        known = [c for c in (*with_interval, *others) if c in runs and isinstance(runs[c].iloc[0], list)]
+        bands = {c: band(steps, runs[c]) for c in known}
+        for i, step in enumerate(steps):
+            line = dict(zip(keys, key, strict=True)) | {"step": step, "runs": len(runs)}
+            for name, (_, mean, low, high) in bands.items():
+                line[name] = mean[i]
+                if name in with_interval:
+                    line |= {f"{name}_low": low[i], f"{name}_high": high[i]}
+            lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def curve_chart(
+    curves: "pd.DataFrame",
+    y: str,
+    *,
+    title: str,
+    ylabel: str,
+    colour: str | None = None,
+    interval: tuple[str, str] | None = None,
+    hover: Sequence[str] = (),
+) -> Chart:
+    """Means over runs with their intervals, by default those of `mean_frame`, against step + 1."""
+    low, high = interval or (f"{y}_low", f"{y}_high")
+    return Chart(
+        title=title,
+        data=curves.assign(step=curves["step"] + 1),
+        x="step",
+        y=y,
+        kind="lines",
+        colour=colour,
+        low=low,
+        high=high,
+        hover=hover,
+        log_x=True,
+        xlabel="step + 1",
+        ylabel=ylabel,
+    )
+
+
+def coefficients(frame: "pd.DataFrame", x: str, y: str, start: str, *, changes: bool = False) -> list[float]:
+    """Spearman's coefficient of two columns within each run, from the run's index `start` on.
+
+    Of their changes from look to look, if so asked: two columns that only drift, each at its own time,
+    have a high coefficient, but their changes do not.
+    """
+    from scipy.stats import spearmanr
+
+    found = []
+    for _, run in frame.iterrows():
+        a, b = (np.diff(run[name][run[start] :], n=int(changes)) for name in (x, y))
+        if len(a) > 2 and np.ptp(a) > 0 and np.ptp(b) > 0:
+            found.append(float(spearmanr(a, b).statistic))
+    return found

@@ -1,0 +1,238 @@
+"""Weight vectors before and after the drop of local complexity (Patel, Montufar 2025, Fig. 11)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.drawing.axes import new_figure
+from inscape.reports.findings import Finding, Summary
+from inscape.studies.local_complexity.clustering import clustering
+from inscape.studies.local_complexity.projection import chosen_projection, project
+from inscape.studies.local_complexity.training_curves import (
+    Look,
+    band,
+    curve_chart,
+    image_split,
+    mean_frame,
+    mean_of,
+    watch,
+)
+from inscape.sweeps.study import Configuration, Study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FITTED = 0.999
+SIGMA = 1.0
+_SCALES: dict[str, dict[str, Any]] = {
+    "smoke": {
+        "data": "digits",
+        "n_train": 300,
+        "n_test": 150,
+        "width": 120,
+        "n_steps": 2000,
+        "n_times": 7,
+        "n_points": 30,
+        "optimiser": "adam",
+        "learning_rate": 1e-3,
+        "weight_decay": 3e-3,
+    },
+    "small": {
+        "data": "mnist",
+        "n_train": 1000,
+        "n_test": 1000,
+        "width": 1000,
+        "n_steps": 4000,
+        "n_times": 12,
+        "n_points": 60,
+        "optimiser": "adam",
+        "learning_rate": 1e-4,
+        "weight_decay": 3e-3,
+    },
+    "paper": {
+        "data": "mnist",
+        "n_train": 1000,
+        "n_test": 1000,
+        "width": 5000,
+        "n_steps": 1_000_000,
+        "n_times": 40,
+        "n_points": 200,
+        "optimiser": "adamw",
+        "learning_rate": 1e-4,
+        "weight_decay": 0.01,
+    },
+}
+_REPLICATES = {"smoke": 2, "small": 4, "paper": 8}
+
+
+def configurations(scale: str, projection: str | None = None) -> list[Configuration]:
+    """One hidden layer; the replicates."""
+    how = {"projection": chosen_projection(projection), "batch_size": 64, "n_noise": 1}
+    return [{**_SCALES[scale], **how, "replicate": i} for i in range(_REPLICATES[scale])]
+
+
+def cell(c: Configuration) -> Mapping[str, Any]:
+    """One run; its weight vectors where the images are first fitted and at the end, projected."""
+    from inscape.training.networks import mlp
+
+    split = image_split(c)
+    net = mlp(split.x_train.shape[1], (c["width"],), split.n_classes, seed=c["seed"])
+    keep = _Weights(split.train)
+    look = Look(x=split.x_test[: c["n_points"]], sigma=SIGMA, n_noise=c["n_noise"], also=(keep,))
+    columns: dict[str, Any] = dict(watch(net, split.train, split.test, c, look, {"accuracy": {}}))
+    fit = next((i for i, a in enumerate(columns["train_accuracy"]) if a >= FITTED), 0)
+    columns["fit"] = fit
+    for when, i in (("before", fit), ("after", -1)):
+        vectors, output = keep.seen[i]
+        columns[f"xy_{when}"] = np.round(project(vectors, c["projection"], seed=0), 3)
+        columns[f"class_{when}"] = output.argmax(axis=0)
+        lengths = np.linalg.norm(vectors, axis=1)
+        columns[f"length_{when}"] = np.round(lengths / lengths.max(), 3)
+    return columns
+
+
+class _Weights:
+    """Keeps the weights of both layers at every look, and says how the first cluster."""
+
+    def __init__(self, train: tuple[npt.NDArray[Any], npt.NDArray[Any]]) -> None:
+        self._train = train
+        self.seen: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = []
+
+    def __call__(self, model: Any) -> dict[str, float]:
+        from inscape.measures.accuracy import correct
+
+        first, last = (p.detach().numpy().copy() for p in model.module.parameters() if p.ndim == 2)
+        self.seen.append((first, last))
+        accuracy = float(correct(model, *self._train).mean())
+        return {"train_accuracy": accuracy, "clustering": clustering(first)}
+
+
+def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
+    """Whether clustering rises while local complexity falls."""
+    import pandas as pd
+
+    before, after = ([r["clustering"][i] for r, i in _at(frame, when)] for when in ("fit", "end"))
+    drops = [r["lc"][-1] / r["lc"][r["fit"]] - 1 for _, r in frame.iterrows()]
+    _draw(frame, out)
+    curves = mean_frame(frame, ["width"], ["lc", "clustering"], ["accuracy", "train_accuracy", "tv"])
+    table = pd.DataFrame(
+        {
+            "run": frame["replicate"],
+            "fit_step": [r["step"][r["fit"]] for _, r in frame.iterrows()],
+            "clustering_before": before,
+            "clustering_after": after,
+            "lc_change": drops,
+            "seconds": frame["seconds"].round(),
+        }
+    )
+    return Summary(
+        findings=_findings(before, after, drops),
+        figures={
+            "clusters.png": f"Weight vectors of one run by {frame['projection'].iloc[0].upper()}, "
+            "before and after the drop, coloured by the class to whose score they add most (Fig. 11); "
+            "right: clustering and local complexity over training."
+        },
+        notes=_notes(frame),
+        charts=[
+            curve_chart(
+                curves, "clustering", title="Clustering of weight vectors over training", ylabel="clustering"
+            )
+        ],
+        tables={"Clustering": table.round(4), "Curves": curves.round(4)},
+        limits=(
+            "Clusters are of directions; units whose weights have vanished are left out of the number.",
+            "A projection may draw clusters where there are none: the number is of the vectors themselves.",
+            "At scale small the layer is narrower than the paper's and an L2 penalty stands for a "
+            "million steps.",
+        ),
+    )
+
+
+def _findings(before: list[float], after: list[float], drops: list[float]) -> dict[str, Finding]:
+    rise, rise_interval = mean_of(np.subtract(after, before))
+    end, end_interval = mean_of(after)
+    drop, drop_interval = mean_of(drops)
+    return {
+        "drop": Finding(
+            holds=None if drop_interval is None else bool(drop_interval[1] < 0),
+            evidence=f"{drop:+.1%} from the fit to the end, mean of {len(drops)} runs",
+            value=drop,
+            interval=drop_interval,
+            published="falls (Fig. 11)",
+        ),
+        "clusters": Finding(
+            holds=None if rise_interval is None else bool(rise_interval[0] > 0),
+            evidence=f"the number rises from {np.mean(before):.3f} to {np.mean(after):.3f}",
+            value=rise,
+            interval=rise_interval,
+            published="more intricate clusters, by eye (Fig. 11)",
+        ),
+        "beyond": Finding(
+            holds=None if end_interval is None else bool(end_interval[0] > 0),
+            evidence=f"{end:.3f} at the end, where 0 is no more than a Gaussian of equal covariance",
+            value=end,
+            interval=end_interval,
+        ),
+    }
+
+
+def _at(frame: "pd.DataFrame", when: str) -> list[tuple[Any, int]]:
+    return [(r, r["fit"] if when == "fit" else -1) for _, r in frame.iterrows()]
+
+
+def _draw(frame: "pd.DataFrame", out: Path) -> None:
+    from inscape.drawing.curves import draw_runs
+    from inscape.drawing.palette import TEN
+
+    run = frame.iloc[0]
+    figure = new_figure((12, 3.9))
+    left, middle, right = figure.subplots(1, 3)
+    for ax, when, i in ((left, "before", run["fit"]), (middle, "after", -1)):
+        xy, classes = np.array(run[f"xy_{when}"]), np.array(run[f"class_{when}"])
+        size = 2 + 14 * np.array(run[f"length_{when}"])
+        ax.scatter(*xy.T, s=size, c=[TEN[k % 10] for k in classes], lw=0)
+        ax.set_title(f"step {run['step'][i]:,}: clustering {run['clustering'][i]:.3f}", fontsize=10)
+        ax.set_xticks([])
+        ax.set_yticks([])
+    steps = run["step"]
+    top = max(max(v) for v in frame["lc"])
+    scaled = [[v / top for v in lc] for lc in frame["lc"]]
+    draw_runs(
+        {
+            "clustering": band(steps, frame["clustering"]),
+            f"local complexity / {top:.0f}": band(steps, scaled),
+            "test accuracy": band(steps, frame["accuracy"]),
+        },
+        ylabel="",
+        ax=right,
+    )
+    figure.savefig(out / "clusters.png", dpi=100)
+
+
+def _notes(frame: "pd.DataFrame") -> str:
+    c = frame.iloc[0]
+    return (
+        f"{len(frame)} networks with one hidden layer of {c['width']}, {c['n_train']} images of "
+        f"{c['data']}, {c['optimiser']} {c['learning_rate']:g} with weight decay {c['weight_decay']:g}, "
+        f"batch {c['batch_size']}, {max(c['step']):,} steps. Clustering is (S - S_0) / (1 - S_0): S the "
+        "mean cosine of a weight vector with the nearest other, S_0 that of Gaussian vectors of equal mean "
+        "and covariance."
+    )
+
+
+STUDY = Study(
+    name="weight-clusters",
+    title="Clusters of weight vectors before and after the drop of local complexity",
+    claims={
+        "clusters": "Weight vectors cluster more after the drop of local complexity than before (Fig. 11).",
+        "beyond": "They cluster beyond what their mean and covariance explain.",
+        "drop": "Local complexity falls after the images are fitted.",
+    },
+    configurations=configurations,
+    cell=cell,
+    summarise=summarise,
+    options={"projection": "umap (an extra) or pca; by default umap where it is installed"},
+)

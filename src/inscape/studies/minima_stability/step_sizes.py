@@ -1,0 +1,187 @@
+"""Sharpness against step size (Mulayoff, Michaeli, Soudry 2021, Fig. 3)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inscape.drawing.axes import new_figure
+from inscape.reports.findings import Finding, Summary, in_all
+from inscape.studies.minima_stability.sine import broken_line, sine_data
+from inscape.sweeps.study import Configuration, Study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+N, WIDTH, SIGMA_OUTPUT, WARM_UP = 12, 200, 0.5, 50_000
+EDGE = 0.05
+_KEPT = (
+    "sharpness",
+    "flattest",
+    "flattest_gap",
+    "roughness",
+    "lower_bound",
+    "limit",
+    "holds",
+    "holds_on_data",
+    "theorem_1",
+    "theorem_2",
+    "delta",
+    "delta_stated",
+    "n_knots_on_data",
+    "bracket_is_exact",
+    "knots",
+    "jumps",
+)
+"""What is kept of the stability of a minimum."""
+_SIZES = {
+    "smoke": np.array([0.05, 0.2, 0.4]),
+    "small": np.geomspace(0.005, 0.8, 30),
+    "paper": np.geomspace(0.003, 0.9, 60),
+}
+_REPLICATES = {"smoke": 1, "small": 2, "paper": 20}
+_STEPS = {"smoke": 1_000_000, "small": 2_000_000, "paper": 10_000_000}
+
+
+def configurations(scale: str) -> list[Configuration]:
+    """Step sizes by starting points."""
+    return [
+        {"step_size": round(float(size), 4), "n_steps": _STEPS[scale], "replicate": i}
+        for size in _SIZES[scale]
+        for i in range(_REPLICATES[scale])
+    ]
+
+
+def cell(configuration: Configuration) -> dict[str, Any]:
+    """One run from the replicate's starting point, and the stability of where it ended."""
+    from inscape.univariate import ShallowNet, gradient_descent, stability
+
+    x, y = sine_data(N)
+    start = ShallowNet.random(
+        WIDTH, init="gaussian", sigma_output=SIGMA_OUTPUT, random_state=configuration["replicate_seed"]
+    )
+    size, n_steps = configuration["step_size"], configuration["n_steps"]
+    run = gradient_descent(start, x, y, size, n_steps, warm_up=WARM_UP, tol=1e-14, patience=10_000)
+    found = stability(run.net, x, y, size)
+    numbers = found.to_dict()
+    return {
+        "status": run.status,
+        "interpolates": run.converged,
+        "loss": run.loss,
+        "steps_done": run.n_steps,
+        **{name: numbers[name] for name in _KEPT},
+        "bracket_low": found.bracket[0],
+        "bracket_high": found.bracket[1],
+        **broken_line(run.net, -1.8, 1.8),
+    }
+
+
+def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
+    """The three panels, and the chain on every run that interpolates."""
+    fitted = frame[frame["interpolates"]]
+    _draw_solutions(fitted[fitted["replicate"] == 0], out)
+    _draw_sharpness(frame, out)
+    ratio = fitted["sharpness"] / fitted["limit"]
+    first = fitted[ratio > 1 - EDGE].groupby("replicate")["step_size"].min()
+    large = fitted["step_size"] >= fitted["replicate"].map(first)
+    near = ratio[large]
+    span = (
+        f" (ratio {near.min():.3f} to {near.max():.3f}, {(near > 0.98).sum()} within 2 %)"
+        if len(near)
+        else ""
+    )
+    low, high = fitted["step_size"].quantile([0.25, 0.75]) if len(fitted) else (0, 0)
+    rough = fitted.loc[fitted["step_size"] <= low, "roughness"].mean()
+    smooth = fitted.loc[fitted["step_size"] >= high, "roughness"].mean()
+    off = fitted[fitted["n_knots_on_data"] == 0]
+    chain = fitted["holds"].where(fitted["n_knots_on_data"] == 0, fitted["holds_on_data"])
+    quarters = f"{rough:.3f} over the smallest quarter of step sizes, {smooth:.3f} over the largest"
+    return Summary(
+        findings={
+            "chain": in_all(chain.fillna(False), "runs that interpolate"),
+            "certified": in_all(fitted["flattest_gap"] <= 1e-9, "runs that interpolate"),
+            "theorem_1": in_all(off["theorem_1"], "runs that interpolate without a knot on a data point"),
+            "theorem_2": in_all(fitted["theorem_2"], "runs that interpolate"),
+            "edge": in_all(
+                (near - 1).abs() <= EDGE,
+                f"runs from the first of their start that reaches it{span}",
+            ),
+            "smoother": Finding(
+                holds=bool(smooth < rough) if len(fitted) > 2 else None,
+                evidence=f"mean int |f''| g {quarters}",
+            ),
+        },
+        figures=("solutions.png", "sharpness.png"),
+        notes=_notes(frame, fitted),
+    )
+
+
+def _notes(frame: "pd.DataFrame", fitted: "pd.DataFrame") -> str:
+    outcomes = ", ".join(f"{n} {status}" for status, n in frame["status"].value_counts().items())
+    span = ((fitted["bracket_high"] - fitted["bracket_low"]) / fitted["sharpness"]).max()
+    ratio = fitted["flattest"] / fitted["lower_bound"]
+    on_data = int((fitted["n_knots_on_data"] > 0).sum())
+    return "\n".join(
+        [
+            f"{N} points of sin 2x on +-1.5, width {WIDTH}, w, b ~ N(0, 1), v ~ N(0, {SIGMA_OUTPUT}^2),",
+            f"warm-up over {WARM_UP:,} steps, at most {frame['n_steps'].iloc[0]:,} steps.",
+            f"{len(frame)} runs: {outcomes}. Only runs that interpolate are judged.",
+            f"{on_data} of {len(fitted)} have knots on data points: their sharpness is a bracket over modes;",
+            f"the widest is {span:.2%} of the sharpness.",
+            f"The flattest implementation is {ratio.min():.2f} to {ratio.max():.2f} times the lower bound.",
+        ]
+    )
+
+
+def _draw_solutions(fitted: "pd.DataFrame", out: Path) -> None:
+    from inscape.drawing.palette import TEN
+    from inscape.drawing.univariate import draw_curvature, draw_function, draw_weight
+    from inscape.univariate import weight
+
+    x, y = sine_data(N)
+    figure = new_figure((11, 3.8))
+    left, right = figure.subplots(1, 2)
+    ordered = fitted.sort_values("step_size")
+    picked = sorted({0, len(ordered) // 2, len(ordered) - 1}) if len(ordered) else []
+    for colour, (_, run) in zip(("black", TEN[0], TEN[2]), ordered.iloc[picked].iterrows(), strict=False):
+        label = f"step size {run['step_size']:g}"
+        line = np.array(run["line_x"]), np.array(run["line_y"])
+        draw_function(*line, x, y, label=label, colour=colour, ax=left)
+        knots, jumps = np.array(run["knots"]), np.abs(np.array(run["jumps"]))
+        draw_curvature(knots, jumps, x[0], x[-1], label=label, colour=colour, ax=right)
+    at = np.linspace(x[0], x[-1], 400)
+    draw_weight(at, weight(at, x), ax=right)
+    left.set_title("solutions")
+    right.set_title("|f''| and g")
+    if len(ordered):
+        left.legend(frameon=False)
+        right.legend(frameon=False)
+    figure.savefig(out / "solutions.png", dpi=150)
+
+
+def _draw_sharpness(frame: "pd.DataFrame", out: Path) -> None:
+    from inscape.drawing.univariate import draw_sharpness
+
+    fitted = frame[frame["interpolates"]].sort_values("step_size")
+    names = {"sharpness": "measured", "flattest": "flattest implementation", "lower_bound": "lower bound"}
+    series = {label: fitted[name].to_numpy(dtype=float) for name, label in names.items()}
+    others = frame.loc[~frame["interpolates"].astype(bool), "step_size"].to_numpy(dtype=float)
+    ax = draw_sharpness(fitted["step_size"].to_numpy(dtype=float), series, others)
+    ax.figure.savefig(out / "sharpness.png", dpi=150)
+
+
+STUDY = Study(
+    name="minima-stability-sweep",
+    title="Sharpness, its flattest implementation and the lower bound against step size",
+    claims={
+        "chain": "1 + 2 int |f''| g <= flattest <= sharpness <= 2/eta (and Theorem 2 at knots on data).",
+        "certified": "The flattest implementation is certified to a relative gap of 1e-9.",
+        "theorem_1": "int |f''| g <= 1/eta - 1/2 where no knot lies on a data point.",
+        "theorem_2": "int |f''| g <= 1/eta - 1/2 + Delta in the larger reading, knots on data or not.",
+        "edge": f"Large step sizes end at the edge: sharpness within {EDGE:.0%} of 2/eta.",
+        "smoother": "Larger step sizes end in smoother functions.",
+    },
+    configurations=configurations,
+    cell=cell,
+    summarise=summarise,
+)

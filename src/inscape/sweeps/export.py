@@ -1,0 +1,51 @@
+"""The rows of a store as one table in a file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from inscape.errors import MissingExtraError, StudyError
+from inscape.files import replacing
+from inscape.reports.spreadsheet import write_csv
+from inscape.sweeps.store import Store, flat
+
+ENDINGS = (".csv", ".parquet")
+
+
+def export(store: Store, path: str | Path) -> int:
+    """Write every row, failed ones too, into a .csv or .parquet file; returns how many.
+
+    Besides the columns of a study's frame there are "error", "finished" (seconds since 1970) and "provenance"
+    (JSON). Lists are written as JSON. In a .csv file, texts that a spreadsheet would take for formulas have
+    an apostrophe before them.
+    """
+    import pandas as pd
+
+    path = Path(path)
+    if path.suffix.lower() not in ENDINGS:
+        raise StudyError(f"cannot export into {path}: the file must end in {' or '.join(ENDINGS)}")
+    lines = [
+        {key: _text(value) for key, value in flat(record).items()}
+        | {
+            "error": record["error"],
+            "finished": record["finished"],
+            "provenance": _text(record["provenance"]),
+        }
+        for record in store.records()
+    ]
+    frame = pd.DataFrame(lines)
+    try:
+        if path.suffix.lower() == ".csv":
+            write_csv(frame, path)
+        else:
+            with replacing(path) as draft:
+                frame.to_parquet(draft, index=False)
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "parquet", "writing .parquet files") from error
+    except OSError as error:
+        raise StudyError(f"cannot write {path}: {error.strerror or error}") from error
+    return len(frame)
+
+
+def _text(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, list | dict) else value

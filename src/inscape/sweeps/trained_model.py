@@ -1,0 +1,90 @@
+"""The row of a trained model: accuracies, the gap and measures of it, whatever kind of model it is."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from inscape.sweeps.grid import canonical
+from inscape.sweeps.study import Configuration, Row
+from inscape.sweeps.study import cell as declared
+
+DATA_KEYS = ("data", "n_train", "n_test", "split_seed")
+MEASURE_KEYS = ("measures", "n_probes", "probe_seed")
+_OWN_KEYS = (*DATA_KEYS, *MEASURE_KEYS, "seed", "replicate", "replicate_seed")
+
+
+@declared
+def cell(configuration: Configuration) -> Row:
+    """Train the model that a configuration describes, and measure it.
+
+    The keys of a configuration: "data", "n_train", "n_test", "split_seed" (the same points for all cells that
+    agree in these); "model" and its settings (see `inscape.training.fitting.fit_many`); "measures", names or
+    name -> settings as for `inscape.measure`, taken on the test points, by default the region count on
+    "n_probes" segments; "probe_seed" draws them, so that all cells are measured on the same ones.
+    """
+    return batch([configuration])[0]
+
+
+def together(configuration: Configuration) -> Hashable:
+    """Networks whose programs can be one: small ones on the same data; any other cell is alone."""
+    if configuration["model"] != "mlp":
+        return canonical(configuration)
+    varied = ("learning_rate", "weight_decay", "replicate")
+    return canonical({k: v for k, v in configuration.items() if k not in varied})
+
+
+def batch(configurations: list[Configuration]) -> list[Row]:
+    """The rows of configurations that agree in their data."""
+    from inscape.training.fitting import fit_many
+
+    split = split_of(configurations[0])
+    settings = [settings_of(c) for c in configurations]
+    fitted = fit_many(settings, split, seeds=[c["seed"] for c in configurations])
+    return [_row(f, split, c) for f, c in zip(fitted, configurations, strict=True)]
+
+
+def split_of(configuration: Configuration) -> Any:
+    """The training and test points that a configuration names."""
+    from inscape.training.data.splits import split_data
+
+    return split_data(
+        configuration.get("data", "digits"),
+        n_train=configuration.get("n_train"),
+        n_test=configuration.get("n_test"),
+        random_state=configuration.get("split_seed", 0),
+    )
+
+
+def settings_of(configuration: Configuration, *, without: Sequence[str] = ()) -> dict[str, Any]:
+    """What a configuration says of the model and its training: all but our own keys and those `without`."""
+    return {k: v for k, v in configuration.items() if k not in (*_OWN_KEYS, *without)}
+
+
+def outcome(fitted: Any, split: Any) -> dict[str, Any]:
+    """The columns of any trained model: its accuracies and their gap, and how training went."""
+    from inscape.measures.accuracy import correct
+
+    train = float(correct(fitted.model, *split.train).mean())
+    test = float(correct(fitted.model, *split.test).mean())
+    history = fitted.history
+    return {
+        "train_accuracy": train,
+        "test_accuracy": test,
+        "gap": train - test,
+        "train_loss": None if history is None else history.loss,
+        "epochs_run": None if history is None else len(history.losses),
+        "training_status": "complete" if history is None else history.status,
+        "n_parameters": fitted.n_parameters,
+    }
+
+
+def _row(fitted: Any, split: Any, configuration: Configuration) -> dict[str, Any]:
+    from inscape.measures import measure
+
+    row = outcome(fitted, split)
+    wanted = configuration.get("measures", {"region_count": {"n_probes": configuration.get("n_probes", 100)}})
+    seed = configuration.get("probe_seed", 0)
+    table = measure(fitted.model, split.x_test, split.y_test, measures=wanted, random_state=seed)
+    for line in table.rows:
+        name = line["measure"]
+        row |= {name: line["value"], f"{name}_error": line["std_error"], f"{name}_status": line["status"]}
+    return row

@@ -1,0 +1,101 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import inscape
+from inscape.studies.local_complexity.grokking.summary import _findings, bound, prepared
+from inscape.studies.local_complexity.grokking.training import _Lipschitz
+from inscape.studies.local_complexity.training_curves import coefficients, log_steps
+from inscape.theory import lc_theorem7, moments
+from inscape.training.networks import mlp
+
+
+def run(he, replicate, lc, attacked, regions, tv, fit_at=1, depth=4, width=200):
+    n = len(lc)
+    row = {"depth": depth, "width": width, "he_scale": he, "replicate": replicate, "seconds": 1.0}
+    row |= {"n_train": 10, "data": "none", "learning_rate": 1e-4, "weight_decay": 0.01, "batch_size": 4}
+    row |= {"n_points": 2, "n_noise": 2, "step": list(range(n)), "lc": lc, "tv": tv, "region_count": regions}
+    row |= {"accuracy": [0.5] * n, "not_good": [0.0] * n, "attacked_0.05": attacked}
+    row |= {"attacked_0.02": attacked, "attacked_0.1": attacked}
+    row |= {"train_accuracy": [1.0 if i >= fit_at else 0.5 for i in range(n)]}
+    row |= {"lipschitz_stated": [2.0] * n, "lipschitz_corrected": [4.0] * n}
+    row |= {f"lr_{eps}_{k}": list(lc) for eps in ("0.1", "1") for k in range(1, depth + 1)}
+    return row | {"theorem_7_stated": -1.0, "theorem_7_corrected": -2.0}
+
+
+def frame_of(fall):
+    """Runs whose local complexity falls after the fit, or rises, with all else alike."""
+    lc = [9.0, 10.0, 8.0, 6.0, 5.0] if fall else [9.0, 5.0, 6.0, 8.0, 10.0]
+    up, down = [0.0, 0.1, 0.2, 0.3, 0.4], [5.0, 4.0, 3.0, 2.0, 1.0]
+    regions = [5.0, 4.5, 3.0, 1.5, 1.0]
+    rows = [run(he, i, lc, up, regions, down) for he, n in ((1, 8), (2, 1), (3, 1)) for i in range(n)]
+    rows += [run(1, 0, lc, up, down, down, depth=3), run(1, 0, lc, up, down, down, width=10)]
+    return pd.DataFrame(rows)
+
+
+def test_findings_follow_the_runs():
+    falls = _findings(prepared(frame_of(True)))
+    assert {k for k, f in falls.items() if f.holds} == set(falls) - {"breaks"}
+    assert falls["drop"].value == pytest.approx(-0.5)
+    assert falls["together"].value == pytest.approx(-1)
+    assert falls["decision"].value == pytest.approx(1)
+    assert "the number is that of He 1" in falls["drop"].evidence
+    rises = _findings(prepared(frame_of(False)))
+    assert {k for k, f in rises.items() if f.holds is False} == {
+        *("drop", "together", "breaks", "rank", "decision")
+    }
+
+
+def test_columns_that_fall_one_after_the_other_do_not_fall_together():
+    frame = frame_of(True).assign(replicate=range(12))
+    frame["lc"] = [[9.0, 8.9, 8.8, 8.7, 5.0, 2.0]] * 12
+    frame["region_count"] = [[9.0, 6.0, 4.0, 2.0, 1.9, 1.8]] * 12
+    assert coefficients(frame.assign(fit=0), "lc", "region_count", "fit") == pytest.approx([1.0] * 12)
+    assert max(coefficients(frame.assign(fit=0), "lc", "region_count", "fit", changes=True)) < -0.5
+
+
+def test_runs_that_never_fit_say_nothing():
+    frame = frame_of(True)
+    frame["train_accuracy"] = [[0.5] * 5] * len(frame)
+    found = _findings(prepared(frame))
+    assert {found[k].holds for k in ("drop", "robust", "variation", "together", "rank", "decision")} == {None}
+
+
+def test_the_fit_is_the_first_look_at_full_accuracy():
+    frame = pd.DataFrame([run(1, 0, [1.0, 2.0, 3.0], [0.0] * 3, [1.0] * 3, [1.0] * 3, fit_at=2)])
+    assert prepared(frame)["fit"].tolist() == [2]
+
+
+def test_the_bound_is_the_theorem_without_the_lost_terms():
+    torch.manual_seed(0)
+    net = mlp(5, (30, 30), 3, seed=0).double()
+    x = np.random.default_rng(0).normal(size=(20, 5))
+    found = moments(net, x, sigma=1.0, eta=1.0, n_noise=8, random_state=0)
+    tv = float(found.draws["variation"].mean())
+    constants = _Lipschitz(x)(inscape.wrap(net))
+    sides = {form: lc_theorem7(found, form=form).lhs for form in ("stated", "corrected")}
+    ours = {form: bound(tv, 2, constants[f"lipschitz_{form}"]) for form in sides}
+    # xi does not depend on the Lipschitz constant, and B is 0: the forms differ by the bound alone
+    assert found.draws["not_good_at_kink"].max() == 0
+    difference = sides["stated"] - sides["corrected"]
+    assert difference == pytest.approx(ours["stated"] - ours["corrected"], rel=1e-9)
+
+
+def test_the_constants_of_one_layer_are_both_its_norm():
+    net = mlp(2, (4,), 3, seed=0).double()
+    found = _Lipschitz(np.zeros((1, 2)))(inscape.wrap(net))
+    norm = float(torch.linalg.matrix_norm(net[3].weight.detach(), 2))
+    assert found == pytest.approx({"lipschitz_stated": norm, "lipschitz_corrected": norm})
+    assert bound(2.0, 1, 4.0) == pytest.approx(0.5 * math.exp(-0.5) / math.sqrt(2 * math.pi))
+
+
+@pytest.mark.parametrize(("n_steps", "n_times"), [(5, 4), (100, 3), (100_000, 22), (12, 30)])
+def test_steps_begin_at_zero_and_end_at_the_last(n_steps, n_times):
+    steps = log_steps(n_steps, n_times)
+    assert steps[0] == 0
+    assert steps[-1] == n_steps
+    assert len(steps) <= n_times
+    assert list(steps) == sorted(set(steps))

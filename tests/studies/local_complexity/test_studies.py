@@ -1,0 +1,163 @@
+"""The five studies of the local-complexity paper, each in a reduced form."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import inscape
+from inscape.studies.local_complexity import gaussian, weight_clusters, weight_decay
+from inscape.studies.local_complexity.gaussian import layer_correlation, mean_curve_correlation
+from inscape.studies.local_complexity.grokking import training as grokking
+from inscape.studies.local_complexity.map import density
+from inscape.sweeps.registry import find
+
+FIGURES = {
+    "grokking": {"late.png", "bound.png", "not-good.png", "rank.png", "decision.png"},
+    "local-complexity-map": {"map.png", "sigmas.png", "variants.png", "lengths.png"},
+    "local-rank-gaussian": {"rank.png", "scatter.png"},
+    "weight-clusters": {"clusters.png"},
+    "weight-decay": {"decay.png"},
+}
+
+
+@pytest.fixture
+def reduced(monkeypatch):
+    """The scale smoke, made smaller still."""
+    settings = [
+        grokking.Setting(depth=d, width=w, he_scale=he, n_steps=steps, n_times=4, n_runs=n)
+        for d, w, he, steps, n in (
+            (4, 12, 2.0, 160, 1),
+            (3, 12, 1.0, 160, 1),
+            (4, 3, 1.0, 60, 1),
+            (4, 12, 1.0, 160, 2),
+            (4, 12, 3.0, 160, 1),
+        )
+    ]
+    monkeypatch.setitem(grokking._SETTINGS, "smoke", settings)
+    small = {"n_train": 40, "n_test": 30, "n_points": 6, "learning_rate": 0.01}
+    monkeypatch.setitem(grokking._FIXED, "smoke", grokking._FIXED["smoke"] | small)
+    decay = weight_decay._SCALES["smoke"]
+    fixed = decay["fixed"] | {"width": 20, "n_steps": 200, "n_times": 4, "n_points": 10, "n_train": 60}
+    monkeypatch.setitem(weight_decay._SCALES, "smoke", decay | {"fixed": fixed})
+    gauss = {"width": 12, "n_train": 500, "n_steps": 60, "n_times": 4, "n_points": 5}
+    smoke = gaussian._SCALES["smoke"]
+    monkeypatch.setitem(gaussian._SCALES, "smoke", smoke | gauss)
+    clusters = weight_clusters._SCALES["smoke"] | {"width": 30, "n_steps": 100, "n_times": 4, "n_points": 5}
+    monkeypatch.setitem(weight_clusters._SCALES, "smoke", clusters)
+    maps = {"size": 12, "width": 8, "epochs": 20, "resolution": 10, "n_networks": 6, "n_cells": 4}
+    smoke = density._SCALES["smoke"]
+    monkeypatch.setitem(density._SCALES, "smoke", smoke | maps)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_study_writes_rows_figures_tables_and_a_page(name, tmp_path, reduced):
+    options = {"projection": "pca"} if name == "weight-clusters" else {}
+    with ThreadPoolExecutor(1) as executor:
+        done = inscape.studies.run(name, scale="smoke", out=tmp_path, executor=executor, options=options)
+    assert done.failed == {}
+    assert len(done.frame) == len(find(name).configurations("smoke", **options))
+    assert set(done.summary.figures) == FIGURES[name]
+    for figure in FIGURES[name]:
+        assert (tmp_path / figure).stat().st_size > 5_000
+    page = (tmp_path / "summary.md").read_text()
+    assert all(claim in page for claim in find(name).claims.values())
+    assert done.summary.charts
+    assert done.summary.limits
+    for chart in done.summary.charts:
+        assert len(chart.data)
+        wanted = {chart.x, chart.y, *chart.hover} | {c for c in (chart.colour, chart.low, chart.high) if c}
+        assert wanted <= set(chart.data)
+    for table in done.summary.tables.values():
+        assert len(table)
+    for study in (None, name):  # as it was said, and said again
+        again = inscape.studies.reopen(tmp_path, study)
+        same = [f.evidence for f in again.summary.findings.values()]
+        assert same == [f.evidence for f in done.summary.findings.values()]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_scale_has_configurations_that_differ(name):
+    for scale in ("smoke", "small", "paper"):
+        cells = find(name).configurations(scale)
+        assert len({tuple(sorted(c.items())) for c in cells}) == len(cells)
+
+
+def test_the_settings_of_the_paper():
+    small = grokking.configurations("small")
+    assert {c["he_scale"] for c in small if (c["depth"], c["width"]) == (4, 200)} == {1.0, 2.0, 3.0}
+    assert sum((c["depth"], c["width"], c["he_scale"]) == (4, 200, 1.0) for c in small) == 8
+    assert any((c["depth"], c["width"]) == (3, 200) for c in small)
+    assert all(c["data"] == "mnist" and c["n_train"] == 1000 for c in small)
+    assert all(
+        (c["optimiser"], c["learning_rate"], c["weight_decay"]) == ("adamw", 1e-4, 0.01) for c in small
+    )
+    assert {c["data"] for c in grokking.configurations("smoke")} == {"digits"}
+    assert len(gaussian.configurations("small")) == 6
+    assert density.SIGMAS == (0.025, 0.05, 0.1)
+    assert weight_clusters.configurations("paper", projection="pca")[0]["width"] == 5000
+    assert {c["width"] for c in weight_decay.configurations("small")} == {1000}
+
+
+def test_runs_of_one_replicate_start_alike_whatever_the_weight_decay(reduced):
+    one, two = (
+        c | {"seed": i, "replicate_seed": 3} for i, c in enumerate(weight_decay.configurations("smoke")[:2])
+    )
+    a, b = weight_decay.cell(one), weight_decay.cell(two)
+    assert a["lc"][0] == b["lc"][0]
+    assert a["lc"][-1] != b["lc"][-1]
+
+
+def test_r_squared_is_that_of_the_regression():
+    from scipy.stats import linregress
+
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=30), rng.normal(size=30)
+    found = weight_decay.r_squared(x, 2 * x + noise)
+    assert found.value == pytest.approx(linregress(x, 2 * x + noise).rvalue ** 2)
+    assert found.interval[0] < found.value < found.interval[1]
+    twice = [np.tile(v, 2) for v in (x, 2 * x + noise, np.arange(30))]  # a copy of each run adds nothing
+    assert weight_decay.r_squared(*twice).interval == pytest.approx(found.interval)
+
+
+def test_the_drop_is_counted_from_the_largest_value():
+    assert weight_decay.drop_step([0, 1, 2, 3], [0.1, 1.0, 0.95, 0.8]) == 3
+    assert np.isnan(weight_decay.drop_step([0, 1], [1.0, 0.95]))
+
+
+def test_gaussian_pairs_have_the_cross_covariance_and_unit_variances():
+    rng = np.random.default_rng(1)
+    cross = gaussian.random_cross(rng)
+    assert np.linalg.norm(cross, 2) == pytest.approx(gaussian.STRENGTH)
+    x, y = gaussian.gaussian_pair(200_000, cross, rng)
+    assert np.abs(y.T @ x / len(x) - cross).max() < 0.012
+    assert np.abs(y.T @ y / len(x) - np.eye(2)).max() < 0.012
+
+
+def test_the_correlation_of_layers_resamples_runs():
+    steps = np.linspace(0, 1, 5)
+    frame = pd.DataFrame(
+        {
+            "lc": [(steps + i).tolist() for i in range(6)],
+            "lr_1_2": [(2 * steps + 2 * i).tolist() for i in range(6)],
+        }
+    )
+    found = layer_correlation(frame, 1.0, 2)
+    assert found.value == pytest.approx(1)
+    assert found.n == 30
+    assert mean_curve_correlation(frame, 1.0, 2).value == pytest.approx(1)
+
+
+def test_means_over_runs_correlate_where_runs_are_offset_against_each_other():
+    rng = np.random.default_rng(0)
+    time = np.linspace(0, 1, 9)
+    lc = [time + 5 * rng.normal() for _ in range(6)]
+    rank = [time + 5 * rng.normal() for _ in range(6)]
+    frame = pd.DataFrame({"lc": [v.tolist() for v in lc], "lr_1_2": [v.tolist() for v in rank]})
+    found = mean_curve_correlation(frame, 1.0, 2)
+    assert found.value == pytest.approx(np.corrcoef(np.mean(lc, axis=0), np.mean(rank, axis=0))[0, 1])
+    assert found.interval == pytest.approx((1, 1))
+    assert abs(layer_correlation(frame, 1.0, 2).value) < 0.9
+    flat = frame.assign(lr_1_2=[[3.0] * 9] * 6)
+    assert np.isnan(mean_curve_correlation(flat, 1.0, 2).value)

@@ -1,0 +1,304 @@
+"""The study of region counts: its grid, what the rows are asked, and a short run from nothing to the page."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+import inscape
+from inscape.correlation.coefficients import Correlation
+from inscape.errors import StudyError
+from inscape.studies.region_counts import STUDY, claims, grid, rows, settings, tables
+from inscape.studies.region_counts.rows import count_regions
+from inscape.studies.region_counts.selection import Subject
+from inscape.sweeps.grid import as_tasks
+from inscape.sweeps.run import reopen
+from inscape.sweeps.trained_model import settings_of, split_of
+from inscape.training.data.splits import split_data
+from inscape.training.fitting import fit
+
+
+def sweep_frame(slope, *, noise=0.0, seed=0, accuracy=1.0):
+    """Rows of a sweep in which the gap is `slope` times the count, and the count falls with the rate."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for rate, size, decay, i in product((0.1, 0.01, 0.001), (16, 64, 256), (1e-5, 1e-6), range(2)):
+        count = 3 - 0.3 * np.log10(rate) + 0.1 * np.log2(size) + noise * rng.normal()
+        lines.append(
+            {
+                "part": "sweep",
+                "data": "mnist",
+                "model": "mlp",
+                "configuration": f"{rate} {size} {decay}",
+                "learning_rate": rate,
+                "batch_size": size,
+                "weight_decay": decay,
+                "replicate": i,
+                "train_accuracy": accuracy,
+                "test_accuracy": accuracy - 0.05 - slope * count / 100,
+                "gap": 0.05 + slope * count / 100 + noise * rng.normal() / 100,
+                "region_count": count,
+                "region_count_error": 0.1,
+                "count_method": "exact",
+                "distance": rng.normal(),
+                "margin": rng.normal(),
+                "line_counts": [2, 4] * 50,
+                "seconds": 1.0,
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+# the grid -----------------------------------------------------------------------------------------
+
+
+def test_the_scale_paper_is_table_1():
+    cells = STUDY.configurations("paper")
+    sweep = pd.DataFrame([c for c in cells if c["part"] == "sweep"])
+    nets = sweep[sweep["model"].isin(settings.NINE)]
+    assert len(nets) == 27 * 3 * 9
+    names = ["learning_rate", "batch_size", "weight_decay"]
+    assert all(len(g[names].drop_duplicates()) == 27 for _, g in nets.groupby("model"))
+    assert set(nets[nets["model"] == "resnet18"]["learning_rate"]) == {0.1, 0.01, 0.001}
+    assert set(nets["batch_size"]) == {256, 512, 1024}
+    assert set(nets["weight_decay"]) == {1e-5, 1e-6, 1e-7}
+    assert nets["epochs"].eq(200).all()
+    assert set(nets[nets["model"] == "vgg19"]["learning_rate"]) == {0.05, 0.01, 0.001}
+    assert (sweep["model"] == "tree").sum() == 15 * 2 * 2
+    assert (sweep["model"] == "forest").sum() == 15 * 2
+    assert sweep[sweep["model"] == "forest"]["n_estimators"].eq(100).all()
+    assert {c["model"] for c in cells if c["part"] == "augmentation"} == {"resnet18"}
+
+
+@pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
+def test_no_cell_comes_twice_and_cheap_models_and_the_sweep_come_first(scale):
+    cells = STUDY.configurations(scale)
+    as_tasks(cells, 0)  # raises if two are the same
+    order = [(c["model"] not in grid.CHEAP, c["part"] != "sweep") for c in cells]
+    assert order == sorted(order)
+
+
+def test_data_and_nets_can_be_chosen():
+    cells = STUDY.configurations("smoke", data="digits", nets="tree, mlp")
+    assert {(c["data"], c["model"]) for c in cells} == {("digits", "tree"), ("digits", "mlp")}
+    small = STUDY.configurations("small", data="fashion_mnist")
+    assert {(c["data"], c["model"], c["n_train"]) for c in small} == {("fashion_mnist", "mlp", 2000)}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"data": "mnits"}, "unknown data set 'mnits'.*did you mean 'mnist'"),
+        ({"nets": "mlp,resnet"}, "unknown model 'resnet'"),
+        ({"nets": "mlp,mlp"}, "model 'mlp' is named twice"),
+        ({"data": "digits", "nets": "resnet18"}, "resnet18 needs larger images"),
+    ],
+)
+def test_wrong_options_say_so(options, message):
+    with pytest.raises(StudyError, match=message):
+        STUDY.configurations("smoke", **options)
+
+
+def test_crops_are_an_eighth_of_the_image():
+    cells = STUDY.configurations("small", data="mnist,cifar10")
+    crops = {(c["data"], c["crop"]) for c in cells if c.get("augmentation") == "crop+flip"}
+    assert crops == {("mnist", 3), ("cifar10", 4)}
+
+
+# what the rows are asked --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("slope", "holds"), [(1.0, True), (-1.0, False)])
+def test_the_headline_follows_the_rows(slope, holds):
+    found = tables.correlations(sweep_frame(slope, noise=0.01))
+    finding = claims.main_findings(found)["networks"]
+    assert finding.holds is holds
+    assert finding.value == pytest.approx(slope, abs=0.1)
+    assert finding.interval[0] <= finding.value <= finding.interval[1]
+    assert claims.main_findings(found)["tree"].holds is None
+
+
+def test_networks_that_do_not_fit_are_left_out():
+    frame = pd.concat([sweep_frame(1.0), sweep_frame(-5.0, accuracy=0.9)], ignore_index=True)
+    frame["configuration"] += frame["train_accuracy"].astype(str)
+    found = tables.correlations(frame)
+    assert found[Subject("mlp", "mnist")].pearson.value == pytest.approx(1.0)
+    table = tables.correlation_table(frame, found)
+    assert table["left out"].tolist() == [36]
+
+
+def test_two_networks_are_pooled_and_the_weakest_counts():
+    good, bad = sweep_frame(1.0, noise=0.01), sweep_frame(-1.0, noise=0.01, seed=1).assign(data="cifar10")
+    found = tables.correlations(pd.concat([good, bad.assign(configuration=bad["configuration"] + "x")]))
+    assert set(found) == {Subject("mlp", "mnist"), Subject("mlp", "cifar10"), Subject("networks together")}
+    finding = claims.main_findings(found)["networks"]
+    assert (finding.holds, round(finding.value)) == (False, -1)
+    assert "mlp on mnist: r = +1.00" in finding.evidence
+
+
+def test_published_numbers_go_by_the_network_and_grids_are_judged_on_networks_alone():
+    net = sweep_frame(1.0, noise=0.1).assign(model="vgg19", data="cifar10")
+    net["count_grid_200"] = 0.9 * net["region_count"]
+    tree = net.assign(model="tree", criterion="gini", count_grid_200=net["region_count"])
+    frame = pd.concat([net, tree.assign(configuration=tree["configuration"] + "t")], ignore_index=True)
+    found = tables.correlations(frame)
+    assert tables.correlation_table(frame, found)["published"].tolist() == [0.94, 0.96]
+    assert tables.probe_table(frame)["published"].tolist() == [0.94]
+    finding = claims.grid_findings(tables.grid_table(frame))["grid"]
+    assert (finding.holds, finding.evidence) == (False, "vgg19 on cifar10: 10.00%")
+
+
+def test_trends_in_both_directions():
+    frame = sweep_frame(1.0)
+    trends = claims.trend_findings(frame)
+    assert trends["learning_rate"].holds is True  # the count falls with the rate, and grows with the batch
+    assert trends["batch_size"].holds is True
+    reversed_rates = frame.assign(learning_rate=1e-4 / frame["learning_rate"])
+    assert claims.trend_findings(reversed_rates)["learning_rate"].holds is False
+
+
+def test_baselines_lead_or_trail():
+    frame = sweep_frame(1.0, noise=0.02)
+    assert claims.baseline_finding(frame).holds is True
+    better = frame.assign(margin=frame["gap"], region_count=frame["margin"])
+    assert claims.baseline_finding(better).holds is False
+
+
+def test_a_correlation_cannot_be_said_where_its_interval_is_wide():
+    assert claims.strongly_positive(Correlation(0.4, (-0.3, 0.9), 5)) is None
+    assert claims.strongly_positive(Correlation(0.4, (np.nan, np.nan), 3)) is None
+    assert claims.weakest({}).holds is None
+    constant = {"a": Correlation(0.9, (0.8, 1.0), 9), "b": Correlation(np.nan, (np.nan, np.nan), 9)}
+    assert claims.weakest(constant).holds is None
+    assert claims.weakest(constant).evidence.endswith("b: no variation")
+
+
+@pytest.mark.parametrize(("share", "holds"), [(0.999, True), (0.9, False)])
+def test_what_a_grid_misses(share, holds):
+    frame = sweep_frame(1.0, noise=0.1)
+    frame["count_grid_200"] = share * frame["region_count"] + 1e-6 * np.arange(len(frame))
+    table = tables.grid_table(frame)
+    assert table["missed share"].iloc[0] == pytest.approx(1 - share, abs=1e-4)
+    found = claims.grid_findings(table)
+    assert found["grid"].holds is holds
+    assert found["plane_grid"].holds is None
+
+
+@pytest.mark.parametrize(("change", "holds"), [(-0.5, True), (0.5, False)])
+def test_augmentation_is_compared_with_equal_settings(change, holds):
+    plain = sweep_frame(1.0, noise=0.01)
+    mixed = plain.assign(
+        part="augmentation", augmentation="mixup", region_count=plain["region_count"] + change
+    )
+    table = tables.augmentation_table(pd.concat([plain, mixed], ignore_index=True))
+    assert table["change"].iloc[0] == pytest.approx(change)
+    assert table["pairs"].iloc[0] == 18
+    assert claims.augmentation_finding(table).holds is holds
+
+
+@pytest.mark.parametrize(("sign", "holds"), [(1, True), (-1, False)])
+def test_evolution_asks_for_a_correlation_that_grows(sign, holds):
+    rng = np.random.default_rng(0)
+    frame = sweep_frame(1.0)
+    frame["seen_epochs"] = [[0, 10]] * len(frame)
+    frame["seen_counts"] = [[rng.normal(), c] for c in frame["region_count"]]
+    frame["seen_gaps"] = [[0.0 + rng.normal(), sign * g] for g in frame["gap"]]
+    table = tables.evolution_table(frame)
+    assert table["epoch"].tolist() == [0, 10]
+    assert table["r"].iloc[1] == pytest.approx(sign)
+    assert claims.evolution_finding(table).holds is holds
+
+
+def test_fewer_lines_are_the_first_ones():
+    table = tables.line_table(sweep_frame(1.0)).set_index("lines")
+    assert table.loc[100, "count"] == 3
+    assert table.loc[100, "standard error"] == pytest.approx(np.sqrt(100 / 99) / 10)
+    assert 300 not in table.index
+
+
+# from nothing to the page -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """A scale smoke of a few networks and trees."""
+    counts = replace(settings.SMOKE_MLP.counts, lines=20, fewer=5, picture=12)
+    more = {
+        name: {
+            k: v[:2] if k in ("learning_rate", "augmentation", "optimiser") else v[-1:]
+            for k, v in values.items()
+        }
+        for name, values in settings.SMOKE_MLP.more.items()
+    }
+    mlp = replace(settings.SMOKE_MLP, n_train=100, seeds=1, more=more, counts=counts)
+    trees = replace(settings.SMOKE_TREES, n_train=100, depths=(2, 5), n_estimators=5)
+    trees = replace(trees, counts=replace(trees.counts, lines=20, fewer=5, picture=12))
+    monkeypatch.setitem(grid.KINDS, "smoke", (mlp, settings.SMOKE_NET, trees))
+
+
+@pytest.mark.usefixtures("short")
+def test_one_command_from_nothing_to_the_claims(tmp_path):
+    with ThreadPoolExecutor(1) as executor:
+        run = inscape.studies.run(
+            "region-counts", scale="smoke", options={"nets": "mlp,tree"}, out=tmp_path, executor=executor
+        )
+    assert run.failed == {}
+    assert set(run.summary.findings) == set(STUDY.claims)
+    figures = set(run.summary.figures)
+    assert {"correlation.png", "trends.png", "baselines.png", "grids.png", "planes.png"} <= figures
+    assert all((tmp_path / name).stat().st_size > 1000 for name in figures)
+    assert len(run.summary.tables) >= 11
+    assert "## Kind of probe (Table 8)" in (tmp_path / "summary.md").read_text()
+    assert all({c.x, c.y, *c.hover} <= set(c.data) for c in run.summary.charts)
+    assert any("granulated Kendall" in text or "inside" in text for text in run.summary.limits)
+
+    frame = run.frame
+    assert frame["count_method"].eq("exact").all()
+    means = [np.mean(counts) for counts in frame["line_counts"]]
+    assert frame["region_count"].tolist() == pytest.approx(means)
+    assert frame[frame["model"] == "mlp"]["distance"].gt(0).all()
+    assert reopen(tmp_path).summary.findings == run.summary.findings
+    assert reopen(tmp_path, "region-counts").summary.findings == run.summary.findings
+
+
+def test_the_row_of_a_tree_is_that_of_scikit_learn():
+    configuration = next(c for c in STUDY.configurations("smoke", nets="tree")) | {"seed": 5}
+    row = rows.cell(configuration)
+    split = split_of(configuration)
+    tree = DecisionTreeClassifier(max_depth=3, criterion="gini", splitter="best", random_state=5)
+    tree.fit(split.x_train.reshape(300, -1), split.y_train)
+    assert row["train_accuracy"] == tree.score(split.x_train.reshape(300, -1), split.y_train)
+    count = inscape.region_count(tree, split.x_test, n_probes=100, method="exact", random_state=0)
+    assert row["region_count"] == count.mean
+    assert row["line_counts"].tolist() == count.counts.tolist()
+
+
+def test_every_way_of_counting_on_a_half_space():
+    split = split_data("digits", n_train=300)
+    level = float(np.median(split.x_test.reshape(len(split.x_test), -1)[:, 20]))
+    model = inscape.wrap(lambda x: (x.reshape(len(x), -1)[:, 20] > level).astype(int))
+    plan = grid.counted(settings.SMOKE_MLP.counts, "sweep") | {"lines": 50, "dims": {"2": 12}, "planes": [10]}
+    row = count_regions(model, split, plan, 0)
+    counts = {k: v for k, v in row.items() if k.startswith("count_") and not k.endswith(("_error", "method"))}
+    assert len(counts) == 2 + 2 + 2 + 1 + 1  # probes, grids, spans, dimension, plane
+    assert all(1 <= v <= 2 for v in counts.values())
+    assert row["region_count"] == pytest.approx(counts["count_grid_200"])
+    assert counts["count_span_5"] >= counts["count_span_1"] >= 1.5
+
+
+def test_watching_changes_nothing():
+    cells = [c for c in STUDY.configurations("smoke", nets="mlp") if c["part"] == "evolution"]
+    configuration = cells[0] | {"seed": 3, "n_train": 80, "epochs": 4, "epochs_seen": [0, 2, 4]}
+    split = split_of(configuration)
+    watch = rows._Watch(configuration, split)
+    plain = settings_of(configuration, without=rows.OWN_KEYS)
+    watched, alone = fit(plain, split, seed=3, monitor=watch), fit(plain, split, seed=3)
+    assert watch.columns()["seen_epochs"] == [0, 2, 4]
+    pairs = zip(watched.model.module.parameters(), alone.model.module.parameters(), strict=True)
+    assert all(bool((a == b).all()) for a, b in pairs)
+    moved = alone.initial["1.weight"] - alone.model.module[1].weight.detach()
+    assert float(moved.norm()) > 0

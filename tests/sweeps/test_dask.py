@@ -1,0 +1,158 @@
+"""A real Dask scheduler with two workers on loopback, one of which is killed midway."""
+
+import os
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import sweep_cells
+
+import inscape
+from inscape.errors import MissingExtraError, StudyError
+from inscape.studies import Store
+from inscape.sweeps import executors
+
+pytest.importorskip("distributed")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+PATHS = os.pathsep.join([str(Path(sweep_cells.__file__).parent), str(Path(inscape.__file__).parents[1])])
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """Start processes that end with the test."""
+    monkeypatch.setenv("SWEEP_LOG", str(tmp_path / "log"))
+    (tmp_path / "log").touch()
+    monkeypatch.setenv("SWEEP_MEETING", str(tmp_path / "meeting"))
+    (tmp_path / "meeting").mkdir()
+    monkeypatch.setenv("SWEEP_GO", str(tmp_path / "go"))
+    processes = []
+
+    def run(*arguments):
+        process = subprocess.Popen(
+            [sys.executable, "-m", *map(str, arguments)],
+            env={**os.environ, "PYTHONPATH": PATHS},
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        return process
+
+    yield run
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def lines(path):
+    return [tuple(map(int, line.split())) for line in path.read_text().splitlines()]
+
+
+def until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def test_a_killed_worker_does_not_stop_the_study(start, tmp_path):
+    file = tmp_path / "scheduler.json"
+    start(
+        "distributed.cli.dask_scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        0,
+        "--no-dashboard",
+        "--scheduler-file",
+        file,
+    )
+    until(file.is_file)
+    worker = (
+        "distributed.cli.dask_worker",
+        "--scheduler-file",
+        file,
+        "--nthreads",
+        1,
+        "--no-nanny",
+        "--no-dashboard",
+    )
+    workers = [
+        start(*worker, "--host", "127.0.0.1", "--local-directory", tmp_path / str(i)) for i in range(2)
+    ]
+    address = subprocess.check_output(
+        [sys.executable, "-c", "import json, sys; print(json.load(open(sys.argv[1]))['address'])", file],
+        text=True,
+    ).strip()
+    assert address.startswith("tcp://127.0.0.1:")
+    study = start(
+        "inscape", "study", "run", "sweep_cells:MEETING", "-o", tmp_path / "o", "--scheduler", address
+    )
+    log = tmp_path / "log"
+    until(lambda: {w.pid for w in workers} <= {pid for *_, pid in lines(log)})  # both work
+    workers[0].kill()
+    workers[0].wait()
+    done = len(lines(log))
+    (tmp_path / "go").touch()
+    _, err = study.communicate(timeout=120)
+    assert study.returncode == 0, err
+    assert done <= 10  # it was killed midway, with work in its hands
+    with Store(tmp_path / "o" / "meeting.sqlite") as store:
+        records = store.records()
+    assert sorted((r["configuration"]["i"], r["configuration"]["replicate"]) for r in records) == [
+        (i, r) for i in range(sweep_cells.N // 2) for r in range(2)
+    ]
+    assert all(r["row"] == sweep_cells.row(r["configuration"]) for r in records)
+    assert {pid for *_, pid in lines(log)} == {w.pid for w in workers}
+
+
+def test_a_scheduler_that_is_not_there(monkeypatch):
+    monkeypatch.setattr(executors, "TIMEOUT", 0.5)
+    with (
+        pytest.raises(StudyError, match=r"cannot reach the Dask scheduler tcp://127\.0\.0\.1:9"),
+        executors.dask_executor("tcp://127.0.0.1:9"),
+    ):
+        pass
+
+
+class Client:
+    """What is asked of a Dask client."""
+
+    def __init__(self):
+        self.scheduler = SimpleNamespace(address="tcp://10.0.0.1:8786")
+        self.threads = {}
+
+    def nthreads(self):
+        return self.threads
+
+
+def test_that_there_are_no_workers_is_said_ever_less_often(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(executors.time, "monotonic", lambda: now[0])
+    client = Client()
+    width = executors.width(SimpleNamespace(_client=client))
+    said = {}
+    for second in range(200):
+        now[0] = 100.0 + second
+        client.threads = {"tcp://10.0.0.2:1": 3} if 150 <= second < 155 else {}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert width() == (6 if client.threads else 2)
+        if caught:
+            said[second] = str(caught[0].message)
+    assert list(said) == [30, 60, 120, 184]
+    assert said[30].startswith("waiting for workers: none connected to tcp://10.0.0.1:8786 for 30 s")
+
+
+def test_without_distributed_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with (
+        pytest.raises(MissingExtraError, match=r"pip install 'inscape\[dask\]'"),
+        executors.dask_executor("tcp://a:1"),
+    ):
+        pass
