@@ -61,7 +61,7 @@ COARSE = {
 def row(name, study_seed):
     configuration = find(name).configurations("smoke")[0] | QUICK.get(name, {})
     (cell,) = as_tasks([configuration], study_seed)
-    (outcome,) = work(OneByOne(find(name).cell), [cell.task])
+    (outcome,) = work(OneByOne(find(name).cell), [cell.seeded])
     assert outcome.error is None, outcome.error
     return json.loads(outcome.row)
 

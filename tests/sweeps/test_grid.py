@@ -25,7 +25,7 @@ def test_replicates_share_the_hash_and_seeds_differ():
     cells = as_tasks([{"a": a, "replicate": i} for a in (1, 2) for i in range(50)], 0)
     assert len({c.hash for c in cells}) == 2
     assert len({c.seed for c in cells}) == 100
-    assert cells[0].task == {"a": 1, "replicate": 0, "seed": cells[0].seed, "replicate_seed": 0}
+    assert cells[0].seeded == {"a": 1, "replicate": 0, "seed": cells[0].seed, "replicate_seed": 0}
     other = as_tasks([{"a": 1, "replicate": 0}], 1)
     assert other[0].hash == cells[0].hash
     assert other[0].seed != cells[0].seed

@@ -35,7 +35,7 @@ def test_one_row_format_for_all(model):
 
 
 def test_a_row_depends_on_configuration_and_seed_alone():
-    tasks = [c.task for c in as_tasks([{**NET, "learning_rate": r} for r in (0.1, 0.05, 0.02)], 0)]
+    tasks = [c.seeded for c in as_tasks([{**NET, "learning_rate": r} for r in (0.1, 0.05, 0.02)], 0)]
     assert len({together({k: v for k, v in t.items() if k != "seed"}) for t in tasks}) == 1
     for row, task in zip(batch(tasks), tasks, strict=True):
         alone = cell(task)

@@ -39,7 +39,7 @@ class Task:
 def as_tasks(configurations: Iterable[Configuration], study_seed: int) -> list[Task]:
     """A task for each configuration; two of the same are one too many.
 
-    >>> a, b = as_cells([{"rate": 0.1, "replicate": 0}, {"rate": 0.1, "replicate": 1}], 0)
+    >>> a, b = as_tasks([{"rate": 0.1, "replicate": 0}, {"rate": 0.1, "replicate": 1}], 0)
     >>> a.hash == b.hash, a.seed == b.seed
     (True, False)
     """

@@ -85,7 +85,7 @@ def run(
         with meter(progress, study.name) as show:
             sweep(study, tasks, store, executor, n_workers=n_workers, retry_failed=retry_failed, show=show)
         store.remember_run(asked)
-        return finish(study, tasks, store, asked, keep=True)
+        return _finish(study, tasks, store, asked, keep=True)
 
 
 def _check(out: Any, executor: Any, n_workers: int | None) -> None:
@@ -125,7 +125,7 @@ def reopen(
             return _summarised_again(study, store, asked, folder)
         saved = store.last_summary()
         if saved is not None:
-            return finished_before(store, saved, asked, folder)
+            return _reopened(store, saved, asked, folder)
         if folder is None:  # what was written by the study itself says more
             raise StudyError(
                 f"{store.path} has no summary of its rows: its last run was stopped, or was of an earlier "
@@ -138,13 +138,13 @@ def reopen(
             stacklevel=2,
         )
         study, tasks = _rows_alone(store)
-        return finish(study, tasks, store, asked, folder)
+        return _finish(study, tasks, store, asked, folder)
 
 
 def _summarised_again(study: Study, store: Store, asked: dict[str, Any], out: Path | None) -> StudyRun:
     try:
         tasks = grid(study, asked["scale"], asked["seed"], asked["options"])
-        return finish(study, tasks, store, asked, out)
+        return _finish(study, tasks, store, asked, out)
     except InscapeError:
         raise
     except Exception as error:  # the rows may be any
@@ -186,7 +186,7 @@ def _store_in(path: Path) -> Path:
     return found[0]
 
 
-def finish(
+def _finish(
     study: Study,
     tasks: Sequence[Task],
     store: Store,
@@ -203,7 +203,7 @@ def finish(
     """
     result = _unsummarised(store, tasks, asked, out, title=study.title, claims=study.claims)
     try:
-        result = replace(result, summary=summarised(study, result.frame, result.out))
+        result = replace(result, summary=_summarised(study, result.frame, result.out))
     except StudyError as error:
         with suppress(StudyError):  # the first problem is the one to tell
             _write(replace(result, summary=_not_summarised(study, error)), tasks, store if keep else None)
@@ -212,7 +212,7 @@ def finish(
     return result
 
 
-def finished_before(
+def _reopened(
     store: Store, saved: SavedSummary, asked: Mapping[str, Any], out: Path | None = None
 ) -> StudyRun:
     """The run whose summary is kept in the store, its figures, page and report written again."""
@@ -282,7 +282,7 @@ def _report_failures(study: str, tasks: Sequence[Task], failed: dict[str, str]) 
     warnings.warn(f"{study}: {line}", InscapeWarning, stacklevel=3)
 
 
-def summarised(study: Study, frame: "pd.DataFrame", out: Path) -> Summary:
+def _summarised(study: Study, frame: "pd.DataFrame", out: Path) -> Summary:
     """What the study makes of the rows, checked: a finding for each claim.
 
     It writes its figures into a folder inside `out`, from which each is moved when all are whole.

@@ -16,16 +16,16 @@ _OWN_KEYS = (*DATA_KEYS, *MEASURE_KEYS, "seed", "replicate", "replicate_seed")
 def cell(configuration: Configuration) -> Row:
     """Train the model that a configuration describes, and measure it.
 
-    The keys of a configuration: "data", "n_train", "n_test", "split_seed" (the same points for all cells that
+    The keys of a configuration: "data", "n_train", "n_test", "split_seed" (the same points for all that
     agree in these); "model" and its settings (see `inscape.training.fitting.fit_many`); "measures", names or
     name -> settings as for `inscape.measure`, taken on the test points, by default the region count on
-    "n_probes" segments; "probe_seed" draws them, so that all cells are measured on the same ones.
+    "n_probes" segments; "probe_seed" draws them, so that all models are measured on the same ones.
     """
     return batch([configuration])[0]
 
 
 def together(configuration: Configuration) -> Hashable:
-    """Networks whose programs can be one: small ones on the same data; any other cell is alone."""
+    """Networks whose programs can be one: small ones on the same data; any other model is alone."""
     if configuration["model"] != "mlp":
         return canonical(configuration)
     varied = ("learning_rate", "weight_decay", "replicate")

@@ -9,7 +9,7 @@ import inscape
 from inscape.errors import DataError
 from inscape.studies.local_complexity.map import density, network
 from inscape.studies.local_complexity.map.image import drawn_image, fingerprint, read_image
-from inscape.studies.local_complexity.map.lengths import cell_lengths, edge_lengths
+from inscape.studies.local_complexity.map.lengths import edge_lengths, lengths_in_squares
 from inscape.studies.local_complexity.map.summary import length_fit
 
 
@@ -18,7 +18,7 @@ from inscape.studies.local_complexity.map.summary import length_fit
 def test_lengths_in_cells_add_up_and_agree_with_sampling(seed, n_cells):
     rng = np.random.default_rng(seed)
     a, b = rng.uniform(-1, 1, size=(2, 7, 2))
-    found = cell_lengths(a, b, -1.0, 1.0, n_cells)
+    found = lengths_in_squares(a, b, -1.0, 1.0, n_cells)
     assert found.sum() == pytest.approx(np.linalg.norm(b - a, axis=1).sum())
     t = (np.arange(4000) + 0.5) / 4000
     points = a[:, None] + t[:, None] * (b - a)[:, None]
@@ -30,11 +30,11 @@ def test_lengths_in_cells_add_up_and_agree_with_sampling(seed, n_cells):
 
 def test_lines_along_the_axes_and_outside():
     a, b = np.array([[0.1, 0.5], [0.3, 0.1], [2.0, 2.0]]), np.array([[0.9, 0.5], [0.3, 0.9], [3.0, 3.0]])
-    found = cell_lengths(a, b, 0.0, 1.0, 2)
+    found = lengths_in_squares(a, b, 0.0, 1.0, 2)
     assert found.sum() == pytest.approx(1.6)
     assert found[0].sum() == pytest.approx(0.4 + 0.8)
-    assert cell_lengths(a[2:], b[2:], 0.0, 1.0, 2).sum() == 0
-    half = cell_lengths(np.array([[-1.0, 0.25]]), np.array([[2.0, 0.25]]), 0.0, 1.0, 2)
+    assert lengths_in_squares(a[2:], b[2:], 0.0, 1.0, 2).sum() == 0
+    half = lengths_in_squares(np.array([[-1.0, 0.25]]), np.array([[2.0, 0.25]]), 0.0, 1.0, 2)
     assert np.allclose(half, [[0.5, 0.0], [0.5, 0.0]])
 
 

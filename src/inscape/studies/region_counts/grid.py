@@ -1,4 +1,4 @@
-"""The cells of the study: every model that is trained, and what is counted on it."""
+"""The configurations of the study: every model that is trained, and what is counted on it."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -21,7 +21,7 @@ from inscape.studies.region_counts.settings import (
 from inscape.sweeps.study import Configuration
 
 CHEAP = ("mlp", *CLASSICAL)
-"""Models whose cells come first; of these and of the others the sweep does."""
+"""Models whose configurations come first; of these and of the others the sweep does."""
 SMALL_IMAGES = ("digits",)
 EXACT_LINES = 5
 """Segments on which a network too large for exact counts is counted exactly all the same, as a check."""
@@ -37,13 +37,13 @@ def configurations(scale: str, data: str | None = None, nets: str | None = None)
         nets: names of models likewise; each is trained on each data set. By default those of the paper on
             "paper"; else MLPs on small grey images, a narrow ResNet18, trees and forests on CIFAR.
     """
-    cells: list[Configuration] = []
+    grid: list[Configuration] = []
     for source in _names(data or DATA[scale], _data_sets(), "data set"):
         chosen = _names(nets, _models(), "model") if nets else _usual(scale, source)
         for net in chosen:
-            cells += _of_model(scale, source, net)
-    order = list(dict.fromkeys(c["part"] for c in cells))
-    return sorted(cells, key=lambda c: (c["model"] not in CHEAP, order.index(c["part"])))
+            grid += _of_model(scale, source, net)
+    order = list(dict.fromkeys(c["part"] for c in grid))
+    return sorted(grid, key=lambda c: (c["model"] not in CHEAP, order.index(c["part"])))
 
 
 def _data_sets() -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def _base(source: str, net: str, how: Training | Growing, part: str) -> Configur
 
 def _swept(source: str, net: str, how: Training) -> Iterator[Configuration]:
     base = _base(source, net, how, "sweep") | dict(how.fixed)
-    if net != "mlp":  # MLPs train many at a time and are watched in cells of their own
+    if net != "mlp":  # MLPs train many at a time and are watched in configurations of their own
         base["epochs_seen"] = _seen(how)
     for rate, size, decay, i in product(how.rates, how.sizes, how.decays, range(how.seeds)):
         rate = INSTEAD.get((net, rate), rate)
@@ -119,10 +119,10 @@ def _varied(source: str, net: str, how: Training, part: str, values: Any) -> Ite
     if part == "evolution":
         base["epochs_seen"] = _seen(how)
     for chosen in product(*values.values()):
-        cell: Configuration = {"weight_decay": how.decays[0], "replicate": 0}
-        cell |= dict(zip(values, chosen, strict=True))
-        cell["learning_rate"] = INSTEAD.get((net, cell["learning_rate"]), cell["learning_rate"])
-        yield base | cell | _augmented(cell.get("augmentation"), source)
+        setting: Configuration = {"weight_decay": how.decays[0], "replicate": 0}
+        setting |= dict(zip(values, chosen, strict=True))
+        setting["learning_rate"] = INSTEAD.get((net, setting["learning_rate"]), setting["learning_rate"])
+        yield base | setting | _augmented(setting.get("augmentation"), source)
 
 
 def _augmented(kind: str | None, source: str) -> Configuration:
@@ -145,7 +145,7 @@ def _grown(source: str, net: str, how: Growing) -> Iterator[Configuration]:
 
 
 def counted(counts: Counts, part: str) -> dict[str, Any]:
-    """What a cell counts: everything in the sweep, the lines alone in the other parts, or a few exactly."""
+    """What is counted: everything in the sweep, the lines alone in the other parts, or a few exactly."""
     if part == "sweep":
         return {**asdict(counts), "dims": {str(d): r for d, r in counts.dims.items()}}
     return {"lines": counts.lines} | ({"exact": EXACT_LINES} if part == "exact" else {})

@@ -54,8 +54,8 @@ _SCALES: dict[str, dict[str, Any]] = {
         "replicates": 6,
     },
 }
-PER_CELL = 12
-"""The density in a cell is the mean over so many strips by so many, a random point in each square of them."""
+PER_SQUARE = 12
+"""The density in a square is the mean over this many strips by as many, a random point in each."""
 
 
 def configurations(scale: str, image: str | None = None) -> list[Configuration]:
@@ -99,15 +99,15 @@ def map_name(sigma: float, noise: str, with_density: bool) -> str:
 
 
 def compared(net: "nn.Sequential", c: Configuration, sigma: float) -> dict[str, Floats]:
-    """In each cell of a grid: f, and the length of boundary per area in each of many noisy networks."""
+    """In each square of a grid: f, and the length of boundary per area in each of many noisy networks."""
     from inscape.measures import local_complexity
 
     n, rng = c["n_cells"], np.random.default_rng([c["seed"], round(1e6 * sigma)])
-    t = np.arange(n * PER_CELL)
+    t = np.arange(n * PER_SQUARE)
     corners = np.stack(np.meshgrid(t, t, indexing="ij"), axis=-1).reshape(-1, 2)
-    points = -PROBE + 2 * PROBE * (corners + rng.random(corners.shape)) / (n * PER_CELL)
+    points = -PROBE + 2 * PROBE * (corners + rng.random(corners.shape)) / (n * PER_SQUARE)
     found = local_complexity(net, points, sigma=sigma, n_noise=c["n_networks"], random_state=c["seed"])
-    density = found.density.reshape(n, PER_CELL, n, PER_CELL).mean(axis=(1, 3))
+    density = found.density.reshape(n, PER_SQUARE, n, PER_SQUARE).mean(axis=(1, 3))
     lengths = [edge_lengths(with_noise(net, sigma, rng), n) for _ in range(c["n_networks"])]
     return {"density": density.ravel(), "length": np.round(np.array(lengths).reshape(len(lengths), -1), 6)}
 

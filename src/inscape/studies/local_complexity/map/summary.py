@@ -135,7 +135,7 @@ class LengthFit:
         slope: its interval.
         total: all length over all density, and its interval.
         scatter: the root mean square of residuals from slope 1 in units of their standard errors.
-        n: how many cells.
+        n: how many squares of the grid.
     """
 
     value: float
@@ -146,9 +146,9 @@ class LengthFit:
 
 
 def length_fit(frame: "pd.DataFrame", sigma: float) -> LengthFit:
-    """The fit over the cells of all networks at one sigma."""
+    """The fit over the squares of all networks at one sigma."""
     density = np.array([np.ravel(d) for d in frame[f"density_{sigma:g}"]])
-    lengths = np.array([np.array(v) for v in frame[f"length_{sigma:g}"]])  # (runs, networks, cells)
+    lengths = np.array([np.array(v) for v in frame[f"length_{sigma:g}"]])  # (runs, networks, squares)
     m, rng = lengths.shape[1], np.random.default_rng(0)
     slopes, totals = [], []
     for weights in rng.multinomial(m, np.full(m, 1 / m), size=N_RESAMPLES) / m:
@@ -205,7 +205,7 @@ def _resemblances(run: Any, sigmas: list[float]) -> list[dict[str, Any]]:
 
 
 def _coarse(values: Floats, n: int) -> Floats:
-    """The mean of a map on a grid that includes its border, over n by n cells."""
+    """The mean of a map on a grid that includes its border, over n by n squares."""
     place = np.minimum((np.linspace(0, 1, len(values)) * n).astype(int), n - 1)
     flat = (place[:, None] * n + place).ravel()
     count = np.bincount(flat, minlength=n * n)
@@ -228,7 +228,7 @@ def _alike(alike: "pd.DataFrame", what: str) -> Finding:
 
 
 def _points(frame: "pd.DataFrame", sigmas: list[float]) -> "pd.DataFrame":
-    """One line per cell, network and sigma."""
+    """One line per square, network and sigma."""
     import pandas as pd
 
     parts = []
