@@ -1,11 +1,9 @@
 """Grid counting against its floor: the bare forward passes over the same points."""
 
-import importlib.util
 import subprocess
 import sys
 import warnings
-from pathlib import Path
-from typing import Any
+from importlib import import_module
 
 import numpy as np
 import torch
@@ -92,7 +90,7 @@ def counting_on_a_resnet() -> None:
 
 def counting_triangles() -> None:
     """1,000 triangles of 30x30 labels against a breadth-first search in Python."""
-    breadth_first = _breadth_first()
+    breadth_first = import_module("tests.oracles.breadth_first").count_breadth_first
     lattice = lattice_on(inscape.Simplex(np.eye(3)), 30)
     rng = np.random.default_rng(0)
     height = lattice.weights @ rng.normal(size=(3, 1000 * 4))
@@ -110,16 +108,6 @@ def counting_triangles() -> None:
     assert searched == counts.tolist()
     print(f"1,000 triangles of 30x30 labels, {counts.mean():.1f} regions on average: equal counts")
     report("breadth-first search in Python over ours", python / ours, "at least 50")
-
-
-def _breadth_first() -> Any:
-    path = Path(__file__).parents[1] / "tests" / "partition" / "decision" / "breadth_first.py"
-    spec = importlib.util.spec_from_file_location("breadth_first", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.count_breadth_first
 
 
 def importing() -> None:

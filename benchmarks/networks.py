@@ -1,4 +1,4 @@
-"""Networks that the benchmarks run on; the tests use the same ones."""
+"""Networks that the benchmarks run on, with weights that stay: published figures are of these."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -110,6 +110,7 @@ def damaged(content, rng):
     return bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", FORMATS)
 def test_damage_is_told_in_one_line(tmp_path, name):

@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_snippets_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -38,6 +38,7 @@ def run(tmp_path, moment, *command):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("moment", "words"),
     [
@@ -69,10 +70,10 @@ def test_other_programs_are_interrupted_as_ever(tmp_path):
 
 
 def test_the_handler_is_put_aside_while_a_command_runs():
-    signal.signal(signal.SIGINT, stopping._end)
+    signal.signal(signal.SIGINT, stopping.end)
     with stopping.interrupts_raised(), pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is stopping._end
+    assert signal.getsignal(signal.SIGINT) is stopping.end
 
 
 def test_who_ignores_interrupts_goes_on_doing_so(monkeypatch):
@@ -82,4 +83,4 @@ def test_who_ignores_interrupts_goes_on_doing_so(monkeypatch):
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     signal.signal(signal.SIGINT, signal.default_int_handler)
     stopping.end_on_interrupt()
-    assert signal.getsignal(signal.SIGINT) is stopping._end
+    assert signal.getsignal(signal.SIGINT) is stopping.end

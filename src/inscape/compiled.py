@@ -21,7 +21,7 @@ from typing import Any
 from numba import njit
 from numba.core.caching import FunctionCache
 
-_PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parent
 _IMPORT = re.compile(r"^from inscape([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 
@@ -34,7 +34,7 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         try:
             loop._cache = _LoopCache(function)
         except (RuntimeError, OSError):  # numba finds no folder that it may write to
-            _say_that_nothing_is_kept()
+            say_that_nothing_is_kept()
         return loop
 
     return kept if function is None else kept(function)
@@ -79,11 +79,11 @@ class _LoopCache(FunctionCache):
                 self.flush()
                 super().save_overload(sig, data)
             except OSError:  # the disk is full, or was made read-only meanwhile
-                _say_that_nothing_is_kept()
+                say_that_nothing_is_kept()
 
 
 @cache
-def _say_that_nothing_is_kept() -> None:
+def say_that_nothing_is_kept() -> None:
     """One line, once, for someone who wonders why every start takes so long."""
     logging.getLogger("inscape").warning(
         "compiled loops cannot be kept on disk, so that each process compiles them anew (up to a minute): "
@@ -97,19 +97,20 @@ def source_digest(path: Path) -> str:
     while waiting:
         file = waiting.pop()
         if file not in seen:
-            seen[file], imported = _source(file)
+            status = file.stat()
+            seen[file], imported = _source(file, status.st_mtime_ns, status.st_size)
             waiting.extend(imported)
     return hashlib.sha256("".join(seen[file] for file in sorted(seen)).encode()).hexdigest()
 
 
 @cache
-def _source(path: Path) -> tuple[str, list[Path]]:
-    """The hash of one file, and the files of this package that its head imports from."""
+def _source(path: Path, changed: int, size: int) -> tuple[str, list[Path]]:
+    """The hash of a file as it was last changed, and the files of this package that its head imports from."""
     content = path.read_bytes()
     files = []
     for module, names in _IMPORT.findall(content.decode()):
-        folder = _PACKAGE.joinpath(*module.split("."))
+        folder = PACKAGE.joinpath(*module.split("."))
         modules = [folder.with_suffix(".py"), folder / "__init__.py"]
         modules += [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
-        files += [file for file in modules if file != _PACKAGE / "__init__.py" and file.is_file()]
+        files += [file for file in modules if file != PACKAGE / "__init__.py" and file.is_file()]
     return hashlib.sha256(content).hexdigest(), files

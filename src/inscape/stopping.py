@@ -20,20 +20,20 @@ _SCRIPTS = ("inscape", "inscape.exe", "inscape-script.py")
 def end_on_interrupt() -> None:
     """Let Ctrl-C end this process if it is the `inscape` command, unless it was started to ignore Ctrl-C."""
     if _is_the_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _end)
+        signal.signal(signal.SIGINT, end)
 
 
 @contextmanager
 def interrupts_raised() -> Iterator[None]:
     """Meanwhile, let Ctrl-C raise KeyboardInterrupt, so that what is at work can be left in order."""
-    if signal.getsignal(signal.SIGINT) is not _end:
+    if signal.getsignal(signal.SIGINT) is not end:
         yield
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, _end)
+        signal.signal(signal.SIGINT, end)
 
 
 def _is_the_command() -> bool:
@@ -48,6 +48,7 @@ def _is_the_command() -> bool:
     return os.path.basename(script) in _SCRIPTS
 
 
-def _end(*_: Any) -> None:
+def end(*_: Any) -> None:
+    """Say that it was stopped and end the process: the handler of Ctrl-C while a command is loaded."""
     os.write(2, f"{STOPPED}\n".encode())
     os._exit(EXIT_CODE)

@@ -24,6 +24,7 @@ def run(tmp_path, monkeypatch):
     return lambda *more: CliRunner().invoke(app, ["check", *map(str, (*data, *more))])
 
 
+@pytest.mark.slow
 def test_a_table_of_what_applies_and_reasons_for_the_rest(run):
     result = run("--step-size", 0.25, "--noise", 4)
     assert result.exit_code == 0, result.output

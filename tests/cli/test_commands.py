@@ -114,6 +114,7 @@ def test_plot(run, models, tmp_path, where):
         assert min(picture.size) > 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("where", "method"), [((), "adaptive"), (("--segment", 0, 1), "exact")])
 def test_plot_needs_no_resolution(run, models, tmp_path, where, method):
     out = tmp_path / "picture.png"
@@ -240,6 +241,7 @@ def test_npz_data_and_scaling(run, models, tmp_path, digits):
     assert [r["value"] for r in a["rows"]] == [r["value"] for r in b["rows"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -360,6 +362,7 @@ def test_control_c_is_one_line(run, models, monkeypatch):
     assert result.stderr.strip() == "inscape: stopped"
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_traceback(models):
     import subprocess
     import sys

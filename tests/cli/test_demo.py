@@ -15,6 +15,7 @@ def small(monkeypatch):
     monkeypatch.setattr(demo, "N_PROBES", 20)
 
 
+@pytest.mark.slow
 def test_demo_table_correlation_and_pictures(small, tmp_path):
     result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
@@ -23,6 +24,7 @@ def test_demo_table_correlation_and_pictures(small, tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {"scatter.png", "plane-best.png", "plane-worst.png"}
 
 
+@pytest.mark.slow
 def test_demo_is_deterministic_and_sorted(small, tmp_path):
     runs = [CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--json"]).stdout for _ in range(2)]
     assert runs[0] == runs[1]

@@ -50,6 +50,7 @@ def powers(tmp_path):
         return run(POWERS, out=tmp_path / "p", executor=executor)
 
 
+@pytest.mark.slow
 def test_a_study_in_toml_from_run_to_report_and_again(inscape, tmp_path):
     (tmp_path / "depths.toml").write_text(TOML)
     with ThreadPoolExecutor(1) as executor:

@@ -50,6 +50,7 @@ def run(tmp_path, monkeypatch):
     return invoke
 
 
+@pytest.mark.slow
 def test_run_show_export(run, tmp_path):
     assert "10 cells, 0 finished, 0 failed, 10 missing" in run("show", "depths.toml")
     page = run("run", "depths.toml", "--workers", "1")

@@ -65,6 +65,7 @@ def test_the_published_correlations():
     check_trees(inscape.correlate(published_means(TREES), n_resamples=100))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not PUBLISHED.is_file(), reason="INSCAPE_DATA does not hold the published runs")
 def test_the_published_runs_themselves():
     runs = pd.read_csv(PUBLISHED)

@@ -79,7 +79,7 @@ def test_memory_is_that_of_a_block(monkeypatch, net):
     """Lazy probes are looked at a block at a time."""
     from inscape.partition.decision.adaptive import segment_regions
 
-    monkeypatch.setattr(segment_regions, "_NUMBERS", 2**14)
+    monkeypatch.setattr(segment_regions, "NUMBERS_AT_ONCE", 2**14)
     x = np.random.default_rng(0).uniform(size=(50, 2))
     peaks = []
     for n in (100, 100, 3000):

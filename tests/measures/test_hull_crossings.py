@@ -5,10 +5,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from networks import cnn, mlp
 from torch import nn
 
 import inscape
-from benchmarks.networks import cnn, mlp
 from inscape.errors import MeasureError
 from inscape.measures import HullCrossings
 

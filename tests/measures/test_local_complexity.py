@@ -6,13 +6,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from measures.noisy import GraphModel, with_noise
+from networks import cnn, mlp, resnet18, seeded
+from noisy import GraphModel, with_noise
 from scipy import integrate, stats
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 import inscape
-from benchmarks.networks import cnn, mlp, resnet18, seeded
 from inscape.errors import InscapeError, MeasureError, NotApplicableError
 from inscape.measures import LocalComplexity
 from inscape.measures.jacobian.blocks import Settings
@@ -83,6 +83,7 @@ def density_by_integration(x):
     return first + integrate.quad(second, p["beta1"] - 12 * SIGMA, p["w1"] * x, limit=200)[0]
 
 
+@pytest.mark.slow
 def test_the_two_neuron_example_by_numerical_integration():
     x = np.array([[-0.2], [0.2], [0.5], [1.0]])
     runs = np.array(
@@ -98,6 +99,7 @@ def test_the_two_neuron_example_by_numerical_integration():
     assert (np.abs(runs.mean(axis=0) - expected) < 5 * error).all()
 
 
+@pytest.mark.slow
 def test_with_the_indicator_at_an_independent_bias_theorem_2_would_miss_the_knots():
     """Every noisy copy of the example has one visible knot here; eq. 6 with independent b_1 says 1.38."""
     a, b, n = -1.0, 2.0, 200
@@ -115,6 +117,7 @@ def test_with_the_indicator_at_an_independent_bias_theorem_2_would_miss_the_knot
     assert excess == pytest.approx(0.38, abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_in_one_dimension_it_is_the_mean_number_of_knots(seed):
     net, sigma, (a, b) = narrow(seed, 1, 4, 3, 3, 1), 0.4, (-2.0, 2.0)
@@ -129,6 +132,7 @@ def test_in_one_dimension_it_is_the_mean_number_of_knots(seed):
     assert all_.mean() - visible.mean() > 8 * noise
 
 
+@pytest.mark.slow
 def test_in_two_dimensions_it_is_the_mean_length_of_boundary():
     """By Crofton's formula: length = pi R E(crossings of a random line), R the radius around the patch."""
     net, sigma, n, rng = narrow(1, 2, 4, 3, 3, 1), 0.4, 250, np.random.default_rng(3)
@@ -179,10 +183,11 @@ class Residual(nn.Module):
         return torch.relu(x + self.b(torch.relu(self.a(x) - 0.3)) - 0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every_unit", [64, 0])
 def test_along_a_line_a_residual_convolution_has_that_many_knots(every_unit, monkeypatch):
     """Gradients projected to a line give the knots on it, whether all units or one are looked up."""
-    monkeypatch.setattr("inscape.measures.jacobian.tallies._EVERY_UNIT", every_unit)
+    monkeypatch.setattr("inscape.measures.jacobian.tallies.EVERY_UNIT_UP_TO", every_unit)
     graph = inscape.wrap(bottleneck(), input_shape=(1, 6)).graph((1, 6)).cast(torch.float64)
     layers, sigma = unit_layers(graph), 0.5
     assert [layer.size for layer in layers] == [18, 12, 18, 2]
@@ -209,6 +214,7 @@ def test_along_a_line_a_residual_convolution_has_that_many_knots(every_unit, mon
     assert tally.n_not_good > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cnn", "resnet"])
 def test_random_directions_estimate_it_without_bias(name):
     net = {"cnn": lambda: cnn((2, 3, 3)), "resnet": lambda: resnet18(1)}[name]().double()
@@ -223,6 +229,7 @@ def test_random_directions_estimate_it_without_bias(name):
     assert "8 random directions" in repr(inscape.local_complexity(net, x, **settings, n_probes=8))
 
 
+@pytest.mark.slow
 def test_standard_errors_cover_data_and_noise():
     net, sigma = mlp(3, 8, 8, 8, 2).double(), 0.3
     rng = np.random.default_rng(0)
@@ -239,8 +246,8 @@ def test_single_precision_and_blocks_agree(monkeypatch):
     a = inscape.local_complexity(net, x, sigma=0.2, n_noise=3, random_state=0)
     b = inscape.local_complexity(net, x, sigma=0.2, n_noise=3, precision="float32", random_state=0)
     assert b.value == pytest.approx(a.value, rel=1e-6)
-    monkeypatch.setattr("inscape.measures.jacobian.perceptron._CACHE", 1)
-    monkeypatch.setattr("inscape.measures.jacobian.passes._ROWS", 7)
+    monkeypatch.setattr("inscape.measures.jacobian.perceptron.CACHE_BYTES", 1)
+    monkeypatch.setattr("inscape.measures.jacobian.passes.ROWS_AT_ONCE", 7)
     c = inscape.local_complexity(net, x, sigma=0.2, n_noise=3, random_state=0)
     assert c.value == pytest.approx(a.value, rel=1e-13)
 
@@ -284,6 +291,7 @@ def test_the_variant_of_the_published_code():
         )
 
 
+@pytest.mark.slow
 def test_noise_on_weights_too():
     """One hidden layer: the density is that of bias noise averaged over perturbed weights."""
     net, sigma, x = mlp(2, 3, 1, seed=4).double(), 0.8, np.array([[0.6, -1.4], [0.6, -1.4]])

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 import torch
+from networks import mlp, resnet18
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 import inscape
-from benchmarks.networks import mlp, resnet18
 from inscape.errors import DataError, MeasureError, NotApplicableError
 from inscape.measures import Margin, Norm, ParameterDistance
 

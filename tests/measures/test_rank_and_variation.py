@@ -3,13 +3,13 @@ import json
 import numpy as np
 import pytest
 import torch
-from measures.noisy import GraphModel, with_noise
+from networks import mlp
+from noisy import GraphModel, with_noise
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 from zoo import make, shape_of
 
 import inscape
-from benchmarks.networks import mlp
 from inscape.errors import MeasureError, NotApplicableError
 from inscape.measures import LocalRank, TotalVariation
 from inscape.measures.jacobian.layers import unit_layers

@@ -87,6 +87,7 @@ def test_global_random_state_is_left_alone(x):
         assert torch.equal(before, torch.get_rng_state())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [1, 2, 3, 4, 5])
 def test_dimensions_one_to_five(rng, dim):
     x = rng.uniform(size=(50, 6))
@@ -278,6 +279,7 @@ def test_bad_input(x, call, error, message):
         call(x)
 
 
+@pytest.mark.slow
 def test_probes_take_no_memory_until_they_are_looked_at(rng):
     """10^4 segments between images: 500 MB if they were all built, here a few MB."""
     import tracemalloc

@@ -5,11 +5,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from networks import mlp
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 import inscape
-from benchmarks.networks import mlp
 from inscape.errors import DataError, MeasureError, NotApplicableError
 from inscape.measures import AdversarialAccuracy
 

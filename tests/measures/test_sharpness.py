@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from networks import cnn, mlp
 from torch import nn
 
 import inscape
-from benchmarks.networks import cnn, mlp
 from inscape.errors import DataError, MeasureError, NotApplicableError
 from inscape.measures import Sharpness
 

@@ -84,6 +84,7 @@ def switched_off(request):
     return CONTEXTS[request.param]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MEASURES)
 def test_a_measure_has_the_same_value(name, switched_off):
     outside = MEASURES[name](relu_net())

@@ -217,7 +217,7 @@ def test_another_device_runs_a_copy(monkeypatch):
     net = nn.Linear(2, 2)
     with pytest.raises(ModelError, match="device='meta' computes nothing"):
         inscape.wrap(net, device="meta")
-    monkeypatch.setattr(torch_module, "_as_device", torch.device)  # the only other device everywhere
+    monkeypatch.setattr(torch_module, "as_device", torch.device)  # the only other device everywhere
     m = inscape.wrap(net, device="meta")
     assert m.module is not net
     assert net.weight.device.type == "cpu"

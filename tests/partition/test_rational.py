@@ -17,6 +17,7 @@ MAY_BE_FLAGGED = {"tiny and huge weights": 2}
 """Where scores that differ in truth may be equal up to rounding: these families only, and rarely."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_exact_counts_agree_with_rational_arithmetic(family):
     verdicts = [judged(case(family, k)) for k in range(N_NETS)]
@@ -43,6 +44,7 @@ def truth(net, start, end):
     return decision_on(exact_pieces(layers_of(net), start, end))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("n_out", [1, 3])
 @pytest.mark.parametrize("hidden_bias", [True, False])

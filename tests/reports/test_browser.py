@@ -95,6 +95,7 @@ def hover(page, chart):
     return page.locator(f"{chart} .hoverlayer").text_content()
 
 
+@pytest.mark.slow
 def test_a_point_says_what_it_is(opened):
     page = opened()
     for chart in ("#chart-1", "#chart-2", "#explorer"):

@@ -27,7 +27,7 @@ from inscape.reports.numbers import plain, shown
 from inscape.reports.origin import command
 from inscape.reports.pictures import pictures
 from inscape.reports.prose import html as prose
-from inscape.reports.report import _data
+from inscape.reports.report import data_in_script
 from inscape.reports.tables import MOST_ROWS, as_table, rows_table
 from inscape.studies import Chart, Finding, Summary
 
@@ -130,7 +130,7 @@ def test_no_text_of_a_study_becomes_an_element(tmp_path):
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=8))
 def test_data_in_a_script_is_the_same_json_and_cannot_end_it(value):
-    text = str(_data(value))
+    text = str(data_in_script(value))
     assert json.loads(text) == value
     assert not set("<>&") & set(text)
 

@@ -66,6 +66,7 @@ def row(name, study_seed):
     return json.loads(outcome.row)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::inscape.errors.InscapeWarning")
 @pytest.mark.parametrize("name", registered())
 def test_another_seed_draws_anew(name):

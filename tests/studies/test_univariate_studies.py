@@ -24,6 +24,7 @@ MUST_HOLD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_study_writes_rows_figures_and_a_page(name, tmp_path):
     with ThreadPoolExecutor(1) as executor:

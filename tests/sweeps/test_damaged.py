@@ -61,7 +61,7 @@ SQUARES = Study(
 def short_reports():
     """Without the five million characters that draw charts."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("inscape.reports.report._plotly", lambda: "")
+        patch.setattr("inscape.reports.report.plotly_script", lambda: "")
         yield
 
 
@@ -151,6 +151,7 @@ COLUMNS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "column"), COLUMNS)
 def test_a_store_with_other_values(table, column, whole, tmp_path):
     """Every value in every column; NOT NULL and UNIQUE, which SQLite keeps, are left out."""
@@ -186,6 +187,7 @@ def mutated(value, rng):
     return copy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "column"),
     [

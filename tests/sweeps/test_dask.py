@@ -60,6 +60,7 @@ def until(condition, seconds=60):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_does_not_stop_the_study(start, tmp_path):
     file = tmp_path / "scheduler.json"
     start(

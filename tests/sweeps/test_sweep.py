@@ -116,6 +116,7 @@ def test_only_what_is_missing_is_done(tmp_path, log):
         assert len(store.records()) == 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", [None, "pool", "threads", "serial"])
 def test_any_executor_gives_the_same_rows(executor, tmp_path):
     pools = {
@@ -131,6 +132,7 @@ def test_any_executor_gives_the_same_rows(executor, tmp_path):
     assert result.frame.drop(columns="seconds").equals(reference.frame.drop(columns="seconds"))
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_while_writing(tmp_path):
     """A process that does little else than to write is killed again and again, then left alone."""
     out, rng = tmp_path / "o", random.Random(0)
@@ -163,6 +165,7 @@ def wait_for_rows(path, n, process, seconds=60):
     assert process.poll() is not None, "nothing was written"
 
 
+@pytest.mark.slow
 def test_killed_with_a_pool_of_processes(tmp_path, log):
     out, study = tmp_path / "o", sweep_cells.STUDY
     for n in (3, 12):
@@ -190,6 +193,7 @@ def is_running(pid):
     return "zombie" not in Path(f"/proc/{pid}/status").read_text() if Path(f"/proc/{pid}").exists() else False
 
 
+@pytest.mark.slow
 def test_two_processes_share_the_work(tmp_path, log, monkeypatch):
     out = tmp_path / "o"
     (tmp_path / "meeting").mkdir()
@@ -204,6 +208,7 @@ def test_two_processes_share_the_work(tmp_path, log, monkeypatch):
     assert len({pid for *_, pid in log()}) == 2  # both worked
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_cleanly(tmp_path):
     """At once, whatever the workers are doing; what is finished stays, and nothing is held."""
     out = tmp_path / "o"
@@ -225,6 +230,7 @@ def check_stopped(process, out):
     assert (len(mine), others) == (N - 4, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lock", sweep_cells.LOCKS)
 def test_ctrl_c_while_a_lock_is_held(lock, tmp_path):
     """Python raises KeyboardInterrupt anywhere: a lock that is then kept would hold up the end for ever."""
@@ -324,6 +330,7 @@ def test_rows_that_cannot_be_stored(row, message, tmp_path):
         inscape.studies.run(broken, scale="smoke", out=tmp_path, executor=Serial())
 
 
+@pytest.mark.slow
 def test_a_cell_that_kills_its_process_is_found(tmp_path):
     with pytest.warns(
         InscapeWarning, match="1 of 6 cells failed, .* the process that worked on it was killed"
@@ -338,6 +345,7 @@ def test_cells_that_are_cheaper_together(tmp_path):
     assert result.frame["together"].tolist() == [4, 4, 2, 2, 4, 4]  # i = 0 and 2; i = 1
 
 
+@pytest.mark.slow
 def test_in_a_batch_only_those_fail_that_must(tmp_path):
     with pytest.warns(InscapeWarning, match="2 of 6 cells failed, .* not with a two"):
         result = inscape.studies.run(sweep_cells.TOUCHY, scale="smoke", out=tmp_path, executor=Serial())
@@ -391,6 +399,7 @@ def run_script(tmp_path, code, *, piped):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piped", [True, False])
 def test_a_script_without_a_guard_can_run_the_study_of_a_module(tmp_path, piped, log):
     code = (
@@ -405,6 +414,7 @@ def test_a_script_without_a_guard_can_run_the_study_of_a_module(tmp_path, piped,
     assert len(log()) == 6
 
 
+@pytest.mark.slow
 def test_functions_that_were_typed_in_are_worked_on_here(tmp_path):
     code = OWN + (
         "import sys\n"
@@ -416,6 +426,7 @@ def test_functions_that_were_typed_in_are_worked_on_here(tmp_path):
     assert "working in this process alone" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     """Workers run the script again to find its functions; without a guard they would run the study again."""
     run = "inscape.studies.run(study, scale='smoke', out=__import__('sys').argv[1])\n"
@@ -428,6 +439,7 @@ def test_a_script_without_a_guard_is_told_so(tmp_path):
     assert guarded.returncode == 0, guarded.stderr
 
 
+@pytest.mark.slow
 def test_the_processes_of_the_pool_have_one_thread_each(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     result = inscape.studies.run(sweep_cells.THREADS, scale="smoke", out=tmp_path, n_workers=1)

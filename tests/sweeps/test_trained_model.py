@@ -49,6 +49,7 @@ def test_measures_can_be_chosen():
     assert np.isfinite(row["region_count_error"])
 
 
+@pytest.mark.slow
 def test_the_study_of_the_digits(tmp_path, monkeypatch):
     result = inscape.studies.run("digits", scale="smoke", out=tmp_path, executor=Serial())
     assert set(result.frame["model"]) == {"mlp", "tree", "forest"}

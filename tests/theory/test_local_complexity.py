@@ -49,6 +49,7 @@ def random_network(seed):
     return network(*layers), x, settings
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_corrected_forms_hold_on_random_networks(seed):
@@ -59,6 +60,7 @@ def test_corrected_forms_hold_on_random_networks(seed):
         assert check.slack >= -1e-9 * max(abs(check.lhs), abs(check.rhs))
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_proposition_17_corrected_holds_between_random_networks(seed):
@@ -73,6 +75,7 @@ def test_proposition_17_corrected_holds_between_random_networks(seed):
     assert theory.lc_proposition17(network(*start), network(*end), x, sigma=sigma).holds is True
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_proposition_6_holds_on_random_networks_of_one_input(seed):
@@ -155,7 +158,7 @@ def test_units_not_good_at_their_kink_are_estimated_where_there_are_many(rng, mo
     )
     x = rng.normal(size=(20, 2))
     some = moments(net, x, sigma=0.3, n_noise=40, random_state=0).draws["not_good_at_kink"]
-    monkeypatch.setattr("inscape.theory.local_complexity.tally._EVERY_UNIT_UP_TO", 1000)
+    monkeypatch.setattr("inscape.theory.local_complexity.tally.EVERY_UNIT_UP_TO", 1000)
     every = moments(net, x, sigma=0.3, n_noise=40, random_state=0).draws["not_good_at_kink"]
     assert 1 < every.mean() < 30
     error = (some - every).std() / math.sqrt(40)
@@ -296,6 +299,7 @@ def optimum(n, depth, rng):
     return net, network((first, np.zeros(2)), ([[1.0, 0.0]], [0.0])), units[0][None]
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_proposition_9_corrected_holds_at_known_optima(seed):

@@ -23,6 +23,7 @@ def random_minimum(seed, on_data):
     return net, x, net(x)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_lemma_4_and_theorem_1_hold_on_random_minima(seed):
@@ -34,6 +35,7 @@ def test_lemma_4_and_theorem_1_hold_on_random_minima(seed):
     assert theory.ms_theorem1(net, x, y, 1.1 * size).verdict == "does not apply"
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_theorem_2_corrected_holds_on_random_minima(seed):

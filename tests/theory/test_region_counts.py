@@ -23,6 +23,7 @@ def random_two_layer(rng, general=False):
     return TwoLayer(rng.normal(size=(p, d)), a, b, rng.normal() if general else 0.0), d
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.integers(0, 2**32), st.booleans())
 def test_lemmas_and_theorem_6_hold_on_random_networks(seed, general):
@@ -164,6 +165,7 @@ def test_on_the_line_the_theorem_is_right(rng):
         assert check.holds
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_theorem_5_corrected_holds_on_random_networks(seed):

@@ -19,6 +19,7 @@ def small():
     )
 
 
+@pytest.mark.slow
 def test_every_statement_is_surveyed(small):
     frame = small.to_frame()
     assert set(frame["name"]) == set(STATEMENTS)

@@ -4,9 +4,9 @@ import sys
 import pytest
 import torch
 import torch.nn.functional as F
+from networks import mlp
 
 import inscape
-from benchmarks.networks import mlp
 from inscape.errors import MissingExtraError
 from inscape.training.lightning import lightning_callback
 

@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from inscape.errors import DataError, InscapeError
-from inscape.training import many
 from inscape.training.loop import train
-from inscape.training.many import train_many
+from inscape.training.many import groups, train_many
 from inscape.training.monitor import Monitor
 from inscape.training.networks import build, mlp
 from inscape.training.recipe import Recipe
@@ -86,7 +85,7 @@ def test_targets_are_fitted_in_mean_square(optimiser, digits):
 def test_adam_groups_have_one_learning_rate():
     recipes = [Recipe(rate, 16, 2, optimiser="adam", weight_decay=rate) for rate in (0.1, 0.2, 0.1)]
     nets = [mlp(64, (8,), 10, seed=0) for _ in recipes]
-    assert many._groups(nets, recipes) == [[0, 2], [1]]
+    assert groups(nets, recipes) == [[0, 2], [1]]
 
 
 def test_monitors_see_the_weights_of_their_step(digits):
@@ -144,7 +143,7 @@ def test_only_mlps_of_one_kind_are_stacked():
         torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10), torch.nn.ReLU()),
         torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10, bias=False)),
     ]
-    assert many._groups(nets, [recipe] * len(nets)) == [[0, 1], *([i] for i in range(2, len(nets)))]
+    assert groups(nets, [recipe] * len(nets)) == [[0, 1], *([i] for i in range(2, len(nets)))]
 
 
 def test_a_run_that_diverges_leaves_the_others_alone(digits):

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from networks import mlp, seeded
 from torch import nn
 
 import inscape
-from benchmarks.networks import mlp, seeded
 from inscape.errors import MeasureError
 
 
@@ -64,6 +64,7 @@ ALL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Sequential predicts class")  # at the start it may
 @pytest.mark.parametrize("measures", [None, ALL], ids=["default", "all"])
 def test_weights_are_bit_identical_with_and_without(measures):

@@ -29,6 +29,7 @@ COUNTS = {
 BLACK_BOXES = ("senet18", "efficientnet_b0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_parameters_at_width_one(name):
     net = build(name, (3, 32, 32), 10, seed=0)
@@ -41,6 +42,7 @@ def test_the_documented_table_is_true():
     assert tuple(name for name, _, exact in rows if exact == "no") == BLACK_BOXES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("shape", [(3, 32, 32), (1, 7, 5), (2, 33, 17), (8, 8), (1, 1)])
 def test_any_size_and_channels(name, shape):
@@ -48,6 +50,7 @@ def test_any_size_and_channels(name, shape):
     assert net(torch.rand(2, *shape)).shape == (2, 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_it_trains_on_digits(name, digits):
     net = build(name, (8, 8), 10, width=0.125, seed=0)
@@ -56,6 +59,7 @@ def test_it_trains_on_digits(name, digits):
     assert history.loss < 0.8 * history.losses[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_what_is_piecewise_affine(name, digits):
     """Batch-norm has statistics of its own, so that a mistake in folding it would show."""

@@ -109,6 +109,7 @@ def test_convergence_must_hold_for_a_while():
     assert (recorded <= 1e-13).all()
 
 
+@pytest.mark.slow
 def test_at_the_edge_of_stability_every_step_size_interpolates():
     """sin 2x on 20 equally spaced points of [-1.5, 1.5], width 100, warm-up over 20,000 steps."""
     sizes = np.array([0.03, 0.05, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45])

@@ -49,6 +49,7 @@ def test_example_1_is_not_the_best():
     assert kkt_residual(EXAMPLE_1, [-4, 4], [1, 1]).norm ** 2 == pytest.approx(2 * found.norm**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 def test_the_flow_follows_gradient_descent_with_tiny_steps(loss):
     _, x, y = task(1, n=12)
@@ -82,6 +83,7 @@ def test_the_flow_ends_where_a_general_solver_does():
     assert found == pytest.approx(expected, abs=2e-3 * np.linalg.norm(expected))
 
 
+@pytest.mark.slow
 def test_the_balance_of_each_neuron_is_kept():
     """v^2 - w^2 - b^2 does not change along the flow, also while a neuron slides."""
     _, x, y = task(1, r=1)
@@ -94,6 +96,7 @@ def test_the_balance_of_each_neuron_is_kept():
     assert after == pytest.approx(before, abs=1e-3 * run.norm**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("init", ["small", "gaussian", "theorem"])
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 def test_the_flow_ends_at_a_kkt_point(init, loss):

@@ -152,6 +152,7 @@ def test_one_neuron_with_kinks_on_several_points(seed):
     assert found.stationarity == pytest.approx(best_over_all_modes(net, x, y, kinks), abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6))
 def test_several_kinks_per_neuron_and_per_point(seed):

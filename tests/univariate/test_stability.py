@@ -169,6 +169,7 @@ def test_lower_bound_flattest_and_sharpness_are_in_order_for_every_interpolating
     assert result.lower_bound <= result.flattest * (1 + 1e-9) <= result.sharpness * (1 + 2e-9)
 
 
+@pytest.mark.slow
 def test_the_chain_holds_on_fifty_random_converged_runs():
     rng = np.random.default_rng(0)
     count = 0

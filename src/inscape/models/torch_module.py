@@ -46,7 +46,7 @@ class TorchModel(Model):
         _check_layers(module)
         tensors = [*module.parameters(), *module.buffers()]
         home = tensors[0].device if tensors else torch.device("cpu")
-        self.device = home if device is None else _as_device(device)
+        self.device = home if device is None else as_device(device)
         self.module = module if self.device == home else copy.deepcopy(module).to(self.device)
         self.fixed_batch = fixed_batch
         self._known: tuple[Any, ...] | None = None
@@ -253,7 +253,8 @@ def _summary(tensor: torch.Tensor) -> tuple[Shape, int]:
     return array.shape, checksum(array)
 
 
-def _as_device(device: str | torch.device) -> torch.device:
+def as_device(device: str | torch.device) -> torch.device:
+    """The device of that name, if it can compute here."""
     try:
         found = torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as error:

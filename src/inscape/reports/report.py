@@ -54,7 +54,7 @@ def build_report(run: "StudyRun") -> str:
     charts = [spec(chart) for chart in summary.charts]
     rows = explorer(run.frame)
     script = _asset("report.js")
-    plotly = _plotly() if charts or rows else ""
+    plotly = plotly_script() if charts or rows else ""
     return str(
         _template().render(
             run=run,
@@ -78,7 +78,8 @@ def build_report(run: "StudyRun") -> str:
 
 
 @cache
-def _plotly() -> str:
+def plotly_script() -> str:
+    """The library that draws charts, as text."""
     from plotly.offline import get_plotlyjs
 
     return str(get_plotlyjs()).replace("\r\n", "\n")  # as a browser reads it before it checks the digest
@@ -96,11 +97,11 @@ def _template() -> Any:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["data"] = _data
+    environment.filters["data"] = data_in_script
     return environment.from_string(_asset("report.html"))
 
 
-def _data(value: Any) -> Any:
+def data_in_script(value: Any) -> Any:
     """JSON that may stand inside a script element, whatever texts it holds."""
     from markupsafe import Markup
 

@@ -66,7 +66,7 @@ def train_many(
     seeds = [as_seed(seed) for seed in seeds]
     results: dict[int, History] = {}
     with gradients(), meter(progress, "networks") as show:
-        for group in _groups(modules, recipes):
+        for group in groups(modules, recipes):
             i = group[0]
             if not _is_stackable(modules[i], recipes[i]):
                 monitor = None if monitors is None else monitors[i]
@@ -105,8 +105,8 @@ def _is_stackable(module: nn.Module, recipe: Recipe) -> bool:
     return mlp_parts(module) is not None and can_stack(recipe)
 
 
-def _groups(modules: Sequence[nn.Module], recipes: Sequence[Recipe]) -> list[list[int]]:
-    """Which modules train together."""
+def groups(modules: Sequence[nn.Module], recipes: Sequence[Recipe]) -> list[list[int]]:
+    """Which modules train together: their positions, in groups."""
     groups: dict[Any, list[int]] = {}
     for i, (module, recipe) in enumerate(zip(modules, recipes, strict=True)):
         key: Any = i

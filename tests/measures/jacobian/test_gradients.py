@@ -5,11 +5,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from networks import mlp
 from torch import nn
 from zoo import MAKERS, make, shape_of
 
 import inscape
-from benchmarks.networks import mlp
 from inscape.measures.jacobian.blocks import Consumer, Settings
 from inscape.measures.jacobian.layers import unit_layers
 from inscape.measures.jacobian.passes import jacobian_pass
@@ -74,6 +74,7 @@ def test_the_zoo(name):
         check(graph, block, x)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(1, 9), min_size=2, max_size=5),
     st.integers(0, 99),
@@ -82,7 +83,7 @@ def test_the_zoo(name):
 )
 def test_perceptrons_of_all_shapes_and_slopes(sizes, seed, few, n_noise):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("inscape.measures.jacobian.perceptron._FEW", few)
+        patch.setattr("inscape.measures.jacobian.perceptron.FEW_COORDINATES", few)
         net = mlp(*sizes, 3, seed=seed).double()
         bends = [nn.ReLU(), nn.LeakyReLU(0.2), nn.Hardtanh(), nn.ReLU6()]
         for i in range(1, len(net), 2):

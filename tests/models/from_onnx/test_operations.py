@@ -383,6 +383,7 @@ OPERATIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_is_carried(name, tmp_path):
     nodes, shape, constants, options = OPERATIONS[name]

@@ -39,6 +39,7 @@ def perceptron(x):
 # exports of torch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", zoo.MAKERS)
 def test_an_exported_network(name, tmp_path):
     net, shape = zoo.make(name), zoo.shape_of(name)
@@ -51,6 +52,7 @@ def test_an_exported_network(name, tmp_path):
         assert (graph.evaluate(points) - expected).abs().max() < tolerance * expected.abs().max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cnn", "shufflenet_v2", "unet"])
 def test_a_network_exported_by_dynamo(name, tmp_path):
     pytest.importorskip("onnxscript", reason="torch's newer exporter needs onnxscript (extra `test`)")
@@ -58,6 +60,7 @@ def test_a_network_exported_by_dynamo(name, tmp_path):
     check(onnx_files.export(zoo.make(name), shape, tmp_path / "m.onnx", dynamo=True), shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mlp", "vgg", "resnet18", "mobilenet_v2", "shufflenet_v2", "unet"])
 def test_exact_counts_equal_those_of_the_module(name, tmp_path):
     net, shape = zoo.make(name), zoo.shape_of(name)

@@ -1,19 +1,12 @@
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
+from breadth_first import count_breadth_first
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inscape import Patch, Simplex
 from inscape.partition.decision.components import components
 from inscape.partition.decision.lattice import lattice_on
-
-_spec = importlib.util.spec_from_file_location("breadth_first", Path(__file__).with_name("breadth_first.py"))
-_module = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_module)
-count_breadth_first = _module.count_breadth_first
 
 PATCH = Patch([0.0, 0.0], np.eye(2))
 
@@ -59,6 +52,7 @@ def test_relabelling_changes_nothing(seed, connectivity):
     assert (counts == first).all()
 
 
+@pytest.mark.slow
 @given(
     d=st.integers(1, 5),
     resolution=st.integers(2, 8),

@@ -207,6 +207,7 @@ def test_the_order_of_the_hulls_points_changes_nothing(seed, order):
     assert sorted(a.labels.tolist()) == sorted(b.labels.tolist())
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6))
 def test_reversing_a_segment_reverses_its_regions(seed):
     a, b = np.random.default_rng(seed).normal(size=(2, 3))

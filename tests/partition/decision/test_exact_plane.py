@@ -8,10 +8,10 @@ import torch
 import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from networks import mlp
 from relu_networks import network, random_patch, square
 from torch import nn
 
-from benchmarks.networks import mlp
 from inscape import Patch, Segment, Simplex, decision_regions, region_count, wrap
 from inscape.errors import InscapeWarning, NonGenericError, PartitionError
 
@@ -91,6 +91,7 @@ def large_regions(grid, share):
     return int((np.bincount(grid.sample_regions) > share * len(grid.sample_regions)).sum())
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(seed=SEEDS)
 def test_a_finer_grid_finds_the_same_regions(seed):

@@ -8,9 +8,9 @@ import torch
 import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from networks import mlp
 from torch import nn
 
-from benchmarks.networks import mlp
 from inscape import Segment, wrap
 from inscape.errors import PartitionError
 from inscape.partition.decision.exact_segment import exact_segments
@@ -113,6 +113,7 @@ def check_against_grid(model, segment, p, n=5000):
     assert (np.diff(p.labels) != 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(zoo.MAKERS) - {"cnn"}))
 def test_the_zoo_against_a_grid(name):
     net, shape = copy.deepcopy(zoo.make(name)).double(), zoo.shape_of(name)

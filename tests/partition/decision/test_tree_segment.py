@@ -21,7 +21,7 @@ from inscape.models import wrap
 from inscape.models.trees import Rule
 from inscape.models.trees.ensemble import Tree, Vote, assemble
 from inscape.models.trees.scaling import Scaling
-from inscape.partition.decision.tree_segment import _regions, tree_segments
+from inscape.partition.decision.tree_segment import ensemble_regions, tree_segments
 from inscape.probes import Segment, Simplex, sample_probes
 
 ESTIMATORS = {
@@ -239,21 +239,21 @@ def test_sums_that_the_division_makes_equal_tie():
     forest = hand_made([(0.5 + u, 0.5 + 2 * u, 0.0), (0.5, 0.5, 0.0), (0.5, 0.5, 0.0)], 1, 3)
     assert 1.5 + u < 1.5 + 2 * u
     assert (1.5 + u) / 3 == (1.5 + 2 * u) / 3
-    [r] = _regions(forest, [Segment([0.0], [1.0])], forest.cut)
+    [r] = ensemble_regions(forest, [Segment([0.0], [1.0])], forest.cut)
     assert (r.labels.tolist(), r.n_tied) == ([0], 1)
 
 
 def test_crossings_that_differ_only_by_rounding_are_one():
     forest = hand_made([(0, 0.1, (1, 0), (0, 1)), (1, 1.0, (1, 0), (0, 1))], 2, 2)
     assert 0.1 / 0.3 != 1.0 / 3.0
-    [r] = _regions(forest, [Segment([0.0, 0.0], [0.3, 3.0])], forest.cut)
+    [r] = ensemble_regions(forest, [Segment([0.0, 0.0], [0.3, 3.0])], forest.cut)
     assert (r.labels.tolist(), r.n_pieces) == ([0, 1], 2)
 
 
 @pytest.mark.parametrize(("level", "label"), [(0.5, 0), (np.nextafter(0.5, 1), 1)])
 def test_a_coordinate_that_stays_on_a_cut_is_on_the_left(level, label):
     forest = hand_made([(0, 0.5, (1, 0), (0, 1))], 2, 2)
-    [r] = _regions(forest, [Segment([level, 0.0], [level, 1.0])], forest.cut)
+    [r] = ensemble_regions(forest, [Segment([level, 0.0], [level, 1.0])], forest.cut)
     assert r.labels.tolist() == [label]
 
 

@@ -1,10 +1,15 @@
 """Single precision finds the pieces that double precision finds; fused products change nothing."""
 
+import itertools
+
 import numpy as np
 import pytest
+import torch
 import zoo
+from networks import cnn, mlp
+from torch import nn
+from torch.overrides import TorchFunctionMode
 
-from benchmarks.networks import cnn, mlp
 from inscape import Segment, wrap
 from inscape.errors import PartitionError
 from inscape.partition.decision.exact_segment import exact_segments
@@ -18,6 +23,7 @@ def segments_in(shape, n, *, seed=0, length=1.0):
     return [Segment(s, s + length * rng.normal(size=shape)) for s in starts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("net", "shape", "length"),
     [
@@ -69,19 +75,27 @@ def test_fused_products_change_nothing(name, monkeypatch):
     assert np.allclose(fused.knots, plain.knots, rtol=0, atol=1e-9)
 
 
+class LargestTensor(TorchFunctionMode):
+    """Watches what torch returns: the bytes of the largest tensor."""
+
+    n_bytes = 0
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **kwargs or {})
+        if isinstance(result, torch.Tensor):
+            self.n_bytes = max(self.n_bytes, result.nbytes)
+        return result
+
+
 def test_chunks_stay_within_the_budget():
-    net, segments = cnn((4, 4, 4)), segments_in((3, 32, 32), 1, length=0.3)
-    longest, sink = [], engine._Walker._advance
-
-    def watch(self, node, live, *rest):
-        longest.append(max(v.numel() for v in live.values()) * 8)
-        sink(self, node, live, *rest)
-
-    model = wrap(net, input_shape=(3, 32, 32))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine._Walker, "_advance", watch)
-        linear_regions(model, segments, memory=2**22)
-    assert max(longest) <= 2**22 / 4
+    model = wrap(cnn((4, 4, 4)), input_shape=(3, 32, 32))
+    segments, counts, largest = segments_in((3, 32, 32), 1, length=0.3), [], []
+    for memory in (2**22, 2**30):
+        with LargestTensor() as watch:
+            counts.append(linear_regions(model, segments, memory=memory)[0].n_regions)
+        largest.append(watch.n_bytes)
+    assert largest[0] <= 2**22 / 4 < largest[1]
+    assert counts[0] == counts[1] > 100
 
 
 def test_the_cost_is_foreseen():
@@ -90,8 +104,15 @@ def test_the_cost_is_foreseen():
     estimate = estimate_cost(model, segments)
     true = sum(q.n_regions + 1 for q in linear_regions(model, segments))
     assert true / 3 < estimate.n_evaluations < 3 * true
-    assert estimate.seconds > 0
     assert estimate.n_evaluations == estimate_cost(model, segments).n_evaluations
+
+
+def test_foreseen_seconds_are_those_of_the_clock_times_what_remains(monkeypatch):
+    """Two ticks of this clock are a stretch, and a segment without kinks is walked whole."""
+    model, segments = wrap(nn.Linear(2, 2)), segments_in((2,), 12)
+    for tick in (1.0, 5.0):
+        monkeypatch.setattr("time.perf_counter", itertools.count(0.0, tick).__next__)
+        assert estimate_cost(model, segments).seconds == 12 * tick
 
 
 def test_the_cost_of_a_foreign_model_is_an_error():

@@ -8,9 +8,9 @@ import zoo
 from activity import TIE, activities, check_pieces
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from networks import mlp, seeded
 from torch import nn
 
-from benchmarks.networks import mlp, seeded
 from inscape import Segment, wrap
 from inscape.partition.linear import linear_regions
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 import zoo
 from activity import check_pieces
+from networks import mlp
 from torch import nn
 
-from benchmarks.networks import mlp
 from inscape import Segment, wrap
 from inscape.errors import ModelError, PartitionError, ProbeError
 from inscape.partition.linear import linear_regions
@@ -111,6 +111,7 @@ def test_counts_that_other_tools_agree_on(name):
 # one batch, bounded memory
 
 
+@pytest.mark.slow
 def test_a_batch_equals_its_segments_and_memory_changes_nothing():
     net = zoo.make("vgg")
     segments = random_segments((3, 16, 16), 3, span=(-0.5, 1.5))

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import inscape
-from inscape.studies.local_complexity.grokking.summary import _findings, bound, prepared
-from inscape.studies.local_complexity.grokking.training import _Lipschitz
+from inscape.studies.local_complexity.grokking.summary import bound, findings, prepared
+from inscape.studies.local_complexity.grokking.training import Lipschitz
 from inscape.studies.local_complexity.training_curves import coefficients, log_steps
 from inscape.theory import lc_theorem7, moments
 from inscape.training.networks import mlp
@@ -37,13 +37,13 @@ def frame_of(fall):
 
 
 def test_findings_follow_the_runs():
-    falls = _findings(prepared(frame_of(True)))
+    falls = findings(prepared(frame_of(True)))
     assert {k for k, f in falls.items() if f.holds} == set(falls) - {"breaks"}
     assert falls["drop"].value == pytest.approx(-0.5)
     assert falls["together"].value == pytest.approx(-1)
     assert falls["decision"].value == pytest.approx(1)
     assert "the number is that of He 1" in falls["drop"].evidence
-    rises = _findings(prepared(frame_of(False)))
+    rises = findings(prepared(frame_of(False)))
     assert {k for k, f in rises.items() if f.holds is False} == {
         *("drop", "together", "breaks", "rank", "decision")
     }
@@ -60,7 +60,7 @@ def test_columns_that_fall_one_after_the_other_do_not_fall_together():
 def test_runs_that_never_fit_say_nothing():
     frame = frame_of(True)
     frame["train_accuracy"] = [[0.5] * 5] * len(frame)
-    found = _findings(prepared(frame))
+    found = findings(prepared(frame))
     assert {found[k].holds for k in ("drop", "robust", "variation", "together", "rank", "decision")} == {None}
 
 
@@ -75,7 +75,7 @@ def test_the_bound_is_the_theorem_without_the_lost_terms():
     x = np.random.default_rng(0).normal(size=(20, 5))
     found = moments(net, x, sigma=1.0, eta=1.0, n_noise=8, random_state=0)
     tv = float(found.draws["variation"].mean())
-    constants = _Lipschitz(x)(inscape.wrap(net))
+    constants = Lipschitz(x)(inscape.wrap(net))
     sides = {form: lc_theorem7(found, form=form).lhs for form in ("stated", "corrected")}
     ours = {form: bound(tv, 2, constants[f"lipschitz_{form}"]) for form in sides}
     # xi does not depend on the Lipschitz constant, and B is 0: the forms differ by the bound alone
@@ -86,7 +86,7 @@ def test_the_bound_is_the_theorem_without_the_lost_terms():
 
 def test_the_constants_of_one_layer_are_both_its_norm():
     net = mlp(2, (4,), 3, seed=0).double()
-    found = _Lipschitz(np.zeros((1, 2)))(inscape.wrap(net))
+    found = Lipschitz(np.zeros((1, 2)))(inscape.wrap(net))
     norm = float(torch.linalg.matrix_norm(net[3].weight.detach(), 2))
     assert found == pytest.approx({"lipschitz_stated": norm, "lipschitz_corrected": norm})
     assert bound(2.0, 1, 4.0) == pytest.approx(0.5 * math.exp(-0.5) / math.sqrt(2 * math.pi))

@@ -35,22 +35,23 @@ def reduced(monkeypatch):
             (4, 12, 3.0, 160, 1),
         )
     ]
-    monkeypatch.setitem(grokking._SETTINGS, "smoke", settings)
+    monkeypatch.setitem(grokking.SETTINGS, "smoke", settings)
     small = {"n_train": 40, "n_test": 30, "n_points": 6, "learning_rate": 0.01}
-    monkeypatch.setitem(grokking._FIXED, "smoke", grokking._FIXED["smoke"] | small)
-    decay = weight_decay._SCALES["smoke"]
+    monkeypatch.setitem(grokking.FIXED, "smoke", grokking.FIXED["smoke"] | small)
+    decay = weight_decay.SETTINGS["smoke"]
     fixed = decay["fixed"] | {"width": 20, "n_steps": 200, "n_times": 4, "n_points": 10, "n_train": 60}
-    monkeypatch.setitem(weight_decay._SCALES, "smoke", decay | {"fixed": fixed})
+    monkeypatch.setitem(weight_decay.SETTINGS, "smoke", decay | {"fixed": fixed})
     gauss = {"width": 12, "n_train": 500, "n_steps": 60, "n_times": 4, "n_points": 5}
-    smoke = gaussian._SCALES["smoke"]
-    monkeypatch.setitem(gaussian._SCALES, "smoke", smoke | gauss)
-    clusters = weight_clusters._SCALES["smoke"] | {"width": 30, "n_steps": 100, "n_times": 4, "n_points": 5}
-    monkeypatch.setitem(weight_clusters._SCALES, "smoke", clusters)
+    smoke = gaussian.SETTINGS["smoke"]
+    monkeypatch.setitem(gaussian.SETTINGS, "smoke", smoke | gauss)
+    clusters = weight_clusters.SETTINGS["smoke"] | {"width": 30, "n_steps": 100, "n_times": 4, "n_points": 5}
+    monkeypatch.setitem(weight_clusters.SETTINGS, "smoke", clusters)
     maps = {"size": 12, "width": 8, "epochs": 20, "resolution": 10, "n_networks": 6, "n_cells": 4}
-    smoke = density._SCALES["smoke"]
-    monkeypatch.setitem(density._SCALES, "smoke", smoke | maps)
+    smoke = density.SETTINGS["smoke"]
+    monkeypatch.setitem(density.SETTINGS, "smoke", smoke | maps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_study_writes_rows_figures_tables_and_a_page(name, tmp_path, reduced):
     options = {"projection": "pca"} if name == "weight-clusters" else {}

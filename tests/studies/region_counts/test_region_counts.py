@@ -240,6 +240,7 @@ def short(monkeypatch):
     monkeypatch.setitem(grid.KINDS, "smoke", (mlp, settings.SMOKE_NET, trees))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 def test_one_command_from_nothing_to_the_claims(tmp_path):
     with ThreadPoolExecutor(1) as executor:
@@ -294,7 +295,7 @@ def test_watching_changes_nothing():
     cells = [c for c in STUDY.configurations("smoke", nets="mlp") if c["part"] == "evolution"]
     configuration = cells[0] | {"seed": 3, "n_train": 80, "epochs": 4, "epochs_seen": [0, 2, 4]}
     split = split_of(configuration)
-    watch = rows._Watch(configuration, split)
+    watch = rows.Watch(configuration, split)
     plain = settings_of(configuration, without=rows.OWN_KEYS)
     watched, alone = fit(plain, split, seed=3, monitor=watch), fit(plain, split, seed=3)
     assert watch.columns()["seen_epochs"] == [0, 2, 4]

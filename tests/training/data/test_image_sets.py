@@ -82,7 +82,7 @@ def mnist_files(rng):
         "x_test": rng.integers(256, size=(10, 4, 5), dtype=np.uint8),
         "y_test": np.arange(10, dtype=np.uint8),
     }
-    return arrays, {name: idx(arrays[key]) for key, name in zip(KEYS, image_sets._IDX, strict=True)}
+    return arrays, {name: idx(arrays[key]) for key, name in zip(KEYS, image_sets.MNIST_FILES, strict=True)}
 
 
 def as_set(files, url, like="mnist"):
@@ -195,7 +195,7 @@ def test_official_files_put_there_by_hand_need_no_network(cache, rng, tmp_path, 
 def test_cifar_from_its_archive(name, server, cache, rng, monkeypatch):
     n_labels = 1 if name == "cifar10" else 2
     folder = "cifar-10-batches-bin" if name == "cifar10" else "cifar-100-binary"
-    train = image_sets._BATCHES if name == "cifar10" else ("train.bin",)
+    train = image_sets.CIFAR_FILES if name == "cifar10" else ("train.bin",)
     test = "test_batch.bin" if name == "cifar10" else "test.bin"
     records = {m: rng.integers(256, size=(4, n_labels + 3072), dtype=np.uint8) for m in (*train, test)}
     buffer = io.BytesIO()

@@ -16,7 +16,7 @@ from inscape.measures.jacobian.perturbation import Draws
 from inscape.models.graph import Graph
 from inscape.progress import Meter
 
-_ROWS = 256
+ROWS_AT_ONCE = 256
 _ALIKE = 4
 """Perturbed networks from which on it pays to look at a point in all of them at once."""
 _AT_ONCE = 16
@@ -94,10 +94,10 @@ class Engine:
         """The points in portions that fit into cache or memory."""
         n = len(self.start)
         if self.chain is not None:
-            size = max(_ROWS, self.chain.block_length())
+            size = max(ROWS_AT_ONCE, self.chain.block_length())
         else:
             at_once = directions_at_once(self.network.tail, 1, self.settings.dtype, self.settings.memory)
-            size = max(1, min(_ROWS, at_once // self.n_directions))
+            size = max(1, min(ROWS_AT_ONCE, at_once // self.n_directions))
         return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
     def block(self, draw: int, rows: slice, noise: list[Tensor] | None, group: Sequence[Consumer]) -> Block:
@@ -124,7 +124,7 @@ class Engine:
         drawn = [draws.biases(k, self.network.layers, self.settings.dtype) or [] for k in range(draws.n)]
         for first in range(0, draws.n, _AT_ONCE):
             part = drawn[first : first + _AT_ONCE]
-            m, size = len(part), max(1, _ROWS // len(part))
+            m, size = len(part), max(1, ROWS_AT_ONCE // len(part))
             stacked = [torch.cat(layer) for layer in zip(*part, strict=True)]
             for i in range(0, len(self.start), size):
                 points = np.arange(i, min(i + size, len(self.start)))

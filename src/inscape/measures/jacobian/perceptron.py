@@ -16,11 +16,11 @@ from inscape.measures.jacobian.affine_prefix import PrefixedNetwork
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Clip, Leaky
 
-_CACHE = 5 * 2**19
+CACHE_BYTES = 5 * 2**19
 """Bytes of the gradients of one layer of one block of rows: past some 2.5 MB products wait for memory."""
 
 
-_FEW = 32
+FEW_COORDINATES = 32
 """Coordinates of the gradients up to which units of slope zero are not left out."""
 
 
@@ -42,13 +42,13 @@ class Chain:
     @property
     def has_many_coordinates(self) -> bool:
         """Whether gradients have so many coordinates that active units are worth choosing."""
-        return self.start.shape[1] > _FEW
+        return self.start.shape[1] > FEW_COORDINATES
 
     def block_length(self) -> int:
         """How many rows to work on at once."""
         widest = max([*(max(w.shape) for w in self.weights), len(self.start)])
         bytes_per_row = widest * self.start.shape[1] * self.start.element_size()
-        return max(8, min(4096, _CACHE // max(1, bytes_per_row)))
+        return max(8, min(4096, CACHE_BYTES // max(1, bytes_per_row)))
 
 
 def as_chain(network: PrefixedNetwork, directions: Tensor) -> Chain | None:
@@ -91,7 +91,7 @@ def push_chain(chain: Chain, slopes: list[Tensor], seen: Seen, *, only_norms: bo
         seen: gets the gradients; layer 0 is left out, since its gradients are `chain.start` everywhere.
         only_norms: whether only norms of gradients matter, so that the coordinates may be changed.
     """
-    if chain.start.shape[1] <= _FEW:
+    if chain.start.shape[1] <= FEW_COORDINATES:
         _push_few(chain, slopes, seen)
         return
     rows = torch.arange(len(slopes[0]))[:, None]

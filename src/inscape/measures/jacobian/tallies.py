@@ -13,7 +13,7 @@ from inscape.measures.jacobian.layers import Layer
 from inscape.measures.jacobian.perturbation import Draws
 from inscape.models.graph.affine import Affine
 
-_EVERY_UNIT = 64
+EVERY_UNIT_UP_TO = 64
 """Networks of at most so many units have every unit looked at in its own kink; larger ones a random one."""
 
 
@@ -121,7 +121,7 @@ class ComplexityTally(Consumer):
             [(torch.stack(ts) * g).sum(dim=(0, 2)) for ts, g in zip(terms, block.good, strict=True)], dim=1
         )
         kinks = [(k, j) for k, ts in enumerate(terms) for j in range(len(ts))]
-        if sum(terms[k][j].shape[1] for k, j in kinks) <= _EVERY_UNIT:
+        if sum(terms[k][j].shape[1] for k, j in kinks) <= EVERY_UNIT_UP_TO:
             for k, j in kinks:
                 t, g = terms[k][j], block.good[k]
                 sums[:, k] += (t * (self._every_unit(block, k, j).double() - g.double())).sum(dim=1)

@@ -108,7 +108,7 @@ def tree_segments(
         _check(segment, i, ensemble)
     results: list[TreeRegions] = []
     with meter(progress, "segments") as tick:
-        for result in _regions(ensemble, segments, ensemble.cut if cast else ensemble.threshold):
+        for result in ensemble_regions(ensemble, segments, ensemble.cut if cast else ensemble.threshold):
             results.append(result)
             if len(results) % _CHUNK == 0 or len(results) == len(segments):
                 tick(len(results), len(segments))
@@ -141,9 +141,10 @@ def _check(segment: Segment, i: int, ensemble: TreeEnsemble) -> None:
         )
 
 
-def _regions(
+def ensemble_regions(
     ensemble: TreeEnsemble, segments: list[Segment], cut: npt.NDArray[np.float64]
 ) -> Iterator[TreeRegions]:
+    """The regions of an ensemble on each segment in turn; `cut` says where its nodes divide."""
     from inscape.partition.decision.tree_kernels import decide, lay
 
     vote = ensemble.vote

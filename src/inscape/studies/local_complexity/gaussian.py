@@ -38,7 +38,7 @@ CLAIMS = {
     "fall": "Both fall late in training (Fig. 2).",
 }
 _COMMON = {"batch_size": 64, "learning_rate": 1e-4, "optimiser": "adam", "weight_decay": 0.0}
-_SCALES: dict[str, dict[str, Any]] = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "smoke": {
         "width": 32,
         "n_train": 5000,
@@ -69,7 +69,7 @@ N_RUNS = 6
 
 def configurations(scale: str) -> list[Configuration]:
     """Six runs, each with a cross-covariance of its own."""
-    return [{**_SCALES[scale], **_COMMON, "replicate": i} for i in range(N_RUNS)]
+    return [{**SETTINGS[scale], **_COMMON, "replicate": i} for i in range(N_RUNS)]
 
 
 def gaussian_pair(

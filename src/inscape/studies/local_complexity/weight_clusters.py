@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FITTED = 0.999
 SIGMA = 1.0
-_SCALES: dict[str, dict[str, Any]] = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "smoke": {
         "data": "digits",
         "n_train": 300,
@@ -71,7 +71,7 @@ _REPLICATES = {"smoke": 2, "small": 4, "paper": 8}
 def configurations(scale: str, projection: str | None = None) -> list[Configuration]:
     """One hidden layer; the replicates."""
     how = {"projection": chosen_projection(projection), "batch_size": 64, "n_noise": 1}
-    return [{**_SCALES[scale], **how, "replicate": i} for i in range(_REPLICATES[scale])]
+    return [{**SETTINGS[scale], **how, "replicate": i} for i in range(_REPLICATES[scale])]
 
 
 def cell(c: Configuration) -> Mapping[str, Any]:

@@ -28,7 +28,7 @@ LATE = 0.9
 """The drop has come when local complexity is below this part of its largest value."""
 _DIGITS = {"log_inverse": 3, "final": 2, "lc": 2, "lc_low": 2, "lc_high": 2, "accuracy": 4, "tv": 3}
 _COMMON = {"batch_size": 64, "learning_rate": 1e-4, "optimiser": "adam", "n_noise": 1}
-_SCALES: dict[str, dict[str, Any]] = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "smoke": {
         "decays": np.geomspace(1e-4, 1e-1, 4),
         "fixed": {
@@ -74,7 +74,7 @@ _SCALES: dict[str, dict[str, Any]] = {
 
 def configurations(scale: str) -> list[Configuration]:
     """Weight decays by replicates."""
-    s = _SCALES[scale]
+    s = SETTINGS[scale]
     return [
         {"weight_decay": float(f"{decay:.3g}"), **_COMMON, **s["fixed"], "replicate": i}
         for i in range(s["replicates"])

@@ -64,13 +64,13 @@ def _baselines(fitted: Any, split: Any) -> dict[str, float | None]:
 def _watched(configuration: Configuration, split: Any) -> dict[str, Any]:
     from inscape.training.fitting import fit
 
-    watch = _Watch(configuration, split)
+    watch = Watch(configuration, split)
     settings = settings_of(configuration, without=OWN_KEYS)
     fitted = fit(settings, split, seed=configuration["seed"], monitor=watch)
     return _row(fitted, split, configuration) | watch.columns()
 
 
-class _Watch:
+class Watch:
     """Counts regions and takes the gap of a network while it is trained, at the ends of some epochs."""
 
     def __init__(self, configuration: Configuration, split: Any) -> None:

@@ -9,7 +9,7 @@ from inscape.measures.jacobian.blocks import Block, Consumer
 from inscape.measures.jacobian.layers import Layer
 from inscape.measures.jacobian.perturbation import Draws
 
-_EVERY_UNIT_UP_TO = 64
+EVERY_UNIT_UP_TO = 64
 """Up to this many units each is put at its kink at every point; of more, one at random."""
 
 
@@ -67,7 +67,7 @@ class MomentTally(Consumer):
         n, sizes = len(block.start), [layer.size for layer in self._layers]
         total = sum(sizes)
         chosen = np.tile(np.arange(total), n)
-        if total > _EVERY_UNIT_UP_TO:
+        if total > EVERY_UNIT_UP_TO:
             chosen = self._rng.integers(total, size=n)
         each = len(chosen) // n
         layer = np.searchsorted(np.cumsum(sizes), chosen, side="right")

@@ -67,13 +67,13 @@ def _cifar_parser(
 
 
 _TORONTO = ("https://www.cs.toronto.edu/~kriz/",)
-_IDX = (
+MNIST_FILES = (
     "train-images-idx3-ubyte.gz",
     "train-labels-idx1-ubyte.gz",
     "t10k-images-idx3-ubyte.gz",
     "t10k-labels-idx1-ubyte.gz",
 )
-_BATCHES = tuple(f"data_batch_{i}.bin" for i in range(1, 6))
+CIFAR_FILES = tuple(f"data_batch_{i}.bin" for i in range(1, 6))
 _MNIST_MD5 = (
     "f68b3c2dcbeaaa9fbdd348bbdeb94873",
     "d53e105ee54ea40749a09fcbcd1e9432",
@@ -100,14 +100,14 @@ IMAGE_SETS = {
                 "https://storage.googleapis.com/cvdf-datasets/mnist/",
                 "http://yann.lecun.com/exdb/mnist/",  # the author's, often closed: the two above copy it
             ),
-            tuple(zip(_IDX, _MNIST_MD5, strict=True)),
+            tuple(zip(MNIST_FILES, _MNIST_MD5, strict=True)),
             _parse_mnist,
             tuple("0123456789"),
         ),
         ImageSet(
             "fashion_mnist",
             ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
-            tuple(zip(_IDX, _FASHION_MD5, strict=True)),
+            tuple(zip(MNIST_FILES, _FASHION_MD5, strict=True)),
             _parse_mnist,
             _FASHION,
         ),
@@ -115,7 +115,7 @@ IMAGE_SETS = {
             "cifar10",
             _TORONTO,
             (("cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530"),),
-            _cifar_parser("cifar-10-batches-bin", _BATCHES, "test_batch.bin", 1),
+            _cifar_parser("cifar-10-batches-bin", CIFAR_FILES, "test_batch.bin", 1),
             ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
         ),
         ImageSet(

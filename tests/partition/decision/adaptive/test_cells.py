@@ -66,6 +66,7 @@ def test_rings_and_corners(k, expected, kind):
     assert p.n_regions == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["scores", "labels"])
 @pytest.mark.parametrize("d", [2, 3, 4, 5])
 @pytest.mark.parametrize("k", [1, 2, 5])

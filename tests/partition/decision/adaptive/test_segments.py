@@ -214,6 +214,7 @@ def test_the_parameters_are_those_of_the_span():
     assert (p.samples[0], p.samples[-1], p.span) == (-1.0, 3.0, (-1.0, 3.0))
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6))
 def test_probabilities_are_read_as_their_logarithms(seed):
     a, b = np.random.default_rng(seed).normal(size=(2, 3)) * 3

@@ -5,10 +5,10 @@ import logging
 
 import numpy as np
 import pytest
+from networks import mlp
 from relu_networks import network, square
 from torch import nn
 
-from benchmarks.networks import mlp
 from inscape import Patch, Segment, Simplex, linear_regions
 from inscape.errors import InscapeError, PartitionError, ProbeError
 from inscape.partition.linear.planes.subdivision import announce_compilation

@@ -55,6 +55,7 @@ def lines_through(angles, distances):
     return network((normals, -np.asarray(distances)), (np.ones((1, len(normals))), [0.0]))
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(h=st.integers(1, 24), seed=st.integers(0, 10**6))
 def test_lines_in_general_position(h, seed):

@@ -9,11 +9,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from networks import mlp
 from plane_faces import check_faces, check_structure
 from relu_networks import network, square
 from torch import nn
 
-from benchmarks.networks import mlp
 from inscape import Patch, Segment, Simplex, decision_regions, linear_regions, wrap
 
 SEEDS = st.integers(0, 10**6)
@@ -67,6 +67,7 @@ def test_a_layer_of_nothing_but_copies():
     assert (q.n_regions, q.n_vertices) == (plain.n_regions, plain.n_vertices)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(seed=SEEDS, sizes=st.sampled_from([(2, 6, 1), (2, 5, 5, 1), (2, 8, 8, 8, 2)]))
 def test_integer_weights(seed, sizes):

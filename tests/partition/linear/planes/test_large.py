@@ -8,12 +8,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from networks import mlp
 from plane_faces import check_faces, check_structure
 from relu_networks import network, square
 from torch import nn
 
 import inscape
-from benchmarks.networks import mlp
 from inscape import Patch, decision_regions, linear_regions
 from inscape.models.graph.piecewise import Leaky
 from inscape.partition.linear.planes.complex.renumber import near_order
@@ -59,6 +59,7 @@ def test_each_way(way, seed):
     assert_same(as_if_large(WAYS[way], linear_regions, net, square()), linear_regions(net, square()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [63, 64, 65, 130])
 def test_all_ways_with_whole_and_broken_words(width):
     net = mlp(2, width, 20, width, 3)
@@ -101,10 +102,10 @@ def test_memory_is_kept_for_the_next_walk_of_a_network(monkeypatch):
     model = inscape.wrap(mlp(2, 20, 20, 20, 3))
     q = linear_regions(model, square())
     arrays = [a.copy() for a in (q.vertices, q.edges, q.patterns, q.areas)]
-    (memory,) = scratch._KEPT.values()
+    (memory,) = scratch.KEPT.values()
     assert linear_regions(model, square(0.3)).n_regions > 1
     decision_regions(model, square(0.5), method="exact")
-    (same,) = scratch._KEPT.values()
+    (same,) = scratch.KEPT.values()
     assert same.data_ptr() == memory.data_ptr()
     for a, b in zip((q.vertices, q.edges, q.patterns, q.areas), arrays, strict=True):
         assert np.array_equal(a, b)
@@ -116,13 +117,13 @@ def test_memory_is_not_kept_for_ever(monkeypatch):
     models = [inscape.wrap(mlp(2, 20, 20, 3, seed=s)) for s in range(2)]
     for model in models:
         linear_regions(model, square())
-    assert len(scratch._KEPT) == 1
+    assert len(scratch.KEPT) == 1
     del model, models
     gc.collect()
-    assert not scratch._KEPT
-    monkeypatch.setattr(scratch, "_KEPT_BYTES", 1000)
+    assert not scratch.KEPT
+    monkeypatch.setattr(scratch, "KEPT_BYTES", 1000)
     linear_regions(mlp(2, 20, 20, 3), square())
-    assert not scratch._KEPT
+    assert not scratch.KEPT
 
 
 def test_all_ways_give_the_same_decision_regions():
@@ -136,6 +137,7 @@ def test_all_ways_give_the_same_decision_regions():
 KINDS = [(True, 0.0), (True, 1.0), (False, 0.0), (False, 1e-9), (False, 1.0)]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(KINDS))
 def test_all_ways_where_lines_meet(seed, kind):

@@ -1,6 +1,7 @@
 """Which networks bend in many directions near the input 0."""
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ def small_biases(rng, d, width, scale):
     return net
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(-14, -3), st.floats(1e-3, 1e3))
 def test_the_centre_is_found_where_two_units_vanish(seed, width, power, half):

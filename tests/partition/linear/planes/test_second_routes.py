@@ -9,10 +9,10 @@ import zoo
 from activity import TIE, activities
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from networks import mlp
 from plane_faces import check_faces, check_structure, inputs
 from relu_networks import random_patch, square
 
-from benchmarks.networks import mlp
 from inscape import Segment, Simplex, linear_regions, wrap
 
 SEEDS = st.integers(0, 10**6)
@@ -31,6 +31,7 @@ def patch_for(name, seed=0):
     return random_patch(zoo.shape_of(name), seed, SIZES.get(name, 0.1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(zoo.MAKERS) & set(SIZES)))
 def test_every_kind_of_network(name):
     net, probe = zoo.make(name), patch_for(name)
@@ -53,6 +54,7 @@ def test_random_points_fall_in_the_face_with_their_pattern(seed):
     assert np.allclose(values, true, atol=1e-9 * np.abs(true).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mlp", "vgg", "resnet18"])
 def test_a_segment_crosses_the_faces_that_the_segment_method_reports(name):
     net, probe = zoo.make(name), patch_for(name, seed=3)
@@ -67,6 +69,7 @@ def test_a_segment_crosses_the_faces_that_the_segment_method_reports(name):
         assert len(set(faces.tolist())) == len(faces)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mlp", "vgg"])
 def test_dense_sampling_finds_no_other_pattern(name):
     net = zoo.make(name)

@@ -14,14 +14,14 @@ from inscape.partition.decision.adaptive.trial import Trial
 from inscape.partition.decision.top_scores import TopScores, top_two
 from inscape.probes import Probe, Segment
 
-_NUMBERS = 2**22
+NUMBERS_AT_ONCE = 2**22
 _SAMPLES = 2**13
 
 
 def block_length(probe: Probe, trial: Trial) -> int:
     """How many segments fit into one block: of their generators, and of the scores of their samples."""
-    samples = _NUMBERS // (64 * trial.n_classes) if trial.rule == "scores" else _SAMPLES // N_STEPS
-    return max(1, min(_NUMBERS // probe.generators.size, samples))
+    samples = NUMBERS_AT_ONCE // (64 * trial.n_classes) if trial.rule == "scores" else _SAMPLES // N_STEPS
+    return max(1, min(NUMBERS_AT_ONCE // probe.generators.size, samples))
 
 
 def segment_block(

@@ -55,7 +55,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     curves = mean_frame(runs, ["network", "he_scale"], WITH_INTERVAL, SHOWN)
     figures = draw_all(runs, out)
     return Summary(
-        findings=_findings(runs),
+        findings=findings(runs),
         figures=figures,
         notes=_notes(runs),
         charts=_charts(curves),
@@ -87,7 +87,8 @@ def bound(tv: float, depth: int, lipschitz: float) -> float:
     return tv * depth * DENSITY / lipschitz
 
 
-def _findings(runs: "pd.DataFrame") -> dict[str, Finding]:
+def findings(runs: "pd.DataFrame") -> dict[str, Finding]:
+    """Which claims hold, from `prepared` runs; claims about the fit need runs that fit their images."""
     wide = runs[(runs["width"] == runs["width"].max()) & runs["is_fitted"]]
     deep = wide[wide["depth"] == wide["depth"].max()]
     standard, scaled = deep[deep["he_scale"] == 1], deep[deep["he_scale"] > 1]

@@ -17,7 +17,7 @@ RANK_EPS = (0.1, 1.0)
 ATTACKS = (0.02, 0.05, 0.1)
 """Radii of the attack, in pixels of 0..1."""
 _COMMON = {"batch_size": 64, "learning_rate": 1e-4, "optimiser": "adamw", "weight_decay": 0.01}
-_FIXED: dict[str, dict[str, Any]] = {
+FIXED: dict[str, dict[str, Any]] = {
     "smoke": {
         "data": "digits",
         "n_train": 300,
@@ -55,7 +55,7 @@ class Setting:
     n_runs: int
 
 
-_SETTINGS: dict[str, tuple[Setting, ...]] = {
+SETTINGS: dict[str, tuple[Setting, ...]] = {
     "smoke": (
         Setting(depth=4, width=32, he_scale=2.0, n_steps=1_500, n_times=8, n_runs=1),
         Setting(depth=3, width=32, he_scale=1.0, n_steps=800, n_times=8, n_runs=1),
@@ -89,10 +89,10 @@ def configurations(scale: str) -> list[Configuration]:
             "he_scale": s.he_scale,
             "n_steps": s.n_steps,
             "n_times": s.n_times,
-            **(_COMMON | _FIXED[scale]),
+            **(_COMMON | FIXED[scale]),
             "replicate": i,
         }
-        for s in _SETTINGS[scale]
+        for s in SETTINGS[scale]
         for i in range(s.n_runs)
     ]
 
@@ -109,7 +109,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
         sigma=SIGMA,
         n_noise=c["n_noise"],
         rank_eps=RANK_EPS,
-        also=(_Accuracies(*split.train, *split.test), _Lipschitz(split.x_test[:1])),
+        also=(_Accuracies(*split.train, *split.test), Lipschitz(split.x_test[:1])),
     )
     measures = {"accuracy": {}, "region_count": {"n_probes": 2 * c["n_points"]}}
     columns = watch(net, split.train, split.test, c, look, measures)
@@ -139,12 +139,13 @@ class _Accuracies:
 
 
 @dataclass(frozen=True, eq=False)
-class _Lipschitz:
+class Lipschitz:
     """max_l C_l of Theorem 7, as the paper estimates it (eq. 42), and a true upper bound of it."""
 
     x: npt.NDArray[Any]
 
     def __call__(self, model: Any) -> dict[str, float]:
+        """Both constants of a network."""
         from inscape.theory import layers_of
 
         layers = layers_of(model.module, self.x)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SIGMAS = (0.025, 0.05, 0.1)
 NOISES = ("bias", "bias+weights")
-_SCALES: dict[str, dict[str, Any]] = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "smoke": {
         "size": 24,
         "depth": 2,
@@ -60,9 +60,9 @@ PER_SQUARE = 12
 
 def configurations(scale: str, image: str | None = None) -> list[Configuration]:
     """A network for each replicate, fitted to the image."""
-    s = {k: v for k, v in _SCALES[scale].items() if k != "replicates"}
+    s = {k: v for k, v in SETTINGS[scale].items() if k != "replicates"}
     picture = {"image": "drawn"} if image is None else {"image": image, "image_hash": fingerprint(image)}
-    return [{**picture, **s, "replicate": i} for i in range(_SCALES[scale]["replicates"])]
+    return [{**picture, **s, "replicate": i} for i in range(SETTINGS[scale]["replicates"])]
 
 
 def cell(c: Configuration) -> dict[str, Any]:

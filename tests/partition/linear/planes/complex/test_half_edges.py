@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from networks import mlp
 from relu_networks import square
 
-from benchmarks.networks import mlp
 from inscape import linear_regions
 from inscape.partition.linear.planes.complex.half_edges import (
     direction_of,
@@ -32,6 +32,7 @@ def test_numbers_of_half_edges():
     assert [next_place.py_func(i, 3, 6) for i in (3, 4, 5)] == [4, 5, 3]
 
 
+@pytest.mark.slow
 def test_every_half_edge_ends_where_the_next_begins(planar):
     for first, last in zip(planar.start[:-1], planar.start[1:], strict=True):
         for i in range(first, last):

@@ -17,10 +17,11 @@ from inscape.models.graph import Graph
 _ASKED_FOR = 4
 """How many times the memory that a tensor needs is asked for: what is not written costs nothing."""
 
-_KEPT_BYTES = 2**28
+KEPT_BYTES = 2**28
 """How many bytes are kept at most."""
 
-_KEPT: WeakKeyDictionary[Graph, Tensor] = WeakKeyDictionary()
+KEPT: WeakKeyDictionary[Graph, Tensor] = WeakKeyDictionary()
+"""Network -> the memory of its last walk; of one network at most."""
 
 
 def empty(shape: tuple[int, ...]) -> Tensor:
@@ -34,10 +35,10 @@ class Scratch:
     def __init__(self, graph: Graph, memory: int) -> None:
         """`memory` is how many bytes they may take."""
         self._graph, self._memory = graph, memory
-        kept = _KEPT.pop(graph, None)
+        kept = KEPT.pop(graph, None)
         self._free: list[Tensor] = [] if kept is None else [kept]
         self._taken: list[Tensor] = []
-        _KEPT.clear()
+        KEPT.clear()
 
     def rows(self, n: int, h: int) -> Tensor:
         """Memory for n rows of h numbers, at the start of what may be larger."""
@@ -62,5 +63,5 @@ class Scratch:
         """The walk is done, and its tensors are not needed any more."""
         self.release()
         tensor = max(self._free, key=Tensor.numel, default=None)
-        if tensor is not None and 8 * tensor.numel() <= _KEPT_BYTES:
-            _KEPT[self._graph] = tensor
+        if tensor is not None and 8 * tensor.numel() <= KEPT_BYTES:
+            KEPT[self._graph] = tensor

@@ -1,4 +1,4 @@
-"""The plainest way to count: a breadth-first search over a grid. Oracle of tests and benchmarks."""
+"""The plainest way to count: a breadth-first search over a grid."""
 
 from collections import deque
 from itertools import product

@@ -1,0 +1,199 @@
+"""The house stays walkable: the map in CONTRIBUTING.md is true, rooms are small, names tell rooms apart.
+
+The bounds are what was measured last. Lower them when a number falls; before raising one, look whether the
+new file is half of another or belongs into another room.
+"""
+
+import ast
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+import inscape
+
+ROOT = Path(inscape.__file__).parent
+REPOSITORY = Path(__file__).parents[1]
+FILES = sorted(ROOT.rglob("*.py"))
+FOLDERS = sorted({path.parent for path in FILES} - {ROOT})
+
+MOST_FILES = 15
+"""Files in a folder, its __init__ not counted."""
+CROWDED = {"measures": 23}
+"""Folders that are not yet divided, and how many files they have."""
+MOST_NAMES_USED_TWICE = 33
+"""A paper has the same names in theory and in studies."""
+MOST_USES_OF_A_NAME = 4
+MOST_HALVES = 0.23
+"""The part of all modules that exactly one other imports, an __init__ not counted."""
+MOST_WITHOUT_COMMENTS = 18
+"""Compiled functions of more than 20 lines in which no comment says what is done."""
+COMPILERS = {"compiled", "inlined", "kernel", "njit", "summing"}
+
+
+def room(path):
+    """A path as the map writes it."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def modules():
+    """Name of each module -> its file."""
+    return {".".join(("inscape", *p.relative_to(ROOT).with_suffix("").parts)): p for p in FILES}
+
+
+def listed(lines):
+    return "\n  ".join(["", *sorted(lines)])
+
+
+def mapped():
+    """The folders that CONTRIBUTING.md names, in its order."""
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text()
+    section = text.split("\n## The house\n")[1].split("\n## ")[0]
+    return re.findall(r"^- `([\w/]+)/`: \w", section, re.MULTILINE)
+
+
+def test_the_map_names_every_folder_once():
+    named, there = mapped(), {room(folder) for folder in FOLDERS}
+    assert there - set(named) == set(), "folders that CONTRIBUTING.md does not name"
+    assert set(named) - there == set(), "folders that CONTRIBUTING.md names and that do not exist"
+    assert len(named) == len(set(named))
+
+
+def recipes():
+    """The recipes of CONTRIBUTING.md: the title and the text of each."""
+    parts = re.split(r"^## (Add .*)$", (REPOSITORY / "CONTRIBUTING.md").read_text(), flags=re.MULTILINE)
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+@pytest.mark.parametrize(("title", "text"), recipes(), ids=[title for title, _ in recipes()])
+def test_what_a_recipe_names_exists(title, text):
+    missing = []
+    for name in re.findall(r"`([\w./]+/[\w./]*(?:::\w+)?)`", text):
+        path, _, function = name.partition("::")
+        if "NAME" in path or "PAPER" in path:
+            continue
+        found = [base / path for base in (REPOSITORY, ROOT) if (base / path).exists()]
+        if not found or (function and f"def {function}(" not in found[0].read_text()):
+            missing.append(name)
+    assert missing == []
+
+
+def test_there_are_three_recipes():
+    assert [title for title, _ in recipes()] == ["Add a measure", "Add a model front end", "Add a study"]
+
+
+def test_folders_are_small():
+    sizes = {room(d): sum(p.parent == d and p.stem != "__init__" for p in FILES) for d in FOLDERS}
+    large = {name: n for name, n in sizes.items() if n > CROWDED.get(name, MOST_FILES)}
+    assert large == {}, f"folders of more than {MOST_FILES} files: divide them by what a reader looks for"
+    roomy = {name for name in CROWDED if sizes.get(name, 0) <= MOST_FILES}
+    assert roomy == set(), "take them out of CROWDED"
+
+
+def test_a_file_name_says_in_which_room_you_are():
+    uses = Counter(path.name for path in FILES if not path.stem.startswith("__"))
+    twice = {name: n for name, n in uses.items() if n > 1}
+    where = listed(room(p) for p in FILES if p.name in twice)
+    assert max(twice.values()) <= MOST_USES_OF_A_NAME, f"one name in many folders:{where}"
+    assert len(twice) <= MOST_NAMES_USED_TWICE, f"{len(twice)} names occur more than once:{where}"
+
+
+def importers():
+    """Name of each module -> the modules that import it."""
+    known, found = modules(), defaultdict(set)
+    for name, path in known.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                whole = {f"{node.module}.{alias.name}" for alias in node.names}
+                targets = {full if full in known else node.module for full in whole}
+            elif isinstance(node, ast.Import):
+                targets = {alias.name for alias in node.names}
+            else:
+                continue
+            for target in targets:
+                found[target].add(name)
+    return found
+
+
+def test_few_modules_are_halves_of_another():
+    known, found = modules(), importers()
+    halves = []
+    for name, path in known.items():
+        others = [other for other in found[name] if known[other].stem != "__init__"]
+        if path.stem != "__init__" and len(found[name]) == len(others) == 1:
+            halves.append(f"{name}, by {others[0]}")
+    assert len(halves) <= MOST_HALVES * len(known), f"imported by one module only:{listed(halves)}"
+
+
+def compiled_functions(path):
+    """Functions of a file that numba compiles."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            decorators = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
+            if any(isinstance(d, ast.Name) and d.id in COMPILERS for d in decorators):
+                yield node
+
+
+def test_long_compiled_functions_say_their_steps():
+    silent, n_long = [], 0
+    for path in FILES:
+        lines = path.read_text().splitlines()
+        for function in compiled_functions(path):
+            body = lines[function.lineno - 1 : function.end_lineno]
+            if len(body) > 20:
+                n_long += 1
+                if not any(re.search(r"(^|\s)# ", line) for line in body):
+                    silent.append(f"{room(path)}: {function.name}, {len(body)} lines")
+    assert n_long > 40
+    assert len(silent) <= MOST_WITHOUT_COMMENTS, f"number their steps in comments:{listed(silent)}"
+
+
+def private_names(path):
+    """Names with an underscore that a test takes from modules and classes of the package."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    ours = set()
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "inscape":
+            ours |= {alias.asname or alias.name for alias in node.names}
+    yield from (name for name in ours if is_private(name))
+    for node in nodes:
+        match node:
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in ours:
+                pass
+            case ast.Call(args=[ast.Name(id=owner), ast.Constant(value=str(name)), *_]) if owner in ours:
+                pass
+            case ast.Constant(value=str(text)) if re.fullmatch(r"inscape(\.\w+)+", text):
+                name = text.split(".")[-1]
+            case _:
+                continue
+        if is_private(name):
+            yield name
+
+
+def is_private(name):
+    return re.match(r"_[a-zA-Z]", name) is not None
+
+
+def test_tests_read_no_private_names_of_ours():
+    tests = sorted((REPOSITORY / "tests").rglob("*.py"))
+    wrong = [f"{path.relative_to(REPOSITORY)}: {name}" for path in tests for name in private_names(path)]
+    assert wrong == [], "test by what can be seen from outside, or make the name public"
+
+
+def test_private_names_are_noticed(tmp_path):
+    path = tmp_path / "test_it.py"
+    path.write_text(
+        "from inscape.a import _b, C\nC._d\nC.e\nother._f\nsetattr(C, '_g', 1)\npatch('inscape.a._h')\n"
+    )
+    assert sorted(private_names(path)) == ["_b", "_d", "_g", "_h"]
+
+
+def test_tests_import_no_benchmark():
+    """But the one that runs them as commands."""
+    wrong = [
+        path.name
+        for path in (REPOSITORY / "tests").rglob("*.py")
+        if re.search(r"^(from|import) benchmarks", path.read_text(), re.MULTILINE)
+    ]
+    assert wrong == ["test_benchmarks.py"]
