@@ -7,26 +7,161 @@ and for families such as k-nearest neighbours; the count of one model alone says
 """
 
 import math
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import MISSING, dataclass, field
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.errors import NonGenericError, ProbeError
-from inscape.measures.region_count_result import RegionCount
-from inscape.measures.statistics import mean_with_error
-from inscape.measures.tally import Tally, count_adaptively, count_exactly, count_on_grid
+from inscape.arrays import Floats, Ints
+from inscape.errors import InscapeWarning, NonGenericError, PartitionError, ProbeError
+from inscape.measures.statistics import Z, mean_with_error
 from inscape.models import Model, wrap
+from inscape.models.base import NOT_DETERMINISTIC
+from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.choice import Choice, after_a_tie, check_method, choose_method
-from inscape.partition.decision.regions import CONVERGED, NOT_CONVERGED
+from inscape.partition.decision.exact import exact_regions
+from inscape.partition.decision.grid import labelled_blocks
+from inscape.partition.decision.regions import COMPLETE, CONVERGED, NOT_CONVERGED, NOT_SHOWN
 from inscape.probes import Probe, Segment
 from inscape.probes.sampling import draw_probes
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
+
+SCHEMA = 1
+UNSEEN = 6.0
+"""Regions that n probes together may lack without a sign of it where the model has steps only: what is met on
+none of n probes happens on fewer than 3 / n of them, with 95 % confidence, and loses two regions there."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RegionCount:
+    """The mean number of decision regions over random probes, with its error.
+
+    Attributes:
+        mean: the mean count, an estimate of R_d.
+        std_error: its standard error over probes; NaN for a single probe.
+        interval: the 95 % interval of R_d, from Student's t; an adaptive count adds the most that it is taken
+            to miss, the upper end of `missed_interval`, to its upper end.
+        counts: the count on each probe, (n_probes,).
+        coarse_mean: the mean count on every second grid point of the same evaluations; None if not known.
+        missed: the regions that each count misses on average, as the adaptive method estimates; else None.
+        missed_interval: the 95 % interval of that estimate: the true mean on these probes lies between
+            mean and mean + missed_interval[1].
+        missed_basis: what that estimate rests on.
+        method: how regions were counted, "exact", "adaptive" or "grid".
+        reason: why so.
+        is_exact: whether each count is exact (the mean over probes is an estimate all the same).
+        status: "converged" if the resolution is fine enough (see `resolution_bias`) or the estimate `missed`
+            is as small, else "not converged in resolution", and why; "convergence not shown" in place of
+            "converged" where there are no scores or they are piecewise constant; "complete" if exact, with a
+            word on ties where there are any.
+        n_evaluations: at how many points the model was asked.
+        classes_off_data: labels predicted somewhere on the probes but at none of the data points that span
+            them; None if the probes do not end at data points.
+        settings: dim, how, span, length, classes, resolution, connectivity.
+        provenance: model, precision, seed, version.
+    """
+
+    mean: float
+    std_error: float
+    interval: tuple[float, float]
+    counts: npt.NDArray[np.int64]
+    coarse_mean: float | None
+    missed: float | None
+    missed_basis: str | None
+    method: str
+    reason: str
+    is_exact: bool
+    status: str
+    n_evaluations: int
+    classes_off_data: tuple[int, ...] | None
+    settings: dict[str, Any]
+    provenance: Provenance
+    missed_interval: tuple[float, float] | None = None
+
+    @property
+    def resolution_bias(self) -> float | None:
+        """What the mean would gain from half the spacing again, estimated by what the last halving gained.
+
+        Regions narrower than the spacing are missed in proportion to it, so each halving of the
+        spacing recovers half of what was missing. The count has converged if this is at most 1 % of
+        the mean, or at most 5 % and half of the interval's half-width.
+        """
+        return None if self.coarse_mean is None else self.mean - self.coarse_mean
+
+    def probes_needed(self, half_width: float) -> int:
+        """How many probes give a 95 % interval of mean +- `half_width`, at the spread seen here.
+
+        The half-width is taken as 1.96 standard errors: n = (1.96 s / half_width)^2, at least 2.
+        """
+        if not half_width > 0:
+            raise PartitionError(f"half_width={half_width} must be positive")
+        if len(self.counts) < 2:
+            raise PartitionError("one probe shows no spread: measure at least 2 first")
+        s = float(np.std(self.counts, ddof=1))
+        root = Z * s / half_width
+        if root > 1e9:
+            raise PartitionError(f"half_width={half_width} is too small: no number of probes gives it")
+        return max(2, math.ceil(root**2))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; `from_dict` reads it back."""
+        return {
+            "schema": SCHEMA,
+            "measure": "region_count",
+            "mean": self.mean,
+            "std_error": _or_none(self.std_error),
+            "interval": [_or_none(v) for v in self.interval],
+            "counts": self.counts.tolist(),
+            "coarse_mean": self.coarse_mean,
+            "missed": self.missed,
+            "missed_interval": None if self.missed_interval is None else list(self.missed_interval),
+            "missed_basis": self.missed_basis,
+            "method": self.method,
+            "reason": self.reason,
+            "is_exact": self.is_exact,
+            "status": self.status,
+            "n_evaluations": self.n_evaluations,
+            "classes_off_data": None if self.classes_off_data is None else list(self.classes_off_data),
+            "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in self.settings.items()},
+            "provenance": self.provenance.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The result that `to_dict` wrote."""
+        if data.get("schema") != SCHEMA or data.get("measure") != "region_count":
+            raise PartitionError(f"not a region count of schema {SCHEMA}: {str(data)[:80]}")
+        missing = [k for k, f in cls.__dataclass_fields__.items() if k not in data and f.default is MISSING]
+        if missing:
+            raise PartitionError(f"not a whole region count: {', '.join(missing)} missing")
+        fields = {k: v for k, v in data.items() if k not in ("schema", "measure")}
+        fields["std_error"] = math.nan if data["std_error"] is None else data["std_error"]
+        fields["interval"] = tuple(math.nan if v is None else v for v in data["interval"])
+        if data.get("missed_interval") is not None:
+            fields["missed_interval"] = tuple(data["missed_interval"])
+        fields["counts"] = np.array(data["counts"], dtype=np.int64)
+        off = data["classes_off_data"]
+        fields["classes_off_data"] = None if off is None else tuple(off)
+        fields["settings"] = {k: tuple(v) if isinstance(v, list) else v for k, v in data["settings"].items()}
+        fields["provenance"] = Provenance(**data["provenance"])
+        return cls(**fields)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how the counts are distributed over probes; returns the matplotlib Axes."""
+        from inscape.drawing.counts import draw_counts
+
+        return draw_counts(self.counts, self.mean, self.interval, title=self.provenance.model, ax=ax)
+
+    def __repr__(self) -> str:
+        d, n = self.settings["dim"], len(self.counts)
+        value = f"{self.mean:.3g} +- {self.std_error:.2g}"
+        return f"<region count R_{d} = {value} on {n} probes, {self.method}, {self.status}>"
 
 
 def region_count(
@@ -96,6 +231,121 @@ def region_count(
         random_state=random_state,
     )
     return counter.count(wrap(model), progress=progress)
+
+
+@dataclass
+class Tally:
+    """The count on each probe, and what was seen on the way.
+
+    Attributes:
+        counts: the count on each probe.
+        n_evaluations: at how many points the model was asked.
+        coarse_mean: on a grid, the mean count on every second point; None if not known.
+        resolution: on a grid, points per axis.
+        missed: the estimated number of regions missed per probe; None if there is no estimate.
+        missed_interval: the 95 % interval of that number; None likewise.
+        missed_basis: what it rests on.
+        not_shown: "convergence not shown" and why, where the model has steps only; None where scores tell.
+        status: of exact counts, and of adaptive ones with something special; None where it depends on the
+            errors.
+        anywhere: the labels that were predicted.
+        at_corners: those that were predicted at a corner of a probe.
+    """
+
+    counts: list[int] = field(default_factory=list)
+    n_evaluations: int = 0
+    coarse_mean: float | None = None
+    resolution: int | None = None
+    missed: float | None = None
+    missed_interval: tuple[float, float] | None = None
+    missed_basis: str | None = None
+    not_shown: str | None = None
+    status: str | None = None
+    anywhere: set[int] = field(default_factory=set)
+    at_corners: set[int] = field(default_factory=set)
+
+    def see(self, labels: Ints, at_corners: Ints) -> None:
+        """Note which labels were predicted."""
+        self.anywhere.update(np.unique(labels).tolist())
+        self.at_corners.update(np.unique(at_corners).tolist())
+
+    def warn_if_constant(self, model: Model, name: str) -> None:
+        """Warn, two callers up, if only one label was seen."""
+        if len(self.anywhere) == 1:
+            (label,) = self.anywhere
+            warnings.warn(
+                f"{name} predicts class {model.class_name(label)} everywhere on the probes: "
+                "its region count is 1, which says nothing about its complexity",
+                InscapeWarning,
+                stacklevel=4,
+            )
+
+
+def count_on_grid(
+    model: Model, probes: Sequence[Probe], resolution: int | None, connectivity: str, meter: Meter
+) -> Tally:
+    """Count on the grid of each probe, and again on every second point of the same evaluations."""
+    tally, coarse = Tally(), []
+    for block in labelled_blocks(model, probes, resolution, meter=meter, with_scores=True):
+        tally.counts += block.components(connectivity)[1].tolist()
+        coarse.append(block.coarse_counts(connectivity))
+        tally.see(block.labels, block.labels[:, block.lattice.corners()])
+        tally.n_evaluations += block.labels.size
+        tally.resolution = block.lattice.resolution
+        tally.not_shown = tally.not_shown or block.not_shown
+    tally.status = NOT_DETERMINISTIC if model.is_random else None
+    known = [c for c in coarse if c is not None]
+    tally.coarse_mean = float(np.mean(np.concatenate(known))) if known else None
+    return tally
+
+
+def count_exactly(model: Model, probes: Sequence[Probe], precision: str, meter: Meter) -> Tally:
+    """Count every region on each probe; the status says on how many there was something special."""
+    tally, special = Tally(), []
+    for r in exact_regions(model, probes, precision=precision, meter=meter):
+        tally.counts.append(r.n_regions)
+        tally.see(r.labels, r.corner_labels)
+        tally.n_evaluations += r.n_evaluations
+        if r.status != COMPLETE:
+            special.append(r.status)
+    n = len(tally.counts)
+    example = special[0].removeprefix(f"{COMPLETE}; ") if special else ""
+    tally.status = (
+        f"{COMPLETE}; {len(special)} of {n} probes special, such as: {example}" if special else COMPLETE
+    )
+    return tally
+
+
+def count_adaptively(model: Model, probes: Sequence[Probe], resolution: int | None, meter: Meter) -> Tally:
+    """Count on each probe where the scores say that a region could hide; the status says where more could."""
+    tally, special, missed, basis = Tally(resolution=resolution), [], [], ""
+    for r in adaptive_regions(model, probes, resolution=resolution, meter=meter):
+        tally.counts.append(r.n_regions)
+        tally.see(r.labels, r.corner_labels)
+        tally.n_evaluations += r.n_evaluations
+        missed.append(r.missed or 0.0)
+        basis = r.missed_basis or ""
+        if r.status.startswith(NOT_SHOWN):
+            tally.not_shown = r.status
+        elif r.status not in (CONVERGED, NOT_CONVERGED):  # it says why
+            special.append(r.status)
+    n = len(tally.counts)
+    tally.missed, tally.missed_interval = _mean_missed(
+        np.array(missed), has_steps=tally.not_shown is not None
+    )
+    tally.missed_basis = f"over {n} probes, each like the last: {basis}"
+    if special:
+        tally.status = special[0]
+        if not special[0].startswith(NOT_DETERMINISTIC):
+            tally.status = f"{NOT_CONVERGED} on {len(special)} of {n} probes: {special[0].split(': ')[1]}"
+    return tally
+
+
+def _mean_missed(missed: Floats, *, has_steps: bool) -> tuple[float, tuple[float, float]]:
+    """The mean of what was missed on each probe, and its 95 % interval; see `UNSEEN`."""
+    n, mean = len(missed), float(missed.mean())
+    error = float(np.std(missed, ddof=1)) / math.sqrt(n) if n > 1 else mean
+    return mean, (max(0.0, mean - Z * error), mean + Z * error + UNSEEN / n * has_steps)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -242,3 +492,7 @@ def _status(mean: float, half_width: float, tally: Tally) -> str:
         return NOT_CONVERGED
     noise = 0.0 if math.isnan(half_width) else min(half_width / 2, 0.05 * mean)
     return (tally.not_shown or CONVERGED) if hidden <= max(0.01 * mean, noise) else NOT_CONVERGED
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value

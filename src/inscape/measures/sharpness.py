@@ -19,7 +19,7 @@ from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Floats
 from inscape.errors import DataError, MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
-from inscape.measures.eigenvalues import MANY, dense, lanczos, rough_start
+from inscape.measures.hessian.eigenvalues import MANY, dense, lanczos, rough_start
 from inscape.measures.points import TargetSource, as_targets, check_weights, measuring, points_of
 from inscape.measures.result import COMPLETE, Measurement
 from inscape.models import Model, wrap
@@ -114,7 +114,7 @@ def sharpness(
     """
     import torch
 
-    from inscape.measures.hessian import LossHessian
+    from inscape.measures.hessian.products import LossHessian
 
     _check(loss, method, precision)
     tol = positive_number(tol, "tol", MeasureError)
@@ -203,7 +203,7 @@ def _points_and_targets(model: Model, x: Any, y: Any, loss: Any) -> tuple[Floats
 
 
 def _loss_of(model: Model, x: Floats, y: npt.NDArray[Any], loss: Any) -> Callable[[Any, Any], Any]:
-    from inscape.measures.hessian import cross_entropy, half_square
+    from inscape.measures.hessian.products import cross_entropy, half_square
 
     if loss == "mse":
         return half_square

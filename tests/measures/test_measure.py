@@ -13,8 +13,8 @@ from benchmarks.networks import mlp
 from inscape.errors import DataError, InscapeError
 from inscape.measures.accuracy import correct
 from inscape.measures.jacobian import passes
+from inscape.measures.measure import MEASURES
 from inscape.measures.statistics import crossed_mean, wilson
-from inscape.measures.table import MEASURES
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from typing import Any
 from inscape.arguments import whole_number
 from inscape.errors import ModelError, ProbeError
 from inscape.measures.accuracy import warn_at_chance
-from inscape.measures.region_count import draw_counter
-from inscape.measures.region_count_result import RegionCount
+from inscape.measures.region_count import RegionCount, draw_counter
 from inscape.measures.statistics import Z, probability_less
 from inscape.models import wrap
 from inscape.progress import Meter, meter
