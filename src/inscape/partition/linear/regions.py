@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from inscape.errors import PartitionError, ProbeError
+from inscape.memory import MEMORY
 from inscape.models import Model, wrap
 from inscape.partition.linear.planes import PlaneRegions
 from inscape.partition.linear.segment import (
     KNOT_TOLERANCE,
-    MEMORY,
     SegmentPieces,
     as_segments,
     check_arguments,
