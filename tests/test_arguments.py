@@ -60,7 +60,7 @@ SPELLINGS = {
     "estimator": (complexity, {"estimator": "authors"}, {"form": "authors"}),
     "both": (complexity, {"with_density": False, "estimator": "theorem"}, {"form": "norms"}),
     "map": (one_map, {"with_density": False}, {"form": "norms"}),
-    "settings of measure": (table, {"n_probes": 5, "estimator": "theorem"}, {"n_directions": 5}),
+    "settings of measure": (table, {"n_probes": 5}, {"n_directions": 5}),
     "sharpness": (curvature, {"tol": 1e-3}, {"tolerance": 1e-3}),
     "descent": (descent, {"tol": 0.5}, {"tolerance": 0.5}),
     "flow": (flow, {"tol": 0.5}, {"tolerance": 0.5}),

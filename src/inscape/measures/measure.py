@@ -239,15 +239,11 @@ def _region_count(
 ) -> Row:
     result = region_count(model, source, random_state=seed, progress=progress, **options)
     off = result.classes_off_data
-    return _row(
-        (result.mean, result.std_error, *result.interval),
-        n=len(result.counts),
-        method=result.method,
-        status=result.status,
-        note=_off_data_note(model, off or ()),
-        settings=result.to_dict()["settings"]
-        | {"seed": seed, "n_evaluations": result.n_evaluations, "reason": result.reason},
-    )
+    settings = {"seed": seed, "n_evaluations": result.n_evaluations, "reason": result.reason}
+    return _row_of(result) | {
+        "note": _off_data_note(model, off or ()),
+        "settings": result.to_dict()["settings"] | settings,
+    }
 
 
 def _off_data_note(model: Model, labels: tuple[int, ...]) -> str:
@@ -348,7 +344,7 @@ REQUESTS: dict[str, Callable[..., Any]] = {
 OPTIONS: dict[str, set[str]] = {
     "accuracy": set(),
     **{
-        name: {*signature(function).parameters} - {"model", "x", "y", "random_state", "progress"}
+        name: {*signature(function).parameters} - {"model", "x", "y", "probes", "random_state", "progress"}
         for name, function in FUNCTIONS.items()
     },
 }

@@ -9,15 +9,17 @@ and for families such as k-nearest neighbours; the count of one model alone says
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
 from inscape.arrays import Floats, Ints
-from inscape.errors import InscapeWarning, NonGenericError, PartitionError, ProbeError
+from inscape.errors import InscapeWarning, MeasureError, NonGenericError, PartitionError, ProbeError
+from inscape.measures.result import Measurement
 from inscape.measures.statistics import Z, mean_with_error
 from inscape.models import Model, wrap
 from inscape.models.base import NOT_DETERMINISTIC
@@ -32,57 +34,56 @@ from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 
-SCHEMA = 1
+_GIVEN = {"how": "given", "span": None, "length": None, "classes": None}
+"""What is on record of how ready probes were drawn."""
 UNSEEN = 6.0
 """Regions that n probes together may lack without a sign of it where the model has steps only: what is met on
 none of n probes happens on fewer than 3 / n of them, with 95 % confidence, and loses two regions there."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RegionCount:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RegionCount(Measurement):
     """The mean number of decision regions over random probes, with its error.
 
+    The `value` is the mean count, an estimate of R_d, and `std_error` its standard error over the `n` probes,
+    NaN for a single one. The `interval` is that of R_d, from Student's t; an adaptive count adds the most
+    that it is taken to miss, the upper end of `missed_interval`, to its upper end. The `method` is "exact",
+    "adaptive" or "grid". The `status` is "converged" if the resolution is fine enough (see `resolution_bias`)
+    or the estimate `missed` is as small, else "not converged in resolution", and why; "convergence not shown"
+    in place of "converged" where there are no scores or they are piecewise constant; "complete" if exact,
+    with a word on ties where there are any. The `settings` are dim, how ("given" for ready probes), span,
+    length, classes, resolution, connectivity.
+
     Attributes:
-        mean: the mean count, an estimate of R_d.
-        std_error: its standard error over probes; NaN for a single probe.
-        interval: the 95 % interval of R_d, from Student's t; an adaptive count adds the most that it is taken
-            to miss, the upper end of `missed_interval`, to its upper end.
-        counts: the count on each probe, (n_probes,).
+        counts: the count on each probe, (n,).
         coarse_mean: the mean count on every second grid point of the same evaluations; None if not known.
         missed: the regions that each count misses on average, as the adaptive method estimates; else None.
         missed_interval: the 95 % interval of that estimate: the true mean on these probes lies between
             mean and mean + missed_interval[1].
         missed_basis: what that estimate rests on.
-        method: how regions were counted, "exact", "adaptive" or "grid".
-        reason: why so.
+        reason: why it was counted by that method.
         is_exact: whether each count is exact (the mean over probes is an estimate all the same).
-        status: "converged" if the resolution is fine enough (see `resolution_bias`) or the estimate `missed`
-            is as small, else "not converged in resolution", and why; "convergence not shown" in place of
-            "converged" where there are no scores or they are piecewise constant; "complete" if exact, with a
-            word on ties where there are any.
         n_evaluations: at how many points the model was asked.
         classes_off_data: labels predicted somewhere on the probes but at none of the data points that span
             them; None if the probes do not end at data points.
-        settings: dim, how, span, length, classes, resolution, connectivity.
-        provenance: model, precision, seed, version.
     """
 
-    mean: float
-    std_error: float
-    interval: tuple[float, float]
+    measure: ClassVar[str] = "region_count"
+
     counts: npt.NDArray[np.int64]
     coarse_mean: float | None
     missed: float | None
+    missed_interval: tuple[float, float] | None = None
     missed_basis: str | None
-    method: str
     reason: str
     is_exact: bool
-    status: str
     n_evaluations: int
     classes_off_data: tuple[int, ...] | None
-    settings: dict[str, Any]
-    provenance: Provenance
-    missed_interval: tuple[float, float] | None = None
+
+    @property
+    def mean(self) -> float:
+        """The mean count, which is the value."""
+        return self.value
 
     @property
     def resolution_bias(self) -> float | None:
@@ -111,46 +112,20 @@ class RegionCount:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; `from_dict` reads it back."""
-        return {
-            "schema": SCHEMA,
-            "measure": "region_count",
-            "mean": self.mean,
-            "std_error": _or_none(self.std_error),
-            "interval": [_or_none(v) for v in self.interval],
-            "counts": self.counts.tolist(),
-            "coarse_mean": self.coarse_mean,
-            "missed": self.missed,
-            "missed_interval": None if self.missed_interval is None else list(self.missed_interval),
-            "missed_basis": self.missed_basis,
-            "method": self.method,
-            "reason": self.reason,
-            "is_exact": self.is_exact,
-            "status": self.status,
-            "n_evaluations": self.n_evaluations,
-            "classes_off_data": None if self.classes_off_data is None else list(self.classes_off_data),
-            "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in self.settings.items()},
-            "provenance": self.provenance.to_dict(),
-        }
+        return super().to_dict() | {"mean": self.mean}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The result that `to_dict` wrote."""
-        if data.get("schema") != SCHEMA or data.get("measure") != "region_count":
-            raise PartitionError(f"not a region count of schema {SCHEMA}: {str(data)[:80]}")
-        missing = [k for k, f in cls.__dataclass_fields__.items() if k not in data and f.default is MISSING]
-        if missing:
-            raise PartitionError(f"not a whole region count: {', '.join(missing)} missing")
-        fields = {k: v for k, v in data.items() if k not in ("schema", "measure")}
-        fields["std_error"] = math.nan if data["std_error"] is None else data["std_error"]
-        fields["interval"] = tuple(math.nan if v is None else v for v in data["interval"])
-        if data.get("missed_interval") is not None:
-            fields["missed_interval"] = tuple(data["missed_interval"])
-        fields["counts"] = np.array(data["counts"], dtype=np.int64)
-        off = data["classes_off_data"]
-        fields["classes_off_data"] = None if off is None else tuple(off)
-        fields["settings"] = {k: tuple(v) if isinstance(v, list) else v for k, v in data["settings"].items()}
-        fields["provenance"] = Provenance(**data["provenance"])
-        return cls(**fields)
+        """The result that `to_dict` wrote, also where the value is there as the mean alone."""
+        known = {"missed_interval": None} | data
+        if "mean" in data and "counts" in data:
+            known = {"value": data["mean"], "n": len(data["counts"])} | known
+        try:
+            result = super().from_dict(known)
+        except MeasureError as error:
+            raise PartitionError(str(error)) from error
+        settings = {k: tuple(v) if isinstance(v, list) else v for k, v in result.settings.items()}
+        return replace(result, settings=settings)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw how the counts are distributed over probes; returns the matplotlib Axes."""
@@ -160,14 +135,15 @@ class RegionCount:
 
     def __repr__(self) -> str:
         d, n = self.settings["dim"], len(self.counts)
-        value = f"{self.mean:.3g} +- {self.std_error:.2g}"
+        value = f"{self.value:.3g} +- {self.std_error:.2g}"
         return f"<region count R_{d} = {value} on {n} probes, {self.method}, {self.status}>"
 
 
 def region_count(
     model: Any,
-    x: Any,
+    x: Any = None,
     *,
+    probes: Sequence[Probe] | None = None,
     dim: int = 1,
     n_probes: int = 100,
     method: str = "auto",
@@ -194,6 +170,8 @@ def region_count(
     Args:
         model: anything that `inscape.wrap` takes.
         x: the data that span the probes; see `inscape.sample_probes`.
+        probes: ready probes of one dimension instead of data, such as `inscape.sample_probes` returns; what
+            says how to draw them (dim, n_probes, how, span, length, y, classes, random_state) is left out.
         dim: the dimension d of the hulls.
         n_probes: how many hulls.
         method: see `inscape.decision_regions`.
@@ -215,22 +193,49 @@ def region_count(
     >>> sorted(set(result.counts.tolist())), result.status
     ([1, 2], 'convergence not shown: the model has no scores')
     """
-    counter = draw_counter(
-        x,
-        dim=dim,
-        n_probes=n_probes,
-        method=method,
-        resolution=resolution,
-        how=how,
-        span=span,
-        length=length,
-        y=y,
-        classes=classes,
-        connectivity=connectivity,
-        precision=precision,
-        random_state=random_state,
-    )
+    drawing: dict[str, Any] = {
+        "dim": dim,
+        "n_probes": n_probes,
+        "how": how,
+        "span": span,
+        "length": length,
+        "y": y,
+        "classes": classes,
+        "random_state": random_state,
+    }
+    counting: dict[str, Any] = {
+        "method": method,
+        "resolution": resolution,
+        "connectivity": connectivity,
+        "precision": precision,
+    }
+    if probes is None:
+        if x is None:
+            raise ProbeError("there is nothing to count on: give x, the data, or probes")
+        counter = draw_counter(x, **drawing, **counting)
+    else:
+        _check_given(x, probes, drawing)
+        counter = Counter(probes=probes, **counting, variant=_GIVEN)
     return counter.count(wrap(model), progress=progress)
+
+
+def _check_given(x: Any, probes: Any, drawing: dict[str, Any]) -> None:
+    """Raise an error for ready probes that are none, or beside what would draw others."""
+    if x is not None:
+        raise ProbeError("x and probes are both given: give x to draw probes from, or the probes alone")
+    defaults = signature(draw_counter).parameters
+    for name, value in drawing.items():
+        default = defaults[name].default
+        if value is not default and (default is None or value != default):
+            raise ProbeError(f"{name} says how to draw probes: leave it out where probes are given")
+    is_list = isinstance(probes, Sequence) and len(probes) > 0
+    if not is_list or not all(isinstance(p, Probe) for p in probes):
+        raise ProbeError(f"probes must be a list of Segments, Simplices or Patches, got {probes!r}")
+    dims = sorted({p.dim for p in probes})
+    if len(dims) > 1:
+        raise ProbeError(
+            f"the probes have dimensions {', '.join(map(str, dims))}: count each dimension apart"
+        )
 
 
 @dataclass
@@ -401,9 +406,10 @@ class Counter:
         off = tuple(sorted(tally.anywhere - tally.at_corners))
         dtype = self.precision if is_exact and model.structure != "trees" else None
         return RegionCount(
-            mean=mean,
+            value=mean,
             std_error=std_error,
             interval=interval,
+            n=len(counts),
             counts=counts,
             coarse_mean=tally.coarse_mean,
             missed=tally.missed,
@@ -435,7 +441,7 @@ class Counter:
         """Whether the corners of the probes are data points."""
         first = self.probes[0]
         beyond = isinstance(first, Segment) and first.span != (0, 1)
-        return self.variant.get("how") != "direction" and not beyond
+        return self.variant.get("how") == "pairs" and not beyond
 
 
 def draw_counter(
@@ -492,7 +498,3 @@ def _status(mean: float, half_width: float, tally: Tally) -> str:
         return NOT_CONVERGED
     noise = 0.0 if math.isnan(half_width) else min(half_width / 2, 0.05 * mean)
     return (tally.not_shown or CONVERGED) if hidden <= max(0.01 * mean, noise) else NOT_CONVERGED
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value
