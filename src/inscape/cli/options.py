@@ -1,7 +1,7 @@
 """Options that several commands share, each described once, in groups that are taken apart once."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
@@ -186,29 +186,28 @@ class ProbeOptions:
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """The function as a command: each parameter that is a group of options becomes these options."""
-    groups = {
-        p.name: p.annotation for p in signature(function).parameters.values() if is_dataclass(p.annotation)
-    }
+    given = signature(function).parameters.values()
+    groups: dict[str, Any] = {p.name: p.annotation for p in given if is_dataclass(p.annotation)}
 
     @wraps(function)
-    def flat(**given: Any) -> None:
+    def flat(**values: Any) -> None:
         whole = {
-            name: group(**{f.name: given.pop(f.name) for f in fields(group)})
+            name: group(**{f.name: values.pop(f.name) for f in fields(group)})
             for name, group in groups.items()
         }
-        function(**given, **whole)
+        function(**values, **whole)
 
-    parameters = [q for p in signature(function).parameters.values() for q in _parameters(p)]
-    flat.__dict__["__signature__"] = Signature(sorted(parameters, key=lambda q: q.default is not q.empty))
-    flat.__annotations__ = {q.name: q.annotation for q in parameters}
+    spread = [q for p in given for q in _spread(p, groups)]
+    flat.__dict__["__signature__"] = Signature([q.replace(kind=Parameter.KEYWORD_ONLY) for q in spread])
+    flat.__annotations__ = {q.name: q.annotation for q in spread}
     return flat
 
 
-def _parameters(given: Parameter) -> list[Parameter]:
+def _spread(parameter: Parameter, groups: dict[str, Any]) -> Iterable[Parameter]:
     """The options of a group, or the parameter itself."""
-    if not is_dataclass(given.annotation):
-        return [given.replace(kind=Parameter.KEYWORD_ONLY)]
-    return [p.replace(kind=Parameter.KEYWORD_ONLY) for p in signature(given.annotation).parameters.values()]
+    if parameter.name not in groups:
+        return [parameter]
+    return signature(groups[parameter.name]).parameters.values()
 
 
 def _numbers(text: str, name: str) -> float | list[float]:
