@@ -28,7 +28,7 @@ from torch import Tensor, nn
 import inscape
 from benchmarks.networks import mlp, resnet18
 from benchmarks.segments import calibrated, handwritten, noise, row, trained
-from inscape.measures.hessian import LossHessian, cross_entropy
+from inscape.measures.hessian.products import LossHessian, cross_entropy
 from inscape.measures.jacobian.layers import unit_layers
 from inscape.measures.jacobian.perturbation import Draws
 
@@ -196,7 +196,7 @@ def residual_network() -> None:
     )
     for k in (8, 32, 128):
         start = time.process_time()
-        found = inscape.local_complexity(net, x, n_probes=k, **RESNET).density / exact.density - 1
+        found = inscape.local_complexity(net, x, n_directions=k, **RESNET).density / exact.density - 1
         each = (time.process_time() - start) / len(x)
         error = float(np.sqrt(np.mean(np.square(found))))
         row(
@@ -208,7 +208,7 @@ def resnet_memory() -> None:
     """Print how far the peak of memory lies above what the process had before, in MB."""
     torch.set_num_threads(1)
     net, x = calibrated(resnet18(8)), noise(1)
-    inscape.local_complexity(net, x, n_probes=1, **RESNET)
+    inscape.local_complexity(net, x, n_directions=1, **RESNET)
     before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     inscape.local_complexity(net, x, memory=BUDGET, **RESNET)
     status = Path("/proc/self/status").read_text()  # ru_maxrss of a child begins at that of its parent
@@ -231,7 +231,7 @@ def sharpness(images: Floats, labels: npt.NDArray[np.int64]) -> None:
     data = (torch.from_numpy(x).float(), torch.from_numpy(y))
     warnings.filterwarnings("ignore", message="Using backward")  # how PyHessian does it
     exact = LossHessian(net, x, y, cross_entropy, dtype=torch.float64, batch_size=None)
-    inscape.sharpness(net, x[:10], y[:10], method="lanczos", tol=1e-2)  # load what is loaded once
+    inscape.sharpness(net, x[:10], y[:10], method="lanczos", tolerance=1e-2)  # load what is loaded once
     for tol in (1e-3, 1e-4, 1e-5):
         seconds = []
         for seed in range(3):  # its random start decides how many steps it makes
@@ -243,7 +243,7 @@ def sharpness(images: Floats, labels: npt.NDArray[np.int64]) -> None:
         v = torch.cat([p.reshape(-1) for p in vectors[0]]).double().numpy()
         residual = float(np.linalg.norm(exact.product(v) - values[0] * v) / values[0])
         start = time.process_time()
-        ours = [inscape.sharpness(net, x, y, tol=residual, random_state=s) for s in range(3)][-1]
+        ours = [inscape.sharpness(net, x, y, tolerance=residual, random_state=s) for s in range(3)][-1]
         mine = (time.process_time() - start) / 3
         row(
             f"sharpness of {ours.n_parameters} parameters over PyHessian, tol {tol:g}",

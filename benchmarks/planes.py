@@ -177,7 +177,7 @@ def largest_memory() -> None:
 def over_forward(work: str, net: nn.Module, triangle: Simplex) -> None:
     """The time of the subdivision over that of the bare float64 network on as many points."""
     model, double = inscape.wrap(net, input_shape=triangle.input_shape), copy.deepcopy(net).double()
-    q = linear_regions(model, triangle)
+    q: Any = linear_regions(model, triangle)
     n = min(q.n_vertices, 256)
     weights = np.random.default_rng(0).dirichlet([1, 1, 1], size=n)
     x = torch.from_numpy(triangle.points(weights))

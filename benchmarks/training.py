@@ -22,7 +22,7 @@ RATES, SIZES, DECAYS = (0.1, 0.03, 0.01), (16, 32, 64), (1e-4, 1e-5, 0.0)
 def networks() -> tuple[list[nn.Module], list[Recipe]]:
     """27 MLPs of 64-128-128-10 and how each is trained."""
     recipes = [Recipe(r, b, EPOCHS, weight_decay=w) for r, b, w in product(RATES, SIZES, DECAYS)]
-    return [mlp(64, (128, 128), 10, seed=i) for i in range(len(recipes))], recipes
+    return [mlp(64, (128, 128), 10, random_state=i) for i in range(len(recipes))], recipes
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
 
     def one_by_one(nets: list[nn.Module]) -> None:
         for net, recipe, seed in zip(nets, recipes, seeds, strict=True):
-            train(net, x, y, recipe, seed=seed)
+            train(net, x, y, recipe, random_state=seed)
 
     def together(nets: list[nn.Module]) -> None:
         train_many(nets, x, y, recipes, seeds=seeds)

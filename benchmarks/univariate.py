@@ -50,11 +50,11 @@ def descending() -> None:
     x = np.linspace(-1.5, 1.5, N)
     y = np.sin(2 * x)
     net = ShallowNet.random(WIDTH, random_state=1)
-    few = gradient_descent(net, x, y, 0.05, 200, tol=0.0).net
+    few = gradient_descent(net, x, y, 0.05, 200, tolerance=0.0).net
     w, b, v, c = numpy_descent(net, x, y, 0.05, 200)
     apart = max(np.abs(few.w - w).max(), np.abs(few.b - b).max(), np.abs(few.v - v).max(), abs(few.c - c))
     ours, theirs = best_times(
-        lambda: gradient_descent(net, x, y, 0.05, STEPS, tol=0.0, record=STEPS),
+        lambda: gradient_descent(net, x, y, 0.05, STEPS, tolerance=0.0, record=STEPS),
         lambda: numpy_descent(net, x, y, 0.05, NUMPY_STEPS),
         repeats=25,
     )
@@ -69,7 +69,8 @@ def flattening() -> None:
     y = np.sin(2 * x)
     net = ShallowNet.random(WIDTH, random_state=1)
     nets = [net] + [
-        r.net for r in gradient_descent(net, x, y, [0.05, 0.2, 0.45], 400_000, warm_up=20_000, tol=1e-14)
+        r.net
+        for r in gradient_descent(net, x, y, [0.05, 0.2, 0.45], 400_000, warm_up=20_000, tolerance=1e-14)
     ]
     times = best_times(*[lambda n=n: flattest(n, x) for n in nets])
     gaps = [flattest(n, x).gap for n in nets]

@@ -47,7 +47,7 @@ def density() -> None:
     x = np.random.default_rng(0).uniform(-1, 1, size=(1000, 2))
     y = torch.from_numpy((np.linalg.norm(x, axis=1) % 0.6 > 0.3).astype(np.int64))
     points = torch.from_numpy(x).float()
-    net = mlp(2, (40, 40), 2, seed=0)
+    net = mlp(2, (40, 40), 2, random_state=0)
     optimiser = torch.optim.Adam(net.parameters(), lr=0.01)
     for _ in range(1500):
         optimiser.zero_grad()

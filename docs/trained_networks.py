@@ -26,8 +26,8 @@ def spirals(seed: int = 0) -> Trained:
     r = np.sqrt(rng.uniform(0.02, 1, len(y)))
     angle = 2 * np.pi * (y / 3 + 0.75 * r)
     x = r[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.03 * rng.normal(size=(len(y), 2))
-    net = mlp(2, (24, 24, 24), 3, seed=seed)
-    train(net, x, y, Recipe(0.05, 64, 200, weight_decay=1e-4), seed=seed)
+    net = mlp(2, (24, 24, 24), 3, random_state=seed)
+    train(net, x, y, Recipe(0.05, 64, 200, weight_decay=1e-4), random_state=seed)
     return net, x, y
 
 
@@ -35,8 +35,8 @@ def digits(seed: int = 0) -> Trained:
     """An MLP 64-64-64-10 on 1,200 of scikit-learn's handwritten digits."""
     data = load_digits()
     x, y = data.images / 16, data.target.astype(np.int64)
-    net = mlp(64, (64, 64), 10, seed=seed)
-    train(net, x[:1200], y[:1200], Recipe(0.05, 64, 60), seed=seed)
+    net = mlp(64, (64, 64), 10, random_state=seed)
+    train(net, x[:1200], y[:1200], Recipe(0.05, 64, 60), random_state=seed)
     return net, x[1200:], y[1200:]
 
 
@@ -48,8 +48,8 @@ def noisy_digits(seed: int = 0) -> Trained:
     wrong = rng.choice(1200, 120, replace=False)
     learnt = y[:1200].copy()
     learnt[wrong] = rng.integers(0, 10, 120)
-    net = mlp(64, (128, 128), 10, seed=seed)
-    train(net, x[:1200], learnt, Recipe(0.05, 32, 100), seed=seed)
+    net = mlp(64, (128, 128), 10, random_state=seed)
+    train(net, x[:1200], learnt, Recipe(0.05, 32, 100), random_state=seed)
     return net, x[1200:], y[1200:]
 
 
@@ -59,8 +59,8 @@ def mnist(seed: int = 0) -> Trained | None:
     if data is None:
         return None
     x, y = data["x_train"][:20_000] / 255, data["y_train"][:20_000].astype(np.int64)
-    net = mlp(784, (100, 100), 10, seed=seed)
-    train(net, x, y, Recipe(0.05, 64, 8), seed=seed)
+    net = mlp(784, (100, 100), 10, random_state=seed)
+    train(net, x, y, Recipe(0.05, 64, 8), random_state=seed)
     return net, data["x_test"] / 255, data["y_test"].astype(np.int64)
 
 
@@ -81,7 +81,7 @@ def cifar10(seed: int = 0, width: int = 4) -> Trained | None:
         nn.Flatten(),
         nn.Linear(2 * width, 10),
     )
-    train(net, x, y, Recipe(0.1, 128, 15), seed=seed)
+    train(net, x, y, Recipe(0.1, 128, 15), random_state=seed)
     return net, _channels_first(data["x_test"]), data["y_test"].astype(np.int64)
 
 

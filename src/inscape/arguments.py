@@ -1,12 +1,22 @@
-"""Checks of arguments that many functions share."""
+"""Checks of arguments that many functions share, and their old spellings."""
 
+import inspect
 import math
-from typing import Any
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.errors import InscapeError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Translation = Callable[..., dict[str, Any]]
+_PACKAGE = str(Path(__file__).parent)
+"""Where the lines of this package are: a warning of an old spelling points to the first one outside."""
 
 
 def whole_number(value: Any, name: str, at_least: int, error: type[InscapeError], hint: str = "") -> int:
@@ -65,3 +75,76 @@ def as_array(value: Any, name: str, error: type[InscapeError]) -> npt.NDArray[An
         return np.asarray(value)
     except ValueError as reason:
         raise error(f"{name} does not form one array of numbers: {reason}") from reason
+
+
+def renamed(**names: str) -> Callable[[Function], Function]:
+    """A decorator: the function still takes each old name, for its new one, with a DeprecationWarning.
+
+    >>> @renamed(tol="tolerance")
+    ... def solve(tolerance=1e-6):
+    ...     return tolerance
+    >>> with warnings.catch_warnings(record=True) as seen:
+    ...     warnings.simplefilter("always")
+    ...     solve(tol=0.1), str(seen[0].message)
+    (0.1, 'solve: tol= is now tolerance=')
+    """
+
+    def decorate(function: Function) -> Function:
+        for old, new in names.items():
+            function = superseded(old, by=partial(_under, new), spelling=f"{new}=")(function)
+        return function
+
+    return decorate
+
+
+def _under(name: str, **old: Any) -> dict[str, Any]:
+    (value,) = old.values()
+    return {name: value}
+
+
+def superseded(*old: str, by: Translation, spelling: str) -> Callable[[Function], Function]:
+    """A decorator: the function still takes old arguments, which `by` turns into new ones.
+
+    Args:
+        old: the old names.
+        by: gets those of them that were given, by name; returns the arguments that say the same today.
+        spelling: what to write today, for the DeprecationWarning.
+    """
+
+    def decorate(function: Function) -> Function:
+        plain = getattr(function, "__wrapped__", function)
+        rules = (*getattr(function, "old_spellings", ()), (old, by, spelling))
+
+        @wraps(plain)
+        def accepting(*args: Any, **arguments: Any) -> Any:
+            return plain(*args, **in_new_spelling(accepting, arguments))
+
+        accepting.__dict__["old_spellings"] = rules
+        return cast(Function, accepting)
+
+    return decorate
+
+
+def in_new_spelling(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a function as they are spelt today, with a DeprecationWarning for each old one."""
+    for old, by, spelling in getattr(function, "old_spellings", ()):
+        given = {name: arguments[name] for name in old if name in arguments}
+        if not given:
+            continue
+        rest = {name: value for name, value in arguments.items() if name not in given}
+        new, spelt = by(**given), ", ".join(f"{name}=" for name in given)
+        both = [name for name in new if name in rest]
+        if both:
+            raise InscapeError(f"{spelt} is the old spelling of {both[0]}=: give {both[0]}= alone")
+        text = f"{function.__name__}: {spelt} is now {spelling}"
+        warnings.warn(text, DeprecationWarning, stacklevel=_callers_inside() + 1)
+        arguments = rest | new
+    return dict(arguments)
+
+
+def _callers_inside() -> int:
+    """How many of the innermost callers are lines of this package, the one that asks included."""
+    frame, n = inspect.currentframe(), -1
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, n = frame.f_back, n + 1
+    return n

@@ -1,6 +1,10 @@
-"""How much memory there is, and how much of it something takes, in words."""
+"""How much memory there is, how much of it a call may take, and how much something takes, in words."""
 
 import os
+
+MEMORY = 2**30
+"""Bytes that the arrays of one call may fill at once: the default of every argument `memory`. A gigabyte
+holds the walk of most networks in one chunk, and is little on a machine that trains networks."""
 
 
 def machine_memory() -> int | None:

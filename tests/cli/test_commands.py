@@ -356,7 +356,7 @@ def test_control_c_is_one_line(run, models, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(options, "read_data", interrupted)
+    monkeypatch.setattr(options.DataOptions, "read", interrupted)
     result = run("measure", models / "depth3.skops", "--data", "digits")
     assert result.exit_code == 130
     assert result.stderr.strip() == "inscape: stopped"

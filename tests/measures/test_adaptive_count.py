@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 import inscape
-from inscape.measures.region_count import Counter
-from inscape.measures.region_count_result import RegionCount
+from inscape.measures.region_count import Counter, RegionCount
 from inscape.probes.sampling import draw_probes
 
 

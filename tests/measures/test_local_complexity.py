@@ -219,14 +219,14 @@ def test_along_a_line_a_residual_convolution_has_that_many_knots(every_unit, mon
 def test_random_directions_estimate_it_without_bias(name):
     net = {"cnn": lambda: cnn((2, 3, 3)), "resnet": lambda: resnet18(1)}[name]().double()
     x = np.random.default_rng(0).normal(size=(1, 3, 32, 32))
-    settings = {"sigma": 0.3, "n_noise": 1, "with_density": False}
+    settings = {"sigma": 0.3, "n_noise": 1, "form": "norms"}
     exact = inscape.local_complexity(net, x, **settings, random_state=0)
     estimates = [
-        inscape.local_complexity(net, x, **settings, n_probes=8, random_state=s).value for s in range(40)
+        inscape.local_complexity(net, x, **settings, n_directions=8, random_state=s).value for s in range(40)
     ]
     assert abs(np.mean(estimates) - exact.value) < 4 * np.std(estimates) / math.sqrt(40)
     assert np.std(estimates) < 0.2 * exact.value
-    assert "8 random directions" in repr(inscape.local_complexity(net, x, **settings, n_probes=8))
+    assert "8 random directions" in repr(inscape.local_complexity(net, x, **settings, n_directions=8))
 
 
 @pytest.mark.slow
@@ -269,7 +269,7 @@ def test_layers_density_and_provenance():
 
 def test_eq_41_is_the_sum_of_gradient_norms():
     net, x = mlp(4, 6, 5, 2).double(), torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
-    r = inscape.local_complexity(net, x, sigma=1e-9, n_noise=2, with_density=False, random_state=0)
+    r = inscape.local_complexity(net, x, sigma=1e-9, n_noise=2, form="norms", random_state=0)
     total = 0.0
     for i in range(3):
         for k in (1, 3):
@@ -283,12 +283,10 @@ def test_the_variant_of_the_published_code():
     net, x, sigma = mlp(3, 5, 2).double(), np.random.default_rng(0).normal(size=(6, 3)), 0.7
     w = net[0].weight.detach().numpy()
     expected = (np.linalg.norm(w, axis=1) * np.exp(-((x @ w.T) ** 2) / (2 * sigma**2))).sum(axis=1)
-    r = inscape.local_complexity(net, x, sigma=sigma, n_noise=2, estimator="authors")
+    r = inscape.local_complexity(net, x, sigma=sigma, n_noise=2, form="authors")
     np.testing.assert_allclose(r.density, expected, rtol=1e-12)
     with pytest.raises(NotApplicableError, match="units that follow a linear map or convolution"):
-        inscape.local_complexity(
-            resnet18(1), np.zeros((1, 3, 32, 32)), sigma=1, n_noise=1, estimator="authors"
-        )
+        inscape.local_complexity(resnet18(1), np.zeros((1, 3, 32, 32)), sigma=1, n_noise=1, form="authors")
 
 
 @pytest.mark.slow
@@ -375,8 +373,8 @@ def test_bad_requests():
         inscape.local_complexity(net, x, sigma=0)
     with pytest.raises(InscapeError, match=r"unknown noise 'biass'.*did you mean 'bias'"):
         inscape.local_complexity(net, x, sigma=1, noise="biass")
-    with pytest.raises(MeasureError, match=r"unknown estimator 'author'.*did you mean 'authors'"):
-        inscape.local_complexity(net, x, sigma=1, estimator="author")
+    with pytest.raises(MeasureError, match=r"unknown form 'author'.*did you mean 'authors'"):
+        inscape.local_complexity(net, x, sigma=1, form="author")
     with pytest.raises(MeasureError, match="exclude each other"):
         inscape.local_complexity(net, x, sigma=1, estimator="authors", with_density=False)
     with pytest.raises(MeasureError, match="n_noise=0 is too small"):

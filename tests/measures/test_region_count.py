@@ -10,9 +10,10 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 import inscape
-from inscape.errors import InscapeError, InscapeWarning, ModelError, PartitionError
+from inscape.errors import InscapeError, InscapeWarning, ModelError, PartitionError, ProbeError
 from inscape.measures import RegionCount
 from inscape.measures.region_count import Counter
+from inscape.measures.result import Measurement
 from inscape.measures.statistics import mean_with_error
 
 
@@ -208,7 +209,7 @@ def test_json_round_trip(x):
     assert again.to_dict() == r.to_dict()
     assert again.counts.tolist() == r.counts.tolist()
     assert again.provenance == r.provenance
-    with pytest.raises(PartitionError, match="not a region count of schema 1"):
+    with pytest.raises(PartitionError, match="not a region_count of schema 1"):
         RegionCount.from_dict({"schema": 99})
 
 
@@ -339,3 +340,54 @@ def test_repr_is_one_line(x):
     r = inscape.region_count(halves, x, random_state=0)
     assert repr(r).startswith("<region count R_1 = 1.")
     assert len(repr(r)) < 120
+
+
+def test_ready_probes_give_the_count_of_their_draw(x):
+    drawn = inscape.region_count(waves(2), x, dim=2, n_probes=6, resolution=9, random_state=3)
+    probes = inscape.sample_probes(x, dim=2, n=6, random_state=3)
+    given = inscape.region_count(waves(2), probes=probes, resolution=9)
+    assert given.counts.tolist() == drawn.counts.tolist()
+    assert (given.value, given.std_error, given.n) == (drawn.value, drawn.std_error, 6)
+    assert (given.settings["how"], given.settings["dim"]) == ("given", 2)
+    assert given.classes_off_data is None
+    assert given.provenance.seed is None
+    assert RegionCount.from_dict(json.loads(json.dumps(given.to_dict()))).to_dict() == given.to_dict()
+
+
+def test_the_ends_of_a_ready_segment_need_not_be_data():
+    """sin(2 pi x) > 0 on [0, 3.25]: four positive stretches and three negative ones."""
+    segment = inscape.Segment([0.01, 0.0], [3.25, 0.0])
+    assert inscape.region_count(smooth_waves(1), probes=[segment]).counts.tolist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "nothing to count on: give x, the data, or probes"),
+        ({"x": [[0.0], [1.0]], "probes": [inscape.Segment([0.0], [1.0])]}, "x and probes are both given"),
+        ({"probes": []}, r"must be a list of Segments, Simplices or Patches, got \[\]"),
+        ({"probes": inscape.Segment([0.0], [1.0])}, "must be a list of Segments"),
+        ({"probes": [[0.0], [1.0]]}, "must be a list of Segments"),
+        ({"probes": [inscape.Segment([0.0], [1.0])], "dim": 2}, "dim says how to draw probes: leave it out"),
+        ({"probes": [inscape.Segment([0.0], [1.0])], "y": [0, 1]}, "y says how to draw probes"),
+        (
+            {"probes": [inscape.Segment([0.0, 0], [1.0, 0]), inscape.Simplex(np.eye(3, 2))]},
+            "dimensions 1, 2: count each dimension apart",
+        ),
+    ],
+)
+def test_data_or_probes_but_not_both(arguments, message):
+    with pytest.raises(ProbeError, match=message):
+        inscape.region_count(halves, **arguments)
+
+
+def test_a_region_count_is_a_measurement_that_reads_its_older_form(x):
+    r = inscape.region_count(halves, x, n_probes=5, random_state=0)
+    assert isinstance(r, Measurement)
+    assert (r.value, r.n) == (r.mean, len(r.counts))
+    plain = r.to_dict()
+    assert plain["mean"] == r.mean
+    older = {k: v for k, v in plain.items() if k not in ("value", "n", "missed_interval")}
+    again = RegionCount.from_dict(older)
+    assert (again.mean, again.n, again.missed_interval) == (r.mean, 5, None)
+    assert again.settings == r.settings

@@ -35,7 +35,7 @@ def dense_hessian(net, loss):
 def test_linear_least_squares(method):
     x, y = np.random.default_rng(0).normal(size=(50, 6)), np.random.default_rng(1).normal(size=50)
     net = nn.Linear(6, 1)
-    r = inscape.sharpness(net, x, y, loss="mse", k=3, method=method, tol=1e-9)
+    r = inscape.sharpness(net, x, y, loss="mse", k=3, method=method, tolerance=1e-9)
     design = np.concatenate([x, np.ones((50, 1))], axis=1)
     expected = np.linalg.eigvalsh(design.T @ design / 50)[::-1]
     np.testing.assert_allclose(r.eigenvalues, expected[:3], rtol=1e-8)
@@ -55,7 +55,7 @@ def test_small_nets_against_the_dense_hessian(loss):
     expected = np.linalg.eigvalsh(dense_hessian(net, value))[::-1][:4]
     for options in (
         {},
-        {"method": "lanczos", "tol": 1e-10},
+        {"method": "lanczos", "tolerance": 1e-10},
         {"batch_size": 7},
         {"method": "lanczos", "batch_size": 6},
     ):
@@ -123,7 +123,7 @@ def test_many_points_start_from_a_part_of_them():
     y = np.random.default_rng(1).integers(3, size=1200)
     dense = inscape.sharpness(net, x, y, k=2, method="dense")
     for tol in (1e-2, 1e-8):
-        r = inscape.sharpness(net, x, y, k=2, method="lanczos", tol=tol, random_state=0)
+        r = inscape.sharpness(net, x, y, k=2, method="lanczos", tolerance=tol, random_state=0)
         assert r.converged
         assert (np.abs(r.eigenvalues - dense.eigenvalues) <= np.maximum(r.residuals, 1e-12)).all()
         assert r.residuals.max() <= 2 * tol * r.value
@@ -131,11 +131,11 @@ def test_many_points_start_from_a_part_of_them():
 
 def test_without_convergence_the_status_says_so():
     net, x = mlp(10, 30, 30, 3).double(), np.random.default_rng(0).normal(size=(40, 10))
-    r = inscape.sharpness(net, x, np.arange(40) % 3, max_products=5, tol=1e-9, k=5, random_state=0)
+    r = inscape.sharpness(net, x, np.arange(40) % 3, max_products=5, tolerance=1e-9, k=5, random_state=0)
     assert not r.converged
     assert "not converged" in r.status
     assert (r.residuals > 0).all()
-    best = inscape.sharpness(net, x, np.arange(40) % 3, k=5, tol=1e-9, random_state=0)
+    best = inscape.sharpness(net, x, np.arange(40) % 3, k=5, tolerance=1e-9, random_state=0)
     assert best.converged
     assert r.value <= best.value * (1 + 1e-9)
     assert best.n_products < 200
@@ -149,7 +149,7 @@ def test_single_precision_module_and_provenance():
     assert net.training
     assert net[0].weight.grad is grads is None
     rough = inscape.sharpness(
-        net, x, [0, 1] * 5, precision="float32", method="lanczos", tol=1e-4, random_state=0
+        net, x, [0, 1] * 5, precision="float32", method="lanczos", tolerance=1e-4, random_state=0
     )
     assert rough.value == pytest.approx(r.value, rel=1e-3)
     again = Sharpness.from_dict(json.loads(json.dumps(r.to_dict(), allow_nan=False)))

@@ -112,11 +112,11 @@ def test_an_error_gives_the_mode_back(switched_off):
 
 
 def test_training_learns(switched_off):
-    nets, recipe = [mlp(4, (6,), 2, seed=0) for _ in range(4)], Recipe(0.1, 5, 2)
-    train(nets[0], X, Y, recipe, seed=0)
+    nets, recipe = [mlp(4, (6,), 2, random_state=0) for _ in range(4)], Recipe(0.1, 5, 2)
+    train(nets[0], X, Y, recipe, random_state=0)
     train_many([nets[2]], X, Y, [recipe], seeds=[0])
     with switched_off():
-        train(nets[1], torch.tensor(X), torch.tensor(Y), recipe, seed=0)
+        train(nets[1], torch.tensor(X), torch.tensor(Y), recipe, random_state=0)
         train_many([nets[3]], X, Y, [recipe], seeds=[0])
     for i in (0, 2):
         for p, q in zip(nets[i].parameters(), nets[i + 1].parameters(), strict=True):
@@ -125,4 +125,4 @@ def test_training_learns(switched_off):
 
 def test_a_network_made_in_inference_mode_cannot_be_trained():
     with torch.inference_mode(), pytest.raises(DataError, match=r"made in torch\.inference_mode"):
-        train(mlp(4, (6,), 2, seed=0), X, Y, Recipe(0.1, 5, 2), seed=0)
+        train(mlp(4, (6,), 2, random_state=0), X, Y, Recipe(0.1, 5, 2), random_state=0)

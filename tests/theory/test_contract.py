@@ -16,7 +16,7 @@ from inscape.univariate import ShallowNet
 X = np.random.default_rng(0).normal(size=(12, 2))
 PLACES = np.array([-1.0, 0.0, 1.0])
 WAVE = ShallowNet([1.0, 1.0], [1.5, -0.5], [1.0, -2.0])
-NET = mlp(2, (4,), 1, seed=0)
+NET = mlp(2, (4,), 1, random_state=0)
 PAIR = (np.eye(2), np.array([1.0, -1.0]))
 
 

@@ -146,7 +146,7 @@ def test_moments_equal_the_measures():
     ranks = inscape.local_rank(net, x, eps=options["eps"], **shared).per_layer
     assert m.draws["ranks"].mean(axis=0) == pytest.approx(ranks)
     assert m.draws["variation"].mean() == pytest.approx(inscape.total_variation(net, x, **shared).value)
-    norms = inscape.local_complexity(net, x, with_density=False, **shared).per_layer
+    norms = inscape.local_complexity(net, x, form="norms", **shared).per_layer
     assert m.draws["gradients"].mean(axis=0) == pytest.approx(norms)
 
 

@@ -45,10 +45,10 @@ def by_hand(net, x, y, recipe, seed):
 
 def test_the_loop_is_sgd_by_hand(rng):
     x, y = rng.normal(size=(23, 3)), rng.integers(4, size=23)
-    net = mlp(3, (7,), 4, seed=0).double()
+    net = mlp(3, (7,), 4, random_state=0).double()
     recipe = Recipe(0.2, 5, 3, momentum=0.9, weight_decay=0.01)
     parameters, losses = by_hand(net, x, y, recipe, seed=4)
-    history = train(net, x, y, recipe, seed=4)
+    history = train(net, x, y, recipe, random_state=4)
     for p, q in zip(net.parameters(), parameters, strict=True):
         assert np.allclose(p.detach().numpy(), q, atol=1e-13, rtol=0)
     assert np.allclose(history.losses, losses)
@@ -75,7 +75,7 @@ def adagrad(q, g, s, k, r, wd):
 def test_the_other_optimisers_by_hand(rule, rng):
     """A linear model on full batches: its gradient is (p - onehot)' x / n."""
     x, y = rng.normal(size=(12, 3)), rng.integers(2, size=12)
-    net = mlp(3, (), 2, seed=0).double()
+    net = mlp(3, (), 2, random_state=0).double()
     w, b = (p.detach().numpy().copy() for p in net.parameters())
     states = {}, {}
     for k in (1, 2, 3):
@@ -84,7 +84,7 @@ def test_the_other_optimisers_by_hand(rule, rng):
         ds = (p - np.eye(2)[y]) / 12
         w, b = rule(w, ds.T @ x, states[0], k, 0.05, 0.1), rule(b, ds.sum(0), states[1], k, 0.05, 0.1)
     recipe = Recipe(0.05, 12, 3, weight_decay=0.1, optimiser=rule.__name__, schedule="constant")
-    train(net, x, y, recipe, seed=0)
+    train(net, x, y, recipe, random_state=0)
     assert np.allclose(net[1].weight.detach().numpy(), w, atol=1e-12)
     assert np.allclose(net[1].bias.detach().numpy(), b, atol=1e-12)
 
@@ -95,8 +95,8 @@ def test_same_seed_same_weights_and_global_state_untouched(name, digits):
     state = torch.get_rng_state()
     nets = []
     for seed in (1, 1, 2):
-        net = build(name, (8, 8), 10, width=0.125, seed=1)
-        train(net, x, y, Recipe(0.1, 20, 2, mixup=0.5, crop=1, flip=True), seed=seed)
+        net = build(name, (8, 8), 10, width=0.125, random_state=1)
+        train(net, x, y, Recipe(0.1, 20, 2, mixup=0.5, crop=1, flip=True), random_state=seed)
         nets.append(torch.cat([p.flatten() for p in net.parameters()]))
         torch.rand(3)  # what others draw in between must not matter
     assert torch.equal(nets[0], nets[1])
@@ -106,14 +106,14 @@ def test_same_seed_same_weights_and_global_state_untouched(name, digits):
 
 def test_the_global_random_state_is_left_alone(digits):
     state = torch.get_rng_state()
-    net = build("efficientnet_b0", (8, 8), 10, width=0.125, seed=1)
-    train(net, digits.x[:20], digits.y[:20], Recipe(0.1, 20, 1), seed=1)
+    net = build("efficientnet_b0", (8, 8), 10, width=0.125, random_state=1)
+    train(net, digits.x[:20], digits.y[:20], Recipe(0.1, 20, 1), random_state=1)
     assert torch.equal(state, torch.get_rng_state())
 
 
 def test_it_learns_and_stops_at_a_loss(digits):
-    net = mlp(64, (32,), 10, seed=0)
-    history = train(net, digits.x[:300], digits.y[:300], Recipe(0.1, 32, 100, stop_loss=0.05), seed=0)
+    net = mlp(64, (32,), 10, random_state=0)
+    history = train(net, digits.x[:300], digits.y[:300], Recipe(0.1, 32, 100, stop_loss=0.05), random_state=0)
     assert history.status == "loss reached"
     assert history.loss <= 0.05 < history.losses[-2]
     assert len(history.losses) < 100
@@ -121,8 +121,8 @@ def test_it_learns_and_stops_at_a_loss(digits):
 
 
 def test_a_run_that_diverges_says_so(digits):
-    net = mlp(64, (32,), 10, seed=0)
-    history = train(net, digits.x[:100], digits.y[:100], Recipe(1e30, 10, 50), seed=0)
+    net = mlp(64, (32,), 10, random_state=0)
+    history = train(net, digits.x[:100], digits.y[:100], Recipe(1e30, 10, 50), random_state=0)
     assert history.status == "diverged"
     assert np.isnan(history.loss)
     assert history.n_steps < 500
@@ -135,10 +135,10 @@ def test_the_monitor_sees_every_step(digits):
         def step(self, model, step):
             self.steps += ((step, model[1].weight.detach().sum().item()),)
 
-    seen, net = Seen(), mlp(64, (4,), 10, seed=0)
+    seen, net = Seen(), mlp(64, (4,), 10, random_state=0)
     first, _ = (
         net[1].weight.detach().sum().item(),
-        train(net, digits.x[:30], digits.y[:30], Recipe(0.1, 10, 2), seed=0, monitor=seen),
+        train(net, digits.x[:30], digits.y[:30], Recipe(0.1, 10, 2), random_state=0, monitor=seen),
     )
     assert [k for k, _ in seen.steps] == list(range(7))
     assert seen.steps[0][1] == first
@@ -149,10 +149,16 @@ def test_checkpoints_are_safetensors(digits, tmp_path):
     from safetensors import safe_open
     from safetensors.torch import load_file
 
-    net = mlp(64, (4,), 10, seed=0)
+    net = mlp(64, (4,), 10, random_state=0)
     recipe = Recipe(0.1, 10, 5)
     history = train(
-        net, digits.x[:30], digits.y[:30], recipe, seed=3, checkpoints=tmp_path / "run", checkpoint_every=2
+        net,
+        digits.x[:30],
+        digits.y[:30],
+        recipe,
+        random_state=3,
+        checkpoints=tmp_path / "run",
+        checkpoint_every=2,
     )
     names = ["epoch-0002.safetensors", "epoch-0004.safetensors", "epoch-0005.safetensors"]
     assert [p.name for p in sorted((tmp_path / "run").iterdir())] == names
@@ -168,25 +174,25 @@ def test_checkpoints_are_safetensors(digits, tmp_path):
 def test_a_checkpoint_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InscapeError, match="cannot write"):
-        save_weights(mlp(2, (), 2, seed=0), tmp_path / "file" / "a.safetensors")
+        save_weights(mlp(2, (), 2, random_state=0), tmp_path / "file" / "a.safetensors")
 
 
 def test_bad_data_and_modules(digits):
-    net = mlp(64, (4,), 10, seed=0)
+    net = mlp(64, (4,), 10, random_state=0)
     with pytest.raises(DataError, match=r"cannot train on points \(3, 8, 8\) with classes \(2,\)"):
-        train(net, digits.x[:3], digits.y[:2], Recipe(0.1, 10, 1), seed=0)
+        train(net, digits.x[:3], digits.y[:2], Recipe(0.1, 10, 1), random_state=0)
     with pytest.raises(DataError, match="no parameters"):
-        train(torch.nn.Flatten(), digits.x[:3], digits.y[:3], Recipe(0.1, 10, 1), seed=0)
+        train(torch.nn.Flatten(), digits.x[:3], digits.y[:3], Recipe(0.1, 10, 1), random_state=0)
     with pytest.raises(DataError, match=r"crop and flip need images, not points of shape \(64,\)"):
-        train(net, digits.x[:3].reshape(3, 64), digits.y[:3], Recipe(0.1, 10, 1, flip=True), seed=0)
+        train(net, digits.x[:3].reshape(3, 64), digits.y[:3], Recipe(0.1, 10, 1, flip=True), random_state=0)
 
 
 def test_inscapes_own_monitor_changes_nothing(digits):
     x, y = digits.x[:60], digits.y[:60]
-    nets = [mlp(64, (8,), 10, seed=0) for _ in range(2)]
+    nets = [mlp(64, (8,), 10, random_state=0) for _ in range(2)]
     monitor = Monitor(x, y, measures=["accuracy"], every=10)
-    train(nets[0], x, y, Recipe(0.1, 10, 5), seed=0, monitor=monitor)
-    train(nets[1], x, y, Recipe(0.1, 10, 5), seed=0)
+    train(nets[0], x, y, Recipe(0.1, 10, 5), random_state=0, monitor=monitor)
+    train(nets[1], x, y, Recipe(0.1, 10, 5), random_state=0)
     assert monitor.to_frame()["step"].tolist() == [0, 10, 20, 30]
     assert all(torch.equal(a, b) for a, b in zip(nets[0].parameters(), nets[1].parameters(), strict=True))
 
@@ -202,10 +208,10 @@ def test_a_last_point_alone_joins_the_batch_before(rng):
     sizes = []
     net = normalised()
     net.register_forward_pre_hook(lambda module, given: sizes.append(len(given[0])))
-    assert train(net, x, x[:, 0] > 0, Recipe(0.1, 4, 2), seed=0).n_steps == 4
+    assert train(net, x, x[:, 0] > 0, Recipe(0.1, 4, 2), random_state=0).n_steps == 4
     assert sizes == [4, 5, 4, 5]
     with pytest.raises(DataError, match="batch normalisation cannot train on one point"):
-        train(net, x[:1], x[:1, 0] > 0, Recipe(0.1, 4, 2), seed=0)
+        train(net, x[:1], x[:1, 0] > 0, Recipe(0.1, 4, 2), random_state=0)
 
 
 def test_tied_weights_are_saved_as_they_are(tmp_path):
@@ -219,7 +225,9 @@ def test_tied_weights_are_saved_as_they_are(tmp_path):
 
 def test_a_diverged_history_is_json(rng):
     x = rng.normal(size=(20, 2))
-    history = train(mlp(2, (8,), 2, seed=0), 1e30 * x, x[:, 0] > 0, Recipe(1e30, 5, 3), seed=np.int64(1))
+    history = train(
+        mlp(2, (8,), 2, random_state=0), 1e30 * x, x[:, 0] > 0, Recipe(1e30, 5, 3), random_state=np.int64(1)
+    )
     content = json.loads(json.dumps(history.to_dict(), allow_nan=False))
     assert (content["status"], content["losses"][-1], content["seed"]) == ("diverged", None, 1)
 
@@ -235,7 +243,7 @@ def test_a_diverged_history_is_json(rng):
 )
 def test_classes_that_cannot_be(y, message, rng):
     x = rng.normal(size=(4, 2))
-    for nets in ([mlp(2, (3,), 2, seed=0)], [mlp(2, (3,), 2, seed=i) for i in range(2)]):
+    for nets in ([mlp(2, (3,), 2, random_state=0)], [mlp(2, (3,), 2, random_state=i) for i in range(2)]):
         with pytest.raises(DataError, match=message):
             train_many(nets, x, np.array(y), [Recipe(0.1, 2, 1)] * len(nets), seeds=range(len(nets)))
 
@@ -251,22 +259,32 @@ def test_arrays_in_any_layout(rng):
         (x, y.astype(float)),
     ]
     recipe = Recipe(0.1, 4, 3)
-    losses = train(mlp(2, (3,), 2, seed=0), x, y, recipe, seed=0).losses
+    losses = train(mlp(2, (3,), 2, random_state=0), x, y, recipe, random_state=0).losses
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for points, classes in layouts:
-            assert train(mlp(2, (3,), 2, seed=0), points, classes, recipe, seed=0).losses == losses
+            assert (
+                train(mlp(2, (3,), 2, random_state=0), points, classes, recipe, random_state=0).losses
+                == losses
+            )
 
 
 def test_arguments_that_make_no_sense(rng, tmp_path):
     x = rng.normal(size=(4, 2))
     with pytest.raises(InscapeError, match="checkpoint_every=0"):
-        train(mlp(2, (), 2, seed=0), x, x[:, 0] > 0, Recipe(0.1, 2, 1), seed=0, checkpoint_every=0)
+        train(
+            mlp(2, (), 2, random_state=0),
+            x,
+            x[:, 0] > 0,
+            Recipe(0.1, 2, 1),
+            random_state=0,
+            checkpoint_every=0,
+        )
     for more in ({"hidden": (0,)}, {"n_classes": 0}):
-        arguments = {"input_shape": (2,), "n_classes": 2, "seed": 0} | more
+        arguments = {"input_shape": (2,), "n_classes": 2, "random_state": 0} | more
         with pytest.raises(InscapeError, match="must be whole numbers of at least 1"):
             build("mlp", **arguments)
         with pytest.raises(InscapeError, match="must be whole numbers of at least 1"):
-            mlp(2, arguments.get("hidden", (3,)), arguments["n_classes"], seed=0)
+            mlp(2, arguments.get("hidden", (3,)), arguments["n_classes"], random_state=0)
     with pytest.raises(InscapeError, match="must be whole numbers of at least 1"):
-        build("cnn", (1, 8, 8), 0, seed=0)
+        build("cnn", (1, 8, 8), 0, random_state=0)

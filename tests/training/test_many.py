@@ -21,7 +21,7 @@ def furthest(a, b):
 def compare(nets, x, y, recipes, seeds):
     """Train copies one by one and together; the histories of both and the largest difference."""
     alone = copy.deepcopy(nets)
-    one = [train(n, x, y, r, seed=s) for n, r, s in zip(alone, recipes, seeds, strict=True)]
+    one = [train(n, x, y, r, random_state=s) for n, r, s in zip(alone, recipes, seeds, strict=True)]
     together = train_many(nets, x, y, recipes, seeds=seeds)
     return one, together, max(furthest(a, b) for a, b in zip(alone, nets, strict=True))
 
@@ -42,7 +42,7 @@ def test_together_is_one_by_one(hidden, momentum, schedule, digits):
         )
     ]
     nets = [
-        build("mlp", (8, 8), 10, hidden=hidden, normalise=(0.3, 0.4), seed=i).double()
+        build("mlp", (8, 8), 10, hidden=hidden, normalise=(0.3, 0.4), random_state=i).double()
         for i in range(len(recipes))
     ]
     one, together, apart = compare(nets, digits.x[:75], digits.y[:75], recipes, range(5))
@@ -60,7 +60,7 @@ def test_adam_together_is_one_by_one(optimiser, schedule, digits):
         replace(base, learning_rate=rate, weight_decay=decay)
         for rate, decay in ((0.01, 0.0), (0.01, 0.5), (0.03, 0.0), (0.01, 0.1))
     ]
-    nets = [mlp(64, (16, 12), 10, seed=i).double() for i in range(len(recipes))]
+    nets = [mlp(64, (16, 12), 10, random_state=i).double() for i in range(len(recipes))]
     one, together, apart = compare(nets, digits.x[:75], digits.y[:75], recipes, range(4))
     assert apart < 1e-8
     assert np.allclose([h.losses for h in one], [h.losses for h in together])
@@ -70,28 +70,30 @@ def test_adam_together_is_one_by_one(optimiser, schedule, digits):
 def test_targets_are_fitted_in_mean_square(optimiser, digits):
     x, y = digits.x[:70], digits.x[:70].reshape(70, -1)[:, [10, 20, 30]]
     recipes = [Recipe(0.01, 16, 3, optimiser=optimiser)] * 2
-    nets = [mlp(64, (16,), 3, seed=i).double() for i in range(2)]
+    nets = [mlp(64, (16,), 3, random_state=i).double() for i in range(2)]
     one, together, apart = compare(nets, x, y, recipes, range(2))
     assert apart < 1e-8
     assert np.allclose([h.losses for h in one], [h.losses for h in together])
-    best = train(mlp(64, (), 3, seed=0).double(), x, y, Recipe(0.05, 70, 400, optimiser="adam"), seed=0).loss
+    best = train(
+        mlp(64, (), 3, random_state=0).double(), x, y, Recipe(0.05, 70, 400, optimiser="adam"), random_state=0
+    ).loss
     a = np.column_stack([x.reshape(70, -1), np.ones(70)])
     left = y - a @ np.linalg.lstsq(a, y, rcond=None)[0]
     assert np.mean(left**2) - 1e-12 <= best < 1e-3
     with pytest.raises(DataError, match="3 targets, but the module gives 2"):
-        train_many([mlp(64, (16,), 2, seed=0)], x, y, recipes[:1], seeds=[0])
+        train_many([mlp(64, (16,), 2, random_state=0)], x, y, recipes[:1], seeds=[0])
 
 
 def test_adam_groups_have_one_learning_rate():
     recipes = [Recipe(rate, 16, 2, optimiser="adam", weight_decay=rate) for rate in (0.1, 0.2, 0.1)]
-    nets = [mlp(64, (8,), 10, seed=0) for _ in recipes]
+    nets = [mlp(64, (8,), 10, random_state=0) for _ in recipes]
     assert groups(nets, recipes) == [[0, 2], [1]]
 
 
 def test_monitors_see_the_weights_of_their_step(digits):
     x, y = digits.x[:40], digits.y[:40]
     recipe = Recipe(0.01, 16, 4, optimiser="adamw", weight_decay=0.1)
-    nets = [mlp(64, (8,), 10, seed=i).double() for i in range(2)]
+    nets = [mlp(64, (8,), 10, random_state=i).double() for i in range(2)]
     alone = copy.deepcopy(nets)
     measures = {"adversarial_accuracy": {"eps": 0.1, "steps": 2, "step_size": 0.1}, "total_variation": {}}
 
@@ -101,7 +103,7 @@ def test_monitors_see_the_weights_of_their_step(digits):
     together, apart = monitors(), monitors()
     train_many(nets, x, y, [recipe] * 2, seeds=[0, 1], monitors=together)
     for net, monitor, seed in zip(alone, apart, (0, 1), strict=True):
-        train(net, x, y, recipe, seed=seed, monitor=monitor)
+        train(net, x, y, recipe, random_state=seed, monitor=monitor)
     for a, b in zip(together, apart, strict=True):
         assert [r["step"] for r in a.rows] == [r["step"] for r in b.rows]
         for name in ("adversarial_accuracy", "total_variation", "size"):
@@ -122,8 +124,8 @@ def test_what_cannot_be_stacked_trains_alone(digits):
         Recipe(0.01, 16, 2, stop_loss=100.0),
         Recipe(0.02, 16, 2),
     ]
-    nets = [mlp(64, (8,), 10, seed=0).double() for _ in recipes[:4]]
-    nets.append(build("cnn", (8, 8), 10, width=0.125, seed=0).double())
+    nets = [mlp(64, (8,), 10, random_state=0).double() for _ in recipes[:4]]
+    nets.append(build("cnn", (8, 8), 10, width=0.125, random_state=0).double())
     _, together, apart = compare(nets, digits.x[:40], digits.y[:40], recipes, range(5))
     assert apart < 1e-8
     assert [h.status for h in together] == ["complete"] * 3 + ["loss reached", "complete"]
@@ -132,11 +134,11 @@ def test_what_cannot_be_stacked_trains_alone(digits):
 def test_only_mlps_of_one_kind_are_stacked():
     recipe = Recipe(0.1, 16, 2)
     nets = [
-        mlp(64, (8,), 10, seed=0),
-        mlp(64, (8,), 10, seed=1),
-        mlp(64, (9,), 10, seed=0),
-        mlp(64, (8,), 10, seed=0).double(),
-        build("mlp", (8, 8), 10, hidden=(8,), normalise=(0.0, 2.0), seed=0),
+        mlp(64, (8,), 10, random_state=0),
+        mlp(64, (8,), 10, random_state=1),
+        mlp(64, (9,), 10, random_state=0),
+        mlp(64, (8,), 10, random_state=0).double(),
+        build("mlp", (8, 8), 10, hidden=(8,), normalise=(0.0, 2.0), random_state=0),
         torch.nn.Sequential(
             torch.nn.Flatten(), torch.nn.Linear(64, 8), torch.nn.Tanh(), torch.nn.Linear(8, 10)
         ),
@@ -148,17 +150,17 @@ def test_only_mlps_of_one_kind_are_stacked():
 
 def test_a_run_that_diverges_leaves_the_others_alone(digits):
     recipes = [Recipe(0.1, 16, 10), Recipe(1e200, 16, 10), Recipe(0.05, 16, 10)]
-    nets = [mlp(64, (8,), 10, seed=i).double() for i in range(3)]
-    alone = mlp(64, (8,), 10, seed=0).double()
+    nets = [mlp(64, (8,), 10, random_state=i).double() for i in range(3)]
+    alone = mlp(64, (8,), 10, random_state=0).double()
     histories = train_many(nets, digits.x[:60], digits.y[:60], recipes, seeds=[0, 1, 2])
     assert [h.status for h in histories] == ["complete", "diverged", "complete"]
     assert np.isnan(histories[1].loss)
-    train(alone, digits.x[:60], digits.y[:60], recipes[0], seed=0)
+    train(alone, digits.x[:60], digits.y[:60], recipes[0], random_state=0)
     assert furthest(alone, nets[0]) < 1e-8
 
 
 def test_arguments_that_do_not_fit(digits):
-    net = mlp(64, (8,), 10, seed=0)
+    net = mlp(64, (8,), 10, random_state=0)
     with pytest.raises(InscapeError, match="1 modules, 2 recipes, 1 seeds"):
         train_many([net], digits.x, digits.y, [Recipe(0.1, 8, 1)] * 2, seeds=[0])
     with pytest.raises(InscapeError, match="given twice"):
@@ -167,7 +169,7 @@ def test_arguments_that_do_not_fit(digits):
 
 def test_a_last_point_alone_and_milestones_as_a_list(digits):
     recipes = [Recipe(rate, 16, 4, schedule="step", milestones=[0.5]) for rate in (0.1, 0.2)]
-    nets = [mlp(64, (8,), 10, seed=i).double() for i in range(2)]
+    nets = [mlp(64, (8,), 10, random_state=i).double() for i in range(2)]
     one, together, apart = compare(nets, digits.x[:33], digits.y[:33], recipes, range(2))
     assert apart < 1e-8
     assert [h.n_steps for h in one] == [h.n_steps for h in together] == [8, 8]

@@ -32,7 +32,7 @@ BLACK_BOXES = ("senet18", "efficientnet_b0")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_parameters_at_width_one(name):
-    net = build(name, (3, 32, 32), 10, seed=0)
+    net = build(name, (3, 32, 32), 10, random_state=0)
     assert sum(p.numel() for p in net.parameters()) == COUNTS[name]
 
 
@@ -46,16 +46,16 @@ def test_the_documented_table_is_true():
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("shape", [(3, 32, 32), (1, 7, 5), (2, 33, 17), (8, 8), (1, 1)])
 def test_any_size_and_channels(name, shape):
-    net = build(name, shape, 7, width=0.0625, normalise=(0.5, 0.25), seed=0).eval()
+    net = build(name, shape, 7, width=0.0625, normalise=(0.5, 0.25), random_state=0).eval()
     assert net(torch.rand(2, *shape)).shape == (2, 7)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_it_trains_on_digits(name, digits):
-    net = build(name, (8, 8), 10, width=0.125, seed=0)
+    net = build(name, (8, 8), 10, width=0.125, random_state=0)
     x, y = digits.x[:200], digits.y[:200]
-    history = train(net, x, y, Recipe(0.05, 20, 6, schedule="constant"), seed=0)
+    history = train(net, x, y, Recipe(0.05, 20, 6, schedule="constant"), random_state=0)
     assert history.loss < 0.8 * history.losses[0]
 
 
@@ -63,8 +63,8 @@ def test_it_trains_on_digits(name, digits):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_what_is_piecewise_affine(name, digits):
     """Batch-norm has statistics of its own, so that a mistake in folding it would show."""
-    net = build(name, (8, 8), 10, width=0.0625, normalise=(0.3, 0.4), seed=0)
-    train(net, digits.x[:20], digits.y[:20], Recipe(0.01, 10, 1), seed=0)
+    net = build(name, (8, 8), 10, width=0.0625, normalise=(0.3, 0.4), random_state=0)
+    train(net, digits.x[:20], digits.y[:20], Recipe(0.01, 10, 1), random_state=0)
     model = inscape.wrap(net.double(), input_shape=(8, 8))
     assert model.structure == ("black-box" if name in BLACK_BOXES else "piecewise-affine")
     if name not in BLACK_BOXES:
@@ -77,7 +77,7 @@ def test_what_is_piecewise_affine(name, digits):
 
 def test_the_same_seed_gives_the_same_network_and_keeps_the_global_state():
     state = torch.get_rng_state()
-    a, b, c = (build("resnet18", (3, 8, 8), 10, width=0.1, seed=s) for s in (0, 0, 1))
+    a, b, c = (build("resnet18", (3, 8, 8), 10, width=0.1, random_state=s) for s in (0, 0, 1))
     assert torch.equal(state, torch.get_rng_state())
     flat = [torch.cat([p.flatten() for p in net.parameters()]) for net in (a, b, c)]
     assert torch.equal(flat[0], flat[1])
@@ -86,18 +86,18 @@ def test_the_same_seed_gives_the_same_network_and_keeps_the_global_state():
 
 def test_he_initialisation_and_its_scale():
     for scale in (1.0, 3.0):
-        net = mlp(1000, (500,), 10, seed=0, scale=scale)
+        net = mlp(1000, (500,), 10, random_state=0, scale=scale)
         assert np.isclose(net[1].weight.std().item(), scale * np.sqrt(2 / 1000), rtol=0.01)
         assert net[1].bias.abs().max() == 0
-    conv = build("vgg19", (3, 8, 8), 10, seed=0, scale=2.0)[1][0]
+    conv = build("vgg19", (3, 8, 8), 10, random_state=0, scale=2.0)[1][0]
     assert np.isclose(conv.weight.std().item(), 2 * np.sqrt(2 / (64 * 9)), rtol=0.02)
 
 
 def test_normalisation_belongs_to_the_network(rng):
     x = torch.from_numpy(rng.random((4, 3, 8, 8))).float()
     mean, std = (0.1, 0.2, 0.3), (0.5, 0.6, 0.7)
-    plain = build("cnn", (3, 8, 8), 10, seed=0).eval()
-    net = build("cnn", (3, 8, 8), 10, seed=0, normalise=(mean, std)).eval()
+    plain = build("cnn", (3, 8, 8), 10, random_state=0).eval()
+    net = build("cnn", (3, 8, 8), 10, random_state=0, normalise=(mean, std)).eval()
     by_hand = (x - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
     assert torch.allclose(net(x), plain(by_hand), atol=1e-6)
 
@@ -114,10 +114,10 @@ def test_normalisation_belongs_to_the_network(rng):
 )
 def test_networks_that_cannot_be_built(name, shape, more, message):
     with pytest.raises(ModelError, match=message):
-        build(name, shape, 10, seed=0, **more)
+        build(name, shape, 10, random_state=0, **more)
 
 
 @pytest.mark.parametrize("hidden", [5, "ab"])
 def test_hidden_must_be_a_list(hidden):
     with pytest.raises(ModelError, match="must be a list of whole numbers, as hidden="):
-        build("mlp", (4,), 2, hidden=hidden, seed=0)
+        build("mlp", (4,), 2, hidden=hidden, random_state=0)

@@ -100,8 +100,8 @@ def test_a_dead_net_is_stationary():
 
 def test_convergence_must_hold_for_a_while():
     net = ShallowNet.random(100, random_state=1)
-    quick = gradient_descent(net, X, Y, 0.4, 400_000, warm_up=20_000, tol=1e-13, patience=0)
-    patient = gradient_descent(net, X, Y, 0.4, 400_000, warm_up=20_000, tol=1e-13, patience=5000)
+    quick = gradient_descent(net, X, Y, 0.4, 400_000, warm_up=20_000, tolerance=1e-13, patience=0)
+    patient = gradient_descent(net, X, Y, 0.4, 400_000, warm_up=20_000, tolerance=1e-13, patience=5000)
     assert quick.converged
     assert patient.converged
     assert patient.n_steps >= quick.n_steps + 5000
@@ -114,7 +114,7 @@ def test_at_the_edge_of_stability_every_step_size_interpolates():
     """sin 2x on 20 equally spaced points of [-1.5, 1.5], width 100, warm-up over 20,000 steps."""
     sizes = np.array([0.03, 0.05, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45])
     net = ShallowNet.random(100, random_state=1)
-    runs = gradient_descent(net, X, Y, sizes, 2_000_000, warm_up=20_000, tol=1e-16, patience=5000)
+    runs = gradient_descent(net, X, Y, sizes, 2_000_000, warm_up=20_000, tolerance=1e-16, patience=5000)
     assert [r.status for r in runs] == ["converged"] * len(sizes)
     found = [stability(r.net, X, Y, s) for r, s in zip(runs, sizes, strict=True)]
     assert all(s.holds_on_data and (s.holds or s.n_knots_on_data) for s in found)
@@ -160,7 +160,7 @@ def test_the_result_is_plain_data_and_draws():
         ({"n_steps": 0}, UnivariateError, "n_steps=0 is too small"),
         ({"batch_size": 4}, UnivariateError, "more than the 3 data points"),
         ({"momentum": 1}, UnivariateError, "momentum=1 must be"),
-        ({"tol": -1}, UnivariateError, "tol=-1 must not"),
+        ({"tolerance": -1}, UnivariateError, "tolerance=-1 must not"),
         ({"change": (3, -1)}, UnivariateError, "factor must be positive"),
         ({"change": 3}, UnivariateError, "must be a pair"),
         ({"net": []}, UnivariateError, "ShallowNet or a list"),

@@ -184,7 +184,7 @@ def test_the_result_is_plain_data_and_draws():
         ({"loss": "square"}, UnivariateError, "unknown loss"),
         ({"net": ShallowNet([1], [0], [1], 2.0)}, UnivariateError, "c = 0"),
         ({"net": ShallowNet([0], [0], [0])}, UnivariateError, "the net is zero"),
-        ({"tol": 0}, UnivariateError, "between 0 and 1"),
+        ({"tolerance": 0}, UnivariateError, "between 0 and 1"),
         ({"max_steps": 0}, UnivariateError, "too small"),
     ],
 )

@@ -178,7 +178,7 @@ def test_the_chain_holds_on_fifty_random_converged_runs():
         y = np.sin(rng.uniform(1, 3) * x + rng.uniform(0, 6))
         nets = [ShallowNet.random(60, random_state=int(s)) for s in rng.integers(10**6, size=10)]
         size = float(np.exp(rng.uniform(np.log(0.03), np.log(0.4))))
-        for run in gradient_descent(nets, x, y, size, 200_000, warm_up=5000, tol=1e-13, patience=2000):
+        for run in gradient_descent(nets, x, y, size, 200_000, warm_up=5000, tolerance=1e-13, patience=2000):
             if run.converged:
                 count += 1
                 found = stability(run.net, x, y, size)

@@ -22,9 +22,11 @@ COLUMNS = {
 REASONS = {"name": ("statement", ""), "reason": ("reason", "")}
 
 
+@options.command
 def check(
     model: options.Model,
-    data: options.Data,
+    *,
+    source: options.DataOptions,
     step_size: Annotated[
         float | None, typer.Option(help="Step size of the gradient descent that trained it.")
     ] = None,
@@ -34,33 +36,16 @@ def check(
     noise: Annotated[int, typer.Option(min=2, help="How many noisy networks.")] = 32,
     max_points: Annotated[int, typer.Option(min=2, help="Look at so many random points at most.")] = 200,
     seed: options.Seed = 0,
-    split: options.Split = None,
-    divide: options.Divide = 1.0,
     weights: options.Weights = None,
-    trust_pickle: options.TrustPickle = False,
-    input_shape: options.InputShape = None,
-    layout: options.Layout = None,
-    mean: options.Mean = None,
-    std: options.Std = None,
-    scale: options.Scale = None,
-    batch_size: options.BatchSize = None,
-    device: options.Device = None,
+    loading: options.ModelOptions,
     json: options.Json = False,
 ) -> None:
     """Check the statements of four papers on one model: both sides, their ratio, a verdict, or a reason."""
     from inscape.measures.accuracy import warn_at_chance
     from inscape.theory import check_all
 
-    loaded = options.read_data(data, split, divide)
-    wrapped = options.read_model(
-        model,
-        weights=weights,
-        trust_pickle=trust_pickle,
-        input_shape=input_shape,
-        batch_size=batch_size,
-        device=device,
-        preparation=options.read_preparation(layout, mean, std, scale),
-    )
+    loaded = source.read()
+    wrapped = loading.read(model, weights)
     warn_at_chance(wrapped, loaded.x, loaded.y)
     table = check_all(
         wrapped,

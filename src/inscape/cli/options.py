@@ -1,8 +1,11 @@
-"""Options that several commands share, each described once."""
+"""Options that several commands share, each described once, in groups that are taken apart once."""
 
 import sys
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,25 +84,130 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
-def read_data(data: str, split: str | None, divide: float) -> Any:
-    """The data set, divided by `divide`."""
-    from inscape.training import load_data
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """Which data a command reads."""
 
-    if divide == 0 or not np.isfinite(divide):
-        raise DataError(f"--divide {divide} is not possible: give a non-zero number")
-    loaded = load_data(data, split=split, progress=True)
-    return loaded if divide == 1 else replace(loaded, x=loaded.x / divide)
+    data: Data
+    split: Split = None
+    divide: Divide = 1.0
+
+    def read(self) -> Any:
+        """The data set, divided by --divide."""
+        from inscape.training import load_data
+
+        if self.divide == 0 or not np.isfinite(self.divide):
+            raise DataError(f"--divide {self.divide} is not possible: give a non-zero number")
+        loaded = load_data(self.data, split=self.split, progress=True)
+        return loaded if self.divide == 1 else replace(loaded, x=loaded.x / self.divide)
 
 
-def read_preparation(
-    layout: str | None, mean: str | None, std: str | None, scale: str | None
-) -> "Preparation":
-    """What --layout, --mean, --std and --scale say of the way from the data into the model."""
-    from inscape.models.preprocessing import Preparation
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """How a command loads a model and brings the data into it."""
 
-    texts = {"mean": mean, "std": std, "scale": scale}
-    numbers = {name: _numbers(text, name) for name, text in texts.items() if text is not None}
-    return Preparation.of(layout if layout is None else layout.upper(), numbers or None)
+    trust_pickle: TrustPickle = False
+    input_shape: InputShape = None
+    layout: Layout = None
+    mean: Mean = None
+    std: Std = None
+    scale: Scale = None
+    batch_size: BatchSize = None
+    device: Device = None
+
+    def read(self, model: str, weights: Path | None = None) -> Any:
+        """The wrapped model that a MODEL argument stands for.
+
+        What a factory prints while it is loaded goes to stderr: stdout is for results.
+        """
+        from inscape.models.loading import load
+        from inscape.models.prepared import prepared
+
+        with redirect_stdout(sys.stderr):
+            return prepared(
+                lambda inside: load(
+                    model,
+                    weights=weights,
+                    trust_pickle=self.trust_pickle,
+                    input_shape=inside,
+                    device=self.device,
+                    batch_size=self.batch_size,
+                ),
+                self._preparation(),
+                self._shape(),
+            )
+
+    def _preparation(self) -> "Preparation":
+        """What --layout, --mean, --std and --scale say of the way from the data into the model."""
+        from inscape.models.preprocessing import Preparation
+
+        texts = {"mean": self.mean, "std": self.std, "scale": self.scale}
+        numbers = {name: _numbers(text, name) for name, text in texts.items() if text is not None}
+        return Preparation.of(self.layout if self.layout is None else self.layout.upper(), numbers or None)
+
+    def _shape(self) -> tuple[int, ...] | None:
+        text = self.input_shape
+        try:
+            return None if text is None else tuple(int(n) for n in text.split(","))
+        except ValueError as error:
+            raise ModelError(
+                f"--input-shape {text!r} is not a shape: write numbers, as in 1,28,28"
+            ) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeOptions:
+    """On which random probes regions are counted, and how."""
+
+    dim: Dim = 1
+    probes: Probes = 100
+    method: Method = "auto"
+    resolution: Resolution = None
+    how: How = "pairs"
+    length: Length = None
+    span: Span = (0.0, 1.0)
+    classes: Classes = "any"
+    connectivity: Connectivity = "face"
+
+    def settings(self) -> dict[str, Any]:
+        """What `inscape.region_count` takes."""
+        return {
+            "dim": self.dim,
+            "n_probes": self.probes,
+            "method": self.method,
+            "resolution": self.resolution,
+            "how": self.how,
+            "length": self.length,
+            "span": self.span,
+            "classes": self.classes,
+            "connectivity": self.connectivity,
+        }
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """The function as a command: each parameter that is a group of options becomes these options."""
+    given = signature(function).parameters.values()
+    groups: dict[str, Any] = {p.name: p.annotation for p in given if is_dataclass(p.annotation)}
+
+    @wraps(function)
+    def flat(**values: Any) -> None:
+        whole = {
+            name: group(**{f.name: values.pop(f.name) for f in fields(group)})
+            for name, group in groups.items()
+        }
+        function(**values, **whole)
+
+    spread = [q for p in given for q in _spread(p, groups)]
+    flat.__dict__["__signature__"] = Signature([q.replace(kind=Parameter.KEYWORD_ONLY) for q in spread])
+    flat.__annotations__ = {q.name: q.annotation for q in spread}
+    return flat
+
+
+def _spread(parameter: Parameter, groups: dict[str, Any]) -> Iterable[Parameter]:
+    """The options of a group, or the parameter itself."""
+    if parameter.name not in groups:
+        return [parameter]
+    return signature(groups[parameter.name]).parameters.values()
 
 
 def _numbers(text: str, name: str) -> float | list[float]:
@@ -117,41 +225,3 @@ def _numbers(text: str, name: str) -> float | list[float]:
 def _fraction(text: str) -> float:
     over, _, under = text.partition("/")
     return float(over) / float(under or 1)
-
-
-def read_model(
-    model: str,
-    *,
-    weights: Path | None,
-    trust_pickle: bool,
-    input_shape: str | None,
-    batch_size: int | None,
-    device: str | None,
-    preparation: "Preparation",
-) -> Any:
-    """The wrapped model that a MODEL argument stands for.
-
-    What a factory prints while it is loaded goes to stderr: stdout is for results.
-    """
-    from inscape.models.loading import load
-    from inscape.models.prepared import prepared
-
-    try:
-        shape = None if input_shape is None else tuple(int(n) for n in input_shape.split(","))
-    except ValueError as error:
-        raise ModelError(
-            f"--input-shape {input_shape!r} is not a shape: write numbers, as in 1,28,28"
-        ) from error
-    with redirect_stdout(sys.stderr):
-        return prepared(
-            lambda inside: load(
-                model,
-                weights=weights,
-                trust_pickle=trust_pickle,
-                input_shape=inside,
-                device=device,
-                batch_size=batch_size,
-            ),
-            preparation,
-            shape,
-        )

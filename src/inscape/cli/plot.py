@@ -15,9 +15,11 @@ _ENDINGS = (".png", ".pdf", ".svg", ".jpg")
 _COLOURS = ("pattern", "layer", "slope")
 
 
+@options.command
 def plot(
     model: options.Model,
-    data: options.Data,
+    *,
+    source: options.DataOptions,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Picture: .png, .pdf, .svg or .jpg.")
     ],
@@ -43,33 +45,16 @@ def plot(
         float, typer.Option(min=0.0, help="How far to look beyond the points, of their extent.")
     ] = 0.25,
     connectivity: options.Connectivity = "face",
-    split: options.Split = None,
-    divide: options.Divide = 1.0,
     weights: options.Weights = None,
-    trust_pickle: options.TrustPickle = False,
-    input_shape: options.InputShape = None,
-    layout: options.Layout = None,
-    mean: options.Mean = None,
-    std: options.Std = None,
-    scale: options.Scale = None,
-    batch_size: options.BatchSize = None,
-    device: options.Device = None,
+    loading: options.ModelOptions,
     json: options.Json = False,
 ) -> None:
     """Draw the decision regions on the plane through three data points, or on a segment between two."""
     from inscape.measures.accuracy import warn_at_chance
 
     _check(out, points, segment, method, resolution, linear, colour)
-    loaded = options.read_data(data, split, divide)
-    wrapped = options.read_model(
-        model,
-        weights=weights,
-        trust_pickle=trust_pickle,
-        input_shape=input_shape,
-        batch_size=batch_size,
-        device=device,
-        preparation=options.read_preparation(layout, mean, std, scale),
-    )
+    loaded = source.read()
+    wrapped = loading.read(model, weights)
     warn_at_chance(wrapped, loaded.x, loaded.y)
     probe = _probe(loaded, points, segment, margin)
     if linear:

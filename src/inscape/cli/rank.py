@@ -21,74 +21,42 @@ COLUMNS = {
 }
 
 
+@options.command
 def rank(
     models: options.Models,
-    data: options.Data,
-    dim: options.Dim = 1,
-    probes: options.Probes = 100,
-    method: options.Method = "auto",
-    resolution: options.Resolution = None,
-    how: options.How = "pairs",
-    length: options.Length = None,
-    span: options.Span = (0.0, 1.0),
-    classes: options.Classes = "any",
-    connectivity: options.Connectivity = "face",
+    *,
+    source: options.DataOptions,
+    probing: options.ProbeOptions,
     seed: options.Seed = 0,
-    split: options.Split = None,
-    divide: options.Divide = 1.0,
     weights: Annotated[
         list[Path] | None,
         typer.Option(
             help="Rank these states (.safetensors, .pt) of the one factory that MODEL names; repeat it."
         ),
     ] = None,
-    trust_pickle: options.TrustPickle = False,
-    input_shape: options.InputShape = None,
-    layout: options.Layout = None,
-    mean: options.Mean = None,
-    std: options.Std = None,
-    scale: options.Scale = None,
-    batch_size: options.BatchSize = None,
-    device: options.Device = None,
+    loading: options.ModelOptions,
     json: options.Json = False,
 ) -> None:
     """Order models by region count on common probes, with the probability that each order is right."""
     from inscape.measures import rank as rank_models
 
-    loaded = options.read_data(data, split, divide)
-    preparation = options.read_preparation(layout, mean, std, scale)
+    loaded = source.read()
     wrapped = {
-        name: options.read_model(
-            model,
-            weights=state,
-            trust_pickle=trust_pickle,
-            input_shape=input_shape,
-            batch_size=batch_size,
-            device=device,
-            preparation=preparation,
-        )
+        name: loading.read(model, state)
         for name, (model, state) in _candidates(models, weights or []).items()
     }
     result = rank_models(
         wrapped,
         loaded.x,
-        dim=dim,
-        n_probes=probes,
-        method=method,
-        resolution=resolution,
-        how=how,
-        length=length,
-        span=span,
+        **probing.settings(),
         y=loaded.y,
-        classes=classes,
-        connectivity=connectivity,
         random_state=seed,
         progress=True,
     )
     if json:
         print_json(result.to_dict())
     else:
-        title = f"fewest regions first, on {probes} common probes of {loaded.name} (seed {seed})"
+        title = f"fewest regions first, on {probing.probes} common probes of {loaded.name} (seed {seed})"
         print_table(title, result.rows(), COLUMNS)
 
 

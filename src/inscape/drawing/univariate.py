@@ -130,12 +130,12 @@ def draw_weight(at: Floats, weight: Floats, *, ax: Any) -> Any:
     return twin
 
 
-def draw_convergence(norm: Floats, change: Floats, tol: float, *, ax: Any = None) -> Any:
+def draw_convergence(norm: Floats, change: Floats, tolerance: float, *, ax: Any = None) -> Any:
     """Draw the change of direction per unit of log norm over the norm, with the tolerance."""
     ax = axes_or_new(ax, (6.0, 3.6))
     finite = np.isfinite(change) & (change > 0)
     ax.plot(norm[finite], change[finite], lw=1.2, color=TEN[0])
-    ax.axhline(tol, color="grey", lw=0.8, ls=":")
+    ax.axhline(tolerance, color="grey", lw=0.8, ls=":")
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("norm of the parameters")

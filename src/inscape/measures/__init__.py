@@ -1,18 +1,16 @@
 """One number and its error: the measures."""
 
-from inscape.measures.complexity_result import DensityMap, LocalComplexity
 from inscape.measures.distance import ParameterDistance, parameter_distance
 from inscape.measures.hull_crossings import HullCrossings, hull_crossings
-from inscape.measures.local_complexity import density_map, local_complexity
+from inscape.measures.local_complexity import DensityMap, LocalComplexity, density_map, local_complexity
 from inscape.measures.local_rank import LocalRank, local_rank
 from inscape.measures.margin import Margin, margin
+from inscape.measures.measure import MeasureTable, measure
 from inscape.measures.norms import Norm, path_norm, spectral_norm
-from inscape.measures.ranking import Ranking, rank
-from inscape.measures.region_count import region_count
-from inscape.measures.region_count_result import RegionCount
+from inscape.measures.rank import Ranking, rank
+from inscape.measures.region_count import RegionCount, region_count
 from inscape.measures.robustness import AdversarialAccuracy, adversarial_accuracy
 from inscape.measures.sharpness import Sharpness, sharpness
-from inscape.measures.table import MeasureTable, measure
 from inscape.measures.total_variation import TotalVariation, total_variation
 
 __all__ = [

@@ -8,18 +8,19 @@ the function as it is but changes the value, since sigma does not scale along; a
 much the slope changes at a kink.
 """
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from inscape.arguments import whole_number
+from inscape.arguments import renamed, superseded, whole_number
+from inscape.arrays import Floats
 from inscape.errors import MeasureError, unknown_name
-from inscape.measures.complexity_result import DensityMap, LocalComplexity, grid_of
-from inscape.measures.jacobian import MEMORY
-from inscape.measures.points import graph_at
-from inscape.measures.result import COMPLETE
+from inscape.measures.result import COMPLETE, Measurement
 from inscape.measures.statistics import crossed_mean
-from inscape.models import wrap
+from inscape.memory import MEMORY
+from inscape.models import Model, wrap
 from inscape.probes import Patch
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
@@ -27,13 +28,77 @@ from inscape.seeding import RandomState, as_seed
 
 if TYPE_CHECKING:
     from inscape.measures.jacobian.blocks import Settings
+    from inscape.measures.jacobian.passes import Request
     from inscape.measures.jacobian.tallies import ComplexityTally
     from inscape.models.graph import Graph
 
-ESTIMATORS = ("theorem", "authors")
+FORMS = ("theorem", "norms", "authors")
 PRECISIONS = ("float64", "float32")
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LocalComplexity(Measurement):
+    """The mean density of a network's kinks at data points.
+
+    Attributes:
+        per_layer: what each layer of units adds to the value, (L,).
+        layers: the names of the layers.
+        density: f(x) at each point, the mean over perturbed networks, (n,).
+        n_not_good: B, the expected number of units that are not good: without a path of active units to
+            the output.
+        n_units: how many units there are.
+    """
+
+    measure: ClassVar[str] = "local_complexity"
+
+    per_layer: Floats
+    layers: tuple[str, ...]
+    density: Floats
+    n_not_good: float
+    n_units: int
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw what each layer adds; returns the matplotlib Axes."""
+        from inscape.drawing.measures import draw_layers
+
+        title = f"local complexity {self.value:.4g} of {self.provenance.model}"
+        return draw_layers(self.per_layer, self.layers, ylabel="density of kinks", title=title, ax=ax)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class DensityMap(Measurement):
+    """The density f(x) of kinks on a grid of a patch.
+
+    Attributes:
+        density: f at the grid points, (resolution, resolution); the first axis is s, the second t. The value
+            is its mean over the patch.
+        bounds: the intervals of s and t.
+        marks: coordinates of data points on the patch, (m, 2).
+    """
+
+    measure: ClassVar[str] = "density_map"
+
+    density: Floats
+    bounds: Floats
+    marks: Floats
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the map; returns the matplotlib Axes."""
+        from inscape.drawing.measures import draw_density
+
+        title = f"density of kinks, sigma = {self.settings['sigma']:g}"
+        return draw_density(self.density, self.bounds, self.marks, title=title, ax=ax)
+
+
+def _form(*, with_density: bool = True, estimator: str = "theorem") -> dict[str, Any]:
+    """The form that two arguments named before."""
+    if not with_density and estimator != "theorem":
+        raise MeasureError('with_density=False and estimator="authors" exclude each other: drop one')
+    return {"form": estimator if with_density else "norms"}
+
+
+@superseded("with_density", "estimator", by=_form, spelling='form="theorem", "norms" or "authors"')
+@renamed(n_probes="n_directions")
 def local_complexity(
     model: Any,
     x: Any,
@@ -41,10 +106,9 @@ def local_complexity(
     sigma: float,
     n_noise: int = 32,
     noise: str = "bias",
-    with_density: bool = True,
-    estimator: str = "theorem",
+    form: str = "theorem",
     precision: str = "float64",
-    n_probes: int | None = None,
+    n_directions: int | None = None,
     memory: int = MEMORY,
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
@@ -68,14 +132,12 @@ def local_complexity(
         sigma: the standard deviation of the noise.
         n_noise: how many noisy networks; all are looked at in every point.
         noise: "bias", or "bias+weights" to add N(0, sigma^2) to every weight of linear maps and convolutions
-        too
-            (batch-norm merged in).
-        with_density: False for eq. 41, sum_i E |grad z_i|, without density and indicator.
-        estimator: "theorem"; or "authors", what the published code computes: exp(-z_i^2 / (2 sigma^2)) in
-        place of
-            rho_i, so neither normalised nor centred at the bias, and no indicator.
+            too (batch-norm merged in).
+        form: "theorem"; "norms" for eq. 41, sum_i E |grad z_i|, without density and indicator; or "authors",
+            what the published code computes: exp(-z_i^2 / (2 sigma^2)) in place of rho_i, so neither
+            normalised nor centred at the bias, and no indicator.
         precision: "float64" or "float32".
-        n_probes: None for exact gradients. A number k estimates |grad z_i| without bias from k random
+        n_directions: None for exact gradients. A number k estimates |grad z_i| without bias from k random
             directions, at the cost of k evaluations instead of one per input (multilayer perceptrons have
             exact gradients for less).
         memory: bytes that derivatives may fill at once, for networks other than perceptrons.
@@ -92,21 +154,25 @@ def local_complexity(
     >>> round(result.value, 4), round(3 / (2 * torch.pi) ** 0.5, 4)
     (1.1968, 1.1968)
     """
-    from inscape.measures.jacobian.passes import jacobian_pass
+    from inscape.measures.jacobian.passes import measured
 
-    seed = as_seed(random_state)
-    tally = tally_of(sigma, n_noise, noise, with_density, estimator, seed)
-    wrapped = wrap(model)
-    with (
-        meter(progress, "local complexity") as show,
-        graph_at(wrapped, x, "local complexity") as (graph, points),
-    ):
-        jacobian_pass(graph, points, [tally], pass_settings(precision, memory, n_probes, seed), show)
-        return complexity_of(
-            tally, graph, Provenance.of(wrapped, seed, precision), precision=precision, n_probes=n_probes
-        )
+    request = complexity_request(
+        sigma=sigma,
+        n_noise=n_noise,
+        noise=noise,
+        form=form,
+        precision=precision,
+        n_directions=n_directions,
+        memory=memory,
+        seed=as_seed(random_state),
+    )
+    with meter(progress, "local complexity") as show:
+        (result,) = measured(wrap(model), x, [request], show)
+    assert isinstance(result, LocalComplexity)
+    return result
 
 
+@superseded("with_density", "estimator", by=_form, spelling='form="theorem", "norms" or "authors"')
 def density_map(
     model: Any,
     patch: Patch,
@@ -116,8 +182,7 @@ def density_map(
     n_noise: int = 32,
     within: str = "space",
     noise: str = "bias",
-    with_density: bool = True,
-    estimator: str = "theorem",
+    form: str = "theorem",
     precision: str = "float64",
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
@@ -133,37 +198,28 @@ def density_map(
         within: "space" for the density in the whole input space; "patch" for that of the lines that are seen
             on the patch, where gradients are projected to its plane. On a patch of a plane they are equal.
         noise: see `local_complexity`.
-        with_density: likewise.
-        estimator: likewise.
+        form: likewise.
         precision: likewise.
         random_state: likewise.
         progress: likewise.
     """
-    import torch
+    from inscape.measures.jacobian.passes import measured
 
-    from inscape.measures.jacobian.passes import jacobian_pass
-
-    seed, r = as_seed(random_state), whole_number(resolution, "resolution", 2, MeasureError)
+    r = whole_number(resolution, "resolution", 2, MeasureError)
     if within not in ("space", "patch"):
         raise MeasureError(unknown_name("within", within, ("space", "patch")))
-    tally = tally_of(sigma, n_noise, noise, with_density, estimator, seed)
-    wrapped = wrap(model)
-    plane = None
-    if within == "patch":
-        q = np.linalg.qr(patch.axes.reshape(2, -1).T)[0].T
-        plane = torch.from_numpy(np.ascontiguousarray(q))
-    grid = grid_of(patch, r)
-    with (
-        meter(progress, "density map") as show,
-        graph_at(wrapped, grid, "local complexity") as (graph, points),
-    ):
-        if plane is not None:
-            plane = plane.reshape(2, *graph.input_shape)
-        settings = pass_settings(precision, MEMORY, None, seed, plane)
-        jacobian_pass(graph, points, [tally], settings, show)
-        result = complexity_of(
-            tally, graph, Provenance.of(wrapped, seed, precision), precision=precision, n_probes=None
-        )
+    request = complexity_request(
+        sigma=sigma,
+        n_noise=n_noise,
+        noise=noise,
+        form=form,
+        precision=precision,
+        seed=as_seed(random_state),
+        plane=patch.axes if within == "patch" else None,
+    )
+    with meter(progress, "density map") as show:
+        (result,) = measured(wrap(model), _grid_of(patch, r), [request], show)
+    assert isinstance(result, LocalComplexity)
     return DensityMap(
         value=result.value,
         n=r * r,
@@ -177,40 +233,58 @@ def density_map(
     )
 
 
-def tally_of(
-    sigma: float, n_noise: int, noise: str, with_density: bool, estimator: str, seed: int
-) -> "ComplexityTally":
-    """What adds up the sum, its settings checked."""
+def complexity_request(
+    *,
+    sigma: float,
+    n_noise: int,
+    noise: str,
+    form: str,
+    precision: str,
+    seed: int,
+    n_directions: int | None = None,
+    memory: int = MEMORY,
+    plane: Floats | None = None,
+) -> "Request":
+    """What local complexity asks of a pass, its settings checked.
+
+    Args:
+        sigma: as for `local_complexity`, like all that follows but the last two.
+        n_noise: likewise.
+        noise: likewise.
+        form: likewise.
+        precision: likewise.
+        n_directions: likewise.
+        memory: likewise.
+        seed: of noise and directions.
+        plane: two axes, (2, ...), to whose plane gradients are projected; None for the whole space.
+    """
+    import torch
+
+    from inscape.measures.jacobian.blocks import Settings
+    from inscape.measures.jacobian.passes import Request
     from inscape.measures.jacobian.perturbation import Draws
     from inscape.measures.jacobian.tallies import ComplexityTally
 
-    if estimator not in ESTIMATORS:
-        raise MeasureError(unknown_name("estimator", estimator, ESTIMATORS))
-    if not with_density and estimator != "theorem":
-        raise MeasureError('with_density=False and estimator="authors" exclude each other: drop one')
+    if form not in FORMS:
+        raise MeasureError(unknown_name("form", form, FORMS))
     if sigma is None:
         raise MeasureError("sigma=None is not possible: give the standard deviation of the noise")
     draws = Draws(sigma, whole_number(n_noise, "n_noise", 1, MeasureError), noise, seed)
-    return ComplexityTally(draws, estimator if with_density else "norms")
-
-
-def pass_settings(
-    precision: str, memory: int, n_probes: int | None, seed: int, directions: Any = None
-) -> "Settings":
-    """How to compute, checked."""
-    from inscape.measures.jacobian.blocks import Settings
-
     if precision not in PRECISIONS:
         raise MeasureError(unknown_name("precision", precision, PRECISIONS))
-    if n_probes is not None:
-        n_probes = whole_number(n_probes, "n_probes", 1, MeasureError, ", or None for exact gradients")
+    if n_directions is not None:
+        hint = ", or None for exact gradients"
+        n_directions = whole_number(n_directions, "n_directions", 1, MeasureError, hint)
     memory = whole_number(memory, "memory", 1, MeasureError)
-    return Settings(precision, memory, n_probes, seed, directions)
+    directions = None
+    if plane is not None:
+        directions = torch.from_numpy(np.ascontiguousarray(np.linalg.qr(plane.reshape(2, -1).T)[0].T))
+    tally = ComplexityTally(draws, form)
+    settings = Settings(precision, memory, n_directions, seed, directions)
+    return Request("local complexity", tally, partial(_result, tally), settings)
 
 
-def complexity_of(
-    tally: "ComplexityTally", graph: "Graph", provenance: Provenance, *, precision: str, n_probes: int | None
-) -> LocalComplexity:
+def _result(tally: "ComplexityTally", graph: "Graph", model: Model, settings: "Settings") -> LocalComplexity:
     """The result that a tally adds up to."""
     from inscape.measures.jacobian.layers import window_nodes
 
@@ -220,26 +294,32 @@ def complexity_of(
     if not tally.layers:
         status = f"{COMPLETE}; the network has no units, it is affine"
     n, m = tally.terms.shape[:2]
-    draws = tally.draws
+    draws, k = tally.draws, settings.n_directions
     return LocalComplexity(
         value=value,
         std_error=error,
         interval=interval,
         n=n,
-        method="exact gradients" if n_probes is None else f"{n_probes} random directions",
+        method="exact gradients" if k is None else f"{k} random directions",
         status=status,
         settings={
             "sigma": draws.sigma,
             "n_noise": draws.n,
             "noise": draws.kind,
-            "variant": tally.variant,
-            "precision": precision,
-            "n_probes": n_probes,
+            "form": tally.form,
+            "precision": settings.precision,
+            "n_directions": k,
         },
-        provenance=provenance,
+        provenance=Provenance.of(model, draws.seed, settings.precision),
         per_layer=tally.terms.mean(axis=(0, 1)),
         layers=tuple(layer.name for layer in tally.layers),
         density=tally.terms.sum(axis=2).mean(axis=1),
         n_not_good=tally.n_not_good / (n * m),
         n_units=tally.n_units,
     )
+
+
+def _grid_of(patch: Patch, resolution: int) -> Floats:
+    """The points of a square grid on a patch, (resolution^2, *input_shape), corners included."""
+    axes = [np.linspace(low, high, resolution) for low, high in patch.bounds]
+    return patch.points(np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from inscape.arguments import positive_number, whole_number
+from inscape.arguments import positive_number
 from inscape.arrays import Floats
 from inscape.errors import MeasureError, NotApplicableError, PartitionError
-from inscape.measures.points import graph_at, measuring, points_of
+from inscape.measures.points import measuring, points_of
 from inscape.measures.result import Measurement
 from inscape.measures.statistics import crossed_mean, mean_with_error
 from inscape.models import Model, wrap
@@ -23,6 +23,7 @@ from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 
 if TYPE_CHECKING:
+    from inscape.measures.jacobian.passes import Request
     from inscape.measures.jacobian.tallies import RankTally
 
 
@@ -82,35 +83,34 @@ def local_rank(
     >>> local_rank(net, torch.randn(5, 3), eps=1e-9).per_layer.tolist()
     [3.0]
     """
-    from inscape.measures.jacobian.blocks import Settings
-    from inscape.measures.jacobian.passes import jacobian_pass
+    from inscape.measures.jacobian.passes import measured
 
-    wrapped, seed = wrap(model), as_seed(random_state)
-    tally = rank_tally(eps, sigma, n_noise, seed)
+    wrapped = wrap(model)
+    request = rank_request(eps=eps, sigma=sigma, n_noise=n_noise, seed=as_seed(random_state))
     with meter(progress, "local rank") as show:
         try:
-            with graph_at(wrapped, x, "local rank") as (graph, points):
-                jacobian_pass(graph, points, [tally], Settings(), show)
-                return rank_of(tally, wrapped)
+            (result,) = measured(wrapped, x, [request], show)
+            assert isinstance(result, LocalRank)
+            return result
         except NotApplicableError as error:
             if sigma is not None or not isinstance(error.__cause__, PartitionError):
                 raise
         with measuring(wrapped):
-            return _by_reverse(wrapped, points_of(wrapped, x), tally.eps, show)
+            return _by_reverse(wrapped, points_of(wrapped, x), float(eps), show)
 
 
-def rank_tally(eps: float, sigma: float | None, n_noise: int, seed: int) -> "RankTally":
-    """What counts singular values, its settings checked."""
+def rank_request(*, eps: float, sigma: float | None, n_noise: int, seed: int) -> "Request":
+    """What local rank asks of a pass, its settings checked."""
+    from inscape.measures.jacobian.passes import Request
     from inscape.measures.jacobian.perturbation import Draws
     from inscape.measures.jacobian.tallies import RankTally
 
     eps = positive_number(eps, "eps", MeasureError, ": the smallest singular value that counts")
-    if sigma is None:
-        return RankTally(Draws(), eps)
-    return RankTally(Draws(sigma, whole_number(n_noise, "n_noise", 1, MeasureError), "bias", seed), eps)
+    tally = RankTally(Draws.on_biases(sigma, n_noise, seed), eps)
+    return Request("local rank", tally, lambda graph, model, settings: _result(tally, model))
 
 
-def rank_of(tally: "RankTally", model: Model) -> LocalRank:
+def _result(tally: "RankTally", model: Model) -> LocalRank:
     """The result that a tally adds up to."""
     draws = tally.draws
     means = tally.ranks.mean(axis=2) if tally.layers else np.zeros(tally.ranks.shape[:2])

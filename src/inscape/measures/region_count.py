@@ -7,32 +7,143 @@ and for families such as k-nearest neighbours; the count of one model alone says
 """
 
 import math
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.errors import NonGenericError, ProbeError
-from inscape.measures.region_count_result import RegionCount
-from inscape.measures.statistics import mean_with_error
-from inscape.measures.tally import Tally, count_adaptively, count_exactly, count_on_grid
+from inscape.arrays import Floats, Ints
+from inscape.errors import InscapeWarning, MeasureError, NonGenericError, PartitionError, ProbeError
+from inscape.measures.result import Measurement
+from inscape.measures.statistics import Z, mean_with_error
 from inscape.models import Model, wrap
+from inscape.models.base import NOT_DETERMINISTIC
+from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.choice import Choice, after_a_tie, check_method, choose_method
-from inscape.partition.decision.regions import CONVERGED, NOT_CONVERGED
+from inscape.partition.decision.exact import exact_regions
+from inscape.partition.decision.grid import labelled_blocks
+from inscape.partition.decision.regions import COMPLETE, CONVERGED, NOT_CONVERGED, NOT_SHOWN
 from inscape.probes import Probe, Segment
 from inscape.probes.sampling import draw_probes
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 
+_GIVEN = {"how": "given", "span": None, "length": None, "classes": None}
+"""What is on record of how ready probes were drawn."""
+UNSEEN = 6.0
+"""Regions that n probes together may lack without a sign of it where the model has steps only: what is met on
+none of n probes happens on fewer than 3 / n of them, with 95 % confidence, and loses two regions there."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RegionCount(Measurement):
+    """The mean number of decision regions over random probes, with its error.
+
+    The `value` is the mean count, an estimate of R_d, and `std_error` its standard error over the `n` probes,
+    NaN for a single one. The `interval` is that of R_d, from Student's t; an adaptive count adds the most
+    that it is taken to miss, the upper end of `missed_interval`, to its upper end. The `method` is "exact",
+    "adaptive" or "grid". The `status` is "converged" if the resolution is fine enough (see `resolution_bias`)
+    or the estimate `missed` is as small, else "not converged in resolution", and why; "convergence not shown"
+    in place of "converged" where there are no scores or they are piecewise constant; "complete" if exact,
+    with a word on ties where there are any. The `settings` are dim, how ("given" for ready probes), span,
+    length, classes, resolution, connectivity.
+
+    Attributes:
+        counts: the count on each probe, (n,).
+        coarse_mean: the mean count on every second grid point of the same evaluations; None if not known.
+        missed: the regions that each count misses on average, as the adaptive method estimates; else None.
+        missed_interval: the 95 % interval of that estimate: the true mean on these probes lies between
+            mean and mean + missed_interval[1].
+        missed_basis: what that estimate rests on.
+        reason: why it was counted by that method.
+        is_exact: whether each count is exact (the mean over probes is an estimate all the same).
+        n_evaluations: at how many points the model was asked.
+        classes_off_data: labels predicted somewhere on the probes but at none of the data points that span
+            them; None if the probes do not end at data points.
+    """
+
+    measure: ClassVar[str] = "region_count"
+
+    counts: npt.NDArray[np.int64]
+    coarse_mean: float | None
+    missed: float | None
+    missed_interval: tuple[float, float] | None = None
+    missed_basis: str | None
+    reason: str
+    is_exact: bool
+    n_evaluations: int
+    classes_off_data: tuple[int, ...] | None
+
+    @property
+    def mean(self) -> float:
+        """The mean count, which is the value."""
+        return self.value
+
+    @property
+    def resolution_bias(self) -> float | None:
+        """What the mean would gain from half the spacing again, estimated by what the last halving gained.
+
+        Regions narrower than the spacing are missed in proportion to it, so each halving of the
+        spacing recovers half of what was missing. The count has converged if this is at most 1 % of
+        the mean, or at most 5 % and half of the interval's half-width.
+        """
+        return None if self.coarse_mean is None else self.mean - self.coarse_mean
+
+    def probes_needed(self, half_width: float) -> int:
+        """How many probes give a 95 % interval of mean +- `half_width`, at the spread seen here.
+
+        The half-width is taken as 1.96 standard errors: n = (1.96 s / half_width)^2, at least 2.
+        """
+        if not half_width > 0:
+            raise PartitionError(f"half_width={half_width} must be positive")
+        if len(self.counts) < 2:
+            raise PartitionError("one probe shows no spread: measure at least 2 first")
+        s = float(np.std(self.counts, ddof=1))
+        root = Z * s / half_width
+        if root > 1e9:
+            raise PartitionError(f"half_width={half_width} is too small: no number of probes gives it")
+        return max(2, math.ceil(root**2))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; `from_dict` reads it back."""
+        return super().to_dict() | {"mean": self.mean}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The result that `to_dict` wrote, also where the value is there as the mean alone."""
+        known = {"missed_interval": None} | data
+        if "mean" in data and "counts" in data:
+            known = {"value": data["mean"], "n": len(data["counts"])} | known
+        try:
+            result = super().from_dict(known)
+        except MeasureError as error:
+            raise PartitionError(str(error)) from error
+        settings = {k: tuple(v) if isinstance(v, list) else v for k, v in result.settings.items()}
+        return replace(result, settings=settings)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how the counts are distributed over probes; returns the matplotlib Axes."""
+        from inscape.drawing.counts import draw_counts
+
+        return draw_counts(self.counts, self.mean, self.interval, title=self.provenance.model, ax=ax)
+
+    def __repr__(self) -> str:
+        d, n = self.settings["dim"], len(self.counts)
+        value = f"{self.value:.3g} +- {self.std_error:.2g}"
+        return f"<region count R_{d} = {value} on {n} probes, {self.method}, {self.status}>"
+
 
 def region_count(
     model: Any,
-    x: Any,
+    x: Any = None,
     *,
+    probes: Sequence[Probe] | None = None,
     dim: int = 1,
     n_probes: int = 100,
     method: str = "auto",
@@ -59,6 +170,8 @@ def region_count(
     Args:
         model: anything that `inscape.wrap` takes.
         x: the data that span the probes; see `inscape.sample_probes`.
+        probes: ready probes of one dimension instead of data, such as `inscape.sample_probes` returns; what
+            says how to draw them (dim, n_probes, how, span, length, y, classes, random_state) is left out.
         dim: the dimension d of the hulls.
         n_probes: how many hulls.
         method: see `inscape.decision_regions`.
@@ -80,22 +193,164 @@ def region_count(
     >>> sorted(set(result.counts.tolist())), result.status
     ([1, 2], 'convergence not shown: the model has no scores')
     """
-    counter = draw_counter(
-        x,
-        dim=dim,
-        n_probes=n_probes,
-        method=method,
-        resolution=resolution,
-        how=how,
-        span=span,
-        length=length,
-        y=y,
-        classes=classes,
-        connectivity=connectivity,
-        precision=precision,
-        random_state=random_state,
-    )
+    drawing: dict[str, Any] = {
+        "dim": dim,
+        "n_probes": n_probes,
+        "how": how,
+        "span": span,
+        "length": length,
+        "y": y,
+        "classes": classes,
+        "random_state": random_state,
+    }
+    counting: dict[str, Any] = {
+        "method": method,
+        "resolution": resolution,
+        "connectivity": connectivity,
+        "precision": precision,
+    }
+    if probes is None:
+        if x is None:
+            raise ProbeError("there is nothing to count on: give x, the data, or probes")
+        counter = draw_counter(x, **drawing, **counting)
+    else:
+        _check_given(x, probes, drawing)
+        counter = Counter(probes=probes, **counting, variant=_GIVEN)
     return counter.count(wrap(model), progress=progress)
+
+
+def _check_given(x: Any, probes: Any, drawing: dict[str, Any]) -> None:
+    """Raise an error for ready probes that are none, or beside what would draw others."""
+    if x is not None:
+        raise ProbeError("x and probes are both given: give x to draw probes from, or the probes alone")
+    defaults = signature(draw_counter).parameters
+    for name, value in drawing.items():
+        default = defaults[name].default
+        if value is not default and (default is None or value != default):
+            raise ProbeError(f"{name} says how to draw probes: leave it out where probes are given")
+    is_list = isinstance(probes, Sequence) and len(probes) > 0
+    if not is_list or not all(isinstance(p, Probe) for p in probes):
+        raise ProbeError(f"probes must be a list of Segments, Simplices or Patches, got {probes!r}")
+    dims = sorted({p.dim for p in probes})
+    if len(dims) > 1:
+        raise ProbeError(
+            f"the probes have dimensions {', '.join(map(str, dims))}: count each dimension apart"
+        )
+
+
+@dataclass
+class Tally:
+    """The count on each probe, and what was seen on the way.
+
+    Attributes:
+        counts: the count on each probe.
+        n_evaluations: at how many points the model was asked.
+        coarse_mean: on a grid, the mean count on every second point; None if not known.
+        resolution: on a grid, points per axis.
+        missed: the estimated number of regions missed per probe; None if there is no estimate.
+        missed_interval: the 95 % interval of that number; None likewise.
+        missed_basis: what it rests on.
+        not_shown: "convergence not shown" and why, where the model has steps only; None where scores tell.
+        status: of exact counts, and of adaptive ones with something special; None where it depends on the
+            errors.
+        anywhere: the labels that were predicted.
+        at_corners: those that were predicted at a corner of a probe.
+    """
+
+    counts: list[int] = field(default_factory=list)
+    n_evaluations: int = 0
+    coarse_mean: float | None = None
+    resolution: int | None = None
+    missed: float | None = None
+    missed_interval: tuple[float, float] | None = None
+    missed_basis: str | None = None
+    not_shown: str | None = None
+    status: str | None = None
+    anywhere: set[int] = field(default_factory=set)
+    at_corners: set[int] = field(default_factory=set)
+
+    def see(self, labels: Ints, at_corners: Ints) -> None:
+        """Note which labels were predicted."""
+        self.anywhere.update(np.unique(labels).tolist())
+        self.at_corners.update(np.unique(at_corners).tolist())
+
+    def warn_if_constant(self, model: Model, name: str) -> None:
+        """Warn, two callers up, if only one label was seen."""
+        if len(self.anywhere) == 1:
+            (label,) = self.anywhere
+            warnings.warn(
+                f"{name} predicts class {model.class_name(label)} everywhere on the probes: "
+                "its region count is 1, which says nothing about its complexity",
+                InscapeWarning,
+                stacklevel=4,
+            )
+
+
+def count_on_grid(
+    model: Model, probes: Sequence[Probe], resolution: int | None, connectivity: str, meter: Meter
+) -> Tally:
+    """Count on the grid of each probe, and again on every second point of the same evaluations."""
+    tally, coarse = Tally(), []
+    for block in labelled_blocks(model, probes, resolution, meter=meter, with_scores=True):
+        tally.counts += block.components(connectivity)[1].tolist()
+        coarse.append(block.coarse_counts(connectivity))
+        tally.see(block.labels, block.labels[:, block.lattice.corners()])
+        tally.n_evaluations += block.labels.size
+        tally.resolution = block.lattice.resolution
+        tally.not_shown = tally.not_shown or block.not_shown
+    tally.status = NOT_DETERMINISTIC if model.is_random else None
+    known = [c for c in coarse if c is not None]
+    tally.coarse_mean = float(np.mean(np.concatenate(known))) if known else None
+    return tally
+
+
+def count_exactly(model: Model, probes: Sequence[Probe], precision: str, meter: Meter) -> Tally:
+    """Count every region on each probe; the status says on how many there was something special."""
+    tally, special = Tally(), []
+    for r in exact_regions(model, probes, precision=precision, meter=meter):
+        tally.counts.append(r.n_regions)
+        tally.see(r.labels, r.corner_labels)
+        tally.n_evaluations += r.n_evaluations
+        if r.status != COMPLETE:
+            special.append(r.status)
+    n = len(tally.counts)
+    example = special[0].removeprefix(f"{COMPLETE}; ") if special else ""
+    tally.status = (
+        f"{COMPLETE}; {len(special)} of {n} probes special, such as: {example}" if special else COMPLETE
+    )
+    return tally
+
+
+def count_adaptively(model: Model, probes: Sequence[Probe], resolution: int | None, meter: Meter) -> Tally:
+    """Count on each probe where the scores say that a region could hide; the status says where more could."""
+    tally, special, missed, basis = Tally(resolution=resolution), [], [], ""
+    for r in adaptive_regions(model, probes, resolution=resolution, meter=meter):
+        tally.counts.append(r.n_regions)
+        tally.see(r.labels, r.corner_labels)
+        tally.n_evaluations += r.n_evaluations
+        missed.append(r.missed or 0.0)
+        basis = r.missed_basis or ""
+        if r.status.startswith(NOT_SHOWN):
+            tally.not_shown = r.status
+        elif r.status not in (CONVERGED, NOT_CONVERGED):  # it says why
+            special.append(r.status)
+    n = len(tally.counts)
+    tally.missed, tally.missed_interval = _mean_missed(
+        np.array(missed), has_steps=tally.not_shown is not None
+    )
+    tally.missed_basis = f"over {n} probes, each like the last: {basis}"
+    if special:
+        tally.status = special[0]
+        if not special[0].startswith(NOT_DETERMINISTIC):
+            tally.status = f"{NOT_CONVERGED} on {len(special)} of {n} probes: {special[0].split(': ')[1]}"
+    return tally
+
+
+def _mean_missed(missed: Floats, *, has_steps: bool) -> tuple[float, tuple[float, float]]:
+    """The mean of what was missed on each probe, and its 95 % interval; see `UNSEEN`."""
+    n, mean = len(missed), float(missed.mean())
+    error = float(np.std(missed, ddof=1)) / math.sqrt(n) if n > 1 else mean
+    return mean, (max(0.0, mean - Z * error), mean + Z * error + UNSEEN / n * has_steps)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -151,9 +406,10 @@ class Counter:
         off = tuple(sorted(tally.anywhere - tally.at_corners))
         dtype = self.precision if is_exact and model.structure != "trees" else None
         return RegionCount(
-            mean=mean,
+            value=mean,
             std_error=std_error,
             interval=interval,
+            n=len(counts),
             counts=counts,
             coarse_mean=tally.coarse_mean,
             missed=tally.missed,
@@ -185,7 +441,7 @@ class Counter:
         """Whether the corners of the probes are data points."""
         first = self.probes[0]
         beyond = isinstance(first, Segment) and first.span != (0, 1)
-        return self.variant.get("how") != "direction" and not beyond
+        return self.variant.get("how") == "pairs" and not beyond
 
 
 def draw_counter(

@@ -76,6 +76,8 @@ def _plain(value: Any) -> Any:
 
 def _restored(kind: str, value: Any) -> Any:
     """A field of the given annotation from its plain form."""
+    if value is None and kind.endswith("None"):
+        return None
     if "Provenance" in kind:
         return Provenance(**value)
     if "float64" in kind or kind == "Floats":

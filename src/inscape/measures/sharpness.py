@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import positive_number, whole_number
+from inscape.arguments import positive_number, renamed, whole_number
 from inscape.arrays import Floats
 from inscape.errors import DataError, MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
-from inscape.measures.eigenvalues import MANY, dense, lanczos, rough_start
+from inscape.measures.hessian.eigenvalues import MANY, dense, lanczos, rough_start
 from inscape.measures.points import TargetSource, as_targets, check_weights, measuring, points_of
 from inscape.measures.result import COMPLETE, Measurement
 from inscape.models import Model, wrap
@@ -68,6 +68,7 @@ class Sharpness(Measurement):
         return ax
 
 
+@renamed(tol="tolerance")
 def sharpness(
     model: Any,
     x: Any,
@@ -75,7 +76,7 @@ def sharpness(
     *,
     loss: str | Callable[[Any, Any], Any] = "cross_entropy",
     k: int = 1,
-    tol: float = 1e-6,
+    tolerance: float = 1e-6,
     method: str = "auto",
     max_products: int = 1000,
     batch_size: int | None = None,
@@ -97,7 +98,8 @@ def sharpness(
         loss: "cross_entropy", the mean over points (one score: logistic loss); "mse", 1 / (2 n) times the
             sum of squared errors; or a function of (scores, y) that returns the mean loss of a batch.
         k: how many of the largest eigenvalues.
-        tol: the residual |H v - lambda v| at which an eigenvalue has converged, relative to the largest.
+        tolerance: the residual |H v - lambda v| at which an eigenvalue has converged, relative to the
+            largest.
         method: "auto", "dense" or "lanczos".
         max_products: the most products before giving up, which the status then says.
         batch_size: points per product; as many as fit into memory if None.
@@ -114,10 +116,10 @@ def sharpness(
     """
     import torch
 
-    from inscape.measures.hessian import LossHessian
+    from inscape.measures.hessian.products import LossHessian
 
     _check(loss, method, precision)
-    tol = positive_number(tol, "tol", MeasureError)
+    tolerance = positive_number(tolerance, "tolerance", MeasureError)
     wrapped, seed = wrap(model), as_seed(random_state)
     module = getattr(wrapped, "module", None)
     if not isinstance(module, torch.nn.Module):
@@ -146,11 +148,11 @@ def sharpness(
             start = np.random.default_rng(seed).standard_normal(hessian.size)
             if precision == "float64":
                 rough = [hessian_in(torch.float32, e) for e in ((8, 1) if len(points) >= MANY else (1,))]
-                start = rough_start(rough, k, tol, start, show)
+                start = rough_start(rough, k, tolerance, start, show)
                 hessian.n_products = sum(h.n_products for h in rough if len(h.x) == len(points))
-            values, residuals = lanczos(hessian, k, tol, max_products, start, show)
+            values, residuals = lanczos(hessian, k, tolerance, max_products, start, show)
     scale = max(float(np.abs(values).max()), 1e-300)
-    converged = bool((residuals <= max(2 * tol, 1e-12) * scale).all())
+    converged = bool((residuals <= max(2 * tolerance, 1e-12) * scale).all())
     return Sharpness(
         value=float(values[0]),
         n=len(points),
@@ -160,7 +162,7 @@ def sharpness(
         else f"not converged after {hessian.n_products} products: raise max_products",
         settings={
             "loss": loss if isinstance(loss, str) else getattr(loss, "__name__", "function"),
-            "tol": tol,
+            "tolerance": tolerance,
             "precision": precision,
         },
         provenance=Provenance.of(wrapped, seed, precision),
@@ -203,7 +205,7 @@ def _points_and_targets(model: Model, x: Any, y: Any, loss: Any) -> tuple[Floats
 
 
 def _loss_of(model: Model, x: Floats, y: npt.NDArray[Any], loss: Any) -> Callable[[Any, Any], Any]:
-    from inscape.measures.hessian import cross_entropy, half_square
+    from inscape.measures.hessian.products import cross_entropy, half_square
 
     if loss == "mse":
         return half_square

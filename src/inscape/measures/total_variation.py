@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from inscape.arguments import whole_number
 from inscape.arrays import Floats
 from inscape.errors import MeasureError, unknown_name
-from inscape.measures.points import graph_at, measuring, points_of
+from inscape.measures.points import measuring, points_of
 from inscape.measures.result import Measurement
 from inscape.measures.statistics import crossed_mean, mean_with_error
 from inscape.models import Model, wrap
@@ -23,6 +22,7 @@ from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 
 if TYPE_CHECKING:
+    from inscape.measures.jacobian.passes import Request
     from inscape.measures.jacobian.tallies import VariationTally
 
 OF = ("scores", "predicted")
@@ -81,32 +81,38 @@ def total_variation(
     >>> total_variation(net, torch.randn(4, 2)).value
     5.0
     """
-    from inscape.measures.jacobian.blocks import Settings
-    from inscape.measures.jacobian.passes import jacobian_pass
+    from inscape.measures.jacobian.passes import measured
 
     wrapped, seed = wrap(model), as_seed(random_state)
-    tally = variation_tally(of, sigma, n_noise, seed)
     with meter(progress, "total variation") as show:
         if sigma is not None:
-            with graph_at(wrapped, x, "total variation with noise") as (graph, points):
-                jacobian_pass(graph, points, [tally], Settings(), show)
-                return variation_of(tally, wrapped, "float64")
-        found = points_of(wrapped, x)
+            request = variation_request(of=of, sigma=sigma, n_noise=n_noise, seed=seed)
+            (result,) = measured(wrapped, x, [request], show)
+            assert isinstance(result, TotalVariation)
+            return result
+        tally = _tally(of, None, n_noise, seed)
+        points = points_of(wrapped, x)
         with measuring(wrapped):
-            tally.norms = _by_reverse(wrapped, found, of, show)
-            return variation_of(tally, wrapped, "float64")
+            tally.norms = _by_reverse(wrapped, points, of, show)
+            return _result(tally, wrapped, "float64")
 
 
-def variation_tally(of: str, sigma: float | None, n_noise: int, seed: int) -> "VariationTally":
-    """What takes the norms, its settings checked."""
+def variation_request(*, of: str, sigma: float | None, n_noise: int, seed: int) -> "Request":
+    """What total variation asks of a pass, its settings checked."""
+    from inscape.measures.jacobian.passes import Request
+
+    tally = _tally(of, sigma, n_noise, seed)
+    name = "total variation" if sigma is None else "total variation with noise"
+    return Request(name, tally, lambda graph, model, settings: _result(tally, model, settings.precision))
+
+
+def _tally(of: str, sigma: float | None, n_noise: int, seed: int) -> "VariationTally":
     from inscape.measures.jacobian.perturbation import Draws
     from inscape.measures.jacobian.tallies import VariationTally
 
     if of not in OF:
         raise MeasureError(unknown_name("of", of, OF))
-    if sigma is None:
-        return VariationTally(Draws(), of)
-    return VariationTally(Draws(sigma, whole_number(n_noise, "n_noise", 1, MeasureError), "bias", seed), of)
+    return VariationTally(Draws.on_biases(sigma, n_noise, seed), of)
 
 
 def _by_reverse(model: Model, x: Floats, of: str, show: Meter) -> Floats:
@@ -126,7 +132,7 @@ def _by_reverse(model: Model, x: Floats, of: str, show: Meter) -> Floats:
     return np.concatenate(norms)[:, None]
 
 
-def variation_of(tally: "VariationTally", model: Model, precision: str) -> TotalVariation:
+def _result(tally: "VariationTally", model: Model, precision: str) -> TotalVariation:
     """The result that a tally adds up to."""
     norms, draws = tally.norms, tally.draws
     noisy = draws.sigma is not None

@@ -12,8 +12,7 @@ from inscape.correlation.coefficients import Correlation, correlation
 from inscape.errors import InscapeError
 from inscape.files import replacing
 from inscape.measures.accuracy import correct
-from inscape.measures.region_count import draw_counter
-from inscape.measures.region_count_result import RegionCount
+from inscape.measures.region_count import RegionCount, draw_counter
 from inscape.measures.statistics import probability_less
 from inscape.models import Model
 from inscape.partition import decision_regions

@@ -217,9 +217,9 @@ def _classifiers(
     rng = np.random.default_rng([seed, width, depth])
     x, y = _rings(60, rng)
     x_test, y_test = _rings(1000, rng)
-    net = mlp(2, (width,) * depth, 2, seed=seed, scale=scale)
+    net = mlp(2, (width,) * depth, 2, random_state=seed, scale=scale)
     snapshots = _Snapshots((0, epochs // 10, epochs))
-    train(net, x, y, Recipe(0.01, len(x), epochs, optimiser="adam"), seed=seed, monitor=snapshots)
+    train(net, x, y, Recipe(0.01, len(x), epochs, optimiser="adam"), random_state=seed, monitor=snapshots)
     start = snapshots.kept[0]
     for step, kept in snapshots.kept.items():
         about = {"family": "classifiers", "width": width, "depth": depth, "scale": scale, "step": step}
@@ -241,8 +241,8 @@ def _one_input(width: int, depth: int, scale: float, epochs: int, seed: int) -> 
 
     x = np.random.default_rng([seed, width, depth]).uniform(-1, 1, size=(60, 1))
     y = (np.sin(6 * x[:, 0]) > 0).astype(np.int64)
-    net = mlp(1, (width,) * depth, 2, seed=seed, scale=scale)
-    train(net, x, y, Recipe(0.01, len(x), epochs, optimiser="adam"), seed=seed)
+    net = mlp(1, (width,) * depth, 2, random_state=seed, scale=scale)
+    train(net, x, y, Recipe(0.01, len(x), epochs, optimiser="adam"), random_state=seed)
     about = {"family": "one input", "width": width, "depth": depth, "scale": scale}
     yield about, local_complexity.lc_proposition6(net.double(), x, support=(-1.0, 1.0))
 
@@ -252,7 +252,7 @@ def _minima(width: int, step_size: float, seed: int) -> Checks:
     x = np.linspace(-1.5, 1.5, 12)
     y = np.sin(2 * x)
     start = ShallowNet.random(width, random_state=seed)
-    run = gradient_descent(start, x, y, step_size, 300_000, warm_up=20_000, tol=1e-12, patience=5_000)
+    run = gradient_descent(start, x, y, step_size, 300_000, warm_up=20_000, tolerance=1e-12, patience=5_000)
     about = {"family": "minima", "width": width, "step_size": step_size, "status": run.status}
     yield about, minima_stability.ms_lemma1(run.net, x, y, step_size)
     yield about, minima_stability.ms_lemma4(run.net, x, y)
@@ -327,9 +327,9 @@ def _decays(width: int, epochs: int, settings: dict[str, Any], seed: int) -> Che
     rates = 10.0 ** -np.arange(1, 5)
     complexities, norms = [], []
     for rate in rates:
-        net = mlp(2, (width,), 2, seed=seed)
+        net = mlp(2, (width,), 2, random_state=seed)
         recipe = Recipe(0.01, len(x), 4 * epochs, optimiser="adam", weight_decay=float(rate))
-        train(net, x, y, recipe, seed=seed)
+        train(net, x, y, recipe, random_state=seed)
         m = moments(net.double(), x, random_state=seed, **settings)
         complexities.append(float(m.draws["complexity"].sum(axis=1).mean()))
         norms.append(m.layers.size)

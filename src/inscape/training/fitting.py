@@ -123,7 +123,7 @@ def _network(settings: Mapping[str, Any], split: Split, seed: int) -> tuple[Any,
         x.shape[1:],
         split.n_classes,
         scale=settings.get("he_scale", 1.0),
-        seed=seed,
+        random_state=seed,
         **more,
     )
     initial = {name: value.clone() for name, value in module.state_dict().items()}

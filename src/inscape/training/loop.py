@@ -10,11 +10,11 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from inscape.arguments import as_array
+from inscape.arguments import as_array, renamed
 from inscape.errors import DataError, InscapeError
 from inscape.models.gradients import gradients
 from inscape.progress import Meter, meter
-from inscape.seeding import as_seed, random_state_kept
+from inscape.seeding import RandomState, as_seed, random_state_kept
 from inscape.training.augmentation import Augmentation
 from inscape.training.checkpoints import save_weights
 from inscape.training.history import History
@@ -28,13 +28,14 @@ class StepMonitor(Protocol):
         """Look at the model after so many steps."""
 
 
+@renamed(seed="random_state")
 def train(
     module: nn.Module,
     x: npt.NDArray[Any],
     y: npt.NDArray[Any],
     recipe: Recipe,
     *,
-    seed: int,
+    random_state: RandomState,
     monitor: StepMonitor | None = None,
     checkpoints: str | Path | None = None,
     checkpoint_every: int = 1,
@@ -44,15 +45,16 @@ def train(
 
     The loss is the cross-entropy of classes, or the mean square of the error of targets.
 
-    Batches, augmentation and dropout are drawn from `seed` alone: the same seed on the same device gives the
-    same weights, and the global random state is left as it was. The module ends in eval mode.
+    Batches, augmentation and dropout are drawn from `random_state` alone: the same seed on the same device
+    gives the same weights, and the global random state is left as it was. The module ends in eval mode.
 
     Args:
         module: the network.
         x: points (n, ...).
         y: their classes, integers (n,); or targets, real numbers (n, c).
         recipe: how.
-        seed: of everything random but the initial weights.
+        random_state: a seed, a generator, or None, of everything random but the initial weights; the history
+            has the seed.
         monitor: its `step(module, k)` is called before training (k = 0) and after each step.
         checkpoints: a folder for the weights as safetensors, `epoch-0001.safetensors` and so on.
         checkpoint_every: epochs between checkpoints; the last epoch always has one.
@@ -61,11 +63,11 @@ def train(
     >>> import numpy as np
     >>> from inscape.training.networks import mlp
     >>> x = np.random.default_rng(0).normal(size=(40, 2))
-    >>> history = train(mlp(2, (8,), 2, seed=0), x, x[:, 0] > 0, Recipe(0.1, 10, 20), seed=0)
+    >>> history = train(mlp(2, (8,), 2, random_state=0), x, x[:, 0] > 0, Recipe(0.1, 10, 20), random_state=0)
     >>> history.status, history.loss < history.losses[0]
     ('complete', True)
     """
-    seed = as_seed(seed)
+    seed = as_seed(random_state)
     if not checkpoint_every >= 1:
         raise InscapeError(f"checkpoint_every={checkpoint_every} must be at least 1")
     device, dtype = _place(module)

@@ -50,7 +50,7 @@ def train_many(
     >>> import numpy as np
     >>> from inscape.training.networks import mlp
     >>> x = np.random.default_rng(0).normal(size=(40, 2))
-    >>> nets = [mlp(2, (8,), 2, seed=i) for i in range(3)]
+    >>> nets = [mlp(2, (8,), 2, random_state=i) for i in range(3)]
     >>> recipes = [Recipe(rate, 10, 5) for rate in (0.1, 0.2, 0.3)]
     >>> [h.n_steps for h in train_many(nets, x, x[:, 0] > 0, recipes, seeds=[0, 1, 2])]
     [20, 20, 20]
@@ -70,7 +70,7 @@ def train_many(
             i = group[0]
             if not _is_stackable(modules[i], recipes[i]):
                 monitor = None if monitors is None else monitors[i]
-                results[i] = train(modules[i], x, y, recipes[i], seed=seeds[i], monitor=monitor)
+                results[i] = train(modules[i], x, y, recipes[i], random_state=seeds[i], monitor=monitor)
             else:
                 chosen = [modules[i] for i in group]
                 watch = None if monitors is None else _Watch(chosen, [monitors[i] for i in group])

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from inscape.arguments import whole_number
 from inscape.errors import MeasureError
+from inscape.measures.measure import NOT_APPLICABLE, Measures, checked_settings, table_of
 from inscape.measures.points import TargetSource, as_targets, measuring
-from inscape.measures.table import NOT_APPLICABLE, Measures, checked_settings, table_of
 from inscape.models import Model, wrap
 from inscape.probes.source import PointSource
 from inscape.seeding import RandomState, as_generator, as_seed, random_state_kept

@@ -71,7 +71,7 @@ def test_the_fit_is_the_first_look_at_full_accuracy():
 
 def test_the_bound_is_the_theorem_without_the_lost_terms():
     torch.manual_seed(0)
-    net = mlp(5, (30, 30), 3, seed=0).double()
+    net = mlp(5, (30, 30), 3, random_state=0).double()
     x = np.random.default_rng(0).normal(size=(20, 5))
     found = moments(net, x, sigma=1.0, eta=1.0, n_noise=8, random_state=0)
     tv = float(found.draws["variation"].mean())
@@ -85,7 +85,7 @@ def test_the_bound_is_the_theorem_without_the_lost_terms():
 
 
 def test_the_constants_of_one_layer_are_both_its_norm():
-    net = mlp(2, (4,), 3, seed=0).double()
+    net = mlp(2, (4,), 3, random_state=0).double()
     found = Lipschitz(np.zeros((1, 2)))(inscape.wrap(net))
     norm = float(torch.linalg.matrix_norm(net[3].weight.detach(), 2))
     assert found == pytest.approx({"lipschitz_stated": norm, "lipschitz_corrected": norm})

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Ints
-from inscape.measures.jacobian import MEMORY
 from inscape.measures.jacobian.affine_prefix import PrefixedNetwork
 from inscape.measures.jacobian.forward import State
 from inscape.measures.jacobian.layers import Layer
 from inscape.measures.jacobian.perturbation import Draws
+from inscape.memory import MEMORY
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
@@ -68,14 +68,14 @@ class Settings:
     Attributes:
         precision: "float64" or "float32".
         memory: bytes that the tangents of a network that is no perceptron may fill.
-        n_probes: None for exact gradients; else how many random directions estimate their norms.
+        n_directions: None for exact gradients; else how many random directions estimate their norms.
         seed: of those directions.
-        directions: orthonormal directions (k, *input_shape) to which gradients are projected; None for all.
+        directions: orthonormal directions (k, ...) to which gradients are projected; None for all.
     """
 
     precision: str = "float64"
     memory: int = MEMORY
-    n_probes: int | None = None
+    n_directions: int | None = None
     seed: int = 0
     directions: Tensor | None = None
 

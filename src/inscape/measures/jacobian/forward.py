@@ -11,13 +11,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inscape.measures.jacobian import MEMORY
 from inscape.measures.jacobian.layers import Layer
+from inscape.memory import MEMORY
 from inscape.models.graph import Graph, Node
 from inscape.models.graph.piecewise import Bend
 
 Seen = Callable[[int, Tensor], None]
 """Called with a node's number and its tangents (n, k, *shape)."""
+_TANGENTS = 2**26
+"""Bytes that the live tangents of one push fill at most: more is not faster."""
 
 
 @dataclass(eq=False)
@@ -83,7 +85,10 @@ def push(graph: Graph, state: State, directions: Tensor, wanted: set[int], seen:
 
 
 def directions_at_once(graph: Graph, n: int, dtype: torch.dtype, memory: int = MEMORY) -> int:
-    """How many directions may be pushed at once at n points so that live tangents stay within `memory`."""
+    """How many directions may be pushed at once at n points so that live tangents stay within `memory`.
+
+    They also stay within `_TANGENTS`, however much memory there is.
+    """
     sizes = [math.prod(shape) for shape in graph.shapes]
     alive, largest = set(), 1
     for i, node in enumerate(graph.nodes[: graph.output + 1]):
@@ -91,4 +96,6 @@ def directions_at_once(graph: Graph, n: int, dtype: torch.dtype, memory: int = M
         largest = max(largest, sum(sizes[j] for j in alive))
         alive -= {j for j in node.inputs if graph.last_use[j] == i}
     itemsize = torch.empty(0, dtype=dtype).element_size()
-    return max(1, int(memory // (3 * n * largest * itemsize)))  # operations have copies of their own
+    return max(
+        1, int(min(memory, _TANGENTS) // (3 * n * largest * itemsize))
+    )  # operations have copies of their own

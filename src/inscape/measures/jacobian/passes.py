@@ -1,6 +1,8 @@
 """One pass over points and perturbed networks that serves several measures at once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +15,9 @@ from inscape.measures.jacobian.blocks import Block, Consumer, Settings
 from inscape.measures.jacobian.forward import directions_at_once, evaluate, push
 from inscape.measures.jacobian.perceptron import Chain, as_chain, push_alike, push_chain
 from inscape.measures.jacobian.perturbation import Draws
+from inscape.measures.points import graph_at
+from inscape.measures.result import Measurement
+from inscape.models import Model
 from inscape.models.graph import Graph
 from inscape.progress import Meter
 
@@ -22,6 +27,31 @@ _ALIKE = 4
 _AT_ONCE = 16
 
 
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What one measure asks of a pass.
+
+    Attributes:
+        measure: its name in errors.
+        consumer: what looks at every block.
+        result: of what the consumer saw, given the graph, the model and how the pass computed.
+        settings: how the pass is to compute; None for a measure that goes along with any.
+    """
+
+    measure: str
+    consumer: Consumer
+    result: Callable[[Graph, Model, Settings], Measurement]
+    settings: Settings | None = None
+
+
+def measured(model: Model, x: Any, requests: Sequence[Request], show: Meter) -> list[Measurement]:
+    """The result of each request, all from one pass over the points."""
+    settings = next((r.settings for r in requests if r.settings is not None), Settings())
+    with graph_at(model, x, " and ".join(r.measure for r in requests)) as (graph, points):
+        jacobian_pass(graph, points, [r.consumer for r in requests], settings, show)
+        return [r.result(graph, model, settings) for r in requests]
+
+
 def jacobian_pass(
     graph: Graph, x: Tensor, consumers: Sequence[Consumer], settings: Settings, meter: Meter
 ) -> None:
@@ -29,7 +59,7 @@ def jacobian_pass(
 
     The cost per point and perturbed network is, for a perceptron of width h and depth L, about L k^2 h
     products with k active units per layer, whatever the dimension d of the input; for any other network it is
-    that of d evaluations, or of `n_probes`.
+    that of d evaluations, or of `n_directions`.
     """
     network = prefixed(graph.cast(settings.dtype))
     for consumer in consumers:
@@ -71,16 +101,19 @@ class Engine:
             (self.given if self.given is not None else network.directions(settings.dtype)) if few else None
         )
         self.n_directions = network.n_directions() if self.directions is None else len(self.directions)
-        exact = settings.n_probes is None and self.directions is not None
+        exact = settings.n_directions is None and self.directions is not None
         self.chain: Chain | None = as_chain(network, self.directions) if exact else None  # type: ignore[arg-type]
 
     def _given(self) -> Tensor | None:
         """Directions that are not to be all of them: those asked for, or random ones."""
-        given, k = self.settings.directions, self.settings.n_probes
+        given, k = self.settings.directions, self.settings.n_directions
         if given is None and k is not None:
             rng = np.random.default_rng([self.settings.seed, 3])
             given = torch.from_numpy(rng.standard_normal((k, *self.network.input_shape)))
-        return None if given is None else self.network.through_prefix(given.double()).to(self.settings.dtype)
+        if given is None:
+            return None
+        shaped = given.double().reshape(len(given), *self.network.input_shape)
+        return self.network.through_prefix(shaped).to(self.settings.dtype)
 
     def _portions(self, size: int) -> Iterator[Tensor]:
         """The directions, `size` at a time; unit vectors are made as they are needed."""
@@ -199,7 +232,7 @@ class Engine:
         size = directions_at_once(tail, n, self.settings.dtype, self.settings.memory)
         for part in self._portions(size):
             push(tail, block.state, part, wanted, seen)
-        scale = 1.0 if self.settings.n_probes is None else _mean_chi(self.settings.n_probes)
+        scale = 1.0 if self.settings.n_directions is None else _mean_chi(self.settings.n_directions)
         block.norms = [(s.sqrt() / scale).to(self.settings.dtype) for s in squares]
         block.output = torch.cat(kept[tail.output], dim=1).transpose(1, 2)
         if spectra:

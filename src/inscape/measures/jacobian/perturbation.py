@@ -1,12 +1,13 @@
 """Random perturbations of a network's biases and weights: b_i = beta_i + N(0, sigma^2), as in Def. 1."""
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from inscape.arguments import positive_number
+from inscape.arguments import positive_number, whole_number
 from inscape.errors import MeasureError, unknown_name
 from inscape.measures.jacobian.layers import Layer
 from inscape.models.graph import Graph, Node
@@ -35,6 +36,13 @@ class Draws:
         if self.sigma is not None:
             sigma = positive_number(self.sigma, "sigma", MeasureError, ": the spread of the biases")
             object.__setattr__(self, "sigma", sigma)
+
+    @classmethod
+    def on_biases(cls, sigma: float | None, n: int, seed: int) -> Self:
+        """`n` draws of noise on the biases, or the network as it is if `sigma` is None."""
+        return (
+            cls() if sigma is None else cls(sigma, whole_number(n, "n_noise", 1, MeasureError), "bias", seed)
+        )
 
     def biases(self, k: int, layers: tuple[Layer, ...], dtype: torch.dtype) -> list[Tensor] | None:
         """What draw k adds to the bias of each unit, one (1, *shape) per layer; None if nothing."""

@@ -73,13 +73,13 @@ class ComplexityTally(Consumer):
 
     Args:
         draws: the perturbed networks.
-        variant: "theorem"; "norms" for eq. (41), the sum of |grad z_i|; "authors" for the published code.
+        form: "theorem"; "norms" for eq. (41), the sum of |grad z_i|; "authors" for the published code.
     """
 
     wants_good = True
 
-    def __init__(self, draws: Draws, variant: str) -> None:
-        self.draws, self.variant = draws, variant
+    def __init__(self, draws: Draws, form: str) -> None:
+        self.draws, self.form = draws, form
 
     def begin(self, layers: tuple[Layer, ...], n_points: int) -> None:
         """Make room."""
@@ -95,7 +95,7 @@ class ComplexityTally(Consumer):
             return
         self.n_not_good += sum(float((~g).sum()) for g in block.good)
         terms = [self._terms(block, k) for k in range(len(self.layers))]
-        if self.variant == "theorem":
+        if self.form == "theorem":
             sums = self._good_sums(block, terms)
         else:
             sums = torch.stack([t[0].sum(dim=1) for t in terms], dim=1)
@@ -104,12 +104,12 @@ class ComplexityTally(Consumer):
     def _terms(self, block: Block, k: int) -> list[Tensor]:
         """|grad z_i| rho_i at each kink of layer k, (n, units) for every kink."""
         norms = block.norms[k].double()
-        if self.variant == "norms":
+        if self.form == "norms":
             return [norms]
         sigma = self.draws.sigma
         assert sigma is not None
         u = block.state.pre[k].flatten(1).double()
-        if self.variant == "authors":
+        if self.form == "authors":
             z = u - _offset(block, self.layers[k]).double()
             return [norms * torch.exp(-0.5 * (z / sigma) ** 2)]
         density = 1 / (math.sqrt(2 * math.pi) * sigma)
@@ -174,7 +174,7 @@ def _offset(block: Block, layer: Layer) -> Tensor:
     )
     if not (isinstance(op, Affine) and op.name in ("linear", "conv", "batch_norm")):
         raise NotApplicableError(
-            f'estimator="authors" needs units that follow a linear map or convolution; {layer.name} does not'
+            f'form="authors" needs units that follow a linear map or convolution; {layer.name} does not'
         )
     if layer.source:
         shape = network.tail.shapes[network.tail.nodes[layer.source].inputs[0]]

@@ -5,11 +5,11 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from inscape.errors import PartitionError
+from inscape.memory import MEMORY
 from inscape.models import Model
 from inscape.partition.decision.plane_regions import PlaneDecision
 from inscape.partition.decision.regions import COMPLETE
 from inscape.partition.linear.planes.subdivision import Subdivision, subdivision_on
-from inscape.partition.linear.segment import MEMORY
 from inscape.probes import Probe
 from inscape.progress import Meter
 from inscape.provenance import Provenance

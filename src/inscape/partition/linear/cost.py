@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from inscape.memory import MEMORY
 from inscape.models import Model
 from inscape.partition.linear.engine import walk
 from inscape.partition.linear.pieces import Knots
-from inscape.partition.linear.segment import KNOT_TOLERANCE, MEMORY, as_segments, graph_on
+from inscape.partition.linear.segment import KNOT_TOLERANCE, as_segments, graph_on
 from inscape.probes import Segment
 
 _FIRST = 1e-3

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from inscape.errors import PartitionError, ProbeError
+from inscape.memory import MEMORY
 from inscape.models import Model, wrap
 from inscape.partition.linear.planes import PlaneRegions
 from inscape.partition.linear.segment import (
     KNOT_TOLERANCE,
-    MEMORY,
     SegmentPieces,
     as_segments,
     check_arguments,
@@ -44,7 +44,7 @@ def linear_regions(
 @overload
 def linear_regions(
     model: Any,
-    probe: Probe | Sequence[Probe],
+    probe: Sequence[Segment],
     *,
     n_layers: int | None = ...,
     max_regions: int | None = ...,
@@ -52,7 +52,43 @@ def linear_regions(
     tolerance: float = ...,
     precision: str = ...,
     progress: bool | Meter | None = ...,
-) -> Any: ...
+) -> list[SegmentPieces]: ...
+@overload
+def linear_regions(
+    model: Any,
+    probe: Sequence[Patch],
+    *,
+    n_layers: int | None = ...,
+    max_regions: int | None = ...,
+    memory: int = ...,
+    tolerance: float = ...,
+    precision: str = ...,
+    progress: bool | Meter | None = ...,
+) -> list[PlaneRegions]: ...
+@overload
+def linear_regions(
+    model: Any,
+    probe: Probe,
+    *,
+    n_layers: int | None = ...,
+    max_regions: int | None = ...,
+    memory: int = ...,
+    tolerance: float = ...,
+    precision: str = ...,
+    progress: bool | Meter | None = ...,
+) -> SegmentPieces | PlaneRegions: ...
+@overload
+def linear_regions(
+    model: Any,
+    probe: Sequence[Probe],
+    *,
+    n_layers: int | None = ...,
+    max_regions: int | None = ...,
+    memory: int = ...,
+    tolerance: float = ...,
+    precision: str = ...,
+    progress: bool | Meter | None = ...,
+) -> list[SegmentPieces] | list[PlaneRegions]: ...
 def linear_regions(
     model: Any,
     probe: Probe | Sequence[Probe],

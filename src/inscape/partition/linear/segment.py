@@ -10,6 +10,7 @@ import numpy.typing as npt
 from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Floats
 from inscape.errors import PartitionError, ProbeError, unknown_name
+from inscape.memory import MEMORY
 from inscape.probes import Probe, Segment, Simplex
 from inscape.provenance import Provenance
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 COMPLETE = "complete"
 NON_GENERIC = "non-generic: some units lie on their kink along a whole piece"
-MEMORY = 2**30
 KNOT_TOLERANCE = 1e-12
 SLOPE_TOLERANCE = 1e-9
 PRECISIONS = ("float64", "float32")

@@ -101,7 +101,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
     rng = np.random.default_rng([c["seed"], 0])
     cross = random_cross(rng)
     train, test = gaussian_pair(c["n_train"], cross, rng), gaussian_pair(1000, cross, rng)
-    net = mlp(D_IN, (c["width"],) * DEPTH, D_OUT, seed=c["seed"])
+    net = mlp(D_IN, (c["width"],) * DEPTH, D_OUT, random_state=c["seed"])
     points = test[0][: c["n_points"]]
     look = Look(
         x=points,

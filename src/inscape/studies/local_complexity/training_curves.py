@@ -69,8 +69,8 @@ class Look:
     def __call__(self, model: "Model") -> dict[str, float]:
         """The columns of one model; LC and TV are of the same noisy networks, LR of the network itself."""
         from inscape.measures.local_rank import local_rank
+        from inscape.measures.measure import jacobian_measures
         from inscape.measures.points import as_source
-        from inscape.measures.shared import jacobian_measures
 
         noise: dict[str, Any] = {"sigma": self.sigma, "n_noise": self.n_noise}
         wanted = {"local_complexity": noise | {"precision": "float32"}, "total_variation": noise}

@@ -79,7 +79,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
     from inscape.training.networks import mlp
 
     split = image_split(c)
-    net = mlp(split.x_train.shape[1], (c["width"],), split.n_classes, seed=c["seed"])
+    net = mlp(split.x_train.shape[1], (c["width"],), split.n_classes, random_state=c["seed"])
     keep = _Weights(split.train)
     look = Look(x=split.x_test[: c["n_points"]], sigma=SIGMA, n_noise=c["n_noise"], also=(keep,))
     columns: dict[str, Any] = dict(watch(net, split.train, split.test, c, look, {"accuracy": {}}))

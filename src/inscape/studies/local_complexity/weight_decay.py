@@ -87,7 +87,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
     from inscape.training.networks import mlp
 
     split = image_split(c)
-    net = mlp(split.x_train.shape[1], (c["width"],), split.n_classes, seed=c["replicate_seed"])
+    net = mlp(split.x_train.shape[1], (c["width"],), split.n_classes, random_state=c["replicate_seed"])
     look = Look(x=split.x_test[: c["n_points"]], sigma=SIGMA, n_noise=c["n_noise"])
     return watch(net, split.train, split.test, c, look, {"accuracy": {}})
 

@@ -45,7 +45,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
         configuration["n_steps"],
         warm_up=WARM_UP,
         change=(CHANGE_AT, configuration["factor"]),
-        tol=1e-16,
+        tolerance=1e-16,
         record=200,
     )
     final = configuration["step_size"] * configuration["factor"]

@@ -61,7 +61,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
         WIDTH, init="gaussian", sigma_output=SIGMA_OUTPUT, random_state=configuration["replicate_seed"]
     )
     size, n_steps = configuration["step_size"], configuration["n_steps"]
-    run = gradient_descent(start, x, y, size, n_steps, warm_up=WARM_UP, tol=1e-14, patience=10_000)
+    run = gradient_descent(start, x, y, size, n_steps, warm_up=WARM_UP, tolerance=1e-14, patience=10_000)
     found = stability(run.net, x, y, size)
     numbers = found.to_dict()
     return {

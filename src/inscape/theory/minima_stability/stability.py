@@ -180,7 +180,7 @@ def _stays(net: ShallowNet, x: Floats, y: npt.ArrayLike, step_size: float) -> bo
     k = net.width
     near = centre + push
     start = ShallowNet(near[:k], near[k : 2 * k], near[2 * k : 3 * k], near[3 * k])
-    run = gradient_descent(start, x, y, step_size, _TRIAL_STEPS, tol=0.0, record=_TRIAL_STEPS)
+    run = gradient_descent(start, x, y, step_size, _TRIAL_STEPS, tolerance=0.0, record=_TRIAL_STEPS)
     end = np.concatenate([run.net.w, run.net.b, run.net.v, [run.net.c]])
     return run.status != "diverged" and bool(
         np.linalg.norm(end - centre) <= _LEFT_BEYOND * np.linalg.norm(push)

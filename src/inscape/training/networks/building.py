@@ -9,8 +9,9 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from inscape.arguments import renamed
 from inscape.errors import ModelError, unknown_name
-from inscape.seeding import random_state_kept
+from inscape.seeding import RandomState, as_seed, random_state_kept
 from inscape.training.networks.cnn import cnn
 from inscape.training.networks.dla import simple_dla
 from inscape.training.networks.efficientnet import efficientnet_b0
@@ -38,6 +39,7 @@ NETWORKS = ("mlp", *_IMAGE_NETWORKS)
 Normalisation = tuple[npt.ArrayLike, npt.ArrayLike]
 
 
+@renamed(seed="random_state")
 def build(
     name: str,
     input_shape: Sequence[int],
@@ -47,7 +49,7 @@ def build(
     hidden: Sequence[int] = (128, 128),
     scale: float = 1.0,
     normalise: Normalisation | None = None,
-    seed: int,
+    random_state: RandomState,
 ) -> nn.Sequential:
     """A network for points of shape `input_shape`, He-initialised from a generator of its own.
 
@@ -61,9 +63,9 @@ def build(
         hidden: the hidden layers of an mlp.
         scale: factor on the He-initialised weights.
         normalise: mean and standard deviation, numbers or one per channel; None leaves the input as it is.
-        seed: of the initial weights.
+        random_state: a seed, a generator, or None, of the initial weights.
 
-    >>> net = build("resnet18", (3, 32, 32), 10, width=0.25, seed=0)
+    >>> net = build("resnet18", (3, 32, 32), 10, width=0.25, random_state=0)
     >>> net(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 10])
     """
@@ -78,7 +80,7 @@ def build(
         if normalise is not None:
             first = [_pixels(normalise, shape, images=False)]
         sizes = tuple(scaled(h, width, 1) for h in hidden)
-        body = mlp(math.prod(shape), sizes, n_classes, seed=seed, scale=scale)
+        body = mlp(math.prod(shape), sizes, n_classes, random_state=random_state, scale=scale)
     else:
         if len(shape) not in (2, 3):
             raise ModelError(
@@ -89,7 +91,7 @@ def build(
             first = [_pixels(normalise or (0.0, 1.0), shape, images=True)]
         with random_state_kept():  # torch's own initialisation draws from the global generator
             body = _IMAGE_NETWORKS[name](channels, n_classes, width)
-        initialise(body, seed, scale)
+        initialise(body, as_seed(random_state), scale)
     return nn.Sequential(*first, *body)
 
 

@@ -4,12 +4,14 @@ from itertools import pairwise
 
 from torch import nn
 
-from inscape.seeding import random_state_kept
+from inscape.arguments import renamed
+from inscape.seeding import RandomState, as_seed, random_state_kept
 from inscape.training.networks.layers import check_sizes, initialise
 
 
+@renamed(seed="random_state")
 def mlp(
-    n_inputs: int, hidden: tuple[int, ...], n_classes: int, *, seed: int, scale: float = 1.0
+    n_inputs: int, hidden: tuple[int, ...], n_classes: int, *, random_state: RandomState, scale: float = 1.0
 ) -> nn.Sequential:
     """A ReLU network on flattened points, He-initialised from its own generator.
 
@@ -21,5 +23,5 @@ def mlp(
         for n_in, n_out in pairwise([n_inputs, *hidden, n_classes]):
             layers += [nn.Linear(n_in, n_out), nn.ReLU()]
     net = nn.Sequential(*layers[:-1])
-    initialise(net, seed, scale)
+    initialise(net, as_seed(random_state), scale)
     return net

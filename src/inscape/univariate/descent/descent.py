@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import whole_number
+from inscape.arguments import renamed, whole_number
 from inscape.arrays import Floats
 from inscape.errors import UnivariateError, unknown_name
 from inscape.progress import Meter, meter
@@ -59,7 +59,7 @@ class Descent:
     Attributes:
         net: where it ended; after divergence the last finite point seen.
         loss: the mean loss there (square: 1/(2n) sum of squares).
-        status: "converged" (zero loss up to `tol`), "stationary" (no gradient left above zero loss),
+        status: "converged" (zero loss up to `tolerance`), "stationary" (no gradient left above zero loss),
             "diverged" (try a smaller step size or a warm-up) or "step limit" (try more steps).
         n_steps: how many steps were made.
         history: losses, step sizes and parameters on the way.
@@ -75,7 +75,7 @@ class Descent:
 
     @property
     def converged(self) -> bool:
-        """Whether the loss stayed at zero (up to `tol`) for `patience` steps."""
+        """Whether the loss stayed at zero (up to `tolerance`) for `patience` steps."""
         return self.status == "converged"
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def gradient_descent(  # type: ignore[overload-overlap]  # one net and one step 
     momentum: float = ...,
     warm_up: int = ...,
     change: tuple[int, float] | None = ...,
-    tol: float = ...,
+    tolerance: float = ...,
     patience: int | None = ...,
     record: int | None = ...,
     train_bias: bool | None = ...,
@@ -137,13 +137,14 @@ def gradient_descent(
     momentum: float = ...,
     warm_up: int = ...,
     change: tuple[int, float] | None = ...,
-    tol: float = ...,
+    tolerance: float = ...,
     patience: int | None = ...,
     record: int | None = ...,
     train_bias: bool | None = ...,
     random_state: RandomState = ...,
     progress: bool | Meter | None = ...,
 ) -> list[Descent]: ...
+@renamed(tol="tolerance")
 def gradient_descent(
     net: ShallowNet | Sequence[ShallowNet],
     x: npt.ArrayLike,
@@ -156,7 +157,7 @@ def gradient_descent(
     momentum: float = 0.0,
     warm_up: int = 0,
     change: tuple[int, float] | None = None,
-    tol: float = 1e-20,
+    tolerance: float = 1e-20,
     patience: int | None = None,
     record: int | None = None,
     train_bias: bool | None = None,
@@ -181,7 +182,7 @@ def gradient_descent(
         warm_up: over how many steps the step size rises linearly from 0. Without a warm-up most large step
             sizes never interpolate.
         change: (step, factor): from that step on the step size is multiplied by the factor.
-        tol: the run has converged when the loss is at most this ...
+        tolerance: the run has converged when the loss is at most this ...
         patience: ... for this many steps in a row: a loss may dip to rounding level above the edge of
             stability and come back. min(20,000, n_steps / 10) if None.
         record: the number of steps from one record to the next; about 500 records if None.
@@ -203,8 +204,8 @@ def gradient_descent(
         raise UnivariateError(f"batch_size={batch} is more than the {n} data points there are")
     if not 0 <= momentum < 1:
         raise UnivariateError(f"momentum={momentum!r} must be at least 0 and below 1")
-    if not tol >= 0:
-        raise UnivariateError(f"tol={tol!r} must not be negative")
+    if not tolerance >= 0:
+        raise UnivariateError(f"tolerance={tolerance!r} must not be negative")
     change_at, factor = _checked_change(change)
     settings = {
         "loss": loss,
@@ -214,7 +215,7 @@ def gradient_descent(
         "warm_up": whole_number(warm_up, "warm_up", 0, UnivariateError),
         "change_at": change_at,
         "change": factor,
-        "tol": float(tol),
+        "tolerance": float(tolerance),
         "patience": min(20_000, total // 10)
         if patience is None
         else whole_number(patience, "patience", 0, UnivariateError),
@@ -275,7 +276,7 @@ def _descend(net: ShallowNet, step_size: float, x: Floats, y: Floats, settings: 
         settings["warm_up"],
         never if settings["change_at"] is None else settings["change_at"],
         settings["change"],
-        settings["tol"],
+        settings["tolerance"],
         settings["patience"],
         settings["record"],
         settings["seed"] % 2**62,

@@ -166,7 +166,7 @@ def descend(
     warm_up,
     change_at,
     change,
-    tol,
+    tolerance,
     patience,
     every,
     seed,
@@ -187,7 +187,7 @@ def descend(
         warm_up: over how many steps the step size rises linearly to eta.
         change_at: the step from which it is multiplied by `change`.
         change: that factor.
-        tol: a loss of at most this (or a vanishing gradient) must hold ...
+        tolerance: a loss of at most this (or a vanishing gradient) must hold ...
         patience: ... for this many steps in a row, after warm-up and change.
         every: the number of steps from one record to the next.
         seed: of the batches.
@@ -229,7 +229,7 @@ def descend(
         settled = done >= warm_up and (done >= change_at or change == 1.0)
         calm = (
             calm + 1
-            if settled and (loss <= tol or (squares <= _STATIONARY_BELOW * loss and batch == n))
+            if settled and (loss <= tolerance or (squares <= _STATIONARY_BELOW * loss and batch == n))
             else 0
         )
         # (6) a record
@@ -240,7 +240,7 @@ def descend(
             m += 1
         # (7) the end: long enough at zero, or all steps done
         if calm > patience:
-            status = CONVERGED if loss <= tol else STATIONARY
+            status = CONVERGED if loss <= tolerance else STATIONARY
             break
         if done == n_steps:
             break

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import whole_number
+from inscape.arguments import renamed, whole_number
 from inscape.arrays import Floats
 from inscape.errors import UnivariateError, unknown_name
 from inscape.progress import Meter, meter
@@ -55,8 +55,8 @@ class Flow:
         direction_change: how fast the direction still moves: |d (theta/|theta|) / d log |theta||. It is the
             tangent of the angle between theta and its velocity, zero exactly at the directions that the flow
             keeps.
-        status: "converged" if that was at most `tol` over a whole unit of log |theta| and every margin is
-            positive; "step limit" (try more steps), "stationary" (the flow stands still without separating
+        status: "converged" if that was at most `tolerance` over a whole unit of log |theta| and every margin
+            is positive; "step limit" (try more steps), "stationary" (the flow stands still without separating
             the labels), or "out of range" (the norm left the range of float64 while the direction still
             changed).
         log_loss: the logarithm of the mean loss.
@@ -66,7 +66,7 @@ class Flow:
         on_kink: the index of the data point on which each neuron's knot is held, or -1, (k,).
         n_steps: how many steps were accepted.
         history: all this on the way.
-        settings: loss, tol, step_tol, max_steps.
+        settings: loss, tolerance, step_tol, max_steps.
     """
 
     net: ShallowNet
@@ -117,20 +117,21 @@ class Flow:
         from inscape.drawing.univariate import draw_convergence
 
         h = self.history
-        return draw_convergence(h.norm, h.direction_change, self.settings["tol"], ax=ax)
+        return draw_convergence(h.norm, h.direction_change, self.settings["tolerance"], ax=ax)
 
     def __repr__(self) -> str:
         change = f"direction change {self.direction_change:.2g}"
         return f"<gradient flow: margin {self.margin:.3g}, {change}, {self.n_steps} steps, {self.status}>"
 
 
+@renamed(tol="tolerance")
 def gradient_flow(
     net: ShallowNet,
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     loss: str = "exponential",
     *,
-    tol: float = 1e-3,
+    tolerance: float = 1e-3,
     step_tol: float = 1e-4,
     max_steps: int = 4000,
     progress: bool | Meter | None = None,
@@ -149,8 +150,8 @@ def gradient_flow(
         x: places, (n,).
         y: labels, -1 or +1, (n,).
         loss: "exponential" or "logistic".
-        tol: the direction has converged when it changes by at most this per unit of log |theta|, for one
-            unit.
+        tolerance: the direction has converged when it changes by at most this per unit of log |theta|, for
+            one unit.
         step_tol: the error of a step relative to |theta|.
         max_steps: how many steps at most.
         progress: True for a bar, or a function of (done, total).
@@ -167,13 +168,13 @@ def gradient_flow(
         raise UnivariateError("the flow is of nets without output bias: give a ShallowNet with c = 0")
     if net.norm == 0:
         raise UnivariateError("the net is zero, where the flow stands still: start from another one")
-    if not (0 < tol < 1 and 0 < step_tol < 1):
-        raise UnivariateError(f"tol={tol} and step_tol={step_tol} must lie between 0 and 1")
+    if not (0 < tolerance < 1 and 0 < step_tol < 1):
+        raise UnivariateError(f"tolerance={tolerance} and step_tol={step_tol} must lie between 0 and 1")
     limit = whole_number(max_steps, "max_steps", 1, UnivariateError)
-    settings = {"loss": loss, "tol": tol, "step_tol": step_tol, "max_steps": limit}
+    settings = {"loss": loss, "tolerance": tolerance, "step_tol": step_tol, "max_steps": limit}
     state = State.start(net.w, net.b, net.v, places, labels)
     with meter(progress, "flow") as show:
-        state, rows, status = _follow(state, loss, tol, step_tol, limit, show)
+        state, rows, status = _follow(state, loss, tolerance, step_tol, limit, show)
     history = FlowHistory(**dict(zip(FlowHistory.__dataclass_fields__, np.array(rows).T, strict=True)))
     return Flow(
         net=ShallowNet(state.theta[0], state.theta[1], state.theta[2]),
@@ -191,7 +192,7 @@ def gradient_flow(
 
 
 def _follow(
-    state: State, loss: str, tol: float, step_tol: float, limit: int, show: Meter
+    state: State, loss: str, tolerance: float, step_tol: float, limit: int, show: Meter
 ) -> tuple[State, list[list[float]], str]:
     """Steps until the direction settles; the state, a row of history per step, and the status."""
     z = log_weights(state.margins, loss)
@@ -210,7 +211,7 @@ def _follow(
         rows.append(_row(time, state, last, z, loss))
         h *= min(4.0, 0.9 * np.sqrt(step_tol / max(error, 1e-300)))
         change, least, log_norm = rows[-1][4], rows[-1][2], np.log(state.norm)
-        settled_at = min(settled_at, log_norm) if change <= tol and least > 0 else np.inf
+        settled_at = min(settled_at, log_norm) if change <= tolerance and least > 0 else np.inf
         if log_norm - settled_at >= 1:
             return state, rows, "converged"
         if state.norm > _LARGEST_NORM:

@@ -39,7 +39,7 @@ def log_loss(margins: Floats, loss: str) -> float:
 
 
 def implicit_weights(
-    stiff: Floats, margins: Floats, start: Floats, loss: str, tol: float = 1e-9
+    stiff: Floats, margins: Floats, start: Floats, loss: str, tolerance: float = 1e-9
 ) -> Floats | None:
     """Solve z = A(m + hK exp z) - mu, sum exp z = 1 for z, the logarithms of the weights.
 
@@ -51,26 +51,26 @@ def implicit_weights(
         margins: m before the step, (n,).
         start: a guess of z, (n,).
         loss: "exponential", A(s) = -s, or "logistic", A(s) = -log(1 + exp s).
-        tol: the largest error of a weight, or ten times that of the move relative to the whole one.
+        tolerance: the largest error of a weight, or ten times that of the move relative to the whole one.
 
     Returns:
         z, or None if that did not get there: take a smaller step.
     """
     n = len(margins)
     stiff = stiff + (_RIDGE * np.trace(stiff) / n) * np.eye(n)
-    direct = _newton(stiff, margins, start, loss, tol)
+    direct = _newton(stiff, margins, start, loss, tolerance)
     if direct is not None:
         return direct
     level = margins - margins.min()
     share = 1 / max(1.0, float(stiff.max()), float(level.max()))
     z: Floats | None = np.full(n, -np.log(n))
     while share < 1 and z is not None:
-        z = _newton(share * stiff, share * level, z, "exponential", max(tol, 1e-6))
+        z = _newton(share * stiff, share * level, z, "exponential", max(tolerance, 1e-6))
         share *= _COOLING
-    return None if z is None else _newton(stiff, margins, z, loss, tol)
+    return None if z is None else _newton(stiff, margins, z, loss, tolerance)
 
 
-def _newton(stiff: Floats, margins: Floats, start: Floats, loss: str, tol: float) -> Floats | None:
+def _newton(stiff: Floats, margins: Floats, start: Floats, loss: str, tolerance: float) -> Floats | None:
     """Damped Newton steps; each is a positive definite system in the n weights, scaled by their roots."""
     from scipy.linalg.lapack import dposv
 
@@ -107,7 +107,7 @@ def _newton(stiff: Floats, margins: Floats, start: Floats, loss: str, tol: float
         change = np.exp(z) - q
         shift = float(np.abs(stiff @ change).max())
         if length == 1.0 and (
-            np.abs(change).max() < tol or shift < 0.1 * tol * float(np.abs(s - margins).max())
+            np.abs(change).max() < tolerance or shift < 0.1 * tolerance * float(np.abs(s - margins).max())
         ):
             return np.asarray(z - np.log(np.exp(z).sum()))
     return None

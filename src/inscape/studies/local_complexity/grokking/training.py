@@ -103,7 +103,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
 
     split = image_split(c)
     hidden = (c["width"],) * c["depth"]
-    net = mlp(split.x_train.shape[1], hidden, split.n_classes, seed=c["seed"], scale=c["he_scale"])
+    net = mlp(split.x_train.shape[1], hidden, split.n_classes, random_state=c["seed"], scale=c["he_scale"])
     look = Look(
         x=split.x_test[: c["n_points"]],
         sigma=SIGMA,

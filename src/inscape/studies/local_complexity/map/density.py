@@ -75,7 +75,7 @@ def cell(c: Configuration) -> dict[str, Any]:
     row: dict[str, Any] = {"loss": loss, "n_regions": regions.n_regions, "weights": weights_of(net)}
     for sigma in SIGMAS:
         for noise in NOISES:
-            for with_density in (True, False):
+            for form in ("theorem", "norms"):
                 found = density_map(
                     net,
                     patch(),
@@ -83,19 +83,19 @@ def cell(c: Configuration) -> dict[str, Any]:
                     sigma=sigma,
                     noise=noise,
                     n_noise=c["n_noise"],
-                    with_density=with_density,
+                    form=form,
                     precision="float32",
                     random_state=c["seed"],
                 )
-                row[map_name(sigma, noise, with_density)] = np.round(found.density, 4)
+                row[map_name(sigma, noise, form)] = np.round(found.density, 4)
         row |= {f"{key}_{sigma:g}": value for key, value in compared(net, c, sigma).items()}
     row["plain_length"] = edge_lengths(net, c["n_cells"])
     return row
 
 
-def map_name(sigma: float, noise: str, with_density: bool) -> str:
+def map_name(sigma: float, noise: str, form: str) -> str:
     """The column of a map."""
-    return f"map_{sigma:g}_{noise}_{'density' if with_density else 'norms'}"
+    return f"map_{sigma:g}_{noise}_{'density' if form == 'theorem' else 'norms'}"
 
 
 def compared(net: "nn.Sequential", c: Configuration, sigma: float) -> dict[str, Floats]:

@@ -27,7 +27,7 @@ def network(c: Mapping[str, Any]) -> "nn.Sequential":
     """A network of two coordinates and one grey value, at its start."""
     from inscape.training.networks import mlp
 
-    net = mlp(2, (c["width"],) * c["depth"], 1, seed=int(c["seed"]))
+    net = mlp(2, (c["width"],) * c["depth"], 1, random_state=int(c["seed"]))
     _spread_biases(net, int(c["seed"]))
     return net.double()
 

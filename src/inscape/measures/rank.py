@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy.typing as npt
+
 from inscape.arguments import whole_number
 from inscape.errors import ModelError, ProbeError
 from inscape.measures.accuracy import warn_at_chance
-from inscape.measures.region_count import draw_counter
-from inscape.measures.region_count_result import RegionCount
+from inscape.measures.region_count import RegionCount, draw_counter
 from inscape.measures.statistics import Z, probability_less
 from inscape.models import wrap
 from inscape.progress import Meter, meter
@@ -87,10 +88,19 @@ def rank(
     models: Mapping[str, Any],
     x: Any,
     *,
+    dim: int = 1,
     n_probes: int = 100,
+    method: str = "auto",
+    resolution: int | None = None,
+    how: str = "pairs",
+    span: tuple[float, float] = (0.0, 1.0),
+    length: float | None = None,
+    y: npt.ArrayLike | None = None,
+    classes: str = "any",
+    connectivity: str = "face",
+    precision: str = "float64",
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
-    **settings: Any,
 ) -> Ranking:
     """The models ordered by region count, with the probability that each neighbouring order is right.
 
@@ -105,11 +115,19 @@ def rank(
     Args:
         models: name -> anything that `inscape.wrap` takes; at least two.
         x: the data that span the probes.
+        dim: as for `inscape.region_count`, like all that is not said here.
         n_probes: at least 2.
+        method: "auto", or one that counts every model.
+        resolution: see `inscape.region_count`.
+        how: likewise.
+        span: likewise.
+        length: likewise.
+        y: the classes of x, for `classes` and to warn of models that predict no better than chance.
+        classes: see `inscape.region_count`.
+        connectivity: likewise.
+        precision: likewise.
         random_state: a seed, a generator, or None.
         progress: True shows a bar on stderr; a function gets (models done, models in all).
-        settings: all else that `inscape.region_count` takes: dim, method, resolution, how, span, length, y,
-            classes, connectivity, precision. A method that is named here counts every model.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(100, 1))
@@ -124,9 +142,23 @@ def rank(
     if len(wrapped) < len(models):
         raise ModelError(f"two models have the same name: {', '.join(map(repr, models))}")
     n_probes = whole_number(n_probes, "n_probes", 2, ProbeError)
-    counter = draw_counter(x, n_probes=n_probes, random_state=random_state, **settings)
+    counter = draw_counter(
+        x,
+        dim=dim,
+        n_probes=n_probes,
+        method=method,
+        resolution=resolution,
+        how=how,
+        span=span,
+        length=length,
+        y=y,
+        classes=classes,
+        connectivity=connectivity,
+        precision=precision,
+        random_state=random_state,
+    )
     for model in wrapped.values():
-        warn_at_chance(model, x, settings.get("y"))
+        warn_at_chance(model, x, y)
     results = {}
     with meter(progress, "models") as show:
         show(0, len(wrapped))

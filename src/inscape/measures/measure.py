@@ -4,18 +4,19 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arguments import in_new_spelling
 from inscape.errors import InscapeWarning, MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import chance_note, correct
 from inscape.measures.distance import parameter_distance
 from inscape.measures.hull_crossings import hull_crossings
-from inscape.measures.local_complexity import local_complexity
-from inscape.measures.local_rank import local_rank
+from inscape.measures.local_complexity import complexity_request, local_complexity
+from inscape.measures.local_rank import local_rank, rank_request
 from inscape.measures.margin import margin
 from inscape.measures.norms import path_norm, spectral_norm
 from inscape.measures.points import as_targets, measuring
@@ -24,10 +25,10 @@ from inscape.measures.result import COMPLETE, Measurement
 from inscape.measures.robustness import adversarial_accuracy
 from inscape.measures.sharpness import sharpness
 from inscape.measures.statistics import mean_with_error, wilson
-from inscape.measures.total_variation import total_variation
+from inscape.measures.total_variation import total_variation, variation_request
 from inscape.models import Model, wrap
 from inscape.probes.source import PointSource
-from inscape.progress import Meter
+from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 
@@ -134,7 +135,7 @@ def table_of(
             f"measures={measures!r} names none: leave it out, or name one such as 'region_count'"
         )
     with measuring(wrapped):
-        rows = _shared_rows(wrapped, source, seed, progress, settings)
+        rows = _jacobian_rows(wrapped, source, seed, progress, settings)
         for name, options in settings.items():
             if name not in rows:
                 start = time.perf_counter()
@@ -154,20 +155,19 @@ def checked_settings(measures: Measures) -> dict[str, dict[str, Any]]:
             raise MeasureError(unknown_name("measure", name, MEASURES))
         if not isinstance(options, Mapping):
             raise MeasureError(f"the settings of {name} are {options!r}: give a dictionary, such as {{}}")
-        for option in options:
+        settings[name] = in_new_spelling(FUNCTIONS[name], options) if name in FUNCTIONS else options
+        for option in settings[name]:
             if option not in OPTIONS[name]:
                 raise MeasureError(unknown_name(f"setting of {name}", option, OPTIONS[name]))
     return {name: DEFAULTS.get(name, {}) | dict(options) for name, options in settings.items()}
 
 
-def _shared_rows(
+def _jacobian_rows(
     model: Model, source: PointSource, seed: int, progress: bool | Meter | None, settings: dict[str, Any]
 ) -> dict[str, Row]:
     """The rows of the measures that come from Jacobians; each bears an equal share of its pass's time."""
-    from inscape.measures.shared import jacobian_measures, share
-
     rows = {}
-    for group in share(settings):
+    for group in _shared_passes(settings):
         start = time.perf_counter()
         wanted = {name: settings[name] for name in group}
         results = jacobian_measures(model, source, wanted, seed, progress)
@@ -177,20 +177,73 @@ def _shared_rows(
     return rows
 
 
+def _shared_passes(settings: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+    """The names of Jacobian measures in groups that one pass serves.
+
+    Everything that needs Jacobians goes together, unless local complexity asks for single precision or random
+    directions, which are not good enough for a rank. Total variation alone needs no pass.
+    """
+    names = [name for name in REQUESTS if name in settings]
+    complexity = settings.get("local_complexity", {})
+    is_random = complexity.get("n_directions") is not None
+    if (is_random or complexity.get("precision", "float64") != "float64") and "local_rank" in names:
+        return [["local_complexity"], [name for name in names if name != "local_complexity"]]
+    if is_random:
+        return [[name] for name in names]
+    return [names] if names else []
+
+
+def jacobian_measures(
+    model: Model,
+    source: PointSource,
+    settings: Mapping[str, Mapping[str, Any]],
+    seed: int,
+    progress: bool | Meter | None,
+) -> dict[str, Measurement | NotApplicableError]:
+    """Local complexity, local rank and total variation from one pass, each as its own function returns it.
+
+    `settings` names them; what is not given has the default of the measure's function.
+    """
+    if len(settings) > 1:
+        from inscape.measures.jacobian.passes import measured
+
+        every = {name: _defaults(name) | dict(options) for name, options in settings.items()}
+        requests = [REQUESTS[name](**options, seed=seed) for name, options in every.items()]
+        try:
+            with meter(progress, "Jacobians") as show:
+                return dict(zip(settings, measured(model, source, requests, show), strict=True))
+        except NotApplicableError:
+            pass  # each function has a way of its own, or says why not
+    return {
+        name: _applied(FUNCTIONS[name], model, source, random_state=seed, progress=progress, **options)
+        for name, options in settings.items()
+    }
+
+
+def _defaults(name: str) -> dict[str, Any]:
+    """The settings of a measure's function that have a default, and the defaults."""
+    parameters = signature(FUNCTIONS[name]).parameters
+    return {k: parameters[k].default for k in OPTIONS[name] if parameters[k].default is not Parameter.empty}
+
+
+def _applied(function: Any, *args: Any, **options: Any) -> Any:
+    """What the function returns, or the error that says why it does not apply."""
+    try:
+        return function(*args, **options)
+    except NotApplicableError as error:
+        return error
+
+
 def _region_count(
     model: Model, source: PointSource, seed: int, progress: bool | Meter | None, **options: Any
 ) -> Row:
     result = region_count(model, source, random_state=seed, progress=progress, **options)
     off = result.classes_off_data
-    return _row(
-        (result.mean, result.std_error, *result.interval),
-        n=len(result.counts),
-        method=result.method,
-        status=result.status,
-        note=_off_data_note(model, off or ()),
-        settings=result.to_dict()["settings"]
-        | {"seed": seed, "n_evaluations": result.n_evaluations, "reason": result.reason},
-    )
+    settings = {"seed": seed, "n_evaluations": result.n_evaluations, "reason": result.reason}
+    return _row_of(result) | {
+        "note": _off_data_note(model, off or ()),
+        "settings": result.to_dict()["settings"] | settings,
+    }
 
 
 def _off_data_note(model: Model, labels: tuple[int, ...]) -> str:
@@ -223,10 +276,7 @@ def _plain_measure(function: Callable[..., Measurement]) -> Callable[..., Row]:
         common = {"random_state": seed, "progress": progress}
         options = {k: v for k, v in common.items() if k in given} | options
         positional = (model, source) if "x" in given else (model,)
-        try:
-            return _row_of(function(*positional, **options))
-        except NotApplicableError as error:
-            return _row_of(error)
+        return _row_of(_applied(function, *positional, **options))
 
     return row
 
@@ -285,10 +335,16 @@ MEASURES: dict[str, Callable[..., Row]] = {
     "region_count": _region_count,
     "accuracy": _accuracy,
 }
+REQUESTS: dict[str, Callable[..., Any]] = {
+    "local_complexity": complexity_request,
+    "local_rank": rank_request,
+    "total_variation": variation_request,
+}
+"""What the measures that come from Jacobians ask of a pass."""
 OPTIONS: dict[str, set[str]] = {
     "accuracy": set(),
     **{
-        name: {*signature(function).parameters} - {"model", "x", "y", "random_state", "progress"}
+        name: {*signature(function).parameters} - {"model", "x", "y", "probes", "random_state", "progress"}
         for name, function in FUNCTIONS.items()
     },
 }

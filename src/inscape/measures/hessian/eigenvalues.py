@@ -26,7 +26,7 @@ def dense(hessian: Any, k: int) -> tuple[Floats, Floats]:
     return values[::-1][:k].copy(), residuals[::-1][:k].copy()
 
 
-def rough_start(rough: list[Any], k: int, tol: float, start: Floats, show: Meter) -> Floats:
+def rough_start(rough: list[Any], k: int, tolerance: float, start: Floats, show: Meter) -> Floats:
     """Approximate eigenvectors (size, k) from products in float32, at half the cost; else `start`.
 
     Many points are first looked at in part: the Hessian of an eighth of them has similar eigenvectors.
@@ -35,14 +35,16 @@ def rough_start(rough: list[Any], k: int, tol: float, start: Floats, show: Meter
         most = min(_LONGEST, hessian.size, _BASIS // (8 * hessian.size))
         last = hessian is rough[-1]
         first = start if start.ndim == 1 else start.sum(axis=1)
-        found = _plain_lanczos(hessian, k, max(tol, _ROUGH) if last else _START, first, most, show)
+        found = _plain_lanczos(hessian, k, max(tolerance, _ROUGH) if last else _START, first, most, show)
         if found is None:
             return first
         start = found
     return start
 
 
-def _plain_lanczos(hessian: Any, k: int, tol: float, start: Floats, most: int, show: Meter) -> Floats | None:
+def _plain_lanczos(
+    hessian: Any, k: int, tolerance: float, start: Floats, most: int, show: Meter
+) -> Floats | None:
     """Orthonormal Ritz vectors (size, k) of a Lanczos run that keeps its basis and stops at the tolerance.
 
     With H Q = Q T + beta q e_m', the residual of the Ritz vector Q s is beta |s_m|: no product is needed to
@@ -68,7 +70,7 @@ def _plain_lanczos(hessian: Any, k: int, tol: float, start: Floats, most: int, s
         scale = max(float(np.abs(values).max()), 1e-300)
         if (
             beta <= 1e-12 * scale
-            or (m >= k and beta * np.abs(turn[-1, -k:]).max() <= tol * scale)
+            or (m >= k and beta * np.abs(turn[-1, -k:]).max() <= tolerance * scale)
             or m == most
         ):
             break
@@ -77,23 +79,23 @@ def _plain_lanczos(hessian: Any, k: int, tol: float, start: Floats, most: int, s
 
 
 def lanczos(
-    hessian: Any, k: int, tol: float, max_products: int, start: Floats, show: Meter
+    hessian: Any, k: int, tolerance: float, max_products: int, start: Floats, show: Meter
 ) -> tuple[Floats, Floats]:
     """The k largest eigenvalues and their residuals, from a start vector or k approximate eigenvectors."""
     if start.ndim == 2:
         values, residuals = _ritz(hessian, start)
-        if residuals.max() <= 1.1 * tol * np.abs(values).max():
+        if residuals.max() <= 1.1 * tolerance * np.abs(values).max():
             return values, residuals
         start = start.sum(axis=1)
-    values, vectors = _eigsh(hessian, k, tol, max_products, start, show)
+    values, vectors = _eigsh(hessian, k, tolerance, max_products, start, show)
     if len(values) < k:  # the best that is known, with residuals that say how good it is
-        best = _plain_lanczos(hessian, k, tol, start, min(hessian.size, k + 10), show)
+        best = _plain_lanczos(hessian, k, tolerance, start, min(hessian.size, k + 10), show)
         vectors = np.linalg.qr(np.tile(start, (k, 1)).T)[0] if best is None else best
     return _ritz(hessian, vectors)
 
 
 def _eigsh(
-    hessian: Any, k: int, tol: float, max_products: int, start: Floats, show: Meter
+    hessian: Any, k: int, tolerance: float, max_products: int, start: Floats, show: Meter
 ) -> tuple[Floats, Floats]:
     """The eigenvalues that converged and their vectors, in no order."""
     from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
@@ -107,7 +109,7 @@ def _eigsh(
     operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
     try:
         found = eigsh(
-            operator, k=k, which="LA", tol=tol, ncv=ncv, v0=start, maxiter=max(1, max_products // ncv)
+            operator, k=k, which="LA", tol=tolerance, ncv=ncv, v0=start, maxiter=max(1, max_products // ncv)
         )
     except ArpackNoConvergence as error:
         found = error.eigenvalues, error.eigenvectors

@@ -13,8 +13,8 @@ import inscape
 from inscape.errors import DataError, InscapeError
 from inscape.measures.accuracy import correct
 from inscape.measures.jacobian import passes
+from inscape.measures.measure import MEASURES
 from inscape.measures.statistics import crossed_mean, wilson
-from inscape.measures.table import MEASURES
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_numbers_of_a_wrong_kind_are_refused(bad):
         lambda: inscape.local_rank(net, x, eps=bad),
         lambda: inscape.hull_crossings(net, x, radius=bad, n_directions=1),
         lambda: inscape.adversarial_accuracy(net, x, y, **attack | {"step_size": bad}),
-        lambda: inscape.sharpness(net, x, y, tol=bad),
+        lambda: inscape.sharpness(net, x, y, tolerance=bad),
     ]
     if bad is not None:
         calls.append(lambda: inscape.total_variation(net, x, sigma=bad))

@@ -1,0 +1,112 @@
+"""Old spellings of arguments warn, point to the caller, and mean what the new ones do."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import inscape
+from inscape.arguments import in_new_spelling, renamed
+from inscape.errors import InscapeError, MeasureError
+from inscape.training import Recipe, build, mlp, train
+from inscape.univariate import ShallowNet, gradient_descent, gradient_flow
+
+NET = mlp(2, (4,), 2, random_state=0).double()
+X = np.random.default_rng(0).normal(size=(6, 2))
+Y = np.arange(6) % 2
+ONCE = {"sigma": 0.3, "n_noise": 2, "random_state": 0}
+PATCH = inscape.Patch([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
+START = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])
+
+
+def complexity(**settings):
+    return inscape.local_complexity(NET, X, **ONCE, **settings).to_dict()
+
+
+def one_map(**settings):
+    return inscape.density_map(NET, PATCH, 3, **ONCE, **settings).to_dict()
+
+
+def weights(make):
+    return lambda **settings: [w.tolist() for w in make(**settings).parameters()]
+
+
+def table(**settings):
+    rows = inscape.measure(NET, X, measures={"local_complexity": settings}, random_state=0).rows
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
+
+
+def trained(**settings):
+    return train(mlp(2, (3,), 2, random_state=0), X, Y, Recipe(0.1, 2, 2), **settings).losses
+
+
+def curvature(**settings):
+    return inscape.sharpness(NET, X, Y, method="lanczos", random_state=0, **settings).to_dict()
+
+
+def descent(**settings):
+    return gradient_descent(START, [-4, 4], [1, 1], 0.1, 50, **settings).to_dict()
+
+
+def flow(**settings):
+    return gradient_flow(START, [-4, 4], [1, 1], max_steps=50, **settings).to_dict()
+
+
+SPELLINGS = {
+    "n_probes": (complexity, {"n_probes": 5}, {"n_directions": 5}),
+    "with_density": (complexity, {"with_density": False}, {"form": "norms"}),
+    "with_density as it was": (complexity, {"with_density": True}, {}),
+    "estimator": (complexity, {"estimator": "authors"}, {"form": "authors"}),
+    "both": (complexity, {"with_density": False, "estimator": "theorem"}, {"form": "norms"}),
+    "map": (one_map, {"with_density": False}, {"form": "norms"}),
+    "settings of measure": (table, {"n_probes": 5}, {"n_directions": 5}),
+    "sharpness": (curvature, {"tol": 1e-3}, {"tolerance": 1e-3}),
+    "descent": (descent, {"tol": 0.5}, {"tolerance": 0.5}),
+    "flow": (flow, {"tol": 0.5}, {"tolerance": 0.5}),
+    "train": (trained, {"seed": 3}, {"random_state": 3}),
+    "mlp": (weights(lambda **s: mlp(2, (3,), 2, **s)), {"seed": 3}, {"random_state": 3}),
+    "build": (
+        weights(lambda **s: build("cnn", (1, 8, 8), 2, width=0.1, **s)),
+        {"seed": 3},
+        {"random_state": 3},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_an_old_spelling_warns_and_gives_the_same(name):
+    function, old, new = SPELLINGS[name]
+    with pytest.warns(DeprecationWarning, match=f"{next(iter(old))}=.* is now ") as seen:
+        before = function(**old)
+    assert {w.filename for w in seen} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert function(**new) == before
+
+
+def test_both_spellings_at_once_are_an_error():
+    with pytest.raises(InscapeError, match="tol= is the old spelling of tolerance=: give tolerance= alone"):
+        inscape.sharpness(NET, X, Y, tol=1e-3, tolerance=1e-3)
+    with pytest.raises(MeasureError, match="exclude each other"):
+        complexity(estimator="authors", with_density=False)
+
+
+def test_a_generator_draws_initial_weights_anew():
+    rng = np.random.default_rng(0)
+    first, second = (mlp(2, (3,), 2, random_state=rng)[1].weight for _ in range(2))
+    assert not torch.equal(first, second)
+
+
+def test_the_signature_is_that_of_today():
+    @renamed(a="b")
+    @renamed(c="d")
+    def add(b, d=1):
+        return b + d
+
+    assert in_new_spelling(add, {"b": 1}) == {"b": 1}
+    with pytest.warns(DeprecationWarning, match="add: ") as seen:
+        assert add(a=1, c=2) == 3
+    assert [str(w.message) for w in seen] == ["add: c= is now d=", "add: a= is now b="]
+    with pytest.raises(TypeError, match="unexpected"):
+        add(e=1)
