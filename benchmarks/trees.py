@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from benchmarks.timing import best_times, report
 from inscape.models import wrap
-from inscape.partition.decision.tree_segment import TreeRegions, tree_segments
+from inscape.partition.decision.exact.trees import TreeRegions, tree_segments
 from inscape.probes import Segment, sample_probes
 
 Array = npt.NDArray[Any]

@@ -20,7 +20,7 @@ from inscape.measures.region_count_result import RegionCount
 from inscape.measures.statistics import mean_with_error
 from inscape.measures.tally import Tally, count_adaptively, count_exactly, count_on_grid
 from inscape.models import Model, wrap
-from inscape.partition.decision.choice import Choice, after_a_tie, check_method, choose_method
+from inscape.partition.decision.method import Choice, after_a_tie, check_method, choose_method
 from inscape.partition.decision.regions import CONVERGED, NOT_CONVERGED
 from inscape.probes import Probe, Segment
 from inscape.probes.sampling import draw_probes

@@ -14,7 +14,7 @@ from inscape.models import Model
 from inscape.models.base import NOT_DETERMINISTIC
 from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import exact_regions
-from inscape.partition.decision.grid import labelled_blocks
+from inscape.partition.decision.grid.grid import labelled_blocks
 from inscape.partition.decision.regions import COMPLETE, CONVERGED, NOT_CONVERGED, NOT_SHOWN
 from inscape.probes import Probe
 from inscape.progress import Meter

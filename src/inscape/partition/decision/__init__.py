@@ -6,9 +6,9 @@ from typing import Any, overload
 from inscape.errors import NonGenericError, ProbeError
 from inscape.models import Model, wrap
 from inscape.partition.decision.adaptive import CellRegions, adaptive_regions
-from inscape.partition.decision.choice import after_a_tie, check_tolerance, choose_method
 from inscape.partition.decision.exact import exact_regions
-from inscape.partition.decision.grid import grid_regions
+from inscape.partition.decision.grid.grid import grid_regions
+from inscape.partition.decision.method import after_a_tie, check_tolerance, choose_method
 from inscape.partition.decision.plane_regions import PlaneDecision
 from inscape.partition.decision.regions import DecisionRegions, GridRegions, SegmentRegions
 from inscape.probes import Probe

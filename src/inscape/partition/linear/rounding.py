@@ -15,7 +15,7 @@ from torch import Tensor
 from inscape.models.graph import Graph, Node
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend, Clip, Leaky, Windows
-from inscape.partition.linear.bending import ROUNDING, SLACK
+from inscape.partition.linear.segments.breakpoints import ROUNDING, SLACK
 
 _Triple = tuple[Tensor, Tensor, Tensor]
 """Values, the sums of their own absolute terms, and the errors that they take over."""

@@ -11,9 +11,9 @@ from inscape.arrays import Ints
 from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.partition.decision.adaptive.cells import Cells, limits_for
-from inscape.partition.decision.adaptive.doubt import LATE, status_of
+from inscape.partition.decision.adaptive.first_look import Trial
 from inscape.partition.decision.adaptive.mesh import weights_at
-from inscape.partition.decision.adaptive.trial import Trial
+from inscape.partition.decision.adaptive.missed import LATE, status_of
 from inscape.partition.decision.regions import DecisionRegions, plane_frame
 from inscape.probes import Patch, Probe
 

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from inscape.arrays import Floats, Ints
 from inscape.models import Model
-from inscape.partition.decision.adaptive.doubt import Doubt
+from inscape.partition.decision.adaptive.answers import Answers, grown
+from inscape.partition.decision.adaptive.first_look import N_POINTS, Trial
 from inscape.partition.decision.adaptive.mesh import Mesh, placed, weights_at
-from inscape.partition.decision.adaptive.samples import Answers, grown
-from inscape.partition.decision.adaptive.trial import N_POINTS, Trial
+from inscape.partition.decision.adaptive.missed import Doubt
 from inscape.probes import Patch, Probe
 
 CAUTION = 0.75
@@ -162,7 +162,7 @@ class Cells:
 
     def _crossings(self, which: npt.NDArray[np.bool_]) -> tuple[Ints, Floats, Floats]:
         """The edges, on some probes, on which a third label leads; see `third_leads`."""
-        from inscape.partition.decision.adaptive.crossing_kernels import third_leads
+        from inscape.partition.decision.adaptive.crossings import third_leads
 
         mesh, a = self.mesh, self.answers
         chosen = np.flatnonzero(which[mesh.probe_of_cells()])
@@ -205,7 +205,7 @@ class Cells:
 
     def _ask(self) -> None:
         """Evaluate the vertices that are new, in one stream of batches."""
-        from inscape.partition.decision.adaptive.kernels import combine
+        from inscape.partition.decision.adaptive.segment_kernels import combine
 
         mesh = self.mesh
         rows = slice(self.answers.n, mesh.n_vertices)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arrays import Floats, Ints
-from inscape.partition.decision.adaptive.samples import grown
+from inscape.partition.decision.adaptive.answers import grown
 from inscape.probes import Patch, Probe
 
 
@@ -81,7 +81,7 @@ class Mesh:
         Returns:
             The cells that the new cells, behind all others, were split off.
         """
-        from inscape.partition.decision.adaptive.crossing_kernels import split_cells
+        from inscape.partition.decision.adaptive.crossings import split_cells
 
         n, (v, w) = self.n_vertices, edges.T
         x = self.vertices[:n].astype(np.float64)

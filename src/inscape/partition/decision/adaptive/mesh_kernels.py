@@ -7,7 +7,7 @@ addressing. Importing this module imports numba.
 import numpy as np
 
 from inscape.compiled import compiled
-from inscape.partition.decision.adaptive.kernels import same_label, third_label
+from inscape.partition.decision.adaptive.segment_kernels import same_label, third_label
 
 
 @compiled

@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from inscape.arrays import Floats, Ints
 from inscape.models import Model
-from inscape.partition.decision.adaptive.doubt import StepDoubt, status_of, unmet_regions
+from inscape.partition.decision.adaptive.first_look import Trial
+from inscape.partition.decision.adaptive.missed import StepDoubt, status_of, unmet_regions
 from inscape.partition.decision.adaptive.segments import FINEST, N_STEPS, Samples
-from inscape.partition.decision.adaptive.trial import Trial
 from inscape.partition.decision.top_scores import TopScores, top_two
 from inscape.probes import Probe, Segment
 

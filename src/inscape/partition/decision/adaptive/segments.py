@@ -4,9 +4,9 @@ import numpy as np
 
 from inscape.arrays import Floats, Ints, Shape
 from inscape.models import Model
-from inscape.partition.decision.adaptive.doubt import Doubt
-from inscape.partition.decision.adaptive.samples import Answers, grown
-from inscape.partition.decision.adaptive.trial import Trial
+from inscape.partition.decision.adaptive.answers import Answers, grown
+from inscape.partition.decision.adaptive.first_look import Trial
+from inscape.partition.decision.adaptive.missed import Doubt
 
 CAUTION = 6.0
 """How many times the bend seen next to an interval is allowed for inside it."""
@@ -72,7 +72,7 @@ class Samples:
 
     def refine(self) -> None:
         """Look, round by round, into every interval that asks for it; only what changed is scanned again."""
-        from inscape.partition.decision.adaptive.kernels import RUN, changed
+        from inscape.partition.decision.adaptive.segment_kernels import RUN, changed
 
         intervals = self.lefts()
         round_number = 0
@@ -179,7 +179,12 @@ class Samples:
         return np.where(by_chance, STEP_CHANCE * urgency, 0.0)
 
     def _scan(self, intervals: Ints) -> tuple[Floats, Floats]:
-        from inscape.partition.decision.adaptive.kernels import ROUNDING, scan, scan_labels, scan_steps
+        from inscape.partition.decision.adaptive.segment_kernels import (
+            ROUNDING,
+            scan,
+            scan_labels,
+            scan_steps,
+        )
 
         a = self.answers
         urgency, where = np.empty(len(intervals)), np.empty(len(intervals))
@@ -197,14 +202,14 @@ class Samples:
 
     def _look(self, left: Ints, u: Floats) -> None:
         """Put a sample at u into the interval that begins at each of the samples `left`."""
-        from inscape.partition.decision.adaptive.kernels import insert
+        from inscape.partition.decision.adaptive.segment_kernels import insert
 
         start = self.answers.n
         self._add(u, self.probe[left])
         insert(left, start, self.before, self.after)
 
     def _add(self, u: Floats, probe: Ints) -> None:
-        from inscape.partition.decision.adaptive.kernels import combine
+        from inscape.partition.decision.adaptive.segment_kernels import combine
 
         start, weights = self.answers.n, np.column_stack([1 - u, u])
         self.answers.ask(

@@ -13,7 +13,6 @@ import torch
 
 from inscape.arrays import Bools, Floats, Ints
 from inscape.models.graph import Graph
-from inscape.partition.linear.engine import magnitude
 from inscape.partition.linear.planes.complex.half_edges import (
     BORDER,
     PlanarComplex,
@@ -22,6 +21,7 @@ from inscape.partition.linear.planes.complex.half_edges import (
     half_edge,
 )
 from inscape.partition.linear.planes.domain import Plane
+from inscape.partition.linear.segments.walk import magnitude
 
 _NEAR = 1e-6
 """A unit nearly vanishes if it is this small, relative to its size at the corners."""

@@ -261,8 +261,8 @@ def plane_regions(
     model: Model, probe: Probe, *, n_layers: int | None, max_regions: int | None, memory: int, meter: Meter
 ) -> PlaneRegions:
     """The linear regions on one plane; `linear_regions` documents the arguments."""
-    from inscape.partition.linear.bending import ROUNDING
     from inscape.partition.linear.planes.subdivision import subdivision_on
+    from inscape.partition.linear.segments.breakpoints import ROUNDING
 
     if n_layers is not None:
         n_layers = whole_number(n_layers, "n_layers", 1, PartitionError)

@@ -8,9 +8,9 @@ import torch
 
 from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph
-from inscape.partition.linear.bending import ROUNDING
-from inscape.partition.linear.engine import magnitude
 from inscape.partition.linear.planes.domain import Plane
+from inscape.partition.linear.segments.breakpoints import ROUNDING
+from inscape.partition.linear.segments.walk import magnitude
 
 _NUMBERS_AT_ONCE = 2**22
 """How many numbers the largest tensor of an evaluation may have."""

@@ -15,7 +15,6 @@ from inscape.errors import NonGenericError
 from inscape.models import Model
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows
-from inscape.partition.linear.bending import thresholds
 from inscape.partition.linear.confirmed import graph_of
 from inscape.partition.linear.planes.complex.chunks import joined
 from inscape.partition.linear.planes.complex.dissolve import dissolve
@@ -27,6 +26,7 @@ from inscape.partition.linear.planes.lineage import Lineage
 from inscape.partition.linear.planes.near_zero import centre_of, fan
 from inscape.partition.linear.planes.values.at_points import states_at
 from inscape.partition.linear.planes.walk import PlaneWalk, walk_plane
+from inscape.partition.linear.segments.breakpoints import thresholds
 from inscape.probes import Probe
 from inscape.progress import Meter
 

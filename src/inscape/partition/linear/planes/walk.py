@@ -23,8 +23,6 @@ from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend, Clip, Leaky, Windows
-from inscape.partition.linear.bending import flat, thresholds
-from inscape.partition.linear.fusing import Fusion
 from inscape.partition.linear.planes.complex.chunks import chunk, chunk_ranges
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex, outward
 from inscape.partition.linear.planes.domain import Plane
@@ -39,6 +37,8 @@ from inscape.partition.linear.planes.rounding import NodeRoundingBounds
 from inscape.partition.linear.planes.values.linear_map import LinearMap, restricted
 from inscape.partition.linear.planes.values.scratch import Scratch
 from inscape.partition.linear.planes.values.values import Interpolation, Values
+from inscape.partition.linear.segments.breakpoints import flat, thresholds
+from inscape.partition.linear.segments.expansion import Fusion
 
 
 @dataclass(eq=False)

@@ -15,13 +15,13 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.models.graph.piecewise import Windows
-from inscape.partition.linear.bending import ROUNDING, flat, window_table
 from inscape.partition.linear.planes.complex.dissolve import dissolve
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
 from inscape.partition.linear.planes.layer.crossings import Agreement
 from inscape.partition.linear.planes.layer.cut import cut
 from inscape.partition.linear.planes.rounding import NodeRoundingBounds
 from inscape.partition.linear.planes.values.values import Interpolation, Values
+from inscape.partition.linear.segments.breakpoints import ROUNDING, flat, window_table
 
 _ZERO = np.zeros(1)
 

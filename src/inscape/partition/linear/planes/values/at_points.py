@@ -10,8 +10,8 @@ from torch import Tensor
 from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows
-from inscape.partition.linear.bending import thresholds, window_table
 from inscape.partition.linear.planes.domain import Plane
+from inscape.partition.linear.segments.breakpoints import thresholds, window_table
 
 _NUMBERS_AT_ONCE = 2**21
 """How many numbers the largest tensor of a forward pass may have."""

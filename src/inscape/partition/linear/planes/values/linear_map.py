@@ -20,8 +20,6 @@ from torch import Tensor
 from inscape.arrays import Bools, Floats, Ints
 from inscape.compiled import compiled, inlined, kernel
 from inscape.models.graph.piecewise import Bend, Leaky
-from inscape.partition.linear.bending import flat, overwrite, thresholds
-from inscape.partition.linear.fusing import Fusion
 from inscape.partition.linear.planes.layer.buffers import Lines
 from inscape.partition.linear.planes.layer.sign_vectors import Packed, SignVectors, cutoff_of, lowest_bit
 from inscape.partition.linear.planes.plan import Plan
@@ -29,6 +27,8 @@ from inscape.partition.linear.planes.rounding import NodeRoundingBounds
 from inscape.partition.linear.planes.values.expansion import expand, sign_lines
 from inscape.partition.linear.planes.values.scratch import empty
 from inscape.partition.linear.planes.values.values import Values
+from inscape.partition.linear.segments.breakpoints import flat, overwrite, thresholds
+from inscape.partition.linear.segments.expansion import Fusion
 
 SCALE_FROM_VERTICES = 256
 """From this many old vertices on these tell the scale of a layer; else what bends it on lines counts too."""

@@ -18,7 +18,7 @@ from inscape.models.graph import Graph
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend, Clip, Leaky
 from inscape.partition.linear.bent_line import pass_breakpoint, start_line
-from inscape.partition.linear.rows import Crossings, Refinement
+from inscape.partition.linear.segments.rows import Crossings, Refinement
 
 _STRIDE = 1 / 32
 """How far from where it was last written out in full a map is continued along its slope."""

@@ -22,16 +22,16 @@ from inscape.errors import PartitionError
 from inscape.models.graph import Graph
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend
-from inscape.partition.linear.bending import (
+from inscape.partition.linear.rounding import Evaluated, evaluated, scales_of
+from inscape.partition.linear.segments.breakpoints import (
     bent,
     flat,
     interpolate,
     overwrite,
     refine,
 )
-from inscape.partition.linear.fusing import Expansion, fusions, slope_changes
-from inscape.partition.linear.rounding import Evaluated, evaluated, scales_of
-from inscape.partition.linear.rows import Refinement, Rows
+from inscape.partition.linear.segments.expansion import Expansion, fusions, slope_changes
+from inscape.partition.linear.segments.rows import Refinement, Rows
 from inscape.probes import Segment
 
 CHUNK = 2**22

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from inscape.models import Model
-from inscape.partition.linear.engine import walk
-from inscape.partition.linear.pieces import Knots
-from inscape.partition.linear.segment import KNOT_TOLERANCE, MEMORY, as_segments, graph_on
+from inscape.partition.linear.regions import KNOT_TOLERANCE, MEMORY, as_segments, graph_on
+from inscape.partition.linear.segments.pieces import Knots
+from inscape.partition.linear.segments.walk import walk
 from inscape.probes import Segment
 
 _FIRST = 1e-3

@@ -13,11 +13,11 @@ from inscape.arrays import Floats, Ints
 from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.models.graph import Graph
-from inscape.partition.decision.envelope import SHORT, label_changes, leads
-from inscape.partition.linear.bending import SLACK, SUSPICIOUS
-from inscape.partition.linear.engine import CHUNK, evaluated_at, walk
-from inscape.partition.linear.rows import Rows
-from inscape.partition.linear.segment import KNOT_TOLERANCE, MEMORY, as_segments, check_arguments, graph_on
+from inscape.partition.decision.exact.label_changes import SHORT, label_changes, leads
+from inscape.partition.linear.regions import KNOT_TOLERANCE, MEMORY, as_segments, check_arguments, graph_on
+from inscape.partition.linear.segments.breakpoints import SLACK, SUSPICIOUS
+from inscape.partition.linear.segments.rows import Rows
+from inscape.partition.linear.segments.walk import CHUNK, evaluated_at, walk
 from inscape.probes import Segment
 from inscape.progress import Meter, meter
 

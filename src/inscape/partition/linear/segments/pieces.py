@@ -12,12 +12,12 @@ from torch import Tensor
 from inscape.arrays import Floats
 from inscape.models import Model
 from inscape.models.graph import Graph
-from inscape.partition.linear.bending import SLACK
-from inscape.partition.linear.engine import CHUNK, walk
-from inscape.partition.linear.repair import stretches
+from inscape.partition.linear.regions import COMPLETE, NON_GENERIC, SegmentPieces, graph_on
 from inscape.partition.linear.rounding import slopes
-from inscape.partition.linear.rows import Rows
-from inscape.partition.linear.segment import COMPLETE, NON_GENERIC, SegmentPieces, graph_on
+from inscape.partition.linear.segments.breakpoints import SLACK
+from inscape.partition.linear.segments.float32 import stretches
+from inscape.partition.linear.segments.rows import Rows
+from inscape.partition.linear.segments.walk import CHUNK, walk
 from inscape.probes import Segment
 from inscape.progress import Meter
 from inscape.provenance import Provenance

@@ -9,7 +9,7 @@ from inscape.models import Model
 from inscape.partition.decision.plane_regions import PlaneDecision
 from inscape.partition.decision.regions import COMPLETE
 from inscape.partition.linear.planes.subdivision import Subdivision, subdivision_on
-from inscape.partition.linear.segment import MEMORY
+from inscape.partition.linear.regions import MEMORY
 from inscape.probes import Probe
 from inscape.progress import Meter
 from inscape.provenance import Provenance

@@ -9,7 +9,7 @@ import numpy as np
 from inscape.errors import InscapeError, InscapeWarning, NonGenericError, PartitionError, unknown_name
 from inscape.models import Model
 from inscape.partition.decision.exact import as_segment
-from inscape.partition.decision.lattice import check_connectivity
+from inscape.partition.decision.grid.lattice import check_connectivity
 from inscape.partition.linear.confirmed import check_precision
 from inscape.probes import Patch, Probe, Segment
 from inscape.probes.sampling import ProbeSample
@@ -114,7 +114,7 @@ def _on_planes(model: Model, probes: Sequence[Probe], dim: int) -> Choice:
         model.graph(probes[0].input_shape)
     except InscapeError as error:
         return Choice("adaptive", str(error).split(": ")[0])
-    from inscape.partition.linear.cost import estimate_cost
+    from inscape.partition.linear.segments.cost import estimate_cost
 
     few = [_across(probes[i]) for i in np.linspace(0, len(probes) - 1, 3, dtype=int)]
     lines = estimate_cost(model, few).n_evaluations / len(few)
@@ -143,7 +143,7 @@ def _on_segments(model: Model, probes: Sequence[Probe]) -> Choice:
         model.graph(probes[0].input_shape)
     except InscapeError as error:
         return Choice("adaptive", str(error).split(": ")[0])
-    from inscape.partition.linear.cost import estimate_cost
+    from inscape.partition.linear.segments.cost import estimate_cost
 
     few = [as_segment(probes[i]) for i in np.linspace(0, len(probes) - 1, 3, dtype=int)]
     each = estimate_cost(model, few).n_evaluations / len(few)

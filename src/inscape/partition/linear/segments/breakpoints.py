@@ -11,8 +11,8 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.models.graph.piecewise import Bend, Clip, Leaky, Windows
-from inscape.partition.linear import kernels, windows
-from inscape.partition.linear.rows import Crossings, Refinement, Rows
+from inscape.partition.linear.segments import kernels, maxima
+from inscape.partition.linear.segments.rows import Crossings, Refinement, Rows
 
 ROUNDING = 2.0**10
 """Rounding error of an entry, in units of eps times the scale that `rounding.evaluated` gives."""
@@ -77,7 +77,7 @@ def crossings(op: Bend, values: Any, shape: tuple[int, ...], segment: Ints, roun
         table = window_table(op, shape)
         # in float32 lines that differ at all are different: `repaired` sees to those that hardly do
         relative = 16 * float(np.finfo(np.float64).eps) if values.dtype == np.float64 else 0.0
-        changes = windows.window_crossings(values, segment, table, gather_table(op, shape), relative)
+        changes = maxima.window_crossings(values, segment, table, gather_table(op, shape), relative)
         interval, s, before, after, gap = changes
         if values.dtype == np.float64:
             kept = _more_than_rounding(interval, before, after, gap, rounding)
@@ -110,7 +110,7 @@ def repaired(
     near = values.dtype.type(NEAR * eps * size)
     if isinstance(op, Windows):
         tables = window_table(op, shape), gather_table(op, shape)
-        touching = windows.rows_touching_tie(values, rows.segment, *tables, near)
+        touching = maxima.rows_touching_tie(values, rows.segment, *tables, near)
     else:
         touching = np.zeros(len(values), bool)
         for theta in thresholds(op):
@@ -195,7 +195,7 @@ def bent(op: Bend, z: Tensor, refinement: Refinement) -> Tensor:
         out = torch.empty((len(refinement.rows), *shape), dtype=z.dtype)
         gather = gather_table(op, tuple(z.shape[1:]))
         places = refinement.parent, refinement.fraction
-        windows.interpolated_windows(flat(z), *places, gather, out.view(len(out), -1).numpy())
+        maxima.interpolated_windows(flat(z), *places, gather, out.view(len(out), -1).numpy())
         return out
     out = torch.empty((len(refinement.rows), *z.shape[1:]), dtype=z.dtype)
     values, target = flat(z), out.view(len(out), -1).numpy()

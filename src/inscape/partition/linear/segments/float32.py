@@ -16,10 +16,10 @@ from torch import Tensor
 from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows
-from inscape.partition.linear import kernels
-from inscape.partition.linear.bending import NEAR, flat, thresholds, window_table
-from inscape.partition.linear.engine import CHUNK, points_at
-from inscape.partition.linear.rows import Rows
+from inscape.partition.linear.segments import kernels
+from inscape.partition.linear.segments.breakpoints import NEAR, flat, thresholds, window_table
+from inscape.partition.linear.segments.rows import Rows
+from inscape.partition.linear.segments.walk import CHUNK, points_at
 from inscape.probes import Segment
 
 Stretch = tuple[int, float, float]

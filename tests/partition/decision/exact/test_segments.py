@@ -13,7 +13,7 @@ from torch import nn
 from benchmarks.networks import mlp
 from inscape import Segment, wrap
 from inscape.errors import PartitionError
-from inscape.partition.decision.exact_segment import exact_segments
+from inscape.partition.decision.exact.segments import exact_segments
 
 
 def lines(*pairs):

@@ -38,7 +38,7 @@ def _on_planes(
     """The regions on each patch or triangle."""
     if precision != "float64":
         raise PartitionError(f"precision={precision!r} is for segments: planes are cut in float64")
-    from inscape.partition.decision.exact_plane import exact_plane
+    from inscape.partition.decision.exact.planes import exact_plane
 
     for i, probe in enumerate(probes):
         with model.unchanged():
@@ -77,10 +77,10 @@ def _on_segments(
 
 def _found(model: Model, segments: list[Segment], precision: str, meter: Meter) -> list[Any]:
     if model.structure == "trees":
-        from inscape.partition.decision.tree_segment import tree_segments
+        from inscape.partition.decision.exact.trees import tree_segments
 
         return [*tree_segments(model, segments, progress=meter)]
-    from inscape.partition.decision.exact_segment import exact_segments
+    from inscape.partition.decision.exact.segments import exact_segments
 
     return [*exact_segments(model, segments, precision=precision, progress=meter)]
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from inscape.errors import NonFiniteScoresError
 from inscape.models import Model
 from inscape.models.base import NOT_DETERMINISTIC, Array
-from inscape.partition.decision.lattice import Lattice, half, kind_of, lattice_on
+from inscape.partition.decision.grid.lattice import Lattice, half, kind_of, lattice_on
 from inscape.partition.decision.regions import (
     CONVERGED,
     NOT_CONVERGED,
@@ -60,14 +60,14 @@ class Block:
 
     def components(self, connectivity: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The region of each grid point (b, p), and the number of regions of each probe (b,)."""
-        from inscape.partition.decision.components import components
+        from inscape.partition.decision.grid.components import components
 
         grid = self.lattice
         return components(self.labels, grid.sites, grid.neighbours(connectivity), grid.cells)
 
     def coarse_counts(self, connectivity: str) -> npt.NDArray[np.int64] | None:
         """The number of regions of each probe on every second grid point, from the same evaluations."""
-        from inscape.partition.decision.components import components
+        from inscape.partition.decision.grid.components import components
 
         grid = half(self.lattice)
         if grid is None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from inscape.arrays import Floats, Ints, Shape
 from inscape.errors import NonFiniteScoresError
 from inscape.models import Model
-from inscape.partition.decision.adaptive.trial import Trial
+from inscape.partition.decision.adaptive.first_look import Trial
 
 
 class Answers:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inscape import Patch, Simplex
-from inscape.partition.decision.components import components
-from inscape.partition.decision.lattice import lattice_on
+from inscape.partition.decision.grid.components import components
+from inscape.partition.decision.grid.lattice import lattice_on
 
 _spec = importlib.util.spec_from_file_location("breadth_first", Path(__file__).with_name("breadth_first.py"))
 _module = importlib.util.module_from_spec(_spec)

@@ -144,7 +144,7 @@ def _check(segment: Segment, i: int, ensemble: TreeEnsemble) -> None:
 def _regions(
     ensemble: TreeEnsemble, segments: list[Segment], cut: npt.NDArray[np.float64]
 ) -> Iterator[TreeRegions]:
-    from inscape.partition.decision.tree_kernels import decide, lay
+    from inscape.partition.decision.exact.tree_kernels import decide, lay
 
     vote = ensemble.vote
     trees = (ensemble.feature, ensemble.child, cut, ensemble.n_trees)

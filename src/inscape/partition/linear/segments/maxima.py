@@ -3,7 +3,7 @@
 import numpy as np
 
 from inscape.compiled import compiled
-from inscape.partition.linear.kernels import grown
+from inscape.partition.linear.segments.kernels import grown
 
 
 @compiled

@@ -5,7 +5,7 @@ import pytest
 
 from inscape import Patch, Segment, Simplex
 from inscape.errors import PartitionError
-from inscape.partition.decision.lattice import half, lattice_on, resolution_for
+from inscape.partition.decision.grid.lattice import half, lattice_on, resolution_for
 
 
 def simplex(d):

@@ -7,9 +7,10 @@ import zoo
 from benchmarks.networks import cnn, mlp
 from inscape import Segment, wrap
 from inscape.errors import PartitionError
-from inscape.partition.decision.exact_segment import exact_segments
-from inscape.partition.linear import engine, linear_regions
-from inscape.partition.linear.cost import estimate_cost
+from inscape.partition.decision.exact.segments import exact_segments
+from inscape.partition.linear import linear_regions
+from inscape.partition.linear.segments import walk
+from inscape.partition.linear.segments.cost import estimate_cost
 
 
 def segments_in(shape, n, *, seed=0, length=1.0):
@@ -63,7 +64,7 @@ def test_fused_products_change_nothing(name, monkeypatch):
     segment = segments_in(shape, 1, length=0.2 if len(shape) > 1 else 3.0)[0]
     model = wrap(net, input_shape=shape)
     fused = linear_regions(model, segment)
-    monkeypatch.setattr(engine, "fusions", lambda graph: {})
+    monkeypatch.setattr(walk, "fusions", lambda graph: {})
     plain = linear_regions(model, segment)
     assert fused.n_regions == plain.n_regions > 3
     assert np.allclose(fused.knots, plain.knots, rtol=0, atol=1e-9)
@@ -71,7 +72,7 @@ def test_fused_products_change_nothing(name, monkeypatch):
 
 def test_chunks_stay_within_the_budget():
     net, segments = cnn((4, 4, 4)), segments_in((3, 32, 32), 1, length=0.3)
-    longest, sink = [], engine._Walker._advance
+    longest, sink = [], walk._Walker._advance
 
     def watch(self, node, live, *rest):
         longest.append(max(v.numel() for v in live.values()) * 8)
@@ -79,7 +80,7 @@ def test_chunks_stay_within_the_budget():
 
     model = wrap(net, input_shape=(3, 32, 32))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine._Walker, "_advance", watch)
+        patch.setattr(walk._Walker, "_advance", watch)
         linear_regions(model, segments, memory=2**22)
     assert max(longest) <= 2**22 / 4
 

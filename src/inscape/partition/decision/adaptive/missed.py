@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.models.base import NOT_DETERMINISTIC
-from inscape.partition.decision.adaptive.trial import Trial
+from inscape.partition.decision.adaptive.first_look import Trial
 from inscape.partition.decision.regions import CONVERGED, NOT_CONVERGED, NOT_SHOWN
 
 PRIOR_HITS, PRIOR_LOOKS = 0.2, 20.0

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arrays import Floats, Ints
-from inscape.partition.linear import kernels
+from inscape.partition.linear.segments import kernels
 
 
 @dataclass(frozen=True, eq=False)
