@@ -17,13 +17,13 @@ from inscape.errors import MeasureError, unknown_name
 from inscape.measures.complexity_result import DensityMap, LocalComplexity, grid_of
 from inscape.measures.jacobian import MEMORY
 from inscape.measures.points import graph_at
-from inscape.measures.result import COMPLETE
 from inscape.measures.statistics import crossed_mean
 from inscape.models import wrap
 from inscape.probes import Patch
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
+from inscape.status import COMPLETE, Status
 
 if TYPE_CHECKING:
     from inscape.measures.jacobian.blocks import Settings
@@ -216,9 +216,11 @@ def complexity_of(
 
     value, error, interval = crossed_mean(tally.terms.sum(axis=2))
     n_pools = window_nodes(graph)
-    status = f"{COMPLETE}; the kinks of {n_pools} max-pooling layers are not counted" if n_pools else COMPLETE
+    status = COMPLETE
+    if n_pools:
+        status = Status("complete", f"the kinks of {n_pools} max-pooling layers are not counted")
     if not tally.layers:
-        status = f"{COMPLETE}; the network has no units, it is affine"
+        status = Status("complete", "the network has no units, it is affine")
     n, m = tally.terms.shape[:2]
     draws = tally.draws
     return LocalComplexity(

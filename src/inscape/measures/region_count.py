@@ -15,18 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.errors import NonGenericError, ProbeError
+from inscape.errors import ProbeError
 from inscape.measures.region_count_result import RegionCount
 from inscape.measures.statistics import mean_with_error
 from inscape.measures.tally import Tally, count_adaptively, count_exactly, count_on_grid
 from inscape.models import Model, wrap
-from inscape.partition.decision.method import Choice, after_a_tie, check_method, choose_method
-from inscape.partition.decision.regions import CONVERGED, NOT_CONVERGED
+from inscape.partition.decision.method import Request, check_method
 from inscape.probes import Probe, Segment
 from inscape.probes.sampling import draw_probes
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
+from inscape.status import CONVERGED, NOT_CONVERGED, Status
 
 
 def region_count(
@@ -120,10 +120,6 @@ class Counter:
     seed: int | None = None
     variant: dict[str, Any] = field(default_factory=dict)
 
-    def choose(self, model: Model) -> Choice:
-        """The method that counts this model."""
-        return choose_method(model, self.probes, self.method, self.resolution, self.connectivity)
-
     def count(
         self,
         model: Model,
@@ -135,13 +131,16 @@ class Counter:
 
         `name` is what a warning calls the model, if not by its own name.
         """
-        choice = self.choose(model)
+        request = Request(method=self.method, resolution=self.resolution, connectivity=self.connectivity)
+        choice = request.choose(model, self.probes)
         with meter(progress, "regions") as show:
-            try:
-                tally = self._tally(model, choice.method, show)
-            except NonGenericError as error:
-                choice = after_a_tie(self.method, self.probes, error)
-                tally = self._tally(model, choice.method, show)
+            choice, tally = request.carry_out(
+                choice,
+                self.probes,
+                exact=lambda: count_exactly(model, self.probes, self.precision, show),
+                adaptive=lambda: count_adaptively(model, self.probes, self.resolution, show),
+                grid=lambda: count_on_grid(model, self.probes, self.resolution, self.connectivity, show),
+            )
         is_exact = choice.method == "exact"
         tally.warn_if_constant(model, name or model.name)
         counts = np.array(tally.counts, dtype=np.int64)
@@ -173,13 +172,6 @@ class Counter:
             },
             provenance=Provenance.of(model, self.seed, dtype),
         )
-
-    def _tally(self, model: Model, method: str, show: Meter) -> Tally:
-        if method == "exact":
-            return count_exactly(model, self.probes, self.precision, show)
-        if method == "adaptive":
-            return count_adaptively(model, self.probes, self.resolution, show)
-        return count_on_grid(model, self.probes, self.resolution, self.connectivity, show)
 
     def _ends_at_data(self) -> bool:
         """Whether the corners of the probes are data points."""
@@ -233,7 +225,7 @@ def _most_missed(tally: Tally) -> float:
     return 0.0 if tally.missed_interval is None else tally.missed_interval[1]
 
 
-def _status(mean: float, half_width: float, tally: Tally) -> str:
+def _status(mean: float, half_width: float, tally: Tally) -> Status:
     """Whether what the resolution hides, as far as can be told, is small beside the mean or its error."""
     hidden = tally.missed
     if tally.coarse_mean is not None:

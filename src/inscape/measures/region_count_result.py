@@ -1,7 +1,7 @@
 """What a region count is: the mean, its error, and how it was made."""
 
 import math
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,8 +10,8 @@ import numpy.typing as npt
 from inscape.errors import PartitionError
 from inscape.measures.statistics import Z
 from inscape.provenance import Provenance
-
-SCHEMA = 1
+from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.status import Status
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,7 +53,7 @@ class RegionCount:
     method: str
     reason: str
     is_exact: bool
-    status: str
+    status: Status
     n_evaluations: int
     classes_off_data: tuple[int, ...] | None
     settings: dict[str, Any]
@@ -87,46 +87,15 @@ class RegionCount:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; `from_dict` reads it back."""
-        return {
-            "schema": SCHEMA,
-            "measure": "region_count",
-            "mean": self.mean,
-            "std_error": _or_none(self.std_error),
-            "interval": [_or_none(v) for v in self.interval],
-            "counts": self.counts.tolist(),
-            "coarse_mean": self.coarse_mean,
-            "missed": self.missed,
-            "missed_interval": None if self.missed_interval is None else list(self.missed_interval),
-            "missed_basis": self.missed_basis,
-            "method": self.method,
-            "reason": self.reason,
-            "is_exact": self.is_exact,
-            "status": self.status,
-            "n_evaluations": self.n_evaluations,
-            "classes_off_data": None if self.classes_off_data is None else list(self.classes_off_data),
-            "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in self.settings.items()},
-            "provenance": self.provenance.to_dict(),
-        }
+        return {"schema": SCHEMA, "measure": "region_count"} | plain_fields(self)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """The result that `to_dict` wrote."""
-        if data.get("schema") != SCHEMA or data.get("measure") != "region_count":
-            raise PartitionError(f"not a region count of schema {SCHEMA}: {str(data)[:80]}")
-        missing = [k for k, f in cls.__dataclass_fields__.items() if k not in data and f.default is MISSING]
-        if missing:
-            raise PartitionError(f"not a whole region count: {', '.join(missing)} missing")
-        fields = {k: v for k, v in data.items() if k not in ("schema", "measure")}
-        fields["std_error"] = math.nan if data["std_error"] is None else data["std_error"]
-        fields["interval"] = tuple(math.nan if v is None else v for v in data["interval"])
-        if data.get("missed_interval") is not None:
-            fields["missed_interval"] = tuple(data["missed_interval"])
-        fields["counts"] = np.array(data["counts"], dtype=np.int64)
-        off = data["classes_off_data"]
-        fields["classes_off_data"] = None if off is None else tuple(off)
-        fields["settings"] = {k: tuple(v) if isinstance(v, list) else v for k, v in data["settings"].items()}
-        fields["provenance"] = Provenance(**data["provenance"])
-        return cls(**fields)
+        check_schema(data, "measure", "region_count", what="region count", error=PartitionError)
+        result: Self = restored_fields(cls, data, what="region count", error=PartitionError)
+        span = result.settings.get("span")
+        return result if span is None else replace(result, settings=result.settings | {"span": tuple(span)})
 
     def plot(self, ax: Any = None) -> Any:
         """Draw how the counts are distributed over probes; returns the matplotlib Axes."""
@@ -138,7 +107,3 @@ class RegionCount:
         d, n = self.settings["dim"], len(self.counts)
         value = f"{self.mean:.3g} +- {self.std_error:.2g}"
         return f"<region count R_{d} = {value} on {n} probes, {self.method}, {self.status}>"
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -11,13 +11,12 @@ from inscape.arrays import Floats, Ints
 from inscape.errors import InscapeWarning
 from inscape.measures.statistics import Z
 from inscape.models import Model
-from inscape.models.base import NOT_DETERMINISTIC
 from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.grid.grid import labelled_blocks
-from inscape.partition.decision.regions import COMPLETE, CONVERGED, NOT_CONVERGED, NOT_SHOWN
 from inscape.probes import Probe
 from inscape.progress import Meter
+from inscape.status import COMPLETE, HEADINGS, NOT_DETERMINISTIC, Status
 
 UNSEEN = 6.0
 """Regions that n probes together may lack without a sign of it where the model has steps only: what is met on
@@ -50,8 +49,8 @@ class Tally:
     missed: float | None = None
     missed_interval: tuple[float, float] | None = None
     missed_basis: str | None = None
-    not_shown: str | None = None
-    status: str | None = None
+    not_shown: Status | None = None
+    status: Status | None = None
     anywhere: set[int] = field(default_factory=set)
     at_corners: set[int] = field(default_factory=set)
 
@@ -99,12 +98,17 @@ def count_exactly(model: Model, probes: Sequence[Probe], precision: str, meter: 
         tally.n_evaluations += r.n_evaluations
         if r.status != COMPLETE:
             special.append(r.status)
-    n = len(tally.counts)
-    example = special[0].removeprefix(f"{COMPLETE}; ") if special else ""
-    tally.status = (
-        f"{COMPLETE}; {len(special)} of {n} probes special, such as: {example}" if special else COMPLETE
-    )
+    tally.status = _of_exact_counts(special, len(tally.counts))
     return tally
+
+
+def _of_exact_counts(special: list[Status], n: int) -> Status:
+    """The status of n exact counts, of which some have something special."""
+    if not special:
+        return COMPLETE
+    first = special[0]
+    detail = f"{len(special)} of {n} probes special, such as: {first.detail}"
+    return Status(first.kind, detail, text=f"{COMPLETE}; {detail}")
 
 
 def count_adaptively(model: Model, probes: Sequence[Probe], resolution: int | None, meter: Meter) -> Tally:
@@ -116,9 +120,9 @@ def count_adaptively(model: Model, probes: Sequence[Probe], resolution: int | No
         tally.n_evaluations += r.n_evaluations
         missed.append(r.missed or 0.0)
         basis = r.missed_basis or ""
-        if r.status.startswith(NOT_SHOWN):
+        if r.status.kind == "not_shown":
             tally.not_shown = r.status
-        elif r.status not in (CONVERGED, NOT_CONVERGED):  # it says why
+        elif r.status.detail:
             special.append(r.status)
     n = len(tally.counts)
     tally.missed, tally.missed_interval = _mean_missed(
@@ -126,10 +130,17 @@ def count_adaptively(model: Model, probes: Sequence[Probe], resolution: int | No
     )
     tally.missed_basis = f"over {n} probes, each like the last: {basis}"
     if special:
-        tally.status = special[0]
-        if not special[0].startswith(NOT_DETERMINISTIC):
-            tally.status = f"{NOT_CONVERGED} on {len(special)} of {n} probes: {special[0].split(': ')[1]}"
+        tally.status = _of_adaptive_counts(special, n)
     return tally
+
+
+def _of_adaptive_counts(special: list[Status], n: int) -> Status:
+    """The status of n adaptive counts, of which some did not converge, or whose model is random."""
+    first = special[0]
+    if first.kind != "not_converged":
+        return first
+    where = f"on {len(special)} of {n} probes: {first.detail}"
+    return Status(first.kind, where, text=f"{HEADINGS[first.kind]} {where}")
 
 
 def _mean_missed(missed: Floats, *, has_steps: bool) -> tuple[float, tuple[float, float]]:

@@ -187,3 +187,8 @@ def _coinciding(points: npt.NDArray[Any], rows: Ints) -> Ints:
         same = np.any([(flat[:, i] == flat[:, j]).all(axis=1) for i, j in pairs], axis=0)
         found.append(start + np.flatnonzero(same))
     return np.concatenate(found)
+
+
+def of_every_kind(probes: Sequence[Probe]) -> Sequence[Probe]:
+    """Probes among which every kind occurs: all of a list; of a random sample the first."""
+    return probes[:1] if isinstance(probes, ProbeSample) else probes

@@ -5,18 +5,21 @@ from typing import Any, overload
 
 from inscape.errors import PartitionError, ProbeError
 from inscape.models import Model, wrap
-from inscape.partition.linear.planes import PlaneRegions
 from inscape.partition.linear.regions import (
     KNOT_TOLERANCE,
     MEMORY,
-    SegmentPieces,
-    as_segments,
+    LinearPlane,
+    LinearSegment,
     check_arguments,
 )
 from inscape.probes import Patch, Probe, Segment
+from inscape.probes.segment import as_segments
 from inscape.progress import Meter, meter
+from inscape.renamed import renamed
 
-__all__ = ["PlaneRegions", "SegmentPieces", "linear_regions"]
+__all__ = ["LinearPlane", "LinearSegment", "linear_regions"]
+
+__getattr__ = renamed(__name__, {"PlaneRegions": LinearPlane, "SegmentPieces": LinearSegment})
 
 
 @overload
@@ -30,7 +33,7 @@ def linear_regions(
     tolerance: float = ...,
     precision: str = ...,
     progress: bool | Meter | None = ...,
-) -> SegmentPieces: ...
+) -> LinearSegment: ...
 @overload
 def linear_regions(
     model: Any,
@@ -42,7 +45,7 @@ def linear_regions(
     tolerance: float = ...,
     precision: str = ...,
     progress: bool | Meter | None = ...,
-) -> PlaneRegions: ...
+) -> LinearPlane: ...
 @overload
 def linear_regions(
     model: Any,
@@ -82,7 +85,7 @@ def linear_regions(
         memory: bytes that the tensors may take, however many pieces there are.
         tolerance: on segments, knots nearer than this part of the span are one: rounding moves a knot by
             about 1e-14.
-        precision: on segments, "float64", or "float32" for speed; see `SegmentPieces.precision`.
+        precision: on segments, "float64", or "float32" for speed; see `LinearSegment.precision`.
         progress: True shows a bar on stderr; a function gets (thousandths of probes done, in all).
 
     >>> import torch
@@ -124,7 +127,7 @@ def _on_segments(
 def _on_planes(
     model: Model, probes: list[Probe], n_layers: int | None, max_regions: int | None, memory: int, show: Meter
 ) -> list[Any]:
-    from inscape.partition.linear.planes.result import plane_regions
+    from inscape.partition.linear.planes.subdivision import plane_regions
 
     return [
         plane_regions(
@@ -133,12 +136,12 @@ def _on_planes(
             n_layers=n_layers,
             max_regions=max_regions,
             memory=memory,
-            meter=_part(show, i, len(probes)),
+            meter=_of_probe(show, i, len(probes)),
         )
         for i, p in enumerate(probes)
     ]
 
 
-def _part(show: Meter, i: int, n: int) -> Meter:
+def _of_probe(show: Meter, i: int, n: int) -> Meter:
     """A meter for one of n probes, in thousandths of a probe."""
     return lambda done, total: show(round(1000 * (i + done / total)), 1000 * n)

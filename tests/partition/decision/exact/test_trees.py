@@ -21,7 +21,7 @@ from inscape.models import wrap
 from inscape.models.trees import Rule
 from inscape.models.trees.ensemble import Tree, Vote, assemble
 from inscape.models.trees.scaling import Scaling
-from inscape.partition.decision.exact.trees import _regions, tree_segments
+from inscape.partition.decision.exact.trees import regions_along, tree_segments
 from inscape.probes import Segment, Simplex, sample_probes
 
 ESTIMATORS = {
@@ -114,7 +114,7 @@ def test_regions_are_counted_only_inside_the_span():
 def test_a_single_class_is_one_region():
     forest = RandomForestClassifier(3).fit([[0.0], [1.0]], ["a", "a"])
     [r] = tree_segments(forest, [Segment([0.0], [1.0])])
-    assert (r.n_regions, r.labels.tolist(), r.n_tied) == (1, [0], 0)
+    assert (r.n_regions, r.labels.tolist(), r.trees.n_tied) == (1, [0], 0)
 
 
 # second routes
@@ -164,15 +164,15 @@ def test_pixels_whose_splits_are_crossed_together():
     for segment, r in zip(segments, results, strict=True):
         assert np.array_equal(model.labels(middles(segment, r)), r.labels)
         assert r.n_regions >= grid_count(model, segment, 2000)
-    assert sum(r.n_tied for r in results) > 0
-    assert sum(r.n_narrow for r in results) > 0
+    assert sum(r.trees.n_tied for r in results) > 0
+    assert sum(r.trees.n_narrow for r in results) > 0
 
 
 def test_only_reached_nodes_are_visited():
     model, x = fitted("forest")
     [r] = tree_segments(model, [Segment(x[0], x[0] + 1e-6)])
     depth = max(tree.get_depth() for tree in model.estimator.estimators_)
-    assert r.n_nodes <= 10 * (depth + 2)
+    assert r.trees.n_nodes <= 10 * (depth + 2)
 
 
 # ties
@@ -184,8 +184,8 @@ def test_an_even_forest_breaks_ties_as_predict_does():
     model = wrap(RandomForestClassifier(2, random_state=3).fit(x, y))
     segment = Segment([-0.5], [1.5])
     [r] = tree_segments(model, [segment])
-    assert r.n_tied > 0
-    assert f"top scores tie on {r.n_tied} of {r.n_pieces} pieces" in r.status
+    assert r.trees.n_tied > 0
+    assert f"top scores tie on {r.trees.n_tied} of {r.n_pieces} pieces" in r.status
     assert np.array_equal(model.labels(middles(segment, r)), r.labels)
 
 
@@ -213,7 +213,7 @@ def test_a_score_of_zero_is_decided_as_predict_does(estimator, label):
     assert model.labels([[0.0]]).tolist() == [label]
     [r] = tree_segments(model, [Segment([0.0], [1.0])])
     assert r.labels.tolist() == [label]
-    assert r.n_tied == 1
+    assert r.trees.n_tied == 1
 
 
 def hand_made(trees, n_features, n_classes):
@@ -239,22 +239,22 @@ def test_sums_that_the_division_makes_equal_tie():
     forest = hand_made([(0.5 + u, 0.5 + 2 * u, 0.0), (0.5, 0.5, 0.0), (0.5, 0.5, 0.0)], 1, 3)
     assert 1.5 + u < 1.5 + 2 * u
     assert (1.5 + u) / 3 == (1.5 + 2 * u) / 3
-    [r] = _regions(forest, [Segment([0.0], [1.0])], forest.cut)
-    assert (r.labels.tolist(), r.n_tied) == ([0], 1)
+    [r] = regions_along(forest, [Segment([0.0], [1.0])], forest.cut)
+    assert (r["labels"].tolist(), r["trees"].n_tied) == ([0], 1)
 
 
 def test_crossings_that_differ_only_by_rounding_are_one():
     forest = hand_made([(0, 0.1, (1, 0), (0, 1)), (1, 1.0, (1, 0), (0, 1))], 2, 2)
     assert 0.1 / 0.3 != 1.0 / 3.0
-    [r] = _regions(forest, [Segment([0.0, 0.0], [0.3, 3.0])], forest.cut)
-    assert (r.labels.tolist(), r.n_pieces) == ([0, 1], 2)
+    [r] = regions_along(forest, [Segment([0.0, 0.0], [0.3, 3.0])], forest.cut)
+    assert (r["labels"].tolist(), r["n_pieces"]) == ([0, 1], 2)
 
 
 @pytest.mark.parametrize(("level", "label"), [(0.5, 0), (np.nextafter(0.5, 1), 1)])
 def test_a_coordinate_that_stays_on_a_cut_is_on_the_left(level, label):
     forest = hand_made([(0, 0.5, (1, 0), (0, 1))], 2, 2)
-    [r] = _regions(forest, [Segment([level, 0.0], [level, 1.0])], forest.cut)
-    assert r.labels.tolist() == [label]
+    [r] = regions_along(forest, [Segment([level, 0.0], [level, 1.0])], forest.cut)
+    assert r["labels"].tolist() == [label]
 
 
 # narrow regions
@@ -270,7 +270,7 @@ def test_a_region_narrower_than_the_cast_is_counted_where_predict_sees_it():
     assert cast.labels.tolist() == [1, 0, 2]
     assert tree.predict(middles(segment, cast)).tolist() == [1, 0, 2]
     assert cast.boundaries[1] - cast.boundaries[0] < 1e-7
-    assert cast.n_narrow == 1
+    assert cast.trees.n_narrow == 1
     assert "1 regions are narrower than the float32 spacing" in cast.status
 
 
@@ -291,7 +291,7 @@ def test_a_region_too_narrow_for_float64_points_is_named():
     model = HistGradientBoostingClassifier(max_iter=1, min_samples_leaf=1).fit(x, [0] * 5 + [1] * 5)
     [r] = tree_segments(model, [Segment([np.nextafter(0.5, 0)], [1.0])])  # the cut, 0.5, is the next number
     assert r.labels.tolist() == [0, 1]
-    assert r.n_narrow == 1
+    assert r.trees.n_narrow == 1
     assert "narrower than the float64 spacing" in r.status
 
 
@@ -303,7 +303,7 @@ def test_an_end_on_a_split_is_no_region_but_is_named(start, end, n_lone):
     model = wrap(HistGradientBoostingClassifier(max_iter=1, min_samples_leaf=1).fit(x, [0] * 5 + [1] * 5))
     [r] = tree_segments(model, [Segment([start], [end])])
     assert model.labels([[0.5]]).tolist() == [0]
-    assert (r.n_regions, r.n_lone) == (1, n_lone)
+    assert (r.n_regions, r.trees.n_lone) == (1, n_lone)
     assert ("1 ends lie on a split" in r.status) == bool(n_lone)
 
 

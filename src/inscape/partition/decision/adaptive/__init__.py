@@ -9,16 +9,14 @@ import numpy as np
 from inscape.arguments import whole_number
 from inscape.errors import PartitionError
 from inscape.models import Model
-from inscape.partition.decision.adaptive.cell_regions import CellRegions, cell_block, cell_block_length
+from inscape.partition.decision.adaptive.cells import cell_block, cell_block_length
 from inscape.partition.decision.adaptive.first_look import Trial, try_out
-from inscape.partition.decision.adaptive.segment_regions import block_length, segment_block
-from inscape.partition.decision.regions import DecisionRegions, SegmentRegions
+from inscape.partition.decision.adaptive.segments import block_length, segment_block
+from inscape.partition.decision.regions import DecisionMesh, DecisionRegions, DecisionSegment
 from inscape.partition.decision.workload import check_cells, check_evaluations
 from inscape.probes import Patch, Probe
 from inscape.progress import Meter
 from inscape.provenance import Provenance
-
-__all__ = ["CellRegions", "adaptive_regions"]
 
 MOST_DIMENSIONS = 10
 """Of a probe: above, a cell has too many edges, and the first cells are as large as the probe."""
@@ -62,9 +60,9 @@ def adaptive_regions(
                     own["n_evaluations"] += trial.n_evaluations_on(done)
                     done += 1
                     if dim == 1:
-                        yield SegmentRegions(model=model, **common, **own)
+                        yield DecisionSegment(model=model, **common, **own)
                     else:
-                        yield CellRegions(**common, **own)
+                        yield DecisionMesh(**common, **own)
                 meter(done, len(probes))
 
 

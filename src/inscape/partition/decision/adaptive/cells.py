@@ -1,8 +1,8 @@
-"""Adaptive samples on a block of planes or higher simplices: cells are cut where a boundary could be."""
+"""Adaptive cells on a block of planes or higher simplices: cut where a boundary could be."""
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from inscape.models import Model
 from inscape.partition.decision.adaptive.answers import Answers, grown
 from inscape.partition.decision.adaptive.first_look import N_POINTS, Trial
 from inscape.partition.decision.adaptive.mesh import Mesh, placed, weights_at
-from inscape.partition.decision.adaptive.missed import Doubt
+from inscape.partition.decision.adaptive.missed import LATE, Doubt, status_of
 from inscape.probes import Patch, Probe
 
 CAUTION = 0.75
@@ -34,6 +34,8 @@ FEW = 1000
 GROWTH = 1.5
 """How many times more edges may have to be split at the end after one more round of cuts."""
 _BITS = 46
+_CELLS = 2**19
+_NUMBERS = 2**22
 
 
 class Limits(NamedTuple):
@@ -216,6 +218,85 @@ class Cells:
             lambda part, out: combine(weights[part], probe[part], self._generators, out),
             lambda row: f"probe {self._first + probe[row]} at the weights {weights[row].round(6).tolist()}",
         )
+
+
+def cell_block_length(probe: Probe, trial: Trial, resolution: int | None) -> int:
+    """How many probes fit into one block: of their cells, of their scores and of their generators."""
+    budget = limits_for(probe, trial.by_labels().rule, resolution).budget
+    cells, scores = budget * int(3 ** (probe.dim - 1)), budget * trial.n_classes
+    return max(1, min(_CELLS // cells, _NUMBERS // scores, _NUMBERS // probe.generators.size))
+
+
+def cell_block(
+    model: Model, trial: Trial, probes: Sequence[Probe], resolution: int | None, first: int
+) -> Iterator[dict[str, Any]]:
+    """What a `DecisionMesh` holds beyond the common, for each probe of a block."""
+    trial = trial.by_labels()
+    cells = Cells(model, trial, probes, limits_for(probes[0], trial.rule, resolution), first)
+    if trial.is_deterministic:
+        cells.refine()
+    mesh, a, b = cells.mesh, cells.answers, len(probes)
+    roots = _roots(mesh.cells[: mesh.n_cells], a.labels, a.n)
+    by_vertex, vertices = _grouped(mesh.probe[: a.n], b)
+    by_cell, owned = _grouped(mesh.probe_of_cells(), b)
+    late = None if a.has_scores else _late(cells, roots)
+    is_open = _open(cells)
+    position = np.empty(a.n, np.int64)
+    position[by_vertex] = np.arange(a.n) - vertices[mesh.probe[by_vertex]]
+    weights = weights_at(mesh.coordinates(slice(0, a.n)), isinstance(probes[0], Patch))
+    for i in range(b):
+        own = by_vertex[vertices[i] : vertices[i + 1]]
+        cell = by_cell[owned[i] : owned[i + 1]]
+        heads, regions = np.unique(roots[own], return_inverse=True)
+        urgency = cells.urgency[cell]
+        near = int(((urgency > 0.5) & (urgency <= 1)).sum())
+        missed = near * cells.doubt.chance if late is None else float(late[i])
+        placed_weights = np.empty((len(own), weights.shape[1]))
+        placed_weights[:, cells.order[i]] = weights[own]
+        yield {
+            "labels": a.labels[heads],
+            "weights": placed_weights,
+            "cells": position[mesh.cells[cell]],
+            "sample_labels": a.labels[own],
+            "sample_regions": regions.reshape(-1),
+            "sample_margins": a.margins[own],
+            "n_evaluations": len(own),
+            "status": status_of(trial, int(is_open[cell].sum()), missed, is_spent=bool(cells.spent[i])),
+            "missed": missed,
+            "missed_basis": cells.doubt.basis(near) if late is None else LATE,
+        }
+
+
+def _roots(cells: Ints, labels: Ints, n: int) -> Ints:
+    from inscape.partition.decision.adaptive.mesh_kernels import joined
+
+    return np.asarray(joined(len(cells), cells, labels, n))
+
+
+def _grouped(owner: Ints, n: int) -> tuple[Ints, Ints]:
+    """The rows sorted by owner, and where each owner's begin, (n + 1,)."""
+    order = np.argsort(owner, kind="stable")
+    return order, np.searchsorted(owner[order], np.arange(n + 1))
+
+
+def _open(cells: Cells) -> npt.NDArray[np.bool_]:
+    """Which cells still ask for a cut, away from all boundaries; next to one, it would only bend that."""
+    from inscape.partition.decision.adaptive.mesh_kernels import crossed
+
+    mesh = cells.mesh
+    all_cells = mesh.cells[: mesh.n_cells]
+    at_boundary = np.zeros(mesh.n_vertices, np.bool_)
+    at_boundary[all_cells[crossed(np.arange(mesh.n_cells), all_cells, cells.answers.labels)]] = True
+    return np.asarray((cells.urgency[: mesh.n_cells] > 1) & ~at_boundary[all_cells].any(axis=1))
+
+
+def _late(cells: Cells, roots: Ints) -> Ints:
+    """How many regions of each probe hold none of the first samples."""
+    mesh, n = cells.mesh, cells.answers.n
+    holds = np.zeros(n, np.bool_)
+    holds[roots[: cells.n_start]] = True
+    heads = np.flatnonzero((roots == np.arange(n)) & ~holds)
+    return np.bincount(mesh.probe[heads], minlength=len(cells.spent))
 
 
 def _places(owner: Ints, urgency: Floats) -> Ints:

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from inscape.models.base import NOT_DETERMINISTIC
 from inscape.partition.decision.adaptive.first_look import Trial
-from inscape.partition.decision.regions import CONVERGED, NOT_CONVERGED, NOT_SHOWN
+from inscape.status import CONVERGED, NOT_CONVERGED, NOT_DETERMINISTIC, Status
 
 PRIOR_HITS, PRIOR_LOOKS = 0.2, 20.0
 """Before any look, one in a hundred is taken to find a region, with the weight of twenty looks."""
@@ -112,7 +111,7 @@ def unmet_regions(
 LATE = "as many as were found that hold none of the first samples"
 
 
-def status_of(trial: Trial, n_open: int, missed: float, *, is_spent: bool = False) -> str:
+def status_of(trial: Trial, n_open: int, missed: float, *, is_spent: bool = False) -> Status:
     """Whether the count on a probe has converged, and if not, why.
 
     Args:
@@ -124,9 +123,9 @@ def status_of(trial: Trial, n_open: int, missed: float, *, is_spent: bool = Fals
     if not trial.is_deterministic:
         return NOT_DETERMINISTIC
     if is_spent:
-        return f"{NOT_CONVERGED}: the budget of evaluations was reached"
+        return Status("not_converged", "the budget of evaluations was reached")
     if n_open:
-        return f"{NOT_CONVERGED}: {n_open} places of the finest size could hide more"
+        return Status("not_converged", f"{n_open} places of the finest size could hide more")
     if missed >= 0.5:
         return NOT_CONVERGED
-    return f"{NOT_SHOWN}: {trial.reason}" if trial.reason else CONVERGED
+    return Status("not_shown", trial.reason) if trial.reason else CONVERGED

@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, islice
-from typing import Any
 
 from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.models.base import check_size
-from inscape.partition.decision.regions import DecisionRegions, SegmentRegions
-from inscape.probes import Probe, Segment, Simplex
+from inscape.partition.decision.regions import DecisionRegions, DecisionSegment
+from inscape.probes import Probe, Segment
+from inscape.probes.segment import as_segment
 from inscape.progress import Meter
 from inscape.provenance import Provenance
 
@@ -42,7 +43,7 @@ def _on_planes(
 
     for i, probe in enumerate(probes):
         with model.unchanged():
-            yield exact_plane(model, probe, meter=_part(meter, done + i, 1, total))
+            yield exact_plane(model, probe, meter=_of_block(meter, done + i, 1, total))
 
 
 def _on_segments(
@@ -54,48 +55,33 @@ def _on_segments(
         check_size(model, shape)
         size = max(1, min(_BLOCK, _NUMBERS // math.prod(shape)))
         while block := list(islice(group, size)):
-            show = _part(meter, done, len(block), total)
+            show = _of_block(meter, done, len(block), total)
             done += len(block)
-            segments = [as_segment(p) for p in block]
-            for probe, r in zip(block, _found(model, segments, precision, show), strict=True):
-                yield SegmentRegions(
-                    probe=probe,
-                    labels=r.labels,
-                    boundaries=r.boundaries,
-                    span=as_segment(probe).span,
-                    method="exact",
-                    is_exact=precision == "float64" or model.structure == "trees",
-                    status=r.status,
-                    n_evaluations=r.n_evaluations,
-                    resolution=None,
-                    connectivity=None,
-                    class_names=model.classes,
-                    provenance=provenance,
-                    model=model,
-                )
+            regions = _on_block(model, [_as_segment(p) for p in block], precision, provenance, show)
+            for probe, found in zip(block, regions, strict=True):
+                yield found if found.probe is probe else replace(found, probe=probe)
 
 
-def _found(model: Model, segments: list[Segment], precision: str, meter: Meter) -> list[Any]:
+def _on_block(
+    model: Model, segments: list[Segment], precision: str, provenance: Provenance, meter: Meter
+) -> list[DecisionSegment]:
     if model.structure == "trees":
         from inscape.partition.decision.exact.trees import tree_segments
 
-        return [*tree_segments(model, segments, progress=meter)]
+        return tree_segments(model, segments, provenance=provenance, progress=meter)
     from inscape.partition.decision.exact.segments import exact_segments
 
-    return [*exact_segments(model, segments, precision=precision, progress=meter)]
+    return exact_segments(model, segments, precision=precision, provenance=provenance, progress=meter)
 
 
-def _part(meter: Meter, before: int, n: int, total: int) -> Meter:
+def _of_block(meter: Meter, before: int, n: int, total: int) -> Meter:
     """A meter for a block of n of `total` segments, in thousandths of a segment."""
     return lambda done, of: meter(round(1000 * (before + n * done / of)), 1000 * total)
 
 
-def as_segment(probe: Probe) -> Segment:
-    """A one-dimensional probe as a segment; an error for others says what to use instead."""
-    if isinstance(probe, Segment):
-        return probe
-    if isinstance(probe, Simplex) and probe.dim == 1:
-        return Segment(*probe.vertices)
+def _as_segment(probe: Probe) -> Segment:
+    if probe.dim == 1:
+        return as_segment(probe)
     raise PartitionError(
         f"exact regions are computed on segments, and of networks on planes; not on a "
         f"{type(probe).__name__} of dimension {probe.dim}: use method='grid' or 'adaptive'"

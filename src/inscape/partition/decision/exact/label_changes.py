@@ -3,8 +3,8 @@
 import numpy as np
 
 from inscape.compiled import compiled
+from inscape.partition.linear.envelope import envelope
 from inscape.partition.linear.segments.kernels import grown
-from inscape.partition.linear.segments.maxima import envelope
 
 SHORT = 1e-9
 """A tie on a shorter part of the span is rounding at a crossing, not a tie on an interval."""

@@ -6,18 +6,19 @@ from scipy.sparse.csgraph import connected_components
 
 from inscape.errors import PartitionError
 from inscape.models import Model
-from inscape.partition.decision.plane_regions import PlaneDecision
-from inscape.partition.decision.regions import COMPLETE
+from inscape.partition.decision.regions import DecisionPlane
 from inscape.partition.linear.planes.subdivision import Subdivision, subdivision_on
 from inscape.partition.linear.regions import MEMORY
 from inscape.probes import Probe
 from inscape.progress import Meter
 from inscape.provenance import Provenance
+from inscape.status import COMPLETE, Status
 
-TIES = "complete; ties on a face, where the smaller label counts"
+_ON_A_FACE = "ties on a face, where the smaller label counts"
+TIES = Status("ties", _ON_A_FACE, text=f"{COMPLETE}; {_ON_A_FACE}")
 
 
-def exact_plane(model: Model, probe: Probe, *, meter: Meter, memory: int = MEMORY) -> PlaneDecision:
+def exact_plane(model: Model, probe: Probe, *, meter: Meter, memory: int = MEMORY) -> DecisionPlane:
     """The decision regions of a piecewise-affine model on a patch or a triangle.
 
     On a face of the linear regions every score is affine, so that label changes are edges of the upper
@@ -31,7 +32,7 @@ def exact_plane(model: Model, probe: Probe, *, meter: Meter, memory: int = MEMOR
         )
     subdivision, domain = subdivision_on(model, probe, memory=memory, with_labels=True, meter=meter)
     regions, labels = joined_regions(subdivision)
-    return PlaneDecision(
+    return DecisionPlane(
         probe=probe,
         labels=labels,
         method="exact",

@@ -1,7 +1,7 @@
 """Exact decision regions of a piecewise-affine network on segments."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,20 @@ from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.models.graph import Graph
 from inscape.partition.decision.exact.label_changes import SHORT, label_changes, leads
-from inscape.partition.linear.regions import KNOT_TOLERANCE, MEMORY, as_segments, check_arguments, graph_on
-from inscape.partition.linear.segments.breakpoints import SLACK, SUSPICIOUS
-from inscape.partition.linear.segments.rows import Rows
-from inscape.partition.linear.segments.walk import CHUNK, evaluated_at, walk
+from inscape.partition.decision.regions import DecisionSegment
+from inscape.partition.linear.confirmed import graph_on
+from inscape.partition.linear.regions import KNOT_TOLERANCE, MEMORY, check_arguments
+from inscape.partition.linear.rounding import SLACK, SUSPICIOUS, evaluated_at
+from inscape.partition.linear.segments.breakpoints import Rows
+from inscape.partition.linear.segments.walk import CHUNK, walk
 from inscape.probes import Segment
+from inscape.probes.segment import as_segments
 from inscape.progress import Meter, meter
+from inscape.provenance import Provenance
+from inscape.status import COMPLETE, Status
 
-COMPLETE = "complete"
-TIES = "ties on an interval"
+_ON_AN_INTERVAL = "ties on an interval"
+TIES = Status("ties", _ON_AN_INTERVAL, text=_ON_AN_INTERVAL)
 
 _LONG = 1e-4
 """In float32, scores nearer than rounding over a longer part of the span are no mere crossing."""
@@ -31,36 +36,15 @@ _FLOOR = 2.0**6
 """Scores nearer than this many units of rounding, against the leading score, are equal wherever they are."""
 
 
-@dataclass(frozen=True, eq=False)
-class ExactSegment:
-    """The decision regions on one segment.
-
-    Attributes:
-        boundaries: the parameters t where the label changes, ascending, (k - 1,).
-        labels: the label of each region, (k,).
-        status: "complete", or "ties on an interval" if two scores are equal up to rounding, and largest, on
-            some interval; the label there is the smaller one, as argmax has it.
-        n_pieces: the number of linear pieces of the network on the segment.
-        n_evaluations: points at which the network's last layer was evaluated.
-        precision: of the tensors, "float64" or "float32".
-    """
-
-    boundaries: npt.NDArray[np.float64]
-    labels: npt.NDArray[np.int64]
-    status: str
-    n_pieces: int
-    n_evaluations: int
-    precision: str
-
-
 def exact_segments(
     model: Model,
     segments: Sequence[Segment],
     *,
     memory: int = MEMORY,
     precision: str = "float64",
+    provenance: Provenance | None = None,
     progress: bool | Meter | None = None,
-) -> list[ExactSegment]:
+) -> list[DecisionSegment]:
     """The decision regions of a piecewise-affine model on each segment: where the largest score changes.
 
     On a linear piece every score is a straight line, so that the label changes are the corners of the upper
@@ -73,15 +57,17 @@ def exact_segments(
         segments: of one shape.
         memory: bytes that the tensors may take.
         precision: "float64", or "float32" for speed.
+        provenance: of the results; None asks the model.
         progress: True shows a bar on stderr; a function gets (thousandths of segments done, in all).
     """
     segments = as_segments(list(segments))
     check_arguments(memory, KNOT_TOLERANCE, precision)
-    graph = graph_on(model, [*segments])
+    graph = graph_on(model, segments)
     if len(shape := graph.shapes[graph.output]) > 1:
         raise PartitionError(
             f"{model.name} returns scores of shape (n, {', '.join(map(str, shape))}): expected (n, c)"
         )
+    provenance = provenance or Provenance.of(model, dtype=precision)
     labels = Labels(graph, segments)
     with meter(progress, "segments") as show:
         walk(
@@ -93,12 +79,28 @@ def exact_segments(
             dtype=getattr(torch, precision),
             done=lambda n: show(round(1000 * n), 1000 * len(segments)),
         )
-    found = labels.results(precision)
-    if again := labels.unsure():
-        sure = exact_segments(model, [segments[k] for k in again], memory=memory)
-        for k, result in zip(again, sure, strict=True):
-            found[k] = replace(result, precision=precision)
-    return found
+    regions = [
+        DecisionSegment(
+            probe=segment,
+            span=segment.span,
+            method="exact",
+            is_exact=precision == "float64",
+            resolution=None,
+            connectivity=None,
+            class_names=model.classes,
+            provenance=provenance,
+            model=model,
+            **own,
+        )
+        for segment, own in zip(segments, labels.results(), strict=True)
+    ]
+    if unsure := labels.unsure():
+        again = [segments[k] for k in unsure]
+        for k, sure in zip(
+            unsure, exact_segments(model, again, memory=memory, provenance=provenance), strict=True
+        ):
+            regions[k] = replace(sure, is_exact=False)
+    return regions
 
 
 def as_lines(scores: Any) -> Any:
@@ -174,18 +176,17 @@ class Labels:
         """The segments that float32 cannot decide."""
         return [int(k) for k in np.flatnonzero(self._unsure)]
 
-    def results(self, precision: str) -> list[ExactSegment]:
-        """The regions of each segment; its first change is its start."""
+    def results(self) -> list[dict[str, Any]]:
+        """What is known of the regions of each segment; its first change is its start."""
         of, at, new = (np.concatenate([c[k] for c in self._changes]) for k in range(3))
         bounds = np.searchsorted(of, np.arange(len(self._lengths) + 1))
         return [
-            ExactSegment(
-                boundaries=at[a + 1 : b].astype(np.float64),
-                labels=new[a:b].astype(np.int64),
-                status=TIES if tied > SHORT else COMPLETE,
-                n_pieces=int(n),
-                n_evaluations=int(n) + 1,
-                precision=precision,
-            )
+            {
+                "boundaries": at[a + 1 : b].astype(np.float64),
+                "labels": new[a:b].astype(np.int64),
+                "status": TIES if tied > SHORT else COMPLETE,
+                "n_pieces": int(n),
+                "n_evaluations": int(n) + 1,
+            }
             for a, b, tied, n in zip(bounds[:-1], bounds[1:], self._tied, self._n_pieces, strict=True)
         ]

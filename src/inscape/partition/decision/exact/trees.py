@@ -1,59 +1,23 @@
 """Exact decision regions of tree ensembles on segments."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import PartitionError
 from inscape.models import wrap
 from inscape.models.base import Model
 from inscape.models.sklearn_classifier import SklearnModel
 from inscape.models.trees import TreeEnsemble, obstacle
+from inscape.partition.decision.regions import DecisionSegment, TreeCounts
 from inscape.probes.segment import Segment
 from inscape.progress import Meter, meter
+from inscape.provenance import Provenance
+from inscape.status import COMPLETE, Status
 
 _CHUNK = 32  # segments between two reports of progress
-
-
-@dataclass(frozen=True, eq=False)
-class TreeRegions:
-    """The decision regions of a tree ensemble on one segment.
-
-    Attributes:
-        boundaries: (k - 1,) the parameters t where the label changes, increasing, inside the span.
-        labels: (k,) the label of each region, in the order of t.
-        n_pieces: the intervals on which the scores are constant.
-        n_tied: the pieces where two classes share the top score and the rule of scikit-learn decides.
-        n_narrow: the regions that are not wider than the spacing of the numbers that the trees can tell
-            apart (float32, or float64 in histogram trees) at a split that bounds them, or than the rounding
-            of x(t) to float64.
-        n_lone: the ends of the span (0 to 2) that lie on a split and are alone on its other side, with
-            another label than the region that they bound; such a point is not a region.
-        n_nodes: the nodes that were visited.
-        status: "complete", and what else there is to know of ties and narrow regions.
-    """
-
-    boundaries: npt.NDArray[np.float64]
-    labels: npt.NDArray[np.int64]
-    n_pieces: int
-    n_tied: int
-    n_narrow: int
-    n_lone: int
-    n_nodes: int
-    status: str
-
-    @property
-    def n_evaluations(self) -> int:
-        """How often the votes of all trees were added up: once per piece."""
-        return self.n_pieces
-
-    @property
-    def n_regions(self) -> int:
-        """The number k of regions."""
-        return len(self.labels)
 
 
 def tree_segments(
@@ -61,8 +25,9 @@ def tree_segments(
     segments: Sequence[Segment],
     *,
     cast: bool = True,
+    provenance: Provenance | None = None,
     progress: bool | Meter | None = None,
-) -> list[TreeRegions]:
+) -> list[DecisionSegment]:
     """The decision regions of a tree ensemble on each segment, exactly.
 
     On x(t) = a + t d a split x_f <= c is crossed at t = (c - a_f) / d_f and nowhere else. So each tree
@@ -75,23 +40,24 @@ def tree_segments(
     float64). This rounding is monotone, so it is the same as moving each threshold by up to half a
     float32 spacing; with the thresholds so moved the regions are those of t -> predict(x(t)) for float64
     points, and a region narrower than the cast is counted if `predict` can see it. Such regions are
-    also counted in `n_narrow`; they come from two splits that are crossed at almost the same t. With
+    also counted in `trees.n_narrow`; they come from two splits that are crossed at almost the same t. With
     `cast=False` the thresholds are compared as they are stored, without rounding of x.
 
     What remains is float64: each crossing is known to 1.5 units in the last place of t, and crossings
     closer than 4 units are taken as one. Regions have positive length: a label that holds at a single
     point is not a region, be it where two splits are crossed at the very same t or at an end of the span
-    that lies on a split (the latter is counted in `n_lone`).
+    that lies on a split (the latter is counted in `trees.n_lone`).
 
     Args:
         model: a wrapped model of structure "trees", or an estimator to wrap.
         segments: lines in its input space.
         cast: whether to count what `predict` computes, or what the stored thresholds say.
+        provenance: of the results; None asks the model.
         progress: as everywhere: None is silent, True a bar, or a function of (done, total).
 
     Returns:
-        One result per segment. The cost of each is one visit per node that it reaches, and a sort of
-        the leaves.
+        One result per segment; its `n_evaluations` says how often the votes of all trees were added up, once
+        per piece. The cost of each is one visit per node that it reaches, and a sort of the leaves.
 
     Raises:
         PartitionError: if the model is not made of trees, or a segment does not fit it.
@@ -102,14 +68,30 @@ def tree_segments(
     >>> r.boundaries.tolist(), r.labels.tolist(), r.status
     ([0.75], [0, 1], 'complete')
     """
-    ensemble = _trees_of(wrap(model))
+    wrapped = wrap(model)
+    ensemble = _trees_of(wrapped)
     segments = list(segments)
     for i, segment in enumerate(segments):
         _check(segment, i, ensemble)
-    results: list[TreeRegions] = []
+    provenance = provenance or Provenance.of(wrapped)
+    results: list[DecisionSegment] = []
     with meter(progress, "segments") as tick:
-        for result in _regions(ensemble, segments, ensemble.cut if cast else ensemble.threshold):
-            results.append(result)
+        along = regions_along(ensemble, segments, ensemble.cut if cast else ensemble.threshold)
+        for segment, own in zip(segments, along, strict=True):
+            results.append(
+                DecisionSegment(
+                    probe=segment,
+                    span=segment.span,
+                    method="exact",
+                    is_exact=True,
+                    resolution=None,
+                    connectivity=None,
+                    class_names=wrapped.classes,
+                    provenance=provenance,
+                    model=wrapped,
+                    **own,
+                )
+            )
             if len(results) % _CHUNK == 0 or len(results) == len(segments):
                 tick(len(results), len(segments))
     return results
@@ -141,9 +123,8 @@ def _check(segment: Segment, i: int, ensemble: TreeEnsemble) -> None:
         )
 
 
-def _regions(
-    ensemble: TreeEnsemble, segments: list[Segment], cut: npt.NDArray[np.float64]
-) -> Iterator[TreeRegions]:
+def regions_along(ensemble: TreeEnsemble, segments: list[Segment], cut: Floats) -> Iterator[dict[str, Any]]:
+    """What a `DecisionSegment` holds beyond the common, for each segment; `cut`: where splits are."""
     from inscape.partition.decision.exact.tree_kernels import decide, lay
 
     vote = ensemble.vote
@@ -163,21 +144,19 @@ def _regions(
         k, n_pieces, n_nodes, n_tied, n_narrow, n_lone = decide(
             line, segment.span, trees, votes, slack, scratch, (boundaries, labels)
         )
-        yield TreeRegions(
-            boundaries=boundaries[: k - 1].copy(),
-            labels=labels[:k].copy(),
-            n_pieces=n_pieces,
-            n_tied=n_tied,
-            n_narrow=n_narrow,
-            n_lone=n_lone,
-            n_nodes=n_nodes,
-            status=_status(n_pieces, n_tied, n_narrow, n_lone, "float32" if ensemble.single else "float64"),
-        )
+        yield {
+            "boundaries": boundaries[: k - 1].copy(),
+            "labels": labels[:k].copy(),
+            "n_pieces": n_pieces,
+            "n_evaluations": n_pieces,
+            "trees": TreeCounts(n_tied, n_narrow, n_lone, n_nodes),
+            "status": _status(
+                n_pieces, n_tied, n_narrow, n_lone, "float32" if ensemble.single else "float64"
+            ),
+        }
 
 
-def _ends(
-    segment: Segment, ensemble: TreeEnsemble
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _ends(segment: Segment, ensemble: TreeEnsemble) -> tuple[Floats, Floats]:
     """Both ends of the span as the trees see them, infinite where they overflow."""
     if segment.span == (0.0, 1.0) and not ensemble.scaling.steps:
         return segment.start.ravel(), segment.end.ravel()
@@ -195,12 +174,14 @@ def _scratch(n_leaves: int, n_trees: int, n_columns: int) -> tuple[Any, ...]:
     return front, found, order, count, np.empty(n_trees, dtype=np.int32), np.empty(n_columns)
 
 
-def _status(n_pieces: int, n_tied: int, n_narrow: int, n_lone: int, kind: str) -> str:
-    parts = ["complete"]
+def _status(n_pieces: int, n_tied: int, n_narrow: int, n_lone: int, precision: str) -> Status:
+    notes = []
     if n_tied:
-        parts.append(f"top scores tie on {n_tied} of {n_pieces} pieces, decided as scikit-learn does")
+        notes.append(f"top scores tie on {n_tied} of {n_pieces} pieces, decided as scikit-learn does")
     if n_narrow:
-        parts.append(f"{n_narrow} regions are narrower than the {kind} spacing at a split that bounds them")
+        notes.append(
+            f"{n_narrow} regions are narrower than the {precision} spacing at a split that bounds them"
+        )
     if n_lone:
-        parts.append(f"{n_lone} ends lie on a split and have another label at that single point")
-    return "; ".join(parts)
+        notes.append(f"{n_lone} ends lie on a split and have another label at that single point")
+    return Status("complete", "; ".join(notes)) if notes else COMPLETE

@@ -9,22 +9,22 @@ import numpy.typing as npt
 
 from inscape.errors import NonFiniteScoresError
 from inscape.models import Model
-from inscape.models.base import NOT_DETERMINISTIC, Array
+from inscape.models.base import Array
 from inscape.partition.decision.grid.lattice import Lattice, half, kind_of, lattice_on
 from inscape.partition.decision.regions import (
-    CONVERGED,
-    NOT_CONVERGED,
-    NOT_SHOWN,
+    DecisionGrid,
     DecisionRegions,
-    GridRegions,
-    SegmentRegions,
+    DecisionSegment,
+    TopScores,
+    top_two,
 )
-from inscape.partition.decision.top_scores import TopScores, top_two
 from inscape.partition.decision.workload import check_evaluations
 from inscape.probes import Probe, Segment
-from inscape.probes.sampling import ProbeSample
+from inscape.probes.sampling import of_every_kind
+from inscape.probes.segment import as_segment
 from inscape.progress import Meter
 from inscape.provenance import Provenance
+from inscape.status import CONVERGED, NOT_CONVERGED, NOT_DETERMINISTIC, Status
 
 _BLOCK = 2**16
 _NUMBERS = 2**22
@@ -51,12 +51,13 @@ class Block:
     top_labels: npt.NDArray[np.int64] | None
 
     @property
-    def not_shown(self) -> str | None:
+    def not_shown(self) -> Status | None:
         """Why equal counts on the grid and on every second point show nothing: the model has steps only."""
         if self.top_scores is None:
-            return f"{NOT_SHOWN}: the model has no scores"
+            return Status("not_shown", "the model has no scores")
         equal = (self.top_scores[:, 1:] == self.top_scores[:, :-1]).all(axis=2)
-        return f"{NOT_SHOWN}: the scores are piecewise constant" if equal.mean() > EQUAL_NEIGHBOURS else None
+        is_constant = equal.mean() > EQUAL_NEIGHBOURS
+        return Status("not_shown", "the scores are piecewise constant") if is_constant else None
 
     def components(self, connectivity: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The region of each grid point (b, p), and the number of regions of each probe (b,)."""
@@ -85,10 +86,8 @@ def labelled_blocks(
     with_scores: bool = False,
 ) -> Iterator[Block]:
     """Evaluate the grid on every probe, in a stream of batches that run across probes."""
-    if isinstance(probes, ProbeSample):
-        total = len(probes) * len(lattice_on(probes[0], resolution))
-    else:
-        total = sum(len(lattice_on(p, resolution)) for p in probes)
+    some = of_every_kind(probes)
+    total = len(probes) * sum(len(lattice_on(p, resolution)) for p in some) // len(some)
     check_evaluations(len(probes), -(-total // len(probes)), "lower the resolution or the number of probes")
     done = first = 0
 
@@ -207,7 +206,7 @@ def grid_regions(
     return results
 
 
-def _status(model: Model, is_stable: bool, not_shown: str | None) -> str:
+def _status(model: Model, is_stable: bool, not_shown: Status | None) -> Status:
     """`not_shown` says why a stable count shows nothing, if it does not."""
     if model.is_random:
         return NOT_DETERMINISTIC
@@ -216,12 +215,12 @@ def _status(model: Model, is_stable: bool, not_shown: str | None) -> str:
 
 def _segment_result(
     block: Block, i: int, ids: npt.NDArray[np.int32], common: dict[str, object]
-) -> SegmentRegions:
+) -> DecisionSegment:
     probe = block.probes[i]
-    low, high = probe.span if isinstance(probe, Segment) else (0.0, 1.0)
+    low, high = as_segment(probe).span
     t = low + block.lattice.weights[:, 1] * (high - low)
     changes = np.flatnonzero(np.diff(ids))
-    return SegmentRegions(
+    return DecisionSegment(
         labels=block.labels[i, np.concatenate([[0], changes + 1])],
         boundaries=(t[changes] + t[changes + 1]) / 2,
         span=(low, high),
@@ -233,9 +232,9 @@ def _segment_result(
     )
 
 
-def _grid_result(block: Block, i: int, ids: npt.NDArray[np.int32], common: dict[str, object]) -> GridRegions:
+def _grid_result(block: Block, i: int, ids: npt.NDArray[np.int32], common: dict[str, object]) -> DecisionGrid:
     first = np.unique(ids, return_index=True)[1]
-    return GridRegions(
+    return DecisionGrid(
         labels=block.labels[i, first],
         coordinates=block.lattice.coordinates,
         sample_labels=block.labels[i].copy(),

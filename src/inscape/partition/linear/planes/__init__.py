@@ -27,6 +27,7 @@ The chunks are put together and checked (`subdivision.py`): V - E + F = 1, and t
 domain's. What does not fit is refused.
 """
 
-from inscape.partition.linear.planes.result import PlaneRegions
+from inscape.partition.linear.regions import LinearPlane
+from inscape.renamed import renamed
 
-__all__ = ["PlaneRegions"]
+__getattr__ = renamed(__name__, {"PlaneRegions": LinearPlane})

@@ -1,8 +1,9 @@
-"""What a piecewise-linear node does to a batch of rows: where it bends, and its values there."""
+"""Breakpoints of a piecewise-linear node along segments: where units change, and the values there."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,18 +11,10 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Floats, Ints
-from inscape.models.graph.piecewise import Bend, Clip, Leaky, Windows
+from inscape.models.graph import flat
+from inscape.models.graph.piecewise import Bend, Clip, Leaky, Windows, window_table
+from inscape.partition.linear.rounding import SLACK, SUSPICIOUS, SegmentRounding
 from inscape.partition.linear.segments import kernels, maxima
-from inscape.partition.linear.segments.rows import Crossings, Refinement, Rows
-
-ROUNDING = 2.0**10
-"""Rounding error of an entry, in units of eps times the scale that `rounding.evaluated` gives."""
-
-SLACK = 2.0**6
-"""How much smaller than they can be the entries of a layer may be, and still not be taken for rounding."""
-
-SUSPICIOUS = SLACK * ROUNDING * float(np.finfo(np.float64).eps)
-"""A crossing whose values are this small, against what the layer's entries can be, may be rounding."""
 
 DROPPED = 1e-9
 """In float32, a crossing this near to a row may be one with it or beside it: float64 decides."""
@@ -31,27 +24,78 @@ NEAR = 4.0
 decided in float64. Measured errors have a root mean square of 0.2 to 1.4 such units."""
 
 
-class Rounding(Protocol):
-    """What a walk can say about the rounding of a node's values."""
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Places along the segments of a batch, in order: row r has parameter t[r] on segment[r]."""
 
-    @property
-    def scale(self) -> float:
-        """How large the node's entries can be; it does not shrink where they are nothing but rounding."""
+    t: Floats
+    segment: Ints
 
-    def ends(self, interval: Ints, entry: Ints) -> tuple[Floats, Floats]:
-        """Entries at a row and at the next one, evaluated anew, and bounds for their errors, (2, m) each."""
-
-    def at(self, rows: Ints) -> "Rounding":
-        """The same for some of the rows, in that order."""
-
-    def exactly(self, rows: Ints) -> Any:
-        """The node's values at some rows, evaluated anew in float64, (k, h)."""
-
-    def doubt(self, rows: Ints) -> None:
-        """Take note of rows around which float32 cannot tell whether there are further crossings."""
+    def __len__(self) -> int:
+        return len(self.t)
 
 
-def refine(op: Bend, z: Tensor, rows: Rows, tolerance: Floats, rounding: Rounding) -> Refinement:
+@dataclass(frozen=True, eq=False)
+class Crossings:
+    """Where an operation bends between neighbouring rows, in order of intervals.
+
+    Attributes:
+        interval: the row after which it bends, (m,).
+        s: how far on the way to the next row, (m,).
+        entry: which entry bends, (m,); for windows, nothing.
+        is_upper: whether it does at the second of two thresholds, (m,).
+        n_flat: for each interval the number of entries that lie on a threshold all along it, (rows,).
+        start: where the crossings of each interval start, (rows + 1,); known once they are sorted.
+    """
+
+    interval: Ints
+    s: Floats
+    entry: Ints
+    is_upper: npt.NDArray[np.bool_]
+    n_flat: Ints
+    start: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def chosen(self, which: Any) -> "Crossings":
+        """Some of them, or all in another order."""
+        if not len(self.entry):  # windows
+            return Crossings(self.interval[which], self.s[which], self.entry, self.is_upper, self.n_flat)
+        return Crossings(
+            self.interval[which], self.s[which], self.entry[which], self.is_upper[which], self.n_flat
+        )
+
+    def sorted_by_place(self, n_rows: int) -> "Crossings":
+        """In order of intervals and of s within each."""
+        order, start = kernels.ordered(self.interval, self.s, n_rows)
+        return replace(self.chosen(order), start=start)
+
+    @staticmethod
+    def joined(several: "Sequence[Crossings]", n_flat: Ints) -> "Crossings":
+        """All of several crossings, in order of intervals."""
+        interval, s, entry, is_upper = (
+            np.concatenate([getattr(p, name) for p in several])
+            for name in ("interval", "s", "entry", "is_upper")
+        )
+        whole = Crossings(interval, s, entry, is_upper, n_flat)
+        return whole.chosen(np.argsort(whole.interval, kind="stable"))
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """Rows after a node has bent: each lies at `fraction` of the interval after old row `parent`."""
+
+    parent: Ints
+    fraction: Floats
+    rows: Rows
+    bends: Crossings
+
+    def rows_between(self, start: int, stop: int) -> "Refinement":
+        """The rows start, ..., stop - 1."""
+        own = slice(start, stop)
+        rows = Rows(self.rows.t[own], self.rows.segment[own])
+        return Refinement(self.parent[own], self.fraction[own], rows, self.bends)
+
+
+def refine(op: Bend, z: Tensor, rows: Rows, tolerance: Floats, rounding: SegmentRounding) -> Refinement:
     """The rows and, between them, every place where `op` bends on z (rows, ...).
 
     Args:
@@ -71,7 +115,9 @@ def refine(op: Bend, z: Tensor, rows: Rows, tolerance: Floats, rounding: Roundin
     return Refinement(parent, fraction, Rows(t, segment), found)
 
 
-def crossings(op: Bend, values: Any, shape: tuple[int, ...], segment: Ints, rounding: Rounding) -> Crossings:
+def crossings(
+    op: Bend, values: Any, shape: tuple[int, ...], segment: Ints, rounding: SegmentRounding
+) -> Crossings:
     """Every crossing of `op` on values (rows, h), those that are rounding error left out."""
     if isinstance(op, Windows):
         table = window_table(op, shape)
@@ -84,7 +130,7 @@ def crossings(op: Bend, values: Any, shape: tuple[int, ...], segment: Ints, roun
             interval, s = interval[kept], s[kept]
         none = np.zeros(0, np.int64)
         return Crossings(interval, s, none, none.astype(bool), none)
-    found = [_threshold(values, segment, theta, rounding) for theta in thresholds(op)]
+    found = [_threshold(values, segment, theta, rounding) for theta in op.kinks]
     if len(found) == 1:
         if isinstance(op, Clip) and np.isinf(op.low):
             return replace(found[0], is_upper=np.ones(len(found[0].s), bool))
@@ -97,7 +143,7 @@ def crossings(op: Bend, values: Any, shape: tuple[int, ...], segment: Ints, roun
 
 
 def repaired(
-    op: Bend, values: Any, shape: tuple[int, ...], rows: Rows, found: Crossings, rounding: Rounding
+    op: Bend, values: Any, shape: tuple[int, ...], rows: Rows, found: Crossings, rounding: SegmentRounding
 ) -> Crossings:
     """Crossings of float32 values, those that lie very near to each other placed anew from float64 values.
 
@@ -113,7 +159,7 @@ def repaired(
         touching = maxima.rows_touching_tie(values, rows.segment, *tables, near)
     else:
         touching = np.zeros(len(values), bool)
-        for theta in thresholds(op):
+        for theta in op.kinks:
             touching |= kernels.rows_touching_threshold(values, rows.segment, values.dtype.type(theta), near)
     edge = np.minimum(found.s, 1 - found.s) * (rows.t[found.interval + 1] - rows.t[found.interval])
     touching[(found.interval + (found.s > 0.5))[edge <= DROPPED]] = True
@@ -130,14 +176,7 @@ def repaired(
     return Crossings.joined([found.chosen(~close[found.interval]), sure], found.n_flat)
 
 
-def thresholds(op: Bend) -> list[float]:
-    """Where an elementwise function bends."""
-    if isinstance(op, Clip):
-        return [b for b in (op.low, op.high) if np.isfinite(b)]
-    return [0.0]
-
-
-def _threshold(values: Any, segment: Ints, theta: float, rounding: Rounding) -> Crossings:
+def _threshold(values: Any, segment: Ints, theta: float, rounding: SegmentRounding) -> Crossings:
     """Crossings of one threshold, without those that are rounding error; and entries that lie on it."""
     interval, entry, s, size, n_flat = kernels.threshold_crossings(values, segment, values.dtype.type(theta))
     if len(s) and values.dtype == np.float64:
@@ -152,7 +191,7 @@ def _threshold(values: Any, segment: Ints, theta: float, rounding: Rounding) -> 
 
 
 def _more_than_rounding(
-    interval: Ints, before: Ints, after: Ints, gap: Floats, rounding: Rounding
+    interval: Ints, before: Ints, after: Ints, gap: Floats, rounding: SegmentRounding
 ) -> npt.NDArray[np.bool_]:
     """Which changes of winners are not between entries that are equal up to rounding at both ends, (m,)."""
     kept = np.ones(len(interval), bool)
@@ -164,21 +203,10 @@ def _more_than_rounding(
 
 
 @lru_cache(maxsize=64)
-def window_table(op: Windows, shape: tuple[int, ...]) -> Ints:
-    """The entries of each window of a row of `shape`."""
-    return np.ascontiguousarray(op.table(shape).numpy())
-
-
-@lru_cache(maxsize=64)
 def gather_table(op: Windows, shape: tuple[int, ...]) -> npt.NDArray[np.int32]:
     """The same turned round, with the length of the row for padding."""
     table = window_table(op, shape)
     return np.ascontiguousarray(np.where(table < 0, int(np.prod(shape)), table).T.astype(np.int32))
-
-
-def flat(z: Tensor) -> Any:
-    """A batch as a contiguous array (rows, h)."""
-    return z.reshape(len(z), -1).contiguous().numpy()
 
 
 def interpolate(z: Tensor, refinement: Refinement) -> Tensor:
@@ -206,13 +234,6 @@ def bent(op: Bend, z: Tensor, refinement: Refinement) -> Tensor:
     slope = np.array([op.slope], values.dtype) if not isinstance(op.slope, Tensor) else _slopes(op.slope, z)
     kernels.interpolated_leaky(values, refinement.parent, refinement.fraction, slope, target)
     return out
-
-
-def overwrite(op: Bend, z: Tensor) -> Tensor:
-    """The node's output, written over its input where that is possible."""
-    if isinstance(op, Clip):
-        return z.clamp_(op.low, op.high)
-    return z.relu_() if isinstance(op, Leaky) and op.slope == 0.0 else op(z)
 
 
 def _slopes(slope: Tensor, z: Tensor) -> Any:

@@ -5,38 +5,20 @@ Between two old rows the node's output bends, and the map follows from its value
 of two vectors; products are needed at the old rows only.
 """
 
-from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from inscape.compiled import compiled
-from inscape.models.graph import Graph
-from inscape.models.graph.affine import Affine
-from inscape.models.graph.piecewise import Bend, Clip, Leaky
+from inscape.models.graph.piecewise import Bend
 from inscape.partition.linear.bent_line import pass_breakpoint, start_line
-from inscape.partition.linear.segments.rows import Crossings, Refinement
+from inscape.partition.linear.fusion import Fusion
+from inscape.partition.linear.segments.breakpoints import Crossings, Refinement
 
 _STRIDE = 1 / 32
 """How far from where it was last written out in full a map is continued along its slope."""
-
-
-@dataclass(frozen=True, eq=False)
-class Fusion:
-    """A linear map that reads an elementwise node, perhaps reshaped.
-
-    Attributes:
-        last: the number of the map's node.
-        columns: for a matrix its transpose, (in, out); for a convolution its weight.
-        geometry: for a convolution: shapes of input and output, stride, padding, dilation, groups.
-    """
-
-    last: int
-    columns: Any
-    geometry: tuple[int, ...] | None
 
 
 class Expansion:
@@ -71,54 +53,8 @@ class Expansion:
 def slope_changes(op: Bend, z: Any, bends: Crossings) -> Any:
     """By how much the slope d h / d s of the bending entry changes at each crossing, (m,)."""
     rise = np.abs(z[bends.interval + 1, bends.entry].astype(np.float64) - z[bends.interval, bends.entry])
-    if isinstance(op, Clip):
-        return np.where(bends.is_upper, -rise, rise)
-    assert isinstance(op, Leaky)
-    assert not isinstance(op.slope, Tensor)
-    return (1.0 - op.slope) * rise
-
-
-def fusions(graph: Graph) -> dict[int, Fusion]:
-    """For each elementwise node with one slope whose next reader is a linear map: that map."""
-    if graph not in _KNOWN:
-        _KNOWN[graph] = _fusions(graph)
-    return _KNOWN[graph]
-
-
-_KNOWN: WeakKeyDictionary[Graph, dict[int, Fusion]] = WeakKeyDictionary()
-
-
-def _fusions(graph: Graph) -> dict[int, Fusion]:
-    found = {}
-    for i, node in enumerate(graph.nodes):
-        if not isinstance(node.op, Leaky | Clip) or isinstance(getattr(node.op, "slope", 0.0), Tensor):
-            continue
-        k = i + 1
-        while k <= graph.output and _is_reshape(graph, k, k - 1) and graph.last_use[k] == k + 1:
-            k += 1
-        if k <= graph.output and graph.nodes[k].inputs == (k - 1,):
-            fusion = _fusion(graph, k)
-            if fusion is not None:
-                found[i] = fusion
-    return found
-
-
-def _is_reshape(graph: Graph, k: int, before: int) -> bool:
-    op = graph.nodes[k].op
-    return isinstance(op, Affine) and op.name == "reshape" and graph.nodes[k].inputs == (before,)
-
-
-def _fusion(graph: Graph, k: int) -> Fusion | None:
-    op, row = graph.nodes[k].op, graph.shapes[k - 1]
-    if not isinstance(op, Affine):
-        return None
-    if op.name == "linear" and len(row) == 1:
-        return Fusion(k, np.ascontiguousarray(op.constants[0].numpy().T), None)
-    if op.name == "conv" and len(row) == 3 and op.geometry is not None:
-        stride, padding, dilation, groups = op.geometry
-        sizes = (*row, *graph.shapes[k], *stride, *padding, *dilation, groups)
-        return Fusion(k, np.ascontiguousarray(op.constants[0].numpy()), sizes)
-    return None
+    jumps = op.slope_jumps
+    return np.where(bends.is_upper, jumps[-1], jumps[0]) * rise if jumps else np.zeros(len(rise))
 
 
 @compiled

@@ -1,25 +1,24 @@
 """Which stretches of a float32 walk to walk again in float64.
 
 A float32 walk places a knot with an error of about 1e-7 of the span, more for a unit that changes slowly, so
-it can miss a unit that turns just before its threshold. The walk notes such places. A stretch around each is
-cut out at points where every unit is clearly on one side of its thresholds, so that both walks agree on what
+it can miss a unit that turns just before its kink. The walk notes such places. A stretch around each is
+cut out at points where every unit is clearly on one side of its kinks, so that both walks agree on what
 happens before and after it, and its knots are found again in float64.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from inscape.arrays import Floats, Ints
-from inscape.models.graph import Graph
-from inscape.models.graph.piecewise import Bend, Windows
+from inscape.arrays import Bools, Floats, Ints
+from inscape.models.graph import Graph, Node, flat
+from inscape.models.graph.piecewise import Bend, Windows, window_table
+from inscape.partition.linear.rounding import points_at
 from inscape.partition.linear.segments import kernels
-from inscape.partition.linear.segments.breakpoints import NEAR, flat, thresholds, window_table
-from inscape.partition.linear.segments.rows import Rows
-from inscape.partition.linear.segments.walk import CHUNK, points_at
+from inscape.partition.linear.segments.breakpoints import NEAR, Rows
+from inscape.partition.linear.segments.walk import CHUNK
 from inscape.probes import Segment
 
 Stretch = tuple[int, float, float]
@@ -77,29 +76,27 @@ def _clear_middles(
     return Rows(np.concatenate([c.t for c in cuts]), np.concatenate([c.segment for c in cuts]))
 
 
-def is_clear(graph: Graph, segments: Sequence[Segment], rows: Rows) -> npt.NDArray[np.bool_]:
-    """Whether at each row every unit is further from its thresholds than float32 can err, (n,)."""
+def is_clear(graph: Graph, segments: Sequence[Segment], rows: Rows) -> Bools:
+    """Whether at each row every unit is further from its kinks than float32 can err, (n,)."""
     most = max(1, CHUNK // 4 // max(int(np.prod(s)) for s in graph.shapes))
-    parts = [
+    chunks = [
         _is_clear(graph, points_at(segments, rows, np.arange(k, min(k + most, len(rows))), graph.input_shape))
         for k in range(0, len(rows), most)
     ]
-    return np.concatenate([np.zeros(0, bool), *parts])
+    return np.concatenate([np.zeros(0, bool), *chunks])
 
 
-def _is_clear(graph: Graph, points: Tensor) -> npt.NDArray[np.bool_]:
-    values: dict[int, Tensor] = {0: points.float()}
+def _is_clear(graph: Graph, points: Tensor) -> Bools:
     clear = torch.ones(len(points), dtype=torch.bool)
+
+    def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
+        if isinstance(node.op, Bend):
+            clear.logical_and_(_sides_are_clear(node.op, inputs[0]))
+        return node.op(*inputs)
+
     with torch.no_grad():
-        for i, node in enumerate(graph.cast(torch.float32).nodes[1 : graph.output + 1], start=1):
-            values[i] = node.op(*(values[j] for j in node.inputs))
-            if isinstance(node.op, Bend):
-                clear &= _sides_are_clear(node.op, values[node.inputs[0]])
-            for j in node.inputs:
-                if graph.last_use[j] == i:
-                    values.pop(j, None)
-    result: npt.NDArray[np.bool_] = clear.numpy()
-    return result
+        graph.cast(torch.float32).walk(points.float(), visit)
+    return np.asarray(clear.numpy())
 
 
 def _sides_are_clear(op: Bend, z: Tensor) -> Tensor:
@@ -109,7 +106,7 @@ def _sides_are_clear(op: Bend, z: Tensor) -> Tensor:
         return _winners_are_clear(op, z, float(near))
     apart = np.arange(len(rows))  # every row a segment of its own
     clear = np.ones(len(rows), bool)
-    for theta in thresholds(op):
+    for theta in op.kinks:
         clear &= ~kernels.rows_touching_threshold(rows, apart, rows.dtype.type(theta), near)
     return torch.from_numpy(clear)
 

@@ -12,18 +12,21 @@ from torch import Tensor
 from inscape.arrays import Floats
 from inscape.models import Model
 from inscape.models.graph import Graph
-from inscape.partition.linear.regions import COMPLETE, NON_GENERIC, SegmentPieces, graph_on
-from inscape.partition.linear.rounding import slopes
-from inscape.partition.linear.segments.breakpoints import SLACK
+from inscape.partition.linear.confirmed import graph_on
+from inscape.partition.linear.regions import LinearSegment
+from inscape.partition.linear.rounding import SLACK, slopes
+from inscape.partition.linear.segments.breakpoints import Rows
 from inscape.partition.linear.segments.float32 import stretches
-from inscape.partition.linear.segments.rows import Rows
 from inscape.partition.linear.segments.walk import CHUNK, walk
 from inscape.probes import Segment
 from inscape.progress import Meter
 from inscape.provenance import Provenance
+from inscape.status import COMPLETE, Status
 
 Found = tuple[Floats, npt.NDArray[np.bool_]]
 """The knots (k,) of one segment, and at which of them the output surely bends (k,)."""
+
+ON_KINK = Status("non_generic", "some units lie on their kink along a whole piece")
 
 _DOUBTFUL_JUMP = 1e-6
 """A change of slope below this part of the slope is checked by the chain rule."""
@@ -34,9 +37,9 @@ _DOUBTFUL_BEND = 1e5
 
 def pieces(
     model: Model, segments: Sequence[Segment], *, memory: int, tolerance: float, precision: str, meter: Meter
-) -> list[SegmentPieces]:
+) -> list[LinearSegment]:
     """The linear pieces on every segment; `linear_regions` documents the arguments."""
-    graph = graph_on(model, [*segments])
+    graph = graph_on(model, segments)
     total = 1000 * len(segments)
     knots = Knots()
     result = walk(
@@ -54,10 +57,10 @@ def pieces(
     provenance = Provenance.of(model)
     scores = Scores(graph)
     return [
-        SegmentPieces(
+        LinearSegment(
             probe=segment,
             knots=t,
-            status=NON_GENERIC if n_flat else COMPLETE,
+            status=ON_KINK if n_flat else COMPLETE,
             n_on_kink=n_flat,
             n_evaluations=len(t) + 2,
             precision=precision,

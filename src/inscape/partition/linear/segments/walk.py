@@ -1,4 +1,4 @@
-"""Walk a network along segments: every break point of every layer, in bounded memory.
+"""Walk a network along segments: every breakpoint of every layer, in bounded memory.
 
 All tensors are linear between neighbouring rows. An affine node is one batched evaluation. A piecewise-linear
 node adds the rows where it bends, and the tensors that later nodes need are interpolated there. Rows are
@@ -10,8 +10,7 @@ segments.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -19,19 +18,19 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.errors import PartitionError
-from inscape.models.graph import Graph
+from inscape.models.graph import Graph, flat
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend
-from inscape.partition.linear.rounding import Evaluated, evaluated, scales_of
+from inscape.partition.linear.fusion import fusions
+from inscape.partition.linear.rounding import SegmentRounding, scales_of
 from inscape.partition.linear.segments.breakpoints import (
+    Refinement,
+    Rows,
     bent,
-    flat,
     interpolate,
-    overwrite,
     refine,
 )
-from inscape.partition.linear.segments.expansion import Expansion, fusions, slope_changes
-from inscape.partition.linear.segments.rows import Refinement, Rows
+from inscape.partition.linear.segments.expansion import Expansion, slope_changes
 from inscape.probes import Segment
 
 CHUNK = 2**22
@@ -69,14 +68,14 @@ def walk(
     dtype: torch.dtype = torch.float64,
     done: Callable[[float], None] = lambda _: None,
 ) -> Walk:
-    """Send every break point of `graph` along `segments` to `sink`, chunk by chunk in order.
+    """Send every breakpoint of `graph` along `segments` to `sink`, chunk by chunk in order.
 
     Args:
         graph: the network.
         segments: the segments; rows carry their positions in this list.
         sink: takes the rows of a chunk and the scores there.
         memory: bytes that the tensors of the walk may take.
-        tolerance: break points nearer than this part of the span are one.
+        tolerance: breakpoints nearer than this fraction of the span are one.
         dtype: the precision of the tensors; parameters t are always float64.
         done: told, after each chunk, how many segments are finished, with a fraction.
     """
@@ -168,7 +167,7 @@ class _Walker:
         (j,) = self.graph.nodes[i].inputs
         z = live[j]
         largest = self._checked(z, f"the inputs of {op.name}")
-        refinement = refine(op, z, rows, self.tolerance, _NodeRounding(self, j, rows, scales[j]))
+        refinement = refine(op, z, rows, self.tolerance, self._rounding(j, rows, scales[j]))
         scales = scales | {i: self.scales.bent(op, scales[j], largest)}
         if refinement.bends.n_flat.any():
             np.add.at(self.n_flat, rows.segment, refinement.bends.n_flat)
@@ -178,17 +177,21 @@ class _Walker:
         keep = fusion is None or self.graph.last_use[i] > i + 1
         if fusion is not None:
             change = slope_changes(op, flat(z), refinement.bends)
-            h = op(z) if keep or not self._may_overwrite(j, i) else overwrite(op, z)
+            h = op(z) if keep or not self._may_overwrite(j, i) else op.overwrite(z)
             expansion = Expansion(fusion, self._through(i, last, h), refinement.bends, change)
             for k in range(i + 1, last + 1):
                 scales[k] = self.scales.affine(k, *(scales[n] for n in self.graph.nodes[k].inputs))
-        for part in _parts(refinement, self.most_rows(last)):
-            new = {k: interpolate(live[k], part) for k in later}
+        for chunk in _chunks(refinement, self.most_rows(last)):
+            new = {k: interpolate(live[k], chunk) for k in later}
             if keep:
-                new[i] = bent(op, z, part)
+                new[i] = bent(op, z, chunk)
             if fusion is not None:
-                new[last] = expansion.rows(part)
-            self._advance(last + 1, new, {**scales}, part.rows)
+                new[last] = expansion.rows(chunk)
+            self._advance(last + 1, new, {**scales}, chunk.rows)
+
+    def _rounding(self, node: int, rows: Rows, scale: float) -> SegmentRounding:
+        most = self.most_rows(0)
+        return SegmentRounding(self.graph, self.segments, node, rows, scale, most, self.doubts)
 
     def _may_overwrite(self, node: int, reader: int) -> bool:
         """Whether a node's tensor is its own, and nobody but `reader` needs it."""
@@ -203,91 +206,18 @@ class _Walker:
         return value
 
 
-def points_at(segments: Sequence[Segment], rows: Rows, chosen: Ints, shape: tuple[int, ...]) -> Tensor:
-    """The points of the input space at some rows, (k, *shape), in float64."""
-    first, second = _summands(segments, rows, chosen)
-    return torch.from_numpy(first + second).reshape(-1, *shape)
-
-
-def _summands(segments: Sequence[Segment], rows: Rows, chosen: Ints) -> tuple[Floats, Floats]:
-    """(1 - t) start and t end at some rows, (k, d) each."""
-    numbers, which = np.unique(rows.segment[chosen], return_inverse=True)
-    start = np.stack([segments[k].start.reshape(-1) for k in numbers])
-    end = np.stack([segments[k].end.reshape(-1) for k in numbers])
-    t = rows.t[chosen][:, None]
-    return (1 - t) * start[which], t * end[which]
-
-
-def evaluated_at(graph: Graph, segments: Sequence[Segment], rows: Rows, chosen: Ints, node: int) -> Evaluated:
-    """A node's entries at some rows, evaluated anew in float64, with the scale of their rounding errors."""
-    first, second = (torch.from_numpy(p) for p in _summands(segments, rows, chosen))
-    x, size = (p.reshape(-1, *graph.input_shape) for p in (first + second, first.abs() + second.abs()))
-    with torch.no_grad():
-        return evaluated(graph.cast(torch.float64), x, node, size)
-
-
-@dataclass(frozen=True, eq=False)
-class _NodeRounding:
-    """What the walk can say about the rounding of one node on some rows."""
-
-    walker: _Walker
-    node: int
-    rows: Rows
-    scale: float
-
-    def _points(self, rows: Ints) -> Tensor:
-        return points_at(self.walker.segments, self.rows, rows, self.walker.graph.input_shape)
-
-    def ends(self, interval: Ints, entry: Ints) -> tuple[Floats, Floats]:
-        """Entries at a row and at the next one, evaluated anew, and bounds for their errors, (2, m) each."""
-        needed, where = np.unique(np.stack([interval, interval + 1]), return_inverse=True)
-        where = where.reshape(2, -1)
-        values, bounds = np.empty(where.shape), np.empty(where.shape)
-        most = self.walker.most_rows(0)
-        for start in range(0, len(needed), most):
-            found = evaluated_at(
-                self.walker.graph, self.walker.segments, self.rows, needed[start : start + most], self.node
-            )
-            here = (where >= start) & (where < start + most)
-            place = where[here] - start, np.broadcast_to(entry, where.shape)[here]
-            values[here], bounds[here] = (v.flatten(1).numpy()[place] for v in (found.values, found.bounds))
-        return values, bounds
-
-    def at(self, rows: Ints) -> "_NodeRounding":
-        """The same for some of the rows, in that order."""
-        return replace(self, rows=Rows(self.rows.t[rows], self.rows.segment[rows]))
-
-    def exactly(self, rows: Ints) -> Any:
-        """The node's values at some rows in float64, (k, h)."""
-        most = self.walker.most_rows(0)
-        parts = [
-            self.walker.graph.evaluate(self._points(rows[k : k + most]), until=self.node)
-            for k in range(0, len(rows), most)
-        ]
-        return torch.cat([p.reshape(len(p), -1) for p in parts]).numpy()
-
-    def doubt(self, rows: Ints) -> None:
-        """Keep where the rows are."""
-        self.walker.doubts.append((self.rows.segment[rows], self.rows.t[rows]))
-
-
-def magnitude(graph: Graph, x: Tensor, node: int, size: Tensor | None = None) -> Tensor:
-    """The scale of the rounding errors of a node's entries at some points, as `rounding.evaluated` has it."""
-    return evaluated(graph, x, node, size).sizes
-
-
-def _parts(refinement: Refinement, most: int) -> Iterator[Refinement]:
+def _chunks(refinement: Refinement, most: int) -> Iterator[Refinement]:
     """Chunks of about equal length and at most `most` rows; neighbours within a segment share a row."""
     n, segment = len(refinement.rows), refinement.rows.segment
-    n_parts = max(1, math.ceil((n - 1) / max(1, most - 1)))
-    step = max(1, math.ceil((n - 1) / n_parts))
+    n_chunks = max(1, math.ceil((n - 1) / max(1, most - 1)))
+    step = max(1, math.ceil((n - 1) / n_chunks))
     start = 0
     while start < n - 1:
         stop = min(start + step, n - 1)
-        if n_parts == 1:
+        if n_chunks == 1:
             yield refinement
             return
-        yield refinement.part(start, stop + 1)
+        yield refinement.rows_between(start, stop + 1)
         start = stop + 1 if stop + 1 < n and segment[stop] != segment[stop + 1] else stop
 
 

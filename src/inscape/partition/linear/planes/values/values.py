@@ -8,11 +8,11 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.compiled import compiled, inlined, kernel
+from inscape.models.graph import flat
 from inscape.partition.linear.bent_line import sag
 from inscape.partition.linear.planes.layer.buffers import Int32s, Lines
 from inscape.partition.linear.planes.values.expansion import rows_of
 from inscape.partition.linear.planes.values.scratch import empty
-from inscape.partition.linear.segments.breakpoints import flat
 
 _NO_INT32S, _NO_INTS = np.zeros(0, np.int32), np.zeros(0, np.int64)
 _NO_LINES = Lines(

@@ -1,15 +1,15 @@
-"""The convex polygon of a two-dimensional probe, with coordinates of its own, and where it lies."""
+"""Coordinates on a two-dimensional probe: its plane, its polygon there, and the frame of its pictures."""
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from inscape.arrays import Floats
-from inscape.errors import ProbeError
-from inscape.probes import Patch, Probe, Simplex
+from inscape.errors import PartitionError, ProbeError
+from inscape.probes.base import Probe
+from inscape.probes.patch import Patch
+from inscape.probes.simplex import Simplex
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,14 +27,14 @@ class Plane:
     axes: Floats
     extent: float = 0.0
 
-    def points(self, xy: Floats) -> Tensor:
+    def points(self, xy: Floats) -> Floats:
         """The points of the input space at coordinates (n, 2), (n, d)."""
-        return torch.from_numpy(self.origin + xy @ self.axes)
+        return np.asarray(self.origin + xy @ self.axes)
 
-    def sizes(self, xy: Floats) -> Tensor:
+    def sizes(self, xy: Floats) -> Floats:
         """The scale of the numbers from which points were formed, (n, d)."""
         reach = np.maximum(np.abs(xy).max(axis=1, initial=0.0), self.extent)
-        return torch.from_numpy(self._offset + reach[:, None] * self._span)
+        return np.asarray(self._offset + reach[:, None] * self._span)
 
     def reach(self, coordinates: Floats) -> float:
         """The largest of the sizes at one point, (2,)."""
@@ -93,14 +93,41 @@ def domain_of(probe: Probe) -> Domain:
         return Domain(plane, probe.corners, probe.marks)
     if isinstance(probe, Simplex) and probe.dim == 2:
         flat = probe.vertices.reshape(3, -1)
-        sides = flat[1:] - flat[0]
-        if np.linalg.matrix_rank(sides) < 2:
+        if (axes_and_corners := _true_to_scale(flat)) is None:
             raise ProbeError("the three vertices are on a line: their hull has no area")
-        q, r = np.linalg.qr(sides.T)
-        sign = np.where(np.diag(r) < 0, -1.0, 1.0)
-        corners = np.concatenate([np.zeros((1, 2)), (r * sign[:, None]).T])
-        return Domain(Plane(flat[0], (q * sign).T), corners, corners)
+        axes, corners = axes_and_corners
+        return Domain(Plane(flat[0], axes), corners, corners)
     raise ProbeError(
         f"expected a Patch or a Simplex with three vertices, got a {type(probe).__name__} "
         f"of dimension {probe.dim}"
     )
+
+
+def frame_of(probe: Probe) -> tuple[Floats, Floats, Floats]:
+    """In drawing coordinates: corner and sides (3, 2) of the grid, the domain's corners, the anchors (m, 2).
+
+    A patch is drawn in its own coordinates; a triangle true to scale, its first generator at the origin.
+    """
+    if isinstance(probe, Patch):
+        (s0, s1), (t0, t1) = probe.bounds
+        return np.array([[s0, t0], [s1 - s0, 0.0], [0.0, t1 - t0]]), probe.corners, probe.marks
+    flat = probe.generators.reshape(3, -1)
+    if (axes_and_corners := _true_to_scale(flat)) is None:
+        raise PartitionError("the three points are on a line: their hull has no picture")
+    _, corners = axes_and_corners
+    order = [int(np.flatnonzero((flat == a.ravel()).all(axis=1))[0]) for a in probe.anchors]
+    return corners, corners, corners[order]
+
+
+def _true_to_scale(points: Floats) -> tuple[Floats, Floats] | None:
+    """Orthonormal axes (2, d) of the plane through three points (3, d), and their coordinates (3, 2).
+
+    The first point has coordinates (0, 0), the second (length of that side, 0), and the third is above that
+    side; None if the points are on a line.
+    """
+    sides = points[1:] - points[0]
+    if np.linalg.matrix_rank(sides) < 2:
+        return None
+    q, r = np.linalg.qr(sides.T)
+    sign = np.where(np.diag(r) < 0, -1.0, 1.0)
+    return (q * sign).T, np.concatenate([np.zeros((1, 2)), (r * sign[:, None]).T])
