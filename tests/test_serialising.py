@@ -146,12 +146,15 @@ def test_every_measurement_comes_back():
 
 
 def test_counts_rankings_and_provenance_come_back():
-    x = np.random.default_rng(0).normal(size=(12, 2))
-    ranking = inscape.rank({"a": net(), "b": disc}, x, n_probes=3, random_state=0)
+    x = np.array([[-1.0, 0.0], [1.0, 0.5]])
+    half = nn.Linear(2, 1).double()
+    with torch.no_grad():
+        half.weight.copy_(torch.tensor([[1.0, 0.0]])), half.bias.zero_()
+    ranking = inscape.rank({"a": half, "b": disc}, x, n_probes=3, random_state=0)
     again = Ranking.from_dict(written(ranking))
     assert again.to_dict() == ranking.to_dict()
     assert isinstance(again.results["a"], RegionCount)
-    count = inscape.region_count(net(), x, n_probes=1, random_state=0)
+    count = inscape.region_count(half, x, n_probes=1, random_state=0)
     assert math.isnan(RegionCount.from_dict(written(count)).std_error)
     assert RegionCount.from_dict(written(count)).settings == count.settings
     provenance = count.provenance

@@ -71,7 +71,7 @@ def linear_regions(
 ) -> Any:
     """The linear regions of a piecewise-affine network on a segment or a plane, or on each of a list.
 
-    On a segment, layer by layer every break point is found as the root of a linear function between the break
+    On a segment, layer by layer every breakpoint is found as the root of a linear function between the break
     points of the layers before (ExactLine: Sotoudeh & Thakur 2019, arXiv 1908.06214). On a patch or a
     triangle a planar subdivision is refined layer by layer (as in SyReNN, ibid., and edge subdivision:
     Berzins 2023). No sampling is involved. The cost is about one forward evaluation per piece or vertex.
@@ -83,7 +83,7 @@ def linear_regions(
         n_layers: on planes, how many piecewise-linear layers to take into account; None for all.
         max_regions: on planes, stop before a layer that would make more faces, with status "budget reached".
         memory: bytes that the tensors may take, however many pieces there are.
-        tolerance: on segments, knots nearer than this part of the span are one: rounding moves a knot by
+        tolerance: on segments, knots nearer than this fraction of the span are one: rounding moves a knot by
             about 1e-14.
         precision: on segments, "float64", or "float32" for speed; see `LinearSegment.precision`.
         progress: True shows a bar on stderr; a function gets (thousandths of probes done, in all).

@@ -43,10 +43,10 @@ class LinearSegment:
         status: "complete", or "non-generic: ..." if some unit is exactly at its kink along a whole piece (the
             segment runs along that kink). Such a unit counts as inactive there; the count is right, but a
             segment beside this one may have other pieces.
-        n_on_kink: how often a unit was met on its kink between two neighbouring break points.
+        n_on_kink: how often a unit was met on its kink between two neighbouring breakpoints.
         n_evaluations: points at which the network's last layer was evaluated.
         precision: "float64" or "float32", of the tensors; knots are float64.
-        tolerance: knots nearer than this part of the span are one.
+        tolerance: knots nearer than this fraction of the span are one.
         provenance: model, precision, version.
     """
 
@@ -386,4 +386,4 @@ def check_arguments(memory: int, tolerance: float, precision: str) -> None:
         raise PartitionError(unknown_name("precision", precision, PRECISIONS))
     whole_number(memory, "memory", 1, PartitionError, f", in bytes; {MEMORY} is the default")
     if positive_number(tolerance, "tolerance", PartitionError, zero=True) >= 1:
-        raise PartitionError(f"tolerance={tolerance} must be at least 0 and below 1: a part of the span")
+        raise PartitionError(f"tolerance={tolerance} must be at least 0 and below 1: a fraction of the span")

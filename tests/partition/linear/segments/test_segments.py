@@ -12,11 +12,11 @@ from activity import check_pieces
 from torch import nn
 
 from benchmarks.networks import mlp
-from inscape import Segment, wrap
+from inscape import Patch, Segment, wrap
 from inscape.errors import ModelError, PartitionError, ProbeError
 from inscape.partition.linear import linear_regions
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "data"
 BENCH = Path(os.environ["INSCAPE_BENCH"]) if "INSCAPE_BENCH" in os.environ else None
 
 
@@ -271,3 +271,14 @@ def test_a_wrong_argument_is_explained(arguments, error, message):
     defaults = {"model": mlp(1, 4, 2), "probe": Segment([0.0], [1.0])}
     with pytest.raises(error, match=message):
         linear_regions(**{**defaults, **arguments})
+
+
+@pytest.mark.parametrize("slope", [1.0, 0.5])
+def test_a_leaky_relu_without_a_bend_cuts_nothing(slope):
+    net = nn.Sequential(nn.Linear(2, 3), nn.LeakyReLU(slope), nn.Linear(3, 1)).double()
+    with torch.no_grad():
+        net[0].weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])), net[0].bias.zero_()
+    segment = linear_regions(net, Segment([-1.0, -2.0], [2.0, 1.0]))
+    plane = linear_regions(net, Patch([0.0, 0.0], np.eye(2)))
+    assert (segment.n_regions, plane.n_regions) == ((1, 1) if slope == 1.0 else (4, 6))
+    assert plane.patterns.shape == (plane.n_regions, 3)

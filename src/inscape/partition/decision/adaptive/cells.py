@@ -215,7 +215,7 @@ class Cells:
         probe = mesh.probe[rows]
         self.answers.ask(
             len(weights),
-            lambda part, out: combine(weights[part], probe[part], self._generators, out),
+            lambda rows, out: combine(weights[rows], probe[rows], self._generators, out),
             lambda row: f"probe {self._first + probe[row]} at the weights {weights[row].round(6).tolist()}",
         )
 

@@ -13,8 +13,9 @@ def third_leads(chosen, cells, labels, margins):
     their crossing, too: its line is below that of either end there, and lines cross once.
 
     Returns:
-        The ends of each edge, the smaller first (an edge of two cells occurs twice); the part of it where
-        they cross; and by how much the third leads, as a part of what the first label loses along the edge.
+        The ends of each edge, the smaller first (an edge of two cells occurs twice); the fraction of it at
+        which they cross; and by how much the third leads, as a fraction of what the first label loses along
+        the edge.
     """
     room = 64
     edges, where, lead = np.empty((room, 2), np.int64), np.empty(room), np.empty(room)
@@ -22,11 +23,13 @@ def third_leads(chosen, cells, labels, margins):
     for t in chosen:
         for p in range(cells.shape[1]):
             for q in range(p):
+                # 1. an edge between two labels
                 i, j = min(cells[t, p], cells[t, q]), max(cells[t, p], cells[t, q])
                 a, b = labels[i], labels[j]
                 fall = (margins[i, a] - margins[i, b]) + (margins[j, b] - margins[j, a])
                 if a == b or fall <= 0.0:
                     continue
+                # 2. where the scores of these cross, and by how much a third one leads there
                 x = (margins[i, a] - margins[i, b]) / fall
                 best = -np.inf
                 for k in range(margins.shape[1]):
@@ -35,6 +38,7 @@ def third_leads(chosen, cells, labels, margins):
                 best -= margins[i, a] + x * (margins[j, a] - margins[i, a])
                 if best <= 0.0:
                     continue
+                # 3. keep the edge
                 if m == room:
                     edges, where = np.concatenate((edges, edges)), np.concatenate((where, where))
                     lead = np.concatenate((lead, lead))

@@ -16,7 +16,7 @@ from inscape.probes import Patch, Probe
 N_POINTS = 8
 """Points at which a model is tried; each is evaluated twice, and once more right next to it."""
 NEAR = 2e-5
-"""The step to the point next to it, as a part of the probe."""
+"""The step to the point next to it, as a fraction of the probe."""
 _TINY = 1e-300
 _DIFFERENT = 1e-2
 

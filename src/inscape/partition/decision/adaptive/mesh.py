@@ -72,11 +72,11 @@ class Mesh:
             )
 
     def split(self, edges: Ints, where: Floats) -> Ints:
-        """Split edges, each at some part of it, and the cells at them; `cut` is not possible afterwards.
+        """Split edges, each at some fraction of it, and the cells at them; `cut` is not possible afterwards.
 
         Args:
             edges: pairs of vertices, each pair once and its smaller vertex first, (e, 2).
-            where: the part of each at which its new vertex is, (e,).
+            where: the fraction of each at which its new vertex is, (e,).
 
         Returns:
             The cells that the new cells, behind all others, were split off.

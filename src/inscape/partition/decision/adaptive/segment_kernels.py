@@ -12,7 +12,7 @@ from inscape.compiled import compiled
 ROUNDING = 32.0
 """Second differences below this many units of rounding of the scores are taken for rounding."""
 EDGE = 0.05
-"""A new sample keeps this part of its interval away from either end."""
+"""A new sample keeps this fraction of its interval away from either end."""
 RUN = 6
 """Without margins, a region is resolved when this many neighbouring samples lie in it."""
 GRADE = 2.0
@@ -77,14 +77,14 @@ def changed(start, stop, reach, before, after, stamp, round_number):
 def _bend(i, j, u, scores, before, after, rounding, bend):
     """Half h^2 times the second divided differences of each score, on the left and the right of interval i-j.
 
-    A chord over the interval is off by at most this times v (1 - v) at the part v of it, if the second
+    A chord over the interval is off by at most this times v (1 - v) at the fraction v of it, if the second
     derivative is nowhere larger than next to it.
 
     Returns:
-        What rounding can make of a score on either side, as a part of the score.
+        What rounding can make of a score on either side, as a fraction of the score.
     """
     h = u[j] - u[i]
-    noise = 0.0
+    bound = 0.0
     bend[:] = 0.0
     for side in range(2):
         k = before[i] if side == 0 else after[j]
@@ -97,8 +97,8 @@ def _bend(i, j, u, scores, before, after, rounding, bend):
             bend[side, c] = scale * (
                 (scores[far, c] - scores[near, c]) - (scores[near, c] - scores[k, c]) * (h / g)
             )
-        noise = max(noise, rounding * scale * (1.0 + h / g))
-    return noise
+        bound = max(bound, rounding * scale * (1.0 + h / g))
+    return bound
 
 
 @compiled
@@ -124,14 +124,14 @@ def _least_need(p, q, low, high):
 
 
 @compiled
-def same_label(i, j, a, scores, bend, noise):
+def same_label(i, j, a, scores, bend, bound):
     """The urgency of an interval between two samples of label a, and where to look: see `scan`."""
     urgency, where = 0.0, 0.5
     for k in range(scores.shape[1]):
         if k == a:
             continue
         sag = _sag(a, k, bend)
-        if sag <= noise:
+        if sag <= bound:
             continue
         need, v = _least_need(scores[i, a] - scores[i, k], scores[j, a] - scores[j, k], 0.0, 1.0)
         if sag > urgency * need:
@@ -140,7 +140,7 @@ def same_label(i, j, a, scores, bend, noise):
 
 
 @compiled
-def third_label(i, j, a, b, scores, bend, noise):
+def third_label(i, j, a, b, scores, bend, bound):
     """The urgency of an interval from label a to label b for a third one between, and where: see `scan`."""
     urgency, where = 0.0, 0.5
     lead, total = scores[i, a] - scores[i, b], _fall(i, j, a, b, scores)
@@ -153,7 +153,7 @@ def third_label(i, j, a, b, scores, bend, noise):
             need, v = _least_need(scores[i, top] - scores[i, k], scores[j, top] - scores[j, k], low, high)
             if need <= 0.0:
                 return np.inf, v
-            if sag > noise and sag > urgency * need:
+            if sag > bound and sag > urgency * need:
                 urgency, where = sag / need, v
     return urgency, where
 
@@ -165,17 +165,17 @@ def _fall(i, j, a, b, scores):
 
 
 @compiled
-def _swap(i, j, a, b, scores, bend, noise):
+def _swap(i, j, a, b, scores, bend, bound):
     """The urgency of an interval from label a to label b for the two to swap again, and where they cross."""
     total, sag = _fall(i, j, a, b, scores), _sag(a, b, bend)
-    if total <= 0.0 or sag <= noise:
+    if total <= 0.0 or sag <= bound:
         return 0.0, 0.5
     return sag / total, (scores[i, a] - scores[i, b]) / total
 
 
 @compiled
 def scan(intervals, u, scores, labels, before, after, rounding, finest, urgency, where):
-    """How urgent it is to look into each interval, and the part of it where to look.
+    """How urgent it is to look into each interval, and the fraction of it where to look.
 
     Between two samples a score difference is at least its chord minus c v (1 - v), if the sag c is the one
     seen next to the interval. The urgency is the sag over the least one that would let another class lead
@@ -188,13 +188,13 @@ def scan(intervals, u, scores, labels, before, after, rounding, finest, urgency,
         j = after[i]
         h = u[j] - u[i]
         a, b = labels[i], labels[j]
-        noise = _bend(i, j, u, scores, before, after, rounding, bend)
-        noise *= max(abs(scores[i, a]), abs(scores[j, b]))
+        bound = _bend(i, j, u, scores, before, after, rounding, bend)
+        bound *= max(abs(scores[i, a]), abs(scores[j, b]))
         if a == b:
-            urgency[m], v = same_label(i, j, a, scores, bend, noise)
+            urgency[m], v = same_label(i, j, a, scores, bend, bound)
         else:
-            urgency[m], v = third_label(i, j, a, b, scores, bend, noise)
-            swap, x = _swap(i, j, a, b, scores, bend, noise)
+            urgency[m], v = third_label(i, j, a, b, scores, bend, bound)
+            swap, x = _swap(i, j, a, b, scores, bend, bound)
             if swap > urgency[m]:
                 urgency[m], v = swap, x
         edge = min(max(EDGE, finest / h), 0.5)

@@ -20,13 +20,13 @@ CAUTION = 6.0
 N_START = 14
 """Even samples to begin with, both ends included."""
 NEAR_ENDS = 0.02
-"""One more sample this near to either end, as a part of the span: the scores often turn next to data."""
+"""One more sample this near to either end, as a fraction of the span: the scores often turn next to data."""
 N_STEPS = 200
 """Samples to begin with where the model has steps only, as many as on the default grid."""
 STEP_CHANCE = 0.03
 """Between steps, the least chance of a hidden region that asks for a look; see `kernels.scan_steps`."""
 ROUNDING_WIDTH = 2.0**-30
-"""How narrow a boundary is made when it is followed down to rounding, as a part of the span."""
+"""How narrow a boundary is made when it is followed down to rounding, as a fraction of the span."""
 FINEST = 2**14
 """By default no two samples are nearer than the span over this."""
 _NUMBERS = 2**22
@@ -34,7 +34,7 @@ _SAMPLES = 2**13
 
 
 def start_positions(rule: str) -> Floats:
-    """The first samples, as parts of the span; for steps uneven ones, since even ones can hide a comb."""
+    """The first samples, as fractions of the span; for steps uneven ones, since even ones can hide a comb."""
     if rule != "scores":
         j = np.arange(N_STEPS)
         uneven = 0.3 * (np.random.default_rng(0).uniform(size=N_STEPS) - 0.5)
@@ -47,7 +47,7 @@ class Samples:
     """Samples on a block of segments, linked in the order of u; see `kernels`.
 
     Attributes:
-        u: where each sample is, as a part of the span, (room,).
+        u: where each sample is, as a fraction of the span, (room,).
         probe: on which segment of the block, (room,).
         before: the sample to its left, -1 for none, (room,).
         after: the sample to its right, -1 for none, (room,).
@@ -103,7 +103,7 @@ class Samples:
             round_number += 1
 
     def locate(self, tolerance: Floats) -> None:
-        """Narrow every interval between two labels to twice the tolerance of its probe, a part of the span.
+        """Narrow every interval between two labels to twice its probe's tolerance, a fraction of the span.
 
         A bracket is cut next to where the chord of the two scores crosses zero, so that a straight one is
         done after two cuts, and every second time in the middle, so that no one takes more than
@@ -166,7 +166,7 @@ class Samples:
         return np.flatnonzero(self.after[: self.answers.n] >= 0)
 
     def crossings(self, left: Ints) -> Floats:
-        """Where the chords of the scores of the two end labels cross, as a part of each interval."""
+        """Where the chords of the scores of the two end labels cross, as a fraction of each interval."""
         if self._rule != "scores":
             return np.full(len(left), 0.5)
         right = self.after[left]
@@ -310,13 +310,13 @@ def _results(
     top = top_two(a.margins[order]) if steps is None else None
     missed = near * samples.doubt.chance if steps is None else steps.missed()
     for i in range(b):
-        part, changes = slice(bounds[i], bounds[i + 1]), slice(first_change[i], first_change[i + 1])
+        own, changes = slice(bounds[i], bounds[i + 1]), slice(first_change[i], first_change[i + 1])
         yield {
             "labels": labels[np.concatenate([bounds[i : i + 1], change[changes] + 1])],
             "boundaries": at[changes],
             "span": (float(spans[i, 0]), float(spans[i, 1])),
-            "samples": t[part],
-            "top": None if top is None else TopScores(t[part], top[0][part], top[1][part]),
+            "samples": t[own],
+            "top": None if top is None else TopScores(t[own], top[0][own], top[1][own]),
             "n_evaluations": int(bounds[i + 1] - bounds[i]),
             "status": status_of(trial, int(n_open[i]), float(missed[i])),
             "missed": float(missed[i]),

@@ -7,7 +7,7 @@ from inscape.partition.linear.envelope import envelope
 from inscape.partition.linear.segments.kernels import grown
 
 SHORT = 1e-9
-"""A tie on a shorter part of the span is rounding at a crossing, not a tie on an interval."""
+"""A tie on a shorter fraction of the span is rounding at a crossing, not a tie on an interval."""
 
 
 @compiled
@@ -32,7 +32,7 @@ def leads(scores):
 
 
 @compiled
-def _part_in_doubt(first, last, lead, start, stop, error):
+def _fraction_in_doubt(first, last, lead, start, stop, error):
     """The length between `start` and `stop` on which another line comes within `error` of the leading one."""
     longest = 0.0
     for j in range(len(first)):
@@ -64,7 +64,7 @@ def label_changes(t, segment, scores, errors, floor, lengths, label, owner):
         scores: (n, c).
         errors: for rows where rounding may decide the label, how far a difference of leading scores may be
             from the truth, (n,); 0 for the others.
-        floor: the least error, as a part of the leading scores: a score far below them, such as that of a
+        floor: the least error, as a fraction of the leading scores: a score far below them, such as that of a
             class that is masked out, does not matter.
         lengths: the length of each segment's span.
         label: the label in force before the first row.
@@ -72,7 +72,8 @@ def label_changes(t, segment, scores, errors, floor, lengths, label, owner):
 
     Returns:
         segment (m,), t (m,), label (m,) of every change, the start of a segment counting as one; the
-        part of each segment's span on which two labels tie; the label in force at the end and its segment.
+        fraction of each segment's span on which two labels tie; the label in force at the end and its
+        segment.
     """
     n, c = scores.shape
     room = 64 + n
@@ -82,26 +83,30 @@ def label_changes(t, segment, scores, errors, floor, lengths, label, owner):
     for i in range(n - 1):
         if segment[i] != segment[i + 1]:
             continue
+        # 1. a new segment has no label in force
         if segment[i] != owner:
             owner, label = segment[i], -1
+        # 2. nothing happens where the label in force leads clearly at both ends
         first, last = scores[i], scores[i + 1]
         a, lead_a = _margin(first)
         b, lead_b = _margin(last)
         error = max(floor * max(abs(first[a]), abs(last[b])), errors[i], errors[i + 1])
         if a == b and a == label and lead_a > error and lead_b > error:
             continue
-        part = (t[i + 1] - t[i]) / lengths[owner]
+        # 3. else the upper envelope tells who leads, and where others come within the error of it
+        fraction = (t[i + 1] - t[i]) / lengths[owner]
         changes, leading = envelope(first, last, error)
         for k in range(len(leading)):
             start = 0.0 if k == 0 else changes[k - 1]
             stop = 1.0 if k == len(changes) else changes[k]
-            tied[owner] += part * _part_in_doubt(first, last, leading[k], start, stop, error)
+            tied[owner] += fraction * _fraction_in_doubt(first, last, leading[k], start, stop, error)
         if m + len(leading) > room:
             room = 2 * room + c
             at, new, of = grown(at, room), grown(new, room), grown(of, room)
+        # 4. keep the changes; on a very short interval the label in force stays if it is as good
         for k in range(len(leading)):
             lead = leading[k]
-            if part <= SHORT and label >= 0:
+            if fraction <= SHORT and label >= 0:
                 close = abs(first[label] - first[lead]) <= error and abs(last[label] - last[lead]) <= error
                 lead = label if close else lead
             if lead != label:

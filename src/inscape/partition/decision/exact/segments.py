@@ -30,7 +30,7 @@ _ON_AN_INTERVAL = "ties on an interval"
 TIES = Status("ties", _ON_AN_INTERVAL, text=_ON_AN_INTERVAL)
 
 _LONG = 1e-4
-"""In float32, scores nearer than rounding over a longer part of the span are no mere crossing."""
+"""In float32, scores nearer than rounding over a longer fraction of the span are no mere crossing."""
 
 _FLOOR = 2.0**6
 """Scores nearer than this many units of rounding, against the leading score, are equal wherever they are."""

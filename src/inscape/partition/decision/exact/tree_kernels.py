@@ -1,7 +1,7 @@
 # mypy: disallow-untyped-decorators=False
-"""Compiled loops of `tree_segment`: walk down all trees along one line, then vote from piece to piece.
+"""Compiled loops of `trees`: walk down all trees along one line, then vote from piece to piece.
 
-Importing this module imports numba; `tree_segment` does so when the first segment is asked for.
+Importing this module imports numba; `trees` does so when the first segment is asked for.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ def walk(line: Any, span: Any, trees: Any, front: Any, found: Any) -> Any:
 
     All trees are walked at once, level by level. The front holds (node, t0, t1): the interval from t0 to
     t1 on which the line is at that node. A node is crossed at t = (cut - x_f) / d_f; if that lies inside
-    (t0, t1) both children take their part, otherwise one child takes all.
+    (t0, t1) both children take their stretch, otherwise one child takes all.
 
     The loop has no branch that the processor would often guess wrong: a leaf and a far child are always
     written, and count only if they are there. So several nodes are in flight at once.
@@ -48,6 +48,7 @@ def walk(line: Any, span: Any, trees: Any, front: Any, found: Any) -> Any:
         n, n_nodes, touched: `found` holds n leaves, (where each starts, its tree, its row of values);
         n_nodes nodes were visited; touched says that an end of the span lies on a cut.
     """
+    # 1. every tree begins at its root with the whole span
     feature, child, cut, n_trees = trees
     node, t0, t1 = front[0]
     next_node, next_t0, next_t1 = front[1]
@@ -59,17 +60,20 @@ def walk(line: Any, span: Any, trees: Any, front: Any, found: Any) -> Any:
         n_nodes += m
         new = 0
         for i in range(m):
+            # 2. a leaf is found, and counts if this is one
             at, low, high = node[i], t0[i], t1[i]
             f, c = feature[at], child[at]
             leaf = f < 0
             found_t[n], found_tree[n], found_row[n] = low, -1 - f, c
             n += leaf
             f = 0 if leaf else f
+            # 3. where the line crosses the cut, and on which side it comes from
             d = line[f, 1]
             t = crossing(cut[at] - line[f, 0], d)
             right = int(d < 0.0)  # the child on the near side of the crossing
             crossed = (t > low) & (t < high)
             touched |= (t == begin) | (t == end)
+            # 4. the near child, up to the crossing, and the far one behind it
             next_node[new] = c + (right ^ int(t <= low))
             next_t0[new], next_t1[new] = low, t if crossed else high
             next_node[new + 1], next_t0[new + 1], next_t1[new + 1] = c + 1 - right, t, high
@@ -86,6 +90,7 @@ def put_in_order(times: Any, span: Any, order: Any, count: Any) -> None:
     The times are spread over as many buckets as there are of them and then sorted by insertion, which
     finds little to do. Where they crowd, a comparison sort takes over.
     """
+    # 1. count the times of each bucket, and sum up to where each bucket starts
     n = len(times)
     scale = n / (span[1] - span[0])
     count[: n + 1] = 0
@@ -93,10 +98,12 @@ def put_in_order(times: Any, span: Any, order: Any, count: Any) -> None:
         count[1 + min(int((times[i] - span[0]) * scale), n - 1)] += 1
     for i in range(n):
         count[i + 1] += count[i]
+    # 2. put each time into its bucket
     for i in range(n):
         bucket = min(int((times[i] - span[0]) * scale), n - 1)
         order[count[bucket]] = i
         count[bucket] += 1
+    # 3. sort what is still out of order by insertion, unless that takes too many moves
     moves = 0
     for i in range(1, n):
         e, j = order[i], i
@@ -204,16 +211,19 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
         n_regions, n_pieces, n_nodes, n_tied (pieces), n_narrow (regions no wider than the blur of a
         crossing that bounds them), n_lone (ends of the span whose own label is not that of their region).
     """
+    # 1. the leaves that the line meets, in the order of t
     front, found, order, count, row, sums = scratch
     value, column, start, divisor, rule, blur = votes
     boundaries, labels = result
     n, n_nodes, touched = walk(line, span, trees, front, found)
     times, tree, rows = found
     put_in_order(times[:n], span, order, count)
+    # 2. the label on the first piece
     row[tree[order[: len(row)]]] = rows[order[: len(row)]]  # every tree's first leaf starts with the span
     add_in_order(row, value, column, start, sums)
     labels[0], margin = winner(sums / divisor, rule)
     n_regions, n_pieces, n_tied, n_narrow = 1, 1, int(margin == 0), 0
+    # 3. from crossing to crossing: the trees that change leaf, and the vote where it may change
     i, since, since_blur = len(row), span[0], 0.0
     while i < n:
         first, t = i, times[order[i]]
@@ -226,11 +236,13 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
             label, margin = winner(sums / divisor, rule)
         n_pieces += 1
         n_tied += margin == 0
+        # 4. a new region, narrow or not
         if label != labels[n_regions - 1]:
             t_blur = blur_at(t, tree[order[first:i]], line, trees, blur)
             n_narrow += t - since <= max(since_blur, t_blur)
             boundaries[n_regions - 1], labels[n_regions] = t, label
             n_regions, since, since_blur = n_regions + 1, t, t_blur
+    # 5. the last region, and the ends of the span as points
     n_narrow += n_regions > 1 and span[1] - since <= since_blur
     n_lone = 0
     if touched:

@@ -31,6 +31,7 @@ def components(
 
 @compiled
 def _components(labels, sites, neighbours, cells):  # type: ignore[no-untyped-def] # pragma: no cover - compiled
+    # 1. which point is at each position of the bordered grid
     n, p = labels.shape
     point_at = np.full(cells, -1, np.int32)
     for j in range(p):
@@ -39,6 +40,7 @@ def _components(labels, sites, neighbours, cells):  # type: ignore[no-untyped-de
     counts = np.empty(n, np.int64)
     parent = np.empty(p, np.int32)
     for g in range(n):
+        # 2. join each point with the neighbours before it
         for j in range(p):
             parent[j] = j
             root = j
@@ -55,8 +57,9 @@ def _components(labels, sites, neighbours, cells):  # type: ignore[no-untyped-de
                         root = k
                     elif k > root:
                         parent[k] = root
+        # 3. number the roots; parents come before their children
         count = 0
-        for j in range(p):  # parents come before their children
+        for j in range(p):
             if parent[j] == j:
                 ids[g, j] = count
                 count += 1

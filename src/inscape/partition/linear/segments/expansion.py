@@ -17,14 +17,14 @@ from inscape.partition.linear.bent_line import pass_breakpoint, start_line
 from inscape.partition.linear.fusion import Fusion
 from inscape.partition.linear.segments.breakpoints import Crossings, Refinement
 
-_STRIDE = 1 / 32
+REANCHOR_AFTER = 1 / 32
 """How far from where it was last written out in full a map is continued along its slope."""
 
 
 class Expansion:
     """The map's values on refined rows, from those on the old rows and the bends between.
 
-    Ask for the rows part after part, in order: where the last part ended, the next one goes on.
+    Ask for the rows chunk after chunk, in order: where the last one ended, the next one goes on.
     """
 
     def __init__(self, fusion: Fusion, y: Tensor, bends: Crossings, change: Any) -> None:
@@ -37,12 +37,12 @@ class Expansion:
         self._stored = np.empty((2, n_out), kind)  # its value at the anchor and its slope, as they are stored
         self._place = np.array([-1.0, 0.0, 0.0])  # the interval, the next crossing, the anchor
 
-    def rows(self, part: Refinement) -> Tensor:
-        """The values on the rows of one part."""
-        out = torch.empty((len(part.rows), *self._shape), dtype=self._y.dtype)
+    def rows(self, chunk: Refinement) -> Tensor:
+        """The values on the rows of one chunk."""
+        out = torch.empty((len(chunk.rows), *self._shape), dtype=self._y.dtype)
         bends = self._bends
         common = (self._y.numpy(), bends.start, bends.s, bends.entry, self._change, self._fusion.columns)
-        target = (part.parent, part.fraction, out.view(len(out), -1).numpy(), self._line, self._place)
+        target = (chunk.parent, chunk.fraction, out.view(len(out), -1).numpy(), self._line, self._place)
         if self._fusion.geometry is None:
             _expand_matrix(*common, *target)
         else:
@@ -85,12 +85,14 @@ def _add_patch(base, slope, near, steep, weight, entry, at, change, anchor, geom
     The map is base + s slope in float64; `near` and `steep` are its value at s = `anchor` and its slope as
     they are stored.
     """
+    # 1. the entry's place, and the outputs of its group of channels
     _, height, width, n_out, ho, wo, sy, sx, py, px, dy, dx, groups = geometry
     place = entry % (height * width)
     channel, y, x = entry // (height * width), place // width, place % width
     per_group, outs = weight.shape[1], n_out // groups
     first = channel // per_group * outs
     inside = channel % per_group
+    # 2. the outputs whose window holds that place
     for a in range(weight.shape[2]):
         at_y = y + py - a * dy
         if at_y < 0 or at_y % sy != 0 or at_y // sy >= ho:
@@ -99,6 +101,7 @@ def _add_patch(base, slope, near, steep, weight, entry, at, change, anchor, geom
             at_x = x + px - b * dx
             if at_x < 0 or at_x % sx != 0 or at_x // sx >= wo:
                 continue
+            # 3. their base and slope, as in `bent_line.pass_breakpoint`
             where = at_y // sy * wo + at_x // sx
             for o in range(first, first + outs):
                 v = o * ho * wo + where
@@ -129,19 +132,22 @@ def _expand_convolution(
             out[r] = y[i]
             continue
         if i != current:
+            # 1. begin an interval: its chord, and back from the slope of that to the slope at the start
             current, k, anchor = i, start[i], 0.0
             for v in range(n_out):
                 base[v] = y[i, v]
                 slope[v] = y[i + 1, v] - base[v]
-            for j in range(start[i], start[i + 1]):  # back from the slope of the chord to that at the start
+            for j in range(start[i], start[i + 1]):
                 _add_patch(
                     base, slope, near, steep, weight, entry[j], 0.0, -change[j] * (1.0 - s[j]), 0.0, geometry
                 )
             _anchored(base, slope, near, steep, anchor)
+        # 2. pass the breakpoints before the row
         while k < start[i + 1] and s[k] <= f:
             _add_patch(base, slope, near, steep, weight, entry[k], s[k], change[k], anchor, geometry)
             k += 1
-        if f - anchor > _STRIDE:
+        # 3. write the row, along the slope from an anchor that is near
+        if f - anchor > REANCHOR_AFTER:
             anchor = f
             _anchored(base, slope, near, steep, anchor)
         step = y.dtype.type(f - anchor)

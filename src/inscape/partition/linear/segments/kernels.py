@@ -8,7 +8,8 @@ import numpy as np
 
 from inscape.compiled import compiled
 
-_BLOCK = 256  # entries whose changes are counted at once, before any is looked for
+ENTRIES_COUNTED_AT_ONCE = 256
+"""Entries whose changes are counted before any is looked for."""
 
 
 @compiled
@@ -53,16 +54,19 @@ def threshold_crossings(z, segment, threshold):
     for i in range(n - 1):
         if segment[i] != segment[i + 1]:
             continue
-        for start in range(0, h, _BLOCK):
-            stop = min(start + _BLOCK, h)
+        for start in range(0, h, ENTRIES_COUNTED_AT_ONCE):
+            # 1. count the changes of a block of entries, in vector registers
+            stop = min(start + ENTRIES_COUNTED_AT_ONCE, h)
             changes, on = _counts(z[i, start:stop], z[i + 1, start:stop], threshold)
             n_flat[i] += on
             if changes == 0:
                 continue
+            # 2. make room for them
             if m + changes > room:
                 room = 2 * room + changes
                 interval, entry = grown(interval, room), grown(entry, room)
                 s, size = grown(s, room), grown(size, room)
+            # 3. find the entries, until that many are found
             target = m + changes
             for u in range(start, stop):
                 if m == target:

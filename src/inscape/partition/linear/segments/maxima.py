@@ -45,7 +45,7 @@ def window_winners(z, gather):
 
 
 @compiled
-def window_crossings(z, segment, table, gather, noise):
+def window_crossings(z, segment, table, gather, relative):
     """Where the winner of a window changes between neighbouring rows.
 
     Args:
@@ -53,7 +53,7 @@ def window_crossings(z, segment, table, gather, noise):
         segment: (rows,).
         table: entries of each window (windows, size), -1 for padding.
         gather: the same turned, (size, windows), the row's length for padding.
-        noise: how far two entries may differ and count as one, as a part of the size of their rows.
+        relative: how far two entries may differ and count as one, as a fraction of the size of their rows.
 
     Returns:
         interval (m,) and s (m,), in order of intervals; the entries that win at its ends, (m,) and (m,); and
@@ -70,15 +70,18 @@ def window_crossings(z, segment, table, gather, noise):
         if segment[i] != segment[i + 1]:
             continue
         for w in range(table.shape[0]):
+            # 1. a window that has one winner at both ends has it between
             if winner[i, w] == winner[i + 1, w]:
                 continue
+            # 2. its entries as lines, and where their envelope changes
             k = 0
             for j in range(size):
                 u = table[w, j]
                 if u >= 0:
                     first[k], last[k] = z[i, u], z[i + 1, u]
                     k += 1
-            changes, _ = envelope(first[:k], last[:k], noise * max(scale[i], scale[i + 1]))
+            changes, _ = envelope(first[:k], last[:k], relative * max(scale[i], scale[i + 1]))
+            # 3. keep the changes
             if m + len(changes) > room:
                 room = 2 * room + len(changes)
                 interval, position = grown(interval, room), grown(position, room)

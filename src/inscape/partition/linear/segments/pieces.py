@@ -29,7 +29,7 @@ Found = tuple[Floats, npt.NDArray[np.bool_]]
 ON_KINK = Status("non_generic", "some units lie on their kink along a whole piece")
 
 _DOUBTFUL_JUMP = 1e-6
-"""A change of slope below this part of the slope is checked by the chain rule."""
+"""A change of slope below this fraction of the slope is checked by the chain rule."""
 
 _DOUBTFUL_BEND = 1e5
 """So is a bend of the scores below this many units of rounding."""
