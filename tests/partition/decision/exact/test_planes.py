@@ -201,7 +201,7 @@ def test_the_result_as_json():
 )
 def test_auto_samples_where_lines_meet_too_closely(probe, method, monkeypatch):
     def tied(*_, **__):
-        raise NonGenericError("lines meet too closely: at (0, 0)")
+        raise NonGenericError("lines meet too closely", remedy="at (0, 0)")
 
     monkeypatch.setattr("inscape.partition.decision.exact.planes.subdivision_on", tied)
     net = mlp(2, 5, 3, seed=0)
