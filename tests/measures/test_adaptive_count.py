@@ -79,7 +79,7 @@ def test_memory_is_that_of_a_block(monkeypatch, net):
     """Lazy probes are looked at a block at a time."""
     from inscape.partition.decision.adaptive import segments
 
-    monkeypatch.setattr(segments, "_NUMBERS", 2**14)
+    monkeypatch.setattr(segments, "MOST_NUMBERS_IN_BLOCK", 2**14)
     x = np.random.default_rng(0).uniform(size=(50, 2))
     peaks = []
     for n in (100, 100, 3000):

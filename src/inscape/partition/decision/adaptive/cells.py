@@ -29,13 +29,13 @@ BUDGET = 4096
 """By default, most samples per probe in three dimensions and more, as on a grid."""
 SHARE = 0.1
 """In a plane, or where a resolution is given: most evaluations per probe, as a share of those of the grid."""
-FEW = 1000
+QUARTER_UP_TO_SAMPLES = 1000
 """Where that is fewer than this, up to a quarter of those of the grid are allowed."""
 GROWTH = 1.5
 """How many times more edges may have to be split at the end after one more round of cuts."""
-_BITS = 46
-_CELLS = 2**19
-_NUMBERS = 2**22
+BITS_OF_A_KEY = 46
+MOST_CELLS_IN_BLOCK = 2**19
+MOST_NUMBERS_IN_BLOCK = 2**22
 
 
 class Limits(NamedTuple):
@@ -55,12 +55,16 @@ def limits_for(probe: Probe, rule: str, resolution: int | None) -> Limits:
     (or a quarter, up to 1,000), less what the first look at the model takes.
     """
     d = probe.dim
-    most = _BITS // d
+    most = BITS_OF_A_KEY // d
     r = resolution or (PLANE_RESOLUTION if d == 2 else 2 ** max(1, most - FINER))
     depth = math.ceil(math.log2(r)) + (FINER if rule == "scores" else 0)
     depth = max(1, min(depth, most))
     grid = r**2 if isinstance(probe, Patch) else math.comb(r + d - 1, d)
-    budget = BUDGET if resolution is None and d > 2 else max(int(SHARE * grid), min(grid // 4, FEW))
+    budget = (
+        BUDGET
+        if resolution is None and d > 2
+        else max(int(SHARE * grid), min(grid // 4, QUARTER_UP_TO_SAMPLES))
+    )
     budget = max(1, budget - 3 * N_POINTS)
     return Limits(depth, min(START, 4 * d, d * depth), BLUR / r, budget)
 
@@ -224,7 +228,14 @@ def cell_block_length(probe: Probe, trial: Trial, resolution: int | None) -> int
     """How many probes fit into one block: of their cells, of their scores and of their generators."""
     budget = limits_for(probe, trial.by_labels().rule, resolution).budget
     cells, scores = budget * int(3 ** (probe.dim - 1)), budget * trial.n_classes
-    return max(1, min(_CELLS // cells, _NUMBERS // scores, _NUMBERS // probe.generators.size))
+    return max(
+        1,
+        min(
+            MOST_CELLS_IN_BLOCK // cells,
+            MOST_NUMBERS_IN_BLOCK // scores,
+            MOST_NUMBERS_IN_BLOCK // probe.generators.size,
+        ),
+    )
 
 
 def cell_block(

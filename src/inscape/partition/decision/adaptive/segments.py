@@ -24,13 +24,13 @@ NEAR_ENDS = 0.02
 N_STEPS = 200
 """Samples to begin with where the model has steps only, as many as on the default grid."""
 STEP_CHANCE = 0.03
-"""Between steps, the least chance of a hidden region that asks for a look; see `kernels.scan_steps`."""
+"""Between steps, the least chance of a hidden region that asks for a look; see `segment_kernels.scan_steps`."""
 ROUNDING_WIDTH = 2.0**-30
 """How narrow a boundary is made when it is followed down to rounding, as a fraction of the span."""
 FINEST = 2**14
 """By default no two samples are nearer than the span over this."""
-_NUMBERS = 2**22
-_SAMPLES = 2**13
+MOST_NUMBERS_IN_BLOCK = 2**22
+MOST_SAMPLES_IN_BLOCK = 2**13
 
 
 def start_positions(rule: str) -> Floats:
@@ -44,7 +44,7 @@ def start_positions(rule: str) -> Floats:
 
 
 class Samples:
-    """Samples on a block of segments, linked in the order of u; see `kernels`.
+    """Samples on a block of segments, linked in the order of u; see `segment_kernels`.
 
     Attributes:
         u: where each sample is, as a fraction of the span, (room,).
@@ -237,8 +237,12 @@ class Samples:
 
 def block_length(probe: Probe, trial: Trial) -> int:
     """How many segments fit into one block: of their generators, and of the scores of their samples."""
-    samples = _NUMBERS // (64 * trial.n_classes) if trial.rule == "scores" else _SAMPLES // N_STEPS
-    return max(1, min(_NUMBERS // probe.generators.size, samples))
+    samples = (
+        MOST_NUMBERS_IN_BLOCK // (64 * trial.n_classes)
+        if trial.rule == "scores"
+        else MOST_SAMPLES_IN_BLOCK // N_STEPS
+    )
+    return max(1, min(MOST_NUMBERS_IN_BLOCK // probe.generators.size, samples))
 
 
 def segment_block(

@@ -14,8 +14,8 @@ from inscape.probes.segment import as_segment
 from inscape.progress import Meter
 from inscape.provenance import Provenance
 
-_BLOCK = 256
-_NUMBERS = 2**21
+MOST_SEGMENTS_IN_BLOCK = 256
+MOST_NUMBERS_IN_BLOCK = 2**21
 
 
 def exact_regions(
@@ -53,7 +53,7 @@ def _on_segments(
     provenance = Provenance.of(model, dtype=None if model.structure == "trees" else precision)
     for shape, group in groupby(probes, key=lambda p: p.input_shape):
         check_size(model, shape)
-        size = max(1, min(_BLOCK, _NUMBERS // math.prod(shape)))
+        size = max(1, min(MOST_SEGMENTS_IN_BLOCK, MOST_NUMBERS_IN_BLOCK // math.prod(shape)))
         while block := list(islice(group, size)):
             show = _of_block(meter, done, len(block), total)
             done += len(block)

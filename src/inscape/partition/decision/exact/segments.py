@@ -29,10 +29,10 @@ from inscape.status import COMPLETE, Status
 _ON_AN_INTERVAL = "ties on an interval"
 TIES = Status("ties", _ON_AN_INTERVAL, text=_ON_AN_INTERVAL)
 
-_LONG = 1e-4
+DOUBT_FROM_LENGTH = 1e-4
 """In float32, scores nearer than rounding over a longer fraction of the span are no mere crossing."""
 
-_FLOOR = 2.0**6
+EQUAL_UP_TO_UNITS = 2.0**6
 """Scores nearer than this many units of rounding, against the leading score, are equal wherever they are."""
 
 
@@ -130,7 +130,7 @@ class Labels:
         """Add the rows of one chunk, on which scores can be as large as `scale`."""
         values = as_lines(scores.double().numpy())
         errors = self._repair(rows, values, scores.dtype, scale)
-        floor = _FLOOR * float(np.finfo(np.float64).eps)
+        floor = EQUAL_UP_TO_UNITS * float(np.finfo(np.float64).eps)
         of, at, new, tied, self._label, self._owner = label_changes(
             rows.t, rows.segment, values, errors, floor, self._lengths, self._label, self._owner
         )
@@ -149,7 +149,7 @@ class Labels:
         near = SUSPICIOUS * scale
         if dtype == torch.float32:
             size = max(float(np.abs(values).max()), scale / SLACK)
-            near = _FLOOR * float(np.finfo(np.float32).eps) * size
+            near = EQUAL_UP_TO_UNITS * float(np.finfo(np.float32).eps) * size
         doubt = np.flatnonzero(leads(values) <= near)
         most = max(1, CHUNK // 8 // max(int(np.prod(s)) for s in self._graph.shapes))
         for first in range(0, len(doubt), most):
@@ -169,7 +169,7 @@ class Labels:
         self._unsure[rows.segment[is_tied]] = True
         after = doubt[1:][np.diff(doubt) == 1]
         owner = rows.segment[after]
-        is_long = rows.t[after] - rows.t[after - 1] > _LONG * self._lengths[owner]
+        is_long = rows.t[after] - rows.t[after - 1] > DOUBT_FROM_LENGTH * self._lengths[owner]
         self._unsure[owner[is_long & (owner == rows.segment[after - 1])]] = True
 
     def unsure(self) -> list[int]:

@@ -17,7 +17,7 @@ from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.status import COMPLETE, Status
 
-_CHUNK = 32  # segments between two reports of progress
+REPORT_EVERY_SEGMENTS = 32
 
 
 def tree_segments(
@@ -92,7 +92,7 @@ def tree_segments(
                     **own,
                 )
             )
-            if len(results) % _CHUNK == 0 or len(results) == len(segments):
+            if len(results) % REPORT_EVERY_SEGMENTS == 0 or len(results) == len(segments):
                 tick(len(results), len(segments))
     return results
 

@@ -26,8 +26,8 @@ from inscape.progress import Meter
 from inscape.provenance import Provenance
 from inscape.status import CONVERGED, NOT_CONVERGED, NOT_DETERMINISTIC, Status
 
-_BLOCK = 2**16
-_NUMBERS = 2**22
+MOST_POINTS_IN_BLOCK = 2**16
+MOST_NUMBERS_IN_BLOCK = 2**22
 EQUAL_NEIGHBOURS = 0.2
 """Scores that are the same at this share of neighbouring grid points are taken to be piecewise constant."""
 
@@ -108,7 +108,13 @@ def labelled_blocks(
 def _blocks(probes: Iterator[Probe], resolution: int | None) -> Iterator[list[Probe]]:
     """Probes of one kind, as many at a time as have 65,536 grid points and 32 MB of generators together."""
     for probe in probes:
-        size = max(1, min(_BLOCK // len(lattice_on(probe, resolution)), _NUMBERS // probe.generators.size))
+        size = max(
+            1,
+            min(
+                MOST_POINTS_IN_BLOCK // len(lattice_on(probe, resolution)),
+                MOST_NUMBERS_IN_BLOCK // probe.generators.size,
+            ),
+        )
         yield [probe, *islice(probes, size - 1)]
 
 
