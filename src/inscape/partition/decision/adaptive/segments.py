@@ -24,7 +24,7 @@ NEAR_ENDS = 0.02
 N_STEPS = 200
 """Samples to begin with where the model has steps only, as many as on the default grid."""
 STEP_CHANCE = 0.03
-"""Between steps, the least chance of a hidden region that asks for a look; see `segment_kernels.scan_steps`."""
+"""Between steps, the least chance of a hidden region that asks for a look; see `scan_steps`."""
 ROUNDING_WIDTH = 2.0**-30
 """How narrow a boundary is made when it is followed down to rounding, as a fraction of the span."""
 FINEST = 2**14
