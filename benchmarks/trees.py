@@ -23,7 +23,8 @@ import numpy.typing as npt
 
 from benchmarks.timing import best_times, report
 from inscape.models import wrap
-from inscape.partition.decision.tree_segment import TreeRegions, tree_segments
+from inscape.partition.decision import DecisionSegment
+from inscape.partition.decision.exact.trees import tree_segments
 from inscape.probes import Segment, sample_probes
 
 Array = npt.NDArray[Any]
@@ -94,7 +95,7 @@ def speed(model: Any, forest: Any, segments: list[Segment]) -> None:
         report(f"grid and predict, {together} segments a call ({share}), over exact", grid / exact, bar)
 
 
-def agreement(model: Any, segments: list[Segment], results: list[TreeRegions], grid: list[int]) -> None:
+def agreement(model: Any, segments: list[Segment], results: list[DecisionSegment], grid: list[int]) -> None:
     """How often the grid is right, and that `predict` agrees with the exact regions."""
     counts, seen = np.array([r.n_regions for r in results]), np.array(grid)
     assert (counts >= seen).all()
@@ -105,7 +106,7 @@ def agreement(model: Any, segments: list[Segment], results: list[TreeRegions], g
         ends = np.concatenate([[0.0], r.boundaries, [1.0]])
         wrong += int((model.labels(s.points((ends[1:] + ends[:-1]) / 2)) != r.labels).sum())
     report("regions whose middle predict labels otherwise", wrong, "0", "")
-    narrow = sum(r.n_narrow for r in results)
+    narrow = sum(r.trees.n_narrow for r in results if r.trees)
     stored = np.array([r.n_regions for r in tree_segments(model, segments, cast=False)])
     print(f"{narrow} of {counts.sum()} regions are narrower than the float32 spacing")
     print(
@@ -125,7 +126,7 @@ def main() -> None:
     segments = [s for s in sample_probes(x, n=N_SEGMENTS, random_state=0) if isinstance(s, Segment)]
     n_nodes = sum(tree.tree_.node_count for tree in forest.estimators_)
     results = tree_segments(model, segments)
-    visited = np.mean([r.n_nodes for r in results])
+    visited = np.mean([r.trees.n_nodes for r in results if r.trees])
     print(f"{source}, {len(x)} training images: {n_nodes} nodes, of which a segment meets {visited:.0f}")
     speed(model, forest, segments)
     agreement(model, segments, results, grid_counts(forest, segments, FASTEST))

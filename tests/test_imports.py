@@ -11,8 +11,8 @@ import inscape
 
 ROOT = Path(inscape.__file__).parent
 ORDER = [
-    {"errors", "arrays", "compiled", "drawing", "files", "stopping", "memory"},
-    {"seeding", "progress", "arguments", "archives"},
+    {"errors", "arrays", "compiled", "drawing", "files", "stopping", "memory", "renamed", "status"},
+    {"seeding", "progress", "arguments", "archives", "serialising"},
     {"models"},
     {"provenance"},
     {"probes"},

@@ -5,7 +5,23 @@ from collections.abc import Iterable
 
 
 class InscapeError(Exception):
-    """Root of every error that inscape raises on purpose."""
+    """Root of every error that inscape raises on purpose.
+
+    Args:
+        reason: what is wrong.
+        remedy: what to do about it, which the message ends with.
+
+    Attributes:
+        reason: what is wrong, without the remedy.
+
+    >>> error = InscapeError("the box is full", remedy="take a larger one")
+    >>> str(error), error.reason
+    ('the box is full: take a larger one', 'the box is full')
+    """
+
+    def __init__(self, reason: str = "", *, remedy: str | None = None) -> None:
+        super().__init__(reason if remedy is None else f"{reason}: {remedy}")
+        self.reason = reason
 
 
 class ModelError(InscapeError, ValueError):

@@ -1,9 +1,11 @@
 """Where a result came from: enough to say whether two results are comparable, and to make one again."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
+from inscape.errors import InscapeError
 from inscape.models import Model
+from inscape.serialising import plain_fields, restored_fields
 
 
 @dataclass(frozen=True)
@@ -43,5 +45,11 @@ class Provenance:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return asdict(self)
+        """Plain JSON; `from_dict` reads it back."""
+        return plain_fields(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The record that `to_dict` wrote."""
+        record: Self = restored_fields(cls, data, what="provenance", error=InscapeError)
+        return record

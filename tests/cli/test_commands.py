@@ -189,7 +189,7 @@ def test_a_plane_that_float64_cannot_order_is_drawn_adaptively(run, net, tmp_pat
     def tied(*_, **__):
         raise NonGenericError("lines meet too closely")
 
-    monkeypatch.setattr("inscape.partition.decision.exact_plane.subdivision_on", tied)
+    monkeypatch.setattr("inscape.partition.decision.exact.planes.subdivision_on", tied)
     arguments = ("plot", net, "--data", "digits", "-o", tmp_path / "p.png", "--json")
     drawn = run(*arguments)
     assert json.loads(drawn.stdout)["method"] == "adaptive"

@@ -76,9 +76,9 @@ def test_a_finest_step_is_kept(net, x):
 
 def test_memory_is_that_of_a_block(monkeypatch, net):
     """Lazy probes are looked at a block at a time."""
-    from inscape.partition.decision.adaptive import segment_regions
+    from inscape.partition.decision.adaptive import segments
 
-    monkeypatch.setattr(segment_regions, "NUMBERS_AT_ONCE", 2**14)
+    monkeypatch.setattr(segments, "MOST_NUMBERS_IN_BLOCK", 2**14)
     x = np.random.default_rng(0).uniform(size=(50, 2))
     peaks = []
     for n in (100, 100, 3000):

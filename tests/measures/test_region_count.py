@@ -141,9 +141,9 @@ def test_auto_takes_the_exact_count_where_it_fits_and_says_why(x):
 
 
 def test_auto_declines_an_exact_count_over_the_budget(x, monkeypatch):
-    from inscape.partition.decision import choice
+    from inscape.partition.decision import method
 
-    monkeypatch.setattr(choice, "EXACT_BUDGET", 3)
+    monkeypatch.setattr(method, "EXACT_BUDGET", 3)
     net = nn.Sequential(nn.Linear(2, 50), nn.ReLU(), nn.Linear(50, 3)).double()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

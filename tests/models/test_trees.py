@@ -278,7 +278,7 @@ def test_the_trees_are_read_once_and_again_after_a_fit():
 
 def test_importing_needs_neither_sklearn_nor_numba():
     code = (
-        "import sys, inscape.models.sklearn_classifier, inscape.partition.decision.tree_segment\n"
+        "import sys, inscape.models.sklearn_classifier, inscape.partition.decision.exact.trees\n"
         "assert not {'sklearn', 'numba'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -8,9 +8,9 @@ import numpy as np
 
 import inscape
 from inscape.models import wrap
-from inscape.partition.linear.engine import evaluated_at
-from inscape.partition.linear.rows import Rows
-from inscape.partition.linear.segment import KNOT_TOLERANCE, SLOPE_TOLERANCE
+from inscape.partition.linear.regions import KNOT_TOLERANCE, SLOPE_TOLERANCE
+from inscape.partition.linear.rounding import evaluated_at
+from inscape.partition.linear.segments.breakpoints import Rows
 from tests.oracles.rational import (
     decision_on,
     exact_pieces,

@@ -91,7 +91,7 @@ def _check(
     colour: str | None,
 ) -> None:
     """Raise an error for options that do not go together."""
-    from inscape.partition.decision.choice import check_method
+    from inscape.partition.decision.method import check_method
 
     if out.suffix.lower() not in _ENDINGS:
         raise InscapeError(f"cannot draw into {out}: the file must end in {', '.join(_ENDINGS)}")

@@ -17,7 +17,7 @@ import numpy as np
 from inscape.arguments import renamed, superseded, whole_number
 from inscape.arrays import Floats
 from inscape.errors import MeasureError, unknown_name
-from inscape.measures.result import COMPLETE, Measurement
+from inscape.measures.result import Measurement
 from inscape.measures.statistics import crossed_mean
 from inscape.memory import MEMORY
 from inscape.models import Model, wrap
@@ -25,6 +25,7 @@ from inscape.probes import Patch
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
+from inscape.status import COMPLETE, Status
 
 if TYPE_CHECKING:
     from inscape.measures.jacobian.blocks import Settings
@@ -290,9 +291,11 @@ def _result(tally: "ComplexityTally", graph: "Graph", model: Model, settings: "S
 
     value, error, interval = crossed_mean(tally.terms.sum(axis=2))
     n_pools = window_nodes(graph)
-    status = f"{COMPLETE}; the kinks of {n_pools} max-pooling layers are not counted" if n_pools else COMPLETE
+    status = COMPLETE
+    if n_pools:
+        status = Status("complete", f"the kinks of {n_pools} max-pooling layers are not counted")
     if not tally.layers:
-        status = f"{COMPLETE}; the network has no units, it is affine"
+        status = Status("complete", "the network has no units, it is affine")
     n, m = tally.terms.shape[:2]
     draws, k = tally.draws, settings.n_directions
     return LocalComplexity(

@@ -21,7 +21,7 @@ from inscape.measures.margin import margin
 from inscape.measures.norms import path_norm, spectral_norm
 from inscape.measures.points import as_targets, measuring
 from inscape.measures.region_count import region_count
-from inscape.measures.result import COMPLETE, Measurement
+from inscape.measures.result import Measurement
 from inscape.measures.robustness import adversarial_accuracy
 from inscape.measures.sharpness import sharpness
 from inscape.measures.statistics import mean_with_error, wilson
@@ -31,6 +31,7 @@ from inscape.probes.source import PointSource
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
+from inscape.status import COMPLETE
 
 Row = dict[str, Any]
 Measures = str | Sequence[str] | Mapping[str, Mapping[str, Any]]

@@ -98,8 +98,7 @@ def graph_at(model: Model, x: Any, measure: str) -> Iterator[tuple["Graph", "Ten
         try:
             graph = model.graph(points.shape[1:])
         except PartitionError as error:
-            reason = str(error).split(":")[0]
             raise NotApplicableError(
-                f"{measure} is defined for networks of affine and piecewise-linear layers; {reason}"
+                f"{measure} is defined for networks of affine and piecewise-linear layers; {error.reason}"
             ) from error
         yield graph, torch.from_numpy(np.ascontiguousarray(points)).reshape(-1, *graph.input_shape)

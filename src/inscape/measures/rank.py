@@ -4,18 +4,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.errors import ModelError, ProbeError
+from inscape.errors import MeasureError, ModelError, ProbeError
 from inscape.measures.accuracy import warn_at_chance
 from inscape.measures.region_count import RegionCount, draw_counter
 from inscape.measures.statistics import Z, probability_less
 from inscape.models import wrap
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState
+from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,14 +64,15 @@ class Ranking:
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {
-            "schema": 1,
-            "measure": "rank",
-            "order": list(self.order),
-            "probabilities": list(self.probabilities),
-            "results": {name: self.results[name].to_dict() for name in self.order},
-        }
+        """Plain JSON; `from_dict` reads it back."""
+        return {"schema": SCHEMA, "measure": "rank"} | plain_fields(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The ranking that `to_dict` wrote."""
+        check_schema(data, "measure", "rank", what="ranking", error=MeasureError)
+        ranking: Self = restored_fields(cls, data, what="ranking", error=MeasureError)
+        return ranking
 
     def plot(self, ax: Any = None) -> Any:
         """Draw each model's mean and interval, in order; returns the matplotlib Axes."""

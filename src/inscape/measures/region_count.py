@@ -18,21 +18,20 @@ import numpy.typing as npt
 
 from inscape.arguments import whole_number
 from inscape.arrays import Floats, Ints
-from inscape.errors import InscapeWarning, MeasureError, NonGenericError, PartitionError, ProbeError
+from inscape.errors import InscapeWarning, MeasureError, PartitionError, ProbeError
 from inscape.measures.result import Measurement
 from inscape.measures.statistics import Z, mean_with_error
 from inscape.models import Model, wrap
-from inscape.models.base import NOT_DETERMINISTIC
 from inscape.partition.decision.adaptive import adaptive_regions
-from inscape.partition.decision.choice import Choice, after_a_tie, check_method, choose_method
 from inscape.partition.decision.exact import exact_regions
-from inscape.partition.decision.grid import labelled_blocks
-from inscape.partition.decision.regions import COMPLETE, CONVERGED, NOT_CONVERGED, NOT_SHOWN
+from inscape.partition.decision.grid.grid import labelled_blocks
+from inscape.partition.decision.method import Request, check_method
 from inscape.probes import Probe, Segment
 from inscape.probes.sampling import draw_probes
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
+from inscape.status import COMPLETE, CONVERGED, HEADINGS, NOT_CONVERGED, NOT_DETERMINISTIC, Status
 
 _GIVEN = {"how": "given", "span": None, "length": None, "classes": None}
 """What is on record of how ready probes were drawn."""
@@ -264,8 +263,8 @@ class Tally:
     missed: float | None = None
     missed_interval: tuple[float, float] | None = None
     missed_basis: str | None = None
-    not_shown: str | None = None
-    status: str | None = None
+    not_shown: Status | None = None
+    status: Status | None = None
     anywhere: set[int] = field(default_factory=set)
     at_corners: set[int] = field(default_factory=set)
 
@@ -313,12 +312,17 @@ def count_exactly(model: Model, probes: Sequence[Probe], precision: str, meter: 
         tally.n_evaluations += r.n_evaluations
         if r.status != COMPLETE:
             special.append(r.status)
-    n = len(tally.counts)
-    example = special[0].removeprefix(f"{COMPLETE}; ") if special else ""
-    tally.status = (
-        f"{COMPLETE}; {len(special)} of {n} probes special, such as: {example}" if special else COMPLETE
-    )
+    tally.status = _of_exact_counts(special, len(tally.counts))
     return tally
+
+
+def _of_exact_counts(special: list[Status], n: int) -> Status:
+    """The status of n exact counts, of which some have something special."""
+    if not special:
+        return COMPLETE
+    first = special[0]
+    detail = f"{len(special)} of {n} probes special, such as: {first.detail}"
+    return Status(first.kind, detail, text=f"{COMPLETE}; {detail}")
 
 
 def count_adaptively(model: Model, probes: Sequence[Probe], resolution: int | None, meter: Meter) -> Tally:
@@ -330,9 +334,9 @@ def count_adaptively(model: Model, probes: Sequence[Probe], resolution: int | No
         tally.n_evaluations += r.n_evaluations
         missed.append(r.missed or 0.0)
         basis = r.missed_basis or ""
-        if r.status.startswith(NOT_SHOWN):
+        if r.status.kind == "not_shown":
             tally.not_shown = r.status
-        elif r.status not in (CONVERGED, NOT_CONVERGED):  # it says why
+        elif r.status.detail:
             special.append(r.status)
     n = len(tally.counts)
     tally.missed, tally.missed_interval = _mean_missed(
@@ -340,10 +344,17 @@ def count_adaptively(model: Model, probes: Sequence[Probe], resolution: int | No
     )
     tally.missed_basis = f"over {n} probes, each like the last: {basis}"
     if special:
-        tally.status = special[0]
-        if not special[0].startswith(NOT_DETERMINISTIC):
-            tally.status = f"{NOT_CONVERGED} on {len(special)} of {n} probes: {special[0].split(': ')[1]}"
+        tally.status = _of_adaptive_counts(special, n)
     return tally
+
+
+def _of_adaptive_counts(special: list[Status], n: int) -> Status:
+    """The status of n adaptive counts, of which some did not converge, or whose model is random."""
+    first = special[0]
+    if first.kind != "not_converged":
+        return first
+    where = f"on {len(special)} of {n} probes: {first.detail}"
+    return Status(first.kind, where, text=f"{HEADINGS[first.kind]} {where}")
 
 
 def _mean_missed(missed: Floats, *, has_steps: bool) -> tuple[float, tuple[float, float]]:
@@ -375,10 +386,6 @@ class Counter:
     seed: int | None = None
     variant: dict[str, Any] = field(default_factory=dict)
 
-    def choose(self, model: Model) -> Choice:
-        """The method that counts this model."""
-        return choose_method(model, self.probes, self.method, self.resolution, self.connectivity)
-
     def count(
         self,
         model: Model,
@@ -390,13 +397,16 @@ class Counter:
 
         `name` is what a warning calls the model, if not by its own name.
         """
-        choice = self.choose(model)
+        request = Request(method=self.method, resolution=self.resolution, connectivity=self.connectivity)
+        choice = request.choose(model, self.probes)
         with meter(progress, "regions") as show:
-            try:
-                tally = self._tally(model, choice.method, show)
-            except NonGenericError as error:
-                choice = after_a_tie(self.method, self.probes, error)
-                tally = self._tally(model, choice.method, show)
+            choice, tally = request.carry_out(
+                choice,
+                self.probes,
+                exact=lambda: count_exactly(model, self.probes, self.precision, show),
+                adaptive=lambda: count_adaptively(model, self.probes, self.resolution, show),
+                grid=lambda: count_on_grid(model, self.probes, self.resolution, self.connectivity, show),
+            )
         is_exact = choice.method == "exact"
         tally.warn_if_constant(model, name or model.name)
         counts = np.array(tally.counts, dtype=np.int64)
@@ -429,13 +439,6 @@ class Counter:
             },
             provenance=Provenance.of(model, self.seed, dtype),
         )
-
-    def _tally(self, model: Model, method: str, show: Meter) -> Tally:
-        if method == "exact":
-            return count_exactly(model, self.probes, self.precision, show)
-        if method == "adaptive":
-            return count_adaptively(model, self.probes, self.resolution, show)
-        return count_on_grid(model, self.probes, self.resolution, self.connectivity, show)
 
     def _ends_at_data(self) -> bool:
         """Whether the corners of the probes are data points."""
@@ -489,7 +492,7 @@ def _most_missed(tally: Tally) -> float:
     return 0.0 if tally.missed_interval is None else tally.missed_interval[1]
 
 
-def _status(mean: float, half_width: float, tally: Tally) -> str:
+def _status(mean: float, half_width: float, tally: Tally) -> Status:
     """Whether what the resolution hides, as far as can be told, is small beside the mean or its error."""
     hidden = tally.missed
     if tally.coarse_mean is not None:

@@ -21,11 +21,12 @@ from inscape.errors import DataError, MeasureError, NotApplicableError, unknown_
 from inscape.measures.accuracy import check_columns, class_columns
 from inscape.measures.hessian.eigenvalues import MANY, dense, lanczos, rough_start
 from inscape.measures.points import TargetSource, as_targets, check_weights, measuring, points_of
-from inscape.measures.result import COMPLETE, Measurement
+from inscape.measures.result import Measurement
 from inscape.models import Model, wrap
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
+from inscape.status import COMPLETE, Status
 
 LOSSES = ("cross_entropy", "mse")
 METHODS = ("auto", "dense", "lanczos")
@@ -55,7 +56,7 @@ class Sharpness(Measurement):
     @property
     def converged(self) -> bool:
         """Whether every residual is within the tolerance."""
-        return self.status == COMPLETE
+        return self.status.kind == "complete"
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the eigenvalues; returns the matplotlib Axes."""
@@ -157,9 +158,7 @@ def sharpness(
         value=float(values[0]),
         n=len(points),
         method="dense" if is_dense else "lanczos",
-        status=COMPLETE
-        if converged
-        else f"not converged after {hessian.n_products} products: raise max_products",
+        status=COMPLETE if converged else _not_converged(hessian.n_products),
         settings={
             "loss": loss if isinstance(loss, str) else getattr(loss, "__name__", "function"),
             "tolerance": tolerance,
@@ -213,3 +212,8 @@ def _loss_of(model: Model, x: Floats, y: npt.NDArray[Any], loss: Any) -> Callabl
         return loss  # type: ignore[no-any-return]
     check_columns(y, model.scores(x[:1]).shape[1], model.name)
     return cross_entropy
+
+
+def _not_converged(n_products: int) -> Status:
+    after = f"after {n_products} products: raise max_products"
+    return Status("not_converged", after, text=f"not converged {after}")

@@ -24,7 +24,6 @@ N_COMPARED = 16
 FEWEST_COMPARED = 4
 SAME_SCORES = 2**-12
 """Relative to the largest score: far above rounding, and below what one bit of eight makes."""
-NOT_DETERMINISTIC = "not deterministic: the same points were predicted differently a second time"
 
 
 class Prediction(NamedTuple):
@@ -101,8 +100,8 @@ class Model(ABC):
     def graph(self, input_shape: Shape) -> "Graph":
         """The piecewise-affine graph of the model on points of one shape; an error says why it has none."""
         raise PartitionError(
-            f"{self.name} is a {self.structure} model, not a piecewise-affine network: it has no linear "
-            'pieces; use decision_regions(..., method="adaptive") or method="grid"'
+            f"{self.name} is a {self.structure} model, not a piecewise-affine network",
+            remedy='it has no linear pieces; use decision_regions(..., method="adaptive") or method="grid"',
         )
 
     @property

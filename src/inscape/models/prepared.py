@@ -148,8 +148,9 @@ class PreparedModel(Model):
         if isinstance(self._function, FunctionModel):
             raise PartitionError(
                 f"the points of {self.name} are prepared by the function {self._function.name}, of which "
-                'nothing is known: it cannot be counted exactly; use method="adaptive", or give preprocess '
-                "as numbers or as a torch module"
+                "nothing is known",
+                remedy='it cannot be counted exactly; use method="adaptive", or give preprocess as numbers '
+                "or as a torch module",
             )
         graph: Graph = self._function.graph(first.shapes[first.output])
         if graph.head is not None:

@@ -71,12 +71,12 @@ class SklearnModel(Model):
         reason = obstacle(self.estimator)
         if reason is None:
             raise PartitionError(
-                f"{self.name} is made of trees, which are piecewise constant: it has no linear pieces; "
-                'use decision_regions(..., method="exact")'
+                f"{self.name} is made of trees, which are piecewise constant",
+                remedy='it has no linear pieces; use decision_regions(..., method="exact")',
             )
         raise PartitionError(
-            f"{self.name} cannot be counted exactly because {reason}: use "
-            'method="adaptive", or method="grid" to compare with grids'
+            f"{self.name} cannot be counted exactly because {reason}",
+            remedy='use method="adaptive", or method="grid" to compare with grids',
         )
 
     def fingerprint(self) -> str:

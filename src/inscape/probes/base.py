@@ -1,7 +1,7 @@
 """What every probe is: an affine image of a low-dimensional domain in the input space."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +9,7 @@ import numpy.typing as npt
 from inscape.arguments import as_array
 from inscape.arrays import Floats
 from inscape.errors import ProbeError
+from inscape.serialising import SCHEMA, plain_fields, restored_fields
 
 
 class Probe(ABC):
@@ -42,6 +43,20 @@ class Probe(ABC):
     @abstractmethod
     def points(self, parameters: npt.ArrayLike) -> Floats:
         """The points of the input space at given parameters of the domain."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; `from_dict` reads it back."""
+        return {"schema": SCHEMA, "kind": type(self).__name__.lower()} | plain_fields(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The probe that `to_dict` wrote: of any kind if it is read by `Probe`, else of this one."""
+        kinds = {c.__name__.lower(): c for c in (Probe.__subclasses__() if cls is Probe else [cls])}
+        kind = data.get("kind") if isinstance(data, dict) else None
+        if kind not in kinds or data.get("schema") != SCHEMA:
+            raise ProbeError(f"not a {' or '.join(sorted(kinds))} of schema {SCHEMA}: {str(data)[:80]}")
+        probe: Self = restored_fields(kinds[kind], data, what=kind, error=ProbeError)
+        return probe
 
 
 def as_point(value: Any, what: str) -> Floats:

@@ -261,3 +261,8 @@ def _without_repetition(rng: np.random.Generator, n: Ints, k: int) -> Ints:
             value += value >= column
         drawn = np.column_stack([drawn, value])
     return drawn
+
+
+def of_every_kind(probes: Sequence[Probe]) -> Sequence[Probe]:
+    """Probes among which every kind occurs: all of a list; of a random sample the first."""
+    return probes[:1] if isinstance(probes, ProbeSample) else probes

@@ -1,6 +1,7 @@
 """The segment: a straight line between two points, or a longer or shorter stretch of it."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,3 +67,27 @@ class Segment(Probe):
 
     def __repr__(self) -> str:
         return f"Segment(input_shape={self.start.shape}, span={self.span})"
+
+
+def as_segment(probe: Probe) -> Segment:
+    """A probe of dimension 1 as a segment: itself, or the one between the two vertices of a simplex."""
+    if isinstance(probe, Segment):
+        return probe
+    if probe.dim != 1:
+        raise ProbeError(
+            f"expected a probe of dimension 1, got a {type(probe).__name__} of dimension {probe.dim}"
+        )
+    return Segment(*probe.anchors)
+
+
+def as_segments(probes: Any) -> list[Segment]:
+    """One probe of dimension 1, or several of one shape, as a list of segments."""
+    given: list[Any] = [probes] if isinstance(probes, Probe) else list(probes)
+    wrong = [p for p in given if not isinstance(p, Probe) or p.dim != 1]
+    if wrong or not given:
+        what = f"a {type(wrong[0]).__name__}" if wrong else "an empty list"
+        raise ProbeError(f"expected a Segment or a list of Segments, got {what}")
+    shapes = {p.input_shape for p in given}
+    if len(shapes) > 1:
+        raise ProbeError(f"the segments of one call must share a shape, got {sorted(shapes)}")
+    return [as_segment(p) for p in given]

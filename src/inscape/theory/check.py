@@ -3,9 +3,10 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from inscape.errors import TheoryError, unknown_name
+from inscape.serialising import SCHEMA, check_schema, restored_fields
 
 FORMS = ("stated", "corrected")
 VACUOUS = 1e3
@@ -68,7 +69,7 @@ class Check:
         return tuple(name for name, met in self.assumptions.items() if met is False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; numbers that are not finite are None."""
+        """Plain JSON; numbers that are not finite are None; `from_dict` reads it back."""
         plain = {
             "name": self.name,
             "form": self.form,
@@ -81,8 +82,19 @@ class Check:
             "verdict": self.verdict,
             "assumptions": dict(self.assumptions),
             "note": self.note,
+            "trivial": _finite(self.trivial),
         }
-        return {"schema": 1, "measure": "check"} | plain
+        return {"schema": SCHEMA, "measure": "check"} | plain
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The check that `to_dict` wrote: where a statement was decided, a side that is None is infinite."""
+        check_schema(data, "measure", "check", what="check", error=TheoryError)
+        unknown = math.nan if data.get("holds") is None else math.inf
+        beyond = {"lhs": unknown, "rhs": unknown, "slack": unknown, "trivial": math.inf}
+        known = {**data} | {k: v for k, v in beyond.items() if data.get(k) is None}
+        check: Self = restored_fields(cls, known, what="check", error=TheoryError)
+        return check
 
     def __repr__(self) -> str:
         sign = ">" if self.lhs > self.rhs and not self.holds else "<="

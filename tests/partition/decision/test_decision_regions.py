@@ -11,7 +11,7 @@ from torch import nn
 import inscape
 from inscape import Patch, Segment, Simplex, decision_regions
 from inscape.errors import InscapeWarning, ModelError, PartitionError, ProbeError
-from inscape.partition.decision import GridRegions, SegmentRegions, workload
+from inscape.partition.decision import DecisionGrid, DecisionSegment, workload
 
 SQUARE = Patch([0.0, 0.0], np.eye(2))
 
@@ -108,7 +108,7 @@ def test_checkerboard_in_a_simplex(d, connectivity, expected):
 
 def test_boundaries_and_labels_on_a_segment():
     p = decision_regions(lambda x: np.digitize(x[:, 0], [0.2, 0.7]), Segment([0.0], [1.0]), resolution=1001)
-    assert isinstance(p, SegmentRegions)
+    assert isinstance(p, DecisionSegment)
     assert p.labels.tolist() == [0, 1, 2]
     assert np.allclose(p.boundaries, [0.2, 0.7], atol=1e-3)
     assert (p.method, p.is_exact, p.n_evaluations) == ("grid", False, 1001)
@@ -195,7 +195,7 @@ def test_kinds_of_probes_can_be_mixed():
     probes = [Segment([0.0, 0.0], [1.0, 1.0]), SQUARE, corner(2), Segment([0.0, 1.0], [1.0, 0.0])]
     results = decision_regions(lambda x: (x[:, 0] > x[:, 1]).astype(int), probes, resolution=20)
     assert [p.probe for p in results] == probes
-    assert [type(p) for p in results] == [SegmentRegions, GridRegions, GridRegions, SegmentRegions]
+    assert [type(p) for p in results] == [DecisionSegment, DecisionGrid, DecisionGrid, DecisionSegment]
     assert [p.n_regions for p in results] == [1, 2, 2, 2]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -218,8 +218,8 @@ def refuse(name: str, foreign: Sequence[Foreign]) -> PartitionError:
     """The error for an exact request on a model that holds foreign operations."""
     rest = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
     return PartitionError(
-        f"{name} is not piecewise affine because of {foreign[0]}{rest}: it cannot be counted exactly; "
-        'use method="adaptive", or method="grid" to compare with grids'
+        f"{name} is not piecewise affine because of {foreign[0]}{rest}",
+        remedy='it cannot be counted exactly; use method="adaptive", or method="grid" to compare with grids',
     )
 
 
@@ -264,3 +264,8 @@ def folded(nodes: Sequence[Node], output: int) -> tuple[list[Node], int]:
             factor, offset = op.constants
             nodes[i] = Node(before.then(factor, offset), nodes[inputs[0]].inputs, nodes[inputs[0]].path)
     return pruned(nodes, output)
+
+
+def flat(batch: Tensor) -> Any:
+    """A batch of tensors as a contiguous array, a row for each, (n, h)."""
+    return batch.reshape(len(batch), -1).contiguous().numpy()

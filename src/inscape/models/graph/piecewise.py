@@ -12,13 +12,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from inscape.arrays import Shape
+from inscape.arrays import Ints, Shape
 
 
 class Bend(ABC):
@@ -38,6 +40,19 @@ class Bend(ABC):
     def kinks(self) -> tuple[float, ...]:
         """The values of an entry at which the slope of an elementwise function changes; none for windows."""
         return ()
+
+    @property
+    def slope_jumps(self) -> tuple[float, ...] | None:
+        """By how much the slope changes at each kink, moving up; None if entries differ in that."""
+        return None
+
+    def largest(self, size: float) -> float:
+        """How large an entry of the result can be, if those of the batch are at most `size`."""
+        return size
+
+    def overwrite(self, x: Tensor) -> Tensor:
+        """The function on a batch, written over it where that is possible."""
+        return self(x)
 
     def slopes(self, x: Tensor) -> Tensor:
         """The linear map at each row of a batch, as `along` and `back` take it: the slope of every entry."""
@@ -77,6 +92,19 @@ class Leaky(Bend):
         straight = bool((self.slope == 1.0).all()) if isinstance(self.slope, Tensor) else self.slope == 1.0
         return () if straight else (0.0,)
 
+    @property
+    def slope_jumps(self) -> tuple[float, ...] | None:
+        """1 - a at 0, if a is a number."""
+        return None if isinstance(self.slope, Tensor) else tuple(1.0 - self.slope for _ in self.kinks)
+
+    def largest(self, size: float) -> float:
+        """As large as before, or |a| times that."""
+        return size * max(1.0, float(torch.as_tensor(self.slope).abs().max()))
+
+    def overwrite(self, x: Tensor) -> Tensor:
+        """The function on a batch, over which a relu can be written."""
+        return x.relu_() if not isinstance(self.slope, Tensor) and self.slope == 0.0 else self(x)
+
     def derivative(self, x: Tensor, dx: Tensor) -> Tensor:
         """The slope dz where z > 0, a dz elsewhere."""
         return torch.where(x > 0, dx, self.slope * dx)
@@ -102,6 +130,19 @@ class Clip(Bend):
     def kinks(self) -> tuple[float, ...]:
         """The bounds that are finite."""
         return tuple(b for b in (self.low, self.high) if math.isfinite(b))
+
+    @property
+    def slope_jumps(self) -> tuple[float, ...]:
+        """1 at the lower bound, -1 at the upper one."""
+        return (1.0,) * math.isfinite(self.low) + (-1.0,) * math.isfinite(self.high)
+
+    def largest(self, size: float) -> float:
+        """As large as before, or as a bound."""
+        return max([size, *(abs(b) for b in self.kinks)])
+
+    def overwrite(self, x: Tensor) -> Tensor:
+        """The function on a batch, written over it."""
+        return x.clamp_(self.low, self.high)
 
     def derivative(self, x: Tensor, dx: Tensor) -> Tensor:
         """The slope dz strictly between the bounds, 0 elsewhere."""
@@ -249,3 +290,9 @@ def max_pool(
     stride = stride or kernel
     each = [tuple(v) * n if len(v) == 1 else tuple(v) for v in (kernel, stride, padding, dilation)]
     return MaxPool(each[0], each[1], each[2], each[3], ceil_mode=ceil_mode)
+
+
+@lru_cache(maxsize=64)
+def window_table(op: Windows, shape: Shape) -> Ints:
+    """The entries of each window of a row of `shape`, as an array (n_windows, size), -1 for padding."""
+    return np.ascontiguousarray(op.table(shape).numpy())

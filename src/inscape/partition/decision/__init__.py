@@ -3,25 +3,41 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
-from inscape.errors import NonGenericError, ProbeError
-from inscape.models import Model, wrap
-from inscape.partition.decision.adaptive import CellRegions, adaptive_regions
-from inscape.partition.decision.choice import after_a_tie, check_tolerance, choose_method
+from inscape.errors import ProbeError
+from inscape.models import wrap
+from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import exact_regions
-from inscape.partition.decision.grid import grid_regions
-from inscape.partition.decision.plane_regions import PlaneDecision
-from inscape.partition.decision.regions import DecisionRegions, GridRegions, SegmentRegions
+from inscape.partition.decision.grid.grid import grid_regions
+from inscape.partition.decision.method import Request
+from inscape.partition.decision.regions import (
+    DecisionGrid,
+    DecisionMesh,
+    DecisionPlane,
+    DecisionRegions,
+    DecisionSegment,
+)
 from inscape.probes import Probe
 from inscape.progress import Meter, meter
+from inscape.renamed import renamed
 
 __all__ = [
-    "CellRegions",
+    "DecisionGrid",
+    "DecisionMesh",
+    "DecisionPlane",
     "DecisionRegions",
-    "GridRegions",
-    "PlaneDecision",
-    "SegmentRegions",
+    "DecisionSegment",
     "decision_regions",
 ]
+
+__getattr__ = renamed(
+    __name__,
+    {
+        "CellRegions": DecisionMesh,
+        "GridRegions": DecisionGrid,
+        "PlaneDecision": DecisionPlane,
+        "SegmentRegions": DecisionSegment,
+    },
+)
 
 
 @overload
@@ -95,34 +111,18 @@ def decision_regions(
     if not probes or not all(isinstance(p, Probe) for p in probes):
         raise ProbeError(f"expected a Segment, Simplex or Patch, or a list of them, got {probe!r}")
     wrapped = wrap(model)
-    chosen = choose_method(wrapped, probes, method, resolution, connectivity)
-    check_tolerance(tolerance, chosen)
+    request = Request(method=method, resolution=resolution, connectivity=connectivity, tolerance=tolerance)
+    choice = request.choose(wrapped, probes)
     with meter(progress, "regions") as show:
-        try:
-            found = _find(
-                wrapped, probes, chosen.method, resolution, connectivity, tolerance, precision, show
-            )
-        except NonGenericError as error:
-            chosen = after_a_tie(method, probes, error)
-            found = _find(
-                wrapped, probes, chosen.method, resolution, connectivity, tolerance, precision, show
-            )
-    return found[0] if isinstance(probe, Probe) else found
-
-
-def _find(
-    model: Model,
-    probes: Sequence[Probe],
-    method: str,
-    resolution: int | None,
-    connectivity: str,
-    tolerance: float | None,
-    precision: str,
-    show: Meter,
-) -> list[DecisionRegions]:
-    """The regions of each probe by one of the three methods."""
-    if method == "exact":
-        return [*exact_regions(model, probes, precision=precision, meter=show)]
-    if method == "adaptive":
-        return [*adaptive_regions(model, probes, resolution=resolution, tolerance=tolerance, meter=show)]
-    return grid_regions(model, probes, resolution=resolution, connectivity=connectivity, meter=show)
+        _, regions = request.carry_out(
+            choice,
+            probes,
+            exact=lambda: [*exact_regions(wrapped, probes, precision=precision, meter=show)],
+            adaptive=lambda: [
+                *adaptive_regions(wrapped, probes, resolution=resolution, tolerance=tolerance, meter=show)
+            ],
+            grid=lambda: grid_regions(
+                wrapped, probes, resolution=resolution, connectivity=connectivity, meter=show
+            ),
+        )
+    return regions[0] if isinstance(probe, Probe) else regions

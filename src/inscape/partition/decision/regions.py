@@ -1,22 +1,28 @@
-"""The decision regions of one probe: what every method returns."""
+"""The decision regions of one probe, as every method returns them: segment, plane, grid or mesh."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Bools, Floats, Ints
 from inscape.errors import PartitionError
 from inscape.models import Model
-from inscape.partition.decision.top_scores import TopScores, sample_top_scores
-from inscape.probes import Patch, Probe
+from inscape.probes import Probe
+from inscape.probes.plane import Domain, domain_of, frame_of
+from inscape.probes.segment import as_segment
 from inscape.provenance import Provenance
+from inscape.serialising import SCHEMA, check_schema, plain, plain_fields, restored_fields
+from inscape.status import Status
 
-COMPLETE = "complete"
-CONVERGED = "converged"
-NOT_CONVERGED = "not converged in resolution"
-NOT_SHOWN = "convergence not shown"
-"""The status where counts agree, or no place asks for a look, but steps may hide regions all the same."""
+if TYPE_CHECKING:
+    from inscape.partition.linear.planes.subdivision import Subdivision
+
+KIND = "decision regions"
+PIXELS = 600
+"""Per side of the picture of a mesh."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -43,11 +49,14 @@ class DecisionRegions:
         missed_basis: what that estimate rests on.
     """
 
+    on: ClassVar[str]
+    _left_out: ClassVar[tuple[str, ...]] = ()
+
     probe: Probe
-    labels: npt.NDArray[np.int64]
+    labels: Ints
     method: str
     is_exact: bool
-    status: str
+    status: Status
     n_evaluations: int
     resolution: int | None
     connectivity: str | None
@@ -62,7 +71,7 @@ class DecisionRegions:
         return len(self.labels)
 
     @property
-    def corner_labels(self) -> npt.NDArray[np.int64]:
+    def corner_labels(self) -> Ints:
         """The labels at the probe's corners, where an exact method knows them."""
         raise NotImplementedError
 
@@ -71,24 +80,26 @@ class DecisionRegions:
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; the probe and the samples are left out, since they may be large."""
-        return {
-            "schema": 1,
-            "kind": "decision regions",
-            "probe": repr(self.probe),
-            "n_regions": self.n_regions,
-            "labels": self.labels.tolist(),
-            "method": self.method,
-            "is_exact": self.is_exact,
-            "status": self.status,
-            "n_evaluations": self.n_evaluations,
-            "resolution": self.resolution,
-            "connectivity": self.connectivity,
-            "class_names": None if self.class_names is None else list(self.class_names),
-            "missed": self.missed,
-            "missed_basis": self.missed_basis,
-            "provenance": self.provenance.to_dict(),
-        }
+        """Plain JSON, without samples and faces, since they may be large; `from_dict` reads it back."""
+        about = {"schema": SCHEMA, "kind": KIND, "on": self.on, "n_regions": self.n_regions}
+        where = {"probe": repr(self.probe), "probe_data": self.probe.to_dict()}
+        return about | where | plain_fields(self, without=("probe", *self._left_out))
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The regions that `to_dict` wrote: of any kind if read by `DecisionRegions`, else of this one."""
+        check_schema(data, "kind", KIND, what="decision regions", error=PartitionError)
+        kinds = {c.on: c for c in (DecisionRegions.__subclasses__() if cls is DecisionRegions else [cls])}
+        if data.get("on") not in kinds:
+            raise PartitionError(f"not decision regions on a {' or '.join(sorted(kinds))}: {str(data)[:80]}")
+        regions: Self = kinds[data["on"]]._restored(data, Probe.from_dict(data["probe_data"]))
+        return regions
+
+    @classmethod
+    def _restored(cls, data: dict[str, Any], probe: Probe) -> Any:
+        return restored_fields(
+            cls, data, what="decision regions", error=PartitionError, left_out=cls._left_out, probe=probe
+        )
 
     def __repr__(self) -> str:
         kind = "exactly" if self.is_exact else f"by {self.method}"
@@ -99,8 +110,35 @@ class DecisionRegions:
         return names[label] if names is not None and 0 <= label < len(names) else str(label)
 
 
+class TreeCounts(NamedTuple):
+    """What was counted on the way along a segment of a tree ensemble.
+
+    Attributes:
+        n_tied: the pieces where two classes share the top score and the rule of scikit-learn decides.
+        n_narrow: the regions that are not wider than the spacing of the numbers that the trees can tell
+            apart (float32, or float64 in histogram trees) at a split that bounds them, or than the rounding
+            of x(t) to float64.
+        n_lone: the ends of the span (0 to 2) that lie on a split and are alone on its other side, with
+            another label than the region that they bound; such a point is not a region.
+        n_nodes: the nodes that were visited.
+    """
+
+    n_tied: int
+    n_narrow: int
+    n_lone: int
+    n_nodes: int
+
+
+class TopScores(NamedTuple):
+    """Parameters t (n,), the two highest scores there (n, 2), and whose they are (n, 2)."""
+
+    t: Floats
+    scores: npt.NDArray[Any]
+    labels: Ints
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class SegmentRegions(DecisionRegions):
+class DecisionSegment(DecisionRegions):
     """Decision regions on a one-dimensional probe, in the order of t.
 
     Attributes:
@@ -110,16 +148,23 @@ class SegmentRegions(DecisionRegions):
         samples: the parameters t at which the model was asked, if the method samples.
         top: the two highest scores at the samples, if the model has scores.
         model: where to get more of them from for a picture, if the method does not sample evenly.
+        n_pieces: if exact, the intervals on which the scores are linear, or those of trees constant.
+        trees: of tree ensembles, what else was counted.
     """
 
-    boundaries: npt.NDArray[np.float64]
+    on: ClassVar[str] = "segment"
+    _left_out: ClassVar[tuple[str, ...]] = ("samples", "top", "model")
+
+    boundaries: Floats
     span: tuple[float, float]
-    samples: npt.NDArray[np.float64] | None = None
+    samples: Floats | None = None
     top: TopScores | None = None
     model: Model | None = None
+    n_pieces: int | None = None
+    trees: TreeCounts | None = None
 
     @property
-    def corner_labels(self) -> npt.NDArray[np.int64]:
+    def corner_labels(self) -> Ints:
         """The labels at both ends."""
         return self.labels[[0, -1]]
 
@@ -148,13 +193,9 @@ class SegmentRegions(DecisionRegions):
             ax=ax,
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON, with the boundaries."""
-        return super().to_dict() | {"span": list(self.span), "boundaries": self.boundaries.tolist()}
-
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class GridRegions(DecisionRegions):
+class DecisionGrid(DecisionRegions):
     """Decision regions on a grid in two or more dimensions.
 
     Attributes:
@@ -163,11 +204,14 @@ class GridRegions(DecisionRegions):
         sample_regions: the region of each sample, an index into `labels`, (p,).
     """
 
-    coordinates: npt.NDArray[np.int64] = field()
-    sample_labels: npt.NDArray[np.int64]
+    on: ClassVar[str] = "grid"
+    _left_out: ClassVar[tuple[str, ...]] = ("coordinates", "sample_labels", "sample_regions")
+
+    coordinates: Ints = field()
+    sample_labels: Ints
     sample_regions: npt.NDArray[np.int32]
 
-    def image(self) -> npt.NDArray[np.int64]:
+    def image(self) -> Ints:
         """The regions as an array (resolution,) * d of indices into `labels`, -1 outside the probe."""
         d, r = self.coordinates.shape[1], self.resolution
         assert r is not None
@@ -183,7 +227,7 @@ class GridRegions(DecisionRegions):
             raise PartitionError(
                 f"a probe of dimension {self.probe.dim} has no picture: plot one of dimension 1 or 2"
             )
-        frame, domain, marks = plane_frame(self.probe)
+        frame, domain, marks = frame_of(self.probe)
         return draw_plane(
             self.image(),
             self.labels,
@@ -196,20 +240,211 @@ class GridRegions(DecisionRegions):
         )
 
 
-def plane_frame(probe: Probe) -> tuple[npt.NDArray[np.float64], ...]:
-    """In drawing coordinates: corner and sides (3, 2) of the grid, the domain's corners, the anchors (m, 2).
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class DecisionPlane(DecisionRegions):
+    """Exact decision regions on a patch or a triangle.
 
-    A patch is drawn in its own coordinates; a triangle true to scale, its first generator at the origin.
+    Coordinates are those of the patch; of a triangle, those of its plane, true to scale, the first vertex
+    at (0, 0) and the second at (length of that side, 0). Areas and lengths are those in the input space.
+
+    Attributes:
+        face_regions: the region of each face of the subdivision by linear regions and label changes, (f,).
+        domain: the probe as a convex polygon: where coordinates lie in the input space, and its corners.
+        subdivision: the planar complex of the faces, with what the network does on each.
     """
-    if isinstance(probe, Patch):
-        (s0, s1), (t0, t1) = probe.bounds
-        return np.array([[s0, t0], [s1 - s0, 0.0], [0.0, t1 - t0]]), probe.corners, probe.marks
-    flat = probe.generators.reshape(3, -1)
-    if np.linalg.matrix_rank(flat[1:] - flat[0]) < 2:
-        raise PartitionError("the three points are on a line: their hull has no picture")
-    sides = np.linalg.qr((flat[1:] - flat[0]).T)[1].T
-    sides = sides * np.where(np.diag(sides) < 0, -1.0, 1.0)
-    frame = np.concatenate([np.zeros((1, 2)), sides])
-    corners = np.concatenate([np.zeros((1, 2)), sides])
-    order = [int(np.flatnonzero((flat == a.ravel()).all(axis=1))[0]) for a in probe.anchors]
-    return frame, corners, corners[order]
+
+    on: ClassVar[str] = "plane"
+    _left_out: ClassVar[tuple[str, ...]] = ("face_regions", "domain", "subdivision")
+    _derived: ClassVar[tuple[str, ...]] = ("areas", "boundary_length", "n_boundary_pieces")
+
+    face_regions: Ints
+    domain: Domain
+    subdivision: "Subdivision"
+
+    @cached_property
+    def polygons(self) -> list[tuple[Floats, ...]]:
+        """The boundary of each region as closed rings of coordinates (k, 2).
+
+        The first ring runs anticlockwise around the region, the others clockwise around its holes, so that
+        the signed areas of all rings add up to the region's.
+        """
+        from inscape.partition.linear.planes.complex.rings import rings
+
+        return rings(self.subdivision.planar, self.face_regions, self.n_regions)
+
+    @property
+    def corner_labels(self) -> Ints:
+        """The labels of the faces at the probe's corners."""
+        planar = self.subdivision.planar
+        at_corner = planar.fixed[planar.corners]
+        return np.asarray(self.labels[self.face_regions[planar.loop_faces[at_corner]]])
+
+    @cached_property
+    def areas(self) -> Floats:
+        """The area of each region in the input space, (n_regions,)."""
+        weights = self.subdivision.planar.areas() * self.domain.area_unit
+        return np.bincount(self.face_regions, weights=weights, minlength=self.n_regions).astype(np.float64)
+
+    @cached_property
+    def boundary(self) -> Floats:
+        """The ends of the straight pieces on which the label changes, (n_boundary_pieces, 2, 2)."""
+        planar = self.subdivision.planar
+        return planar.xy[planar.ends[self._is_boundary]]
+
+    @cached_property
+    def n_boundary_pieces(self) -> int:
+        """How many straight pieces the decision boundary has."""
+        return int(self._is_boundary.sum())
+
+    @cached_property
+    def boundary_length(self) -> float:
+        """The length of the decision boundary in the input space; the probe's border is not part of it."""
+        ends = self.boundary
+        return float(self.domain.lengths(ends[:, 1] - ends[:, 0]).sum())
+
+    @cached_property
+    def _is_boundary(self) -> Bools:
+        left, right = self.subdivision.planar.sides().T
+        inside: Bools = (left >= 0) & (right >= 0)
+        inside[inside] = self.face_regions[left[inside]] != self.face_regions[right[inside]]
+        return inside
+
+    def locate(self, coordinates: npt.ArrayLike) -> Ints:
+        """The region in which each point (n, 2) lies, -1 outside the probe."""
+        from inscape.partition.linear.planes.complex.locate import locate
+
+        faces = locate(self.subdivision.planar, np.asarray(coordinates, dtype=np.float64).reshape(-1, 2))
+        return np.where(faces >= 0, self.face_regions[faces], -1)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the regions filled by class, over the linear regions, and the spanning points."""
+        from inscape.drawing.planes.decision import draw_decision_faces
+
+        planar = self.subdivision.planar
+        return draw_decision_faces(
+            planar.xy,
+            planar.corners,
+            planar.start,
+            planar.ends,
+            is_boundary=self._is_boundary,
+            face_regions=self.face_regions,
+            region_labels=self.labels,
+            names={int(label): self._name(int(label)) for label in np.unique(self.labels)},
+            domain=self.domain.corners,
+            marks=self.domain.marks,
+            images=self.probe.anchors,
+            ax=ax,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON, with areas and the boundary's length, without the polygons, which may be large."""
+        return super().to_dict() | {name: plain(getattr(self, name)) for name in self._derived}
+
+    @classmethod
+    def _restored(cls, data: dict[str, Any], probe: Probe) -> Any:
+        regions = restored_fields(
+            cls,
+            data,
+            what="decision regions",
+            error=PartitionError,
+            left_out=("face_regions", "subdivision"),
+            probe=probe,
+            domain=domain_of(probe),
+        )
+        vars(regions).update({name: data[name] for name in cls._derived})
+        vars(regions)["areas"] = np.array(data["areas"], dtype=np.float64)
+        return regions
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class DecisionMesh(DecisionRegions):
+    """Decision regions on a mesh of simplices that is fine where a boundary is.
+
+    Attributes:
+        weights: of the probe's generators at each sample: the samples are `weights @ generators`, (p, k).
+        cells: the samples at the corners of each cell, (m, d + 1).
+        sample_labels: the label at each sample, (p,).
+        sample_regions: the region of each sample, an index into `labels`, (p,).
+        sample_margins: comparable scores at each sample, (p, c): c = 0 if only labels count.
+    """
+
+    on: ClassVar[str] = "mesh"
+    _left_out: ClassVar[tuple[str, ...]] = (
+        "weights",
+        "cells",
+        "sample_labels",
+        "sample_regions",
+        "sample_margins",
+    )
+
+    weights: Floats = field()
+    cells: Ints
+    sample_labels: Ints
+    sample_regions: Ints
+    sample_margins: Floats
+
+    @property
+    def corner_labels(self) -> Ints:
+        """The labels at the samples that are generators themselves: on a simplex, its vertices."""
+        alone = (self.weights == 1).any(axis=1) & ((self.weights != 0).sum(axis=1) == 1)
+        return np.asarray(self.sample_labels[alone])
+
+    def image(self, resolution: int = PIXELS) -> Ints:
+        """The regions as an array (resolution, resolution) of indices into `labels`, -1 outside the probe.
+
+        Inside a cell scores are interpolated, so that boundaries are far crisper than the cells; without
+        scores a pixel belongs to the nearest corner of its cell.
+        """
+        from inscape.partition.decision.adaptive.mesh_kernels import paint
+
+        self._check_plane()
+        image = np.full((resolution, resolution), -1, dtype=np.int64)
+        x = np.ascontiguousarray(self.weights[:, 1:])
+        paint(self.cells, x, self.sample_labels, self.sample_regions, self.sample_margins, image)
+        return image
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the filled regions, the spanning points (images shown as images) and a class legend."""
+        from inscape.drawing.planes.grid import draw_plane
+
+        self._check_plane()
+        frame, domain, marks = frame_of(self.probe)
+        return draw_plane(
+            self.image(),
+            self.labels,
+            frame,
+            names={int(label): self._name(int(label)) for label in np.unique(self.labels)},
+            marks=marks,
+            images=self.probe.anchors,
+            domain=domain,
+            ax=ax,
+        )
+
+    def _check_plane(self) -> None:
+        if self.probe.dim != 2:
+            raise PartitionError(
+                f"a probe of dimension {self.probe.dim} has no picture: plot one of dimension 1 or 2"
+            )
+
+
+def top_two(scores: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:
+    """The two highest scores of each row and their columns; a one-column score s reads as (-s/2, s/2).
+
+    >>> values, columns = top_two(np.array([[0.1, 0.7, 0.2]]))
+    >>> values.tolist(), columns.tolist()
+    ([[0.7, 0.2]], [[1, 2]])
+    """
+    if scores.shape[1] == 1:
+        scores = np.column_stack([-scores / 2, scores / 2])
+    columns = np.argpartition(-scores, 1, axis=1)[:, :2]
+    values = np.take_along_axis(scores, columns, axis=1)
+    order = np.argsort(-values, axis=1, kind="stable")
+    return np.take_along_axis(values, order, axis=1), np.take_along_axis(columns, order, axis=1)
+
+
+def sample_top_scores(model: Model, probe: Probe, boundaries: Floats, n: int = 400) -> TopScores | None:
+    """The two highest scores at n even steps and at the boundaries; None if the model has no scores."""
+    segment = as_segment(probe)
+    t = np.union1d(np.linspace(*segment.span, n), boundaries)
+    scores = model.predict(segment.points(t), with_scores=True).scores
+    return None if scores is None else TopScores(t, *top_two(scores))

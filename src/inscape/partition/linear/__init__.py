@@ -1,7 +1,183 @@
-"""Linear regions: the pieces on which a network is one affine map, found exactly."""
+"""Linear regions: pieces of a segment or faces of a plane on which a network is one affine map, exactly."""
 
-from inscape.partition.linear.planes import PlaneRegions
-from inscape.partition.linear.regions import linear_regions
-from inscape.partition.linear.segment import SegmentPieces
+from collections.abc import Sequence
+from typing import Any, overload
 
-__all__ = ["PlaneRegions", "SegmentPieces", "linear_regions"]
+from inscape.errors import PartitionError, ProbeError
+from inscape.memory import MEMORY
+from inscape.models import Model, wrap
+from inscape.partition.linear.regions import (
+    KNOT_TOLERANCE,
+    LinearPlane,
+    LinearSegment,
+    check_arguments,
+)
+from inscape.probes import Patch, Probe, Segment
+from inscape.probes.segment import as_segments
+from inscape.progress import Meter, meter
+from inscape.renamed import renamed
+
+__all__ = ["LinearPlane", "LinearSegment", "linear_regions"]
+
+__getattr__ = renamed(__name__, {"PlaneRegions": LinearPlane, "SegmentPieces": LinearSegment})
+
+
+@overload
+def linear_regions(
+    model: Any,
+    probe: Segment,
+    *,
+    n_layers: int | None = ...,
+    max_regions: int | None = ...,
+    memory: int = ...,
+    tolerance: float = ...,
+    precision: str = ...,
+    progress: bool | Meter | None = ...,
+) -> LinearSegment: ...
+@overload
+def linear_regions(
+    model: Any,
+    probe: Patch,
+    *,
+    n_layers: int | None = ...,
+    max_regions: int | None = ...,
+    memory: int = ...,
+    tolerance: float = ...,
+    precision: str = ...,
+    progress: bool | Meter | None = ...,
+) -> LinearPlane: ...
+@overload
+def linear_regions(
+    model: Any,
+    probe: Sequence[Segment],
+    *,
+    n_layers: int | None = ...,
+    max_regions: int | None = ...,
+    memory: int = ...,
+    tolerance: float = ...,
+    precision: str = ...,
+    progress: bool | Meter | None = ...,
+) -> list[LinearSegment]: ...
+@overload
+def linear_regions(
+    model: Any,
+    probe: Sequence[Patch],
+    *,
+    n_layers: int | None = ...,
+    max_regions: int | None = ...,
+    memory: int = ...,
+    tolerance: float = ...,
+    precision: str = ...,
+    progress: bool | Meter | None = ...,
+) -> list[LinearPlane]: ...
+@overload
+def linear_regions(
+    model: Any,
+    probe: Probe,
+    *,
+    n_layers: int | None = ...,
+    max_regions: int | None = ...,
+    memory: int = ...,
+    tolerance: float = ...,
+    precision: str = ...,
+    progress: bool | Meter | None = ...,
+) -> LinearSegment | LinearPlane: ...
+@overload
+def linear_regions(
+    model: Any,
+    probe: Sequence[Probe],
+    *,
+    n_layers: int | None = ...,
+    max_regions: int | None = ...,
+    memory: int = ...,
+    tolerance: float = ...,
+    precision: str = ...,
+    progress: bool | Meter | None = ...,
+) -> list[LinearSegment] | list[LinearPlane]: ...
+def linear_regions(
+    model: Any,
+    probe: Probe | Sequence[Probe],
+    *,
+    n_layers: int | None = None,
+    max_regions: int | None = None,
+    memory: int = MEMORY,
+    tolerance: float = KNOT_TOLERANCE,
+    precision: str = "float64",
+    progress: bool | Meter | None = None,
+) -> Any:
+    """The linear regions of a piecewise-affine network on a segment or a plane, or on each of a list.
+
+    On a segment, layer by layer every breakpoint is found as the root of a linear function between the break
+    points of the layers before (ExactLine: Sotoudeh & Thakur 2019, arXiv 1908.06214). On a patch or a
+    triangle a planar subdivision is refined layer by layer (as in SyReNN, ibid., and edge subdivision:
+    Berzins 2023). No sampling is involved. The cost is about one forward evaluation per piece or vertex.
+
+    Args:
+        model: a torch module, or what `inscape.wrap` made of one; it must be piecewise affine.
+        probe: a `Segment`, a `Patch`, a `Simplex` with two or three vertices, or a list of probes of one
+            dimension.
+        n_layers: on planes, how many piecewise-linear layers to take into account; None for all.
+        max_regions: on planes, stop before a layer that would make more faces, with status "budget reached".
+        memory: bytes that the tensors may take, however many pieces there are.
+        tolerance: on segments, knots nearer than this fraction of the span are one: rounding moves a knot by
+            about 1e-14.
+        precision: on segments, "float64", or "float32" for speed; see `LinearSegment.precision`.
+        progress: True shows a bar on stderr; a function gets (thousandths of probes done, in all).
+
+    >>> import torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).double()
+    >>> with torch.no_grad():
+    ...     _ = net[0].weight.fill_(1.0), net[0].bias.copy_(torch.tensor([-0.25, -0.5]))
+    >>> q = linear_regions(net, Segment([0.0], [1.0]))
+    >>> q.n_regions, q.knots.tolist()
+    (3, [0.25, 0.5])
+    """
+    wrapped = wrap(model)
+    probes = [probe] if isinstance(probe, Probe) else list(probe)
+    check_arguments(memory, tolerance, precision)
+    if len({p.dim for p in probes if isinstance(p, Probe)}) > 1:
+        raise ProbeError("the probes of one call must have one dimension: give segments or planes, not both")
+    with meter(progress, "probes") as show, wrapped.unchanged():
+        if probes and all(isinstance(p, Probe) and p.dim == 2 for p in probes):
+            if precision != "float64":
+                raise PartitionError(f"precision={precision!r} is for segments: planes are cut in float64")
+            results = _on_planes(wrapped, probes, n_layers, max_regions, memory, show)
+        else:
+            if n_layers is not None or max_regions is not None:
+                raise ProbeError(
+                    "n_layers and max_regions are for planes: a Patch or a Simplex with three vertices"
+                )
+            results = _on_segments(wrapped, probes, memory, tolerance, precision, show)
+    return results[0] if isinstance(probe, Probe) else results
+
+
+def _on_segments(
+    model: Model, probes: list[Probe], memory: int, tolerance: float, precision: str, show: Meter
+) -> list[Any]:
+    segments = as_segments(probes)
+    from inscape.partition.linear.segments.pieces import pieces
+
+    return pieces(model, segments, memory=memory, tolerance=tolerance, precision=precision, meter=show)
+
+
+def _on_planes(
+    model: Model, probes: list[Probe], n_layers: int | None, max_regions: int | None, memory: int, show: Meter
+) -> list[Any]:
+    from inscape.partition.linear.planes.subdivision import plane_regions
+
+    return [
+        plane_regions(
+            model,
+            p,
+            n_layers=n_layers,
+            max_regions=max_regions,
+            memory=memory,
+            meter=_of_probe(show, i, len(probes)),
+        )
+        for i, p in enumerate(probes)
+    ]
+
+
+def _of_probe(show: Meter, i: int, n: int) -> Meter:
+    """A meter for one of n probes, in thousandths of a probe."""
+    return lambda done, total: show(round(1000 * (i + done / total)), 1000 * n)

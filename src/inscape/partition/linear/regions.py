@@ -1,178 +1,389 @@
-"""`linear_regions`: the pieces of a segment or the faces of a plane on which a network is one affine map."""
+"""The linear regions of a network on one probe: the pieces of a segment, or the faces of a plane."""
 
-from collections.abc import Sequence
-from typing import Any, overload
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from inscape.errors import PartitionError, ProbeError
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arguments import positive_number, whole_number
+from inscape.arrays import Bools, Floats, Ints
+from inscape.errors import PartitionError, unknown_name
 from inscape.memory import MEMORY
-from inscape.models import Model, wrap
-from inscape.partition.linear.planes import PlaneRegions
-from inscape.partition.linear.segment import (
-    KNOT_TOLERANCE,
-    SegmentPieces,
-    as_segments,
-    check_arguments,
-)
-from inscape.probes import Patch, Probe, Segment
-from inscape.progress import Meter, meter
+from inscape.probes import Probe, Segment
+from inscape.probes.plane import Domain, domain_of
+from inscape.provenance import Provenance
+from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.status import Status
+
+if TYPE_CHECKING:
+    from inscape.partition.linear.planes.subdivision import Subdivision
+    from inscape.partition.linear.segments.pieces import Scores
 
 
-@overload
-def linear_regions(
-    model: Any,
-    probe: Segment,
-    *,
-    n_layers: int | None = ...,
-    max_regions: int | None = ...,
-    memory: int = ...,
-    tolerance: float = ...,
-    precision: str = ...,
-    progress: bool | Meter | None = ...,
-) -> SegmentPieces: ...
-@overload
-def linear_regions(
-    model: Any,
-    probe: Patch,
-    *,
-    n_layers: int | None = ...,
-    max_regions: int | None = ...,
-    memory: int = ...,
-    tolerance: float = ...,
-    precision: str = ...,
-    progress: bool | Meter | None = ...,
-) -> PlaneRegions: ...
-@overload
-def linear_regions(
-    model: Any,
-    probe: Sequence[Segment],
-    *,
-    n_layers: int | None = ...,
-    max_regions: int | None = ...,
-    memory: int = ...,
-    tolerance: float = ...,
-    precision: str = ...,
-    progress: bool | Meter | None = ...,
-) -> list[SegmentPieces]: ...
-@overload
-def linear_regions(
-    model: Any,
-    probe: Sequence[Patch],
-    *,
-    n_layers: int | None = ...,
-    max_regions: int | None = ...,
-    memory: int = ...,
-    tolerance: float = ...,
-    precision: str = ...,
-    progress: bool | Meter | None = ...,
-) -> list[PlaneRegions]: ...
-@overload
-def linear_regions(
-    model: Any,
-    probe: Probe,
-    *,
-    n_layers: int | None = ...,
-    max_regions: int | None = ...,
-    memory: int = ...,
-    tolerance: float = ...,
-    precision: str = ...,
-    progress: bool | Meter | None = ...,
-) -> SegmentPieces | PlaneRegions: ...
-@overload
-def linear_regions(
-    model: Any,
-    probe: Sequence[Probe],
-    *,
-    n_layers: int | None = ...,
-    max_regions: int | None = ...,
-    memory: int = ...,
-    tolerance: float = ...,
-    precision: str = ...,
-    progress: bool | Meter | None = ...,
-) -> list[SegmentPieces] | list[PlaneRegions]: ...
-def linear_regions(
-    model: Any,
-    probe: Probe | Sequence[Probe],
-    *,
-    n_layers: int | None = None,
-    max_regions: int | None = None,
-    memory: int = MEMORY,
-    tolerance: float = KNOT_TOLERANCE,
-    precision: str = "float64",
-    progress: bool | Meter | None = None,
-) -> Any:
-    """The linear regions of a piecewise-affine network on a segment or a plane, or on each of a list.
+KNOT_TOLERANCE = 1e-12
+SLOPE_TOLERANCE = 1e-9
+PRECISIONS = ("float64", "float32")
 
-    On a segment, layer by layer every break point is found as the root of a linear function between the break
-    points of the layers before (ExactLine: Sotoudeh & Thakur 2019, arXiv 1908.06214). On a patch or a
-    triangle a planar subdivision is refined layer by layer (as in SyReNN, ibid., and edge subdivision:
-    Berzins 2023). No sampling is involved. The cost is about one forward evaluation per piece or vertex.
 
-    Args:
-        model: a torch module, or what `inscape.wrap` made of one; it must be piecewise affine.
-        probe: a `Segment`, a `Patch`, a `Simplex` with two or three vertices, or a list of probes of one
-            dimension.
-        n_layers: on planes, how many piecewise-linear layers to take into account; None for all.
-        max_regions: on planes, stop before a layer that would make more faces, with status "budget reached".
-        memory: bytes that the tensors may take, however many pieces there are.
-        tolerance: on segments, knots nearer than this part of the span are one: rounding moves a knot by
-            about 1e-14.
-        precision: on segments, "float64", or "float32" for speed; see `SegmentPieces.precision`.
-        progress: True shows a bar on stderr; a function gets (thousandths of probes done, in all).
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LinearSegment:
+    """The pieces of a segment x(t) on which the activity of every unit stays the same.
 
-    >>> import torch
-    >>> net = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).double()
-    >>> with torch.no_grad():
-    ...     _ = net[0].weight.fill_(1.0), net[0].bias.copy_(torch.tensor([-0.25, -0.5]))
-    >>> q = linear_regions(net, Segment([0.0], [1.0]))
-    >>> q.n_regions, q.knots.tolist()
-    (3, [0.25, 0.5])
+    A relu is active where its input is positive, a clip is below, between or above its bounds, a max-pool
+    window has a winner. A *knot* is a t where any of these changes; the pieces between knots are the
+    activation regions that the segment crosses. The network is affine on each; neighbouring pieces may have
+    the same slope, when the unit that changed has no influence on the output.
+
+    Attributes:
+        probe: the segment.
+        knots: the parameters t inside the span where an activity changes, ascending, (n_regions - 1,).
+            Several units that change at one t make one knot.
+        status: "complete", or "non-generic: ..." if some unit is exactly at its kink along a whole piece (the
+            segment runs along that kink). Such a unit counts as inactive there; the count is right, but a
+            segment beside this one may have other pieces.
+        n_on_kink: how often a unit was met on its kink between two neighbouring breakpoints.
+        n_evaluations: points at which the network's last layer was evaluated.
+        precision: "float64" or "float32", of the tensors; knots are float64.
+        tolerance: knots nearer than this fraction of the span are one.
+        provenance: model, precision, version.
     """
-    wrapped = wrap(model)
-    probes = [probe] if isinstance(probe, Probe) else list(probe)
-    check_arguments(memory, tolerance, precision)
-    if len({p.dim for p in probes if isinstance(p, Probe)}) > 1:
-        raise ProbeError("the probes of one call must have one dimension: give segments or planes, not both")
-    with meter(progress, "probes") as show, wrapped.unchanged():
-        if probes and all(isinstance(p, Probe) and p.dim == 2 for p in probes):
-            if precision != "float64":
-                raise PartitionError(f"precision={precision!r} is for segments: planes are cut in float64")
-            results = _on_planes(wrapped, probes, n_layers, max_regions, memory, show)
-        else:
-            if n_layers is not None or max_regions is not None:
-                raise ProbeError(
-                    "n_layers and max_regions are for planes: a Patch or a Simplex with three vertices"
-                )
-            results = _on_segments(wrapped, probes, memory, tolerance, precision, show)
-    return results[0] if isinstance(probe, Probe) else results
 
+    probe: Segment
+    knots: Floats
+    status: Status
+    n_on_kink: int
+    n_evaluations: int
+    precision: str
+    tolerance: float
+    provenance: Provenance
+    _certain: Bools = field(repr=False)
+    _scores: "Scores" = field(repr=False)
 
-def _on_segments(
-    model: Model, probes: list[Probe], memory: int, tolerance: float, precision: str, show: Meter
-) -> list[Any]:
-    segments = as_segments(probes)
-    from inscape.partition.linear.pieces import pieces
+    @property
+    def is_exact(self) -> bool:
+        """True in float64; in float32 coinciding knots may be told apart, or neighbouring ones not."""
+        return self.precision == "float64"
 
-    return pieces(model, segments, memory=memory, tolerance=tolerance, precision=precision, meter=show)
+    @property
+    def n_regions(self) -> int:
+        """The number of activation regions that the segment crosses: knots + 1."""
+        return len(self.knots) + 1
 
+    @cached_property
+    def n_linear(self) -> int:
+        """The number of pieces after merging neighbours of equal slope.
 
-def _on_planes(
-    model: Model, probes: list[Probe], n_layers: int | None, max_regions: int | None, memory: int, show: Meter
-) -> list[Any]:
-    from inscape.partition.linear.planes.result import plane_regions
-
-    return [
-        plane_regions(
-            model,
-            p,
-            n_layers=n_layers,
-            max_regions=max_regions,
-            memory=memory,
-            meter=_part(show, i, len(probes)),
+        Two slopes d score / dt are equal if no output differs by more than 1e-9 of the largest, or by more
+        than rounding. Where the scores at the knots leave that open, the slopes are computed by the chain
+        rule in the pieces' middles.
+        """
+        slopes = self._scores.slopes
+        doubt = np.flatnonzero(~self._certain)
+        edges = self._edges()
+        middle = (edges[:-1] + edges[1:]) / 2
+        asked = np.union1d(doubt, doubt + 1)
+        found = slopes(self.probe, middle[asked])
+        (left, right), (error, other) = (
+            [v[np.searchsorted(asked, doubt + k)] for k in (0, 1)] for v in found
         )
-        for i, p in enumerate(probes)
-    ]
+        largest = np.maximum(np.abs(left), np.abs(right)).max(axis=1, initial=0.0)
+        equal = np.maximum(SLOPE_TOLERANCE * largest[:, None], error + other)
+        bends = (np.abs(right - left) > equal).any(axis=1)
+        return 1 + int(self._certain.sum()) + int(bends.sum())
+
+    @cached_property
+    def slopes(self) -> Floats:
+        """The slope d score / dt of each output on each piece, (n_regions, c), computed when asked for."""
+        edges = self._edges()
+        return self._scores.slopes(self.probe, (edges[:-1] + edges[1:]) / 2)[0]
+
+    def _edges(self) -> Floats:
+        low, high = self.probe.span
+        return np.concatenate([[low], self.knots, [high]])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the scores along t with their knots, and return the matplotlib Axes."""
+        from inscape.drawing.segment import draw_pieces
+
+        edges = self._edges()
+        rises = self.slopes * np.diff(edges)[:, None]
+        start = self._scores.values(self.probe, edges[:1])
+        scores = np.concatenate([start, start + np.cumsum(rises, axis=0)])
+        return draw_pieces(edges, scores, ax=ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; slopes are left out, since they may be many; `from_dict` reads it back."""
+        about = {"schema": SCHEMA, "kind": "segment pieces", "n_regions": self.n_regions}
+        where = {"span": list(self.probe.span), "probe_data": self.probe.to_dict()}
+        fields = plain_fields(self, without=("probe", "_certain", "_scores"))
+        return about | where | {"is_exact": self.is_exact} | fields
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The pieces that `to_dict` wrote, without their slopes."""
+        check_schema(data, "kind", "segment pieces", what="list of segment pieces", error=PartitionError)
+        pieces: Self = restored_fields(
+            cls,
+            data,
+            what="list of segment pieces",
+            error=PartitionError,
+            left_out=("_certain", "_scores"),
+            probe=Segment.from_dict(data["probe_data"]),
+        )
+        return pieces
+
+    def __repr__(self) -> str:
+        return f"<{self.n_regions} linear pieces on {self.probe!r}, {self.precision}, {self.status}>"
 
 
-def _part(show: Meter, i: int, n: int) -> Meter:
-    """A meter for one of n probes, in thousandths of a probe."""
-    return lambda done, total: show(round(1000 * (i + done / total)), 1000 * n)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LinearPlane:
+    """The faces of a plane on which the activity of every unit stays the same.
+
+    A relu is active where its input is positive, a clip is below, between or above its bounds, a max-pool
+    window has a winner. On every face the network is one affine map. Faces are convex; with V vertices, E
+    edges and F faces (corners and border of the probe included), V - E + F = 1, which is checked, as is
+    that areas add up.
+
+    Coordinates are those of the patch; of a triangle, those of its plane, true to scale, the first vertex
+    at (0, 0) and the second at (length of that side, 0). Areas and lengths are those in the input space.
+
+    Attributes:
+        probe: the patch or triangle.
+        status: "complete", or "budget reached" if another layer would have made more than `max_regions`
+            faces: then the faces are those of the first `n_layers` layers.
+        n_layers: how many piecewise-linear layers are taken into account.
+        tolerance: a value this small, relative to the terms that it was summed from, counts as zero, which is
+            how units that coincide, or meet in one point, are told.
+        provenance: model, precision, version.
+        domain: the probe as a convex polygon: where coordinates lie in the input space, and its corners.
+        subdivision: the planar complex of the faces, with what the network does on each.
+    """
+
+    _derived: ClassVar[tuple[str, ...]] = ("n_regions", "n_vertices", "n_edges")
+
+    probe: Probe
+    status: Status
+    n_layers: int
+    tolerance: float
+    provenance: Provenance
+    domain: Domain
+    subdivision: "Subdivision"
+
+    @property
+    def is_exact(self) -> bool:
+        """True: the subdivision is computed in float64, without sampling."""
+        return True
+
+    @cached_property
+    def n_regions(self) -> int:
+        """The number of faces F: activation regions that meet the probe."""
+        return self.subdivision.planar.n_faces
+
+    @cached_property
+    def n_vertices(self) -> int:
+        """The number of vertices V, corners of the probe included."""
+        return len(self.subdivision.planar.xy)
+
+    @cached_property
+    def n_edges(self) -> int:
+        """The number of edges E, the probe's border included."""
+        return len(self.subdivision.planar.ends)
+
+    @property
+    def n_evaluations(self) -> int:
+        """The points at which the network was evaluated: its vertices."""
+        return self.n_vertices
+
+    @property
+    def vertices(self) -> Floats:
+        """The coordinates of the vertices, (V, 2)."""
+        return self.subdivision.planar.xy
+
+    @property
+    def edges(self) -> npt.NDArray[np.int32]:
+        """The two vertices of each edge, (E, 2)."""
+        return self.subdivision.planar.ends
+
+    @cached_property
+    def faces(self) -> list[Ints]:
+        """The vertices of each face, anticlockwise."""
+        planar = self.subdivision.planar
+        return np.split(planar.corners.astype(np.int64), planar.start[1:-1])
+
+    @cached_property
+    def polygons(self) -> list[Floats]:
+        """The coordinates of the corners of each face, anticlockwise, (k, 2) each."""
+        planar = self.subdivision.planar
+        return np.split(planar.xy[planar.corners], planar.start[1:-1])
+
+    @cached_property
+    def adjacency(self) -> Ints:
+        """The faces on both sides of each edge, -1 beyond the border, (E, 2)."""
+        return self.subdivision.planar.sides()
+
+    @cached_property
+    def areas(self) -> Floats:
+        """The area of each face in the input space, (F,)."""
+        return self.subdivision.planar.areas() * self.domain.area_unit
+
+    @cached_property
+    def centroids(self) -> Floats:
+        """The mean of the corners of each face, (F, 2): a point inside."""
+        return self.subdivision.planar.centroids()
+
+    @cached_property
+    def edge_layers(self) -> Ints:
+        """The layer (1, 2, ...) whose unit changes across each edge, 0 for the probe's border, (E,)."""
+        born = self.subdivision.planar.born
+        return np.searchsorted(np.array(self.subdivision.layers), born, side="left") + (born >= 0)
+
+    @property
+    def birth_layers(self) -> Ints:
+        """The last layer (1, 2, ...) that cut each face out, 0 if none did, (F,)."""
+        return self.subdivision.birth
+
+    def layer_patterns(self, layer: int) -> Any:
+        """The state of every unit of a layer (1, 2, ...) on each face, (F, units).
+
+        0 is below the kink and 1 above; of a unit with two kinks 0, 1, 2; of a max-pool window
+        the place of the winner among its entries. If the patterns of all layers would take more than the
+        memory that was given, some are found by evaluating the network at the centroids now.
+        """
+        if not 1 <= layer <= self.n_layers:
+            raise PartitionError(f"layer={layer} must be from 1 to {self.n_layers}, the layers that were cut")
+        return self.subdivision.states(layer - 1)
+
+    @property
+    def patterns(self) -> Any:
+        """The state of every unit on each face, all layers side by side, (F, units); see `layer_patterns`."""
+        states = [self.subdivision.states(k) for k in range(self.n_layers)]
+        return np.concatenate(states, axis=1) if states else np.zeros((self.n_regions, 0), np.uint8)
+
+    @cached_property
+    def _maps(self) -> tuple[Floats, Floats]:
+        from inscape.partition.linear.planes.values.at_points import affine_maps
+
+        return affine_maps(self.subdivision.graph, self.domain.plane, self.centroids)
+
+    @property
+    def slopes(self) -> Floats:
+        """The slope of each output along both coordinates, on each face, (F, c, 2)."""
+        return self._maps[0]
+
+    @property
+    def offsets(self) -> Floats:
+        """Each face's affine map at (0, 0), (F, c): the outputs are offsets + slopes @ (s, t)."""
+        return self._maps[1]
+
+    @cached_property
+    def n_linear(self) -> int:
+        """The number of regions after merging neighbouring faces of equal slope."""
+        from inscape.partition.linear.planes.values.at_points import n_merged
+
+        return n_merged(self.slopes, self.adjacency)
+
+    def locate(self, coordinates: npt.ArrayLike) -> Ints:
+        """The face in which each point (n, 2) lies, -1 outside; a point on an edge has one of its faces."""
+        from inscape.partition.linear.planes.complex.locate import locate
+
+        points = np.asarray(coordinates, dtype=np.float64).reshape(-1, 2)
+        return locate(self.subdivision.planar, points)
+
+    def plot(self, ax: Any = None, *, colour: Any = "pattern", edges: bool = True) -> Any:
+        """Draw the faces and return the matplotlib Axes.
+
+        Args:
+            ax: where to draw; new Axes if None.
+            colour: "pattern" (a stable hash of the activation pattern), "layer" (the last layer that cut
+                the face out), "slope" (the norm of the slope in the input space), or a number for each
+                face, (F,).
+            edges: whether to draw the edges.
+        """
+        from inscape.drawing.planes.faces import draw_faces
+
+        values, kind = self._colours(colour)
+        planar = self.subdivision.planar
+        return draw_faces(
+            planar.xy,
+            planar.corners,
+            planar.start,
+            planar.ends,
+            values=values,
+            kind=kind,
+            edges=edges,
+            domain=self.domain.corners,
+            marks=self.domain.marks,
+            images=self.probe.anchors,
+            title=self._title(),
+            ax=ax,
+        )
+
+    def _title(self) -> str:
+        regions = f"{self.n_regions:,} linear region{'' if self.n_regions == 1 else 's'}"
+        if self.status.kind == "complete":
+            return regions
+        return f"{regions} of the first {self.n_layers} layer{'' if self.n_layers == 1 else 's'}"
+
+    def _colours(self, colour: Any) -> tuple[Any, str]:
+        if isinstance(colour, str):
+            if colour == "pattern":
+                return self.pattern_hashes, "pattern"
+            if colour == "layer":
+                return self.birth_layers, "layer"
+            if colour == "slope":
+                inverse = np.linalg.inv(self.domain.metric)
+                squared = np.einsum("fci,ij,fcj->f", self.slopes, inverse, self.slopes)
+                return np.sqrt(np.maximum(squared, 0.0)), "slope norm"
+            raise PartitionError(
+                f"colour={colour!r} must be 'pattern', 'layer', 'slope' or an array with a number per face"
+            )
+        values = np.asarray(colour)
+        if values.shape != (self.n_regions,):
+            raise PartitionError(
+                f"colour must have one number per face, ({self.n_regions},), got {values.shape}"
+            )
+        return values, "value"
+
+    @cached_property
+    def pattern_hashes(self) -> npt.NDArray[np.uint64]:
+        """A number for each face that depends on its activation pattern only, (F,)."""
+        return np.asarray(self.subdivision.face_hashes(), np.uint64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON, without the subdivision, since it may be large; `from_dict` reads it back."""
+        about = {"schema": SCHEMA, "kind": "plane regions", "is_exact": self.is_exact}
+        where = {"probe": repr(self.probe), "probe_data": self.probe.to_dict()}
+        counts = {name: getattr(self, name) for name in self._derived}
+        return about | where | counts | plain_fields(self, without=("probe", "domain", "subdivision"))
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The regions that `to_dict` wrote, without their subdivision."""
+        check_schema(data, "kind", "plane regions", what="set of plane regions", error=PartitionError)
+        probe: Probe = Probe.from_dict(data["probe_data"])
+        regions: Self = restored_fields(
+            cls,
+            data,
+            what="set of plane regions",
+            error=PartitionError,
+            left_out=("subdivision",),
+            probe=probe,
+            domain=domain_of(probe),
+        )
+        vars(regions).update({name: data[name] for name in cls._derived})
+        return regions
+
+    def __repr__(self) -> str:
+        return f"<{self.n_regions} linear regions on {self.probe!r}, {self.status}>"
+
+
+def check_arguments(memory: int, tolerance: float, precision: str) -> None:
+    """Raise an error for arguments that make no sense."""
+    if precision not in PRECISIONS:
+        raise PartitionError(unknown_name("precision", precision, PRECISIONS))
+    whole_number(memory, "memory", 1, PartitionError, f", in bytes; {MEMORY} is the default")
+    if positive_number(tolerance, "tolerance", PartitionError, zero=True) >= 1:
+        raise PartitionError(f"tolerance={tolerance} must be at least 0 and below 1: a fraction of the span")

@@ -4,18 +4,45 @@ An entry y = sum of w_k h_k + b has two kinds of error. Its own sum is rounded b
 the absolute terms. And the h_k were rounded before it: errors that point in all directions add up as the root
 of their squares, and end where a unit is surely on its flat side. Absolute sums of the second kind would grow
 with every layer as no error ever does.
+
+Segments and planes share this. Cheap scales say where rounding could matter at all: how large the entries of
+a layer can be (`Scales`). Only there the entries are evaluated anew, with bounds for their errors:
+`SegmentRounding` does that at rows along segments, `PlaneRounding` at vertices of a plane.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph, Node
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.piecewise import Bend, Clip, Leaky, Windows
-from inscape.partition.linear.bending import ROUNDING, SLACK
+from inscape.models.graph.piecewise import Bend, Windows
+from inscape.probes import Segment
+from inscape.probes.plane import Plane
+
+if TYPE_CHECKING:
+    from inscape.partition.linear.segments.breakpoints import Rows
+
+ROUNDING = 2.0**10
+"""Rounding error of an entry, in units of eps times the scale that `evaluated` gives."""
+
+SLACK = 2.0**6
+"""How much smaller than they can be the entries of a layer may be, and still not be taken for rounding."""
+
+SUSPICIOUS = SLACK * ROUNDING * float(np.finfo(np.float64).eps)
+"""A crossing whose values are this small, against what the layer's entries can be, may be rounding."""
+
+MAY_BE_ZERO = 1e-9
+"""Entries this small, relative to the numbers from which points were formed, may be zero up to rounding."""
+
+_NUMBERS_AT_ONCE = 2**22
+"""How many numbers the largest tensor of an evaluation may have."""
 
 _Triple = tuple[Tensor, Tensor, Tensor]
 """Values, the sums of their own absolute terms, and the errors that they take over."""
@@ -66,15 +93,15 @@ def _root_of_squares(op: Affine, *sizes: Tensor) -> Tensor:
 
 
 def _after_bend(op: Bend, z: Tensor, terms: Tensor, before: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """The scale of a bent tensor: its own, but for entries that are nothing but rounding, which keep theirs.
+    """The scale of a bent tensor: its own, but entries that are nothing but rounding keep theirs.
 
     And the scale of the errors that it takes over: none where the operation is surely flat.
     """
-    noise = ROUNDING * torch.finfo(z.dtype).eps
+    relative = ROUNDING * torch.finfo(z.dtype).eps
     size = torch.hypot(terms, before)
     if isinstance(op, Windows):
-        return _after_windows(op, z, terms, size, noise, value)
-    bound = noise * size
+        return _after_windows(op, z, terms, size, relative, value)
+    bound = relative * size
     steepness = (op(z + bound) - op(z - bound)).abs() / (2 * bound)
     inherited = torch.where(bound > 0, steepness * size, 0.0)
     kept = torch.where(z.abs() <= bound, torch.minimum(terms, inherited), 0.0)
@@ -82,7 +109,7 @@ def _after_bend(op: Bend, z: Tensor, terms: Tensor, before: Tensor, value: Tenso
 
 
 def _after_windows(
-    op: Windows, z: Tensor, terms: Tensor, size: Tensor, noise: float, value: Tensor
+    op: Windows, z: Tensor, terms: Tensor, size: Tensor, relative: float, value: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The same for maxima: of the entries that may be the largest of their window."""
     table = op.table(tuple(z.shape[1:]))
@@ -91,14 +118,14 @@ def _after_windows(
     def of_windows(entries: Tensor) -> Tensor:
         return entries.flatten(1)[:, table.clamp(min=0)]
 
-    high, low = of_windows(z + noise * size), of_windows(z - noise * size)
+    high, low = of_windows(z + relative * size), of_windows(z - relative * size)
     best = low.masked_fill(~is_entry, -torch.inf).amax(dim=-1, keepdim=True)
     contends = (high >= best) & is_entry
 
     def largest(entries: Tensor) -> Tensor:
         return torch.where(contends, of_windows(entries), 0.0).amax(dim=-1).reshape(value.shape)
 
-    kept = largest(torch.where(z.abs() <= noise * size, terms, 0.0))
+    kept = largest(torch.where(z.abs() <= relative * size, terms, 0.0))
     return torch.maximum(kept, value.abs()), largest(size)
 
 
@@ -149,12 +176,7 @@ class Scales:
         Where they are much smaller than they can be, they may be nothing but rounding, and so the scale must
         not shrink with them.
         """
-        reach = max(largest, scale / SLACK)
-        if isinstance(op, Clip):
-            return max([reach, *(abs(b) for b in (op.low, op.high) if abs(b) < torch.inf)])
-        return (
-            reach * max(1.0, float(torch.as_tensor(op.slope).abs().max())) if isinstance(op, Leaky) else reach
-        )
+        return op.largest(max(largest, scale / SLACK))
 
 
 def scales_of(graph: Graph) -> Scales:
@@ -165,3 +187,141 @@ def scales_of(graph: Graph) -> Scales:
 
 
 _KNOWN: WeakKeyDictionary[Graph, Scales] = WeakKeyDictionary()
+
+
+def points_at(segments: Sequence[Segment], rows: "Rows", chosen: Ints, shape: tuple[int, ...]) -> Tensor:
+    """The points of the input space at some rows, (k, *shape), in float64."""
+    first, second = _summands(segments, rows, chosen)
+    return torch.from_numpy(first + second).reshape(-1, *shape)
+
+
+def _summands(segments: Sequence[Segment], rows: "Rows", chosen: Ints) -> tuple[Floats, Floats]:
+    """(1 - t) start and t end at some rows, (k, d) each."""
+    numbers, which = np.unique(rows.segment[chosen], return_inverse=True)
+    start = np.stack([segments[k].start.reshape(-1) for k in numbers])
+    end = np.stack([segments[k].end.reshape(-1) for k in numbers])
+    t = rows.t[chosen][:, None]
+    return (1 - t) * start[which], t * end[which]
+
+
+def evaluated_at(
+    graph: Graph, segments: Sequence[Segment], rows: "Rows", chosen: Ints, node: int
+) -> Evaluated:
+    """A node's entries at some rows, evaluated anew in float64, with the scale of their rounding errors."""
+    first, second = (torch.from_numpy(p) for p in _summands(segments, rows, chosen))
+    x, size = (p.reshape(-1, *graph.input_shape) for p in (first + second, first.abs() + second.abs()))
+    with torch.no_grad():
+        return evaluated(graph.cast(torch.float64), x, node, size)
+
+
+def _of_pairs(
+    evaluate: Callable[[Ints], Evaluated], places: Ints, entries: Ints, most: int
+) -> tuple[Floats, Floats]:
+    """The entries (m, k) at places (m,), evaluated anew, and bounds for their errors, (m, k) each.
+
+    Each place is evaluated once, and at most so many at a time.
+    """
+    needed, where = np.unique(places, return_inverse=True)
+    where = where.reshape(-1)
+    values, bounds = np.empty(entries.shape), np.empty(entries.shape)
+    order = np.argsort(where, kind="stable")
+    stops = np.searchsorted(where[order], np.arange(0, len(needed) + most, most))
+    for k, start in enumerate(range(0, len(needed), most)):
+        node = evaluate(needed[start : start + most])
+        own = order[stops[k] : stops[k + 1]]
+        pairs = where[own, None] - start, entries[own]
+        values[own], bounds[own] = (v.flatten(1).numpy()[pairs] for v in (node.values, node.bounds))
+    return values, bounds
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentRounding:
+    """What can be said about the rounding of one node on rows along segments.
+
+    Attributes:
+        graph: the network.
+        segments: the segments that the rows refer to.
+        node: the number of the node.
+        rows: the rows.
+        scale: how large the node's entries can be; it does not shrink where they are nothing but rounding.
+        most: rows that are evaluated at a time.
+        doubts: takes note of segments and t around which float32 cannot tell whether there are further
+            crossings.
+    """
+
+    graph: Graph
+    segments: Sequence[Segment]
+    node: int
+    rows: "Rows"
+    scale: float
+    most: int
+    doubts: list[tuple[Ints, Floats]]
+
+    def ends(self, interval: Ints, entry: Ints) -> tuple[Floats, Floats]:
+        """Entries at a row and at the next one, evaluated anew, and bounds for their errors, (2, m) each."""
+        values, bounds = _of_pairs(
+            lambda rows: evaluated_at(self.graph, self.segments, self.rows, rows, self.node),
+            np.concatenate([interval, interval + 1]),
+            np.concatenate([entry, entry])[:, None],
+            self.most,
+        )
+        return values.reshape(2, -1), bounds.reshape(2, -1)
+
+    def at(self, rows: Ints) -> "SegmentRounding":
+        """The same for some of the rows, in that order."""
+        return replace(self, rows=replace(self.rows, t=self.rows.t[rows], segment=self.rows.segment[rows]))
+
+    def exactly(self, rows: Ints) -> Any:
+        """The node's values at some rows, evaluated anew in float64, (k, h)."""
+        chunks = [
+            self.graph.evaluate(
+                points_at(self.segments, self.rows, rows[k : k + self.most], self.graph.input_shape),
+                until=self.node,
+            )
+            for k in range(0, len(rows), self.most)
+        ]
+        return torch.cat([c.reshape(len(c), -1) for c in chunks]).numpy()
+
+    def doubt(self, rows: Ints) -> None:
+        """Take note of rows around which float32 cannot tell whether there are further crossings."""
+        self.doubts.append((self.rows.segment[rows], self.rows.t[rows]))
+
+
+class RoundingBounds(Protocol):
+    """How exactly the values of a layer are known."""
+
+    def may_be_zero(self, scale: float) -> bool:
+        """Whether every entry, of this scale at most, may be zero up to rounding."""
+
+    def __call__(self, vertices: Ints, entries: Ints) -> Floats:
+        """Bounds for the rounding error of entries at vertices, for each pair (m,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneRounding:
+    """Bounds for the rounding error of a node's entries at vertices with coordinates `xy`."""
+
+    graph: Graph
+    plane: Plane
+    xy: Floats
+    node: int
+
+    def may_be_zero(self, scale: float) -> bool:
+        """Whether every entry of the node, of this scale at most, may be zero up to rounding."""
+        return scale <= MAY_BE_ZERO * self.plane.reach(self.xy[0]) or self.node in self.graph.cancelling
+
+    def __call__(self, vertices: Ints, entries: Ints) -> Floats:
+        """The bounds for pairs of a vertex and an entry, (m,)."""
+        return self.largest(vertices, entries[:, None])
+
+    def largest(self, vertices: Ints, entries: Ints) -> Floats:
+        """The largest bound over several entries (m, k) at each vertex (m,); entry -1 is none."""
+        most = max(1, _NUMBERS_AT_ONCE // max(int(np.prod(s)) for s in self.graph.shapes))
+        _, bounds = _of_pairs(self._evaluated, vertices, entries, most)
+        return np.asarray(np.where(entries >= 0, bounds, 0.0).max(axis=1))
+
+    def _evaluated(self, vertices: Ints) -> Evaluated:
+        xy, shape = self.xy[vertices], (-1, *self.graph.input_shape)
+        x, size = (torch.from_numpy(v).reshape(shape) for v in (self.plane.points(xy), self.plane.sizes(xy)))
+        with torch.no_grad():
+            return evaluated(self.graph, x, self.node, size)

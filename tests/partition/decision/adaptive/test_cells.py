@@ -10,7 +10,7 @@ from torch import nn
 import inscape
 from inscape import Patch, Segment, Simplex, decision_regions
 from inscape.errors import NonFiniteScoresError, PartitionError
-from inscape.partition.decision import CellRegions
+from inscape.partition.decision import DecisionMesh
 from inscape.partition.decision.adaptive.mesh import Mesh
 
 SQUARE = Patch([0.0, 0.0], np.eye(2))
@@ -51,7 +51,7 @@ def random_net(seed, width=12):
 def test_a_disc_and_its_surroundings(probe, kind):
     model = disc(0.4)
     p = adaptive(model if kind == "scores" else as_labels(model), probe)
-    assert isinstance(p, CellRegions)
+    assert isinstance(p, DecisionMesh)
     assert sorted(p.labels.tolist()) == [0, 1]
     status = "converged" if kind == "scores" else "convergence not shown: the model has no scores"
     assert (p.method, p.is_exact, p.connectivity, p.status) == ("adaptive", False, None, status)

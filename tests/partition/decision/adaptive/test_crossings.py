@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inscape import Patch, decision_regions
-from inscape.partition.decision.adaptive.crossing_kernels import third_leads
+from inscape.partition.decision.adaptive.crossings import third_leads
 from inscape.partition.decision.adaptive.mesh import Mesh
 
 SQUARE = Patch([0.0, 0.0], np.eye(2))

@@ -12,8 +12,8 @@ from torch import nn
 import inscape
 from inscape import Segment, decision_regions
 from inscape.errors import ModelError, NonFiniteScoresError, PartitionError
+from inscape.partition.decision.adaptive.first_look import N_POINTS
 from inscape.partition.decision.adaptive.segments import FINEST, N_STEPS, start_positions
-from inscape.partition.decision.adaptive.trial import N_POINTS
 
 LINE = Segment([0.0], [1.0])
 N_START = len(start_positions("scores"))

@@ -9,9 +9,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 import inscape
 from inscape import Segment, decision_regions
-from inscape.partition.decision.adaptive.doubt import unmet_regions
+from inscape.partition.decision.adaptive.first_look import N_POINTS
+from inscape.partition.decision.adaptive.missed import unmet_regions
 from inscape.partition.decision.adaptive.segments import N_STEPS
-from inscape.partition.decision.adaptive.trial import N_POINTS
 
 LINE = Segment([0.0], [1.0])
 N_PROBES = 40

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 import inscape
-from inscape.partition.linear.planes.domain import Plane
 from inscape.partition.linear.planes.near_zero import centre_of
+from inscape.probes.plane import Plane
 
 
 def small_biases(rng, d, width, scale):

@@ -1,6 +1,113 @@
-"""Adaptive counting: decision regions of any model, at a small part of the evaluations of a grid."""
+"""Adaptive counting: decision regions of any model, at a small fraction of the evaluations of a grid."""
 
-from inscape.partition.decision.adaptive.cell_regions import CellRegions
-from inscape.partition.decision.adaptive.regions import adaptive_regions
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
+from typing import Any
 
-__all__ = ["CellRegions", "adaptive_regions"]
+import numpy as np
+
+from inscape.arguments import whole_number
+from inscape.errors import PartitionError
+from inscape.models import Model
+from inscape.partition.decision.adaptive.cells import cell_block, cell_block_length
+from inscape.partition.decision.adaptive.first_look import Trial, try_out
+from inscape.partition.decision.adaptive.segments import block_length, segment_block
+from inscape.partition.decision.regions import DecisionMesh, DecisionRegions, DecisionSegment
+from inscape.partition.decision.workload import check_cells, check_evaluations
+from inscape.probes import Patch, Probe
+from inscape.progress import Meter
+from inscape.provenance import Provenance
+
+MOST_DIMENSIONS = 10
+"""Of a probe: above, a cell has too many edges, and the first cells are as large as the probe."""
+TYPICAL_EVALUATIONS = 30
+"""On a segment of a trained network."""
+
+
+def adaptive_regions(
+    model: Model,
+    probes: Sequence[Probe],
+    *,
+    resolution: int | None = None,
+    tolerance: float | None = None,
+    meter: Meter,
+) -> Iterator[DecisionRegions]:
+    """The decision regions on each probe, refined where a region could hide.
+
+    Probes of one kind are sampled together, a block of them at a time, so that each round is one stream of
+    batches and memory does not grow with their number.
+    """
+    check_settings(probes, resolution, tolerance)
+    done = 0
+    meter(0, len(probes))
+    with model.session():
+        trial = try_out(model, probes)
+        provenance = Provenance.of(model)  # how it is evaluated is known now
+        for (_, dim, _), group in groupby(probes, key=lambda p: (isinstance(p, Patch), p.dim, p.input_shape)):
+            while block := _next_block(group, trial, resolution):
+                for probe, own in zip(
+                    block, _found(model, trial, block, resolution, tolerance, done), strict=True
+                ):
+                    common: dict[str, Any] = {
+                        "probe": probe,
+                        "method": "adaptive",
+                        "is_exact": False,
+                        "resolution": resolution,
+                        "connectivity": None,
+                        "class_names": model.classes,
+                        "provenance": provenance,
+                    }
+                    own["n_evaluations"] += trial.n_evaluations_on(done)
+                    done += 1
+                    if dim == 1:
+                        yield DecisionSegment(model=model, **common, **own)
+                    else:
+                        yield DecisionMesh(**common, **own)
+                meter(done, len(probes))
+
+
+def _next_block(group: Iterator[Probe], trial: Trial, resolution: int | None) -> list[Probe]:
+    """The next probes of one kind, as many as fit into one block."""
+    head = next(group, None)
+    if head is None:
+        return []
+    length = block_length(head, trial) if head.dim == 1 else cell_block_length(head, trial, resolution)
+    return [head, *islice(group, length - 1)]
+
+
+def _found(
+    model: Model,
+    trial: Trial,
+    probes: Sequence[Probe],
+    resolution: int | None,
+    tolerance: float | None,
+    first: int,
+) -> Iterator[dict[str, Any]]:
+    if probes[0].dim == 1:
+        return segment_block(model, trial, probes, resolution, tolerance, first)
+    return cell_block(model, trial, probes, resolution, first)
+
+
+def check_settings(probes: Sequence[Probe], resolution: int | None, tolerance: float | None) -> None:
+    """Raise an error for settings that adaptive counting cannot keep."""
+    dim = probes[0].dim
+    if dim > MOST_DIMENSIONS:
+        raise PartitionError(
+            f"cells in {dim} dimensions are too many to be fine, over the limit of {MOST_DIMENSIONS}: "
+            "lower the dimension"
+        )
+    if dim == 1:
+        check_evaluations(len(probes), TYPICAL_EVALUATIONS, "lower the number of probes")
+    else:
+        check_cells(len(probes), dim)
+    if resolution is not None:
+        whole_number(resolution, "resolution", 2, PartitionError)
+    if tolerance is None:
+        return
+    if not (isinstance(tolerance, int | float | np.number) and 0 < tolerance < np.inf):
+        raise PartitionError(f"tolerance={tolerance!r} must be a positive number, or None")
+    if dim > 1:
+        raise PartitionError(
+            f"tolerance={tolerance} locates boundaries on segments: on a probe of dimension {dim} "
+            "give a resolution instead"
+        )

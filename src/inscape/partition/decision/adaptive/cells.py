@@ -1,18 +1,18 @@
-"""Adaptive samples on a block of planes or higher simplices: cells are cut where a boundary could be."""
+"""Adaptive cells on a block of planes or higher simplices: cut where a boundary could be."""
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.arrays import Floats, Ints
 from inscape.models import Model
-from inscape.partition.decision.adaptive.doubt import Doubt
+from inscape.partition.decision.adaptive.answers import Answers, grown
+from inscape.partition.decision.adaptive.first_look import N_POINTS, Trial
 from inscape.partition.decision.adaptive.mesh import Mesh, placed, weights_at
-from inscape.partition.decision.adaptive.samples import Answers, grown
-from inscape.partition.decision.adaptive.trial import N_POINTS, Trial
+from inscape.partition.decision.adaptive.missed import LATE, Doubt, status_of
 from inscape.probes import Patch, Probe
 
 CAUTION = 0.75
@@ -29,11 +29,13 @@ BUDGET = 4096
 """By default, most samples per probe in three dimensions and more, as on a grid."""
 SHARE = 0.1
 """In a plane, or where a resolution is given: most evaluations per probe, as a share of those of the grid."""
-FEW = 1000
+QUARTER_UP_TO_SAMPLES = 1000
 """Where that is fewer than this, up to a quarter of those of the grid are allowed."""
 GROWTH = 1.5
 """How many times more edges may have to be split at the end after one more round of cuts."""
-_BITS = 46
+BITS_OF_A_KEY = 46
+MOST_CELLS_IN_BLOCK = 2**19
+MOST_NUMBERS_IN_BLOCK = 2**22
 
 
 class Limits(NamedTuple):
@@ -53,12 +55,16 @@ def limits_for(probe: Probe, rule: str, resolution: int | None) -> Limits:
     (or a quarter, up to 1,000), less what the first look at the model takes.
     """
     d = probe.dim
-    most = _BITS // d
+    most = BITS_OF_A_KEY // d
     r = resolution or (PLANE_RESOLUTION if d == 2 else 2 ** max(1, most - FINER))
     depth = math.ceil(math.log2(r)) + (FINER if rule == "scores" else 0)
     depth = max(1, min(depth, most))
     grid = r**2 if isinstance(probe, Patch) else math.comb(r + d - 1, d)
-    budget = BUDGET if resolution is None and d > 2 else max(int(SHARE * grid), min(grid // 4, FEW))
+    budget = (
+        BUDGET
+        if resolution is None and d > 2
+        else max(int(SHARE * grid), min(grid // 4, QUARTER_UP_TO_SAMPLES))
+    )
     budget = max(1, budget - 3 * N_POINTS)
     return Limits(depth, min(START, 4 * d, d * depth), BLUR / r, budget)
 
@@ -162,7 +168,7 @@ class Cells:
 
     def _crossings(self, which: npt.NDArray[np.bool_]) -> tuple[Ints, Floats, Floats]:
         """The edges, on some probes, on which a third label leads; see `third_leads`."""
-        from inscape.partition.decision.adaptive.crossing_kernels import third_leads
+        from inscape.partition.decision.adaptive.crossings import third_leads
 
         mesh, a = self.mesh, self.answers
         chosen = np.flatnonzero(which[mesh.probe_of_cells()])
@@ -205,7 +211,7 @@ class Cells:
 
     def _ask(self) -> None:
         """Evaluate the vertices that are new, in one stream of batches."""
-        from inscape.partition.decision.adaptive.kernels import combine
+        from inscape.partition.decision.adaptive.segment_kernels import combine
 
         mesh = self.mesh
         rows = slice(self.answers.n, mesh.n_vertices)
@@ -213,9 +219,95 @@ class Cells:
         probe = mesh.probe[rows]
         self.answers.ask(
             len(weights),
-            lambda part, out: combine(weights[part], probe[part], self._generators, out),
+            lambda rows, out: combine(weights[rows], probe[rows], self._generators, out),
             lambda row: f"probe {self._first + probe[row]} at the weights {weights[row].round(6).tolist()}",
         )
+
+
+def cell_block_length(probe: Probe, trial: Trial, resolution: int | None) -> int:
+    """How many probes fit into one block: of their cells, of their scores and of their generators."""
+    budget = limits_for(probe, trial.by_labels().rule, resolution).budget
+    cells, scores = budget * int(3 ** (probe.dim - 1)), budget * trial.n_classes
+    return max(
+        1,
+        min(
+            MOST_CELLS_IN_BLOCK // cells,
+            MOST_NUMBERS_IN_BLOCK // scores,
+            MOST_NUMBERS_IN_BLOCK // probe.generators.size,
+        ),
+    )
+
+
+def cell_block(
+    model: Model, trial: Trial, probes: Sequence[Probe], resolution: int | None, first: int
+) -> Iterator[dict[str, Any]]:
+    """What a `DecisionMesh` holds beyond the common, for each probe of a block."""
+    trial = trial.by_labels()
+    cells = Cells(model, trial, probes, limits_for(probes[0], trial.rule, resolution), first)
+    if trial.is_deterministic:
+        cells.refine()
+    mesh, a, b = cells.mesh, cells.answers, len(probes)
+    roots = _roots(mesh.cells[: mesh.n_cells], a.labels, a.n)
+    by_vertex, vertices = _grouped(mesh.probe[: a.n], b)
+    by_cell, owned = _grouped(mesh.probe_of_cells(), b)
+    late = None if a.has_scores else _late(cells, roots)
+    is_open = _open(cells)
+    position = np.empty(a.n, np.int64)
+    position[by_vertex] = np.arange(a.n) - vertices[mesh.probe[by_vertex]]
+    weights = weights_at(mesh.coordinates(slice(0, a.n)), isinstance(probes[0], Patch))
+    for i in range(b):
+        own = by_vertex[vertices[i] : vertices[i + 1]]
+        cell = by_cell[owned[i] : owned[i + 1]]
+        heads, regions = np.unique(roots[own], return_inverse=True)
+        urgency = cells.urgency[cell]
+        near = int(((urgency > 0.5) & (urgency <= 1)).sum())
+        missed = near * cells.doubt.chance if late is None else float(late[i])
+        placed_weights = np.empty((len(own), weights.shape[1]))
+        placed_weights[:, cells.order[i]] = weights[own]
+        yield {
+            "labels": a.labels[heads],
+            "weights": placed_weights,
+            "cells": position[mesh.cells[cell]],
+            "sample_labels": a.labels[own],
+            "sample_regions": regions.reshape(-1),
+            "sample_margins": a.margins[own],
+            "n_evaluations": len(own),
+            "status": status_of(trial, int(is_open[cell].sum()), missed, is_spent=bool(cells.spent[i])),
+            "missed": missed,
+            "missed_basis": cells.doubt.basis(near) if late is None else LATE,
+        }
+
+
+def _roots(cells: Ints, labels: Ints, n: int) -> Ints:
+    from inscape.partition.decision.adaptive.mesh_kernels import joined
+
+    return np.asarray(joined(len(cells), cells, labels, n))
+
+
+def _grouped(owner: Ints, n: int) -> tuple[Ints, Ints]:
+    """The rows sorted by owner, and where each owner's begin, (n + 1,)."""
+    order = np.argsort(owner, kind="stable")
+    return order, np.searchsorted(owner[order], np.arange(n + 1))
+
+
+def _open(cells: Cells) -> npt.NDArray[np.bool_]:
+    """Which cells still ask for a cut, away from all boundaries; next to one, it would only bend that."""
+    from inscape.partition.decision.adaptive.mesh_kernels import crossed
+
+    mesh = cells.mesh
+    all_cells = mesh.cells[: mesh.n_cells]
+    at_boundary = np.zeros(mesh.n_vertices, np.bool_)
+    at_boundary[all_cells[crossed(np.arange(mesh.n_cells), all_cells, cells.answers.labels)]] = True
+    return np.asarray((cells.urgency[: mesh.n_cells] > 1) & ~at_boundary[all_cells].any(axis=1))
+
+
+def _late(cells: Cells, roots: Ints) -> Ints:
+    """How many regions of each probe hold none of the first samples."""
+    mesh, n = cells.mesh, cells.answers.n
+    holds = np.zeros(n, np.bool_)
+    holds[roots[: cells.n_start]] = True
+    heads = np.flatnonzero((roots == np.arange(n)) & ~holds)
+    return np.bincount(mesh.probe[heads], minlength=len(cells.spent))
 
 
 def _places(owner: Ints, urgency: Floats) -> Ints:

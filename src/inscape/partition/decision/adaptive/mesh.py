@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arrays import Floats, Ints
-from inscape.partition.decision.adaptive.samples import grown
+from inscape.partition.decision.adaptive.answers import grown
 from inscape.probes import Patch, Probe
 
 
@@ -72,16 +72,16 @@ class Mesh:
             )
 
     def split(self, edges: Ints, where: Floats) -> Ints:
-        """Split edges, each at some part of it, and the cells at them; `cut` is not possible afterwards.
+        """Split edges, each at some fraction of it, and the cells at them; `cut` is not possible afterwards.
 
         Args:
             edges: pairs of vertices, each pair once and its smaller vertex first, (e, 2).
-            where: the part of each at which its new vertex is, (e,).
+            where: the fraction of each at which its new vertex is, (e,).
 
         Returns:
             The cells that the new cells, behind all others, were split off.
         """
-        from inscape.partition.decision.adaptive.crossing_kernels import split_cells
+        from inscape.partition.decision.adaptive.crossings import split_cells
 
         n, (v, w) = self.n_vertices, edges.T
         x = self.vertices[:n].astype(np.float64)

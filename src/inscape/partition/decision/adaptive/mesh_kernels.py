@@ -7,7 +7,7 @@ addressing. Importing this module imports numba.
 import numpy as np
 
 from inscape.compiled import compiled
-from inscape.partition.decision.adaptive.kernels import same_label, third_label
+from inscape.partition.decision.adaptive.segment_kernels import same_label, third_label
 
 
 @compiled
@@ -70,6 +70,7 @@ def cut(marked, cells, tag, level, last, fresh, n, vertices, probe, n_vertices, 
     """
     d = vertices.shape[1]
     for m in marked:
+        # 1. the vertex in the middle of the edge, unless another cell has made it
         g = tag[m]
         v, w = cells[m, 0], cells[m, g]
         touched[v] = touched[w] = True
@@ -82,11 +83,13 @@ def cut(marked, cells, tag, level, last, fresh, n, vertices, probe, n_vertices, 
                 vertices[n_vertices, c] = (vertices[v, c] + vertices[w, c]) // 2
             n_vertices += 1
         z = values[at]
+        # 2. two children: the first without the edge's far end, the second without its near one
         for k in range(d + 1):
             cells[n, k] = cells[m, k]
         for k in range(g):
             cells[n, k] = cells[m, k + 1]
         cells[n, g], cells[m, g] = z, z
+        # 3. what the children remember: the last two edges that were cut, the next one, the level
         last[m, 1] = last[m, 0]
         last[m, 0, 0], last[m, 0, 1], last[m, 0, 2] = v, w, z
         last[n] = last[m]
@@ -128,8 +131,8 @@ def _bend_of(last, margins, bend):
 def scan_cells(chosen, cells, last, vertices, labels, margins, rounding, side, urgency, blur):
     """How urgent it is to cut each of the chosen cells, and how far its boundary may be from its chords.
 
-    Every edge is looked at as an interval of a segment, see `kernels.scan`, with the bend that the last
-    two cuts showed. `blur` is a part of the unit cube.
+    Every edge is inspected as an interval of a segment, see `segment_kernels.scan`, with the bend that the
+    last two cuts showed. `blur` is a fraction of the unit cube's side.
     """
     bend = np.empty((2, margins.shape[1]))
     for m in range(len(chosen)):
@@ -140,11 +143,11 @@ def scan_cells(chosen, cells, last, vertices, labels, margins, rounding, side, u
             for q in range(p):
                 i, j = cell[q], cell[p]
                 a, b = labels[i], labels[j]
-                noise = 8.0 * rounding * max(abs(margins[i, a]), abs(margins[j, b]))
+                bound = 8.0 * rounding * max(abs(margins[i, a]), abs(margins[j, b]))
                 if a == b:
-                    urgency[m] = max(urgency[m], same_label(i, j, a, margins, bend, noise)[0])
+                    urgency[m] = max(urgency[m], same_label(i, j, a, margins, bend, bound)[0])
                     continue
-                urgency[m] = max(urgency[m], third_label(i, j, a, b, margins, bend, noise)[0])
+                urgency[m] = max(urgency[m], third_label(i, j, a, b, margins, bend, bound)[0])
                 total = (margins[i, a] - margins[i, b]) + (margins[j, b] - margins[j, a])
                 sag = max(abs(bend[0, a] - bend[0, b]), abs(bend[1, a] - bend[1, b]))
                 length = np.abs(vertices[i] - vertices[j]).max() / (side - 1)

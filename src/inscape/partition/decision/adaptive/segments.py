@@ -1,31 +1,40 @@
-"""Adaptive samples on a block of segments: rounds of looks at where the scores say a region could hide."""
+"""Adaptive samples on a block of segments: looks at where the scores say that a region could hide."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from inscape.arrays import Floats, Ints, Shape
 from inscape.models import Model
-from inscape.partition.decision.adaptive.doubt import Doubt
-from inscape.partition.decision.adaptive.samples import Answers, grown
-from inscape.partition.decision.adaptive.trial import Trial
+from inscape.partition.decision.adaptive.answers import Answers, grown
+from inscape.partition.decision.adaptive.first_look import Trial
+from inscape.partition.decision.adaptive.missed import Doubt, StepDoubt, status_of, unmet_regions
+from inscape.partition.decision.regions import TopScores, top_two
+from inscape.probes import Probe
+from inscape.probes.segment import as_segment
 
 CAUTION = 6.0
 """How many times the bend seen next to an interval is allowed for inside it."""
 N_START = 14
 """Even samples to begin with, both ends included."""
 NEAR_ENDS = 0.02
-"""One more sample this near to either end, as a part of the span: the scores often turn next to data."""
+"""One more sample this near to either end, as a fraction of the span: the scores often turn next to data."""
 N_STEPS = 200
 """Samples to begin with where the model has steps only, as many as on the default grid."""
 STEP_CHANCE = 0.03
-"""Between steps, the least chance of a hidden region that asks for a look; see `kernels.scan_steps`."""
+"""Between steps, the least chance of a hidden region that asks for a look; see `scan_steps`."""
 ROUNDING_WIDTH = 2.0**-30
-"""How narrow a boundary is made when it is followed down to rounding, as a part of the span."""
+"""How narrow a boundary is made when it is followed down to rounding, as a fraction of the span."""
 FINEST = 2**14
 """By default no two samples are nearer than the span over this."""
+MOST_NUMBERS_IN_BLOCK = 2**22
+MOST_SAMPLES_IN_BLOCK = 2**13
 
 
 def start_positions(rule: str) -> Floats:
-    """The first samples, as parts of the span; for steps uneven ones, since even ones can hide a comb."""
+    """The first samples, as fractions of the span; for steps uneven ones, since even ones can hide a comb."""
     if rule != "scores":
         j = np.arange(N_STEPS)
         uneven = 0.3 * (np.random.default_rng(0).uniform(size=N_STEPS) - 0.5)
@@ -35,10 +44,10 @@ def start_positions(rule: str) -> Floats:
 
 
 class Samples:
-    """Samples on a block of segments, linked in the order of u; see `kernels`.
+    """Samples on a block of segments, linked in the order of u; see `segment_kernels`.
 
     Attributes:
-        u: where each sample is, as a part of the span, (room,).
+        u: where each sample is, as a fraction of the span, (room,).
         probe: on which segment of the block, (room,).
         before: the sample to its left, -1 for none, (room,).
         after: the sample to its right, -1 for none, (room,).
@@ -72,7 +81,7 @@ class Samples:
 
     def refine(self) -> None:
         """Look, round by round, into every interval that asks for it; only what changed is scanned again."""
-        from inscape.partition.decision.adaptive.kernels import RUN, changed
+        from inscape.partition.decision.adaptive.segment_kernels import RUN, changed
 
         intervals = self.lefts()
         round_number = 0
@@ -94,7 +103,7 @@ class Samples:
             round_number += 1
 
     def locate(self, tolerance: Floats) -> None:
-        """Narrow every interval between two labels to twice the tolerance of its probe, a part of the span.
+        """Narrow every interval between two labels to twice its probe's tolerance, a fraction of the span.
 
         A bracket is cut next to where the chord of the two scores crosses zero, so that a straight one is
         done after two cuts, and every second time in the middle, so that no one takes more than
@@ -157,7 +166,7 @@ class Samples:
         return np.flatnonzero(self.after[: self.answers.n] >= 0)
 
     def crossings(self, left: Ints) -> Floats:
-        """Where the chords of the scores of the two end labels cross, as a part of each interval."""
+        """Where the chords of the scores of the two end labels cross, as a fraction of each interval."""
         if self._rule != "scores":
             return np.full(len(left), 0.5)
         right = self.after[left]
@@ -179,7 +188,12 @@ class Samples:
         return np.where(by_chance, STEP_CHANCE * urgency, 0.0)
 
     def _scan(self, intervals: Ints) -> tuple[Floats, Floats]:
-        from inscape.partition.decision.adaptive.kernels import ROUNDING, scan, scan_labels, scan_steps
+        from inscape.partition.decision.adaptive.segment_kernels import (
+            ROUNDING,
+            scan,
+            scan_labels,
+            scan_steps,
+        )
 
         a = self.answers
         urgency, where = np.empty(len(intervals)), np.empty(len(intervals))
@@ -197,14 +211,14 @@ class Samples:
 
     def _look(self, left: Ints, u: Floats) -> None:
         """Put a sample at u into the interval that begins at each of the samples `left`."""
-        from inscape.partition.decision.adaptive.kernels import insert
+        from inscape.partition.decision.adaptive.segment_kernels import insert
 
         start = self.answers.n
         self._add(u, self.probe[left])
         insert(left, start, self.before, self.after)
 
     def _add(self, u: Floats, probe: Ints) -> None:
-        from inscape.partition.decision.adaptive.kernels import combine
+        from inscape.partition.decision.adaptive.segment_kernels import combine
 
         start, weights = self.answers.n, np.column_stack([1 - u, u])
         self.answers.ask(
@@ -219,3 +233,110 @@ class Samples:
             self.before, self.after = grown(self.before, room), grown(self.after, room)
         self.u[start:n], self.probe[start:n] = u, probe
         self._stamp[start:n], self.urgency[start:n] = -1, 0.0
+
+
+def block_length(probe: Probe, trial: Trial) -> int:
+    """How many segments fit into one block: of their generators, and of the scores of their samples."""
+    samples = (
+        MOST_NUMBERS_IN_BLOCK // (64 * trial.n_classes)
+        if trial.rule == "scores"
+        else MOST_SAMPLES_IN_BLOCK // N_STEPS
+    )
+    return max(1, min(MOST_NUMBERS_IN_BLOCK // probe.generators.size, samples))
+
+
+def segment_block(
+    model: Model,
+    trial: Trial,
+    probes: Sequence[Probe],
+    resolution: int | None,
+    tolerance: float | None,
+    first: int,
+) -> Iterator[dict[str, Any]]:
+    """What a `DecisionSegment` holds beyond the common, for each segment of a block."""
+    generators = np.empty((len(probes), *probes[0].generators.shape))
+    for i, probe in enumerate(probes):
+        generators[i] = probe.generators
+    samples = Samples(model, trial, generators, probes[0].input_shape, resolution or FINEST, first)
+    spans = np.array([as_segment(p).span for p in probes])
+    follows = trial.is_deterministic and resolution is None  # a resolution is the finest step
+    if trial.is_deterministic:
+        samples.refine()
+    steps = None if trial.rule == "scores" else _step_doubt(samples, len(probes), follows)
+    if tolerance is not None and trial.is_deterministic:
+        samples.locate(tolerance / (spans[:, 1] - spans[:, 0]))
+    yield from _results(samples, trial, spans, steps, tolerance)
+
+
+def _step_doubt(samples: Samples, n_probes: int, follows: bool) -> StepDoubt:
+    """What the regions that are narrower than the first step, and boundaries down to rounding, tell."""
+    a, n_first, step = samples.answers, n_probes * N_STEPS, 1 / (N_STEPS - 1)
+    order = np.lexsort((samples.u[: a.n], samples.probe[: a.n]))
+    probe, labels, u = samples.probe[order], a.labels[order], samples.u[order]
+    begins = np.flatnonzero((labels[1:] != labels[:-1]) | (probe[1:] != probe[:-1])) + 1
+    at = (u[begins] + u[begins - 1]) / 2
+    is_met = np.logical_or.reduceat(order < n_first, np.concatenate([[0], begins]))[1:-1]
+    inner = is_met & (
+        probe[begins[:-1] - 1] == probe[begins[1:]]
+    )  # neither the first nor the last of its own
+    left, right = begins[:-1][inner], begins[1:][inner]
+    width = (at[1:] - at[:-1])[inner]
+    unmet = unmet_regions(width, 1 + (labels[left - 1] == labels[right]), step)
+    first_changes = np.diff(a.labels[:n_first].reshape(n_probes, N_STEPS), axis=1) != 0
+    n_late = int(len(begins) - (n_probes - 1) - first_changes.sum())
+    chance_left = np.bincount(probe, samples.chance_left()[order], n_probes).astype(np.float64)
+    is_hiding = np.zeros(n_probes, np.bool_)
+    if follows:
+        is_hiding[samples.follow()] = True
+    return StepDoubt(
+        np.bincount(probe[left], unmet, n_probes).astype(np.float64),
+        int((width < step).sum()),
+        n_late,
+        chance_left,
+        is_hiding,
+    )
+
+
+def _results(
+    samples: Samples, trial: Trial, spans: Floats, steps: StepDoubt | None, tolerance: float | None
+) -> Iterator[dict[str, Any]]:
+    a, b = samples.answers, len(spans)
+    order = np.lexsort((samples.u[: a.n], samples.probe[: a.n]))
+    probe, labels = samples.probe[order], a.labels[order]
+    low = spans[probe, 0]
+    t = low + samples.u[order] * (spans[probe, 1] - low)
+    bounds = np.searchsorted(probe, np.arange(b + 1))
+    change = np.flatnonzero((labels[1:] != labels[:-1]) & (probe[1:] == probe[:-1]))
+    at = _boundaries(t, change, samples.crossings(order[change]), tolerance)
+    first_change = np.searchsorted(change, bounds)  # a change never crosses from one probe to the next
+    near = np.bincount(probe, (samples.urgency[order] > 0.5) & (samples.urgency[order] <= 1), b)
+    n_open = np.bincount(probe, samples.is_open()[order], b).astype(np.int64)
+    top = top_two(a.margins[order]) if steps is None else None
+    missed = near * samples.doubt.chance if steps is None else steps.missed()
+    for i in range(b):
+        own, changes = slice(bounds[i], bounds[i + 1]), slice(first_change[i], first_change[i + 1])
+        yield {
+            "labels": labels[np.concatenate([bounds[i : i + 1], change[changes] + 1])],
+            "boundaries": at[changes],
+            "span": (float(spans[i, 0]), float(spans[i, 1])),
+            "samples": t[own],
+            "top": None if top is None else TopScores(t[own], top[0][own], top[1][own]),
+            "n_evaluations": int(bounds[i + 1] - bounds[i]),
+            "status": status_of(trial, int(n_open[i]), float(missed[i])),
+            "missed": float(missed[i]),
+            "missed_basis": samples.doubt.basis(int(near[i])) if steps is None else steps.basis(),
+        }
+
+
+def _boundaries(
+    t: Floats, change: Ints, crossings: Floats, tolerance: float | None
+) -> npt.NDArray[np.float64]:
+    """Where the chords cross; if a tolerance was asked for, never farther than it from either sample."""
+    left, right = t[change], t[change + 1]
+    at = left + crossings * (right - left)
+    if tolerance is None:
+        return np.asarray(at)
+    middle = (left + right) / 2
+    return np.asarray(
+        np.clip(at, np.minimum(right - tolerance, middle), np.maximum(left + tolerance, middle))
+    )

@@ -18,15 +18,16 @@ A max-pool window, and in the end the label, is a maximum: its entries compete o
 layer of its own, and edges between faces with the same winners are taken away (`layer/max_pool.py`).
 
 Degenerate and large cases: a sign is positive, negative or zero within a bound for the rounding error
-(`rounding.py`); faces with a zero, or with crossings in one point, take a slower path, where lines may share
-points (`layer/ties.py`). A domain around the input 0, where all units of a network without biases have their
-kink, starts as a fan of triangles (`near_zero.py`). When the tensors do not fit into memory the faces are
-taken in chunks (`complex/chunks.py`), each to the end of the network before the next.
+(`linear/rounding.py`); faces with a zero, or with crossings in one point, take a slower path, where lines may
+share points (`layer/ties.py`). A domain around the input 0, where all units of a network without biases have
+their kink, starts as a fan of triangles (`near_zero.py`). When the tensors do not fit into memory the faces
+are taken in chunks (`complex/chunks.py`), each to the end of the network before the next.
 
 The chunks are put together and checked (`subdivision.py`): V - E + F = 1, and the areas add up to the
 domain's. What does not fit is refused.
 """
 
-from inscape.partition.linear.planes.result import PlaneRegions
+from inscape.partition.linear.regions import LinearPlane
+from inscape.renamed import renamed
 
-__all__ = ["PlaneRegions"]
+__getattr__ = renamed(__name__, {"PlaneRegions": LinearPlane})

@@ -13,7 +13,6 @@ import torch
 
 from inscape.arrays import Bools, Floats, Ints
 from inscape.models.graph import Graph
-from inscape.partition.linear.engine import magnitude
 from inscape.partition.linear.planes.complex.half_edges import (
     BORDER,
     PlanarComplex,
@@ -21,7 +20,8 @@ from inscape.partition.linear.planes.complex.half_edges import (
     edge_of,
     half_edge,
 )
-from inscape.partition.linear.planes.domain import Plane
+from inscape.partition.linear.rounding import evaluated
+from inscape.probes.plane import Plane
 
 _NEAR = 1e-6
 """A unit nearly vanishes if it is this small, relative to its size at the corners."""
@@ -57,7 +57,8 @@ def _at_zero(graph: Graph) -> tuple[int, float]:
         first = 0 if layer is None else graph.nodes[layer].inputs[0]
         x = torch.zeros((1, *graph.input_shape), dtype=torch.float64)
         with torch.no_grad():
-            size = magnitude(graph.cast(torch.float64), x, first, torch.ones_like(x)).numpy().reshape(-1)
+            double = graph.cast(torch.float64)
+            size = evaluated(double, x, first, torch.ones_like(x)).sizes.numpy().reshape(-1)
         z = np.abs(graph.evaluate(x, until=first).numpy().reshape(-1))
         relative = np.sort(np.divide(z, size, out=np.zeros_like(z), where=size > 0))
         _KNOWN[graph] = first, float(relative[1]) if layer is not None and len(relative) > 1 else np.inf

@@ -6,9 +6,9 @@ from functools import cached_property
 
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Clip, Leaky
-from inscape.partition.linear.fusing import Fusion, fusions
-from inscape.partition.linear.planes.domain import Plane
+from inscape.partition.linear.fusion import Fusion, fusions
 from inscape.partition.linear.planes.values.scratch import Scratch
+from inscape.probes.plane import Plane
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -9,26 +10,31 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+from inscape.arguments import whole_number
 from inscape.arrays import Bools, Floats, Ints
-from inscape.errors import NonGenericError
+from inscape.errors import NonGenericError, PartitionError
 from inscape.models import Model
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows
-from inscape.partition.linear.bending import thresholds
 from inscape.partition.linear.confirmed import graph_of
 from inscape.partition.linear.planes.complex.chunks import joined
 from inscape.partition.linear.planes.complex.dissolve import dissolve
 from inscape.partition.linear.planes.complex.half_edges import BORDER, PlanarComplex, polygon_complex
-from inscape.partition.linear.planes.domain import Domain, Plane, domain_of
 from inscape.partition.linear.planes.layer import cut
 from inscape.partition.linear.planes.layer.sign_vectors import hash_rows
 from inscape.partition.linear.planes.lineage import Lineage
 from inscape.partition.linear.planes.near_zero import centre_of, fan
 from inscape.partition.linear.planes.values.at_points import states_at
 from inscape.partition.linear.planes.walk import PlaneWalk, walk_plane
+from inscape.partition.linear.regions import LinearPlane
+from inscape.partition.linear.rounding import ROUNDING
 from inscape.probes import Probe
+from inscape.probes.plane import Domain, Plane, domain_of
 from inscape.progress import Meter
+from inscape.provenance import Provenance
+from inscape.status import BUDGET, COMPLETE
 
 AREA_TOLERANCE = 1e-10
 """How much the areas of all faces may differ from that of the domain, relative to it."""
@@ -105,15 +111,40 @@ class Subdivision:
         assert isinstance(op, Bend)
         patterns = self.patterns[layer]
         if patterns is None:
-            return states_at(self.graph, self.layers[layer], self.plane.points(self.planar.centroids()))
+            points = torch.from_numpy(self.plane.points(self.planar.centroids()))
+            return states_at(self.graph, self.layers[layer], points)
         own = patterns[self.pattern_numbers[layer]]
         if isinstance(op, Windows):
             return own
         h = int(np.prod(self.graph.shapes[self.layers[layer]]))
         n_bits = 64 * ((h + 63) // 64)
         bits = np.unpackbits(np.ascontiguousarray(own).view(np.uint8), axis=1, bitorder="little")
-        per_kink = [bits[:, k * n_bits : k * n_bits + h] for k in range(len(thresholds(op)))]
-        return sum(per_kink[1:], start=per_kink[0]) if per_kink else bits[:, :0]
+        per_kink = [bits[:, k * n_bits : k * n_bits + h] for k in range(len(op.kinks))]
+        return sum(per_kink, start=np.zeros((len(own), h), np.uint8))
+
+
+def plane_regions(
+    model: Model, probe: Probe, *, n_layers: int | None, max_regions: int | None, memory: int, meter: Meter
+) -> LinearPlane:
+    """The linear regions on one plane; `linear_regions` documents the arguments."""
+    from inscape.partition.linear.planes.subdivision import subdivision_on
+
+    if n_layers is not None:
+        n_layers = whole_number(n_layers, "n_layers", 1, PartitionError)
+    if max_regions is not None:
+        max_regions = whole_number(max_regions, "max_regions", 1, PartitionError)
+    subdivision, domain = subdivision_on(
+        model, probe, n_layers=n_layers, max_faces=max_regions or math.inf, memory=memory, meter=meter
+    )
+    return LinearPlane(
+        probe=probe,
+        status=COMPLETE if subdivision.is_complete else BUDGET,
+        n_layers=len(subdivision.layers),
+        tolerance=ROUNDING * float(np.finfo(np.float64).eps),
+        provenance=Provenance.of(model, dtype="float64"),
+        domain=domain,
+        subdivision=subdivision,
+    )
 
 
 def subdivision_on(
@@ -132,7 +163,7 @@ def subdivision_on(
 def _a_few_points(domain: Domain) -> Floats:
     """Points inside, one near to each corner, (k, d)."""
     few = (domain.corners + domain.corners.mean(axis=0)) / 2
-    return np.asarray(domain.plane.points(few).numpy())
+    return domain.plane.points(few)
 
 
 @cache
@@ -272,8 +303,8 @@ def check(whole: Subdivision, corners: Floats, is_simple: bool) -> None:
         fits = bool(has_length) and _n_distinct(whole) == f
     if not fits:
         raise NonGenericError(
-            f"the faces do not fit together (V - E + F = {v - e + f}, area {covered} of {domain}): "
-            "lines meet too closely for float64; move the probe a little"
+            f"the faces do not fit together (V - E + F = {v - e + f}, area {covered} of {domain})",
+            remedy="lines meet too closely for float64; move the probe a little",
         )
 
 

@@ -19,15 +19,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inscape.arrays import Floats, Ints
-from inscape.models.graph import Graph
+from inscape.arrays import Ints
+from inscape.models.graph import Graph, flat
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.piecewise import Bend, Clip, Leaky, Windows
-from inscape.partition.linear.bending import flat, thresholds
-from inscape.partition.linear.fusing import Fusion
+from inscape.models.graph.piecewise import Bend, Windows
+from inscape.partition.linear.fusion import Fusion
 from inscape.partition.linear.planes.complex.chunks import chunk, chunk_ranges
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex, outward
-from inscape.partition.linear.planes.domain import Plane
 from inscape.partition.linear.planes.layer.buffers import Lines
 from inscape.partition.linear.planes.layer.crossings import Agreement
 from inscape.partition.linear.planes.layer.cut import Cut, cut
@@ -35,10 +33,11 @@ from inscape.partition.linear.planes.layer.max_pool import cut_by_label, max_poo
 from inscape.partition.linear.planes.layer.sign_vectors import Packed, hash_rows
 from inscape.partition.linear.planes.lineage import Lineage
 from inscape.partition.linear.planes.plan import Plan
-from inscape.partition.linear.planes.rounding import NodeRoundingBounds
 from inscape.partition.linear.planes.values.linear_map import LinearMap, restricted
 from inscape.partition.linear.planes.values.scratch import Scratch
 from inscape.partition.linear.planes.values.values import Interpolation, Values
+from inscape.partition.linear.rounding import PlaneRounding
+from inscape.probes.plane import Plane
 
 
 @dataclass(eq=False)
@@ -158,7 +157,7 @@ class _Walker:
         self.offsets = [0] * len(self.layers)
 
     def run(self, planar: PlanarComplex) -> None:
-        x = self.plane.points(planar.xy).reshape(-1, *self.graph.input_shape)
+        x = torch.from_numpy(self.plane.points(planar.xy)).reshape(-1, *self.graph.input_shape)
         self.advance(State(1, {0: x}, planar, Lineage(), None), (0.0, 1.0))
         self.plan.scratch.keep()
 
@@ -192,7 +191,7 @@ class _Walker:
         planar, lineage, labels = state.planar, state.lineage, None
         if self.with_labels and self.result.is_complete:
             scores = state.live[self.graph.output].reshape(len(planar.xy), -1)
-            rounding = NodeRoundingBounds(self.graph, self.plane, planar.xy, self.graph.output)
+            rounding = PlaneRounding(self.graph, self.plane, planar.xy, self.graph.output)
             layer = self.graph.output + 1
             planar, parent, labels, has_tie, is_tied = cut_by_label(
                 planar, scores, rounding, layer, self.agreement
@@ -227,7 +226,7 @@ class _Walker:
         node, live, planar, lineage, signed = state
         layer = self.layers.index(node)
         most = self.max_faces - self.n_finished
-        rounding = NodeRoundingBounds(self.graph, self.plane, planar.xy, j)
+        rounding = PlaneRounding(self.graph, self.plane, planar.xy, j)
         if isinstance(op, Windows):
             later = {k: live[k] for k in live if self.plan.is_needed(k, node)}
             pool = max_pool(planar, live[j], op, rounding, later, node, self.agreement, most)
@@ -236,7 +235,7 @@ class _Walker:
             self.result.is_tied |= pool.is_tied
             lineage = lineage.cut(pool.parent, self._record(layer, pool.patterns))
             return AfterMaxPool(self.plan, node, pool.planar, lineage, pool.live | {node: pool.maxima})
-        kinks = np.array(thresholds(op))
+        kinks = np.array(op.kinks)
         values = Values.stored(flat(live[j])) if signed is None else signed.values
         packed = None if signed is None else signed.packed
         agree = self.agreement.at(node) if self.depth else None
@@ -359,7 +358,7 @@ class AfterElementwise(Stage):
     def tensors(self, wanted: Ints) -> dict[int, Tensor]:
         """Live tensors carried over, and the node's own."""
         live = {k: self._interpolation.carry(self.live[k], wanted) for k in self.kept}
-        kinks = np.array(thresholds(self.op))
+        kinks = np.array(self.op.kinks)
         live[self.node] = self.op(self._interpolation.carry_input(self.live[self.input], wanted, kinks))
         return live
 
@@ -392,16 +391,8 @@ class AfterElementwise(Stage):
 
 def _with_slope_jumps(lines: Lines, op: Bend, h: int) -> Lines:
     """Lines with breakpoints of h entries, each with the change of the bent entry's slope."""
-    factor = _slope_jumps(op)
+    factor = np.array(op.slope_jumps)
     if len(factor) == 1:
         return lines if factor[0] == 1.0 else lines._replace(change=lines.change * factor[0])
     change = lines.change * factor[lines.unit // h]
     return lines._replace(unit=lines.unit % np.int32(h), change=change)
-
-
-def _slope_jumps(op: Bend) -> Floats:
-    """By how much the slope of an elementwise node changes at each kink, moving up."""
-    if isinstance(op, Clip):
-        return np.array([1.0] * math.isfinite(op.low) + [-1.0] * math.isfinite(op.high))
-    assert isinstance(op, Leaky)
-    return np.array([1.0 - float(op.slope)])

@@ -157,7 +157,8 @@ def dissolve(planar: PlanarComplex, gone: Bools) -> tuple[PlanarComplex, Ints, I
     start, loop, old_edge, ends, face_of = _rebuild(planar.start, planar.loop, planar.ends, gone, keep)
     if len(start) == 1:
         raise NonGenericError(
-            "the faces do not fit together: lines meet too closely for float64; move the probe a little"
+            "the faces do not fit together",
+            remedy="lines meet too closely for float64; move the probe a little",
         )
     kept = np.flatnonzero(keep)
     number = np.cumsum(keep) - 1

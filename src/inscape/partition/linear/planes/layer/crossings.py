@@ -12,8 +12,8 @@ from inscape.compiled import compiled, inlined, kernel
 from inscape.errors import NonGenericError
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
 from inscape.partition.linear.planes.layer.sign_vectors import SignVectors, count_bits, lowest_bit
-from inscape.partition.linear.planes.rounding import RoundingBounds
 from inscape.partition.linear.planes.values.values import Values, value
+from inscape.partition.linear.rounding import RoundingBounds
 
 CLOSE = 1e-9
 """Crossings this near on an edge, relative to its length, may be in one point."""
@@ -113,8 +113,8 @@ class Agreement:
             known_units, known_s = self._known.setdefault(key, (units, crossings.s[first:last].copy()))
             if known_units != units:
                 raise NonGenericError(
-                    "two chunks of the plane disagree on where an edge between them is cut: "
-                    "give more memory, so that the plane is taken in one chunk"
+                    "two chunks of the plane disagree on where an edge between them is cut",
+                    remedy="give more memory, so that the plane is taken in one chunk",
                 )
             s[first:last] = known_s
         return replace(crossings, s=s)

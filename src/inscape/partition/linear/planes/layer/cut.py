@@ -41,8 +41,8 @@ from inscape.partition.linear.planes.layer.sign_vectors import (
     signs_of_faces,
 )
 from inscape.partition.linear.planes.layer.ties import with_tied_faces
-from inscape.partition.linear.planes.rounding import RoundingBounds
 from inscape.partition.linear.planes.values.values import Values
+from inscape.partition.linear.rounding import RoundingBounds
 
 RENUMBER_FROM_FACES = 2**14
 """From this many faces on, which do not stay in the nearest caches, what is near gets near numbers ..."""

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Floats, Ints
-from inscape.models.graph.piecewise import Windows
-from inscape.partition.linear.bending import ROUNDING, flat, window_table
+from inscape.models.graph import flat
+from inscape.models.graph.piecewise import Windows, window_table
 from inscape.partition.linear.planes.complex.dissolve import dissolve
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
 from inscape.partition.linear.planes.layer.crossings import Agreement
 from inscape.partition.linear.planes.layer.cut import cut
-from inscape.partition.linear.planes.rounding import NodeRoundingBounds
 from inscape.partition.linear.planes.values.values import Interpolation, Values
+from inscape.partition.linear.rounding import ROUNDING, PlaneRounding
 
 _ZERO = np.zeros(1)
 
@@ -51,7 +51,7 @@ def max_pool(
     planar: PlanarComplex,
     z: Tensor,
     op: Windows,
-    rounding: NodeRoundingBounds,
+    rounding: PlaneRounding,
     live: dict[int, Tensor],
     layer: int,
     agreement: Agreement,
@@ -72,7 +72,7 @@ def max_pool(
 
 
 def cut_by_label(
-    planar: PlanarComplex, scores: Tensor, rounding: NodeRoundingBounds, layer: int, agreement: Agreement
+    planar: PlanarComplex, scores: Tensor, rounding: PlaneRounding, layer: int, agreement: Agreement
 ) -> tuple[PlanarComplex, Ints, Ints, bool, bool]:
     """Cut the faces where the largest score changes; a single score competes with 0.
 
@@ -100,7 +100,7 @@ class _Rounds:
         entries: Tensor,
         table: Ints,
         known: Ints,
-        rounding: NodeRoundingBounds,
+        rounding: PlaneRounding,
         live: dict[int, Tensor],
         layer: int,
         agreement: Agreement,
@@ -181,7 +181,7 @@ def _of_new(values: Any, faces: Ints) -> Any:
 class _WindowRoundingBounds:
     """Rounding bounds of differences within windows."""
 
-    rounding: NodeRoundingBounds
+    rounding: PlaneRounding
     xy: Floats
     table: Ints
 
@@ -191,5 +191,5 @@ class _WindowRoundingBounds:
 
     def __call__(self, vertices: Ints, entries: Ints) -> Floats:
         """The bounds for pairs of a vertex and a window, (m,)."""
-        own = NodeRoundingBounds(self.rounding.graph, self.rounding.plane, self.xy, self.rounding.node)
+        own = PlaneRounding(self.rounding.graph, self.rounding.plane, self.xy, self.rounding.node)
         return 2 * own.largest(vertices, self.table[entries])

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from inscape.arrays import Bools, Floats, Ints
 from inscape.compiled import compiled, inlined, kernel, summing
-from inscape.partition.linear.planes.rounding import RoundingBounds
+from inscape.partition.linear.rounding import RoundingBounds
 
 if TYPE_CHECKING:
     from inscape.partition.linear.planes.values.values import Values

@@ -25,8 +25,8 @@ from inscape.partition.linear.planes.layer.buffers import Faces, Inside, Lines
 from inscape.partition.linear.planes.layer.crossings import Crossings
 from inscape.partition.linear.planes.layer.faces import walk_boundary
 from inscape.partition.linear.planes.layer.sign_vectors import SignVectors
-from inscape.partition.linear.planes.rounding import RoundingBounds
 from inscape.partition.linear.planes.values.values import Values
+from inscape.partition.linear.rounding import RoundingBounds
 
 Parts = tuple[Faces, Inside, Lines]
 """What one or more old faces were cut into."""
@@ -83,7 +83,8 @@ def with_tied_faces(
             near = xy[node].mean(axis=0).tolist()
             raise NonGenericError(
                 f"the zero lines of {len(own)} units meet so closely near {near} "
-                "(in the probe's coordinates) that float64 cannot order them: move the probe a little"
+                "(in the probe's coordinates) that float64 cannot order them",
+                remedy="move the probe a little",
             )
         parts.append(_numbered(int(f), node, cut, n_edges, n_inside))
         n_edges += len(parts[-1][1].ends)

@@ -9,9 +9,8 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph
-from inscape.models.graph.piecewise import Bend, Windows
-from inscape.partition.linear.bending import thresholds, window_table
-from inscape.partition.linear.planes.domain import Plane
+from inscape.models.graph.piecewise import Bend, Windows, window_table
+from inscape.probes.plane import Plane
 
 _NUMBERS_AT_ONCE = 2**21
 """How many numbers the largest tensor of a forward pass may have."""
@@ -34,7 +33,7 @@ def states_at(graph: Graph, node: int, x: Tensor) -> Any:
             entries = np.where(table >= 0, values[:, table], -np.inf)
             states.append(entries.argmax(axis=2).astype(np.uint8 if table.shape[1] < 256 else np.uint16))
         else:
-            states.append(sum((values > t).astype(np.uint8) for t in thresholds(op)))
+            states.append(sum((values > t for t in op.kinks), np.zeros(values.shape, np.uint8)))
     return np.concatenate(states)
 
 
@@ -44,7 +43,7 @@ def affine_maps(graph: Graph, plane: Plane, points: Floats) -> tuple[Floats, Flo
     slopes, offsets = np.empty((len(points), n_out, 2)), np.empty((len(points), n_out))
     axes = [torch.tensor(a).reshape(1, *graph.input_shape) for a in plane.axes]
     for own in _blocks(graph, len(points)):
-        x = plane.points(points[own]).reshape(-1, *graph.input_shape)
+        x = torch.from_numpy(plane.points(points[own])).reshape(-1, *graph.input_shape)
         for d in (0, 1):
             value, slope = graph.derivative(x, axes[d].expand_as(x))
             slopes[own, :, d] = slope.reshape(len(x), -1).numpy()

@@ -10,7 +10,6 @@ are off, and 0, at all of them take no part in a large product.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,16 +18,16 @@ from torch import Tensor
 
 from inscape.arrays import Bools, Floats, Ints
 from inscape.compiled import compiled, inlined, kernel
+from inscape.models.graph import flat
 from inscape.models.graph.piecewise import Bend, Leaky
-from inscape.partition.linear.bending import flat, overwrite, thresholds
-from inscape.partition.linear.fusing import Fusion
+from inscape.partition.linear.fusion import Fusion
 from inscape.partition.linear.planes.layer.buffers import Lines
 from inscape.partition.linear.planes.layer.sign_vectors import Packed, SignVectors, cutoff_of, lowest_bit
 from inscape.partition.linear.planes.plan import Plan
-from inscape.partition.linear.planes.rounding import NodeRoundingBounds
 from inscape.partition.linear.planes.values.expansion import expand, sign_lines
 from inscape.partition.linear.planes.values.scratch import empty
 from inscape.partition.linear.planes.values.values import Values
+from inscape.partition.linear.rounding import PlaneRounding
 
 SCALE_FROM_VERTICES = 256
 """From this many old vertices on these tell the scale of a layer; else what bends it on lines counts too."""
@@ -132,8 +131,8 @@ class LinearMap:
         following = self.plan.elementwise_after(self.matrix.last)
         if following is None:
             return None
-        kinks = np.array(thresholds(following))
-        rounding = NodeRoundingBounds(self.plan.graph, self.plan.plane, self.xy, self.matrix.last)
+        kinks = np.array(following.kinks)
+        rounding = PlaneRounding(self.plan.graph, self.plan.plane, self.xy, self.matrix.last)
         largest = 0.0 if self.n_old >= SCALE_FROM_VERTICES else self._largest_sag()
         return Packed.empty(self.n, self.h, kinks, cutoff_of(some, kinks, rounding, largest))
 
@@ -219,7 +218,7 @@ class Product:
         The rows may be overwritten if they are free.
         """
         n_in, n_out = columns.shape
-        self.bend = partial(overwrite, op) if is_free else op
+        self.bend = op.overwrite if is_free else op
         self.bias = torch.zeros(n_out, dtype=torch.float64) if bias is None else bias
         self.columns = columns
         self.leaves_out = n >= SKIP_DEAD_UNITS_FROM_ROWS and isinstance(op, Leaky) and op.slope == 0.0

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.compiled import compiled, inlined, kernel
-from inscape.partition.linear.bending import flat
+from inscape.models.graph import flat
 from inscape.partition.linear.bent_line import sag
 from inscape.partition.linear.planes.layer.buffers import Int32s, Lines
 from inscape.partition.linear.planes.values.expansion import rows_of

@@ -1,0 +1,330 @@
+"""Compiled loops of adaptive counting on segments: which intervals to look into, and where.
+
+Samples are rows of flat arrays that only grow. `before` and `after` link the samples of one probe in the
+order of u, -1 at its ends, so that a new sample is put between two others without moving anything. An
+interval is named by its left sample. Importing this module imports numba.
+"""
+
+import numpy as np
+
+from inscape.compiled import compiled
+
+ROUNDING = 32.0
+"""Second differences below this many units of rounding of the scores are taken for rounding."""
+EDGE = 0.05
+"""A new sample keeps this fraction of its interval away from either end."""
+RUN = 6
+"""Without margins, a region is resolved when this many neighbouring samples lie in it."""
+GRADE = 2.0
+"""Without margins, an interval is at most this many times as wide as the next one."""
+SWAP_BACK = 0.1
+"""Between steps, the chance that one more jump next to a boundary makes a region there."""
+WINDOW = 8
+"""Between steps, how many intervals on either side tell how dense and how large the jumps are."""
+
+
+@compiled
+def combine(weights, probe, generators, out):
+    """Write the points weights @ generators of the probes (m,), weights (m, k), into `out` (m, size)."""
+    size, k = out.shape[1], weights.shape[1]
+    point = np.empty(size)
+    for r in range(len(weights)):
+        own, w = generators[probe[r]], weights[r]
+        for f in range(size):
+            point[f] = w[0] * own[0, f] + w[1] * own[1, f]
+        for j in range(2, k):
+            for f in range(size):
+                point[f] += w[j] * own[j, f]
+        for f in range(size):
+            out[r, f] = point[f]
+
+
+@compiled
+def insert(left, start, before, after):
+    """Link the samples start, start + 1, ... behind the samples `left`, of which each occurs once."""
+    for k in range(len(left)):
+        i, new = left[k], start + k
+        j = after[i]
+        before[new], after[new] = i, j
+        after[i] = new
+        if j >= 0:
+            before[j] = new
+
+
+@compiled
+def changed(start, stop, reach, before, after, stamp, round_number):
+    """The intervals within `reach` steps of the samples start..stop-1, each once; `stamp` marks them."""
+    found = np.empty((stop - start) * 2 * reach, np.int64)
+    n = 0
+    for new in range(start, stop):
+        i = new
+        for _ in range(reach):
+            if before[i] < 0:
+                break
+            i = before[i]
+        for _ in range(2 * reach):
+            if i < 0 or after[i] < 0:
+                break
+            if stamp[i] != round_number:
+                stamp[i] = round_number
+                found[n] = i
+                n += 1
+            i = after[i]
+    return found[:n]
+
+
+@compiled
+def _bend(i, j, u, scores, before, after, rounding, bend):
+    """Half h^2 times the second divided differences of each score, on the left and the right of interval i-j.
+
+    A chord over the interval is off by at most this times v (1 - v) at the fraction v of it, if the second
+    derivative is nowhere larger than next to it.
+
+    Returns:
+        What rounding can make of a score on either side, as a fraction of the score.
+    """
+    h = u[j] - u[i]
+    bound = 0.0
+    bend[:] = 0.0
+    for side in range(2):
+        k = before[i] if side == 0 else after[j]
+        if k < 0:
+            continue
+        g = u[i] - u[k] if side == 0 else u[k] - u[j]
+        near, far = (i, j) if side == 0 else (j, i)
+        scale = h / (h + g)
+        for c in range(scores.shape[1]):
+            bend[side, c] = scale * (
+                (scores[far, c] - scores[near, c]) - (scores[near, c] - scores[k, c]) * (h / g)
+            )
+        bound = max(bound, rounding * scale * (1.0 + h / g))
+    return bound
+
+
+@compiled
+def _sag(a, k, bend):
+    """By how much the difference of scores a and k could leave its chord, see `_bend`."""
+    return max(abs(bend[0, a] - bend[0, k]), abs(bend[1, a] - bend[1, k]))
+
+
+@compiled
+def _least_need(p, q, low, high):
+    """The least of (p (1 - v) + q v) / (v (1 - v)) on low <= v <= high, and where; p, q > 0 or low = high."""
+    v = 0.5
+    if p > 0.0 and q > 0.0:
+        v = np.sqrt(p) / (np.sqrt(p) + np.sqrt(q))
+    elif q > p:
+        v = low
+    elif p > q:
+        v = high
+    v = min(max(v, low), high)
+    if v <= 0.0 or v >= 1.0:
+        return np.inf, v
+    return max(0.0, p * (1.0 - v) + q * v) / (v * (1.0 - v)), v
+
+
+@compiled
+def same_label(i, j, a, scores, bend, bound):
+    """The urgency of an interval between two samples of label a, and where to look: see `scan`."""
+    urgency, where = 0.0, 0.5
+    for k in range(scores.shape[1]):
+        if k == a:
+            continue
+        sag = _sag(a, k, bend)
+        if sag <= bound:
+            continue
+        need, v = _least_need(scores[i, a] - scores[i, k], scores[j, a] - scores[j, k], 0.0, 1.0)
+        if sag > urgency * need:
+            urgency, where = (sag / need if need > 0.0 else np.inf), v
+    return urgency, where
+
+
+@compiled
+def third_label(i, j, a, b, scores, bend, bound):
+    """The urgency of an interval from label a to label b for a third one between, and where: see `scan`."""
+    urgency, where = 0.0, 0.5
+    lead, total = scores[i, a] - scores[i, b], _fall(i, j, a, b, scores)
+    x = lead / total if total > 0.0 else 0.5
+    for k in range(scores.shape[1]):
+        if k in (a, b):
+            continue
+        sag = max(_sag(a, k, bend), _sag(b, k, bend))
+        for top, low, high in ((a, 0.0, x), (b, x, 1.0)):
+            need, v = _least_need(scores[i, top] - scores[i, k], scores[j, top] - scores[j, k], low, high)
+            if need <= 0.0:
+                return np.inf, v
+            if sag > bound and sag > urgency * need:
+                urgency, where = sag / need, v
+    return urgency, where
+
+
+@compiled
+def _fall(i, j, a, b, scores):
+    """By how much the lead of label a over label b falls along an interval."""
+    return (scores[i, a] - scores[i, b]) + (scores[j, b] - scores[j, a])
+
+
+@compiled
+def _swap(i, j, a, b, scores, bend, bound):
+    """The urgency of an interval from label a to label b for the two to swap again, and where they cross."""
+    total, sag = _fall(i, j, a, b, scores), _sag(a, b, bend)
+    if total <= 0.0 or sag <= bound:
+        return 0.0, 0.5
+    return sag / total, (scores[i, a] - scores[i, b]) / total
+
+
+@compiled
+def scan(intervals, u, scores, labels, before, after, rounding, finest, urgency, where):
+    """How urgent it is to look into each interval, and the fraction of it where to look.
+
+    Between two samples a score difference is at least its chord minus c v (1 - v), if the sag c is the one
+    seen next to the interval. The urgency is the sag over the least one that would let another class lead
+    somewhere between, or the two end labels swap again.
+    """
+    n_classes = scores.shape[1]
+    bend = np.empty((2, n_classes))
+    for m in range(len(intervals)):
+        i = intervals[m]
+        j = after[i]
+        h = u[j] - u[i]
+        a, b = labels[i], labels[j]
+        bound = _bend(i, j, u, scores, before, after, rounding, bend)
+        bound *= max(abs(scores[i, a]), abs(scores[j, b]))
+        if a == b:
+            urgency[m], v = same_label(i, j, a, scores, bend, bound)
+        else:
+            urgency[m], v = third_label(i, j, a, b, scores, bend, bound)
+            swap, x = _swap(i, j, a, b, scores, bend, bound)
+            if swap > urgency[m]:
+                urgency[m], v = swap, x
+        edge = min(max(EDGE, finest / h), 0.5)
+        where[m] = min(max(v, edge), 1.0 - edge)
+
+
+@compiled
+def _run(i, labels, before, after):
+    """How many samples in a row, up to RUN, have the label of sample i."""
+    n, k = 1, before[i]
+    while n < RUN and k >= 0 and labels[k] == labels[i]:
+        n, k = n + 1, before[k]
+    k = after[i]
+    while n < RUN and k >= 0 and labels[k] == labels[i]:
+        n, k = n + 1, after[k]
+    return n
+
+
+@compiled
+def scan_labels(intervals, u, labels, before, after, finest, urgency, where):
+    """Infinite urgency, and a place near the middle, where labels alone ask for a look.
+
+    That is where a region at either end of the interval is not resolved, and where the interval is more than
+    GRADE times as wide as one next to it: what is fine here may be fine there. The place is not the middle
+    itself, since even steps are blind to what repeats with them.
+    """
+    for m in range(len(intervals)):
+        i = intervals[m]
+        j = after[i]
+        width, narrowest = u[j] - u[i], np.inf
+        if before[i] >= 0:
+            narrowest = u[i] - u[before[i]]
+        if after[j] >= 0:
+            narrowest = min(narrowest, u[after[j]] - u[j])
+        short = _run(i, labels, before, after) < RUN or _run(j, labels, before, after) < RUN
+        urgency[m] = np.inf if short or width > 1.001 * GRADE * narrowest else 0.0
+        edge = min(max(0.35, finest / width), 0.5)
+        where[m] = edge + (1.0 - 2.0 * edge) * ((9973.0 * (u[i] + u[j])) % 1.0)
+
+
+@compiled
+def _window(i, before, after):
+    """The first sample of a window of WINDOW intervals on either side of interval i, and of how many."""
+    first, n = i, 1
+    for _ in range(WINDOW):
+        if before[first] < 0:
+            break
+        first, n = before[first], n + 1
+    last = after[i]
+    for _ in range(WINDOW):
+        if after[last] < 0:
+            break
+        last, n = after[last], n + 1
+    return first, n
+
+
+@compiled
+def _is_step(i, j, scores):
+    """Whether any score changes between two samples."""
+    n_changes = 0
+    for c in range(scores.shape[1]):
+        n_changes += scores[i, c] != scores[j, c]
+    return n_changes > 0
+
+
+@compiled
+def _spread(first, n, top, scores, after, spread):
+    """Write the squared changes of the lead of class `top` over each, summed over a window of n intervals.
+
+    Returns:
+        How many of the intervals change a score, and the last sample of the window.
+    """
+    n_steps, k = 0, first
+    spread[:] = 0.0
+    for _ in range(n):
+        right = after[k]
+        if _is_step(k, right, scores):
+            n_steps += 1
+            for c in range(scores.shape[1]):
+                change = (scores[right, top] - scores[k, top]) - (scores[right, c] - scores[k, c])
+                spread[c] += change * change
+        k = right
+    return n_steps, k
+
+
+@compiled
+def _overtaken(i, j, a, b, scores, variance):
+    """The largest chance that a third class leads between samples i of label a and j of label b.
+
+    A lead of p and q at the ends, of this variance in between, meets zero with the chance
+    exp(-2 p q / variance) of a Brownian bridge.
+    """
+    chance = 0.0
+    for k in range(scores.shape[1]):
+        if k in (a, b) or variance[k] <= 0.0:
+            continue
+        p, q = max(0.0, scores[i, a] - scores[i, k]), max(0.0, scores[j, b] - scores[j, k])
+        chance = max(chance, np.exp(-2.0 * p * q / variance[k]))
+    return chance
+
+
+@compiled
+def scan_steps(intervals, u, scores, labels, before, after, chance):
+    """The chance that each interval hides a region, where scores are constant between jumps.
+
+    1. Around the interval, a share f of n intervals of mean width w changes a score: there are about
+       -log(1 - f) / w jumps per unit of u. Squared changes show the variance of each lead.
+    2. A hidden region takes one jump more than the change that is seen, and two where none is seen.
+    3. These have to bring a third class to the top, see `_overtaken`, or the end labels to swap back.
+    """
+    spread, other = np.empty(scores.shape[1]), np.empty(scores.shape[1])
+    for m in range(len(intervals)):
+        i = intervals[m]
+        j = after[i]
+        a, b, width = labels[i], labels[j], u[j] - u[i]
+        # 1. the density and the size of jumps
+        first, n = _window(i, before, after)
+        n_steps, last = _spread(first, n, a, scores, after, spread)
+        if a != b:
+            _spread(first, n, b, scores, after, other)
+            np.maximum(spread, other, spread)
+        length = u[last] - u[first]
+        share = min((n_steps + 0.5) / (n + 1.0), 0.95)
+        expected = -np.log(1.0 - share) * n / length * width
+        # 2. one jump more, or two
+        more = 1.0 - np.exp(-expected)
+        if not _is_step(i, j, scores):
+            more -= expected * np.exp(-expected)
+        # 3. what they do
+        hidden = _overtaken(i, j, a, b, scores, spread * (width / length))
+        if a != b:
+            hidden = max(hidden, SWAP_BACK)
+        chance[m] = more * hidden

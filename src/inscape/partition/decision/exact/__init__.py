@@ -1,0 +1,88 @@
+"""Exact decision regions: of networks on segments and planes, of tree ensembles on segments."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby, islice
+
+from inscape.errors import PartitionError
+from inscape.models import Model
+from inscape.models.base import check_size
+from inscape.partition.decision.regions import DecisionRegions, DecisionSegment
+from inscape.probes import Probe, Segment
+from inscape.probes.segment import as_segment
+from inscape.progress import Meter
+from inscape.provenance import Provenance
+
+MOST_SEGMENTS_IN_BLOCK = 256
+MOST_NUMBERS_IN_BLOCK = 2**21
+
+
+def exact_regions(
+    model: Model, probes: Sequence[Probe], *, precision: str, meter: Meter
+) -> Iterator[DecisionRegions]:
+    """The exact decision regions of a piecewise-affine network or a tree ensemble on each probe, in order."""
+    done = 0
+    for dim, group in groupby(probes, key=lambda p: p.dim):
+        if dim == 2 and model.structure != "trees":
+            found: Iterator[DecisionRegions] = _on_planes(model, group, precision, meter, done, len(probes))
+        else:
+            found = _on_segments(model, group, precision, meter, done, len(probes))
+        for regions in found:
+            yield regions
+            done += 1
+
+
+def _on_planes(
+    model: Model, probes: Iterator[Probe], precision: str, meter: Meter, done: int, total: int
+) -> Iterator[DecisionRegions]:
+    """The regions on each patch or triangle."""
+    if precision != "float64":
+        raise PartitionError(f"precision={precision!r} is for segments: planes are cut in float64")
+    from inscape.partition.decision.exact.planes import exact_plane
+
+    for i, probe in enumerate(probes):
+        with model.unchanged():
+            yield exact_plane(model, probe, meter=_of_block(meter, done + i, 1, total))
+
+
+def _on_segments(
+    model: Model, probes: Iterator[Probe], precision: str, meter: Meter, done: int, total: int
+) -> Iterator[DecisionRegions]:
+    """The regions on each segment, at most 256 at a time, so that memory does not grow with them."""
+    provenance = Provenance.of(model, dtype=None if model.structure == "trees" else precision)
+    for shape, group in groupby(probes, key=lambda p: p.input_shape):
+        check_size(model, shape)
+        size = max(1, min(MOST_SEGMENTS_IN_BLOCK, MOST_NUMBERS_IN_BLOCK // math.prod(shape)))
+        while block := list(islice(group, size)):
+            show = _of_block(meter, done, len(block), total)
+            done += len(block)
+            regions = _on_block(model, [_as_segment(p) for p in block], precision, provenance, show)
+            for probe, found in zip(block, regions, strict=True):
+                yield found if found.probe is probe else replace(found, probe=probe)
+
+
+def _on_block(
+    model: Model, segments: list[Segment], precision: str, provenance: Provenance, meter: Meter
+) -> list[DecisionSegment]:
+    if model.structure == "trees":
+        from inscape.partition.decision.exact.trees import tree_segments
+
+        return tree_segments(model, segments, provenance=provenance, progress=meter)
+    from inscape.partition.decision.exact.segments import exact_segments
+
+    return exact_segments(model, segments, precision=precision, provenance=provenance, progress=meter)
+
+
+def _of_block(meter: Meter, before: int, n: int, total: int) -> Meter:
+    """A meter for a block of n of `total` segments, in thousandths of a segment."""
+    return lambda done, of: meter(round(1000 * (before + n * done / of)), 1000 * total)
+
+
+def _as_segment(probe: Probe) -> Segment:
+    if probe.dim == 1:
+        return as_segment(probe)
+    raise PartitionError(
+        f"exact regions are computed on segments, and of networks on planes; not on a "
+        f"{type(probe).__name__} of dimension {probe.dim}: use method='grid' or 'adaptive'"
+    )

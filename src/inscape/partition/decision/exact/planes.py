@@ -1,0 +1,64 @@
+"""Exact decision regions of a piecewise-affine network on planes."""
+
+import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from inscape.errors import PartitionError
+from inscape.memory import MEMORY
+from inscape.models import Model
+from inscape.partition.decision.regions import DecisionPlane
+from inscape.partition.linear.planes.subdivision import Subdivision, subdivision_on
+from inscape.probes import Probe
+from inscape.progress import Meter
+from inscape.provenance import Provenance
+from inscape.status import COMPLETE, Status
+
+_ON_A_FACE = "ties on a face, where the smaller label counts"
+TIES = Status("ties", _ON_A_FACE, text=f"{COMPLETE}; {_ON_A_FACE}")
+
+
+def exact_plane(model: Model, probe: Probe, *, meter: Meter, memory: int = MEMORY) -> DecisionPlane:
+    """The decision regions of a piecewise-affine model on a patch or a triangle.
+
+    On a face of the linear regions every score is affine, so that label changes are edges of the upper
+    envelope of c planes. A one-output net has the label `score > 0`. Faces of one label that share an edge
+    are one region.
+    """
+    graph = model.graph(probe.input_shape)
+    if len(shape := graph.shapes[graph.output]) > 1:
+        raise PartitionError(
+            f"{model.name} returns scores of shape (n, {', '.join(map(str, shape))}): expected (n, c)"
+        )
+    subdivision, domain = subdivision_on(model, probe, memory=memory, with_labels=True, meter=meter)
+    regions, labels = joined_regions(subdivision)
+    return DecisionPlane(
+        probe=probe,
+        labels=labels,
+        method="exact",
+        is_exact=True,
+        status=TIES if subdivision.has_tie else COMPLETE,
+        n_evaluations=len(subdivision.planar.xy),
+        resolution=None,
+        connectivity=None,
+        class_names=model.classes,
+        provenance=Provenance.of(model, dtype="float64"),
+        face_regions=regions,
+        domain=domain,
+        subdivision=subdivision,
+    )
+
+
+def joined_regions(subdivision: Subdivision) -> tuple[np.ndarray, np.ndarray]:
+    """The region of each face, and the label of each region: faces of one label are joined across edges."""
+    assert subdivision.labels is not None
+    left, right = subdivision.planar.sides().T
+    inside = (left >= 0) & (right >= 0)
+    left, right = left[inside], right[inside]
+    same = subdivision.labels[left] == subdivision.labels[right]
+    n = subdivision.planar.n_faces
+    links = coo_matrix((np.ones(int(same.sum())), (left[same], right[same])), shape=(n, n))
+    count, region = connected_components(links, directed=False)
+    labels = np.empty(count, np.int64)
+    labels[region] = subdivision.labels
+    return region.astype(np.int64), labels

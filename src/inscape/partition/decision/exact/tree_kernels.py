@@ -1,0 +1,251 @@
+# mypy: disallow-untyped-decorators=False
+"""Compiled loops of `trees`: walk down all trees along one line, then vote from piece to piece.
+
+Importing this module imports numba; `trees` does so when the first segment is asked for.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from inscape.compiled import compiled
+
+ARGMAX, POSITIVE, NON_NEGATIVE = 0, 1, 2  # the values of `inscape.models.trees.Rule`
+EPS = np.finfo(np.float64).eps
+SAME = 4 * EPS  # crossings this close, relative to t, are one
+
+
+@compiled
+def lay(start: Any, end: Any, line: Any, low: Any, high: Any, limit: float) -> Any:
+    """Write x(t) = start + t (end - start) into `line`; whether |low| and |high| stay within `limit`."""
+    inside = True
+    for f in range(len(start)):
+        line[f, 0], line[f, 1] = start[f], end[f] - start[f]
+        inside &= (abs(low[f]) <= limit) & (abs(high[f]) <= limit)
+    return inside
+
+
+@compiled(error_model="numpy")
+def crossing(gap: float, d: float) -> float:
+    """The t at which a + t d reaches a + gap; a constant a crosses at infinity, on the side where it is."""
+    if d != 0.0:
+        return gap / d
+    return np.inf if gap >= 0.0 else -np.inf
+
+
+@compiled(error_model="numpy")
+def walk(line: Any, span: Any, trees: Any, front: Any, found: Any) -> Any:
+    """The leaves that the line x(t) = line[:, 0] + t line[:, 1] meets, t in `span`.
+
+    All trees are walked at once, level by level. The front holds (node, t0, t1): the interval from t0 to
+    t1 on which the line is at that node. A node is crossed at t = (cut - x_f) / d_f; if that lies inside
+    (t0, t1) both children take their stretch, otherwise one child takes all.
+
+    The loop has no branch that the processor would often guess wrong: a leaf and a far child are always
+    written, and count only if they are there. So several nodes are in flight at once.
+
+    Returns:
+        n, n_nodes, touched: `found` holds n leaves, (where each starts, its tree, its row of values);
+        n_nodes nodes were visited; touched says that an end of the span lies on a cut.
+    """
+    # 1. every tree begins at its root with the whole span
+    feature, child, cut, n_trees = trees
+    node, t0, t1 = front[0]
+    next_node, next_t0, next_t1 = front[1]
+    found_t, found_tree, found_row = found
+    begin, end = span
+    node[:n_trees], t0[:n_trees], t1[:n_trees] = np.arange(n_trees), begin, end
+    n, n_nodes, m, touched = 0, 0, n_trees, False
+    while m > 0:
+        n_nodes += m
+        new = 0
+        for i in range(m):
+            # 2. a leaf is found, and counts if this is one
+            at, low, high = node[i], t0[i], t1[i]
+            f, c = feature[at], child[at]
+            leaf = f < 0
+            found_t[n], found_tree[n], found_row[n] = low, -1 - f, c
+            n += leaf
+            f = 0 if leaf else f
+            # 3. where the line crosses the cut, and on which side it comes from
+            d = line[f, 1]
+            t = crossing(cut[at] - line[f, 0], d)
+            right = int(d < 0.0)  # the child on the near side of the crossing
+            crossed = (t > low) & (t < high)
+            touched |= (t == begin) | (t == end)
+            # 4. the near child, up to the crossing, and the far one behind it
+            next_node[new] = c + (right ^ int(t <= low))
+            next_t0[new], next_t1[new] = low, t if crossed else high
+            next_node[new + 1], next_t0[new + 1], next_t1[new + 1] = c + 1 - right, t, high
+            new += (1 + crossed) * (1 - leaf)
+        node, t0, t1, next_node, next_t0, next_t1 = next_node, next_t0, next_t1, node, t0, t1
+        m = new
+    return n, n_nodes, touched
+
+
+@compiled
+def put_in_order(times: Any, span: Any, order: Any, count: Any) -> None:
+    """Put the indices of `times`, all within `span`, into `order` by increasing time.
+
+    The times are spread over as many buckets as there are of them and then sorted by insertion, which
+    finds little to do. Where they crowd, a comparison sort takes over.
+    """
+    # 1. count the times of each bucket, and sum up to where each bucket starts
+    n = len(times)
+    scale = n / (span[1] - span[0])
+    count[: n + 1] = 0
+    for i in range(n):
+        count[1 + min(int((times[i] - span[0]) * scale), n - 1)] += 1
+    for i in range(n):
+        count[i + 1] += count[i]
+    # 2. put each time into its bucket
+    for i in range(n):
+        bucket = min(int((times[i] - span[0]) * scale), n - 1)
+        order[count[bucket]] = i
+        count[bucket] += 1
+    # 3. sort what is still out of order by insertion, unless that takes too many moves
+    moves = 0
+    for i in range(1, n):
+        e, j = order[i], i
+        while j > 0 and times[order[j - 1]] > times[e]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = e
+        moves += i - j
+        if moves > 16 * n:
+            order[:n] = np.argsort(times)
+            return
+
+
+@compiled
+def blur_at(t: float, roots: Any, line: Any, trees: Any, blur: Any) -> float:
+    """The greatest uncertainty of t as a crossing in the trees at `roots`.
+
+    That is, over |d_f|, the spacing of the numbers that the trees tell apart at the cut, or the rounding of
+    x_f(t) = (1 - t) a_f + t b_f in float64 if that is more. The split of a crossing is found by walking
+    down again at that t, which is rarely asked for.
+    """
+    feature, child, cut, _ = trees
+    widest = 0.0
+    for root in roots:
+        at = np.int64(root)
+        while feature[at] >= 0:
+            f = feature[at]
+            d = line[f, 1]
+            s = crossing(cut[at] - line[f, 0], d)
+            if abs(s - t) <= SAME * abs(t):
+                a, b = line[f, 0], line[f, 0] + d
+                rounding = 2 * EPS * (abs((1 - t) * a) + abs(t * b))
+                widest = max(widest, max(blur[at], rounding) / abs(d))
+                break
+            at = child[at] + (int(d < 0.0) if t < s else int(d >= 0.0))
+    return widest
+
+
+@compiled
+def add_in_order(row: Any, value: Any, column: Any, start: Any, sums: Any) -> None:
+    """Put start + the present value rows of the trees into `sums`, in the order of the trees."""
+    sums[:] = start
+    for k in range(len(row)):
+        for j in range(value.shape[1]):
+            sums[column[k] + j] += value[row[k], j]
+
+
+@compiled(inline="always")  # called on every piece
+def winner(scores: Any, rule: int) -> Any:
+    """The label of `scores`, and by how much it wins (0: a tie that the rule breaks)."""
+    if rule != ARGMAX:
+        return int(scores[0] > 0 or (rule == NON_NEGATIVE and scores[0] == 0)), abs(scores[0])
+    best, first, second = 0, scores[0], -np.inf
+    for j in range(1, len(scores)):
+        score = scores[j]
+        second = max(second, min(first, score))
+        best = j if score > first else best
+        first = max(first, score)
+    return best, first - second
+
+
+@compiled
+def label_at(t: float, line: Any, trees: Any, votes: Any) -> Any:
+    """The label of the very point at t, which is on the left of the cuts that it lies on."""
+    feature, child, cut, n_trees = trees
+    value, column, start, divisor, rule, _ = votes
+    row = np.empty(n_trees, dtype=np.int32)
+    for k in range(n_trees):
+        at = np.int64(k)
+        while feature[at] >= 0:
+            d = line[feature[at], 1]
+            s = crossing(cut[at] - line[feature[at], 0], d)
+            at = child[at] + (t != s and (t < s) == (d < 0.0))
+        row[k] = child[at]
+    sums = start.copy()
+    add_in_order(row, value, column, start, sums)
+    return winner(sums / divisor, rule)[0]
+
+
+@compiled(inline="always")  # called at every crossing
+def advance(i: int, n: int, order: Any, found: Any, row: Any, value: Any, column: Any, sums: Any) -> Any:
+    """Pass all crossings at the time of the i-th of n in `order`: (the next i, whether a value changed)."""
+    times, trees, rows = found
+    t, changed = times[order[i]], False
+    while i < n and times[order[i]] - t <= SAME * abs(t):
+        k, new = trees[order[i]], rows[order[i]]
+        old = row[k]
+        if new != old:
+            for j in range(value.shape[1]):
+                sums[column[k] + j] += value[new, j] - value[old, j]
+            row[k], changed = new, True
+        i += 1
+    return i, changed
+
+
+@compiled
+def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: Any, result: Any) -> Any:
+    """Regions of one line, in `result` = (boundaries, labels); returns counts, see below.
+
+    The pieces are the intervals between neighbouring crossings in any tree. From one to the next only the
+    trees that change leaf are added and subtracted. Where the winner leads by no more than `slack` per
+    term, rounding could matter: there the sum is taken again, in the order of the trees, and divided.
+
+    Returns:
+        n_regions, n_pieces, n_nodes, n_tied (pieces), n_narrow (regions no wider than the blur of a
+        crossing that bounds them), n_lone (ends of the span whose own label is not that of their region).
+    """
+    # 1. the leaves that the line meets, in the order of t
+    front, found, order, count, row, sums = scratch
+    value, column, start, divisor, rule, blur = votes
+    boundaries, labels = result
+    n, n_nodes, touched = walk(line, span, trees, front, found)
+    times, tree, rows = found
+    put_in_order(times[:n], span, order, count)
+    # 2. the label on the first piece
+    row[tree[order[: len(row)]]] = rows[order[: len(row)]]  # every tree's first leaf starts with the span
+    add_in_order(row, value, column, start, sums)
+    labels[0], margin = winner(sums / divisor, rule)
+    n_regions, n_pieces, n_tied, n_narrow = 1, 1, int(margin == 0), 0
+    # 3. from crossing to crossing: the trees that change leaf, and the vote where it may change
+    i, since, since_blur = len(row), span[0], 0.0
+    while i < n:
+        first, t = i, times[order[i]]
+        i, changed = advance(i, n, order, found, row, value, column, sums)
+        if not changed:
+            continue
+        label, margin = winner(sums, rule)
+        if slack > 0 and margin <= slack * n:
+            add_in_order(row, value, column, start, sums)
+            label, margin = winner(sums / divisor, rule)
+        n_pieces += 1
+        n_tied += margin == 0
+        # 4. a new region, narrow or not
+        if label != labels[n_regions - 1]:
+            t_blur = blur_at(t, tree[order[first:i]], line, trees, blur)
+            n_narrow += t - since <= max(since_blur, t_blur)
+            boundaries[n_regions - 1], labels[n_regions] = t, label
+            n_regions, since, since_blur = n_regions + 1, t, t_blur
+    # 5. the last region, and the ends of the span as points
+    n_narrow += n_regions > 1 and span[1] - since <= since_blur
+    n_lone = 0
+    if touched:
+        for t, label in ((span[0], labels[0]), (span[1], labels[n_regions - 1])):
+            n_lone += label_at(t, line, trees, votes) != label
+    return n_regions, n_pieces, n_nodes, n_tied, n_narrow, n_lone

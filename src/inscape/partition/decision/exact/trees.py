@@ -1,0 +1,187 @@
+"""Exact decision regions of tree ensembles on segments."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from inscape.arrays import Floats
+from inscape.errors import PartitionError
+from inscape.models import wrap
+from inscape.models.base import Model
+from inscape.models.sklearn_classifier import SklearnModel
+from inscape.models.trees import TreeEnsemble, obstacle
+from inscape.partition.decision.regions import DecisionSegment, TreeCounts
+from inscape.probes.segment import Segment
+from inscape.progress import Meter, meter
+from inscape.provenance import Provenance
+from inscape.status import COMPLETE, Status
+
+REPORT_EVERY_SEGMENTS = 32
+
+
+def tree_segments(
+    model: Any,
+    segments: Sequence[Segment],
+    *,
+    cast: bool = True,
+    provenance: Provenance | None = None,
+    progress: bool | Meter | None = None,
+) -> list[DecisionSegment]:
+    """The decision regions of a tree ensemble on each segment, exactly.
+
+    On x(t) = a + t d a split x_f <= c is crossed at t = (c - a_f) / d_f and nowhere else. So each tree
+    cuts the span into one interval per leaf that the line meets, an ensemble into the common refinement
+    of these, and on each piece the scores are constant. Neighbouring pieces of equal label are one region.
+    Scores are added, divided and compared as scikit-learn does, ties included: labels agree bit for bit
+    with those of `predict` (of a forest with n_jobs > 1, up to ties that its own order of sums decides).
+
+    What exact means: scikit-learn casts points to float32 before its trees see them (histogram trees see
+    float64). This rounding is monotone, so it is the same as moving each threshold by up to half a
+    float32 spacing; with the thresholds so moved the regions are those of t -> predict(x(t)) for float64
+    points, and a region narrower than the cast is counted if `predict` can see it. Such regions are
+    also counted in `trees.n_narrow`; they come from two splits that are crossed at almost the same t. With
+    `cast=False` the thresholds are compared as they are stored, without rounding of x.
+
+    What remains is float64: each crossing is known to 1.5 units in the last place of t, and crossings
+    closer than 4 units are taken as one. Regions have positive length: a label that holds at a single
+    point is not a region, be it where two splits are crossed at the very same t or at an end of the span
+    that lies on a split (the latter is counted in `trees.n_lone`).
+
+    Args:
+        model: a wrapped model of structure "trees", or an estimator to wrap.
+        segments: lines in its input space.
+        cast: whether to count what `predict` computes, or what the stored thresholds say.
+        provenance: of the results; None asks the model.
+        progress: as everywhere: None is silent, True a bar, or a function of (done, total).
+
+    Returns:
+        One result per segment; its `n_evaluations` says how often the votes of all trees were added up, once
+        per piece. The cost of each is one visit per node that it reaches, and a sort of the leaves.
+
+    Raises:
+        PartitionError: if the model is not made of trees, or a segment does not fit it.
+
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> stump = DecisionTreeClassifier().fit([[0.0], [1.0]], ["no", "yes"])
+    >>> [r] = tree_segments(stump, [Segment([-1.0], [1.0])], cast=False)
+    >>> r.boundaries.tolist(), r.labels.tolist(), r.status
+    ([0.75], [0, 1], 'complete')
+    """
+    wrapped = wrap(model)
+    ensemble = _trees_of(wrapped)
+    segments = list(segments)
+    for i, segment in enumerate(segments):
+        _check(segment, i, ensemble)
+    provenance = provenance or Provenance.of(wrapped)
+    results: list[DecisionSegment] = []
+    with meter(progress, "segments") as tick:
+        along = regions_along(ensemble, segments, ensemble.cut if cast else ensemble.threshold)
+        for segment, own in zip(segments, along, strict=True):
+            results.append(
+                DecisionSegment(
+                    probe=segment,
+                    span=segment.span,
+                    method="exact",
+                    is_exact=True,
+                    resolution=None,
+                    connectivity=None,
+                    class_names=wrapped.classes,
+                    provenance=provenance,
+                    model=wrapped,
+                    **own,
+                )
+            )
+            if len(results) % REPORT_EVERY_SEGMENTS == 0 or len(results) == len(segments):
+                tick(len(results), len(segments))
+    return results
+
+
+def _trees_of(model: Model) -> TreeEnsemble:
+    if model.structure == "trees" and isinstance(model, SklearnModel):
+        return model.trees
+    reason = (
+        obstacle(model.estimator)
+        if isinstance(model, SklearnModel)
+        else f"its structure is {model.structure!r}"
+    )
+    raise PartitionError(
+        f"{model.name} has no exact regions of trees: {reason}; use method='grid' or 'adaptive' instead"
+    )
+
+
+def _check(segment: Segment, i: int, ensemble: TreeEnsemble) -> None:
+    """Raise if the trees cannot take the points of `segment`."""
+    if not isinstance(segment, Segment):
+        raise PartitionError(
+            f"probe {i} is a {type(segment).__name__}: exact regions of trees need a Segment"
+        )
+    if segment.start.size != ensemble.n_features:
+        raise PartitionError(
+            f"segment {i} has points of shape {segment.start.shape} = {segment.start.size} numbers, "
+            f"but the trees take {ensemble.n_features} features"
+        )
+
+
+def regions_along(ensemble: TreeEnsemble, segments: list[Segment], cut: Floats) -> Iterator[dict[str, Any]]:
+    """What a `DecisionSegment` holds beyond the common, for each segment; `cut`: where splits are."""
+    from inscape.partition.decision.exact.tree_kernels import decide, lay
+
+    vote = ensemble.vote
+    trees = (ensemble.feature, ensemble.child, cut, ensemble.n_trees)
+    votes = (ensemble.value, ensemble.column, vote.start, vote.divisor, int(vote.rule), ensemble.blur)
+    slack = 4 * ensemble.rounding  # a crossing adds and subtracts, ours and scikit-learn's sums both round
+    scratch = _scratch(ensemble.n_leaves, ensemble.n_trees, len(vote.start))
+    boundaries, labels = np.empty(ensemble.n_leaves), np.empty(ensemble.n_leaves, dtype=np.int64)
+    line = np.empty((ensemble.n_features, 2))
+    limit = float(np.finfo(np.float32).max) if ensemble.single else float(np.finfo(np.float64).max) / 4
+    for i, segment in enumerate(segments):
+        low, high = _ends(segment, ensemble)
+        if not lay(segment.start.ravel(), segment.end.ravel(), line, low, high, limit):
+            raise PartitionError(
+                f"segment {i} leaves the range +-{limit:.3g} in which the trees compute: shorten its span"
+            )
+        k, n_pieces, n_nodes, n_tied, n_narrow, n_lone = decide(
+            line, segment.span, trees, votes, slack, scratch, (boundaries, labels)
+        )
+        yield {
+            "boundaries": boundaries[: k - 1].copy(),
+            "labels": labels[:k].copy(),
+            "n_pieces": n_pieces,
+            "n_evaluations": n_pieces,
+            "trees": TreeCounts(n_tied, n_narrow, n_lone, n_nodes),
+            "status": _status(
+                n_pieces, n_tied, n_narrow, n_lone, "float32" if ensemble.single else "float64"
+            ),
+        }
+
+
+def _ends(segment: Segment, ensemble: TreeEnsemble) -> tuple[Floats, Floats]:
+    """Both ends of the span as the trees see them, infinite where they overflow."""
+    if segment.span == (0.0, 1.0) and not ensemble.scaling.steps:
+        return segment.start.ravel(), segment.end.ravel()
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = ensemble.scaling.forward(segment.generators.reshape(2, -1))
+    return low, high
+
+
+def _scratch(n_leaves: int, n_trees: int, n_columns: int) -> tuple[Any, ...]:
+    """Room for the worst case, a line that meets every leaf; what is not used takes no memory."""
+    size = n_leaves + 1
+    front = tuple((np.empty(size, dtype=np.int32), np.empty(size), np.empty(size)) for _ in range(2))
+    found = np.empty(size), np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+    order, count = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+    return front, found, order, count, np.empty(n_trees, dtype=np.int32), np.empty(n_columns)
+
+
+def _status(n_pieces: int, n_tied: int, n_narrow: int, n_lone: int, precision: str) -> Status:
+    notes = []
+    if n_tied:
+        notes.append(f"top scores tie on {n_tied} of {n_pieces} pieces, decided as scikit-learn does")
+    if n_narrow:
+        notes.append(
+            f"{n_narrow} regions are narrower than the {precision} spacing at a split that bounds them"
+        )
+    if n_lone:
+        notes.append(f"{n_lone} ends lie on a split and have another label at that single point")
+    return Status("complete", "; ".join(notes)) if notes else COMPLETE

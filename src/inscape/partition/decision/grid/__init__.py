@@ -1,0 +1,1 @@
+"""Decision regions by evaluating a grid: the grid, its points and their connected components."""

@@ -1,0 +1,232 @@
+"""Walk a network along segments: every breakpoint of every layer, in bounded memory.
+
+All tensors are linear between neighbouring rows. An affine node is one batched evaluation. A piecewise-linear
+node adds the rows where it bends, and the tensors that later nodes need are interpolated there. Rows are
+streamed depth first: after each such node the rows are cut into chunks, and each chunk runs to the end of the
+network before the next one starts, so that memory does not grow with the number of pieces. Chunks of one
+segment share a row, hence every interval belongs to exactly one chunk, and chunks end in order along the
+segments.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inscape.arrays import Floats, Ints
+from inscape.errors import PartitionError
+from inscape.models.graph import Graph, flat
+from inscape.models.graph.affine import Affine
+from inscape.models.graph.piecewise import Bend
+from inscape.partition.linear.fusion import fusions
+from inscape.partition.linear.rounding import SegmentRounding, scales_of
+from inscape.partition.linear.segments.breakpoints import (
+    Refinement,
+    Rows,
+    bent,
+    interpolate,
+    refine,
+)
+from inscape.partition.linear.segments.expansion import Expansion, slope_changes
+from inscape.probes import Segment
+
+CHUNK = 2**22
+"""Bytes per tensor and chunk: enough for a product to run at full speed, little enough to be used again."""
+
+HEADROOM = 16.0
+"""Numbers are refused this much below the largest that can be written, so that differences of them exist."""
+
+Sink = Callable[[Rows, Tensor, float], None]
+"""Receives the rows of each finished chunk, the output there, (rows, c), and how large that can be."""
+
+
+@dataclass
+class Walk:
+    """What a walk along segments met.
+
+    Attributes:
+        n_evaluations: rows at which the output was evaluated.
+        n_flat: how often a unit lay on its kink between two neighbouring rows, for each segment.
+        doubts: segments (m,) and parameters t (m,) around which float32 could not tell all crossings.
+    """
+
+    n_evaluations: int
+    n_flat: Ints
+    doubts: tuple[Ints, Floats]
+
+
+def walk(
+    graph: Graph,
+    segments: Sequence[Segment],
+    sink: Sink,
+    *,
+    memory: int,
+    tolerance: float,
+    dtype: torch.dtype = torch.float64,
+    done: Callable[[float], None] = lambda _: None,
+) -> Walk:
+    """Send every breakpoint of `graph` along `segments` to `sink`, chunk by chunk in order.
+
+    Args:
+        graph: the network.
+        segments: the segments; rows carry their positions in this list.
+        sink: takes the rows of a chunk and the scores there.
+        memory: bytes that the tensors of the walk may take.
+        tolerance: breakpoints nearer than this fraction of the span are one.
+        dtype: the precision of the tensors; parameters t are always float64.
+        done: told, after each chunk, how many segments are finished, with a fraction.
+    """
+    walker = _Walker(graph.cast(dtype), segments, sink, memory, tolerance, dtype, done)
+    walker.run()
+    segment, t = (np.concatenate([d[k] for d in walker.doubts]) for k in (0, 1))
+    return Walk(walker.n_evaluations, walker.n_flat, (segment, t))
+
+
+class _Walker:
+    def __init__(
+        self,
+        graph: Graph,
+        segments: Sequence[Segment],
+        sink: Sink,
+        memory: int,
+        tolerance: float,
+        dtype: torch.dtype,
+        done: Callable[[float], None],
+    ) -> None:
+        self.graph, self.segments, self.sink, self.dtype, self.done = graph, segments, sink, dtype, done
+        self.lengths = np.array([s.span[1] - s.span[0] for s in segments])
+        self.starts = np.array([s.span[0] for s in segments])
+        self.tolerance = tolerance * self.lengths
+        self.sizes = _stage_sizes(graph)
+        self.fusions = fusions(graph)
+        self.scales = scales_of(graph)
+        n_bends = sum(not n.is_affine for n in graph.nodes)
+        held = 4 * (n_bends + 1) * dtype.itemsize  # at each level: input, output, a skip and a temporary
+        self.chunk = max(1, min(CHUNK // dtype.itemsize, memory // held))
+        self.limit = float(torch.finfo(graph.own_dtype).max) / HEADROOM
+        self.n_evaluations = 0
+        self.doubts: list[tuple[Ints, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
+        self.n_flat = np.zeros(len(segments), np.int64)
+
+    def run(self) -> None:
+        batch = max(1, self.most_rows(0) // 2)
+        for first in range(0, len(self.segments), batch):
+            chosen = self.segments[first : first + batch]
+            t = np.array([s.span for s in chosen])
+            rows = Rows(t.reshape(-1), np.repeat(np.arange(first, first + len(chosen)), 2))
+            start, end = (
+                np.stack([getattr(s, name).reshape(1, -1) for s in chosen]) for name in ("start", "end")
+            )
+            with np.errstate(over="ignore", invalid="ignore"):
+                ends = torch.from_numpy((1 - t[..., None]) * start + t[..., None] * end)
+            scale = self._checked(ends, "the points of the segments")
+            with torch.no_grad():
+                live = {0: ends.reshape(-1, *self.graph.input_shape).to(self.dtype)}
+                self._advance(1, live, {0: scale}, rows)
+
+    def _checked(self, z: Tensor, what: str) -> float:
+        """The largest entry of a tensor; an error if that is more than the network's arithmetic can carry."""
+        low, high = z.aminmax()
+        largest = max(float(high), -float(low))
+        if not largest <= self.limit:
+            kind = str(self.graph.own_dtype).removeprefix("torch.")
+            raise PartitionError(
+                f"{what} reach {largest:.3g}: {kind} arithmetic carries numbers of at most {self.limit:.3g}, "
+                "so nothing is counted, rather than wrongly; choose probes or weights of a smaller scale"
+            )
+        return largest
+
+    def most_rows(self, node: int) -> int:
+        """How many rows go into one chunk from a node on."""
+        return max(2, self.chunk // self.sizes[node])
+
+    def _advance(self, node: int, live: dict[int, Tensor], scales: dict[int, float], rows: Rows) -> None:
+        """Evaluate from `node` on; split into chunks at the next piecewise-linear node."""
+        graph = self.graph
+        for i in range(node, graph.output + 1):
+            op, inputs = graph.nodes[i].op, graph.nodes[i].inputs
+            if isinstance(op, Bend):
+                self._bend(i, op, live, scales, rows)
+                return
+            live[i] = op(*(live[j] for j in inputs))
+            scales[i] = self.scales.affine(i, *(scales[j] for j in inputs))
+            for j in inputs:
+                if graph.last_use[j] <= i:
+                    live.pop(j, None)
+        self.n_evaluations += len(rows)
+        scores = live[graph.output].reshape(len(rows), -1)
+        self._checked(scores, "the scores")
+        self.sink(rows, scores, scales[graph.output])
+        last = rows.segment[-1]
+        self.done(float(last + (rows.t[-1] - self.starts[last]) / self.lengths[last]))
+
+    def _bend(self, i: int, op: Bend, live: dict[int, Tensor], scales: dict[int, float], rows: Rows) -> None:
+        (j,) = self.graph.nodes[i].inputs
+        z = live[j]
+        largest = self._checked(z, f"the inputs of {op.name}")
+        refinement = refine(op, z, rows, self.tolerance, self._rounding(j, rows, scales[j]))
+        scales = scales | {i: self.scales.bent(op, scales[j], largest)}
+        if refinement.bends.n_flat.any():
+            np.add.at(self.n_flat, rows.segment, refinement.bends.n_flat)
+        fusion = self.fusions.get(i)
+        last = i if fusion is None else fusion.last
+        later = [k for k in live if self.graph.last_use[k] > last]
+        keep = fusion is None or self.graph.last_use[i] > i + 1
+        if fusion is not None:
+            change = slope_changes(op, flat(z), refinement.bends)
+            h = op(z) if keep or not self._may_overwrite(j, i) else op.overwrite(z)
+            expansion = Expansion(fusion, self._through(i, last, h), refinement.bends, change)
+            for k in range(i + 1, last + 1):
+                scales[k] = self.scales.affine(k, *(scales[n] for n in self.graph.nodes[k].inputs))
+        for chunk in _chunks(refinement, self.most_rows(last)):
+            new = {k: interpolate(live[k], chunk) for k in later}
+            if keep:
+                new[i] = bent(op, z, chunk)
+            if fusion is not None:
+                new[last] = expansion.rows(chunk)
+            self._advance(last + 1, new, {**scales}, chunk.rows)
+
+    def _rounding(self, node: int, rows: Rows, scale: float) -> SegmentRounding:
+        most = self.most_rows(0)
+        return SegmentRounding(self.graph, self.segments, node, rows, scale, most, self.doubts)
+
+    def _may_overwrite(self, node: int, reader: int) -> bool:
+        """Whether a node's tensor is its own, and nobody but `reader` needs it."""
+        op = self.graph.nodes[node].op
+        return isinstance(op, Affine) and op.owns_result and self.graph.last_use[node] == reader
+
+    def _through(self, node: int, last: int, value: Tensor) -> Tensor:
+        """The value of node `last` in a chain of affine nodes that starts after `node`."""
+        for k in range(node + 1, last + 1):
+            op = self.graph.nodes[k].op
+            value = op(value)
+        return value
+
+
+def _chunks(refinement: Refinement, most: int) -> Iterator[Refinement]:
+    """Chunks of about equal length and at most `most` rows; neighbours within a segment share a row."""
+    n, segment = len(refinement.rows), refinement.rows.segment
+    n_chunks = max(1, math.ceil((n - 1) / max(1, most - 1)))
+    step = max(1, math.ceil((n - 1) / n_chunks))
+    start = 0
+    while start < n - 1:
+        stop = min(start + step, n - 1)
+        if n_chunks == 1:
+            yield refinement
+            return
+        yield refinement.rows_between(start, stop + 1)
+        start = stop + 1 if stop + 1 < n and segment[stop] != segment[stop + 1] else stop
+
+
+def _stage_sizes(graph: Graph) -> list[int]:
+    """For each node the largest row, in numbers, from it to the next piecewise-linear node."""
+    sizes = [max(1, math.prod(s)) for s in graph.shapes]
+    for i in range(graph.output - 1, -1, -1):
+        if graph.nodes[i + 1].is_affine:
+            sizes[i] = max(sizes[i], sizes[i + 1])
+        else:
+            sizes[i] = max(sizes[i], math.prod(graph.shapes[i + 1]))
+    return sizes

@@ -1,0 +1,251 @@
+"""Every result that is written as plain JSON can be read back, by the types of its fields."""
+
+import json
+import math
+import pickle
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from inscape.measures.ranking import Ranking
+from torch import nn
+
+import inscape
+from inscape.arrays import Floats, Ints
+from inscape.errors import InscapeError, PartitionError, ProbeError
+from inscape.measures import RegionCount
+from inscape.measures.result import Measurement
+from inscape.partition.decision import DecisionMesh, DecisionRegions
+from inscape.partition.linear import LinearPlane, LinearSegment
+from inscape.probes import Patch, Probe, Segment, Simplex
+from inscape.provenance import Provenance
+from inscape.serialising import plain_fields, restored_fields
+from inscape.status import COMPLETE, Status
+from inscape.theory.check import Check, compare
+
+
+def written(result):
+    return json.loads(json.dumps(result.to_dict(), allow_nan=False))
+
+
+def net():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(2, 5), nn.ReLU(), nn.Linear(5, 3)).double()
+
+
+def disc(x):
+    return (np.square(x).sum(axis=1) < 0.5).astype(int)
+
+
+SEGMENT, TRIANGLE = Segment([-2.0, -1.0], [2.0, 1.5], span=(-0.5, 1)), Simplex([[-2, -1], [2, 0], [0, 3]])
+SQUARE = Patch([0.0, 0.0], np.eye(2), ((-2, 2), (-1, 1)), marks=[[0.5, 0.25]])
+KITE = Patch([0.0, 0.0], np.eye(2), corners=[[0, -1], [2, 0], [0, 1], [-1, 0]])
+
+
+@pytest.mark.parametrize("probe", [SEGMENT, TRIANGLE, SQUARE, KITE], ids=repr)
+def test_probes_come_back(probe):
+    again = Probe.from_dict(written(probe))
+    assert type(again) is type(probe)
+    assert repr(again) == repr(probe)
+    assert np.array_equal(again.generators, probe.generators)
+    assert np.array_equal(again.anchors, probe.anchors)
+    with pytest.raises(ProbeError, match=r"not a .* of schema 1"):
+        (Segment if isinstance(probe, Patch) else Patch).from_dict(written(probe))
+
+
+@pytest.mark.parametrize(
+    ("model", "probe", "settings", "on"),
+    [
+        (net, SEGMENT, {"method": "exact"}, "segment"),
+        (net, Simplex([[-2, -1], [2, 0]]), {"method": "exact", "precision": "float32"}, "segment"),
+        (net, SEGMENT, {"method": "adaptive"}, "segment"),
+        (lambda: disc, SEGMENT, {"method": "grid"}, "segment"),
+        (net, TRIANGLE, {"method": "exact"}, "plane"),
+        (net, SQUARE, {"method": "adaptive"}, "mesh"),
+        (lambda: disc, KITE, {"method": "grid"}, "grid"),
+    ],
+)
+def test_decision_regions_come_back(model, probe, settings, on):
+    regions = inscape.decision_regions(model(), probe, **settings)
+    data = written(regions)
+    again = DecisionRegions.from_dict(data)
+    assert (type(again), again.on) == (type(regions), on)
+    assert again.to_dict() == type(regions).from_dict(data).to_dict() == regions.to_dict()
+    assert repr(again) == repr(regions)
+    assert again.labels.dtype == regions.labels.dtype
+    assert (again.status.kind, again.status.detail) == (regions.status.kind, regions.status.detail)
+
+
+def test_exact_regions_of_trees_come_back():
+    from sklearn.tree import DecisionTreeClassifier
+
+    x = np.random.default_rng(0).normal(size=(80, 2))
+    regions = inscape.decision_regions(DecisionTreeClassifier(random_state=0).fit(x, disc(x)), SEGMENT)
+    again = DecisionRegions.from_dict(written(regions))
+    assert again.trees == regions.trees is not None
+    assert again.to_dict() == regions.to_dict()
+
+
+def test_what_was_left_out_says_so():
+    plane = inscape.decision_regions(net(), SQUARE, method="exact")
+    again = DecisionRegions.from_dict(written(plane))
+    assert np.array_equal(again.areas, plane.areas)
+    assert again.boundary_length == plane.boundary_length
+    for use in (lambda: again.polygons, lambda: again.locate([[0, 0]])):
+        with pytest.raises(PartitionError, match="subdivision was left out when this result was written"):
+            use()
+    with pytest.raises(PartitionError, match="not decision regions on a mesh"):
+        DecisionMesh.from_dict(written(plane))
+    pieces = LinearSegment.from_dict(written(inscape.linear_regions(net(), SEGMENT)))
+    with pytest.raises(PartitionError, match="scores was left out"):
+        _ = pieces.n_linear
+
+
+@pytest.mark.parametrize(("probe", "kind"), [(SEGMENT, LinearSegment), (TRIANGLE, LinearPlane)])
+def test_linear_regions_come_back(probe, kind):
+    regions = inscape.linear_regions(net(), probe)
+    again = kind.from_dict(written(regions))
+    assert again.to_dict() == regions.to_dict()
+    assert repr(again) == repr(regions)
+    assert again.n_regions == regions.n_regions > 2
+
+
+def subclasses(cls):
+    return {c for s in cls.__subclasses__() for c in (s, *subclasses(s))}
+
+
+def measurements():
+    x = np.random.default_rng(0).normal(size=(12, 2))
+    y = disc(x)
+    model = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 2)).double()
+    start = {k: v + 1 for k, v in model.state_dict().items()}
+    return [
+        inscape.local_complexity(model, x, sigma=0.1, n_noise=2, random_state=0),
+        inscape.density_map(model, SQUARE, resolution=3, sigma=0.1),
+        inscape.local_rank(model, x, eps=0.1),
+        inscape.total_variation(model, x),
+        inscape.hull_crossings(model, x, radius=0.1, n_directions=2, random_state=0),
+        inscape.sharpness(model, x, y, random_state=0),
+        inscape.margin(model, x, y),
+        inscape.parameter_distance(model, start),
+        inscape.adversarial_accuracy(model, x, y, eps=0.1, steps=1, step_size=0.1, random_state=0),
+        inscape.path_norm(model, x),
+    ]
+
+
+def test_every_measurement_comes_back():
+    results = measurements()
+    assert {type(r) for r in results} == subclasses(Measurement)
+    for result in results:
+        again = type(result).from_dict(written(result))
+        assert again.to_dict() == result.to_dict(), type(result)
+        for name in type(result).__dataclass_fields__:
+            assert isinstance(getattr(result, name), type(getattr(again, name))), (type(result), name)
+
+
+def test_counts_rankings_and_provenance_come_back():
+    x = np.array([[-1.0, 0.0], [1.0, 0.5]])
+    half = nn.Linear(2, 1).double()
+    with torch.no_grad():
+        half.weight.copy_(torch.tensor([[1.0, 0.0]])), half.bias.zero_()
+    ranking = inscape.rank({"a": half, "b": disc}, x, n_probes=3, random_state=0)
+    again = Ranking.from_dict(written(ranking))
+    assert again.to_dict() == ranking.to_dict()
+    assert isinstance(again.results["a"], RegionCount)
+    count = inscape.region_count(half, x, n_probes=1, random_state=0)
+    assert math.isnan(RegionCount.from_dict(written(count)).std_error)
+    assert RegionCount.from_dict(written(count)).settings == count.settings
+    provenance = count.provenance
+    assert Provenance.from_dict(json.loads(json.dumps(provenance.to_dict()))) == provenance
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "settings"),
+    [
+        (1.0, 2.0, {"trivial": 1.5, "interval": (0.5, math.nan)}),
+        (1.0, math.inf, {}),
+        (math.inf, 1.0, {}),
+        (math.nan, 1.0, {"assumptions": {"n > 0": False, "trust": None}}),
+    ],
+)
+def test_checks_come_back(lhs, rhs, settings):
+    check = compare("a", lhs, rhs, **settings)
+    again = Check.from_dict(written(check))
+    assert again.to_dict() == check.to_dict()
+    assert (again.verdict, again.trivial, again.unmet) == (check.verdict, check.trivial, check.unmet)
+
+
+class Pair(NamedTuple):
+    first: int
+    second: float
+
+
+@dataclass(frozen=True, eq=False)
+class Everything:
+    floats: Floats
+    ints: Ints | None
+    pair: Pair
+    nested: dict[str, tuple[float, ...]]
+    status: Status
+    floatless: str = "float64 in name only"
+
+
+def test_types_decide_not_names():
+    record = Everything(
+        floats=np.array([1.0, math.nan]),
+        ints=np.arange(3),
+        pair=Pair(1, math.nan),
+        nested={"a": (math.nan, 2.0)},
+        status=Status("ties", "on a face", text="complete; on a face"),
+    )
+    data = json.loads(json.dumps(plain_fields(record), allow_nan=False))
+    again = restored_fields(Everything, data, what="record", error=InscapeError)
+    assert (again.floats.dtype, again.ints.dtype) == (np.float64, np.int64)
+    assert np.isnan(again.floats[1])
+    assert isinstance(again.pair, Pair)
+    assert math.isnan(again.pair.second)
+    assert math.isnan(again.nested["a"][0])
+    assert (again.status, again.status.kind) == ("complete; on a face", "ties")
+    assert again.floatless == "float64 in name only"
+    del data["floats"]
+    with pytest.raises(InscapeError, match="not a whole record: floats missing"):
+        restored_fields(Everything, data, what="record", error=InscapeError)
+
+
+def test_a_status_is_its_text_and_its_data():
+    status = Status("not_converged", "why")
+    assert status == "not converged in resolution: why"
+    for again in (pickle.loads(pickle.dumps(status)), Status.read(str(status), "not_converged", "why")):
+        assert (again, again.kind, again.detail) == (status, "not_converged", "why")
+    assert Status.read("complete").kind == COMPLETE.kind == "complete"
+    assert Status.read("written long ago").kind == "other"
+
+
+def test_errors_carry_their_reason():
+    with pytest.raises(PartitionError, match="it cannot be counted exactly") as caught:
+        inscape.linear_regions(nn.Sequential(nn.Linear(2, 2), nn.Sigmoid(), nn.Linear(2, 2)), SEGMENT)
+    assert "cannot be counted" not in caught.value.reason
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("inscape.partition", "PlaneRegions", "LinearPlane"),
+        ("inscape.partition", "SegmentPieces", "LinearSegment"),
+        ("inscape.partition.linear", "PlaneRegions", "LinearPlane"),
+        ("inscape.partition.linear.planes", "PlaneRegions", "LinearPlane"),
+        ("inscape.partition.decision", "SegmentRegions", "DecisionSegment"),
+        ("inscape.partition.decision", "PlaneDecision", "DecisionPlane"),
+        ("inscape.partition.decision", "GridRegions", "DecisionGrid"),
+        ("inscape.partition.decision", "CellRegions", "DecisionMesh"),
+    ],
+)
+def test_old_names_still_work_and_say_so(module, old, new):
+    import importlib
+
+    with pytest.warns(DeprecationWarning, match=f"{old} is called {new} today"):
+        found = getattr(importlib.import_module(module), old)
+    assert found.__name__ == new
