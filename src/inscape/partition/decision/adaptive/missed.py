@@ -54,36 +54,36 @@ class StepDoubt:
     Samples a step h apart meet a region of width w < h with the chance w / h. So each one that they met
     stands for h / w like it (Horvitz and Thompson 1952), of which h / w - 1 were not met: as many regions
     each as are lost without it, two between equal labels, else one. Looks have found some of those since.
-    Where a boundary that was followed down to rounding hid a region, so do others on its segment: halving
-    meets about every second one, and as many lie where the label is the same on both sides. Places that
-    still ask for a look but are as fine as allowed hide two regions each, with their chance.
+    Where a place that was followed down to rounding hid a region, so do others on its segment: halving meets
+    about every second one, and most places between equal labels are not followed. Places that still ask for
+    a look but are as fine as allowed hide two regions each, with their chance.
 
     Attributes:
         unmet: the regions that the first samples are estimated not to have met, on each segment, (b,).
         n_narrow: how many narrow regions they met, from which that was estimated.
         n_late: how many regions were found after the first samples.
         chance_left: the chances of hidden regions where samples are as near as allowed, summed, (b,).
-        is_hiding: whether the boundary that was followed down to rounding hid a region, (b,).
+        n_hiding: how many places that were followed down to rounding hid a region, on each segment, (b,).
     """
 
     unmet: npt.NDArray[np.float64]
     n_narrow: int
     n_late: int
     chance_left: npt.NDArray[np.float64]
-    is_hiding: npt.NDArray[np.bool_]
+    n_hiding: npt.NDArray[np.int64]
 
     def missed(self) -> npt.NDArray[np.float64]:
         """The regions still missed on each segment, (b,)."""
         total = float(self.unmet.sum())
         left = max(LEAST_LEFT, 1 - self.n_late / total) if total > 0 else 0.0
-        return np.asarray(left * self.unmet + 2 * self.chance_left + PER_HIDING * self.is_hiding)
+        return np.asarray(left * self.unmet + 2 * self.chance_left + PER_HIDING * self.n_hiding)
 
     def basis(self) -> str:
         """What the estimate rests on, in words."""
-        at_finest, n_hiding = 2 * self.chance_left.sum(), int(self.is_hiding.sum())
+        at_finest, n_hiding = 2 * self.chance_left.sum(), int(self.n_hiding.sum())
         return (
             f"the first samples met {self.n_narrow} regions narrower than their step, and {self.n_late} were "
-            f"found later; places of the finest size may hide {at_finest:.2g}; {n_hiding} boundaries hid a "
+            f"found later; places of the finest size may hide {at_finest:.2g}; {n_hiding} places hid a "
             "region down to rounding"
         )
 
@@ -92,8 +92,8 @@ MOST_STOOD_FOR = 10.0
 """A region narrower than the first step stands for at most so many."""
 LEAST_LEFT = 0.5
 """Of the regions that the first samples did not meet, the least share that looks are taken to have left."""
-PER_HIDING = 4.0
-"""Regions missed for each one that was met between the two sides of a boundary."""
+PER_HIDING = 2.0
+"""Regions missed for each place that was followed and hid one: two are lost where one is not met."""
 
 
 def unmet_regions(

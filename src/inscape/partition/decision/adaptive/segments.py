@@ -26,7 +26,9 @@ N_STEPS = 200
 STEP_CHANCE = 0.03
 """Between steps, the least chance of a hidden region that asks for a look; see `scan_steps`."""
 ROUNDING_WIDTH = 2.0**-30
-"""How narrow a boundary is made when it is followed down to rounding, as a fraction of the span."""
+"""How narrow a place is made when it is followed down to rounding, as a fraction of the span."""
+JUMPS_FOLLOWED = 2
+"""Places between equal labels that are followed on each segment, where boundaries are seen to hide."""
 FINEST = 2**14
 """By default no two samples are nearer than the span over this."""
 MOST_NUMBERS_IN_BLOCK = 2**22
@@ -130,36 +132,72 @@ class Samples:
             halve = not halve
 
     def follow(self) -> Ints:
-        """Halve the boundary of the largest jump on each segment down to rounding.
+        """Halve places where many steps may lie together down to rounding.
 
         Where many steps lie at one place, as those of trees on whole-numbered data do, regions hide there
-        that no step between samples would show.
+        that no step between samples would show. First the boundary of the largest jump on each segment is
+        followed. If one of them hides a region, the model is of that kind: then all other boundaries are
+        followed too, and on each segment `JUMPS_FOLLOWED` places between equal labels, those whose scores
+        jump by most, measured by the lead that the jump would have to turn.
 
         Returns:
-            The segments on which a third label was met there.
+            How many of the places that were followed hid a region, for each segment.
         """
-        left = self._largest_jumps()
-        found: list[Ints] = []
+        n_hiding = self._halved(self._largest_jumps())
+        return n_hiding + self._halved(self._suspects()) if n_hiding.any() else n_hiding
+
+    def _halved(self, left: Ints) -> Ints:
+        """Halve the intervals that begin at `left`; for each segment how many held a label of neither end."""
+        n_hiding = np.zeros(len(self._generators), np.int64)
         while len(left):
             u, right = self.u[left], self.after[left]
             middle = (u + self.u[right]) / 2
             wide = self.u[right] - u > ROUNDING_WIDTH
             left, right, start = left[wide], right[wide], self.answers.n
             self._look(left, middle[wide])
-            labels = self.answers.labels
+            labels, scores = self.answers.labels, self.answers.margins
             new = np.arange(start, self.answers.n)
-            is_left, is_right = labels[new] == labels[left], labels[new] == labels[right]
-            found.append(self.probe[new[~is_left & ~is_right]])
-            left = np.where(is_left, new, left)[is_left | is_right]
-        return np.concatenate([np.empty(0, np.int64), *found])
+            is_hidden = (labels[new] != labels[left]) & (labels[new] != labels[right])
+            np.add.at(n_hiding, self.probe[new[is_hidden]], 1)
+            is_left = np.where(
+                labels[left] != labels[right],
+                labels[new] == labels[left],
+                (scores[new] == scores[left]).all(axis=1),
+            )
+            left = np.where(is_left, new, left)[~is_hidden]
+        return n_hiding
 
     def _largest_jumps(self) -> Ints:
         """The left sample of the boundary with the largest jump of the scores, on each segment with one."""
-        a, left = self.answers, self.lefts()
-        left = left[a.labels[left] != a.labels[self.after[left]]]
-        jump = np.abs(a.margins[self.after[left]] - a.margins[left]).sum(axis=1)
+        left, jump = self._jumps()
+        is_boundary = self.answers.labels[left] != self.answers.labels[self.after[left]]
+        left, jump = left[is_boundary], jump[is_boundary]
         left = left[np.lexsort((self.u[left], -jump, self.probe[left]))]
         return np.asarray(left[np.unique(self.probe[left], return_index=True)[1]])
+
+    def _suspects(self) -> Ints:
+        """The left samples of all boundaries, and of the likeliest places between equal labels, if wide."""
+        left, jump = self._jumps()
+        a, right = self.answers, self.after[left]
+        is_boundary = a.labels[left] != a.labels[right]
+        is_wide = self.u[right] - self.u[left] > ROUNDING_WIDTH
+        if not a.has_scores:
+            return np.asarray(left[is_boundary & is_wide])
+        leads = np.sort(a.margins, axis=1)[:, -2:]
+        lead = np.minimum(*(leads[end, 1] - leads[end, 0] for end in (left, right)))
+        risk = np.where(is_boundary, 0.0, jump / np.maximum(lead, np.finfo(float).tiny))
+        order = np.lexsort((-risk, self.probe[left]))
+        probes = self.probe[left[order]]
+        place = np.arange(len(order)) - np.searchsorted(probes, probes)
+        is_likely = np.zeros(len(left), np.bool_)
+        is_likely[order] = (place < JUMPS_FOLLOWED) & (risk[order] > 0)
+        return np.asarray(left[(is_boundary | is_likely) & is_wide])
+
+    def _jumps(self) -> tuple[Ints, Floats]:
+        """The left samples of all intervals, and how far the scores jump in each."""
+        left = self.lefts()
+        scores = self.answers.margins
+        return left, np.abs(scores[self.after[left]] - scores[left]).sum(axis=1)
 
     def lefts(self) -> Ints:
         """The left samples of all intervals."""
@@ -285,15 +323,13 @@ def _step_doubt(samples: Samples, n_probes: int, follows: bool) -> StepDoubt:
     first_changes = np.diff(a.labels[:n_first].reshape(n_probes, N_STEPS), axis=1) != 0
     n_late = int(len(begins) - (n_probes - 1) - first_changes.sum())
     chance_left = np.bincount(probe, samples.chance_left()[order], n_probes).astype(np.float64)
-    is_hiding = np.zeros(n_probes, np.bool_)
-    if follows:
-        is_hiding[samples.follow()] = True
+    n_hiding = samples.follow() if follows else np.zeros(n_probes, np.int64)
     return StepDoubt(
         np.bincount(probe[left], unmet, n_probes).astype(np.float64),
         int((width < step).sum()),
         n_late,
         chance_left,
-        is_hiding,
+        n_hiding,
     )
 
 
