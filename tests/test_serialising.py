@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
-from inscape.measures.ranking import Ranking
+from inscape.measures.rank import Ranking
 from torch import nn
 
 import inscape
