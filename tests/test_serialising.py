@@ -342,6 +342,8 @@ def test_what_a_run_left_out_says_so():
         again.history.net(0)
     again = Flow.from_dict(written(flow))
     assert (again.status.kind, again.on_kink.dtype) == ("step_limit", flow.on_kink.dtype)
+    assert again.direction_change == flow.direction_change == math.inf
+    assert np.array_equal(again.history.direction_change, flow.history.direction_change)
     with pytest.raises(UnivariateError, match="active was left out"):
         again.active.sum()
 
