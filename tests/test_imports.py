@@ -11,7 +11,7 @@ import inscape
 
 ROOT = Path(inscape.__file__).parent
 ORDER = [
-    {"errors", "arrays", "compiled", "drawing", "files", "stopping", "memory", "renamed", "status"},
+    {"errors", "arrays", "compiled", "drawing", "files", "stopping", "memory", "old_names", "status"},
     {"seeding", "progress", "arguments", "archives", "serialising"},
     {"models"},
     {"provenance"},

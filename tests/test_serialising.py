@@ -1,29 +1,53 @@
 """Every result that is written as plain JSON can be read back, by the types of its fields."""
 
+import importlib
+import inspect
 import json
 import math
 import pickle
-from dataclasses import dataclass
+import pkgutil
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from inscape.measures.rank import Ranking
+from finished_study import finished
 from torch import nn
 
 import inscape
 from inscape.arrays import Floats, Ints
-from inscape.errors import InscapeError, PartitionError, ProbeError
+from inscape.correlation.coefficients import Correlation
+from inscape.correlation.correlate import Correlations
+from inscape.errors import InscapeError, PartitionError, ProbeError, StudyError, UnivariateError
 from inscape.measures import RegionCount
+from inscape.measures.measure import MeasureTable
+from inscape.measures.rank import Ranking
 from inscape.measures.result import Measurement
 from inscape.partition.decision import DecisionMesh, DecisionRegions
 from inscape.partition.linear import LinearPlane, LinearSegment
 from inscape.probes import Patch, Probe, Segment, Simplex
 from inscape.provenance import Provenance
+from inscape.reports.study_run import StudyRun
 from inscape.serialising import plain_fields, restored_fields
-from inscape.status import COMPLETE, Status
+from inscape.status import COMPLETE, DIVERGED, Status
+from inscape.studies.demo import Demo, DemoModel
 from inscape.theory.check import Check, compare
+from inscape.theory.check_all import CheckTable
+from inscape.theory.survey import Survey
+from inscape.training.history import History
+from inscape.training.recipe import Recipe
+from inscape.univariate import (
+    Descent,
+    Flow,
+    ShallowNet,
+    gradient_descent,
+    gradient_flow,
+    kkt_residual,
+    stability,
+)
 
 
 def written(result):
@@ -33,6 +57,14 @@ def written(result):
 def net():
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(2, 5), nn.ReLU(), nn.Linear(5, 3)).double()
+
+
+def half():
+    """The sign of the first coordinate."""
+    model = nn.Linear(2, 1).double()
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[1.0, 0.0]])), model.bias.zero_()
+    return model
 
 
 def disc(x):
@@ -132,6 +164,7 @@ def measurements():
         inscape.parameter_distance(model, start),
         inscape.adversarial_accuracy(model, x, y, eps=0.1, steps=1, step_size=0.1, random_state=0),
         inscape.path_norm(model, x),
+        inscape.region_count(half(), np.array([[-1.0, 0.0], [1.0, 0.5]]), n_probes=2, random_state=0),
     ]
 
 
@@ -147,14 +180,11 @@ def test_every_measurement_comes_back():
 
 def test_counts_rankings_and_provenance_come_back():
     x = np.array([[-1.0, 0.0], [1.0, 0.5]])
-    half = nn.Linear(2, 1).double()
-    with torch.no_grad():
-        half.weight.copy_(torch.tensor([[1.0, 0.0]])), half.bias.zero_()
-    ranking = inscape.rank({"a": half, "b": disc}, x, n_probes=3, random_state=0)
+    ranking = inscape.rank({"a": half(), "b": disc}, x, n_probes=3, random_state=0)
     again = Ranking.from_dict(written(ranking))
     assert again.to_dict() == ranking.to_dict()
     assert isinstance(again.results["a"], RegionCount)
-    count = inscape.region_count(half, x, n_probes=1, random_state=0)
+    count = inscape.region_count(half(), x, n_probes=1, random_state=0)
     assert math.isnan(RegionCount.from_dict(written(count)).std_error)
     assert RegionCount.from_dict(written(count)).settings == count.settings
     provenance = count.provenance
@@ -175,6 +205,164 @@ def test_checks_come_back(lhs, rhs, settings):
     again = Check.from_dict(written(check))
     assert again.to_dict() == check.to_dict()
     assert (again.verdict, again.trivial, again.unmet) == (check.verdict, check.trivial, check.unmet)
+
+
+def classes_that_write():
+    """Every class of the package that has `to_dict`, by its name in the package."""
+    classes = set()
+    for module in pkgutil.walk_packages(inscape.__path__, "inscape."):
+        if not module.name.endswith("__main__"):
+            found = vars(importlib.import_module(module.name)).values()
+            classes |= {c for c in found if inspect.isclass(c) and hasattr(c, "to_dict")}
+    return {c for c in classes if c.__module__.startswith("inscape.")}
+
+
+def univariate_results():
+    x, y = np.array([-1.0, 0.0, 1.0]), np.array([1.0, -1.0, 1.0])
+    start = ShallowNet.random(6, init="gaussian", random_state=0)
+    settled = ShallowNet([1.0, 1.0], [1.5, -0.5], [1.0, -2.0])
+    return [
+        start,
+        gradient_descent(start, x, y, 0.1, 50),
+        gradient_descent(start, x, y, 1e3, 50),
+        gradient_flow(start, x, y, max_steps=5),
+        kkt_residual(ShallowNet([1.0, -1.0], [1.0, 1.0], [1.0, 1.0]), x[[0, 2]], y[[0, 2]]),
+        stability(settled, x, settled(x), 0.25),
+        settled.region_table(),
+    ]
+
+
+def runs():
+    """Configurations of two models, three seeds each."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {"model": model, "learning_rate": rate, "batch_size": size, "seed": seed}
+        for model in ("mlp", "lenet")
+        for rate in (0.1, 1e-7)
+        for size in (16, 1000000)
+        for seed in range(3)
+    ]
+    counts, gaps = rng.normal(size=(2, len(rows)))
+    return pd.DataFrame(rows).assign(region_count=counts, gap=gaps, train_accuracy=1.0)
+
+
+def demonstration():
+    x = np.array([[-1.0, 0.0], [1.0, 0.5]])
+    counts = [inscape.region_count(model, x, n_probes=5, random_state=0) for model in (half(), disc)]
+    models = tuple(DemoModel(c.provenance.model, "network", None, 1.0, 0.75, c) for c in counts)
+    nothing = Correlation(math.nan, (math.nan, math.nan), 1)
+    return Demo(
+        models, {"all": Correlation(0.5, (0.25, 0.75), 2), "tree": nothing}, (Path("out/scatter.png"),), 3
+    )
+
+
+def study_results(out):
+    run = finished(out)
+    pictured = finished(out, summary=replace(run.summary, figures={"a.png": "A caption"}))
+    correlations = inscape.correlate(runs(), n_resamples=20)
+    return [run, pictured, correlations, correlations.pearson, demonstration()]
+
+
+def table_results():
+    x = np.random.default_rng(0).normal(size=(12, 2))
+    measures = {"region_count": {"n_probes": 3}, "accuracy": {}, "sharpness": {}}
+    table = inscape.measure(disc, x, disc(x), measures=measures, random_state=0)
+    checks = [compare("a", 0.0, 2.0), compare("b", math.nan, 1.0), compare("c", 1.0, math.inf)]
+    columns = ("name", "form", "lhs", "rhs", "ratio", "verdict", "note")
+    rows = tuple(
+        {"statement": check.name, "width": 8} | {key: getattr(check, key) for key in columns}
+        for check in checks
+    )
+    recipe = Recipe(0.1, 10, 2, stop_loss=0.5, milestones=[0.25])
+    losses = (0.5, math.inf)
+    return [
+        table,
+        CheckTable("a net", tuple(checks)),
+        Survey(rows=rows, settings={"widths": (8,), "seed": 0}),
+        recipe,
+        History(losses=losses, n_steps=4, status=DIVERGED, seed=1, checkpoints=("epoch-0001.safetensors",)),
+    ]
+
+
+def region_results():
+    segment, square = inscape.decision_regions(net(), SEGMENT), inscape.decision_regions(net(), SQUARE)
+    x = np.array([[-1.0, 0.0], [1.0, 0.5]])
+    ranking = inscape.rank({"a": half(), "b": disc}, x, n_probes=3, random_state=0)
+    return [
+        *(SEGMENT, TRIANGLE, SQUARE, segment, square, ranking, ranking.results["a"], segment.provenance),
+        inscape.decision_regions(disc, KITE, method="grid"),
+        inscape.decision_regions(net(), SQUARE, method="adaptive"),
+        inscape.linear_regions(net(), SEGMENT),
+        inscape.linear_regions(net(), SQUARE),
+        compare("a", 1.0, 2.0),
+    ]
+
+
+def test_every_class_that_writes_reads_back(tmp_path):
+    results = [
+        *(*region_results(), *measurements(), *table_results()),
+        *(*univariate_results(), *study_results(tmp_path)),
+    ]
+    for result in results:
+        again = type(result).from_dict(written(result))
+        assert type(again) is type(result)
+        assert written(again) == written(result), type(result)
+    bases = {Probe, DecisionRegions, Measurement}
+    assert {type(r) for r in results} == classes_that_write() - bases
+
+
+def test_what_a_study_left_out_says_so(tmp_path):
+    run, _, correlations, _, demo = study_results(tmp_path)
+    again = StudyRun.from_dict(written(run))
+    assert repr(again) == repr(run)
+    assert (again.out, again.store) == (run.out, run.store)
+    for use in (lambda: again.frame["gap"], lambda: list(again.claims), lambda: again.summary.tables.items()):
+        with pytest.raises(StudyError, match=r"(frame|claims|tables) was left out"):
+            use()
+    assert str(Correlations.from_dict(written(correlations))) == str(correlations)
+    strata = Correlations.from_dict(written(correlations)).models["mlp"].strata
+    assert {k: list(v) for k, v in strata.items()} == {
+        k: list(v) for k, v in correlations.models["mlp"].strata.items()
+    }
+    with pytest.raises(StudyError, match="points was left out"):
+        Correlations.from_dict(written(correlations)).plot()
+    first = Demo.from_dict(written(demo)).models[0]
+    assert first.count.mean == demo.models[0].count.mean
+    with pytest.raises(StudyError, match="counts was left out"):
+        first.count.probes_needed(0.1)
+
+
+def test_what_a_run_left_out_says_so():
+    _, run, lost, flow, *_ = univariate_results()
+    again = Descent.from_dict(written(run))
+    assert np.array_equal(again.history.loss, run.history.loss)
+    assert np.array_equal(again.net.w, run.net.w)
+    assert (Descent.from_dict(written(lost)).status.kind, lost.status) == ("diverged", "diverged")
+    with pytest.raises(UnivariateError, match="parameters was left out"):
+        again.history.net(0)
+    again = Flow.from_dict(written(flow))
+    assert (again.status.kind, again.on_kink.dtype) == ("step_limit", flow.on_kink.dtype)
+    assert again.direction_change == flow.direction_change == math.inf
+    assert np.array_equal(again.history.direction_change, flow.history.direction_change)
+    with pytest.raises(UnivariateError, match="active was left out"):
+        again.active.sum()
+
+
+def test_an_infinite_ratio_of_a_survey_comes_back():
+    survey = next(r for r in table_results() if isinstance(r, Survey))
+    again = Survey.from_dict(written(survey))
+    assert [row["ratio"] for row in again.rows[::2]] == [math.inf, math.inf]
+    assert math.isnan(again.rows[1]["lhs"])
+    pd.testing.assert_frame_equal(again.table(), survey.table())
+
+
+@pytest.mark.parametrize(
+    "kind", [MeasureTable, CheckTable, Survey, StudyRun, Demo, Correlations, Descent, Flow, Recipe, History]
+)
+@pytest.mark.parametrize("data", [{}, {"schema": 1}, {"schema": 2}])
+def test_what_is_not_whole_is_refused(kind, data):
+    with pytest.raises(InscapeError, match=r"not a (whole )?\w+"):
+        kind.from_dict(data)
 
 
 class Pair(NamedTuple):

@@ -22,13 +22,26 @@ SCHEMA = 1
 class LeftOut:
     """Something that a result had when it was written, and that was left out of the file."""
 
-    def __init__(self, name: str, error: type[InscapeError]) -> None:
-        self._name, self._error = name, error
+    def __init__(self, name: str, error: type[InscapeError], *, length: int | None = None) -> None:
+        self._name, self._error, self._length = name, error, length
 
     def __getattr__(self, attribute: str) -> NoReturn:
         """An error that says what is missing."""
         if attribute.startswith("__"):
             raise AttributeError(attribute)
+        self._refuse()
+
+    def __getitem__(self, key: Any) -> NoReturn:
+        self._refuse()
+
+    def __iter__(self) -> NoReturn:
+        self._refuse()
+
+    def __len__(self) -> int:
+        """How long it was, if that was written."""
+        return self._refuse() if self._length is None else self._length
+
+    def _refuse(self) -> NoReturn:
         raise self._error(
             f"{self._name.lstrip('_')} was left out when this result was written", remedy="compute it again"
         )
@@ -131,9 +144,12 @@ def restored_fields(
     return cls(**known, **{f.name: _field(f, data) for f in wanted if f.name in data})
 
 
-def check_schema(data: Any, key: str, name: str, *, what: str, error: type[InscapeError]) -> None:
-    """Raise an error unless data have our schema, and say under `key` that they are `name`."""
-    if not isinstance(data, Mapping) or data.get("schema") != SCHEMA or data.get(key) != name:
+def check_schema(
+    data: Any, key: str | None = None, name: str = "", *, what: str, error: type[InscapeError]
+) -> None:
+    """Raise an error unless data have our schema, and say under `key`, if any, that they are `name`."""
+    is_ours = isinstance(data, Mapping) and data.get("schema") == SCHEMA
+    if not is_ours or (key is not None and data.get(key) != name):
         raise error(f"not a {what} of schema {SCHEMA}: {str(data)[:80]}")
 
 

@@ -11,6 +11,11 @@ Kind = Literal[
     "ties",
     "budget",
     "not_deterministic",
+    "loss_reached",
+    "stationary",
+    "diverged",
+    "step_limit",
+    "out_of_range",
     "other",
 ]
 
@@ -23,6 +28,11 @@ HEADINGS: dict[Kind, str] = {
     "ties": "ties",
     "budget": "budget reached",
     "not_deterministic": "not deterministic",
+    "loss_reached": "loss reached",
+    "stationary": "stationary",
+    "diverged": "diverged",
+    "step_limit": "step limit",
+    "out_of_range": "out of range",
     "other": "other",
 }
 """What the text of a status begins with."""
@@ -43,7 +53,8 @@ class Status(str):
     Attributes:
         kind: one of "complete", "converged", "not_converged", "not_shown" (counts agree, or no place asks for
             a look, but steps may hide regions all the same), "non_generic", "ties", "budget",
-            "not_deterministic", "other".
+            "not_deterministic", "other"; of training, descent and flow also "loss_reached", "stationary",
+            "diverged", "step_limit", "out_of_range".
         detail: what else there is to know, "" for nothing.
 
     >>> s = Status("not_converged", "the budget of evaluations was reached")
@@ -86,4 +97,9 @@ COMPLETE = Status("complete")
 CONVERGED = Status("converged")
 NOT_CONVERGED = Status("not_converged")
 BUDGET = Status("budget")
+LOSS_REACHED = Status("loss_reached")
+STATIONARY = Status("stationary")
+DIVERGED = Status("diverged")
+STEP_LIMIT = Status("step_limit")
+OUT_OF_RANGE = Status("out_of_range")
 NOT_DETERMINISTIC = Status("not_deterministic", "the same points were predicted differently a second time")

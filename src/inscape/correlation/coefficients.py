@@ -6,7 +6,7 @@ coefficients are written for weighted points, so that thousands of resamples are
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from inscape.arrays import Floats
 from inscape.errors import StudyError, unknown_name
 from inscape.seeding import RandomState, as_generator
+from inscape.serialising import plain_fields, restored_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,9 +46,14 @@ class Correlation:
         return iter((self.value, self.interval))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; None for what is not defined."""
-        value, low, high = (None if np.isnan(v) else float(v) for v in (self.value, *self.interval))
-        return {"value": value, "interval": [low, high], "n": self.n}
+        """Plain JSON; None for what is not defined; `from_dict` reads it back."""
+        return plain_fields(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The coefficient that `to_dict` wrote."""
+        result: Self = restored_fields(cls, data, what="correlation", error=StudyError)
+        return result
 
     def __str__(self) -> str:
         if np.isnan(self.interval[0]):

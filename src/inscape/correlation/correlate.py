@@ -3,7 +3,8 @@
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ from inscape.correlation.configurations import (
 from inscape.errors import StudyError
 from inscape.reports.findings import Chart, Finding
 from inscape.seeding import RandomState, as_seed
+from inscape.serialising import SCHEMA, LeftOut, check_schema, plain, plain_fields, restored_fields
 
 ACCURACIES = ("train_accuracy", "test_accuracy")
 _KINDS = ("pearson", "spearman", "kendall", "single_runs")
@@ -87,7 +89,7 @@ class Correlations:
         known = [v for v in self.granulated.values() if not math.isnan(v)]
         return float(np.mean(known)) if known else math.nan
 
-    @property
+    @cached_property
     def hidden(self) -> tuple[str, ...]:
         """What the coefficient over everything does not show, one sentence each."""
         if not self.models:
@@ -132,10 +134,9 @@ class Correlations:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        known = {name: None if math.isnan(v) else v for name, v in self.granulated.items()}
+        """Plain JSON, without the points; `from_dict` reads it back."""
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "measure": self.measure,
             "target": self.target,
             "by": list(self.by),
@@ -148,19 +149,42 @@ class Correlations:
                 "lowest_kept": self.lowest_train_accuracy,
             },
             **{kind: getattr(self, kind).to_dict() for kind in _KINDS},
-            "partial": {name: c.to_dict() for name, c in self.partial.items()},
-            "granulated": known,
-            "granulated_mean": None if math.isnan(self.granulated_mean) else self.granulated_mean,
+            "partial": plain(self.partial),
+            "granulated": plain(self.granulated),
+            "granulated_mean": plain(self.granulated_mean),
             "strata": {
-                name: {
-                    str(v): {kind: getattr(s, kind).to_dict() for kind in _KINDS} for v, s in strata.items()
-                }
+                name: {str(v): plain_fields(s) for v, s in strata.items()}
                 for name, strata in self.strata.items()
             },
-            "models": {name: c.to_dict() for name, c in self.models.items()},
+            "models": plain(self.models),
             "hidden": list(self.hidden),
             "bootstrap": {"n_resamples": self.n_resamples, "seed": self.seed, "clusters": "configurations"},
         }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The correlations that `to_dict` wrote; the points were left out."""
+        check_schema(data, what="correlation table", error=StudyError)
+        missing = {"gate", "bootstrap", "strata", "models", "hidden"} - data.keys()
+        if missing:
+            raise StudyError(f"not a whole correlation table: {', '.join(sorted(missing))} missing")
+        gate, bootstrap = data["gate"], data["bootstrap"]
+        result: Self = restored_fields(
+            cls,
+            data,
+            what="correlation table",
+            error=StudyError,
+            points=LeftOut("points", StudyError),
+            strata={name: _restored_strata(strata) for name, strata in data["strata"].items()},
+            models={name: cls.from_dict(c) for name, c in data["models"].items()},
+            n_gated=gate["n_left_out"],
+            min_train_accuracy=gate["min_train_accuracy"],
+            lowest_train_accuracy=gate["lowest_kept"],
+            n_resamples=bootstrap["n_resamples"],
+            seed=bootstrap["seed"],
+        )
+        vars(result)["hidden"] = tuple(data["hidden"])
+        return result
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the configurations, one marker per model or value of the first hyper-parameter."""
@@ -221,6 +245,29 @@ class Correlations:
             f"<correlation of {self.measure} and {self.target}: r = {self.pearson} over "
             f"{self.n_configurations} configurations>"
         )
+
+
+def _restored_strata(strata: Mapping[str, Any]) -> dict[Hashable, Stratum]:
+    return {
+        _written_value(text): restored_fields(Stratum, s, what="stratum", error=StudyError)
+        for text, s in strata.items()
+    }
+
+
+def _written_value(text: str) -> Hashable:
+    """The number that a text is, or else the text itself.
+
+    >>> _written_value("32"), _written_value("0.1"), _written_value("adam"), _written_value("1e5")
+    (32, 0.1, 'adam', '1e5')
+    """
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if str(number) == text:
+            return number
+    return text
 
 
 def positive(r: Correlation) -> Finding:

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from inscape.probes.source import PointSource
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
+from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 from inscape.status import COMPLETE
 
 Row = dict[str, Any]
@@ -55,13 +56,15 @@ class MeasureTable:
         return pd.DataFrame(list(self.rows))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {
-            "schema": 1,
-            "model": self.model,
-            "rows": [dict(row) for row in self.rows],
-            "provenance": self.provenance.to_dict(),
-        }
+        """Plain JSON; `from_dict` reads it back."""
+        return {"schema": SCHEMA} | plain_fields(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The table that `to_dict` wrote; the status of a row is its text."""
+        check_schema(data, what="table of measures", error=MeasureError)
+        table: Self = restored_fields(cls, data, what="table of measures", error=MeasureError)
+        return table
 
     def __getitem__(self, measure: str) -> Row:
         for row in self.rows:

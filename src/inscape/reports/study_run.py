@@ -4,10 +4,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from inscape.errors import StudyError
 from inscape.reports.findings import Finding, Summary
 from inscape.reports.page import literal
+from inscape.serialising import SCHEMA, LeftOut, check_schema, restored_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,10 +40,10 @@ class StudyRun:
     is_registered: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Plain JSON, without rows, charts and tables, which the store and the report have."""
         findings = self.summary.findings.items()
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "study": self.study,
             "scale": self.scale,
             "seed": self.seed,
@@ -54,6 +56,28 @@ class StudyRun:
             "report": str(self.out / "report.html"),
             "store": str(self.store),
         }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The run that `to_dict` wrote; what it left out says so when it is used."""
+        check_schema(data, what="study run", error=StudyError)
+        missing = {"n_rows", "findings", "figures", "summary", "store"} - data.keys()
+        if missing:
+            raise StudyError(f"not a whole study run: {', '.join(sorted(missing))} missing")
+        out = Path(data["summary"]).parent
+        unwritten = ("title", "claims", "reference", "provenance", "finished", "is_registered")
+        run: Self = restored_fields(
+            cls,
+            data,
+            what="study run",
+            error=StudyError,
+            frame=LeftOut("frame", StudyError, length=data["n_rows"]),
+            summary=_restored_summary(data, out),
+            out=out,
+            store=Path(data["store"]),
+            **{name: LeftOut(name, StudyError) for name in unwritten},
+        )
+        return run
 
     def footer(self) -> str:
         """One line on where the numbers come from."""
@@ -76,6 +100,16 @@ def _plain(finding: Finding) -> dict[str, Any]:
     if "interval" in known and not all(math.isfinite(end) for end in known["interval"]):
         del known["interval"]
     return {"holds": finding.holds, **known, "evidence": finding.evidence}
+
+
+def _restored_summary(data: Mapping[str, Any], out: Path) -> Summary:
+    findings = {
+        key: restored_fields(Finding, f, what="finding", error=StudyError)
+        for key, f in data["findings"].items()
+    }
+    unwritten: Any = {name: LeftOut(name, StudyError) for name in ("notes", "charts", "tables", "limits")}
+    figures = tuple(str(Path(figure).relative_to(out)) for figure in data["figures"])
+    return Summary(findings=findings, figures=figures, **unwritten)
 
 
 def last_line(error: str) -> str:

@@ -1,15 +1,15 @@
 """The demonstration: many models of the digits, their region counts beside their gaps."""
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from inscape.correlation.coefficients import Correlation, correlation
-from inscape.errors import InscapeError
+from inscape.errors import InscapeError, StudyError
 from inscape.files import replacing
 from inscape.measures.accuracy import correct
 from inscape.measures.region_count import RegionCount, draw_counter
@@ -19,6 +19,8 @@ from inscape.partition import decision_regions
 from inscape.probes import Patch
 from inscape.progress import Meter, meter
 from inscape.seeding import as_seed
+from inscape.serialising import SCHEMA, LeftOut, check_schema, plain, restored
+from inscape.status import Status
 from inscape.training.data.splits import Split, split_data
 from inscape.training.fitting import fit, fit_many
 
@@ -78,27 +80,64 @@ class Demo:
             for m in self.models
         ]
 
+    @cached_property
+    def p_first_before_last(self) -> float:
+        """The probability that the first model has fewer regions than the last."""
+        return probability_less(self.models[0].count.counts, self.models[-1].count.counts)
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Plain JSON, without the models themselves and their single counts; `from_dict` reads it back."""
         correlations = {
-            family: {
-                "pearson": None if math.isnan(c.value) else c.value,
-                "interval": [None if math.isnan(v) else v for v in c.interval],
-                "n": c.n,
-            }
+            family: {"pearson": plain(c.value), "interval": plain(c.interval), "n": c.n}
             for family, c in self.correlations.items()
         }
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "seed": self.seed,
-            "models": self.rows(),
+            "models": plain(self.rows()),
             "correlation": correlations,
-            "p_first_before_last": probability_less(
-                self.models[0].count.counts, self.models[-1].count.counts
-            ),
+            "p_first_before_last": plain(self.p_first_before_last),
             "meaning": MEANING,
             "pictures": [str(p) for p in self.pictures],
         }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The demonstration that `to_dict` wrote; what it left out of the models says so when it is used."""
+        check_schema(data, what="demonstration", error=StudyError)
+        missing = {"seed", "models", "correlation", "p_first_before_last", "pictures"} - data.keys()
+        if missing:
+            raise StudyError(f"not a whole demonstration: {', '.join(sorted(missing))} missing")
+        demo = cls(
+            models=tuple(_restored_model(row) for row in data["models"]),
+            correlations={
+                family: Correlation.from_dict(c | {"value": c["pearson"]})
+                for family, c in data["correlation"].items()
+            },
+            pictures=tuple(Path(p) for p in data["pictures"]),
+            seed=data["seed"],
+        )
+        vars(demo)["p_first_before_last"] = restored(float, data["p_first_before_last"])
+        return demo
+
+
+def _restored_model(row: Mapping[str, Any]) -> DemoModel:
+    """A model of which a row of the table is known."""
+    known = {
+        "value": row["region_count"],
+        "std_error": restored(float, row["std_error"]),
+        "status": Status.read(row["status"]),
+    }
+    model: Any = LeftOut("model", StudyError)
+    count: Any = {f.name: LeftOut(f.name, StudyError) for f in fields(RegionCount)} | known
+    return DemoModel(
+        name=row["model"],
+        family=row["family"],
+        model=model,
+        train_accuracy=row["train_accuracy"],
+        test_accuracy=row["test_accuracy"],
+        count=RegionCount(**count),
+    )
 
 
 def run_demo(out: str | Path, *, random_state: int = 0, progress: bool | Meter | None = None) -> Demo:

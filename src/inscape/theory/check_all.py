@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from inscape.models import Model, wrap
 from inscape.models.class_names import as_labels
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
+from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 from inscape.theory import effective_regions, local_complexity, minima_stability, region_counts
 from inscape.theory.check import FORMS, Check, inapplicable
 from inscape.theory.layers import as_module, as_shallow
@@ -38,8 +39,15 @@ class CheckTable:
         return pd.DataFrame([check.to_dict() for check in self.checks])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {"schema": 1, "model": self.model, "checks": [check.to_dict() for check in self.checks]}
+        """Plain JSON; `from_dict` reads it back."""
+        return {"schema": SCHEMA} | plain_fields(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The table that `to_dict` wrote."""
+        check_schema(data, what="table of checks", error=TheoryError)
+        table: Self = restored_fields(cls, data, what="table of checks", error=TheoryError)
+        return table
 
     def __iter__(self) -> Iterator[Check]:
         return iter(self.checks)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from inscape.arrays import Floats, Ints
 from inscape.errors import TheoryError
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
+from inscape.serialising import SCHEMA, check_schema, plain, restored_fields
 from inscape.theory import effective_regions, local_complexity, minima_stability, region_counts
 from inscape.theory.check import FORMS, Check
 from inscape.theory.check_all import STATEMENTS, check_all
@@ -68,12 +69,20 @@ class Survey:
         return pd.DataFrame(rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        plain = [
-            {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
+        """Plain JSON; numbers that are not finite are None; `from_dict` reads it back."""
+        rows = [
+            {k: None if isinstance(v, float) and not math.isfinite(v) else plain(v) for k, v in row.items()}
             for row in self.rows
         ]
-        return {"schema": 1, "measure": "survey", "settings": self.settings, "rows": plain}
+        return {"schema": SCHEMA, "measure": "survey", "settings": plain(self.settings), "rows": rows}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The survey that `to_dict` wrote: where a statement applies, a side that is None is infinite."""
+        check_schema(data, "measure", "survey", what="survey", error=TheoryError)
+        rows = tuple(_restored_row(row) for row in data.get("rows", ()))
+        result: Self = restored_fields(cls, data, what="survey", error=TheoryError, rows=rows)
+        return result
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the ratios of every statement; returns the matplotlib Axes."""
@@ -353,6 +362,11 @@ def _module(weights: list[Floats]) -> Any:
 def _row(about: dict[str, Any], check: Any) -> dict[str, Any]:
     plain = {key: getattr(check, key) for key in ("form", "lhs", "rhs", "ratio", "verdict", "note")}
     return {"name": check.name, "statement": check.name} | plain | about
+
+
+def _restored_row(row: dict[str, Any]) -> dict[str, Any]:
+    beyond = math.nan if row["verdict"] == "does not apply" else math.inf
+    return row | {key: beyond for key in ("lhs", "rhs", "ratio") if row[key] is None}
 
 
 def _summary(judged: "pd.DataFrame") -> dict[str, float]:

@@ -1,8 +1,12 @@
 """What came of a training run."""
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
+
+from inscape.errors import InscapeError
+from inscape.serialising import plain, restored_fields
+from inscape.status import Status
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +23,7 @@ class History:
 
     losses: tuple[float, ...]
     n_steps: int
-    status: str
+    status: Status
     seed: int
     checkpoints: tuple[str, ...] = ()
 
@@ -29,6 +33,12 @@ class History:
         return self.losses[-1]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; None for a loss that is not finite."""
+        """Plain JSON; None for a loss that is not finite; `from_dict` reads it back."""
         losses = [loss if math.isfinite(loss) else None for loss in self.losses]
-        return asdict(self) | {"losses": losses, "checkpoints": list(self.checkpoints)}
+        return {**plain(vars(self)), "losses": losses}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The history that `to_dict` wrote: a loss that was not finite is NaN."""
+        history: Self = restored_fields(cls, data, what="training history", error=InscapeError)
+        return history

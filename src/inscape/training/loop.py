@@ -15,6 +15,7 @@ from inscape.errors import DataError, InscapeError
 from inscape.models.gradients import gradients
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed, random_state_kept
+from inscape.status import COMPLETE, DIVERGED, LOSS_REACHED
 from inscape.training.augmentation import Augmentation
 from inscape.training.checkpoints import save_weights
 from inscape.training.history import History
@@ -73,7 +74,7 @@ def train(
     device, dtype = _place(module)
     losses: list[float] = []
     saved: list[str] = []
-    status = "complete"
+    status = COMPLETE
     with gradients():
         points, labels = as_tensors(x, y, dtype)
         run = _Run(module, points.to(device), labels.to(device), recipe, seed, monitor)
@@ -83,10 +84,10 @@ def train(
                 losses.append(run.epoch())
                 show(epoch, recipe.epochs)
                 if not math.isfinite(losses[-1]):
-                    status = "diverged"
+                    status = DIVERGED
                 elif recipe.stop_loss is not None and losses[-1] <= recipe.stop_loss:
-                    status = "loss reached"
-                is_last = status != "complete" or epoch == recipe.epochs
+                    status = LOSS_REACHED
+                is_last = status != COMPLETE or epoch == recipe.epochs
                 if checkpoints is not None and (is_last or epoch % checkpoint_every == 0):
                     path = Path(checkpoints) / f"epoch-{epoch:04d}.safetensors"
                     about = {"epoch": epoch, "loss": losses[-1], "seed": seed, "recipe": recipe.to_dict()}

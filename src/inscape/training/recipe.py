@@ -1,11 +1,12 @@
 """A recipe: how to train, as plain data, and how it cuts an epoch into batches."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 from inscape.errors import InscapeError, unknown_name
+from inscape.serialising import plain_fields, restored_fields
 
 OPTIMISERS = ("sgd", "adam", "adamw", "adagrad")
 SCHEDULES = ("cosine", "step", "constant")
@@ -83,8 +84,14 @@ class Recipe:
         return self.learning_rate
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return asdict(self) | {"milestones": list(self.milestones)}
+        """Plain JSON; `from_dict` reads it back."""
+        return plain_fields(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The recipe that `to_dict` wrote."""
+        recipe: Self = restored_fields(cls, data, what="recipe", error=InscapeError)
+        return recipe
 
 
 def _is_number(value: Any) -> bool:

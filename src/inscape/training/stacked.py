@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from inscape.progress import Meter
+from inscape.status import COMPLETE, DIVERGED
 from inscape.training.history import History
 from inscape.training.networks.layers import Pixels
 from inscape.training.recipe import Recipe, batch_sizes
@@ -201,5 +202,5 @@ def train_stacked(
 def _history(losses: list[float], per_epoch: int, seed: int) -> History:
     lost = next((i for i, loss in enumerate(losses) if not math.isfinite(loss)), None)
     kept = losses if lost is None else [*losses[:lost], math.nan]
-    status = "complete" if lost is None else "diverged"
+    status = COMPLETE if lost is None else DIVERGED
     return History(losses=tuple(kept), n_steps=per_epoch * len(kept), status=status, seed=seed)

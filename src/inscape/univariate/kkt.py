@@ -1,13 +1,14 @@
 """How far a net is from a KKT point of the margin problem min 1/2 |theta|^2 subject to y_i f(x_i) >= 1."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.arrays import Bools, Floats
 from inscape.errors import UnivariateError
+from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
 from inscape.univariate.stability.modes import toggling
@@ -48,10 +49,15 @@ class KKTResidual:
         return max(self.stationarity, self.feasibility, self.complementarity)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
-        return {"schema": 1, "measure": "kkt_residual"} | plain
+        """Plain JSON; `from_dict` reads it back."""
+        return {"schema": SCHEMA, "measure": "kkt_residual"} | plain_fields(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The residual that `to_dict` wrote."""
+        check_schema(data, "measure", "kkt_residual", what="KKT residual", error=UnivariateError)
+        result: Self = restored_fields(cls, data, what="KKT residual", error=UnivariateError)
+        return result
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the multipliers over the margins; returns the matplotlib Axes."""

@@ -1,12 +1,14 @@
 """Where f(x) = sum_j v_j relu(w_j x + b_j) + c changes its slope, and by how much."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.arrays import Floats
+from inscape.errors import UnivariateError
+from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 
 MERGE_TOL = 1e-9
 JUMP_TOL = 1e-9
@@ -74,16 +76,18 @@ class RegionTable:
         return float((self.counts == self.effective).mean())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {
-            "schema": 1,
-            "measure": "linear_regions_by_tolerance",
-            "merge_tols": self.merge_tols.tolist(),
-            "jump_tols": self.jump_tols.tolist(),
-            "counts": self.counts.tolist(),
-            "effective": self.effective,
-            "plateau": self.plateau,
-        }
+        """Plain JSON; `from_dict` reads it back."""
+        about = {"schema": SCHEMA, "measure": "linear_regions_by_tolerance"}
+        return about | plain_fields(self) | {"effective": self.effective, "plateau": self.plateau}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The table that `to_dict` wrote."""
+        check_schema(
+            data, "measure", "linear_regions_by_tolerance", what="table of regions", error=UnivariateError
+        )
+        result: Self = restored_fields(cls, data, what="table of regions", error=UnivariateError)
+        return result
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the table with its counts; returns the matplotlib Axes."""

@@ -5,6 +5,7 @@ from typing import Any, overload
 
 from inscape.errors import ProbeError
 from inscape.models import wrap
+from inscape.old_names import old_names
 from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.grid.grid import grid_regions
@@ -18,7 +19,6 @@ from inscape.partition.decision.regions import (
 )
 from inscape.probes import Probe
 from inscape.progress import Meter, meter
-from inscape.renamed import renamed
 
 __all__ = [
     "DecisionGrid",
@@ -29,7 +29,7 @@ __all__ = [
     "decision_regions",
 ]
 
-__getattr__ = renamed(
+__getattr__ = old_names(
     __name__,
     {
         "CellRegions": DecisionMesh,

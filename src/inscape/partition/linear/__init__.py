@@ -6,6 +6,7 @@ from typing import Any, overload
 from inscape.errors import PartitionError, ProbeError
 from inscape.memory import MEMORY
 from inscape.models import Model, wrap
+from inscape.old_names import old_names
 from inscape.partition.linear.regions import (
     KNOT_TOLERANCE,
     LinearPlane,
@@ -15,11 +16,10 @@ from inscape.partition.linear.regions import (
 from inscape.probes import Patch, Probe, Segment
 from inscape.probes.segment import as_segments
 from inscape.progress import Meter, meter
-from inscape.renamed import renamed
 
 __all__ = ["LinearPlane", "LinearSegment", "linear_regions"]
 
-__getattr__ = renamed(__name__, {"PlaneRegions": LinearPlane, "SegmentPieces": LinearSegment})
+__getattr__ = old_names(__name__, {"PlaneRegions": LinearPlane, "SegmentPieces": LinearSegment})
 
 
 @overload

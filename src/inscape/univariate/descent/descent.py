@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,14 @@ from inscape.arrays import Floats
 from inscape.errors import UnivariateError, unknown_name
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
+from inscape.serialising import SCHEMA, check_schema, plain, restored_fields
+from inscape.status import CONVERGED, DIVERGED, STATIONARY, STEP_LIMIT, Status
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
 from inscape.univariate.stability.gram import gram, top_eigenvalue
 
 LOSSES = ("square", "exponential", "logistic")
-STATUS = ("converged", "stationary", "diverged", "step limit")
+STATUS = (CONVERGED, STATIONARY, DIVERGED, STEP_LIMIT)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -68,7 +70,7 @@ class Descent:
 
     net: ShallowNet
     loss: float
-    status: str
+    status: Status
     n_steps: int
     history: History
     settings: dict[str, Any]
@@ -76,20 +78,28 @@ class Descent:
     @property
     def converged(self) -> bool:
         """Whether the loss stayed at zero (up to `tolerance`) for `patience` steps."""
-        return self.status == "converged"
+        return self.status.kind == "converged"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON, without the parameters on the way."""
+        """Plain JSON, without step sizes and parameters on the way; None for a loss that is not finite."""
+        losses = [loss if np.isfinite(loss) else None for loss in self.history.loss.tolist()]
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "measure": "gradient_descent",
-            "net": self.net.to_dict(),
+            **plain(vars(self) | {"history": {"steps": self.history.steps, "loss": losses}}),
             "loss": self.loss if np.isfinite(self.loss) else None,
-            "status": self.status,
-            "n_steps": self.n_steps,
-            "history": {"steps": self.history.steps.tolist(), "loss": self.history.loss.tolist()},
-            "settings": self.settings,
         }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The run that `to_dict` wrote: a loss that was not finite is NaN."""
+        what: Any = {"what": "run of gradient descent", "error": UnivariateError}
+        check_schema(data, "measure", "gradient_descent", **what)
+        history = restored_fields(
+            History, data.get("history", {}), left_out=("step_size", "parameters"), **what
+        )
+        run: Self = restored_fields(cls, data, history=history, **what)
+        return run
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the loss over the steps; returns the matplotlib Axes."""

@@ -1,7 +1,8 @@
 """Gradient flow of the exponential or logistic loss, far into the regime where only its direction changes."""
 
+import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,8 @@ from inscape.arguments import renamed, whole_number
 from inscape.arrays import Floats
 from inscape.errors import UnivariateError, unknown_name
 from inscape.progress import Meter, meter
+from inscape.serialising import SCHEMA, check_schema, plain, plain_fields, restored_fields
+from inscape.status import CONVERGED, OUT_OF_RANGE, STATIONARY, STEP_LIMIT, Status
 from inscape.univariate.flow.state import State
 from inscape.univariate.flow.weights import implicit_weights, log_loss, log_weights
 from inscape.univariate.net import ShallowNet
@@ -71,7 +74,7 @@ class Flow:
 
     net: ShallowNet
     direction_change: float
-    status: str
+    status: Status
     log_loss: float
     margin: float
     norm: float
@@ -84,7 +87,7 @@ class Flow:
     @property
     def converged(self) -> bool:
         """Whether the direction converged to the tolerance."""
-        return self.status == "converged"
+        return self.status.kind == "converged"
 
     @property
     def limit(self) -> ShallowNet:
@@ -95,22 +98,25 @@ class Flow:
         return ShallowNet(self.net.w / r, self.net.b / r, self.net.v / r)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        history = {k: getattr(self.history, k).tolist() for k in self.history.__dataclass_fields__}
+        """Plain JSON, without which neuron is active where; an infinite change of direction is None."""
+        written = {name: value for name, value in vars(self).items() if name not in ("active", "history")}
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "measure": "gradient_flow",
-            "net": self.net.to_dict(),
-            "direction_change": self.direction_change,
-            "status": self.status,
-            "log_loss": self.log_loss,
-            "margin": self.margin,
-            "norm": self.norm,
-            "on_kink": self.on_kink.tolist(),
-            "n_steps": self.n_steps,
-            "history": history,
-            "settings": self.settings,
+            **_with_change(plain(written), math.inf, None),
+            "history": _with_change(plain_fields(self.history), math.inf, None),
         }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The run that `to_dict` wrote."""
+        what: Any = {"what": "run of gradient flow", "error": UnivariateError}
+        check_schema(data, "measure", "gradient_flow", **what)
+        written = _with_change(data.get("history", {}), None, math.inf)
+        history = restored_fields(FlowHistory, written, **what)
+        known = _with_change(data, None, math.inf)
+        run: Self = restored_fields(cls, known, left_out=("active",), history=history, **what)
+        return run
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the change of direction over the norm; returns the matplotlib Axes."""
@@ -122,6 +128,16 @@ class Flow:
     def __repr__(self) -> str:
         change = f"direction change {self.direction_change:.2g}"
         return f"<gradient flow: margin {self.margin:.3g}, {change}, {self.n_steps} steps, {self.status}>"
+
+
+def _with_change(data: dict[str, Any], old: float | None, new: float | None) -> dict[str, Any]:
+    """The data, with another value where the change of direction is `old`."""
+    if "direction_change" not in data:
+        return data
+    change = data["direction_change"]
+    several = isinstance(change, list)
+    changes = [new if c == old else c for c in (change if several else [change])]
+    return data | {"direction_change": changes if several else changes[0]}
 
 
 @renamed(tol="tolerance")
@@ -193,7 +209,7 @@ def gradient_flow(
 
 def _follow(
     state: State, loss: str, tolerance: float, step_tol: float, limit: int, show: Meter
-) -> tuple[State, list[list[float]], str]:
+) -> tuple[State, list[list[float]], Status]:
     """Steps until the direction settles; the state, a row of history per step, and the status."""
     z = log_weights(state.margins, loss)
     rows = [_row(0.0, state, state, z, loss)]
@@ -204,7 +220,7 @@ def _follow(
         if step is None or step[2] > step_tol:
             h *= 0.25 if step is None else max(0.2, 0.9 * np.sqrt(step_tol / step[2]))
             if h < _SHORTEST_STEP * min(1.0, 1 / state.norm**2):
-                return state, rows, "out of range"
+                return state, rows, OUT_OF_RANGE
             continue
         last, (state, z, error) = state, step
         time += h
@@ -213,12 +229,12 @@ def _follow(
         change, least, log_norm = rows[-1][4], rows[-1][2], np.log(state.norm)
         settled_at = min(settled_at, log_norm) if change <= tolerance and least > 0 else np.inf
         if log_norm - settled_at >= 1:
-            return state, rows, "converged"
+            return state, rows, CONVERGED
         if state.norm > _LARGEST_NORM:
-            return state, rows, "out of range"
+            return state, rows, OUT_OF_RANGE
         if np.linalg.norm(np.exp(z) @ state.features) <= _STATIONARY_BELOW * state.norm:
-            return state, rows, "stationary"
-    return state, rows, "step limit"
+            return state, rows, STATIONARY
+    return state, rows, STEP_LIMIT
 
 
 def _step(state: State, z: Floats, h: float, loss: str) -> tuple[State, Floats, float] | None:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from inscape.arguments import positive_number
 from inscape.arrays import Floats
 from inscape.errors import UnivariateError
+from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
 from inscape.univariate.stability.flattest import Flattest, flattest
@@ -95,12 +96,15 @@ class Stability:
         return at, weight(at, self.x)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        names = [n for n in self.__dataclass_fields__ if n not in ("settings", "bracket")]
-        values = {name: getattr(self, name) for name in names}
-        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
-        chain = {"bracket": list(self.bracket), "status": self.status, "settings": dict(self.settings)}
-        return {"schema": 1, "measure": "stability"} | plain | chain
+        """Plain JSON; `from_dict` reads it back."""
+        return {"schema": SCHEMA, "measure": "stability", "status": self.status} | plain_fields(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The result that `to_dict` wrote."""
+        check_schema(data, "measure", "stability", what="stability", error=UnivariateError)
+        result: Self = restored_fields(cls, data, what="stability", error=UnivariateError)
+        return result
 
     def plot(self, ax: Any = None) -> Any:
         """Draw |f''|, smoothed, over the range of the data, with g; returns the matplotlib Axes."""

@@ -4,10 +4,10 @@ import warnings
 from collections.abc import Callable, Mapping
 
 
-def renamed(module: str, old: Mapping[str, type]) -> Callable[[str], object]:
+def old_names(module: str, old: Mapping[str, type]) -> Callable[[str], object]:
     """A `__getattr__` for a module: each old name gives the class of today, with a DeprecationWarning.
 
-    >>> lookup = renamed("inscape.partition", {"Whole": int})
+    >>> lookup = old_names("inscape.partition", {"Whole": int})
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     lookup("Whole"), str(caught[0].message)
