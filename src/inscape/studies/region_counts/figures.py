@@ -9,7 +9,7 @@ import numpy as np
 from inscape.drawing.axes import new_figure
 from inscape.drawing.counts import draw_scatter
 from inscape.drawing.curves import draw_intervals
-from inscape.drawing.planes.grid import draw_labels
+from inscape.drawing.planes.labelled_grid import draw_labels
 from inscape.studies.region_counts.selection import classical, networks, part, seed_means
 
 if TYPE_CHECKING:

@@ -5,10 +5,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.arrays import Floats
+from inscape.studies.local_complexity.map.coordinate_network import (
+    PROBE,
+    fitted,
+    patch,
+    weights_of,
+    with_noise,
+)
 from inscape.studies.local_complexity.map.image import fingerprint
 from inscape.studies.local_complexity.map.lengths import edge_lengths
-from inscape.studies.local_complexity.map.network import PROBE, fitted, patch, weights_of, with_noise
-from inscape.studies.local_complexity.map.summary import CLAIMS, summarise
+from inscape.studies.local_complexity.map.resemblance import CLAIMS, summarise
 from inscape.sweeps.study import Configuration, Study
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inscape.arrays import Floats
-from inscape.studies.local_complexity.map.network import PROBE, patch
+from inscape.studies.local_complexity.map.coordinate_network import PROBE, patch
 
 if TYPE_CHECKING:
     from torch import nn
