@@ -268,7 +268,7 @@ class DecisionPlane(DecisionRegions):
         The first ring runs anticlockwise around the region, the others clockwise around its holes, so that
         the signed areas of all rings add up to the region's.
         """
-        from inscape.partition.linear.planes.complex.rings import rings
+        from inscape.partition.linear.planes.complex.dissolve import rings
 
         return rings(self.subdivision.planar, self.face_regions, self.n_regions)
 

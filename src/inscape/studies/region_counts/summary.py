@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from inscape.correlation.correlate import Correlations
 from inscape.reports.findings import Summary
 from inscape.studies.region_counts import claims, paper_tables
-from inscape.studies.region_counts.charts import charts
-from inscape.studies.region_counts.figures import save_figures
+from inscape.studies.region_counts.figures import charts, save_figures
 from inscape.studies.region_counts.selection import FITTED, Subject, networks, part, with_names
 
 if TYPE_CHECKING:
