@@ -78,8 +78,8 @@ def test_list(run):
 
 
 def test_failed_rows_are_exported_with_their_error(tmp_path):
-    from inscape.sweeps.grid import as_tasks
     from inscape.sweeps.sweep import OneByOne, failed, work
+    from inscape.sweeps.tasks import as_tasks
 
     with Store(tmp_path / "s.sqlite", "test") as store:
         good = work(OneByOne(lambda task: {"x": [1, 2]}), [{}])
@@ -171,8 +171,8 @@ def test_trusted_code_is_found_by_the_processes_of_the_pool(run, tmp_path):
 
 
 def test_texts_that_spreadsheets_take_for_formulas_are_quoted(tmp_path):
-    from inscape.sweeps.grid import as_tasks
     from inscape.sweeps.sweep import OneByOne, work
+    from inscape.sweeps.tasks import as_tasks
 
     texts = ["=cmd|' /C calc'!A0", "@SUM(A1)", "+1", "-1", "\t=1", "\r=1", "plain", "a=b"]
     row = {"number": -1.5, "whole": -3, "=name": "x", "list": [-1, 2]}

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from inscape.sweeps.grid import as_tasks
 from inscape.sweeps.registry import find, registered
 from inscape.sweeps.sweep import OneByOne, work
+from inscape.sweeps.tasks import as_tasks
 
 QUICK = {
     "digits": {"n_train": 60, "n_probes": 5, "epochs": 2},

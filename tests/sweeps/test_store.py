@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from inscape.errors import StudyError
 from inscape.sweeps import store as store_module
-from inscape.sweeps.grid import as_tasks
 from inscape.sweeps.store import Store
 from inscape.sweeps.sweep import OneByOne, failed, work
+from inscape.sweeps.tasks import as_tasks
 
 CELLS = as_tasks([{"a": i // 2, "replicate": i % 2} for i in range(6)], 0)
 
@@ -102,7 +102,7 @@ def test_failed_rows_are_claimed_again_only_when_asked(store):
 def test_the_claim_of_a_dead_process_is_void(store):
     code = (
         "import sys, os\n"
-        "from inscape.sweeps.store import Store; from inscape.sweeps.grid import as_tasks\n"
+        "from inscape.sweeps.store import Store; from inscape.sweeps.tasks import as_tasks\n"
         "s = Store(sys.argv[1]); s.claim(as_tasks([{'a': 0, 'replicate': 0}], 0)); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", code, store.path]).returncode == -9
@@ -178,7 +178,7 @@ def test_other_databases_other_studies_other_versions(tmp_path):
 AS_NOBODY = """
 import os, sys
 from inscape.sweeps.store import Store
-from inscape.sweeps.grid import as_tasks
+from inscape.sweeps.tasks import as_tasks
 from inscape.errors import StudyError
 if os.getuid() == 0:
     os.setgid(65534); os.setuid(65534)
@@ -222,7 +222,7 @@ def as_nobody(path):
 FILL = """
 import sys
 from inscape.sweeps.store import Store
-from inscape.sweeps.grid import as_tasks
+from inscape.sweeps.tasks import as_tasks
 from inscape.sweeps.sweep import OneByOne, work
 from inscape.errors import StudyError
 if sys.argv[2] == "quota":

@@ -20,7 +20,7 @@ import inscape
 from inscape.errors import InscapeWarning, StudyError
 from inscape.studies import Finding, Store, Study, Summary
 from inscape.sweeps.executors import process_pool, terminate
-from inscape.sweeps.grid import grid
+from inscape.sweeps.tasks import grid
 
 TESTS = str(Path(sweep_cells.__file__).parent)
 pytestmark = [

@@ -7,8 +7,8 @@ import pytest
 
 import inscape
 from inscape.studies import digits
-from inscape.sweeps.grid import as_tasks
 from inscape.sweeps.study import SCALES
+from inscape.sweeps.tasks import as_tasks
 from inscape.sweeps.trained_model import batch, cell, together
 
 BASE = {"data": "digits", "n_train": 200, "n_test": 150, "n_probes": 10}

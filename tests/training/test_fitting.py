@@ -3,9 +3,8 @@ import pytest
 
 from inscape.errors import DataError, ModelError
 from inscape.measures.accuracy import correct
-from inscape.training.classical import SETTINGS, classical
 from inscape.training.data.splits import split_data
-from inscape.training.fitting import fit, fit_many
+from inscape.training.fitting import CLASSICAL_SETTINGS, classical, fit, fit_many
 
 NET = {"model": "mlp", "learning_rate": 0.1, "batch_size": 32, "epochs": 5, "hidden": [16]}
 
@@ -39,14 +38,14 @@ def test_splits_of_a_file_with_both(tmp_path):
         split_data("digits", n_train=1700, n_test=100)
 
 
-@pytest.mark.parametrize("name", [*SETTINGS, "mlp", "cnn"])
+@pytest.mark.parametrize("name", [*CLASSICAL_SETTINGS, "mlp", "cnn"])
 def test_every_kind_of_model_learns(name, split):
-    settings = {"model": name} if name in SETTINGS else {**NET, "model": name, "epochs": 10}
+    settings = {"model": name} if name in CLASSICAL_SETTINGS else {**NET, "model": name, "epochs": 10}
     if name == "cnn":
         settings = {**settings, "width": 0.25, "hidden": []}
     fitted = fit(settings, split, seed=2**40)  # a seed that is too large for scikit-learn as it is
     assert correct(fitted.model, *split.test).mean() > 0.6
-    assert (fitted.history is None) == (name in SETTINGS)
+    assert (fitted.history is None) == (name in CLASSICAL_SETTINGS)
     assert fitted.model.scores(split.x_test[:3]).shape[0] == 3
 
 

@@ -112,9 +112,9 @@ def show(
 ) -> None:
     """Show what a study asks, and how far its store is."""
     from inscape.reports.study_run import last_line
-    from inscape.sweeps.grid import grid
     from inscape.sweeps.registry import find
     from inscape.sweeps.store import Store
+    from inscape.sweeps.tasks import grid
 
     with imports_from(trust):
         found = find(name, announce)

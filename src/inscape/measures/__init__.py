@@ -1,12 +1,12 @@
 """One number and its error: the measures."""
 
-from inscape.measures.distance import ParameterDistance, parameter_distance
 from inscape.measures.hull_crossings import HullCrossings, hull_crossings
 from inscape.measures.local_complexity import DensityMap, LocalComplexity, density_map, local_complexity
 from inscape.measures.local_rank import LocalRank, local_rank
 from inscape.measures.margin import Margin, margin
 from inscape.measures.measure import MeasureTable, measure
-from inscape.measures.norms import Norm, path_norm, spectral_norm
+from inscape.measures.parameters.distance import ParameterDistance, parameter_distance
+from inscape.measures.parameters.norms import Norm, path_norm, spectral_norm
 from inscape.measures.rank import Ranking, rank
 from inscape.measures.region_count import RegionCount, region_count
 from inscape.measures.robustness import AdversarialAccuracy, adversarial_accuracy

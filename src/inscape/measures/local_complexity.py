@@ -287,7 +287,7 @@ def complexity_request(
 
 def _result(tally: "ComplexityTally", graph: "Graph", model: Model, settings: "Settings") -> LocalComplexity:
     """The result that a tally adds up to."""
-    from inscape.measures.jacobian.layers import window_nodes
+    from inscape.measures.jacobian.units import window_nodes
 
     value, error, interval = crossed_mean(tally.terms.sum(axis=2))
     n_pools = window_nodes(graph)

@@ -76,7 +76,7 @@ def margin(model: Any, x: Any, y: npt.ArrayLike | None = None, *, normalise: str
         else:
             margins = differences(_scores(wrapped, points), columns, wrapped.name).min(axis=1)
         if normalise == "spectral":
-            from inscape.measures.norms import spectral_norm
+            from inscape.measures.parameters.norms import spectral_norm
 
             margins = margins / spectral_norm(wrapped, points).value
         value, error, interval = mean_with_error(margins)

@@ -13,12 +13,12 @@ import numpy.typing as npt
 from inscape.arguments import in_new_spelling
 from inscape.errors import InscapeWarning, MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import chance_note, correct
-from inscape.measures.distance import parameter_distance
 from inscape.measures.hull_crossings import hull_crossings
 from inscape.measures.local_complexity import complexity_request, local_complexity
 from inscape.measures.local_rank import local_rank, rank_request
 from inscape.measures.margin import margin
-from inscape.measures.norms import path_norm, spectral_norm
+from inscape.measures.parameters.distance import parameter_distance
+from inscape.measures.parameters.norms import path_norm, spectral_norm
 from inscape.measures.points import as_targets, measuring
 from inscape.measures.region_count import region_count
 from inscape.measures.result import Measurement

@@ -117,7 +117,7 @@ def sharpness(
     """
     import torch
 
-    from inscape.measures.hessian.products import LossHessian
+    from inscape.measures.hessian.loss_hessian import LossHessian
 
     _check(loss, method, precision)
     tolerance = positive_number(tolerance, "tolerance", MeasureError)
@@ -204,7 +204,7 @@ def _points_and_targets(model: Model, x: Any, y: Any, loss: Any) -> tuple[Floats
 
 
 def _loss_of(model: Model, x: Floats, y: npt.NDArray[Any], loss: Any) -> Callable[[Any, Any], Any]:
-    from inscape.measures.hessian.products import cross_entropy, half_square
+    from inscape.measures.hessian.loss_hessian import cross_entropy, half_square
 
     if loss == "mse":
         return half_square

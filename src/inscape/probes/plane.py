@@ -7,8 +7,8 @@ import numpy as np
 
 from inscape.arrays import Floats
 from inscape.errors import PartitionError, ProbeError
-from inscape.probes.base import Probe
 from inscape.probes.patch import Patch
+from inscape.probes.probe import Probe
 from inscape.probes.simplex import Simplex
 
 

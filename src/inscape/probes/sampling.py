@@ -11,7 +11,7 @@ from inscape.arguments import whole_number
 from inscape.arrays import Floats, Ints
 from inscape.errors import ProbeError, unknown_name
 from inscape.memory import in_bytes, machine_memory
-from inscape.probes.base import Probe, as_interval
+from inscape.probes.probe import Probe, as_interval
 from inscape.probes.segment import Segment
 from inscape.probes.simplex import Simplex
 from inscape.probes.source import PointSource

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from inscape.arrays import Floats
 from inscape.errors import ProbeError
-from inscape.probes.base import Probe, as_interval, as_point
+from inscape.probes.probe import Probe, as_interval, as_point
 
 
 @dataclass(frozen=True, eq=False, init=False)

@@ -10,7 +10,7 @@ from inscape.arguments import as_array
 from inscape.arrays import Ints
 from inscape.errors import ProbeError
 from inscape.models.class_names import as_labels, fractions, listed
-from inscape.probes.base import as_point
+from inscape.probes.probe import as_point
 from inscape.seeding import random_state_kept
 
 

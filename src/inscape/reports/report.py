@@ -11,13 +11,13 @@ from inscape.drawing.palette import TEN
 from inscape.errors import StudyError
 from inscape.files import replacing
 from inscape.reports.charts import explorer, spec
-from inscape.reports.claims import claims
 from inscape.reports.origin import origin
 from inscape.reports.page import file_stem
 from inscape.reports.pictures import pictures
 from inscape.reports.prose import html
 from inscape.reports.study_run import last_line
 from inscape.reports.tables import as_table, rows_table
+from inscape.reports.verdicts import claims
 
 if TYPE_CHECKING:
     from inscape.reports.study_run import StudyRun

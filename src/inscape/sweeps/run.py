@@ -19,13 +19,13 @@ from inscape.reports.page import write_page
 from inscape.reports.report import write_report
 from inscape.reports.study_run import StudyRun, last_line
 from inscape.seeding import RandomState, as_seed
-from inscape.sweeps.grid import Task, grid
 from inscape.sweeps.references import function_name
 from inscape.sweeps.registry import find, is_registered
 from inscape.sweeps.saved_summary import SavedSummary, figure_files
 from inscape.sweeps.store import Store
 from inscape.sweeps.study import Study
 from inscape.sweeps.sweep import sweep
+from inscape.sweeps.tasks import Task, grid
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inscape.errors import StudyError
 from inscape.reports.findings import Chart, Finding, Summary
-from inscape.sweeps.grid import Key, read_json
+from inscape.sweeps.tasks import Key, read_json
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from inscape.errors import StudyError
 from inscape.sweeps.executors import interrupts_held
-from inscape.sweeps.grid import Key, Task, canonical, read_json
 from inscape.sweeps.references import current
 from inscape.sweeps.saved_summary import SavedSummary
+from inscape.sweeps.tasks import Key, Task, canonical, read_json
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,9 +18,9 @@ from typing import Any
 from inscape.errors import StudyError
 from inscape.progress import Meter
 from inscape.sweeps.executors import POLL, finished, own_executor, terminate, width
-from inscape.sweeps.grid import Task
 from inscape.sweeps.store import LEASE, Outcome, Store
 from inscape.sweeps.study import Configuration, Row, Study
+from inscape.sweeps.tasks import Task
 
 Group = list[Task]
 

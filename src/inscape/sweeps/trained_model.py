@@ -3,9 +3,9 @@
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from inscape.sweeps.grid import canonical
 from inscape.sweeps.study import Configuration, Row
 from inscape.sweeps.study import cell as declared
+from inscape.sweeps.tasks import canonical
 
 DATA_KEYS = ("data", "n_train", "n_test", "split_seed")
 MEASURE_KEYS = ("measures", "n_probes", "probe_seed")

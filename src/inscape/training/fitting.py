@@ -9,13 +9,20 @@ import numpy as np
 from inscape.errors import ModelError, unknown_name
 from inscape.models import Model, wrap
 from inscape.models.gradients import gradients
-from inscape.training.classical import SETTINGS, classical
 from inscape.training.data.splits import Split
 from inscape.training.history import History
 from inscape.training.recipe import Recipe
 
 _RECIPE = tuple(f.name for f in fields(Recipe))
 _NETWORK = ("width", "hidden", "he_scale", "normalise")
+CLASSICAL_SETTINGS: dict[str, tuple[str, ...]] = {
+    "tree": ("max_depth", "criterion", "splitter"),
+    "forest": ("max_depth", "criterion", "n_estimators"),
+    "knn": ("n_neighbors", "weights"),
+    "svm": ("C", "kernel", "gamma"),
+    "logistic": ("C",),
+}
+"""Name of a model of scikit-learn -> the settings that studies vary, called as scikit-learn calls them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +39,8 @@ def is_network(name: str) -> bool:
     """Whether a model is trained by our loop; any other name must be one of scikit-learn's."""
     from inscape.training.networks import NETWORKS
 
-    if name not in NETWORKS and name not in SETTINGS:
-        raise ModelError(unknown_name("model", name, (*NETWORKS, *SETTINGS)))
+    if name not in NETWORKS and name not in CLASSICAL_SETTINGS:
+        raise ModelError(unknown_name("model", name, (*NETWORKS, *CLASSICAL_SETTINGS)))
     return name in NETWORKS
 
 
@@ -129,3 +136,32 @@ def _network(settings: Mapping[str, Any], split: Split, seed: int) -> tuple[Any,
     initial = {name: value.clone() for name, value in module.state_dict().items()}
     on_gpu = settings["model"] != "mlp" and torch.cuda.is_available()
     return module.to("cuda") if on_gpu else module, initial
+
+
+def classical(name: str, settings: Mapping[str, Any], *, seed: int) -> Any:
+    """A scikit-learn classifier that is not fitted yet.
+
+    >>> classical("tree", {"max_depth": 3}, seed=0).max_depth
+    3
+    """
+    if name not in CLASSICAL_SETTINGS:
+        raise ModelError(unknown_name("model", name, CLASSICAL_SETTINGS))
+    for key in settings:
+        if key not in CLASSICAL_SETTINGS[name]:
+            raise ModelError(unknown_name(f"setting of {name}", key, CLASSICAL_SETTINGS[name]))
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.svm import SVC
+    from sklearn.tree import DecisionTreeClassifier
+
+    random_state = seed % 2**32  # scikit-learn takes 32 bits
+    if name == "tree":
+        return DecisionTreeClassifier(**settings, random_state=random_state)
+    if name == "forest":
+        return RandomForestClassifier(**settings, random_state=random_state)
+    if name == "knn":
+        return KNeighborsClassifier(**settings)
+    if name == "svm":
+        return SVC(**settings, random_state=random_state)
+    return LogisticRegression(**{"max_iter": 5000} | dict(settings), random_state=random_state)

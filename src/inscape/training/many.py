@@ -14,7 +14,7 @@ from inscape.progress import Meter, meter
 from inscape.seeding import as_seed
 from inscape.training.history import History
 from inscape.training.loop import StepMonitor, as_tensors, check_classes, train
-from inscape.training.networks.layers import Pixels
+from inscape.training.networks.shared_layers import Pixels
 from inscape.training.recipe import Recipe
 from inscape.training.stacked import can_stack, mlp_parts, train_stacked
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from inscape.progress import Meter
 from inscape.status import COMPLETE, DIVERGED
 from inscape.training.history import History
-from inscape.training.networks.layers import Pixels
+from inscape.training.networks.shared_layers import Pixels
 from inscape.training.recipe import Recipe, batch_sizes
 
 Observe = Callable[[int, Callable[[], None]], None]

@@ -1,12 +1,12 @@
 """The laboratory for univariate networks f(x) = sum_j v_j relu(w_j x + b_j) + c."""
 
 from inscape.univariate.descent import Descent, gradient_descent
+from inscape.univariate.effective_regions import effective_linear_regions, label_changes, region_bound
 from inscape.univariate.flow import Flow, gradient_flow
 from inscape.univariate.initialisation import theorem_sizes
 from inscape.univariate.kkt import KKTResidual, kkt_residual
 from inscape.univariate.knots import RegionTable
 from inscape.univariate.net import ShallowNet
-from inscape.univariate.regions import effective_linear_regions, label_changes, region_bound
 from inscape.univariate.stability import (
     Flattest,
     Stability,

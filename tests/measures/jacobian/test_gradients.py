@@ -11,10 +11,10 @@ from zoo import MAKERS, make, shape_of
 
 import inscape
 from inscape.measures.jacobian.blocks import Consumer, Settings
-from inscape.measures.jacobian.layers import unit_layers
 from inscape.measures.jacobian.passes import jacobian_pass
 from inscape.measures.jacobian.perturbation import Draws
 from inscape.measures.jacobian.reverse import jacobian
+from inscape.measures.jacobian.units import unit_layers
 
 
 class Keep(Consumer):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import inscape
-from inscape.studies.local_complexity.grokking.summary import bound, findings, prepared
+from inscape.studies.local_complexity.grokking.outcome import bound, findings, prepared
 from inscape.studies.local_complexity.grokking.training import Lipschitz
 from inscape.studies.local_complexity.training_curves import coefficients, log_steps
 from inscape.theory import lc_theorem7, moments

@@ -7,10 +7,10 @@ from PIL import Image
 
 import inscape
 from inscape.errors import DataError
-from inscape.studies.local_complexity.map import density, network
+from inscape.studies.local_complexity.map import coordinate_network, density
+from inscape.studies.local_complexity.map.density import edge_lengths, lengths_in_squares
 from inscape.studies.local_complexity.map.image import drawn_image, fingerprint, read_image
-from inscape.studies.local_complexity.map.lengths import edge_lengths, lengths_in_squares
-from inscape.studies.local_complexity.map.summary import length_fit
+from inscape.studies.local_complexity.map.resemblance import length_fit
 
 
 @settings(max_examples=40, deadline=None)
@@ -72,16 +72,16 @@ def test_length_per_area_of_a_line_is_that_of_the_line():
 
 def test_noise_moves_hidden_biases_and_nothing_else():
     c = density.configurations("smoke")[0] | {"seed": 0}
-    net = network.network(c)
-    noisy = network.with_noise(net, 0.5, np.random.default_rng(0))
+    net = coordinate_network.network(c)
+    noisy = coordinate_network.with_noise(net, 0.5, np.random.default_rng(0))
     same = [torch.equal(a, b) for a, b in zip(net.parameters(), noisy.parameters(), strict=True)]
     assert same == [True, False, True, False, True, True]
 
 
 def test_weights_come_back():
     c = density.configurations("smoke")[0] | {"seed": 3}
-    net = network.network(c)
-    again = network.with_weights(c, network.weights_of(net))
+    net = coordinate_network.network(c)
+    again = coordinate_network.with_weights(c, coordinate_network.weights_of(net))
     x = np.random.default_rng(0).uniform(-1, 1, size=(9, 2))
     assert np.allclose(inscape.wrap(net).scores(x), inscape.wrap(again).scores(x), atol=1e-4)
 
@@ -94,7 +94,7 @@ def test_an_image_file_is_read_in_grey_and_named_by_its_content(tmp_path):
     assert read_image(path, 8).shape == (8, 8)
     cells = density.configurations("smoke", image=path)
     assert cells[0]["image_hash"] == fingerprint(path)
-    assert network.image_of(cells[0]).shape == (24, 24)
+    assert coordinate_network.image_of(cells[0]).shape == (24, 24)
     Image.new("L", (9, 9), 255).save(path)
     assert density.configurations("smoke", image=path) != cells
     assert np.allclose(read_image(path, 4), 1)

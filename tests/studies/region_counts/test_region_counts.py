@@ -12,11 +12,11 @@ from sklearn.tree import DecisionTreeClassifier
 import inscape
 from inscape.correlation.coefficients import Correlation
 from inscape.errors import StudyError
-from inscape.studies.region_counts import STUDY, claims, grid, rows, settings, tables
+from inscape.studies.region_counts import STUDY, claims, model_grid, paper_tables, rows, settings
 from inscape.studies.region_counts.rows import count_regions
 from inscape.studies.region_counts.selection import Subject
-from inscape.sweeps.grid import as_tasks
 from inscape.sweeps.run import reopen
+from inscape.sweeps.tasks import as_tasks
 from inscape.sweeps.trained_model import settings_of, split_of
 from inscape.training.data.splits import split_data
 from inscape.training.fitting import fit
@@ -78,7 +78,7 @@ def test_the_scale_paper_is_table_1():
 def test_no_cell_comes_twice_and_cheap_models_and_the_sweep_come_first(scale):
     cells = STUDY.configurations(scale)
     as_tasks(cells, 0)  # raises if two are the same
-    order = [(c["model"] not in grid.CHEAP, c["part"] != "sweep") for c in cells]
+    order = [(c["model"] not in model_grid.CHEAP, c["part"] != "sweep") for c in cells]
     assert order == sorted(order)
 
 
@@ -114,7 +114,7 @@ def test_crops_are_an_eighth_of_the_image():
 
 @pytest.mark.parametrize(("slope", "holds"), [(1.0, True), (-1.0, False)])
 def test_the_headline_follows_the_rows(slope, holds):
-    found = tables.correlations(sweep_frame(slope, noise=0.01))
+    found = paper_tables.correlations(sweep_frame(slope, noise=0.01))
     finding = claims.main_findings(found)["networks"]
     assert finding.holds is holds
     assert finding.value == pytest.approx(slope, abs=0.1)
@@ -125,15 +125,15 @@ def test_the_headline_follows_the_rows(slope, holds):
 def test_networks_that_do_not_fit_are_left_out():
     frame = pd.concat([sweep_frame(1.0), sweep_frame(-5.0, accuracy=0.9)], ignore_index=True)
     frame["configuration"] += frame["train_accuracy"].astype(str)
-    found = tables.correlations(frame)
+    found = paper_tables.correlations(frame)
     assert found[Subject("mlp", "mnist")].pearson.value == pytest.approx(1.0)
-    table = tables.correlation_table(frame, found)
+    table = paper_tables.correlation_table(frame, found)
     assert table["left out"].tolist() == [36]
 
 
 def test_two_networks_are_pooled_and_the_weakest_counts():
     good, bad = sweep_frame(1.0, noise=0.01), sweep_frame(-1.0, noise=0.01, seed=1).assign(data="cifar10")
-    found = tables.correlations(pd.concat([good, bad.assign(configuration=bad["configuration"] + "x")]))
+    found = paper_tables.correlations(pd.concat([good, bad.assign(configuration=bad["configuration"] + "x")]))
     assert set(found) == {Subject("mlp", "mnist"), Subject("mlp", "cifar10"), Subject("networks together")}
     finding = claims.main_findings(found)["networks"]
     assert (finding.holds, round(finding.value)) == (False, -1)
@@ -145,10 +145,10 @@ def test_published_numbers_go_by_the_network_and_grids_are_judged_on_networks_al
     net["count_grid_200"] = 0.9 * net["region_count"]
     tree = net.assign(model="tree", criterion="gini", count_grid_200=net["region_count"])
     frame = pd.concat([net, tree.assign(configuration=tree["configuration"] + "t")], ignore_index=True)
-    found = tables.correlations(frame)
-    assert tables.correlation_table(frame, found)["published"].tolist() == [0.94, 0.96]
-    assert tables.probe_table(frame)["published"].tolist() == [0.94]
-    finding = claims.grid_findings(tables.grid_table(frame))["grid"]
+    found = paper_tables.correlations(frame)
+    assert paper_tables.correlation_table(frame, found)["published"].tolist() == [0.94, 0.96]
+    assert paper_tables.probe_table(frame)["published"].tolist() == [0.94]
+    finding = claims.grid_findings(paper_tables.grid_table(frame))["grid"]
     assert (finding.holds, finding.evidence) == (False, "vgg19 on cifar10: 10.00%")
 
 
@@ -181,7 +181,7 @@ def test_a_correlation_cannot_be_said_where_its_interval_is_wide():
 def test_what_a_grid_misses(share, holds):
     frame = sweep_frame(1.0, noise=0.1)
     frame["count_grid_200"] = share * frame["region_count"] + 1e-6 * np.arange(len(frame))
-    table = tables.grid_table(frame)
+    table = paper_tables.grid_table(frame)
     assert table["missed share"].iloc[0] == pytest.approx(1 - share, abs=1e-4)
     found = claims.grid_findings(table)
     assert found["grid"].holds is holds
@@ -194,7 +194,7 @@ def test_augmentation_is_compared_with_equal_settings(change, holds):
     mixed = plain.assign(
         part="augmentation", augmentation="mixup", region_count=plain["region_count"] + change
     )
-    table = tables.augmentation_table(pd.concat([plain, mixed], ignore_index=True))
+    table = paper_tables.augmentation_table(pd.concat([plain, mixed], ignore_index=True))
     assert table["change"].iloc[0] == pytest.approx(change)
     assert table["pairs"].iloc[0] == 18
     assert claims.augmentation_finding(table).holds is holds
@@ -207,14 +207,14 @@ def test_evolution_asks_for_a_correlation_that_grows(sign, holds):
     frame["seen_epochs"] = [[0, 10]] * len(frame)
     frame["seen_counts"] = [[rng.normal(), c] for c in frame["region_count"]]
     frame["seen_gaps"] = [[0.0 + rng.normal(), sign * g] for g in frame["gap"]]
-    table = tables.evolution_table(frame)
+    table = paper_tables.evolution_table(frame)
     assert table["epoch"].tolist() == [0, 10]
     assert table["r"].iloc[1] == pytest.approx(sign)
     assert claims.evolution_finding(table).holds is holds
 
 
 def test_fewer_lines_are_the_first_ones():
-    table = tables.line_table(sweep_frame(1.0)).set_index("lines")
+    table = paper_tables.line_table(sweep_frame(1.0)).set_index("lines")
     assert table.loc[100, "count"] == 3
     assert table.loc[100, "standard error"] == pytest.approx(np.sqrt(100 / 99) / 10)
     assert 300 not in table.index
@@ -237,7 +237,7 @@ def short(monkeypatch):
     mlp = replace(settings.SMOKE_MLP, n_train=100, seeds=1, more=more, counts=counts)
     trees = replace(settings.SMOKE_TREES, n_train=100, depths=(2, 5), n_estimators=5)
     trees = replace(trees, counts=replace(trees.counts, lines=20, fewer=5, picture=12))
-    monkeypatch.setitem(grid.KINDS, "smoke", (mlp, settings.SMOKE_NET, trees))
+    monkeypatch.setitem(model_grid.KINDS, "smoke", (mlp, settings.SMOKE_NET, trees))
 
 
 @pytest.mark.slow
@@ -282,7 +282,11 @@ def test_every_way_of_counting_on_a_half_space():
     split = split_data("digits", n_train=300)
     level = float(np.median(split.x_test.reshape(len(split.x_test), -1)[:, 20]))
     model = inscape.wrap(lambda x: (x.reshape(len(x), -1)[:, 20] > level).astype(int))
-    plan = grid.counted(settings.SMOKE_MLP.counts, "sweep") | {"lines": 50, "dims": {"2": 12}, "planes": [10]}
+    plan = model_grid.counted(settings.SMOKE_MLP.counts, "sweep") | {
+        "lines": 50,
+        "dims": {"2": 12},
+        "planes": [10],
+    }
     row = count_regions(model, split, plan, 0)
     counts = {k: v for k, v in row.items() if k.startswith("count_") and not k.endswith(("_error", "method"))}
     assert len(counts) == 2 + 2 + 2 + 1 + 1  # probes, grids, spans, dimension, plane

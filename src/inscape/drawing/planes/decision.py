@@ -8,7 +8,8 @@ import numpy.typing as npt
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.palette import class_colours
 from inscape.drawing.planes.frame import frame_plane, squares_of_images
-from inscape.drawing.planes.mesh import (
+from inscape.drawing.planes.names import MOST_NAMES, draw_legend, write_name
+from inscape.drawing.planes.paths import (
     draw_edges,
     faces_by_group,
     fan,
@@ -16,7 +17,6 @@ from inscape.drawing.planes.mesh import (
     line_width,
     triangle_areas,
 )
-from inscape.drawing.planes.names import MOST_NAMES, draw_legend, write_name
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]

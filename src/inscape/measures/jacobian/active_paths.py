@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from inscape.measures.jacobian.forward import State
-from inscape.measures.jacobian.layers import Layer
+from inscape.measures.jacobian.units import Layer
 from inscape.models.graph import Graph, Node
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inscape.measures.jacobian.layers import Layer, unit_layers
+from inscape.measures.jacobian.units import Layer, unit_layers
 from inscape.models.graph import INPUT, Graph, Node
 from inscape.models.graph.affine import Affine
 

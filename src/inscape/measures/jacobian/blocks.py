@@ -9,8 +9,8 @@ from torch import Tensor
 from inscape.arrays import Ints
 from inscape.measures.jacobian.affine_prefix import PrefixedNetwork
 from inscape.measures.jacobian.forward import State
-from inscape.measures.jacobian.layers import Layer
 from inscape.measures.jacobian.perturbation import Draws
+from inscape.measures.jacobian.units import Layer
 from inscape.memory import MEMORY
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}

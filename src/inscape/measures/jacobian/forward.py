@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inscape.measures.jacobian.layers import Layer
+from inscape.measures.jacobian.units import Layer
 from inscape.memory import MEMORY
 from inscape.models.graph import Graph, Node
 from inscape.models.graph.piecewise import Bend

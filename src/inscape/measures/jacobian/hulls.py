@@ -6,7 +6,7 @@ from torch import Tensor
 
 from inscape.arrays import Ints
 from inscape.measures.jacobian.forward import State, directions_at_once, evaluate, push
-from inscape.measures.jacobian.layers import Layer, unit_layers
+from inscape.measures.jacobian.units import Layer, unit_layers
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend
 from inscape.progress import Meter

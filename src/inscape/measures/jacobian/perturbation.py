@@ -9,7 +9,7 @@ from torch import Tensor
 
 from inscape.arguments import positive_number, whole_number
 from inscape.errors import MeasureError, unknown_name
-from inscape.measures.jacobian.layers import Layer
+from inscape.measures.jacobian.units import Layer
 from inscape.models.graph import Graph, Node
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend

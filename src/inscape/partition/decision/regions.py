@@ -174,7 +174,7 @@ class DecisionSegment(DecisionRegions):
         Scores of an exact or adaptive result are evaluated now, at 400 even steps; if the model has changed
         in the meantime, only those that are known are drawn.
         """
-        from inscape.drawing.segment import draw_segment
+        from inscape.drawing.segment_curves import draw_segment
 
         top = self.top
         model = self.model
@@ -221,7 +221,7 @@ class DecisionGrid(DecisionRegions):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the filled regions, the spanning points (images shown as images) and a class legend."""
-        from inscape.drawing.planes.grid import draw_plane
+        from inscape.drawing.planes.labelled_grid import draw_plane
 
         if self.probe.dim != 2:
             raise PartitionError(
@@ -268,7 +268,7 @@ class DecisionPlane(DecisionRegions):
         The first ring runs anticlockwise around the region, the others clockwise around its holes, so that
         the signed areas of all rings add up to the region's.
         """
-        from inscape.partition.linear.planes.complex.rings import rings
+        from inscape.partition.linear.planes.complex.dissolve import rings
 
         return rings(self.subdivision.planar, self.face_regions, self.n_regions)
 
@@ -405,7 +405,7 @@ class DecisionMesh(DecisionRegions):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the filled regions, the spanning points (images shown as images) and a class legend."""
-        from inscape.drawing.planes.grid import draw_plane
+        from inscape.drawing.planes.labelled_grid import draw_plane
 
         self._check_plane()
         frame, domain, marks = frame_of(self.probe)

@@ -105,7 +105,7 @@ class LinearSegment:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the scores along t with their knots, and return the matplotlib Axes."""
-        from inscape.drawing.segment import draw_pieces
+        from inscape.drawing.segment_curves import draw_pieces
 
         edges = self._edges()
         rises = self.slopes * np.diff(edges)[:, None]
@@ -302,7 +302,7 @@ class LinearPlane:
                 face, (F,).
             edges: whether to draw the edges.
         """
-        from inscape.drawing.planes.faces import draw_faces
+        from inscape.drawing.planes.linear import draw_faces
 
         values, kind = self._colours(colour)
         planar = self.subdivision.planar

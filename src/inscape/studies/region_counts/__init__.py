@@ -8,7 +8,7 @@ its own, of the paper's Theorem 6.
 """
 
 from inscape.studies.region_counts.claims import CLAIMS
-from inscape.studies.region_counts.grid import configurations
+from inscape.studies.region_counts.model_grid import configurations
 from inscape.studies.region_counts.rows import batch, cell
 from inscape.studies.region_counts.summary import summarise
 from inscape.sweeps.study import Study

@@ -1,4 +1,7 @@
-"""The pictures of the study: scatter of counts and gaps, trends, baselines, grids, epochs, planes."""
+"""The pictures of the study, and its charts to look into, in which every point says which model it is.
+
+Scatter of counts and gaps, trends, baselines, grids, epochs, planes.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,11 +12,18 @@ import numpy as np
 from inscape.drawing.axes import new_figure
 from inscape.drawing.counts import draw_scatter
 from inscape.drawing.curves import draw_intervals
-from inscape.drawing.planes.grid import draw_labels
-from inscape.studies.region_counts.selection import classical, networks, part, seed_means
+from inscape.drawing.planes.labelled_grid import draw_labels
+from inscape.reports.findings import Chart
+from inscape.studies.region_counts.selection import Subject, classical, networks, part, seed_means
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+HOVER = (
+    *("name", "data", "learning_rate", "batch_size", "weight_decay", "max_depth", "criterion", "splitter"),
+    *("replicate", "train_accuracy", "test_accuracy", "region_count_error"),
+)
 
 
 def save_figures(frame: "pd.DataFrame", tables: "Mapping[str, pd.DataFrame]", out: Path) -> dict[str, str]:
@@ -178,3 +188,67 @@ def _settings(row: Any) -> str:
         (short, row[n]) for n, short in names.items() if n in row and row[n] == row[n] and row[n] is not None
     ]
     return ", ".join(f"{s} {v:g}".strip() if isinstance(v, int | float) else f"{v}" for s, v in known)
+
+
+def charts(frame: "pd.DataFrame", tables: "Mapping[str, pd.DataFrame]") -> list[Chart]:
+    """All charts that the rows allow."""
+    sweep = part(frame, "sweep")
+    nets, trees = networks(sweep), classical(sweep)
+    found = []
+    for title, groups in (("networks", nets), ("trees and forests", trees)):
+        if groups:
+            found.append(_scatter(groups, f"Region count and gap: {title}", "region_count", "region count"))
+    for column, shown in (("distance", "Distance to the initial weights"), ("margin", "Output margin")):
+        if nets:
+            found.append(_scatter(nets, f"{shown} and gap", column, shown.lower()))
+    for which, rows in tables["hyper-parameters"].groupby("varied", sort=False):
+        found.append(
+            Chart(
+                title=f"Region count by {which}",
+                data=rows,
+                x="value",
+                y="count",
+                kind="lines",
+                colour="model",
+                low="low",
+                high="high",
+                hover=("runs", "gap", "train accuracy"),
+                log_x=True,
+                xlabel=str(which),
+                ylabel="region count",
+            )
+        )
+    if len(tables["evolution"]):
+        found.append(
+            Chart(
+                title="Region count over epochs",
+                data=tables["evolution"],
+                x="epoch",
+                y="count",
+                kind="lines",
+                colour="model",
+                hover=("gap", "r", "configurations"),
+                xlabel="epoch",
+                ylabel="region count",
+            )
+        )
+    return found
+
+
+def _scatter(groups: "Mapping[Subject, pd.DataFrame]", title: str, column: str, xlabel: str) -> Chart:
+    import pandas as pd
+
+    rows = pd.concat([group.assign(name=str(subject)) for subject, group in groups.items()])
+    rows = rows[rows[column].notna()]
+    kept = [c for c in dict.fromkeys((*HOVER, column, "gap")) if c in rows and rows[c].notna().any()]
+    return Chart(
+        title=title,
+        data=rows[kept].reset_index(drop=True),
+        x=column,
+        y="gap",
+        colour="name",
+        hover=tuple(c for c in kept if c in HOVER),
+        xlabel=xlabel,
+        ylabel="generalisation gap",
+        caption="A point for each run.",
+    )

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from inscape.correlation.correlate import Correlations
 from inscape.reports.findings import Summary
-from inscape.studies.region_counts import claims, tables
-from inscape.studies.region_counts.charts import charts
-from inscape.studies.region_counts.figures import save_figures
+from inscape.studies.region_counts import claims, paper_tables
+from inscape.studies.region_counts.figures import charts, save_figures
 from inscape.studies.region_counts.selection import FITTED, Subject, networks, part, with_names
 
 if TYPE_CHECKING:
@@ -43,22 +42,22 @@ LIMITS = (
 
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     """Ask the rows all that the paper asks."""
-    found = tables.correlations(frame)
+    found = paper_tables.correlations(frame)
     made = {
-        "correlation": tables.correlation_table(frame, found),
-        "strata": tables.strata_table(found),
-        "hyper-parameters": tables.hyper_parameter_table(frame),
-        "baselines": tables.baseline_table(frame),
-        "grid": tables.grid_table(frame),
-        "lines": tables.line_table(frame),
-        "span": tables.span_table(frame),
-        "dimension": tables.dimension_table(frame),
-        "evolution": tables.evolution_table(frame),
-        "optimiser": tables.optimiser_table(frame),
-        "probe": tables.probe_table(frame),
-        "augmentation": tables.augmentation_table(frame),
-        "check": tables.check_table(frame),
-        "models": tables.model_table(frame),
+        "correlation": paper_tables.correlation_table(frame, found),
+        "strata": paper_tables.strata_table(found),
+        "hyper-parameters": paper_tables.hyper_parameter_table(frame),
+        "baselines": paper_tables.baseline_table(frame),
+        "grid": paper_tables.grid_table(frame),
+        "lines": paper_tables.line_table(frame),
+        "span": paper_tables.span_table(frame),
+        "dimension": paper_tables.dimension_table(frame),
+        "evolution": paper_tables.evolution_table(frame),
+        "optimiser": paper_tables.optimiser_table(frame),
+        "probe": paper_tables.probe_table(frame),
+        "augmentation": paper_tables.augmentation_table(frame),
+        "check": paper_tables.check_table(frame),
+        "models": paper_tables.model_table(frame),
     }
     findings = {
         **claims.main_findings(found),

@@ -1,14 +1,14 @@
 """Checks of Patel and Montufar (submission of 2024): local complexity, and what bounds it."""
 
-from inscape.theory.local_complexity.density import (
+from inscape.theory.local_complexity.gradient_bounds import (
     lc_corollary3_lower,
     lc_corollary3_upper,
     lc_gradient_bound,
 )
 from inscape.theory.local_complexity.moments import Moments, moments
-from inscape.theory.local_complexity.rank import lc_corollary14, lc_theorem5_lower, lc_theorem5_upper
+from inscape.theory.local_complexity.rank_bounds import lc_corollary14, lc_theorem5_lower, lc_theorem5_upper
 from inscape.theory.local_complexity.variation import lc_proposition6, lc_theorem7
-from inscape.theory.local_complexity.weights import (
+from inscape.theory.local_complexity.weight_bounds import (
     lc_corollary10,
     lc_proposition8,
     lc_proposition9,

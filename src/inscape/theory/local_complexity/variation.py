@@ -20,7 +20,7 @@ from inscape.probes import Segment
 from inscape.theory.check import Check, checked_form, compare, only_stated
 from inscape.theory.jackknife import compare_means
 from inscape.theory.layers import as_module, as_points
-from inscape.theory.local_complexity.density import lost_scale, lost_terms
+from inscape.theory.local_complexity.gradient_bounds import lost_scale, lost_terms
 from inscape.theory.local_complexity.moments import Settings, moments
 
 

@@ -24,7 +24,7 @@ from inscape.models import Model, wrap
 from inscape.models.class_names import as_labels
 from inscape.partition import decision_regions
 from inscape.probes import Segment, sample_probes
-from inscape.probes.base import Probe
+from inscape.probes.probe import Probe
 from inscape.seeding import RandomState, as_seed
 from inscape.theory.check import Check, checked_form, compare, inapplicable
 from inscape.theory.layers import as_module, as_points

@@ -15,11 +15,11 @@ from inscape.seeding import RandomState, as_seed, random_state_kept
 from inscape.training.networks.cnn import cnn
 from inscape.training.networks.dla import simple_dla
 from inscape.training.networks.efficientnet import efficientnet_b0
-from inscape.training.networks.layers import Pixels, check_sizes, initialise, scaled
 from inscape.training.networks.mlp import mlp
 from inscape.training.networks.mobilenet import mobilenet_v2
 from inscape.training.networks.regnet import regnet_x_200mf
 from inscape.training.networks.resnet import resnet18, resnet34, senet18
+from inscape.training.networks.shared_layers import Pixels, check_sizes, initialise, scaled
 from inscape.training.networks.shufflenet import shufflenet_v2
 from inscape.training.networks.vgg import vgg19
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from inscape.training.networks.layers import Head, conv_norm, scaled
 from inscape.training.networks.resnet import Residual
+from inscape.training.networks.shared_layers import Head, conv_norm, scaled
 
 
 class Tree(nn.Module):

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from inscape.training.networks.layers import Head, SqueezeExcite, conv_norm, scaled
+from inscape.training.networks.shared_layers import Head, SqueezeExcite, conv_norm, scaled
 
 # expansion, channels, blocks, kernel, stride of the first block
 STAGES = (

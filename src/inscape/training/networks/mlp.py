@@ -6,7 +6,7 @@ from torch import nn
 
 from inscape.arguments import renamed
 from inscape.seeding import RandomState, as_seed, random_state_kept
-from inscape.training.networks.layers import check_sizes, initialise
+from inscape.training.networks.shared_layers import check_sizes, initialise
 
 
 @renamed(seed="random_state")

@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from inscape.training.networks.layers import Head, conv_norm, scaled
+from inscape.training.networks.shared_layers import Head, conv_norm, scaled
 
 # expansion, channels, blocks, stride of the first block
 STAGES = (

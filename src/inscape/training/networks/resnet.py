@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from inscape.training.networks.layers import Head, SqueezeExcite, conv_norm, convolution, scaled
+from inscape.training.networks.shared_layers import Head, SqueezeExcite, conv_norm, convolution, scaled
 
 
 class Residual(nn.Module):

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from inscape.training.networks.layers import Head, conv_norm, scaled
+from inscape.training.networks.shared_layers import Head, conv_norm, scaled
 
 
 def shuffle(x: Tensor) -> Tensor:

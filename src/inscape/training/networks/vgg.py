@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from inscape.training.networks.layers import Head, conv_norm, scaled
+from inscape.training.networks.shared_layers import Head, conv_norm, scaled
 
 
 def vgg19(channels: int, n_classes: int, width: float) -> nn.Sequential:

@@ -17,7 +17,7 @@ from inscape.univariate.sample import checked_sample
 from inscape.univariate.stability.flattest import Flattest, flattest
 from inscape.univariate.stability.gram import gram, hessian, top_eigenvalue
 from inscape.univariate.stability.modes import sharpness_modes
-from inscape.univariate.stability.weight import weight
+from inscape.univariate.stability.smoothness_weight import weight
 
 _ROUNDING = 1e-9
 

@@ -6,7 +6,7 @@ which cuts the faces (`layer/cut.py`):
 
 1. *Signs.* Since the values of the units are affine on each face, their signs at the vertices say everything:
    the edges that a unit crosses are those with different signs at their ends (`layer/sign_vectors.py`).
-2. *Crossings.* Along each edge the crossings are placed and sorted (`layer/crossings.py`).
+2. *Crossings.* Along each edge the crossings are placed and sorted (`layer/edge_crossings.py`).
 3. *Chords.* In each face that it crosses a unit draws a chord from one crossing to the other. Two chords meet
    exactly if their ends interleave around the face, so which faces arise is decided without arithmetic;
    floats only order points along edges and chords (`layer/faces.py`, `layer/arrangement.py`).

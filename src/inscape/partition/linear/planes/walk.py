@@ -27,8 +27,8 @@ from inscape.partition.linear.fusion import Fusion
 from inscape.partition.linear.planes.complex.chunks import chunk, chunk_ranges
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex, outward
 from inscape.partition.linear.planes.layer.buffers import Lines
-from inscape.partition.linear.planes.layer.crossings import Agreement
 from inscape.partition.linear.planes.layer.cut import Cut, cut
+from inscape.partition.linear.planes.layer.edge_crossings import Agreement
 from inscape.partition.linear.planes.layer.max_pool import cut_by_label, max_pool
 from inscape.partition.linear.planes.layer.sign_vectors import Packed, hash_rows
 from inscape.partition.linear.planes.lineage import Lineage

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from inscape.studies.local_complexity.grokking.summary import CLAIMS, ETA, SIGMA, summarise
+from inscape.studies.local_complexity.grokking.outcome import CLAIMS, ETA, SIGMA, summarise
 from inscape.studies.local_complexity.training_curves import Look, image_split, watch
 from inscape.sweeps.study import Configuration, Study
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from inscape.compiled import inlined
 from inscape.partition.linear.planes.complex.half_edges import direction_of, edge_of, half_edge
-from inscape.partition.linear.planes.layer.crossings import sort_along
+from inscape.partition.linear.planes.layer.edge_crossings import sort_along
 
 CLOSE = 1e-9
 """A node this near to a chord, relative to the face's extent, may lie on it."""

@@ -32,7 +32,7 @@ from inscape.partition.linear.planes.layer.buffers import (
     face_scratch,
     in_one_block,
 )
-from inscape.partition.linear.planes.layer.crossings import Crossings, crossings
+from inscape.partition.linear.planes.layer.edge_crossings import Crossings, crossings
 from inscape.partition.linear.planes.layer.faces import cut_each
 from inscape.partition.linear.planes.layer.sign_vectors import (
     Packed,

@@ -18,8 +18,8 @@ from inscape.models.graph import flat
 from inscape.models.graph.piecewise import Windows, window_table
 from inscape.partition.linear.planes.complex.dissolve import dissolve
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
-from inscape.partition.linear.planes.layer.crossings import Agreement
 from inscape.partition.linear.planes.layer.cut import cut
+from inscape.partition.linear.planes.layer.edge_crossings import Agreement
 from inscape.partition.linear.planes.values.values import Interpolation, Values
 from inscape.partition.linear.rounding import ROUNDING, PlaneRounding
 

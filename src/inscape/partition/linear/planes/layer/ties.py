@@ -22,7 +22,7 @@ from inscape.partition.linear.planes.complex.half_edges import (
     reorder_loops,
 )
 from inscape.partition.linear.planes.layer.buffers import Faces, Inside, Lines
-from inscape.partition.linear.planes.layer.crossings import Crossings
+from inscape.partition.linear.planes.layer.edge_crossings import Crossings
 from inscape.partition.linear.planes.layer.faces import walk_boundary
 from inscape.partition.linear.planes.layer.sign_vectors import SignVectors
 from inscape.partition.linear.planes.values.values import Values

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inscape.errors import StudyError
-from inscape.sweeps.grid import as_tasks
+from inscape.sweeps.tasks import as_tasks
 
 PLAIN = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

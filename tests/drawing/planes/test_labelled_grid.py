@@ -5,7 +5,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from inscape.drawing.palette import TEN
-from inscape.drawing.planes.grid import draw_labels
+from inscape.drawing.planes.labelled_grid import draw_labels
 
 LABELS = np.array([[0, 0, 1], [0, 0, 1], [2, 2, 2]])
 BOUNDS = ((-1.0, 2.0), (0.0, 6.0))

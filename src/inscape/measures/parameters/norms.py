@@ -58,7 +58,7 @@ def spectral_norm(model: Any, x: Any) -> Norm:
     >>> spectral_norm(net, torch.zeros(1, 2)).value
     4.0
     """
-    from inscape.measures.jacobian.operators import operator_norms
+    from inscape.measures.parameters.operators import operator_norms
 
     wrapped = wrap(model)
     with graph_at(wrapped, x, "the spectral norm") as (graph, _):
@@ -93,7 +93,7 @@ def path_norm(model: Any, x: Any, *, p: int = 2) -> Norm:
     >>> path_norm(net, torch.zeros(1, 2)).value, path_norm(net, torch.zeros(1, 2), p=1).value
     (5.0, 7.0)
     """
-    from inscape.measures.jacobian.operators import sum_over_paths
+    from inscape.measures.parameters.operators import sum_over_paths
 
     if p not in (1, 2):
         raise MeasureError(f"p={p!r} is not possible: give 1 or 2")

@@ -9,7 +9,7 @@ import numpy as np
 
 from inscape.arrays import Floats
 from inscape.reports.findings import Chart, Finding, Summary
-from inscape.studies.local_complexity.map.figures import draw_all
+from inscape.studies.local_complexity.map.panels import draw_all
 from inscape.studies.local_complexity.training_curves import mean_of
 
 if TYPE_CHECKING:

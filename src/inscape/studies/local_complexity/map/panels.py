@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.drawing.axes import new_figure
-from inscape.studies.local_complexity.map.network import image_of, patch, with_weights
+from inscape.studies.local_complexity.map.coordinate_network import image_of, patch, with_weights
 
 if TYPE_CHECKING:
     import pandas as pd

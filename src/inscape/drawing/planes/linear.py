@@ -8,7 +8,7 @@ import numpy.typing as npt
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.palette import PATTERNS, pattern_colours
 from inscape.drawing.planes.frame import frame_plane
-from inscape.drawing.planes.mesh import (
+from inscape.drawing.planes.paths import (
     draw_edges,
     faces_by_group,
     fan,

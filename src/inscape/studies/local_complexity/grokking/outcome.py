@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inscape.reports.findings import Chart, Finding, Summary, in_all
-from inscape.studies.local_complexity.grokking.figures import draw_all
+from inscape.studies.local_complexity.grokking.learning_curves import draw_all
 from inscape.studies.local_complexity.training_curves import coefficients, curve_chart, mean_frame, mean_of
 
 if TYPE_CHECKING:
