@@ -90,6 +90,7 @@ def _convolve(x, weight, bias, stride, padding, dilation, groups, out):
     total = np.empty((4, length))
     outs = n_out // groups
     for r in range(n):
+        # (1) the padded image, split by phase so that a stride reads neighbours
         _split(x[r], planes, padding, pitch)
         for o in range(n_out):
             group = o // outs
@@ -97,6 +98,7 @@ def _convolve(x, weight, bias, stride, padding, dilation, groups, out):
             block = 4 if outs - outs % 4 > inside else 1
             if block == 4 and inside % 4 != 0:
                 continue  # done with the three planes before it
+            # (2) four output planes at once where the group has them: start from the bias, add every tap
             for k in range(block):
                 total[k] = bias[o + k]
             for i in range(per_group):
@@ -107,6 +109,7 @@ def _convolve(x, weight, bias, stride, padding, dilation, groups, out):
                         _add_four(total, phases, weight[o : o + 4, i, a], down, dilation[1], length)
                     else:
                         _add_one(total[0], phases, weight[o, i, a], down, dilation[1], length)
+            # (3) copy out, without the entries between the rows
             for k in range(block):
                 for y in range(ho):
                     for v in range(wo):
@@ -135,6 +138,7 @@ def _add_four(total, phases, weight, down, dilation, length):
     sx, kw = len(phases), weight.shape[1]
     t0, t1, t2, t3 = total[0], total[1], total[2], total[3]
     b = 0
+    # (1) three taps at a time: each pass over the planes reads three inputs for twelve products
     while b + 3 <= kw:
         s0, s1 = down + b * dilation // sx, down + (b + 1) * dilation // sx
         s2 = down + (b + 2) * dilation // sx
@@ -152,6 +156,7 @@ def _add_four(total, phases, weight, down, dilation, length):
             t2[v] += w20 * p + w21 * q + w22 * u
             t3[v] += w30 * p + w31 * q + w32 * u
         b += 3
+    # (2) the one or two taps that are left over
     while b < kw:
         s0 = down + b * dilation // sx
         x0 = phases[b * dilation % sx][s0 : s0 + length]
