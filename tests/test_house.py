@@ -25,8 +25,6 @@ MOST_NAMES_USED_TWICE = 10
 MOST_USES_OF_A_NAME = 2
 MOST_HALVES = 0.21
 """The part of all modules that exactly one other imports, an __init__ not counted."""
-MOST_WITHOUT_COMMENTS = 18
-"""Compiled functions of more than 20 lines in which no comment says what is done."""
 COMPILERS = {"compiled", "inlined", "kernel", "njit", "summing"}
 
 
@@ -136,13 +134,14 @@ def test_long_compiled_functions_say_their_steps():
     for path in FILES:
         lines = path.read_text().splitlines()
         for function in compiled_functions(path):
-            body = lines[function.lineno - 1 : function.end_lineno]
+            docstring = function.body[0].end_lineno if ast.get_docstring(function) else function.lineno
+            body = lines[docstring : function.end_lineno]
             if len(body) > 20:
                 n_long += 1
                 if not any(re.search(r"(^|\s)# ", line) for line in body):
                     silent.append(f"{room(path)}: {function.name}, {len(body)} lines")
     assert n_long > 40
-    assert len(silent) <= MOST_WITHOUT_COMMENTS, f"number their steps in comments:{listed(silent)}"
+    assert not silent, f"number their steps in comments:{listed(silent)}"
 
 
 def private_names(path):

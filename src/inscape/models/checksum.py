@@ -39,16 +39,19 @@ def _mixed(flat):
     shift = np.uint64(29)
     a, b, c, d = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     n = n_words // 4 * 4
+    # (1) four lanes side by side, which the processor runs at once
     for i in range(0, n, 4):
         a = (a ^ _spread(words[i])) * odd
         b = (b ^ _spread(words[i + 1])) * odd
         c = (c ^ _spread(words[i + 2])) * odd
         d = (d ^ _spread(words[i + 3])) * odd
         a, b, c, d = a ^ (a >> shift), b ^ (b >> shift), c ^ (c >> shift), d ^ (d >> shift)
+    # (2) the lanes into one number, with the length
     total = a ^ np.uint64(len(flat))
     for part in (b, c, d):
         total = (total ^ part) * odd
         total ^= total >> shift
+    # (3) the words and bytes that are left over
     for i in range(n, n_words):
         total = (total ^ _spread(words[i])) * odd
         total ^= total >> shift
