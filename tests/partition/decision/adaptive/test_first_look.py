@@ -28,9 +28,11 @@ def tried(model, probes=(LINE,)):
     return try_out(inscape.wrap(model), list(probes))
 
 
-@pytest.mark.parametrize("make", [RandomForestClassifier, KNeighborsClassifier])
-def test_piecewise_constant_scores_are_seen(data, make):
-    model = make().fit(*data)
+@pytest.mark.parametrize(
+    "model", [RandomForestClassifier(random_state=0), KNeighborsClassifier()], ids=["forest", "neighbours"]
+)
+def test_piecewise_constant_scores_are_seen(data, model):
+    model.fit(*data)
     trial = tried(model)
     assert (trial.rule, trial.reason) == ("steps", "the scores are piecewise constant")
     p = decision_regions(model, LINE, method="adaptive")
