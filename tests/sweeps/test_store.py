@@ -10,12 +10,14 @@ import tempfile
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inscape.errors import StudyError
 from inscape.sweeps import store as store_module
+from inscape.sweeps.export import export
 from inscape.sweeps.store import Store
 from inscape.sweeps.sweep import OneByOne, failed, work
 from inscape.sweeps.tasks import as_tasks
@@ -46,6 +48,23 @@ def test_rows_come_back(store):
     assert list(frame.columns) == ["a", "replicate", "configuration", "seed", "seconds", "x", "y", "z"]
     assert frame["configuration"][0] == CELLS[0].hash == CELLS[1].hash
     assert frame["seed"][0] == CELLS[0].seed != CELLS[1].seed
+
+
+@pytest.mark.parametrize("name", ["seed", "error", "finished", "provenance"])
+def test_a_study_may_call_a_column_as_the_store_does(store, tmp_path, name):
+    store.insert(CELLS[:2], [done(**{name: 0.25}), failed("it broke")])
+    assert store.frame()[name].tolist() == [0.25]
+    export(store, tmp_path / "rows.csv")
+    table = pd.read_csv(tmp_path / "rows.csv")
+    assert table[name].dropna().tolist() == [0.25]
+    of_the_store = [r[name] for r in store.records()]
+    written = table[f"store_{name}"].map(json.loads) if name == "provenance" else table[f"store_{name}"]
+    assert written.dropna().tolist() == [value for value in of_the_store if value is not None]
+
+
+@pytest.mark.parametrize("name", ["configuration", "seconds"])
+def test_a_row_may_not_call_a_column_as_every_frame_does(name):
+    assert f"the row repeats {name} of the configuration" in done(**{name: 0.25}).error
 
 
 @given(

@@ -7,7 +7,7 @@ from typing import Any
 from inscape.errors import MissingExtraError, StudyError
 from inscape.files import replacing
 from inscape.reports.spreadsheet import write_csv
-from inscape.sweeps.store import Store, flat
+from inscape.sweeps.store import Store, lines
 
 ENDINGS = (".csv", ".parquet")
 
@@ -16,7 +16,8 @@ def export(store: Store, path: str | Path) -> int:
     """Write every row, failed ones too, into a .csv or .parquet file; returns how many.
 
     Besides the columns of a study's frame there are "error", "finished" (seconds since 1970) and "provenance"
-    (JSON). Lists are written as JSON. In a .csv file, texts that a spreadsheet would take for formulas have
+    (JSON); where the study has a column of such a name, the store's is called "store_error" and so on. Lists
+    are written as JSON. In a .csv file, texts that a spreadsheet would take for formulas have
     an apostrophe before them.
     """
     import pandas as pd
@@ -24,16 +25,10 @@ def export(store: Store, path: str | Path) -> int:
     path = Path(path)
     if path.suffix.lower() not in ENDINGS:
         raise StudyError(f"cannot export into {path}: the file must end in {' or '.join(ENDINGS)}")
-    lines = [
-        {key: _text(value) for key, value in flat(record).items()}
-        | {
-            "error": record["error"],
-            "finished": record["finished"],
-            "provenance": _text(record["provenance"]),
-        }
-        for record in store.records()
-    ]
-    frame = pd.DataFrame(lines)
+    frame = pd.DataFrame(
+        {key: _text(value) for key, value in line.items()}
+        for line in lines(store.records(), more=("error", "finished", "provenance"))
+    )
     try:
         if path.suffix.lower() == ".csv":
             write_csv(frame, path)

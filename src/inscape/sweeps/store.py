@@ -219,7 +219,7 @@ class Store:
 
         done = {(r["hash"], r["seed"]): r for r in self.records() if r["error"] is None}
         keys = list(done) if tasks is None else [t.key for t in tasks if t.key in done]
-        return pd.DataFrame([flat(done[key]) for key in keys])
+        return pd.DataFrame(lines([done[key] for key in keys]))
 
     def provenance(self) -> dict[str, str]:
         """Versions and machine of the row that was finished last."""
@@ -384,10 +384,40 @@ _COLUMNS: dict[str, Callable[[Any], Any]] = {
 """Columns of the rows, and how the value of each is read."""
 
 
-def flat(record: dict[str, Any]) -> dict[str, Any]:
-    """One line of a frame: configuration, its hash, seed and time, and the row."""
-    run = {"configuration": record["hash"], "seed": record["seed"], "seconds": record["seconds"]}
-    return {**record["configuration"], **run, **(record["row"] or {})}
+def lines(records: Sequence[dict[str, Any]], more: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The lines of a frame: each configuration, its hash, seed and time, and its row.
+
+    The columns of a study keep their names. A column of the store that has the name of one of them is called
+    "store_" and that name, in all lines.
+
+    Args:
+        records: as `Store.records` gives them.
+        more: further columns of the store, such as "error".
+
+    >>> record = {"configuration": {"width": 3}, "hash": "ab", "seed": 0, "seconds": 1.5, "error": None}
+    >>> lines([{**record, "row": {"error": 0.25}}], more=["error"])
+    [{'width': 3, 'configuration': 'ab', 'seed': 0, 'seconds': 1.5, 'error': 0.25, 'store_error': None}]
+    """
+    taken = {name for r in records for name in (*r["configuration"], *(r["row"] or {}))}
+    names = {name: _free(name, taken) for name in (*_IN_EVERY_FRAME, *more)}
+    return [
+        {
+            **r["configuration"],
+            **{names[name]: r[column] for name, column in _IN_EVERY_FRAME.items()},
+            **(r["row"] or {}),
+            **{names[name]: r[name] for name in more},
+        }
+        for r in records
+    ]
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """A name that is not taken, as near to `name` as can be."""
+    return _free(f"store_{name}", taken) if name in taken else name
+
+
+_IN_EVERY_FRAME = {"configuration": "hash", "seed": "seed", "seconds": "seconds"}
+"""What a frame calls a column of the store -> the column."""
 
 
 def _explanation(path: Path, error: Exception) -> str:
