@@ -1,0 +1,1 @@
+"""Fitted estimators of scikit-learn, read as what exact methods need."""
