@@ -11,7 +11,18 @@ import inscape
 
 ROOT = Path(inscape.__file__).parent
 ORDER = [
-    {"errors", "arrays", "compiled", "drawing", "files", "stopping", "memory", "old_names", "status"},
+    {
+        "errors",
+        "arrays",
+        "compiled",
+        "drawing",
+        "files",
+        "stopping",
+        "memory",
+        "old_names",
+        "status",
+        "text_table",
+    },
     {"seeding", "progress", "arguments", "archives", "serialising"},
     {"models"},
     {"provenance"},

@@ -72,3 +72,20 @@ def test_names_of_classes_do_not_stand_in_the_way(run, tmp_path):
     result = run("--data", tmp_path / "named.npz", "--step-size", 0.25, "--noise", 4)
     assert result.exit_code == 0, result.output
     assert "needs y of numbers" in result.stdout
+
+
+def test_a_model_with_named_classes_gets_reasons(tmp_path):
+    import skops.io
+    from sklearn.datasets import load_wine
+    from sklearn.tree import DecisionTreeClassifier
+
+    wine = load_wine(as_frame=True)
+    names = wine.target.map({0: "barolo", 1: "grignolino", 2: "barbera"})
+    tree = DecisionTreeClassifier(random_state=0).fit(wine.data.to_numpy(), names)
+    skops.io.dump(tree, tmp_path / "wine.skops")
+    wine.data.assign(**{"class": names}).to_csv(tmp_path / "wine.csv", index=False)
+    command = ["check", str(tmp_path / "wine.skops"), "--data", str(tmp_path / "wine.csv")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert "no statement applies" in result.stdout
+    assert "not class names" in result.stdout

@@ -73,10 +73,15 @@ def test_measures_by_name(run, models, digits):
 
 def test_rank(run, models):
     arguments = ("rank", models / "depth10.skops", models / "depth3.skops", "--data", "digits")
-    assert "P(before next)" in run(*arguments).stdout
+    text = run(*arguments, "--train", "digits").stdout
+    for heading in ("P(< next)", "train", "accuracy", "gap"):
+        assert heading in text
+    assert text.strip().endswith("more accurate.")
     data = json.loads(run(*arguments, "--json").stdout)
     assert data["order"] == ["depth3.skops", "depth10.skops"]
     assert data["probabilities"][0] > 0.99
+    assert max(map(len, run(*arguments, "--json").stdout.splitlines())) > 200  # counts are on one line
+    assert len(run(*arguments, "--json").stdout.splitlines()) < 120
 
 
 @UNTRAINED

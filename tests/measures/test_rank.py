@@ -7,7 +7,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import inscape
-from inscape.errors import ModelError, ProbeError
+from inscape.errors import DataError, ModelError, ProbeError
+from inscape.measures.rank import MEANING, Ranking
 from inscape.measures.statistics import probability_less
 
 
@@ -102,7 +103,66 @@ def test_table_and_json(x):
     assert frame["p_before_next"].isna().tolist() == [False, True]
     data = json.loads(json.dumps(r.to_dict(), allow_nan=False))
     assert data["order"] == ["a", "b"]
-    assert "a < b" in repr(r)
+    assert repr(r) == "<ranking by region count: a 1.9 +- 0.35 (98%) < b 3.4 +- 0.76>"
+
+
+def test_status_is_a_short_code_and_the_rest_a_note(x):
+    r = inscape.rank({"a": waves(2), "b": waves(5)}, x, n_probes=10, random_state=0)
+    assert {row["status"] for row in r.rows()} == {"not_shown"}
+    assert {row["note"] for row in r.rows()} == {r.results["a"].status.detail}
+    lines = str(r).splitlines()
+    assert lines[0].split()[-1] == "status"
+    assert lines[2].split()[-1] == "not_shown"
+    assert lines[5].startswith("a, b: ")
+    assert "accuracy" not in lines[0]
+    assert str(r).endswith(f"{MEANING.split()[-1]}")
+
+
+def test_accuracy_and_gap_stand_beside_the_count(x):
+    y, train_y = waves(1)(x), waves(3)(x[:50])
+    models = {"one": waves(1), "three": waves(3)}
+    r = inscape.rank(models, x, y=y, train=(x[:50], train_y), n_probes=10, random_state=0)
+    agree = float((waves(3)(x) == y).mean())
+    fit = float((waves(1)(x[:50]) == train_y).mean())
+    assert r.accuracy == {"one": 1.0, "three": agree}
+    assert r.train_accuracy == {"one": fit, "three": 1.0}
+    assert r.gap == {"one": fit - 1.0, "three": 1.0 - agree}
+    assert "says little about its gap" in r.notes["one"]
+    assert "three" not in r.notes
+    frame = r.to_frame().set_index("model")
+    assert frame["gap"].to_dict() == r.gap
+    assert "accuracy" in str(r).splitlines()[0]
+    again = Ranking.from_dict(json.loads(json.dumps(r.to_dict())))
+    assert str(again) == str(r)
+
+
+def test_data_may_carry_their_classes(x):
+    pairs = list(zip(x, waves(1)(x).tolist(), strict=True))
+    r = inscape.rank({1: waves(1), 3: waves(3)}, pairs, train=pairs[:60], n_probes=5, random_state=0)
+    assert r.accuracy["1"] == r.train_accuracy["1"] == 1.0
+    assert r.gap["3"] != 0
+    with pytest.raises(DataError, match="train holds no classes"):
+        inscape.rank([waves(1), waves(3)], x, train=x)
+
+
+def test_classes_of_another_kind_leave_the_accuracy_out(x):
+    y = np.where(waves(2)(x) > 0, "up", "down")
+    r = inscape.rank([waves(2), waves(8)], x, y=y, n_probes=5, random_state=0)
+    assert r.accuracy == {}
+    assert all("accuracy not known" in note for note in r.notes.values())
+
+
+def test_a_list_is_named_by_type_and_where_shared_by_index(x):
+    tree = DecisionTreeClassifier(random_state=0).fit(x, np.arange(100) % 2)
+    forest = RandomForestClassifier(5, random_state=0).fit(x, np.arange(100) % 2)
+    r = inscape.rank([tree, forest, tree], x, n_probes=3, random_state=0)
+    names = ["DecisionTreeClassifier [0]", "RandomForestClassifier", "DecisionTreeClassifier [2]"]
+    assert sorted(r.order) == sorted(names)
+
+
+def test_a_wrong_keyword_is_an_error_of_rank(x):
+    with pytest.raises(TypeError, match=r"rank\(\) got an unexpected keyword argument 'n_probe'"):
+        inscape.rank([waves(2), waves(8)], x, n_probe=5)
 
 
 def test_progress_counts_models(x):
@@ -115,8 +175,10 @@ def test_progress_counts_models(x):
 def test_bad_requests(x):
     with pytest.raises(ModelError, match="at least two models"):
         inscape.rank({"a": waves(1)}, x)
-    with pytest.raises(ModelError, match="a dictionary"):
-        inscape.rank([waves(1), waves(2)], x)
+    with pytest.raises(ModelError, match="needs at least two models, got 1"):
+        inscape.rank([waves(1)], x)
+    with pytest.raises(ModelError, match="a list of models, got function"):
+        inscape.rank(waves(1), x)
     with pytest.raises(ModelError, match="same name"):
         inscape.rank({1: waves(1), "1": waves(2)}, x)
     with pytest.raises(ProbeError, match="n_probes=1 is too small"):

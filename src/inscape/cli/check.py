@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inscape.cli import options
-from inscape.cli.output import print_json, print_table
+from inscape.cli.output import line_width, print_json, print_lines, print_table
+from inscape.text_table import notes_below
 
 if TYPE_CHECKING:
     from inscape.theory import Check
@@ -17,9 +18,7 @@ COLUMNS = {
     "rhs": ("right", ".4g"),
     "ratio": ("ratio", ".3g"),
     "verdict": ("verdict", ""),
-    "note": ("note", ""),
 }
-REASONS = {"name": ("statement", ""), "reason": ("reason", "")}
 
 
 @options.command
@@ -65,12 +64,15 @@ def check(
         return
     about = f"{table.model} on {loaded.name} (seed {seed})"
     applied = [c for c in table if c.verdict != "does not apply"]
-    print_table(about, [c.to_dict() for c in applied], COLUMNS)
+    if not applied:
+        typer.echo(f"{about}: no statement applies")
+    print_table(about, [c.to_dict() for c in applied], COLUMNS, notes=("name", "note"))
     reasons = {c.name: c for c in table if c.verdict == "does not apply"}
-    print_table("what does not apply", [_reason(c) for c in reasons.values()], REASONS)
+    lines = notes_below([(name, _reason(c)) for name, c in reasons.items()], width=line_width())
+    print_lines("what does not apply", lines)
 
 
-def _reason(unfit: "Check") -> dict[str, str]:
+def _reason(unfit: "Check") -> str:
     """Why a statement says nothing here."""
     unmet = "; ".join(unfit.unmet)
-    return {"name": unfit.name, "reason": unmet if unmet == unfit.note else f"not met: {unmet}"}
+    return unmet if unmet == unfit.note else f"not met: {unmet}"

@@ -1,39 +1,68 @@
 """What commands print: tables for people and JSON for machines, both on stdout."""
 
 import json
-from collections.abc import Sequence
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
 
+from inscape.text_table import Columns, notes_below, paragraph, text_table
+
+_SPACES = 2
+
 
 def print_json(value: Any) -> None:
     """Print plain JSON; anything that is not (NaN, arrays) is a bug of ours and raises."""
-    typer.echo(json.dumps(value, indent=2, allow_nan=False))
+    typer.echo(as_json(value))
 
 
-def print_table(title: str, rows: Sequence[dict[str, Any]], columns: dict[str, tuple[str, str]]) -> None:
-    """Print chosen columns of plain rows.
+def as_json(value: Any, indent: int = 0) -> str:
+    """Plain JSON in lines, but a list of numbers or texts on one line.
+
+    >>> print(as_json({"counts": [1, 2, 3], "of": [{"n": 1}]}))
+    {
+      "counts": [1, 2, 3],
+      "of": [
+        {
+          "n": 1
+        }
+      ]
+    }
+    """
+    inner, outer = " " * (indent + _SPACES), " " * indent
+    if isinstance(value, Mapping) and value:
+        pairs = [f"{json.dumps(str(k))}: {as_json(v, indent + _SPACES)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(inner + pair for pair in pairs) + f"\n{outer}}}"
+    if isinstance(value, list | tuple) and any(isinstance(v, Mapping | list | tuple) for v in value):
+        return "[\n" + ",\n".join(inner + as_json(v, indent + _SPACES) for v in value) + f"\n{outer}]"
+    return json.dumps(value, allow_nan=False)
+
+
+def print_table(
+    title: str, rows: Sequence[Mapping[str, Any]], columns: Columns, *, notes: tuple[str, str] | None = None
+) -> None:
+    """Print chosen columns of plain rows, and below them the notes on each.
 
     Args:
         title: the line above the table.
         rows: the rows.
         columns: key of a row -> (heading, format such as ".3f"; "" for text).
+        notes: the keys of a row's name and of its note, if there are notes.
     """
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for heading, form in columns.values():
-        table.add_column(heading, justify="right" if form else "left")
-    for row in rows:
-        table.add_row(*[_cell(row[key], form) for key, (_, form) in columns.items()])
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = max(console.width, 120)  # a pipe has no width; do not fold for it
-    console.print(table)
+    width = line_width()
+    print_lines(title, text_table(rows, columns, width=width))
+    if notes is not None:
+        print_lines("", notes_below([(row[notes[0]], row[notes[1]]) for row in rows], width=width))
 
 
-def _cell(value: Any, form: str) -> str:
-    return "-" if value is None or value != value else format(value, form) if form else str(value)
+def print_lines(title: str, text: str) -> None:
+    """Print text below a title, if there is one, and nothing if there is no text."""
+    if text:
+        typer.echo(f"{paragraph(title, width=line_width())}\n{text}\n" if title else f"{text}\n")
+
+
+def line_width() -> int | None:
+    """The width of the terminal; None if there is none, since a pipe has no width to fold for."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

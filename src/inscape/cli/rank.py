@@ -1,24 +1,23 @@
 """`inscape rank`: several models in the order of their region count."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from inscape.cli import options
-from inscape.cli.output import print_json, print_table
-from inscape.errors import ModelError
+from inscape.cli.output import line_width, print_json, print_lines
+from inscape.errors import DataError, ModelError
 
-COLUMNS = {
-    "rank": ("", "d"),
-    "model": ("model", ""),
-    "region_count": ("regions", ".3f"),
-    "std_error": ("+-", ".3f"),
-    "missed": ("missed", ".3f"),
-    "p_before_next": ("P(before next)", ".1%"),
-    "method": ("method", ""),
-    "status": ("status", ""),
-}
+Train = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DATA",
+        help="Training data, as for --data, for the gap between both accuracies; of data that have both "
+        "parts, the training part.",
+    ),
+]
 
 
 @options.command
@@ -26,6 +25,7 @@ def rank(
     models: options.Models,
     *,
     source: options.DataOptions,
+    train: Train = None,
     probing: options.ProbeOptions,
     seed: options.Seed = 0,
     weights: Annotated[
@@ -37,7 +37,7 @@ def rank(
     loading: options.ModelOptions,
     json: options.Json = False,
 ) -> None:
-    """Order models by region count on common probes, with the probability that each order is right."""
+    """Order models by region count on common probes, beside their accuracy; and how sure that order is."""
     from inscape.measures import rank as rank_models
 
     loaded = source.read()
@@ -50,6 +50,7 @@ def rank(
         loaded.x,
         **probing.settings(),
         y=loaded.y,
+        train=None if train is None else _training_data(source, train),
         random_state=seed,
         progress=True,
     )
@@ -57,7 +58,18 @@ def rank(
         print_json(result.to_dict())
     else:
         title = f"fewest regions first, on {probing.probes} common probes of {loaded.name} (seed {seed})"
-        print_table(title, result.rows(), COLUMNS)
+        print_lines(title, result.to_text(width=line_width()))
+
+
+def _training_data(source: options.DataOptions, train: str) -> tuple[Any, Any]:
+    """Points and classes to train on, divided as the data are."""
+    try:
+        loaded = replace(source, data=train, split="train").read()
+    except DataError:  # it has no parts
+        loaded = replace(source, data=train, split=None).read()
+    if loaded.y is None:
+        raise DataError(f"--train {train} holds no classes: the gap needs them")
+    return loaded.x, loaded.y
 
 
 def _candidates(models: list[str], weights: list[Path]) -> dict[str, tuple[str, Path | None]]:
