@@ -155,7 +155,7 @@ def _cost(model: Model, probes: Sequence[Probe], dim: int) -> tuple[float, int, 
     Predicted from a few lines across the probes. Lines that cross a line of a plane cross each other about as
     often as the square of their number.
     """
-    from inscape.partition.linear.segments.cost import estimate_evaluations
+    from inscape.partition.linear.segments.pieces import estimate_evaluations
 
     few = [_across(probes[i]) for i in np.linspace(0, len(probes) - 1, 3, dtype=int)]
     each = estimate_evaluations(model, few) / len(few)

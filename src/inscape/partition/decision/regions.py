@@ -311,7 +311,7 @@ class DecisionPlane(DecisionRegions):
 
     def locate(self, coordinates: npt.ArrayLike) -> Ints:
         """The region in which each point (n, 2) lies, -1 outside the probe."""
-        from inscape.partition.linear.planes.complex.locate import locate
+        from inscape.partition.linear.planes.complex.half_edges import locate
 
         faces = locate(self.subdivision.planar, np.asarray(coordinates, dtype=np.float64).reshape(-1, 2))
         return np.where(faces >= 0, self.face_regions[faces], -1)

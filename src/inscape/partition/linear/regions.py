@@ -264,7 +264,7 @@ class LinearPlane:
 
     @cached_property
     def _maps(self) -> tuple[Floats, Floats]:
-        from inscape.partition.linear.planes.values.at_points import affine_maps
+        from inscape.partition.linear.planes.subdivision import affine_maps
 
         return affine_maps(self.subdivision.graph, self.domain.plane, self.centroids)
 
@@ -281,13 +281,13 @@ class LinearPlane:
     @cached_property
     def n_linear(self) -> int:
         """The number of regions after merging neighbouring faces of equal slope."""
-        from inscape.partition.linear.planes.values.at_points import n_merged
+        from inscape.partition.linear.planes.subdivision import n_merged
 
         return n_merged(self.slopes, self.adjacency)
 
     def locate(self, coordinates: npt.ArrayLike) -> Ints:
         """The face in which each point (n, 2) lies, -1 outside; a point on an edge has one of its faces."""
-        from inscape.partition.linear.planes.complex.locate import locate
+        from inscape.partition.linear.planes.complex.half_edges import locate
 
         points = np.asarray(coordinates, dtype=np.float64).reshape(-1, 2)
         return locate(self.subdivision.planar, points)

@@ -16,9 +16,10 @@ from torch import nn
 import inscape
 from inscape import Patch, decision_regions, linear_regions
 from inscape.models.graph.piecewise import Leaky
+from inscape.partition.linear.planes import plan
 from inscape.partition.linear.planes.complex.renumber import near_order
 from inscape.partition.linear.planes.layer import buffers, cut, sign_vectors
-from inscape.partition.linear.planes.values import linear_map, scratch
+from inscape.partition.linear.planes.values import linear_map
 
 WAYS = {
     "numbers": [(cut, "RENUMBER_FROM_FACES", 1), (cut, "RENUMBER_FROM_GROWTH", 1)],
@@ -27,7 +28,7 @@ WAYS = {
         (linear_map, "_BLOCK_WITHOUT_DEAD_UNITS", 150),
         (linear_map, "_BLOCK", 1),
     ],
-    "memory": [(linear_map, "SCRATCH_FROM", 0), (scratch, "_ASKED_FOR", 50)],
+    "memory": [(linear_map, "SCRATCH_FROM", 0), (plan, "_ASKED_FOR", 50)],
     "blocks": [(cut, "HUGE_PAGES_FROM_HALF_EDGES", 0), (buffers, "HUGE_PAGES_FROM_BYTES", 0)],
     "rows not stored": [
         (linear_map, "LAZY_VALUES_FROM", 0),
@@ -102,10 +103,10 @@ def test_memory_is_kept_for_the_next_walk_of_a_network(monkeypatch):
     model = inscape.wrap(mlp(2, 20, 20, 20, 3))
     q = linear_regions(model, square())
     arrays = [a.copy() for a in (q.vertices, q.edges, q.patterns, q.areas)]
-    (memory,) = scratch.KEPT.values()
+    (memory,) = plan.KEPT.values()
     assert linear_regions(model, square(0.3)).n_regions > 1
     decision_regions(model, square(0.5), method="exact")
-    (same,) = scratch.KEPT.values()
+    (same,) = plan.KEPT.values()
     assert same.data_ptr() == memory.data_ptr()
     for a, b in zip((q.vertices, q.edges, q.patterns, q.areas), arrays, strict=True):
         assert np.array_equal(a, b)
@@ -117,13 +118,13 @@ def test_memory_is_not_kept_for_ever(monkeypatch):
     models = [inscape.wrap(mlp(2, 20, 20, 3, seed=s)) for s in range(2)]
     for model in models:
         linear_regions(model, square())
-    assert len(scratch.KEPT) == 1
+    assert len(plan.KEPT) == 1
     del model, models
     gc.collect()
-    assert not scratch.KEPT
-    monkeypatch.setattr(scratch, "KEPT_BYTES", 1000)
+    assert not plan.KEPT
+    monkeypatch.setattr(plan, "KEPT_BYTES", 1000)
     linear_regions(mlp(2, 20, 20, 3), square())
-    assert not scratch.KEPT
+    assert not plan.KEPT
 
 
 def test_all_ways_give_the_same_decision_regions():

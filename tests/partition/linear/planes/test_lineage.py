@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inscape.partition.linear.planes.lineage import Lineage
+from inscape.partition.linear.planes.walk import Lineage
 
 
 @settings(max_examples=100, deadline=None)

@@ -11,7 +11,7 @@ from inscape import Segment, wrap
 from inscape.partition.decision.exact.segments import exact_segments
 from inscape.partition.linear import linear_regions
 from inscape.partition.linear.segments import walk
-from inscape.partition.linear.segments.cost import estimate_evaluations
+from inscape.partition.linear.segments.pieces import estimate_evaluations
 
 
 def segments_in(shape, n, *, seed=0, length=1.0):

@@ -3,8 +3,7 @@
 import numpy as np
 
 from inscape.compiled import compiled
-from inscape.partition.linear.envelope import envelope
-from inscape.partition.linear.segments.kernels import grown
+from inscape.partition.linear.envelope import envelope, grown
 
 SHORT = 1e-9
 """A tie on a shorter fraction of the span is rounding at a crossing, not a tie on an interval."""

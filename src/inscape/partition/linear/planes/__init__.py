@@ -12,7 +12,7 @@ which cuts the faces (`layer/cut.py`):
    floats only order points along edges and chords (`layer/faces.py`, `layer/arrangement.py`).
 4. *Values.* The tensors that later nodes read are carried to the new vertices. A matrix product that reads
    the layer is not taken there but expanded along edges and chords, at the cost of a few columns for each
-   vertex (`values/linear_map.py`, `values/expansion.py`, and `bent_line.py` for the formula).
+   vertex (`values/linear_map.py`, `values/values.py`, and `bent_line.py` for the formula).
 
 A max-pool window, and in the end the label, is a maximum: its entries compete one after the other, each as a
 layer of its own, and edges between faces with the same winners are taken away (`layer/max_pool.py`).
@@ -21,7 +21,7 @@ Degenerate and large cases: a sign is positive, negative or zero within a bound 
 (`linear/rounding.py`); faces with a zero, or with crossings in one point, take a slower path, where lines may
 share points (`layer/ties.py`). A domain around the input 0, where all units of a network without biases have
 their kink, starts as a fan of triangles (`near_zero.py`). When the tensors do not fit into memory the faces
-are taken in chunks (`complex/chunks.py`), each to the end of the network before the next.
+are taken in chunks (`complex/half_edges.py`), each to the end of the network before the next.
 
 The chunks are put together and checked (`subdivision.py`): V - E + F = 1, and the areas add up to the
 domain's. What does not fit is refused.

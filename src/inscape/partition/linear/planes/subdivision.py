@@ -3,7 +3,7 @@
 import itertools
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -11,23 +11,21 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from inscape.arguments import whole_number
 from inscape.arrays import Bools, Floats, Ints
 from inscape.errors import NonGenericError, PartitionError
 from inscape.models import Model
 from inscape.models.graph import Graph
-from inscape.models.graph.piecewise import Bend, Windows
+from inscape.models.graph.piecewise import Bend, Windows, window_table
 from inscape.partition.linear.confirmed import graph_of
-from inscape.partition.linear.planes.complex.chunks import joined
 from inscape.partition.linear.planes.complex.dissolve import dissolve
-from inscape.partition.linear.planes.complex.half_edges import BORDER, PlanarComplex, polygon_complex
+from inscape.partition.linear.planes.complex.half_edges import BORDER, PlanarComplex, joined, polygon_complex
 from inscape.partition.linear.planes.layer import cut
 from inscape.partition.linear.planes.layer.sign_vectors import hash_rows
-from inscape.partition.linear.planes.lineage import Lineage
 from inscape.partition.linear.planes.near_zero import centre_of, fan
-from inscape.partition.linear.planes.values.at_points import states_at
-from inscape.partition.linear.planes.walk import PlaneWalk, walk_plane
+from inscape.partition.linear.planes.walk import Lineage, PlaneWalk, walk_plane
 from inscape.partition.linear.regions import LinearPlane
 from inscape.partition.linear.rounding import ROUNDING
 from inscape.probes import Probe
@@ -315,3 +313,64 @@ def _n_distinct(whole: Subdivision) -> int:
         names = hash_rows(np.stack([names, whole.labels.astype(np.uint64)], axis=1))
     names = np.sort(names)
     return len(names) - int((names[1:] == names[:-1]).sum())
+
+
+_NUMBERS_AT_ONCE = 2**21
+"""How many numbers the largest tensor of a forward pass may have."""
+
+SLOPE_TOLERANCE = 1e-9
+"""Slopes that differ by less, relative to the larger, are equal."""
+
+
+def states_at(graph: Graph, node: int, x: Tensor) -> Any:
+    """The state of every unit of a node at points x (n, d), as in `Subdivision.states`, (n, units)."""
+    (j,) = graph.nodes[node].inputs
+    op = graph.nodes[node].op
+    assert isinstance(op, Bend)
+    states = []
+    for own in _blocks(graph, len(x)):
+        z = graph.evaluate(x[own].reshape(-1, *graph.input_shape), until=j)
+        values = z.reshape(len(z), -1).numpy()
+        if isinstance(op, Windows):
+            table = window_table(op, tuple(z.shape[1:]))
+            entries = np.where(table >= 0, values[:, table], -np.inf)
+            states.append(entries.argmax(axis=2).astype(np.uint8 if table.shape[1] < 256 else np.uint16))
+        else:
+            states.append(sum((values > t for t in op.kinks), np.zeros(values.shape, np.uint8)))
+    return np.concatenate(states)
+
+
+def affine_maps(graph: Graph, plane: Plane, points: Floats) -> tuple[Floats, Floats]:
+    """Slopes (n, c, 2) and offsets (n, c) of the outputs in the coordinates, around points (n, 2)."""
+    n_out = int(np.prod(graph.shapes[graph.output]))
+    slopes, offsets = np.empty((len(points), n_out, 2)), np.empty((len(points), n_out))
+    axes = [torch.tensor(a).reshape(1, *graph.input_shape) for a in plane.axes]
+    for own in _blocks(graph, len(points)):
+        x = torch.from_numpy(plane.points(points[own])).reshape(-1, *graph.input_shape)
+        for d in (0, 1):
+            value, slope = graph.derivative(x, axes[d].expand_as(x))
+            slopes[own, :, d] = slope.reshape(len(x), -1).numpy()
+        offsets[own] = value.reshape(len(x), -1).numpy()
+        offsets[own] -= np.einsum("ncd,nd->nc", slopes[own], points[own])
+    return slopes, offsets
+
+
+def n_merged(slopes: Floats, adjacency: Ints) -> int:
+    """The number of regions after merging neighbours whose slopes (f, c, 2) are equal."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    left, right = adjacency[(adjacency >= 0).all(axis=1)].T
+    flat: Any = slopes.reshape(len(slopes), -1)
+    size = np.abs(flat).max(axis=1, initial=0.0)
+    gap = np.abs(flat[left] - flat[right]).max(axis=1, initial=0.0)
+    same = gap <= SLOPE_TOLERANCE * np.maximum(size[left], size[right])
+    n = len(slopes)
+    links = coo_matrix((np.ones(int(same.sum())), (left[same], right[same])), shape=(n, n))
+    return int(connected_components(links, directed=False)[0])
+
+
+def _blocks(graph: Graph, n: int) -> Iterator[slice]:
+    """Ranges of n points of which the tensors are not too large."""
+    most = max(1, _NUMBERS_AT_ONCE // max(int(np.prod(s)) for s in graph.shapes))
+    return (slice(first, first + most) for first in range(0, n, most))

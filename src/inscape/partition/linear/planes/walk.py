@@ -23,21 +23,53 @@ from inscape.arrays import Ints
 from inscape.models.graph import Graph, flat
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend, Windows
-from inscape.partition.linear.fusion import Fusion
-from inscape.partition.linear.planes.complex.chunks import chunk, chunk_ranges
-from inscape.partition.linear.planes.complex.half_edges import PlanarComplex, outward
+from inscape.partition.linear.bent_line import Fusion
+from inscape.partition.linear.planes.complex.half_edges import PlanarComplex, chunk, chunk_ranges, outward
 from inscape.partition.linear.planes.layer.buffers import Lines
 from inscape.partition.linear.planes.layer.cut import Cut, cut
 from inscape.partition.linear.planes.layer.edge_crossings import Agreement
 from inscape.partition.linear.planes.layer.max_pool import cut_by_label, max_pool
 from inscape.partition.linear.planes.layer.sign_vectors import Packed, hash_rows
-from inscape.partition.linear.planes.lineage import Lineage
-from inscape.partition.linear.planes.plan import Plan
+from inscape.partition.linear.planes.plan import Plan, Scratch
 from inscape.partition.linear.planes.values.linear_map import LinearMap, restricted
-from inscape.partition.linear.planes.values.scratch import Scratch
 from inscape.partition.linear.planes.values.values import Interpolation, Values
 from inscape.partition.linear.rounding import PlaneRounding
 from inscape.probes.plane import Plane
+
+
+class Lineage:
+    """For each layer so far, which of the layer's patterns belongs to each face.
+
+    That is worked out when it is first read: who only counts faces does not need it.
+    """
+
+    def __init__(self, known: tuple[Ints, ...] = (), steps: tuple[tuple[Ints, int | None], ...] = ()) -> None:
+        """`known` numbers for the first layers, then steps: the faces that were taken or cut, see `cut`."""
+        self._known, self._steps = known, steps
+
+    def cut(self, parent: Ints, first: int) -> "Lineage":
+        """After one more layer, whose patterns are numbered from `first` on, one for each face."""
+        return Lineage(self._known, (*self._steps, (parent, first)))
+
+    def of(self, faces: Ints) -> "Lineage":
+        """The lineage of some of the faces."""
+        return Lineage(self._known, (*self._steps, (faces, None)))
+
+    def __len__(self) -> int:
+        return len(self._known) + sum(first is not None for _, first in self._steps)
+
+    @cached_property
+    def pattern_numbers(self) -> tuple[Ints, ...]:
+        """For each layer the number of the pattern of each face, (f,)."""
+        numbers: list[Ints] = []
+        now: Ints | None = None  # the faces of the last step, as numbered after the step at hand
+        for before, first in reversed(self._steps):
+            now = np.arange(len(before)) if now is None else now
+            if first is not None:
+                numbers.append(first + now)
+            now = before[now]
+        known = self._known if now is None else tuple(k[now] for k in self._known)
+        return (*known, *reversed(numbers))
 
 
 @dataclass(eq=False)

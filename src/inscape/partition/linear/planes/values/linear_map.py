@@ -20,13 +20,11 @@ from inscape.arrays import Bools, Floats, Ints
 from inscape.compiled import compiled, inlined, kernel
 from inscape.models.graph import flat
 from inscape.models.graph.piecewise import Bend, Leaky
-from inscape.partition.linear.fusion import Fusion
+from inscape.partition.linear.bent_line import Fusion
 from inscape.partition.linear.planes.layer.buffers import Lines
 from inscape.partition.linear.planes.layer.sign_vectors import Packed, SignVectors, cutoff_of, lowest_bit
-from inscape.partition.linear.planes.plan import Plan
-from inscape.partition.linear.planes.values.expansion import expand, sign_lines
-from inscape.partition.linear.planes.values.scratch import empty
-from inscape.partition.linear.planes.values.values import Values
+from inscape.partition.linear.planes.plan import Plan, empty
+from inscape.partition.linear.planes.values.values import Values, expand, sign_lines
 from inscape.partition.linear.rounding import PlaneRounding
 
 SCALE_FROM_VERTICES = 256
