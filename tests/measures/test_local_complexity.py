@@ -15,11 +15,9 @@ from torch import nn
 import inscape
 from inscape.errors import InscapeError, MeasureError, NotApplicableError
 from inscape.measures import LocalComplexity
-from inscape.measures.jacobian.blocks import Settings
-from inscape.measures.jacobian.passes import jacobian_pass
-from inscape.measures.jacobian.perturbation import Draws
+from inscape.measures.jacobian.passes import Settings, jacobian_pass
 from inscape.measures.jacobian.tallies import ComplexityTally
-from inscape.measures.jacobian.units import unit_layers
+from inscape.measures.jacobian.units import Draws, unit_layers
 
 
 def silent(done, total):

@@ -12,8 +12,7 @@ from zoo import make, shape_of
 import inscape
 from inscape.errors import MeasureError, NotApplicableError
 from inscape.measures import LocalRank, TotalVariation
-from inscape.measures.jacobian.perturbation import Draws
-from inscape.measures.jacobian.units import unit_layers
+from inscape.measures.jacobian.units import Draws, unit_layers
 
 
 def brute_variation(net, x, winner=False):

@@ -8,7 +8,7 @@ from scipy.optimize import minimize, nnls
 
 from inscape.errors import DataError, UnivariateError
 from inscape.univariate import ShallowNet, kkt_residual
-from inscape.univariate.stability.modes import toggling
+from inscape.univariate.stability.gram import toggling
 
 
 def best_by_a_general_solver(net, x, y, tol=1e-9):

@@ -14,8 +14,7 @@ from inscape.univariate import (
     stability,
     weight,
 )
-from inscape.univariate.stability.gram import gram, hessian, top_eigenvalue
-from inscape.univariate.stability.modes import sharpness_modes
+from inscape.univariate.stability.gram import gram, hessian, sharpness_modes, top_eigenvalue
 
 
 def written_out(at, x):

@@ -28,8 +28,7 @@ from inscape.seeding import RandomState, as_seed
 from inscape.status import COMPLETE, Status
 
 if TYPE_CHECKING:
-    from inscape.measures.jacobian.blocks import Settings
-    from inscape.measures.jacobian.passes import Request
+    from inscape.measures.jacobian.passes import Request, Settings
     from inscape.measures.jacobian.tallies import ComplexityTally
     from inscape.models.graph import Graph
 
@@ -261,10 +260,9 @@ def complexity_request(
     """
     import torch
 
-    from inscape.measures.jacobian.blocks import Settings
-    from inscape.measures.jacobian.passes import Request
-    from inscape.measures.jacobian.perturbation import Draws
+    from inscape.measures.jacobian.passes import Request, Settings
     from inscape.measures.jacobian.tallies import ComplexityTally
+    from inscape.measures.jacobian.units import Draws
 
     if form not in FORMS:
         raise MeasureError(unknown_name("form", form, FORMS))

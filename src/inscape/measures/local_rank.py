@@ -102,8 +102,8 @@ def local_rank(
 def rank_request(*, eps: float, sigma: float | None, n_noise: int, seed: int) -> "Request":
     """What local rank asks of a pass, its settings checked."""
     from inscape.measures.jacobian.passes import Request
-    from inscape.measures.jacobian.perturbation import Draws
     from inscape.measures.jacobian.tallies import RankTally
+    from inscape.measures.jacobian.units import Draws
 
     eps = positive_number(eps, "eps", MeasureError, ": the smallest singular value that counts")
     tally = RankTally(Draws.on_biases(sigma, n_noise, seed), eps)

@@ -160,7 +160,7 @@ def _scores(model: Model, input_shape: tuple[int, ...]) -> Callable[[Any], Any]:
 
     module = getattr(model, "module", None)
     if isinstance(module, torch.nn.Module):
-        from inscape.measures.raw_scores import scores_before_head
+        from inscape.measures.jacobian.reverse import scores_before_head
         from inscape.models.untouched import eval_copy, one_at_a_time
 
         device, dtype = model.device, model.torch_dtype  # type: ignore[attr-defined]

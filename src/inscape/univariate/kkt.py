@@ -11,7 +11,7 @@ from inscape.errors import UnivariateError
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
-from inscape.univariate.stability.modes import toggling
+from inscape.univariate.stability.gram import toggling
 
 _MOST_ROUNDS = 1000
 _ROUNDING = 1e-13

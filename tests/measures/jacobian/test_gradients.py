@@ -10,11 +10,9 @@ from torch import nn
 from zoo import MAKERS, make, shape_of
 
 import inscape
-from inscape.measures.jacobian.blocks import Consumer, Settings
-from inscape.measures.jacobian.passes import jacobian_pass
-from inscape.measures.jacobian.perturbation import Draws
+from inscape.measures.jacobian.passes import Consumer, Settings, jacobian_pass
 from inscape.measures.jacobian.reverse import jacobian
-from inscape.measures.jacobian.units import unit_layers
+from inscape.measures.jacobian.units import Draws, unit_layers
 
 
 class Keep(Consumer):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from inscape.arrays import Floats
 from inscape.errors import DataError, ModelError
-from inscape.measures.raw_scores import scores_before_head
+from inscape.measures.jacobian.reverse import scores_before_head
 from inscape.models.untouched import eval_copy
 
 Loss = Callable[[Tensor, Tensor], Tensor]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inscape.measures.jacobian.affine_prefix import PrefixedNetwork
+from inscape.measures.jacobian.forward import PrefixedNetwork
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Clip, Leaky
 

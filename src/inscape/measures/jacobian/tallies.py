@@ -8,9 +8,8 @@ from torch import Tensor
 
 from inscape.errors import NotApplicableError
 from inscape.measures.jacobian.active_paths import AtKink, good_at_kink
-from inscape.measures.jacobian.blocks import Block, Consumer
-from inscape.measures.jacobian.perturbation import Draws
-from inscape.measures.jacobian.units import Layer
+from inscape.measures.jacobian.passes import Block, Consumer
+from inscape.measures.jacobian.units import Draws, Layer
 from inscape.models.graph.affine import Affine
 
 EVERY_UNIT_UP_TO = 64

@@ -1,11 +1,25 @@
-"""The units of a network: the entries at which it bends."""
+"""The units of a network, the entries at which it bends, and random perturbations of biases and weights.
+
+A perturbed bias is b_i = beta_i + N(0, sigma^2), as in Def. 1.
+"""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
+import numpy as np
+import torch
+from torch import Tensor
+
+from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Shape
-from inscape.models.graph import Graph
+from inscape.errors import MeasureError, unknown_name
+from inscape.models.graph import Graph, Node
+from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend, Windows
+
+KINDS = ("bias", "bias+weights")
+_WEIGHTED = ("linear", "conv", "conv_transpose")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,3 +63,59 @@ def unit_layers(graph: Graph) -> tuple[Layer, ...]:
 def window_nodes(graph: Graph) -> int:
     """How many max-pooling nodes the graph has: their kinks belong to no unit."""
     return sum(isinstance(n.op, Windows) for n in graph.nodes)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How often and how a network is perturbed; `sigma=None` is the network as it is, once.
+
+    Two consumers with equal draws see the same perturbed networks.
+    """
+
+    sigma: float | None = None
+    n: int = 1
+    kind: str = "bias"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise MeasureError(unknown_name("noise", self.kind, KINDS))
+        if self.sigma is not None:
+            sigma = positive_number(self.sigma, "sigma", MeasureError, ": the spread of the biases")
+            object.__setattr__(self, "sigma", sigma)
+
+    @classmethod
+    def on_biases(cls, sigma: float | None, n: int, seed: int) -> Self:
+        """`n` draws of noise on the biases, or the network as it is if `sigma` is None."""
+        return (
+            cls() if sigma is None else cls(sigma, whole_number(n, "n_noise", 1, MeasureError), "bias", seed)
+        )
+
+    def biases(self, k: int, layers: tuple[Layer, ...], dtype: torch.dtype) -> list[Tensor] | None:
+        """What draw k adds to the bias of each unit, one (1, *shape) per layer; None if nothing."""
+        if self.sigma is None or not layers:
+            return None
+        rng = np.random.default_rng([self.seed, k])
+        noise = rng.standard_normal(sum(layer.size for layer in layers)) * self.sigma
+        parts = np.split(noise, np.cumsum([layer.size for layer in layers])[:-1])
+        return [
+            torch.from_numpy(p).to(dtype).reshape(1, *layer.shape)
+            for p, layer in zip(parts, layers, strict=True)
+        ]
+
+    def graph(self, k: int, graph: Graph) -> Graph:
+        """The graph whose weights are those of draw k; the graph itself if only biases are perturbed."""
+        if self.sigma is None or self.kind == "bias":
+            return graph
+        rng = np.random.default_rng([self.seed, k, 1])
+        nodes = [Node(_perturbed(n.op, self.sigma, rng), n.inputs, n.path) for n in graph.nodes]
+        return Graph(nodes, output=graph.output, input_shape=graph.input_shape, head=graph.head)
+
+
+def _perturbed(op: Affine | Bend, sigma: float, rng: np.random.Generator) -> Affine | Bend:
+    """The operation with N(0, sigma^2) added to each of its weights, if it has any."""
+    if not (isinstance(op, Affine) and op.name in _WEIGHTED):
+        return op
+    weight = op.constants[0]
+    noise = torch.from_numpy(rng.standard_normal(tuple(weight.shape)) * sigma)
+    return replace(op, constants=(weight.double() + noise, *op.constants[1:]), then=None)

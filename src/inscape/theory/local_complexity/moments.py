@@ -15,7 +15,7 @@ from inscape.seeding import RandomState, as_seed
 from inscape.theory.layers import Layers, as_module, layers_of
 
 if TYPE_CHECKING:
-    from inscape.measures.jacobian.blocks import Consumer
+    from inscape.measures.jacobian.passes import Consumer
 
 
 _RANK_TOL = 1e-10
@@ -91,10 +91,10 @@ def moments(
     """
     if isinstance(model, Moments):
         return model
-    from inscape.measures.jacobian.blocks import Settings as PassSettings
+    from inscape.measures.jacobian.passes import Settings as PassSettings
     from inscape.measures.jacobian.passes import jacobian_pass
-    from inscape.measures.jacobian.perturbation import Draws
     from inscape.measures.jacobian.tallies import ComplexityTally, RankTally, VariationTally
+    from inscape.measures.jacobian.units import Draws
     from inscape.theory.local_complexity.tally import MomentTally
 
     sigma = positive_number(sigma, "sigma", TheoryError)

@@ -5,9 +5,8 @@ import torch
 
 from inscape.arrays import Floats
 from inscape.measures.jacobian.active_paths import AtKink, good_at_kink
-from inscape.measures.jacobian.blocks import Block, Consumer
-from inscape.measures.jacobian.perturbation import Draws
-from inscape.measures.jacobian.units import Layer
+from inscape.measures.jacobian.passes import Block, Consumer
+from inscape.measures.jacobian.units import Draws, Layer
 
 EVERY_UNIT_UP_TO = 64
 """Up to this many units each is put at its kink at every point; of more, one at random."""

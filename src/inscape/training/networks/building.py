@@ -12,16 +12,10 @@ from torch import nn
 from inscape.arguments import renamed
 from inscape.errors import ModelError, unknown_name
 from inscape.seeding import RandomState, as_seed, random_state_kept
-from inscape.training.networks.cnn import cnn
-from inscape.training.networks.dla import simple_dla
-from inscape.training.networks.efficientnet import efficientnet_b0
-from inscape.training.networks.mlp import mlp
-from inscape.training.networks.mobilenet import mobilenet_v2
-from inscape.training.networks.regnet import regnet_x_200mf
-from inscape.training.networks.resnet import resnet18, resnet34, senet18
+from inscape.training.networks.mobile import efficientnet_b0, mobilenet_v2, shufflenet_v2
+from inscape.training.networks.plain import cnn, mlp, vgg19
+from inscape.training.networks.residual import regnet_x_200mf, resnet18, resnet34, senet18, simple_dla
 from inscape.training.networks.shared_layers import Pixels, check_sizes, initialise, scaled
-from inscape.training.networks.shufflenet import shufflenet_v2
-from inscape.training.networks.vgg import vgg19
 
 _IMAGE_NETWORKS: dict[str, Callable[[int, int, float], nn.Sequential]] = {
     "cnn": cnn,

@@ -1,9 +1,11 @@
-"""Derivatives by the parameters: features, the Gram matrix of the square loss, and its Hessian."""
+"""Derivatives by the parameters: features, Gram matrix, Hessian; its modes where knots lie on data points."""
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats
+from inscape.arrays import Bools, Floats
 from inscape.univariate.net import ShallowNet
 
 
@@ -53,3 +55,80 @@ def top_eigenvalue(matrix: Floats) -> float:
 
     last = len(matrix) - 1
     return float(eigh(matrix, eigvals_only=True, subset_by_index=[last, last])[0])
+
+
+_ENUMERATE_UP_TO = 10  # p toggling pairs are tried in all 2^p ways up to here
+
+
+@dataclass(frozen=True, kw_only=True)
+class Modes:
+    """The top eigenvalues over all modes.
+
+    Attributes:
+        n_toggling: how many knots lie on a data point.
+        low: at most the least top eigenvalue over modes.
+        high: at least the largest one.
+        is_exact: whether both are attained; otherwise they enclose.
+    """
+
+    n_toggling: int
+    low: float
+    high: float
+    is_exact: bool
+
+
+def toggling(net: ShallowNet, x: Floats, knot_tol: float, reach: float | None = None) -> Bools:
+    """Which neuron has its knot on which point, (n, k): |w x + b| <= knot_tol (|w| reach + |b|), v != 0.
+
+    `reach` is the size of the data, by default the largest |x|: a knot at 1e-18 is on the point 0.
+    """
+    reach = float(np.abs(x).max()) if reach is None else reach
+    scale = np.abs(net.w) * (reach or 1.0) + np.abs(net.b)
+    near = np.abs(x[:, None] * net.w + net.b) <= knot_tol * scale
+    return np.asarray(near & (net.v != 0))
+
+
+def sharpness_modes(net: ShallowNet, x: Floats, knot_tol: float) -> Modes:
+    """The bracket of the Gram form's top eigenvalue over the modes.
+
+    Each toggling pair of a neuron and a point is active or not. At an entry (j, l) of the matrix all pairs
+    push the same way, by v^2 (1 + x_j x_l), so every mode's matrix lies entrywise between "all off" and "all
+    on". If 1 + x_j x_l >= 0 throughout, these two attain the bracket (Perron-Frobenius). Otherwise up to 10
+    pairs are enumerated, and beyond that the bracket is an enclosure: above, the top eigenvalue of the
+    entrywise largest absolute values; below, u'Ku minimised over the modes neuron by neuron, for the top u of
+    "all off".
+    """
+    pairs = toggling(net, x, knot_tol)
+    off = (x[:, None] * net.w + net.b > 0) & ~pairs
+    p = int(pairs.sum())
+    k_off, k_on = gram(net, x, off), gram(net, x, off | pairs)
+    if p == 0 or (1 + np.outer(x, x) >= 0).all():
+        return Modes(n_toggling=p, low=top_eigenvalue(k_off), high=top_eigenvalue(k_on), is_exact=True)
+    if p <= _ENUMERATE_UP_TO:
+        tops = [top_eigenvalue(gram(net, x, mode)) for mode in _all_modes(off, pairs)]
+        return Modes(n_toggling=p, low=min(tops), high=max(tops), is_exact=True)
+    high = top_eigenvalue(np.maximum(np.abs(k_off), np.abs(k_on)))
+    return Modes(n_toggling=p, low=_lower(net, x, off, pairs, k_off), high=high, is_exact=False)
+
+
+def _all_modes(off: Bools, pairs: Bools) -> list[Bools]:
+    where = np.argwhere(pairs)
+    modes = []
+    for code in range(2 ** len(where)):
+        mode = off.copy()
+        for bit, (j, i) in enumerate(where):
+            mode[j, i] = bool(code >> bit & 1)
+        modes.append(mode)
+    return modes
+
+
+def _lower(net: ShallowNet, x: Floats, off: Bools, pairs: Bools, k_off: Floats) -> float:
+    """The least u'Ku over modes, for the top u of "all off", less what several toggles of one may take."""
+    u = np.linalg.eigh(k_off)[1][:, -1]
+
+    def slopes(on: Bools) -> Floats:
+        return np.asarray(net.v**2 * ((u @ on) ** 2 + ((u * x) @ on) ** 2))
+
+    several = pairs.sum(axis=0) > 1
+    least = np.where(several, 0.0, np.minimum(slopes(off), slopes(off | pairs)))
+    return float(u @ k_off @ u + (least - slopes(off)).sum() / len(x))

@@ -15,8 +15,7 @@ from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fie
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
 from inscape.univariate.stability.flattest import Flattest, flattest
-from inscape.univariate.stability.gram import gram, hessian, top_eigenvalue
-from inscape.univariate.stability.modes import sharpness_modes
+from inscape.univariate.stability.gram import gram, hessian, sharpness_modes, top_eigenvalue
 from inscape.univariate.stability.smoothness_weight import weight
 
 _ROUNDING = 1e-9
