@@ -6,22 +6,16 @@ at data, they grow with depth and width, and over trained networks they often go
 round (Jiang et al. 2020).
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
-from inscape.errors import MeasureError, NotApplicableError
+from inscape.errors import MeasureError
 from inscape.measures.points import graph_at
 from inscape.measures.result import Measurement
 from inscape.models import wrap
-from inscape.models.graph import Graph, Node
-from inscape.models.graph.affine import Affine
-from inscape.models.graph.piecewise import Windows
 from inscape.provenance import Provenance
 
 
@@ -64,7 +58,7 @@ def spectral_norm(model: Any, x: Any) -> Norm:
     >>> spectral_norm(net, torch.zeros(1, 2)).value
     4.0
     """
-    from inscape.measures.parameters.norms import operator_norms
+    from inscape.measures.parameters.operators import operator_norms
 
     wrapped = wrap(model)
     with graph_at(wrapped, x, "the spectral norm") as (graph, _):
@@ -99,7 +93,7 @@ def path_norm(model: Any, x: Any, *, p: int = 2) -> Norm:
     >>> path_norm(net, torch.zeros(1, 2)).value, path_norm(net, torch.zeros(1, 2), p=1).value
     (5.0, 7.0)
     """
-    from inscape.measures.parameters.norms import sum_over_paths
+    from inscape.measures.parameters.operators import sum_over_paths
 
     if p not in (1, 2):
         raise MeasureError(f"p={p!r} is not possible: give 1 or 2")
@@ -114,101 +108,3 @@ def path_norm(model: Any, x: Any, *, p: int = 2) -> Norm:
             per_layer=np.empty(0),
             layers=(),
         )
-
-
-_DIAGONAL = ("multiply", "batch_norm")
-_AVERAGES = [
-    "mean",
-    "avg_pool",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-]
-
-
-def operator_norms(graph: Graph) -> list[tuple[str, float]]:
-    """The name and the largest singular value of every operation with weights."""
-    graph = graph.cast(torch.float64)
-    return [
-        (node.path or op.name, _operator_norm(op, graph.shapes[node.inputs[0]]))
-        for node in graph.nodes
-        if isinstance(op := node.op, Affine) and op.weights
-    ]
-
-
-def sum_over_paths(graph: Graph, p: int) -> float:
-    """The sum over all paths from an input to an output of the product of |w|^p along it."""
-    graph = graph.cast(torch.float64)
-
-    def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
-        if isinstance(node.op, Affine):
-            return _powered(node.op, inputs, p)
-        return node.op(inputs[0]) if isinstance(node.op, Windows) else inputs[0]
-
-    with torch.no_grad():
-        ones = torch.ones(1, *graph.input_shape, dtype=torch.float64)
-        return float(graph.walk(ones, visit).sum())
-
-
-def _powered(op: Affine, inputs: list[Tensor], p: int) -> Tensor:
-    """The operation with every coefficient replaced by its absolute value to the power p."""
-    linear = op.linear_part
-    if p == 1:
-        return linear.magnitude(*inputs)
-    if linear.weights and op.name not in _AVERAGES:
-        return Affine(op.name, linear.function, tuple(c**2 for c in linear.constants))(*inputs)
-    out = linear.magnitude(*inputs)
-    if op.name in _AVERAGES:
-        size = inputs[0].numel() / out.numel()
-        _check_partition(linear, inputs[0], size)
-        return out / size
-    if op.name not in ("sum", "add", "subtract"):
-        _check_selection(linear, inputs)
-    return out
-
-
-def _check_partition(op: Affine, like: Tensor, size: float) -> None:
-    """Raise an error unless the operation averages windows of one size that do not overlap."""
-    noise = torch.zeros_like(like).requires_grad_()
-    with torch.enable_grad():
-        (back,) = torch.autograd.grad(op(noise).sum(), noise)
-    if not torch.allclose(back, torch.full_like(back, 1 / size)):
-        raise NotApplicableError(f"the path norm with p=2 is not known for {op.name} of this shape: use p=1")
-
-
-def _check_selection(op: Affine, inputs: list[Tensor]) -> None:
-    """Raise an error unless every coefficient is 0 or 1, one per output: then squares commute with it."""
-    rng = torch.Generator().manual_seed(0)
-    v = [torch.rand(t.shape, generator=rng, dtype=t.dtype) for t in inputs]
-    if not torch.allclose(op(*v) ** 2, op(*(t**2 for t in v))):
-        raise NotApplicableError(f"the path norm with p=2 is not known for {op.name}: use p=1")
-
-
-def _operator_norm(op: Affine, shape: tuple[int, ...]) -> float:
-    if op.name == "linear":
-        return float(torch.linalg.matrix_norm(op.constants[0], 2))
-    if op.name in _DIAGONAL:
-        return float(op.constants[0].abs().max())
-    return _largest_singular_value(op.linear_part, shape)
-
-
-def _largest_singular_value(op: Affine, shape: tuple[int, ...]) -> float:
-    from scipy.sparse.linalg import LinearOperator, eigsh
-
-    size = math.prod(shape)
-
-    def normal(v: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        x = torch.from_numpy(v.reshape(1, *shape).copy()).requires_grad_()
-        with torch.enable_grad():
-            y = op(x)
-            (back,) = torch.autograd.grad(y, x, y.detach())
-        return back.numpy().ravel()
-
-    start = np.random.default_rng(0).standard_normal(size)
-    if size < 3:
-        matrix = np.stack([normal(e) for e in np.eye(size)])
-        return float(np.sqrt(np.linalg.eigvalsh(matrix)[-1]))
-    operator = LinearOperator((size, size), matvec=normal, dtype=np.float64)
-    return float(np.sqrt(eigsh(operator, k=1, tol=1e-10, v0=start, return_eigenvectors=False)[0]))
