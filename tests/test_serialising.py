@@ -46,6 +46,7 @@ from inscape.univariate import (
     gradient_descent,
     gradient_flow,
     kkt_residual,
+    limit_regions,
     stability,
 )
 
@@ -229,6 +230,7 @@ def univariate_results():
         kkt_residual(ShallowNet([1.0, -1.0], [1.0, 1.0], [1.0, 1.0]), x[[0, 2]], y[[0, 2]]),
         stability(settled, x, settled(x), 0.25),
         settled.region_table(),
+        limit_regions(ShallowNet([1.0], [1.0], [1.0]), [1.0], [1.0]),
     ]
 
 

@@ -4,6 +4,8 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
 from inscape.errors import DataError, UnivariateError
+from inscape.studies.effective_regions.limit import cell
+from inscape.sweeps.tasks import as_tasks
 from inscape.univariate import (
     ShallowNet,
     effective_linear_regions,
@@ -12,6 +14,7 @@ from inscape.univariate import (
     kkt_residual,
     label_changes,
     labels_of,
+    limit_regions,
     random_teacher,
     region_bound,
     shortest_interval,
@@ -110,7 +113,7 @@ def test_the_flow_ends_at_a_kkt_point(init, loss):
     assert residual.residual < 1e-3
     assert residual.stationarity <= run.direction_change * (1 + 1e-6)  # the multipliers can only be better
     changes = label_changes(x, y)
-    assert changes <= effective_linear_regions(run.net) <= region_bound(changes)
+    assert changes <= effective_linear_regions(run.net, x, y) <= region_bound(changes)
     assert run.log_loss < -100
 
 
@@ -198,3 +201,35 @@ def test_repeated_places_with_equal_labels_are_allowed():
     run = gradient_flow(ShallowNet.random(20, init="gaussian", random_state=0), [-1, -1, 1], [-1, -1, 1])
     assert run.converged
     assert kkt_residual(run.net, [-1, -1, 1], [-1, -1, 1]).residual < 1e-3
+
+
+@pytest.mark.slow
+def test_regions_of_the_limit_are_those_of_its_active_sets():
+    """A flow whose knots are still apart: tolerances count 8 regions, the limit has 15."""
+    configuration = {"r": 8, "width": 400, "init": "theorem", "n": 50, "max_steps": 1500, "replicate": 0}
+    (task_,) = as_tasks([configuration], 0)
+    row = cell(task_.seeded)
+    assert row["converged"]
+    assert row["clear"]
+    assert (row["regions"], row["plateau_regions"]) == (15, 8)
+    assert row["plateau"] < 0.2
+
+
+def test_a_kkt_point_by_hand_keeps_its_regions_under_splitting_and_dead_neurons():
+    """Two points of unlike label: the sets {left}, {right} have knots in closed form."""
+    x, y = np.array([-1.0, 2.0]), np.array([-1.0, 1.0])
+    run = gradient_flow(ShallowNet.random(40, init="gaussian", random_state=3), x, y)
+    limit = limit_regions(run.net, x, y)
+    assert limit.is_clear
+    # each set is one point: P = lambda y x, Q = lambda y, so that the knots are at -1 / x
+    assert limit.knots.tolist() == pytest.approx([-0.5, 1.0], abs=1e-9)
+    # neurons split in two, and a small one that is active nowhere on the data, change nothing
+    net = run.limit
+    w, b, v = (np.concatenate([a, a]) / 2**0.5 for a in (net.w, net.b, net.v))
+    more = ShallowNet([*w, 1e-9], [*b, -3e-9], [*v, 1e-9])
+    assert limit_regions(more, x, y).n_regions == limit.n_regions == 3
+
+
+def test_a_net_that_separates_nothing_is_near_to_no_limit():
+    with pytest.raises(UnivariateError, match="on the wrong side"):
+        limit_regions(ShallowNet([1.0], [1.0], [-1.0]), [1.0], [1.0])

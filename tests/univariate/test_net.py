@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from inscape.errors import ModelError
-from inscape.univariate import ShallowNet, effective_linear_regions, theorem_sizes
+from inscape.univariate import ShallowNet, theorem_sizes
 
 numbers = st.floats(-10, 10).map(lambda v: round(v, 3))
 
@@ -47,7 +47,6 @@ def test_nearly_coincident_knots_and_nearly_cancelling_jumps_follow_the_toleranc
     assert table.counts.tolist() == [[4, 3], [3, 2]]
     assert (table.effective, table.plateau) == (3, 0.5)
     assert table.to_dict()["effective"] == 3
-    assert effective_linear_regions(ShallowNet([1, 1, 1], [0, -0.5, -1], [1, -2, 1])) == 4
 
 
 def test_a_merged_knot_lies_at_the_weighted_mean():

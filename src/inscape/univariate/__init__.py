@@ -1,7 +1,13 @@
 """The laboratory for univariate networks f(x) = sum_j v_j relu(w_j x + b_j) + c."""
 
 from inscape.univariate.descent import Descent, gradient_descent
-from inscape.univariate.effective_regions import effective_linear_regions, label_changes, region_bound
+from inscape.univariate.effective_regions import (
+    LimitRegions,
+    effective_linear_regions,
+    label_changes,
+    limit_regions,
+    region_bound,
+)
 from inscape.univariate.flow import Flow, gradient_flow
 from inscape.univariate.initialisation import theorem_sizes
 from inscape.univariate.kkt import KKTResidual, kkt_residual
@@ -30,6 +36,7 @@ __all__ = [
     "Flattest",
     "Flow",
     "KKTResidual",
+    "LimitRegions",
     "RegionTable",
     "ShallowNet",
     "Stability",
@@ -42,6 +49,7 @@ __all__ = [
     "label_changes",
     "labels_of",
     "least_error",
+    "limit_regions",
     "population_error",
     "population_weight",
     "random_teacher",

@@ -1,22 +1,169 @@
-"""The effective number of linear regions, and what Theorem 4.2 of Safran, Vardi, Lee 2022 says about it."""
+r"""The linear regions of the limit of gradient flow, and Theorem 4.2 of Safran, Vardi, Lee 2022 on them.
+
+The limit is a KKT point of the margin problem, so that by eqs. (5) and (6) of the paper each neuron of it is
+
+    w_j = v_j P(A),  b_j = v_j Q(A),  P(A) = sum_{i in A} lambda_i y_i x_i,  Q(A) = sum_{i in A} lambda_i y_i,
+
+where A are the support points (lambda_i > 0) at which the neuron is active: all neurons of one active set
+have the same knot -Q/P, however large they are. The third condition, v_j = sum_{i in A} lambda_i y_i
+(w_j x_i + b_j), then says v_j = v_j (P^2 + Q^2): a neuron is not zero in the limit only if P^2 + Q^2 = 1.
+So the knots of the limit can be counted from the active sets of a flow that has come near to it, without a
+tolerance for how near two knots are: neurons of one set are one knot, whatever is left of the distance
+between them, and sets with P^2 + Q^2 < 1 are on their way to zero. A knot that lies on a support point stays
+there: that point belongs to A by a fraction, the one that puts -Q/P there.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
+from inscape.arrays import Bools, Floats
 from inscape.errors import UnivariateError
+from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.univariate.kkt import kkt_residual
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
+from inscape.univariate.stability.modes import toggling
+
+_KEPT_FROM = 0.5
+"""Least |(P, Q)| of a set that stays: between 1, where such sets end, and 0; `gap` says how clear that is."""
+
+_NEAR_ONE = 0.9
 
 
-def effective_linear_regions(net: ShallowNet) -> int:
-    """The number of linear regions on the largest plateau over both tolerances (`ShallowNet.region_table`).
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LimitRegions:
+    """The linear regions of the KKT point that a net is near to, by active sets.
 
-    >>> hat = ShallowNet([1, 1, 1, 1], [1, 0, -1, -1e-12], [1, -2, 1, 1e-12])
-    >>> effective_linear_regions(hat)
-    4
+    Attributes:
+        n_regions: their number.
+        knots: where they meet, ascending, as the active sets put them, (n_regions - 1,).
+        support: the data points with a multiplier, ascending, (s,).
+        active_sets: the support points at which the neurons of each set are active, (m, s).
+        norms: |(P, Q)| of each set, (m,): 1 in the limit for the sets that stay.
+        gap: the largest norm of a set that vanishes and the least of one that stays: near 0 and 1 if the flow
+            has come so far that the count can be trusted.
+        knot_error: how far a neuron's own knot still is from that of its set, at most.
+        residual: of the KKT conditions.
+        plateau: the share of tolerances under which `ShallowNet.region_table` counts the number that most of
+            them count: a second opinion, which depends on tolerances.
+        plateau_regions: that number.
     """
-    return net.region_table().effective
+
+    n_regions: int
+    knots: Floats
+    support: Floats
+    active_sets: Bools
+    norms: Floats
+    gap: tuple[float, float]
+    knot_error: float
+    residual: float
+    plateau: float
+    plateau_regions: int
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether every active set is well on its way: to norm 1, or to 0."""
+        low, high = self.gap
+        return low <= _KEPT_FROM and high >= _NEAR_ONE
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; `from_dict` reads it back."""
+        return {"schema": SCHEMA, "measure": "limit_regions"} | plain_fields(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The result that `to_dict` wrote."""
+        check_schema(data, "measure", "limit_regions", what="regions of a limit", error=UnivariateError)
+        result: Self = restored_fields(cls, data, what="regions of a limit", error=UnivariateError)
+        return result
+
+    def __repr__(self) -> str:
+        low, high = self.gap
+        return (
+            f"<{self.n_regions} linear regions in the limit, by {len(self.active_sets)} active sets "
+            f"(norms up to {low:.2g} vanish, from {high:.2g} stay)>"
+        )
+
+
+def limit_regions(
+    net: ShallowNet, x: npt.ArrayLike, y: npt.ArrayLike, *, active_tol: float = 1e-2, kink_tol: float = 1e-8
+) -> LimitRegions:
+    """The linear regions of the KKT point that `net` is near to, such as where a flow ended.
+
+    Args:
+        net: a net with c = 0 and positive margins.
+        x: places, (n,).
+        y: labels, -1 or +1, (n,).
+        active_tol: as for `kkt_residual`, which finds the multipliers.
+        kink_tol: when a knot is on a data point, as there.
+
+    >>> start = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])  # constant: Example 1 of the paper
+    >>> limit_regions(start, [-4, 4], [1, 1])
+    <1 linear regions in the limit, by 1 active sets (norms up to 0 vanish, from 1 stay)>
+    """
+    places, labels = checked_sample(x, y, classes=True)
+    kkt = kkt_residual(net, places, labels, active_tol=active_tol, kink_tol=kink_tol)
+    if kkt.feasibility > 0:
+        raise UnivariateError("a data point is on the wrong side: such a net is near to no limit of the flow")
+    order = np.argsort(places, kind="stable")
+    order = order[kkt.multipliers[order] > 0]
+    support, pull = places[order], kkt.multipliers[order] * labels[order]
+    kinks = toggling(net, support, kink_tol, reach=float(np.abs(places).max()))
+    active = (support[:, None] * net.w + net.b > 0) & ~kinks
+    kept = (active | kinks).any(axis=0) & (net.v != 0)
+    sets, member = np.unique(np.concatenate([active, kinks])[:, kept].T, axis=0, return_inverse=True)
+    p, q = _sums(sets[:, : len(support)], sets[:, len(support) :], support, pull)
+    norms = np.hypot(p, q)
+    stays = norms >= _KEPT_FROM
+    bent = stays & (np.abs(p) > kink_tol * norms)
+    knot = np.divide(-q, p, out=np.full(len(p), np.nan), where=bent)
+    on_point = sets[:, len(support) :].argmax(axis=1)
+    knot = np.where(sets[:, len(support) :].any(axis=1) & bent, support[on_point], knot)
+    knots = np.unique(knot[bent])
+    table = net.region_table()
+    return LimitRegions(
+        n_regions=len(knots) + 1,
+        knots=knots,
+        support=support,
+        active_sets=sets[:, : len(support)],
+        norms=norms,
+        gap=(float(norms[~stays].max(initial=0.0)), float(norms[stays].min(initial=np.inf))),
+        knot_error=_distance(net, kept, knot[member.ravel()]),
+        residual=kkt.residual,
+        plateau=table.plateau,
+        plateau_regions=table.effective,
+    )
+
+
+def _sums(active: Bools, kinks: Bools, support: Floats, pull: Floats) -> tuple[Floats, Floats]:
+    """P and Q of each set, (m,); a point at a kink counts by the fraction that puts the knot there."""
+    p, q = active @ (pull * support), active @ pull
+    for s, i in zip(*np.nonzero(kinks), strict=True):
+        fraction = -(q[s] + support[i] * p[s]) / (pull[i] * (1 + support[i] ** 2))
+        p[s] += fraction * pull[i] * support[i]
+        q[s] += fraction * pull[i]
+    return p, q
+
+
+def _distance(net: ShallowNet, kept: Bools, knot: Floats) -> float:
+    """The largest distance of a neuron's knot from that of its set, over the sets that stay."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart = np.abs(-net.b[kept] / net.w[kept] - knot)
+    return float(np.max(apart[np.isfinite(apart)], initial=0.0))
+
+
+def effective_linear_regions(net: ShallowNet, x: npt.ArrayLike, y: npt.ArrayLike) -> int:
+    """The number of linear regions of the limit that `net` is near to, by active sets (`limit_regions`).
+
+    >>> one = ShallowNet([1.0], [1.0], [2**0.5])  # the KKT point of the single point (1, +1): a knot at -1
+    >>> limit_regions(one, [1], [1]).knots.tolist(), effective_linear_regions(one, [1], [1])
+    ([-1.0], 2)
+    """
+    return limit_regions(net, x, y).n_regions
 
 
 def region_bound(n_changes: int) -> int:

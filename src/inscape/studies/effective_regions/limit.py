@@ -50,6 +50,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
         kkt_residual,
         label_changes,
         labels_of,
+        limit_regions,
         population_error,
         random_teacher,
         region_bound,
@@ -67,20 +68,23 @@ def cell(configuration: Configuration) -> dict[str, Any]:
         configuration["width"], init=init, random_state=np.random.default_rng(configuration["seed"]), **scale
     )
     run = gradient_flow(start, x, y, max_steps=configuration["max_steps"])
-    table = run.net.region_table()
-    kkt = kkt_residual(run.net, x, y) if run.margin > 0 else None
+    separated = run.margin > 0
+    kkt = kkt_residual(run.net, x, y) if separated else None
+    limit = limit_regions(run.net, x, y) if separated else None
     return {
         "status": run.status,
         "converged": run.converged,
-        "separated": run.margin > 0,
+        "separated": separated,
         "n_flow_steps": run.n_steps,
-        "log10_margin": float(np.log10(run.margin)) if run.margin > 0 else None,
+        "log10_margin": float(np.log10(run.margin)) if separated else None,
         "direction_change": run.direction_change if np.isfinite(run.direction_change) else None,
         "stationarity": None if kkt is None else kkt.stationarity,
         "complementarity": None if kkt is None else kkt.complementarity,
         "regions_before": start.n_linear_regions(),
-        "regions": table.effective,
-        "plateau": table.plateau,
+        "regions": None if limit is None else limit.n_regions,
+        "clear": limit is not None and limit.is_clear,
+        "plateau": None if limit is None else limit.plateau,
+        "plateau_regions": None if limit is None else limit.plateau_regions,
         "regions_strict": run.net.n_linear_regions(),
         "label_changes": label_changes(x, y),
         "bound": region_bound(label_changes(x, y)),
@@ -91,7 +95,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
 
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     """Counts against r and against the width, and the claims over the flows that converged."""
-    done = frame[frame["converged"].astype(bool)]
+    done = frame[frame["converged"].astype(bool) & frame["clear"].astype(bool)]
     _draw(done, out)
     share = done["regions"] / done["bound"]
     wide = done[done["r"] == 3].groupby("width")["regions"].mean()
@@ -123,10 +127,18 @@ def _notes(frame: "pd.DataFrame", done: "pd.DataFrame") -> str:
     columns = ["label_changes", "regions_before", "regions", "bound", "stationarity", "log10_margin", "error"]
     table = done.groupby(["r", "width", "init"])[columns].mean().round(4) if len(done) else done
     outcomes = ", ".join(f"{n} {status}" for status, n in frame["status"].value_counts().items())
+    others = done[done["regions"] != done["plateau_regions"]]
+    told = ", ".join(
+        f"{row.plateau_regions:.0f} on a plateau of {row.plateau:.0%} in place of {row.regions:.0f} "
+        f"(r = {row.r}, {row.init}, replicate {row.replicate})"
+        for row in others.itertuples()
+    )
     return "\n".join(
         [
             f"Uniform data on [-1, 1], {frame['n'].iloc[0]} points, random teachers of width r. {outcomes}.",
-            "Regions are counted on the plateau over both tolerances. Means over flows that converged:",
+            "Regions are those of the limit, counted by active sets. A count under tolerances would be "
+            f"another in {len(others)} of {len(done)} flows{': ' if told else ''}{told}.",
+            "Means over flows that converged and whose active sets are clear:",
             "",
             "```",
             table.to_string(),

@@ -33,8 +33,8 @@ def el_theorem42(
 ) -> Check:
     """Theorem 4.2: the KKT point that the flow ends in has at most 32 r + 67 linear regions.
 
-    Left is the effective number: on the largest plateau over both tolerances (`ShallowNet.region_table`),
-    since a flow ends near its limit, not in it.
+    Left is the number of the limit, by active sets (`limit_regions`), since a flow ends near its limit,
+    not in it; for a net that separates nothing, its own.
 
     Args:
         net: the limit: a `ShallowNet`, a `Flow`, or a torch module of one input and one hidden layer.
@@ -48,8 +48,9 @@ def el_theorem42(
     shallow = _ended(net)
     r = label_changes(x, y) if n_changes is None else n_changes
     met, note = _kkt_point(shallow, x, y, kkt_tol)
-    regions = effective_linear_regions(shallow)
-    note = f"r = {r}, {shallow.n_linear_regions()} regions without tolerances; {note}"
+    own = shallow.n_linear_regions()
+    regions = effective_linear_regions(shallow, x, y) if _separates(shallow, x, y) else own
+    note = f"r = {r}, {own} regions of the net itself; {note}"
     return compare("el_theorem42", float(regions), float(region_bound(r)), assumptions=met, note=note)
 
 
@@ -131,7 +132,13 @@ def _kkt_point(
     """Whether a net is a KKT point that separates the labels, and its residual in words."""
     if net.c != 0:
         return {"no output bias": False}, "the margin problem is of nets without output bias"
-    if not (np.asarray(y, dtype=np.float64).reshape(-1) * net(np.asarray(x).reshape(-1))).min() > 0:
+    if not _separates(net, x, y):
         return {"every margin is positive": False}, "a point is on the wrong side"
     residual = kkt_residual(net, x, y).residual
     return {f"a KKT point, to {kkt_tol:g}": residual <= kkt_tol}, f"KKT residual {residual:.2g}"
+
+
+def _separates(net: ShallowNet, x: npt.ArrayLike, y: npt.ArrayLike) -> bool:
+    """Whether a net without output bias has a positive margin at every point."""
+    margins = np.asarray(y, dtype=np.float64).reshape(-1) * net(np.asarray(x).reshape(-1))
+    return net.c == 0 and bool(margins.min() > 0)
