@@ -26,7 +26,7 @@ from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fie
 from inscape.univariate.kkt import kkt_residual
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
-from inscape.univariate.stability.modes import toggling
+from inscape.univariate.stability.gram import toggling
 
 _KEPT_FROM = 0.5
 """Least |(P, Q)| of a set that stays: between 1, where such sets end, and 0; `gap` says how clear that is."""
