@@ -37,8 +37,7 @@ from inscape.studies.demo import Demo, DemoModel
 from inscape.theory.check import Check, compare
 from inscape.theory.check_all import CheckTable
 from inscape.theory.survey import Survey
-from inscape.training.history import History
-from inscape.training.recipe import Recipe
+from inscape.training.recipe import History, Recipe
 from inscape.univariate import (
     Descent,
     Flow,

@@ -22,13 +22,9 @@ import inscape
 from inscape.errors import StudyError
 from inscape.reports import build_report, write_report
 from inscape.reports.charts import MOST_POINTS, explorer, spec
-from inscape.reports.numbers import plain, shown
-from inscape.reports.origin import command
-from inscape.reports.pictures import pictures
-from inscape.reports.prose import html as prose
-from inscape.reports.report import data_in_script
-from inscape.reports.tables import MOST_ROWS, as_table, rows_table
-from inscape.reports.verdicts import whisker
+from inscape.reports.report import command, data_in_script, pictures, whisker
+from inscape.reports.report import html as prose
+from inscape.reports.tables import MOST_ROWS, as_table, plain, rows_table, shown
 from inscape.studies import Chart, Finding, Summary
 
 ROOT = Path(inscape.__file__).parent

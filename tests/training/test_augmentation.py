@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from inscape.training.augmentation import Augmentation
+from inscape.training.loop import Augmentation
 from inscape.training.recipe import Recipe
 
 

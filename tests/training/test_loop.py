@@ -7,8 +7,7 @@ import torch
 
 from inscape import Monitor
 from inscape.errors import DataError, InscapeError
-from inscape.training.checkpoints import save_weights
-from inscape.training.loop import train
+from inscape.training.loop import save_weights, train
 from inscape.training.many import train_many
 from inscape.training.networks import build, mlp
 from inscape.training.recipe import Recipe

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from inscape.errors import StudyError, unknown_name
 from inscape.reports.findings import Chart
-from inscape.reports.numbers import plain
-from inscape.reports.tables import columns_of, is_numeric, label
+from inscape.reports.tables import columns_of, is_numeric, label, plain
 
 if TYPE_CHECKING:
     import pandas as pd

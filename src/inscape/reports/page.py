@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from inscape.errors import StudyError
 from inscape.files import replacing
 from inscape.reports.findings import Summary
-from inscape.reports.spreadsheet import write_csv
+from inscape.reports.tables import write_csv
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,8 +1,17 @@
-"""One self-contained HTML file from a finished study."""
+"""One self-contained HTML file from a finished study.
+
+After the page as a whole come its parts: notes, from Markdown to HTML that can do no harm; where the rows are
+from; figures as pictures; claims with their verdicts. Charts and tables have files of their own.
+"""
 
 import base64
 import hashlib
 import json
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +20,10 @@ from inscape.drawing.palette import TEN
 from inscape.errors import StudyError
 from inscape.files import replacing
 from inscape.reports.charts import explorer, spec
-from inscape.reports.origin import origin
-from inscape.reports.page import file_stem
-from inscape.reports.pictures import pictures
-from inscape.reports.prose import html
+from inscape.reports.findings import Finding
+from inscape.reports.page import WORDS, file_stem
 from inscape.reports.study_run import last_line
-from inscape.reports.tables import as_table, rows_table
-from inscape.reports.verdicts import claims
+from inscape.reports.tables import as_table, duration, rows_table, shown
 
 if TYPE_CHECKING:
     from inscape.reports.study_run import StudyRun
@@ -112,3 +118,221 @@ def data_in_script(value: Any) -> Any:
 def _digest(script: str) -> str:
     """How the content security policy names a script that may run."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def html(markdown: str) -> Any:
+    """The notes of a study: raw HTML is shown as text, pictures from elsewhere are links, tables sort.
+
+    >>> str(html("*r* = 0.9 <script>")).strip()
+    '<p><em>r</em> = 0.9 &lt;script&gt;</p>'
+    """
+    from markupsafe import Markup
+
+    return Markup(_parser().render(markdown))
+
+
+@cache
+def _parser() -> Any:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    rules: Any = parser.renderer.rules  # type: ignore[attr-defined]
+    rules["table_open"] = lambda *a: '<div class="scroll" tabindex="0"><table class="sortable">'
+    rules["table_close"] = lambda *a: "</table></div>\n"
+    rules["th_open"] = lambda tokens, i, *a: (
+        f'<th scope="col"{_side(tokens[i])} aria-sort="none"><button type="button">'
+    )
+    rules["th_close"] = lambda *a: "</button></th>\n"
+    rules["td_open"] = lambda tokens, i, *a: f"<td{_side(tokens[i])}>"
+    for place in ("heading_open", "heading_close"):
+        rules[place] = _heading
+    return parser
+
+
+def _side(token: Any) -> str:
+    return ' class="number"' if "right" in str(token.attrs.get("style", "")) else ""
+
+
+def _heading(tokens: Any, i: int, *rest: Any) -> str:
+    """Headings below those of the report."""
+    level = min(6, int(tokens[i].tag[1:]) + 2)
+    return f"<h{level}>" if tokens[i].nesting == 1 else f"</h{level}>\n"
+
+
+_ELSEWHERE = ("machine", "host")
+
+
+def origin(run: "StudyRun") -> dict[str, Any]:
+    """Facts by name, versions by package, and the command."""
+    return {"facts": _facts(run), "versions": _versions(run), "command": command(run)}
+
+
+def _facts(run: "StudyRun") -> dict[str, str]:
+    facts = {
+        "study": run.study,
+        "from": Path(run.reference).name if run.reference not in ("", run.study) else "",
+        "scale": run.scale,
+        "seed": str(run.seed),
+        **{f"option {name.replace('_', '-')}": str(value) for name, value in run.options.items()},
+        "rows": f"{len(run.frame)} finished, {len(run.failed)} failed",
+        "store": run.store.name,
+        "kind of machine": run.provenance.get("machine", ""),
+    }
+    if "seconds" in run.frame and len(run.frame):
+        seconds = run.frame["seconds"]
+        facts["work"] = (
+            f"{duration(float(seconds.sum()))} in all, {duration(float(seconds.median()))} for a row (median)"
+        )
+    if run.finished is not None:
+        facts["last row"] = f"{datetime.fromtimestamp(run.finished, UTC):%Y-%m-%d %H:%M} UTC"
+    return {name: text for name, text in facts.items() if text}
+
+
+def _versions(run: "StudyRun") -> dict[str, str]:
+    return {name: text for name, text in run.provenance.items() if name not in _ELSEWHERE}
+
+
+def command(run: "StudyRun") -> str:
+    """What to type to get these rows again; Python, if the study is known to no command."""
+    name = run.reference or run.study
+    if name.endswith(".toml"):
+        name = Path(name).name  # where it is on this machine is nobody's business
+    elif not run.is_registered and ":" not in name:
+        options = f", options={dict(run.options)!r}" if run.options else ""
+        variable = name.replace("-", "_")
+        variable = variable if variable.isidentifier() else "study"  # a store may name it anything
+        return (
+            f"inscape.studies.run({variable}, scale={run.scale!r}{options}, "
+            f"random_state={run.seed}, out={run.study!r})"
+        )
+    words = ["inscape", "study", "run", name, "--scale", run.scale, "--seed", str(run.seed)]
+    for option, value in run.options.items():
+        text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        words += [f"--{option.replace('_', '-')}", text]
+    return shlex.join(words)
+
+
+KINDS = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".svg": "svg+xml", ".webp": "webp"}
+
+WIDE = 900
+"""Dots."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """A picture as a data address, with its caption and the words for those who cannot see it.
+
+    A figure that is missing, or of a kind that no browser shows, has no `source`.
+    """
+
+    name: str
+    source: str
+    caption: str
+    alt: str
+    size: tuple[int, int] | None
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it has so many dots to the right that half of the page would be too narrow for it."""
+        return self.size is not None and self.size[0] > WIDE
+
+
+def pictures(figures: Sequence[str] | Mapping[str, str], folder: Path) -> list[Picture]:
+    """The pictures of these names in the folder of the study."""
+    captions = figures if isinstance(figures, Mapping) else dict.fromkeys(figures, "")
+    return [_picture(folder / name, caption) for name, caption in captions.items()]
+
+
+def _picture(path: Path, caption: str) -> Picture:
+    kind = KINDS.get(path.suffix.lower())
+    content = path.read_bytes() if kind and path.is_file() else b""
+    return Picture(
+        name=path.name,
+        source=f"data:image/{kind};base64,{base64.b64encode(content).decode()}" if content else "",
+        caption=caption,
+        alt=caption or f"Figure: {path.stem.replace('_', ' ').replace('-', ' ')}",
+        size=_size(path) if content else None,
+    )
+
+
+def _size(path: Path) -> tuple[int, int] | None:
+    """Width and height, so that the page does not jump while it loads; None of a drawing in SVG."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as image:
+            return image.size
+    except UnidentifiedImageError:
+        return None
+
+
+MARKS = {True: "held", False: "refuted", None: "open"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement and what became of it; `mark` is the name of its sign, `whisker` its picture."""
+
+    statement: str
+    verdict: str
+    mark: str
+    evidence: str
+    value: str
+    interval: str
+    published: str
+    whisker: dict[str, float]
+
+
+def claims(statements: Mapping[str, str], findings: Mapping[str, Finding]) -> list[Claim]:
+    """All claims in their order; the first is the headline."""
+    return [_claim(text, findings[key]) for key, text in statements.items() if key in findings]
+
+
+def _claim(statement: str, finding: Finding) -> Claim:
+    low, high = finding.interval or (float("nan"), float("nan"))
+    return Claim(
+        statement=statement,
+        verdict=WORDS[finding.holds],
+        mark=MARKS[finding.holds],
+        evidence=finding.evidence,
+        value=shown(finding.value),
+        interval=f"{shown(low)} to {shown(high)}" if low == low and high == high else "",
+        published=finding.published,
+        whisker=whisker(finding),
+    )
+
+
+def whisker(finding: Finding) -> dict[str, float]:
+    """Where value, interval, zero and the published number are on a line, in percent of its width.
+
+    Empty if there is no finite interval.
+
+    >>> whisker(Finding(holds=True, evidence="", value=0.5, interval=(0.25, 0.75), published="0.99"))
+    {'low': 28.0, 'high': 72.0, 'value': 50.0, 'zero': 6.0, 'published': 93.12}
+    """
+    if finding.interval is None or finding.value is None:
+        return {}
+    low, high = finding.interval
+    places = {"low": low, "high": high, "value": finding.value, "zero": 0.0}
+    if (published := _number(finding.published)) is not None:
+        places["published"] = published
+    if not all(abs(place) < float("inf") for place in places.values()):
+        return {}
+    ends = [*places.values(), *([1.0] if max(map(abs, places.values())) <= 1 else [])]
+    if min(places.values()) < 0 and max(map(abs, places.values())) <= 1:
+        ends.append(-1.0)
+    least, extent = min(ends), (max(ends) - min(ends)) or 1.0
+    return {name: round(6 + 88 * (place - least) / extent, 2) for name, place in places.items()}
+
+
+def _number(text: str) -> float | None:
+    """The one number of a text, brackets and powers aside; None if there are several, a bound or percents.
+
+    >>> [_number(t) for t in ("r = 0.98 (six networks)", "-0.6", "0.91 to 0.98", "1/2", "98 %", "< 0.1", "")]
+    [0.98, -0.6, None, None, None, None, None]
+    >>> _number("R^2 = 0.7")
+    0.7
+    """
+    outside = re.sub(r"\(.*?\)|(?<=[A-Za-z])\^\d+", "", text)
+    found = re.findall(r"[-+]?\d*\.?\d+(?:e[-+]?\d+)?", outside)
+    return float(found[0]) if len(found) == 1 and not set("%<>≤≥") & set(outside) else None

@@ -1,15 +1,19 @@
-"""Tables that a reader can sort."""
+"""Tables that a reader can sort, values as people read them, and CSV files that no spreadsheet runs."""
 
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.reports.numbers import plain, shown
+from inscape.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 LARGEST = float(np.finfo(float).max)
 """By which what is infinite, or a whole number beyond all floats, is sorted."""
@@ -85,3 +89,87 @@ def columns_of(frame: "pd.DataFrame", names: Sequence[str]) -> dict[str, list[An
 
 def _rounded(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+LONGEST = 60
+"""Characters of a list or a dict in a cell of a table."""
+
+
+def plain(value: Any) -> Any:
+    """A value that JSON knows: scalars of numpy as Python's, None for what is missing or not finite.
+
+    >>> plain(float("nan")), plain(float("inf")), plain(True), plain((1, 2))
+    (None, None, True, '[1, 2]')
+    """
+    if hasattr(value, "tolist"):  # of numpy
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(value, default=str)
+    return None if value != value else str(value)
+
+
+def shown(value: Any) -> str:
+    """A value in a few characters: four digits of a float, a long list cut off.
+
+    >>> [shown(v) for v in (0.98765432, 123456.7, 1e-7, 3.0, 1200, True, None, float("inf"), "a")]
+    ['0.9877', '123457', '1e-07', '3', '1200', 'yes', '', '∞', 'a']
+    """
+    if isinstance(value, float) and math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    value = plain(value)
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
+    text = str(value)
+    return text if len(text) <= LONGEST or not text.startswith(("[", "{")) else text[: LONGEST - 1] + "…"
+
+
+def duration(seconds: float) -> str:
+    """A time in at most two units.
+
+    >>> [duration(s) for s in (0.04, 7.23, 200, 7500, 200000)]
+    ['0.04 s', '7.2 s', '3 min 20 s', '2 h 5 min', '2 d 7 h']
+    """
+    if seconds < 60:
+        return f"{seconds:.2g} s"
+    for size, unit, small, part in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if seconds >= size:
+            whole, rest = divmod(int(seconds), size)
+            return f"{whole} {unit} {rest // small} {part}" if rest // small else f"{whole} {unit}"
+    raise AssertionError("unreachable")
+
+
+FORMULA = ("=", "+", "-", "@", "\t", "\n")
+"""With these a spreadsheet takes a text for a formula, or looks behind them for one."""
+
+
+def write_csv(frame: "pd.DataFrame", path: Path) -> None:
+    """Write a table whole or not at all; texts that look like formulas get an apostrophe before them.
+
+    Only texts and the names of columns do: numbers stay numbers, negative ones too.
+    """
+    texts = frame.apply(lambda column: column if column.dtype.kind in "biuf" else column.map(as_text))
+    texts.columns = [as_text(name) for name in frame.columns]
+    with replacing(path) as draft:
+        texts.to_csv(draft, index=False, errors="backslashreplace")
+
+
+def as_text(value: Any) -> Any:
+    """A text that no spreadsheet takes for a formula, its lines ended by a newline; other values as they are.
+
+    A lone carriage return would end the line of the table, and what follows it would be a cell of its own.
+
+    >>> as_text("=1+1"), as_text("@SUM(A1)"), as_text("a=b"), as_text(-1.5)
+    ("'=1+1", "'@SUM(A1)", 'a=b', -1.5)
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{text}" if text.startswith(FORMULA) else text

@@ -6,7 +6,7 @@ from typing import Any
 
 from inscape.errors import MissingExtraError, StudyError
 from inscape.files import replacing
-from inscape.reports.spreadsheet import write_csv
+from inscape.reports.tables import write_csv
 from inscape.sweeps.store import Store, lines
 
 ENDINGS = (".csv", ".parquet")

@@ -4,8 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from inscape.training.data import DataSet, load_data
-from inscape.training.history import History
-from inscape.training.recipe import Recipe
+from inscape.training.recipe import History, Recipe
 
 if TYPE_CHECKING:
     from inscape.training.loop import train

@@ -10,8 +10,7 @@ from inscape.errors import ModelError, unknown_name
 from inscape.models import Model, wrap
 from inscape.models.gradients import gradients
 from inscape.training.data.splits import Split
-from inscape.training.history import History
-from inscape.training.recipe import Recipe
+from inscape.training.recipe import History, Recipe
 
 _RECIPE = tuple(f.name for f in fields(Recipe))
 _NETWORK = ("width", "hidden", "he_scale", "normalise")

@@ -1,25 +1,25 @@
-"""One training loop."""
+"""One training loop, the weights that it saves, and the augmentation of batches: crop, flip, mixup."""
 
+import json
 import math
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from inscape.arguments import as_array, renamed
-from inscape.errors import DataError, InscapeError
+from inscape.errors import DataError, InscapeError, MissingExtraError
+from inscape.files import replacing
 from inscape.models.gradients import gradients
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed, random_state_kept
 from inscape.status import COMPLETE, DIVERGED, LOSS_REACHED
-from inscape.training.augmentation import Augmentation
-from inscape.training.checkpoints import save_weights
-from inscape.training.history import History
-from inscape.training.recipe import Recipe, batch_sizes
+from inscape.training.recipe import History, Recipe, batch_sizes
 
 
 class StepMonitor(Protocol):
@@ -234,3 +234,82 @@ def _repeatable(device: torch.device, seed: int) -> AbstractContextManager[Any]:
         enabled=True, benchmark=False, deterministic=True
     )
     return flags
+
+
+def save_weights(module: nn.Module, path: str | Path, **about: Any) -> Path:
+    """Write the state of a module, whole or not at all; `about` is stored beside it as JSON texts."""
+    try:
+        from safetensors.torch import save
+    except ImportError as error:
+        raise MissingExtraError("safetensors", "safetensors", "saving weights") from error
+    path = Path(path)
+    state = {
+        name: value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for name, value in module.state_dict().items()
+    }
+    content = save(state, {key: json.dumps(value) for key, value in about.items()})
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as draft:
+            draft.write_bytes(content)
+    except OSError as error:
+        raise InscapeError(f"cannot write {path}: {error.strerror or error}") from error
+    return path
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Points, their classes or targets, and with mixup those of what was mixed in, with weight 1 - share."""
+
+    x: Tensor
+    y: Tensor
+    other: Tensor | None = None
+    share: float = 1.0
+
+    def loss(self, scores: Tensor) -> Tensor:
+        """The mean cross-entropy of classes, or the mean square of the error of targets."""
+        of = torch.nn.functional.mse_loss if self.y.is_floating_point() else torch.nn.functional.cross_entropy
+        loss = of(scores, self.y)
+        if self.other is None:
+            return loss
+        return self.share * loss + (1 - self.share) * of(scores, self.other)
+
+
+class Augmentation:
+    """Turns batches into those that a recipe asks for."""
+
+    def __init__(self, recipe: Recipe, seed: int) -> None:
+        self._recipe = recipe
+        self._rng = np.random.default_rng([seed, 1])
+
+    def __call__(self, x: Tensor, y: Tensor) -> Batch:
+        """The batch, cropped, mirrored and mixed."""
+        recipe = self._recipe
+        if recipe.crop or recipe.flip:
+            if x.ndim not in (3, 4):
+                raise DataError(f"crop and flip need images, not points of shape {tuple(x.shape[1:])}")
+            x = self._moved(x)
+        if not recipe.mixup:
+            return Batch(x, y)
+        share = float(self._rng.beta(recipe.mixup, recipe.mixup))
+        order = torch.from_numpy(self._rng.permutation(len(x))).to(x.device)
+        return Batch(share * x + (1 - share) * x[order], y, y[order], share)
+
+    def _moved(self, x: Tensor) -> Tensor:
+        """Each image shifted by up to `crop` pixels over black, and mirrored if the coin says so."""
+        n, (height, width), border = len(x), x.shape[-2:], self._recipe.crop
+        rows, columns = self._shifts(n, height, border), self._shifts(n, width, border)
+        if self._recipe.flip:
+            mirrored = self._rng.random(n) < 0.5
+            columns[mirrored] = columns[mirrored, ::-1]
+        padded = torch.nn.functional.pad(x, (border,) * 4)
+        i, j = (torch.from_numpy(v).to(x.device) for v in (rows, columns))
+        images = padded if x.ndim == 4 else padded[:, None]
+        moved = images[torch.arange(n, device=x.device)[:, None, None], :, i[:, :, None], j[:, None, :]]
+        moved = moved.permute(0, 3, 1, 2)
+        return moved if x.ndim == 4 else moved[:, 0]
+
+    def _shifts(self, n: int, size: int, border: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+        """For each image the rows (or columns) of the padded one that are kept, (n, size)."""
+        start = self._rng.integers(2 * border + 1, size=n)
+        return np.asarray(start[:, None] + np.arange(size))

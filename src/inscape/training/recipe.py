@@ -1,4 +1,4 @@
-"""A recipe: how to train, as plain data, and how it cuts an epoch into batches."""
+"""A recipe: how to train, as plain data, and how it cuts an epoch into batches; and what came of a run."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,8 @@ from numbers import Real
 from typing import Any, Self
 
 from inscape.errors import InscapeError, unknown_name
-from inscape.serialising import plain_fields, restored_fields
+from inscape.serialising import plain, plain_fields, restored_fields
+from inscape.status import Status
 
 OPTIMISERS = ("sgd", "adam", "adamw", "adagrad")
 SCHEDULES = ("cosine", "step", "constant")
@@ -111,3 +112,38 @@ def batch_sizes(n: int, size: int) -> list[int]:
     if rest == 1 and whole:
         return [size] * (whole - 1) + [size + 1]
     return [size] * whole + [rest] * (rest > 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """The mean training loss of each epoch, and why training ended.
+
+    Attributes:
+        losses: one per epoch; the mean over the batches as they were seen, so while the weights changed.
+        n_steps: steps taken.
+        status: "complete", "loss reached" (see `Recipe.stop_loss`) or "diverged" (a loss was not finite).
+        seed: of batches, augmentation and dropout.
+        checkpoints: files that were written.
+    """
+
+    losses: tuple[float, ...]
+    n_steps: int
+    status: Status
+    seed: int
+    checkpoints: tuple[str, ...] = ()
+
+    @property
+    def loss(self) -> float:
+        """The mean loss of the last epoch."""
+        return self.losses[-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; None for a loss that is not finite; `from_dict` reads it back."""
+        losses = [loss if math.isfinite(loss) else None for loss in self.losses]
+        return {**plain(vars(self)), "losses": losses}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The history that `to_dict` wrote: a loss that was not finite is NaN."""
+        history: Self = restored_fields(cls, data, what="training history", error=InscapeError)
+        return history

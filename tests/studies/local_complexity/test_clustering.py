@@ -7,9 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inscape.errors import MissingExtraError, StudyError
-from inscape.studies.local_complexity import projection
-from inscape.studies.local_complexity.clustering import clustering, nearest_cosine
-from inscape.studies.local_complexity.projection import chosen_projection, principal_components, project
+from inscape.studies.local_complexity import weight_clusters
+from inscape.studies.local_complexity.weight_clusters import (
+    chosen_projection,
+    clustering,
+    nearest_cosine,
+    principal_components,
+    project,
+)
 
 
 def clusters(spread, n=240, d=40, k=12, seed=0):
@@ -80,14 +85,14 @@ def test_principal_components_keep_distances_of_a_plane():
 
 
 def test_a_projection_is_chosen_by_what_is_installed(monkeypatch):
-    monkeypatch.setattr(projection, "find_spec", lambda name: None)
+    monkeypatch.setattr(weight_clusters, "find_spec", lambda name: None)
     assert chosen_projection(None) == "pca"
     with pytest.raises(MissingExtraError, match=r"inscape\[umap\]"):
         chosen_projection("umap")
     monkeypatch.setitem(sys.modules, "umap", None)
     with pytest.raises(MissingExtraError, match=r"inscape\[umap\]"):
         project(np.eye(3), "umap")
-    monkeypatch.setattr(projection, "find_spec", lambda name: object())
+    monkeypatch.setattr(weight_clusters, "find_spec", lambda name: object())
     assert chosen_projection(None) == chosen_projection("umap") == "umap"
     with pytest.raises(StudyError, match="unknown projection 'tsne'"):
         chosen_projection("tsne")

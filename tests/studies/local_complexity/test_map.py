@@ -8,8 +8,8 @@ from PIL import Image
 import inscape
 from inscape.errors import DataError
 from inscape.studies.local_complexity.map import coordinate_network, density
+from inscape.studies.local_complexity.map.coordinate_network import drawn_image, fingerprint, read_image
 from inscape.studies.local_complexity.map.density import edge_lengths, lengths_in_squares
-from inscape.studies.local_complexity.map.image import drawn_image, fingerprint, read_image
 from inscape.studies.local_complexity.map.resemblance import length_fit
 
 

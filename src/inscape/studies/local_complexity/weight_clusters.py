@@ -1,16 +1,22 @@
-"""Weight vectors before and after the drop of local complexity (Patel, Montufar 2025, Fig. 11)."""
+"""Weight vectors before and after the drop of local complexity (Patel, Montufar 2025, Fig. 11).
+
+How much their directions cluster is one number with a null; as points of a plane they are shown by UMAP, an
+extra, or by their principal components.
+"""
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.drawing.axes import new_figure
+from inscape.errors import MissingExtraError, StudyError, unknown_name
 from inscape.reports.findings import Finding, Summary
-from inscape.studies.local_complexity.clustering import clustering
-from inscape.studies.local_complexity.projection import chosen_projection, project
+from inscape.seeding import RandomState, as_generator
 from inscape.studies.local_complexity.training_curves import (
     Look,
     band,
@@ -24,6 +30,7 @@ from inscape.sweeps.study import Configuration, Study
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 FITTED = 0.999
 SIGMA = 1.0
@@ -236,3 +243,105 @@ STUDY = Study(
     summarise=summarise,
     options={"projection": "umap (an extra) or pca; by default umap where it is installed"},
 )
+
+
+SMALLEST = 0.01
+"""Vectors shorter than this part of the longest have no direction to speak of and are left out."""
+
+
+def clustering(vectors: npt.ArrayLike, *, n_nulls: int = 4, random_state: RandomState = 0) -> float:
+    """How near the nearest other direction is, beyond what mean and covariance explain: 0 none, 1 copies.
+
+    With S the mean over vectors of the cosine to the nearest other, and S_0 the same of as many Gaussian
+    vectors with the mean and covariance of the vectors, it is (S - S_0) / (1 - S_0). The null shares what
+    makes neighbours near without clusters: few dimensions, unequal variances, a common part. Below 0,
+    directions keep apart. The covariance of fewer vectors than dimensions is far from that of their source:
+    variances are those of one half of the vectors along the principal axes of the other. What that misses of
+    very unequal variances leaves Gaussian vectors with up to 0.1 instead of 0.
+
+    Args:
+        vectors: (n, d).
+        n_nulls: how many Gaussian samples S_0 is the mean of.
+        random_state: seed of these.
+
+    >>> rng = np.random.default_rng(0)
+    >>> centres = rng.normal(size=(8, 50))
+    >>> tight = np.repeat(centres, 40, axis=0) + 0.1 * rng.normal(size=(320, 50))
+    >>> bool(clustering(tight) > 0.8), bool(abs(clustering(rng.normal(size=(320, 50)))) < 0.03)
+    (True, True)
+    """
+    v = np.asarray(vectors, dtype=np.float64)
+    if v.ndim != 2 or len(v) < 3:
+        raise StudyError(f"clustering needs at least three vectors (n, d), got shape {v.shape}")
+    lengths = np.linalg.norm(v, axis=1)
+    kept = lengths > SMALLEST * lengths.max()
+    if kept.sum() < 3:
+        raise StudyError("clustering needs at least three vectors that are not short beside the longest")
+    rng = as_generator(random_state)
+    null = float(np.mean([nearest_cosine(_alike(v[kept], rng)) for _ in range(n_nulls)]))
+    return float((nearest_cosine(v[kept]) - null) / (1 - null))
+
+
+def nearest_cosine(vectors: Floats) -> float:
+    """The mean cosine of each vector with the one that is nearest in direction."""
+    u = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = u @ u.T
+    np.fill_diagonal(cosines, -1.0)
+    return float(cosines.max(axis=1).mean())
+
+
+def _alike(v: Floats, rng: np.random.Generator) -> Floats:
+    """As many Gaussian vectors, in other coordinates: cosines are the same in all that are orthonormal."""
+    n, d = v.shape
+    order = rng.permutation(n)
+    axes = np.linalg.svd(v[order[: n // 2]] - v.mean(axis=0), full_matrices=True)[2].T
+    variances = (((v[order[n // 2 :]] - v.mean(axis=0)) @ axes) ** 2).mean(axis=0)
+    return np.asarray(v.mean(axis=0) @ axes + rng.standard_normal((n, d)) * np.sqrt(variances))
+
+
+PROJECTIONS = ("umap", "pca")
+
+
+def chosen_projection(name: str | None) -> str:
+    """The name, checked; None takes UMAP where it is installed."""
+    if name is None:
+        return "umap" if find_spec("umap") else "pca"
+    if name not in PROJECTIONS:
+        raise StudyError(unknown_name("projection", name, PROJECTIONS))
+    if name == "umap" and not find_spec("umap"):
+        raise MissingExtraError("umap-learn", "umap", "projecting by UMAP")
+    return name
+
+
+def project(vectors: Floats, name: str, *, seed: int = 0) -> Floats:
+    """The vectors (n, d) as points (n, 2).
+
+    >>> line = np.outer(np.arange(4.0), [3.0, 4.0])
+    >>> np.abs(project(line, "pca")[:, 0]).round(6).tolist()
+    [7.5, 2.5, 2.5, 7.5]
+    """
+    if name == "pca":
+        return principal_components(vectors, 2)
+    import warnings
+
+    try:
+        import umap
+    except ImportError as error:
+        raise MissingExtraError("umap-learn", "umap", "projecting by UMAP") from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of threads that a seed forbids, and of its own dependencies
+        fitted = umap.UMAP(n_components=2, metric="cosine", random_state=seed, n_jobs=1).fit_transform(
+            vectors
+        )
+    return np.asarray(fitted, dtype=np.float64)
+
+
+def principal_components(vectors: Floats, n: int) -> Floats:
+    """The first n coordinates along the principal axes, (len, n); the largest of each column is positive."""
+    centred = vectors - vectors.mean(axis=0)
+    u, s, _ = np.linalg.svd(centred, full_matrices=False)
+    points = np.zeros((len(vectors), n))
+    k = min(n, len(s))
+    points[:, :k] = u[:, :k] * s[:k]
+    largest = np.abs(points).argmax(axis=0)
+    return np.asarray(points * np.where(points[largest, np.arange(n)] < 0, -1, 1))

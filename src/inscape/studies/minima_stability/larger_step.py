@@ -7,7 +7,7 @@ import numpy as np
 
 from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Summary, in_all
-from inscape.studies.minima_stability.sine import broken_line, sine_data
+from inscape.studies.minima_stability.step_sizes import broken_line, sine_data
 from inscape.sweeps.study import Configuration, Study
 
 if TYPE_CHECKING:

@@ -5,13 +5,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape.arrays import Floats
 from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Finding, Summary, in_all
-from inscape.studies.minima_stability.sine import broken_line, sine_data
 from inscape.sweeps.study import Configuration, Study
+from inscape.univariate import ShallowNet
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def sine_data(n: int) -> tuple[Floats, Floats]:
+    """The function sin 2x at n equally spaced places of [-1.5, 1.5]."""
+    x = np.linspace(-1.5, 1.5, n)
+    return x, np.sin(2 * x)
+
+
+def broken_line(net: ShallowNet, low: float, high: float) -> dict[str, Floats]:
+    """Ends, knots and values of a net on [low, high], to be drawn later."""
+    inner = net.knots
+    t = np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]])
+    return {"line_x": t, "line_y": net(t)}
+
 
 N, WIDTH, SIGMA_OUTPUT, WARM_UP = 12, 200, 0.5, 50_000
 EDGE = 0.05

@@ -2,8 +2,8 @@
 
     inscape study run region-counts --scale smoke|small|paper --data mnist,cifar10 --nets mlp,resnet18,tree
 
-`settings` and `grid` say what is trained, `rows` what is measured, `selection` and `tables` what is asked of
-the rows, `claims` what they answer, `figures` and `charts` how that looks. `edge_of_stability` is a study of
+`settings` and `model_grid` say what is trained, `rows` what is measured, `selection` and `paper_tables` what
+is asked of the rows, `claims` what they answer, `summary` how that looks. `edge_of_stability` is a study of
 its own, of the paper's Theorem 6.
 """
 

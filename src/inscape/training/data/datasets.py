@@ -11,9 +11,8 @@ import numpy.typing as npt
 from inscape.errors import DataError, unknown_name
 from inscape.progress import Meter
 from inscape.seeding import RandomState
-from inscape.training.data.array_files import read_file
-from inscape.training.data.image_folder import read_folder
 from inscape.training.data.image_sets import IMAGE_SETS, find_or_fetch
+from inscape.training.data.own_files import read_file, read_folder
 from inscape.training.data.subset import balanced_rows
 
 EMBEDDED = ("digits", "iris", "wine", "breast_cancer")

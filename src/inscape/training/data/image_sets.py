@@ -17,8 +17,8 @@ import numpy.typing as npt
 from inscape.errors import DataError
 from inscape.files import replacing
 from inscape.progress import Meter
-from inscape.training.data.array_files import read_npz
 from inscape.training.data.download import checksum, download
+from inscape.training.data.own_files import read_npz
 
 Arrays = dict[str, npt.NDArray[np.uint8]]
 KEYS = ("x_train", "y_train", "x_test", "y_test")

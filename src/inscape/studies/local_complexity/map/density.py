@@ -10,12 +10,12 @@ import numpy as np
 from inscape.arrays import Floats
 from inscape.studies.local_complexity.map.coordinate_network import (
     PROBE,
+    fingerprint,
     fitted,
     patch,
     weights_of,
     with_noise,
 )
-from inscape.studies.local_complexity.map.image import fingerprint
 from inscape.studies.local_complexity.map.resemblance import CLAIMS, summarise
 from inscape.sweeps.study import Configuration, Study
 
