@@ -7,6 +7,7 @@ import torch
 from scipy.stats import chisquare
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
+import inscape
 from inscape import Segment, Simplex, sample_probes
 from inscape.errors import ProbeError
 
@@ -25,6 +26,16 @@ def rows_of(probes, x):
     """The data rows that span each probe."""
     lookup = {tuple(p): i for i, p in enumerate(x)}
     return [[lookup[tuple(a.ravel())] for a in p.anchors] for p in probes]
+
+
+def test_a_direction_is_half_as_long_as_data_points_are_apart():
+    corners = 3.0 * np.eye(4)[[0, 1, 2, 3, 0, 1]]  # any two different ones are 3 sqrt(2) apart
+    (probe,) = sample_probes(corners, n=1, how="direction", random_state=0)
+    assert np.linalg.norm(probe.end - probe.start) == pytest.approx(1.5 * 2**0.5)
+    counted = inscape.region_count(
+        lambda x: x[:, 0] > x[:, 1], corners, n_probes=3, how="direction", random_state=0
+    )
+    assert counted.settings["length"] == pytest.approx(1.5 * 2**0.5)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 5])
@@ -201,7 +212,8 @@ def test_identical_points_are_drawn_again():
         (np.eye(3), {"dim": 0}, "dim=0 is too small"),
         (np.eye(3), {"n": 0}, "n=0 is too small"),
         (np.eye(3), {"dim": 2, "span": (-1, 2)}, "needs dim=1"),
-        (np.eye(3), {"how": "direction"}, "needs a positive length"),
+        (np.eye(3), {"how": "direction", "length": 0.0}, "needs a positive length"),
+        (np.ones((3, 2)), {"how": "direction"}, "give the length of a direction"),
         (np.eye(3), {"length": 1.0}, "belongs to how='direction'"),
         (np.ones((3, 2)), {"how": "direction", "length": 1e-300}, "same point"),
         (np.eye(3), {"how": "direction", "length": 1.0, "classes": "same"}, "a direction has no class"),

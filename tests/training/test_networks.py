@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import inscape
 from inscape.errors import ModelError
@@ -121,3 +122,22 @@ def test_networks_that_cannot_be_built(name, shape, more, message):
 def test_hidden_must_be_a_list(hidden):
     with pytest.raises(ModelError, match="must be a list of whole numbers, as hidden="):
         build("mlp", (4,), 2, hidden=hidden, random_state=0)
+
+
+@pytest.mark.parametrize("name", ["mlp", "resnet18", "vgg19"])
+def test_the_initialisation_of_torch_is_what_its_layers_have(name):
+    """As wide as a fresh layer's weights and biases, and sqrt(6) times narrower than He's."""
+    torchs, he = (build(name, (3, 32, 32), 10, width=0.25, init=i, random_state=0) for i in ("torch", "he"))
+    layers = zip(torchs.modules(), he.modules(), strict=True)
+    widest = [(a, b) for a, b in layers if isinstance(a, nn.Conv2d | nn.Linear) and a.weight.numel() > 2000]
+    assert widest
+    for ours, other in widest:
+        bound = ours.weight[0].numel() ** -0.5
+        assert ours.weight.abs().max().item() == pytest.approx(bound, rel=0.01)
+        assert (other.weight.std() / ours.weight.std()).item() == pytest.approx(6**0.5, rel=0.1)
+        assert ours.bias is None or 0 < ours.bias.abs().max() <= bound
+
+
+def test_an_unknown_initialisation_is_named():
+    with pytest.raises(ModelError, match="init"):
+        build("cnn", (1, 8, 8), 2, init="xavier", random_state=0)

@@ -76,7 +76,10 @@ Resolution = Annotated[
 How = Annotated[
     str, typer.Option(help="pairs: hulls of data points; direction: a point and a random direction.")
 ]
-Length = Annotated[float | None, typer.Option(help="Length of the random direction.")]
+Length = Annotated[
+    float | None,
+    typer.Option(help="Length of the random direction. [default: half the median distance of two points]"),
+]
 Span = Annotated[tuple[float, float], typer.Option(help="Stretch of the line; 0 and 1 are the data points.")]
 Classes = Annotated[str, typer.Option(help="Draw points of any, same or different classes.")]
 Connectivity = Annotated[str, typer.Option(help="face (4 neighbours in 2D) or full (8).")]

@@ -14,7 +14,15 @@ from inscape.training.recipe import Recipe
 HYPER_PARAMETERS = ("learning_rate", "batch_size", "weight_decay")
 FAMILIES = ("model", "group")
 """Columns that tell configurations apart but are no hyper-parameters."""
-SETTINGS = {f.name for f in fields(Recipe)} | {"width", "depth", "hidden", "he_scale", "dropout", "max_depth"}
+SETTINGS = {f.name for f in fields(Recipe)} | {
+    "width",
+    "depth",
+    "hidden",
+    "he_scale",
+    "init",
+    "dropout",
+    "max_depth",
+}
 PER_RUN = {"seed", "random_state", "replicate", "run", "repeat", "fold", "id"} | {
     "status", "host", "path", "file", "checkpoint", "time", "date"
 }  # fmt: skip

@@ -178,7 +178,7 @@ def region_count(
             finest step of the adaptive method; see `inscape.decision_regions`.
         how: "pairs" or "direction"; see `inscape.sample_probes`.
         span: for segments, the interval of t.
-        length: for "direction", how far to go.
+        length: for "direction", how far to go; by default half of the median distance of two points.
         y: the classes of x, for `classes`.
         classes: "any", "same" or "different".
         connectivity: "face" or "full".
@@ -473,7 +473,7 @@ def draw_counter(
     variant = {
         "how": how,
         "span": (float(span[0]), float(span[1])),
-        "length": None if length is None else float(length),
+        "length": probes.length,
         "classes": classes,
     }
     return Counter(

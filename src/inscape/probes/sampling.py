@@ -21,6 +21,7 @@ MOST_PROBES = 10**7
 """In one draw: their mean is then known to a three-thousandth of the spread between probes."""
 _REDRAWS = 100
 _CHUNK = 1024
+_PAIRS_FOR_LENGTH = 100
 _PROBE_BYTES = 1000  # of an object with two arrays, beside its points
 
 
@@ -45,7 +46,8 @@ def sample_probes(
         how: "pairs" takes hulls of d + 1 different data points, each set equally likely; "direction"
             takes one data point and d random directions of Euclidean length `length` from it.
         span: for segments, the interval of t, where 0 and 1 are the two points.
-        length: for "direction", how far to go.
+        length: for "direction", how far to go; by default half of the median distance of two points,
+            which a result of `region_count` states in its settings.
         y: the class of each point, if `x` does not carry it; needed when `classes` is not "any".
         classes: for "pairs", "same" draws a random point and others of its class; "different" draws
             points of pairwise different classes, each uniform among those that are left.
@@ -96,6 +98,7 @@ def draw_probes(
     rng = np.random.default_rng(seed)
     if how == "direction":
         points, rows = source.take(rng.integers(len(source), size=(n, 1)))
+        length = _typical_length(source, seed) if length is None else float(length)
         return ProbeSample(points, rows, as_interval(span, "span"), dim, length, seed)
     draw = DRAWS[classes](source, dim + 1)
     points, rows = source.take(draw(rng, n))
@@ -113,8 +116,23 @@ def draw_probes(
     )
 
 
+def _typical_length(source: PointSource, seed: int) -> float:
+    """Half of the median distance between two different data points, by some random pairs."""
+    rng = np.random.default_rng([seed, 1])
+    points, rows = source.take(rng.integers(len(source), size=(_PAIRS_FOR_LENGTH, 2)))
+    ends = np.asarray(points[rows], dtype=np.float64).reshape(*rows.shape, -1)
+    distances = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)
+    if not distances.any():
+        raise ProbeError("the data hold (almost) only identical points: give the length of a direction")
+    return float(np.median(distances[distances > 0])) / 2
+
+
 class ProbeSample(Sequence[Probe]):
-    """Random probes that are built when they are looked at: any number of them takes hardly any memory."""
+    """Random probes that are built when they are looked at: any number of them takes hardly any memory.
+
+    Attributes:
+        length: of the random directions; None for hulls.
+    """
 
     def __init__(
         self,
@@ -126,7 +144,7 @@ class ProbeSample(Sequence[Probe]):
         seed: int = 0,
     ) -> None:
         self._points, self._rows, self._span, self._dim = points, rows, span, dim
-        self._length, self._seed = length, seed
+        self.length, self._seed = length, seed
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -139,7 +157,7 @@ class ProbeSample(Sequence[Probe]):
         if isinstance(i, slice):
             return [self[j] for j in range(*i.indices(len(self)))]
         corners = np.asarray(self._points[self._rows[i]], dtype=np.float64)
-        if self._length is not None:
+        if self.length is not None:
             corners = np.concatenate([corners, corners + self._steps(i, corners.shape[1:])])
         return Segment(corners[0], corners[1], self._span) if self._dim == 1 else Simplex(corners)
 
@@ -147,7 +165,7 @@ class ProbeSample(Sequence[Probe]):
         """Random directions of the asked length, from a generator of this probe alone."""
         steps = np.random.default_rng([self._seed, i % len(self)]).standard_normal((self._dim, *shape))
         norms = np.linalg.norm(steps.reshape(self._dim, -1), axis=1)
-        return np.asarray(steps * (self._length / norms).reshape(-1, *(1,) * len(shape)))
+        return np.asarray(steps * (self.length / norms).reshape(-1, *(1,) * len(shape)))
 
 
 def _check_variant(dim: int, how: str, span: tuple[float, float], length: float | None, classes: str) -> None:
@@ -157,7 +175,8 @@ def _check_variant(dim: int, how: str, span: tuple[float, float], length: float 
         raise ProbeError(unknown_name("classes", classes, DRAWS))
     if dim > 1 and as_interval(span, "span") != (0, 1):
         raise ProbeError(f"span={span} extends a line: it needs dim=1, got dim={dim}")
-    if how == "direction" and not (isinstance(length, int | float | np.number) and 0 < length < np.inf):
+    is_length = isinstance(length, int | float | np.number) and 0 < length < np.inf
+    if how == "direction" and length is not None and not is_length:
         raise ProbeError(f"how='direction' needs a positive length, got length={length!r}")
     if how == "pairs" and length is not None:
         raise ProbeError("length belongs to how='direction'; hulls of data points have their own size")

@@ -13,7 +13,7 @@ from inscape.training.data.splits import Split
 from inscape.training.recipe import History, Recipe
 
 _RECIPE = tuple(f.name for f in fields(Recipe))
-_NETWORK = ("width", "hidden", "he_scale", "normalise")
+_NETWORK = ("width", "hidden", "he_scale", "init", "normalise")
 CLASSICAL_SETTINGS: dict[str, tuple[str, ...]] = {
     "tree": ("max_depth", "criterion", "splitter"),
     "forest": ("max_depth", "criterion", "n_estimators"),
@@ -66,7 +66,7 @@ def fit_many(
 
     Args:
         settings: of each model "model", its name, and what goes with it: for a network the fields of
-            `Recipe` and width, hidden, he_scale (factor on the initial weights) and normalise (whether pixels
+            `Recipe` and width, hidden, he_scale (factor on the initial weights), init ("he" or "torch") and normalise (whether pixels
             are normalised by mean and deviation of the training points, as the network's first layer); for
             the others those of scikit-learn.
         split: the data.
@@ -119,7 +119,7 @@ def _network(settings: Mapping[str, Any], split: Split, seed: int) -> tuple[Any,
     from inscape.training.networks import build
 
     x = split.x_train
-    more: dict[str, Any] = {key: settings[key] for key in ("width", "hidden") if key in settings}
+    more: dict[str, Any] = {key: settings[key] for key in ("width", "hidden", "init") if key in settings}
     if settings.get("normalise", True):
         axes = tuple(a for a in range(x.ndim) if not (a == 1 and x.ndim == 4))
         std = x.std(axis=axes, dtype=np.float64)

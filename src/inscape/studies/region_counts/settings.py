@@ -113,7 +113,7 @@ PAPER = Training(
             **_SEEDS,
         },
     },
-    fixed={"epochs": 200},
+    fixed={"epochs": 200, "init": "torch"},
     counts=Counts(dims={2: None, 3: 28, 4: 14, 5: 11}),
 )
 PAPER_MLP = replace(

@@ -11,11 +11,18 @@ from inscape.training.networks.shared_layers import Head, check_sizes, conv_norm
 
 @renamed(seed="random_state")
 def mlp(
-    n_inputs: int, hidden: tuple[int, ...], n_classes: int, *, random_state: RandomState, scale: float = 1.0
+    n_inputs: int,
+    hidden: tuple[int, ...],
+    n_classes: int,
+    *,
+    random_state: RandomState,
+    scale: float = 1.0,
+    init: str = "he",
 ) -> nn.Sequential:
-    """A ReLU network on flattened points, He-initialised from its own generator.
+    """A ReLU network on flattened points, initialised from its own generator.
 
-    Each weight is N(0, scale^2 2 / fan_in) and each bias zero; the global generator of torch is not used.
+    With init="he" each weight is N(0, scale^2 2 / fan_in) and each bias zero, with "torch" both are as torch's layers
+    have them by default; the global generator of torch is not used.
     """
     check_sizes(hidden=hidden, n_classes=(n_classes,))
     layers: list[nn.Module] = [nn.Flatten()]
@@ -23,7 +30,7 @@ def mlp(
         for n_in, n_out in pairwise([n_inputs, *hidden, n_classes]):
             layers += [nn.Linear(n_in, n_out), nn.ReLU()]
     net = nn.Sequential(*layers[:-1])
-    initialise(net, as_seed(random_state), scale)
+    initialise(net, as_seed(random_state), scale, init)
     return net
 
 

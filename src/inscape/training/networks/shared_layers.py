@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inscape.errors import ModelError
+from inscape.errors import ModelError, unknown_name
 
 
 def scaled(channels: int, width: float, multiple: int = 2) -> int:
@@ -91,16 +91,30 @@ class SqueezeExcite(nn.Module):
         return x * gate
 
 
-def initialise(module: nn.Module, seed: int, scale: float = 1.0) -> None:
-    """He-initialise: each weight N(0, scale^2 2 / fan_in), each bias zero, from a generator of its own."""
+INITS = ("he", "torch")
+
+
+def initialise(module: nn.Module, seed: int, scale: float = 1.0, init: str = "he") -> None:
+    """Draw the weights of convolutions and linear maps from a generator of its own, and multiply them by `scale`.
+
+    "he" is N(0, 2 / fan_in), biases zero (He et al. 2015). "torch" is what torch's layers have by default,
+    uniform within 1 / sqrt(fan_in), biases too: a standard deviation that is sqrt(6) = 2.45 times smaller.
+    """
+    if init not in INITS:
+        raise ModelError(unknown_name("init", init, INITS))
     generator = torch.Generator().manual_seed(seed)
     for part in module.modules():
         if isinstance(part, nn.Conv2d | nn.Linear):
-            nn.init.kaiming_normal_(part.weight, nonlinearity="relu", generator=generator)
+            bound = part.weight[0].numel() ** -0.5
+            if init == "he":
+                nn.init.kaiming_normal_(part.weight, nonlinearity="relu", generator=generator)
+            else:
+                nn.init.uniform_(part.weight, -bound, bound, generator=generator)
             with torch.no_grad():
                 part.weight.mul_(scale)
-                if part.bias is not None:
-                    part.bias.zero_()
+            if part.bias is not None:
+                reach = 0.0 if init == "he" else bound
+                nn.init.uniform_(part.bias, -reach, reach, generator=generator)
 
 
 def check_sizes(**sizes: Sequence[Any]) -> None:
