@@ -13,7 +13,7 @@ from inscape.sweeps.trained_model import outcome, settings_of, split_of
 HEADLINE = "region_count"
 NORM_OF_DIRECTION = 0.5
 """Of a random direction from a test point, in standard deviations of a pixel, as in the code of the published
-files; the paper's text says training points, and other versions of the code have 0.1, where little is crossed."""
+files; the text says training points, and other versions of the code have 0.1, where little is crossed."""
 OWN_KEYS = ("part", "counts", "epochs_seen", "augmentation")
 PROBE_SEED = 0
 WATCHED_LINES = 100

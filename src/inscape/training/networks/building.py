@@ -57,8 +57,8 @@ def build(
         width: factor on the number of channels (mlp: of hidden neurons).
         hidden: the hidden layers of an mlp.
         scale: factor on the initial weights.
-        init: "he", or "torch" for what torch's layers have by default, 2.45 times smaller; under batch-norm that
-            changes how far a step of a given learning rate goes.
+        init: "he", or "torch" for what torch's layers have by default, 2.45 times smaller; under batch-norm
+            that changes how far a step of a given learning rate goes.
         normalise: mean and standard deviation, numbers or one per channel; None leaves the input as it is.
         random_state: a seed, a generator, or None, of the initial weights.
 
