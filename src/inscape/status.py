@@ -55,7 +55,7 @@ class Status(str):
             a look, but steps may hide regions all the same), "non_generic", "ties", "budget",
             "not_deterministic", "other"; of training, descent and flow also "loss_reached", "stationary",
             "diverged", "step_limit", "out_of_range".
-        detail: what else there is to know, "" for nothing.
+        detail: what else there is to know, and what can be done about it, in plain words; "" for nothing.
 
     >>> s = Status("not_converged", "the budget of evaluations was reached")
     >>> s, s.kind
@@ -77,6 +77,11 @@ class Status(str):
         status.kind, status.detail = kind, detail
         return status
 
+    @property
+    def heading(self) -> str:
+        """The kind in words, without the detail."""
+        return HEADINGS[self.kind] if self.kind != "other" else str(self)
+
     def __getnewargs_ex__(self) -> tuple[tuple[Kind, str], dict[str, str]]:
         """For copies and pickles."""
         return (self.kind, self.detail), {"text": str(self)}
@@ -93,13 +98,27 @@ class Status(str):
         return cls(kind, detail or "", text=text)
 
 
+def not_shown(reason: str) -> Status:
+    """The status of counts with which all agrees, though steps may hide regions."""
+    return Status("not_shown", f"{reason}; raise resolution and compare the counts")
+
+
 COMPLETE = Status("complete")
 CONVERGED = Status("converged")
-NOT_CONVERGED = Status("not_converged")
-BUDGET = Status("budget")
+NOT_CONVERGED = Status(
+    "not_converged", "narrow regions may be missed; raise resolution, or use another method"
+)
+BUDGET = Status(
+    "budget",
+    "later layers cut the regions further; raise max_regions, or look at a smaller probe",
+    text=HEADINGS["budget"],
+)
 LOSS_REACHED = Status("loss_reached")
 STATIONARY = Status("stationary")
 DIVERGED = Status("diverged")
 STEP_LIMIT = Status("step_limit")
 OUT_OF_RANGE = Status("out_of_range")
-NOT_DETERMINISTIC = Status("not_deterministic", "the same points were predicted differently a second time")
+NOT_DETERMINISTIC = Status(
+    "not_deterministic",
+    "the same points were predicted differently a second time; switch its randomness off, or fix its seed",
+)

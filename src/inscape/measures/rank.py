@@ -214,7 +214,7 @@ def rank(
     """
     wrapped = _named(models)
     n_probes = whole_number(n_probes, "n_probes", 2, ProbeError)
-    source = as_source(x, y)
+    source = x if isinstance(x, PointSource) else PointSource(x, y)
     fitted_to = None if train is None else _training_data(train)
     counter = draw_counter(
         source,

@@ -135,7 +135,7 @@ class RegionCount(Measurement):
     def __repr__(self) -> str:
         d, n = self.settings["dim"], len(self.counts)
         value = f"{self.value:.3g} +- {self.std_error:.2g}"
-        return f"<region count R_{d} = {value} on {n} probes, {self.method}, {self.status}>"
+        return f"<region count R_{d} = {value} on {n} probes, {self.method}, {self.status.heading}>"
 
 
 def region_count(
@@ -189,8 +189,8 @@ def region_count(
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(50, 2))
     >>> result = region_count(lambda x: (x[:, 0] > 0).astype(int), x, random_state=0)
-    >>> sorted(set(result.counts.tolist())), result.status
-    ([1, 2], 'convergence not shown: the model has no scores')
+    >>> sorted(set(result.counts.tolist())), result.status.kind, result.status.detail
+    ([1, 2], 'not_shown', 'the model has no scores; raise resolution and compare the counts')
     """
     drawing: dict[str, Any] = {
         "dim": dim,
@@ -304,7 +304,7 @@ def count_on_grid(
 
 
 def count_exactly(model: Model, probes: Sequence[Probe], precision: str, meter: Meter) -> Tally:
-    """Count every region on each probe; the status says on how many there was something special."""
+    """Count every region on each probe; the status says on how many there is something to note."""
     tally, special = Tally(), []
     for r in exact_regions(model, probes, precision=precision, meter=meter):
         tally.counts.append(r.n_regions)
@@ -317,11 +317,11 @@ def count_exactly(model: Model, probes: Sequence[Probe], precision: str, meter: 
 
 
 def _of_exact_counts(special: list[Status], n: int) -> Status:
-    """The status of n exact counts, of which some have something special."""
+    """The status of n exact counts, of which some have a note."""
     if not special:
         return COMPLETE
     first = special[0]
-    detail = f"{len(special)} of {n} probes special, such as: {first.detail}"
+    detail = f"on {len(special)} of {n} probes there is something to note, on the first that {first.detail}"
     return Status(first.kind, detail, text=f"{COMPLETE}; {detail}")
 
 

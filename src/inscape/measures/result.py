@@ -50,4 +50,4 @@ class Measurement:
     def __repr__(self) -> str:
         error = "" if math.isnan(self.std_error) else f" +- {self.std_error:.2g}"
         name = self.measure.replace("_", " ")
-        return f"<{name} = {self.value:.4g}{error} of {self.provenance.model}, {self.method}, {self.status}>"
+        return f"<{name} = {self.value:.4g}{error} of {self.provenance.model}, {self.method}, {self.status.heading}>"

@@ -245,7 +245,9 @@ def test_labels_alone_show_every_region_as_wide_as_the_first_step(cuts, shift):
     assert p.n_regions == len(cuts) + 1
     assert np.abs(p.boundaries - edges).max() <= 1 / 64
     assert "regions narrower than their step" in p.missed_basis
-    assert p.status == "convergence not shown: the model has no scores"
+    assert (
+        p.status == "convergence not shown: the model has no scores; raise resolution and compare the counts"
+    )
 
 
 def test_ties_on_an_interval_do_not_cost_anything():

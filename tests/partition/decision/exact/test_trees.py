@@ -185,7 +185,7 @@ def test_an_even_forest_breaks_ties_as_predict_does():
     segment = Segment([-0.5], [1.5])
     [r] = tree_segments(model, [segment])
     assert r.trees.n_tied > 0
-    assert f"top scores tie on {r.trees.n_tied} of {r.n_pieces} pieces" in r.status
+    assert f"the top classes tie on {r.trees.n_tied} of {r.n_pieces} pieces" in r.status
     assert np.array_equal(model.labels(middles(segment, r)), r.labels)
 
 
@@ -271,7 +271,7 @@ def test_a_region_narrower_than_the_cast_is_counted_where_predict_sees_it():
     assert tree.predict(middles(segment, cast)).tolist() == [1, 0, 2]
     assert cast.boundaries[1] - cast.boundaries[0] < 1e-7
     assert cast.trees.n_narrow == 1
-    assert "1 regions are narrower than the float32 spacing" in cast.status
+    assert "1 region is narrower than the float32 spacing" in cast.status
 
 
 def test_thresholds_that_the_cast_joins_leave_no_region_between():
@@ -304,7 +304,7 @@ def test_an_end_on_a_split_is_no_region_but_is_named(start, end, n_lone):
     [r] = tree_segments(model, [Segment([start], [end])])
     assert model.labels([[0.5]]).tolist() == [0]
     assert (r.n_regions, r.trees.n_lone) == (1, n_lone)
-    assert ("1 ends lie on a split" in r.status) == bool(n_lone)
+    assert ("1 end lies on a split" in r.status) == bool(n_lone)
 
 
 # invariances

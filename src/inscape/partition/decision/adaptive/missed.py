@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.partition.decision.adaptive.first_look import Trial
-from inscape.status import CONVERGED, NOT_CONVERGED, NOT_DETERMINISTIC, Status
+from inscape.status import CONVERGED, NOT_CONVERGED, NOT_DETERMINISTIC, Status, not_shown
 
 PRIOR_HITS, PRIOR_LOOKS = 0.2, 20.0
 """Before any look, one in a hundred is taken to find a region, with the weight of twenty looks."""
@@ -123,9 +123,13 @@ def status_of(trial: Trial, n_open: int, missed: float, *, is_spent: bool = Fals
     if not trial.is_deterministic:
         return NOT_DETERMINISTIC
     if is_spent:
-        return Status("not_converged", "the budget of evaluations was reached")
+        return Status(
+            "not_converged", "the budget of evaluations was reached; raise resolution, which sets it"
+        )
     if n_open:
-        return Status("not_converged", f"{n_open} places of the finest size could hide more")
+        return Status(
+            "not_converged", f"narrow regions could hide at {n_open} places; raise resolution to look closer"
+        )
     if missed >= 0.5:
         return NOT_CONVERGED
-    return Status("not_shown", trial.reason) if trial.reason else CONVERGED
+    return not_shown(trial.reason) if trial.reason else CONVERGED

@@ -14,7 +14,7 @@ from inscape.progress import Meter
 from inscape.provenance import Provenance
 from inscape.status import COMPLETE, Status
 
-_ON_A_FACE = "ties on a face, where the smaller label counts"
+_ON_A_FACE = "the largest scores are equal (ties) on a whole face, where the smaller label counts"
 TIES = Status("ties", _ON_A_FACE, text=f"{COMPLETE}; {_ON_A_FACE}")
 
 

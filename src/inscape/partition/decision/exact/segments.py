@@ -27,8 +27,11 @@ from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.status import COMPLETE, Status
 
-_ON_AN_INTERVAL = "ties on an interval"
-TIES = Status("ties", _ON_AN_INTERVAL, text=_ON_AN_INTERVAL)
+TIES = Status(
+    "ties",
+    "the largest scores are equal along a whole stretch, where the smaller label counts",
+    text="ties on an interval",
+)
 
 DOUBT_FROM_LENGTH = 1e-4
 """In float32, scores nearer than rounding over a longer fraction of the span are no mere crossing."""

@@ -177,11 +177,11 @@ def _scratch(n_leaves: int, n_trees: int, n_columns: int) -> tuple[Any, ...]:
 def _status(n_pieces: int, n_tied: int, n_narrow: int, n_lone: int, precision: str) -> Status:
     notes = []
     if n_tied:
-        notes.append(f"top scores tie on {n_tied} of {n_pieces} pieces, decided as scikit-learn does")
+        notes.append(f"the top classes tie on {n_tied} of {n_pieces} pieces, labelled there as predict does")
     if n_narrow:
-        notes.append(
-            f"{n_narrow} regions are narrower than the {precision} spacing at a split that bounds them"
-        )
+        regions = "region is" if n_narrow == 1 else "regions are"
+        notes.append(f"{n_narrow} {regions} narrower than the {precision} spacing at a split beside it")
     if n_lone:
-        notes.append(f"{n_lone} ends lie on a split and have another label at that single point")
+        ends = "end lies" if n_lone == 1 else "ends lie"
+        notes.append(f"{n_lone} {ends} on a split, with another label at that single point")
     return Status("complete", "; ".join(notes)) if notes else COMPLETE

@@ -24,7 +24,7 @@ from inscape.probes.sampling import of_every_kind
 from inscape.probes.segment import as_segment
 from inscape.progress import Meter
 from inscape.provenance import Provenance
-from inscape.status import CONVERGED, NOT_CONVERGED, NOT_DETERMINISTIC, Status
+from inscape.status import CONVERGED, NOT_CONVERGED, NOT_DETERMINISTIC, Status, not_shown
 
 MOST_POINTS_IN_BLOCK = 2**16
 MOST_NUMBERS_IN_BLOCK = 2**22
@@ -54,10 +54,10 @@ class Block:
     def not_shown(self) -> Status | None:
         """Why equal counts on the grid and on every second point show nothing: the model has steps only."""
         if self.top_scores is None:
-            return Status("not_shown", "the model has no scores")
+            return not_shown("the model has no scores")
         equal = (self.top_scores[:, 1:] == self.top_scores[:, :-1]).all(axis=2)
         is_constant = equal.mean() > EQUAL_NEIGHBOURS
-        return Status("not_shown", "the scores are piecewise constant") if is_constant else None
+        return not_shown("the scores are piecewise constant") if is_constant else None
 
     def components(self, connectivity: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The region of each grid point (b, p), and the number of regions of each probe (b,)."""

@@ -34,7 +34,11 @@ from inscape.status import COMPLETE, Status
 Found = tuple[Floats, npt.NDArray[np.bool_]]
 """The knots (k,) of one segment, and at which of them the output surely bends (k,)."""
 
-ON_KINK = Status("non_generic", "some units lie on their kink along a whole piece")
+ON_KINK = Status(
+    "non_generic",
+    "some units lie exactly on their kink along a whole piece; the count is right, but a segment beside this "
+    "one may have other pieces",
+)
 
 _DOUBTFUL_JUMP = 1e-6
 """A change of slope below this fraction of the slope is checked by the chain rule."""
