@@ -49,5 +49,5 @@ class Measurement:
 
     def __repr__(self) -> str:
         error = "" if math.isnan(self.std_error) else f" +- {self.std_error:.2g}"
-        name = self.measure.replace("_", " ")
-        return f"<{name} = {self.value:.4g}{error} of {self.provenance.model}, {self.method}, {self.status.heading}>"
+        value = f"{self.measure.replace('_', ' ')} = {self.value:.4g}{error}"
+        return f"<{value} of {self.provenance.model}, {self.method}, {self.status.heading}>"
