@@ -67,8 +67,8 @@ def fit_many(
     Args:
         settings: of each model "model", its name, and what goes with it: for a network the fields of
             `Recipe` and width, hidden, he_scale (factor on the initial weights), init ("he" or "torch") and
-            normalise (whether pixels are normalised by mean and deviation of the training points, as the network's first layer); for
-            the others those of scikit-learn.
+            normalise (whether pixels are normalised by mean and deviation of the training points, as the
+            network's first layer); for the others those of scikit-learn.
         split: the data.
         seeds: of each model.
         monitors: of each model, if given, which must all be networks.
