@@ -21,8 +21,8 @@ def mlp(
 ) -> nn.Sequential:
     """A ReLU network on flattened points, initialised from its own generator.
 
-    With init="he" each weight is N(0, scale^2 2 / fan_in) and each bias zero, with "torch" both are as torch's layers
-    have them by default; the global generator of torch is not used.
+    With init="he" each weight is N(0, scale^2 2 / fan_in) and each bias zero, with "torch" both are as
+    torch's layers have them by default; the global generator of torch is not used.
     """
     check_sizes(hidden=hidden, n_classes=(n_classes,))
     layers: list[nn.Module] = [nn.Flatten()]
