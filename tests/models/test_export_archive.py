@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import inscape
-from inscape import archives
+from inscape import files
 from inscape.errors import ModelError
 from inscape.models.loading import load
 
@@ -259,7 +259,7 @@ def test_files_of_earlier_versions_of_torch(tmp_path, net, rng, evil):
 
 
 def test_an_archive_that_unpacks_to_absurd_sizes_is_refused(tmp_path, monkeypatch, content):
-    monkeypatch.setattr(archives, "ALWAYS_UNPACKED", 2**16)
+    monkeypatch.setattr(files, "ALWAYS_UNPACKED", 2**16)
     path = tmp_path / "bomb.pt2"
     path.write_bytes(content)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:

@@ -7,8 +7,7 @@ import numpy.typing as npt
 
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.palette import TEN, class_colours, ink_on
-from inscape.drawing.planes.images import as_images
-from inscape.drawing.planes.names import MOST_NAMES
+from inscape.drawing.planes.frame import MOST_NAMES, as_images
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from inscape.archives import check_sizes
 from inscape.errors import ModelError
+from inscape.files import check_sizes
 
 _SIGNS = ("archive_format", "archive_version", ".data/version", "byteorder", "version")
 _SIGN = re.compile(rb"[a-z0-9.]{1,12}\n?")

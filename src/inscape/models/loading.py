@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from inscape.archives import check_sizes
 from inscape.arrays import Shape
 from inscape.errors import MissingExtraError, ModelError
+from inscape.files import check_sizes
 from inscape.models.base import Model
 from inscape.models.export_archive import harmless
 from inscape.models.onnx_file import OnnxModel, read_model_file

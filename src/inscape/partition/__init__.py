@@ -1,6 +1,6 @@
 """What we find on a probe: its decision regions and its linear regions."""
 
-from inscape.old_names import old_names
+from inscape.arguments import old_names
 from inscape.partition.decision import DecisionRegions, decision_regions
 from inscape.partition.linear import LinearPlane, LinearSegment, linear_regions
 

@@ -4,7 +4,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from inscape import archives
+from inscape import files
 from inscape.errors import DataError
 from inscape.training import load_data
 
@@ -176,7 +176,7 @@ def test_headers_that_lie(tmp_path, content, message, kind):
 
 
 def test_an_archive_that_unpacks_to_a_thousand_times_its_size_is_not_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, "ALWAYS_UNPACKED", 2**16)
+    monkeypatch.setattr(files, "ALWAYS_UNPACKED", 2**16)
     path = tmp_path / "bomb.npz"
     np.savez_compressed(path, x=np.zeros((2**17, 2)))
     with pytest.raises(DataError, match=r"x\.npy in .*bomb\.npz unpacks from .* KiB to 2 MiB"):
@@ -186,7 +186,7 @@ def test_an_archive_that_unpacks_to_a_thousand_times_its_size_is_not_unpacked(tm
 
 
 def test_an_archive_larger_than_the_memory_is_not_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, "machine_memory", lambda: 2**20)
+    monkeypatch.setattr(files, "machine_memory", lambda: 2**20)
     path = tmp_path / "a.npz"
     np.savez(path, x=np.zeros((2**17, 2)))
     with pytest.raises(DataError, match=r"unpacks to 2 MiB, and the machine has 1 MiB of memory"):

@@ -7,8 +7,7 @@ import numpy.typing as npt
 
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.palette import class_colours
-from inscape.drawing.planes.frame import frame_plane, squares_of_images
-from inscape.drawing.planes.names import MOST_NAMES, draw_legend, write_name
+from inscape.drawing.planes.frame import MOST_NAMES, draw_legend, frame_plane, squares_of_images, write_name
 from inscape.drawing.planes.paths import (
     draw_edges,
     faces_by_group,

@@ -8,8 +8,7 @@ import numpy.typing as npt
 
 from inscape.drawing.axes import axes_or_new
 from inscape.drawing.palette import class_colours, ink_on
-from inscape.drawing.planes.frame import frame_plane, squares_of_images
-from inscape.drawing.planes.names import MOST_NAMES, draw_legend, write_name
+from inscape.drawing.planes.frame import MOST_NAMES, draw_legend, frame_plane, squares_of_images, write_name
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
+from inscape.arguments import old_names
 from inscape.errors import ProbeError
 from inscape.models import wrap
-from inscape.old_names import old_names
 from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.grid.grid import grid_regions

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, overload
 
+from inscape.arguments import old_names
 from inscape.errors import PartitionError, ProbeError
 from inscape.memory import MEMORY
 from inscape.models import Model, wrap
-from inscape.old_names import old_names
 from inscape.partition.linear.regions import (
     KNOT_TOLERANCE,
     LinearPlane,

@@ -10,8 +10,8 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.archives import check_sizes
 from inscape.errors import DataError, unknown_name
+from inscape.files import check_sizes
 from inscape.memory import in_bytes
 from inscape.seeding import RandomState
 from inscape.training.data.subset import balanced_rows

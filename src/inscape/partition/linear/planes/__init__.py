@@ -27,7 +27,7 @@ The chunks are put together and checked (`subdivision.py`): V - E + F = 1, and t
 domain's. What does not fit is refused.
 """
 
-from inscape.old_names import old_names
+from inscape.arguments import old_names
 from inscape.partition.linear.regions import LinearPlane
 
 __getattr__ = old_names(__name__, {"PlaneRegions": LinearPlane})
