@@ -95,7 +95,7 @@ INITS = ("he", "torch")
 
 
 def initialise(module: nn.Module, seed: int, scale: float = 1.0, init: str = "he") -> None:
-    """Draw the weights of convolutions and linear maps from a generator of its own, and multiply them by `scale`.
+    """Draw the weights of convolutions and linear maps from a generator of their own, times `scale`.
 
     "he" is N(0, 2 / fan_in), biases zero (He et al. 2015). "torch" is what torch's layers have by default,
     uniform within 1 / sqrt(fan_in), biases too: a standard deviation that is sqrt(6) = 2.45 times smaller.
