@@ -1,4 +1,5 @@
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 import inscape
-from inscape.errors import DataError, InscapeError
+from inscape.errors import DataError, InscapeError, NotApplicableError
 from inscape.measures.accuracy import correct
 from inscape.measures.jacobian import passes
 from inscape.measures.measure import MEASURES
@@ -60,7 +61,10 @@ def test_a_measure_that_does_not_apply_is_a_row_with_the_reason(x):
 def test_off_data_classes_are_noted():
     x = np.array([[0.0], [1.0]])
     row = inscape.measure(lambda x: np.digitize(x[:, 0], [0.4, 0.6]), x)["region_count"]
-    assert row["note"] == "classes 1 are predicted on the probes but at none of their data points"
+    assert (
+        row["note"].split("; ")[-1]
+        == "classes 1 are predicted on the probes but at none of their data points"
+    )
 
 
 def test_data_sets_carry_their_classes(x):
@@ -278,3 +282,89 @@ def test_an_initial_state_of_arrays():
     net = mlp(3, 4, 2)
     state = {name: value.numpy() + 1 for name, value in net.state_dict().items()}
     assert inscape.parameter_distance(net, state).value == pytest.approx(np.sqrt(26), rel=1e-6)
+
+
+def spread(model, x, *, power: float = 1.0):
+    """One number per point."""
+    return np.abs(x[:, 0]) ** power
+
+
+def test_a_function_of_ones_own_is_a_measure(x):
+    table = inscape.measure(halves, x, measures=["region_count", spread], random_state=0)
+    row = table["spread"]
+    values = np.abs(x[:, 0])
+    assert [r["measure"] for r in table.rows] == ["region_count", "spread"]
+    assert row["value"] == pytest.approx(values.mean())
+    assert row["std_error"] == pytest.approx(stats.sem(values))
+    assert (row["n"], row["status"], row["settings"]) == (60, "complete", {"power": 1.0, "seed": 0})
+    json.dumps(table.to_dict(), allow_nan=False)
+    assert "settings of spread: power 1, seed 0" in str(table)
+
+
+def test_own_measures_get_what_they_ask_for_by_name(x):
+    given = {}
+
+    def curious(model, x, y, *, random_state, progress=None):
+        given.update(model=model, x=x, y=y, seed=random_state)
+        return 1
+
+    def needy(model, x):
+        raise NotApplicableError("needs more")
+
+    row = inscape.measure(halves, x, halves(x), measures=[curious, needy], random_state=3)["curious"]
+    assert given["model"].labels(x).tolist() == given["y"].tolist()
+    assert (given["x"].shape, given["seed"], row["value"], row["std_error"]) == ((60, 2), 3, 1.0, None)
+    without = inscape.measure(halves, x, measures=[curious, needy])
+    assert {r["measure"]: r["note"] for r in without.rows} == {
+        "curious": "needs y, the true classes",
+        "needy": "needs more",
+    }
+
+
+def test_own_measures_by_name_and_their_errors(x):
+    named = {"twice": partial(spread, power=2), "once": lambda model, x: torch.tensor(2.5)}
+    table = inscape.measure(halves, x, measures=named)
+    assert table["twice"]["value"] == pytest.approx((x[:, 0] ** 2).mean())
+    assert table["twice"]["settings"]["power"] == 2
+    assert table["once"]["value"] == 2.5
+    ours = inscape.measure(halves, x, halves(x), measures=[inscape.region_count, inscape.margin])
+    assert [r["measure"] for r in ours.rows] == ["region_count", "margin"]
+    with pytest.raises(InscapeError, match="has no name: name it"):
+        inscape.measure(halves, x, measures=[lambda model, x: 1])
+    with pytest.raises(InscapeError, match="two measures are called spread"):
+        inscape.measure(halves, x, measures=[spread, spread])
+    with pytest.raises(InscapeError, match="margin is a measure of inscape"):
+        inscape.measure(halves, x, measures={"margin": spread})
+    with pytest.raises(InscapeError, match="returned str: expected a number, one per point"):
+        inscape.measure(halves, x, measures={"word": lambda model, x: "many"})
+
+
+@pytest.fixture
+def plug_in(tmp_path, monkeypatch):
+    """An installed package that has measures."""
+    (tmp_path / "plugged.py").write_text(
+        "def breadth(model, x, *, k):\n    return k * float(x.max())\nvalue = 3\n", encoding="utf-8"
+    )
+    info = tmp_path / "plugged-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugged\nVersion: 1.0\n", encoding="utf-8")
+    points = "[inscape.measures]\nbreadth = plugged:breadth\nlost = plugged:nowhere\nvalue = plugged:value\n"
+    (info / "entry_points.txt").write_text(points, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("plug_in")
+def test_another_package_adds_a_measure_by_an_entry_point(x):
+    table = inscape.measure(halves, x, measures={"breadth": {"k": 2}})
+    assert table["breadth"]["value"] == 2 * x.max()
+    assert table["breadth"]["settings"]["k"] == 2
+    with pytest.raises(InscapeError, match="breadth needs the setting k"):
+        inscape.measure(halves, x, measures=["breadth"])
+    with pytest.raises(InscapeError, match="unknown setting of breadth 'n'"):
+        inscape.measure(halves, x, measures={"breadth": {"n": 2}})
+    with pytest.raises(InscapeError, match="did you mean 'breadth'"):
+        inscape.measure(halves, x, measures=["breath"])
+    with pytest.raises(InscapeError, match="lost cannot be loaded from plugged:nowhere: AttributeError"):
+        inscape.measure(halves, x, measures=["lost"])
+    with pytest.raises(InscapeError, match="is 3: expected a function"):
+        inscape.measure(halves, x, measures=["value"])

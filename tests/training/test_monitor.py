@@ -203,3 +203,16 @@ def test_targets_of_several_columns():
     monitor = inscape.Monitor(x, targets, measures={"sharpness": {"loss": "mse"}}, n_points=None)
     expected = inscape.sharpness(net, x, targets, loss="mse").value
     assert monitor.step(net, 0)["sharpness"] == pytest.approx(expected)
+
+
+def test_functions_of_ones_own_are_measured_too():
+    def largest(model, x):
+        return float(np.abs(model.scores(x)).max())
+
+    x, y = data()
+    monitor = inscape.Monitor(x, y, measures={"largest": largest, "margin": {"n_points": 5}}, every=1)
+    net = mlp(6, 8, 2)
+    row = monitor.step(net, 0)
+    assert row["largest"] == pytest.approx(largest(inscape.wrap(net), monitor.x))
+    assert monitor.settings["margin"]["n_points"] == 5
+    assert inscape.Monitor(x, y, measures=[largest]).record(net, 0)["largest"] == row["largest"]

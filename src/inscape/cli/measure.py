@@ -1,19 +1,7 @@
 """`inscape measure`: the measures of one model."""
 
 from inscape.cli import options
-from inscape.cli.output import print_json, print_table
-
-COLUMNS = {
-    "measure": ("measure", ""),
-    "value": ("value", ".4f"),
-    "std_error": ("+-", ".4f"),
-    "low": ("95 % low", ".4f"),
-    "high": ("high", ".4f"),
-    "n": ("n", "d"),
-    "method": ("method", ""),
-    "status": ("status", ""),
-    "note": ("note", ""),
-}
+from inscape.cli.output import line_width, print_json, print_lines
 
 
 @options.command
@@ -39,4 +27,4 @@ def measure(
     if json:
         print_json(table.to_dict())
     else:
-        print_table(f"{table.model} on {loaded.name} (seed {seed})", table.rows, COLUMNS)
+        print_lines(f"{table.model} on {loaded.name} (seed {seed})", table.to_text(width=line_width()))

@@ -65,7 +65,10 @@ Device = Annotated[str | None, typer.Option(help="Where to run a torch module, e
 Dim = Annotated[int, typer.Option(min=1, help="Dimension of the probes: 1 segments, 2 triangles, ...")]
 Measures = Annotated[
     list[str] | None,
-    typer.Option("--measure", help="What to measure, once per name: sharpness, local_complexity, ..."),
+    typer.Option(
+        "--measure",
+        help="What to measure, once per name: sharpness, local_complexity, ..., or of an installed package.",
+    ),
 ]
 Probes = Annotated[int, typer.Option(min=1, help="How many random probes.")]
 Method = Annotated[str, typer.Option(help="How to count: auto, exact, adaptive, grid.")]

@@ -9,6 +9,7 @@ from inscape.measures.parameters.distance import ParameterDistance, parameter_di
 from inscape.measures.parameters.norms import Norm, path_norm, spectral_norm
 from inscape.measures.rank import Ranking, rank
 from inscape.measures.region_count import RegionCount, region_count
+from inscape.measures.result import Measurement
 from inscape.measures.robustness import AdversarialAccuracy, adversarial_accuracy
 from inscape.measures.sharpness import Sharpness, sharpness
 from inscape.measures.total_variation import TotalVariation, total_variation
@@ -21,6 +22,7 @@ __all__ = [
     "LocalRank",
     "Margin",
     "MeasureTable",
+    "Measurement",
     "Norm",
     "ParameterDistance",
     "Ranking",

@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from inspect import Parameter, signature
 from typing import Any, Self
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from inscape.arguments import in_new_spelling
 from inscape.errors import InscapeWarning, MeasureError, NotApplicableError, unknown_name
+from inscape.measures import own
 from inscape.measures.accuracy import chance_note, correct
 from inscape.measures.hull_crossings import hull_crossings
 from inscape.measures.local_complexity import complexity_request, local_complexity
@@ -32,17 +34,33 @@ from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
-from inscape.status import COMPLETE
+from inscape.status import COMPLETE, Status
+from inscape.text_table import Columns, notes_below, text_table
 
 Row = dict[str, Any]
-Measures = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
+Measure = str | Callable[..., Any]
+Settings = Mapping[str, Any] | Callable[..., Any]
+Measures = Measure | Sequence[Measure] | Mapping[str, Settings]
+COLUMNS: Columns = {
+    "measure": ("measure", ""),
+    "value": ("value", ".4g"),
+    "std_error": ("+-", ".2g"),
+    "low": ("95 % low", ".4g"),
+    "high": ("high", ".4g"),
+    "n": ("n", "d"),
+    "method": ("method", ""),
+    "status": ("status", ""),
+}
+"""The table as text; a column that no row has a value of is left out."""
 
 
 @dataclass(frozen=True, eq=False)
 class MeasureTable:
     """One row per measure: measure, value, std_error, low, high, n, method, status, note, settings, seconds.
 
-    A measure that does not apply to the model is a row whose value is None and whose note says why.
+    The status is its short kind, "complete" or another; what else to know is in the note. A measure that does
+    not apply to the model is a row whose value is None and whose note says why. `print` shows the table, the
+    notes and the settings.
     """
 
     model: str
@@ -61,10 +79,24 @@ class MeasureTable:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The table that `to_dict` wrote; the status of a row is its text."""
+        """The table that `to_dict` wrote."""
         check_schema(data, what="table of measures", error=MeasureError)
         table: Self = restored_fields(cls, data, what="table of measures", error=MeasureError)
         return table
+
+    def to_text(self, *, width: int | None = None) -> str:
+        """The table, the notes on its rows, and the settings of each; in lines of `width`, none is cut."""
+        notes = [(row["measure"], row["note"]) for row in self.rows]
+        used = [(row["measure"], _as_words(row["settings"])) for row in self.rows]
+        parts = [
+            text_table(self.rows, COLUMNS, width=width),
+            notes_below(notes, width=width),
+            notes_below([(f"settings of {name}", text) for name, text in used], width=width),
+        ]
+        return "\n\n".join(part for part in parts if part)
+
+    def __str__(self) -> str:
+        return self.to_text()
 
     def __getitem__(self, measure: str) -> Row:
         for row in self.rows:
@@ -99,7 +131,8 @@ def measure(
         y: the classes of x, if x does not carry them; or targets (n, c), for a sharpness of another loss.
         measures: names ("region_count", "accuracy", "local_complexity", "local_rank", "total_variation",
             "hull_crossings", "sharpness", "margin", "parameter_distance", "spectral_norm", "path_norm",
-            "adversarial_accuracy"), or name -> settings of that measure's function; by default the region
+            "adversarial_accuracy", and those of installed packages), functions of your own (see
+            `inscape.measures.own`), or name -> settings of that measure, or a function; by default the region
             count, and the accuracy if classes are known. Settings that a function requires have the
             defaults of `DEFAULTS` here; the row says which were used.
         random_state: a seed, a generator, or None; every measure starts from the same seed.
@@ -111,6 +144,10 @@ def measure(
     >>> table = measure(sign, x, sign(x), measures={"region_count": {"n_probes": 20}, "accuracy": {}})
     >>> [(row["measure"], row["n"]) for row in table.rows]
     [('region_count', 20), ('accuracy', 50)]
+    >>> def positive_part(model, x):
+    ...     return model.labels(x)  # one number per point
+    >>> round(measure(sign, x, measures=[positive_part])["positive_part"]["value"], 2)
+    0.5
     """
     table = table_of(model, x, y, measures=measures, random_state=random_state, progress=progress)
     for row in table.rows:
@@ -143,27 +180,82 @@ def table_of(
         for name, options in settings.items():
             if name not in rows:
                 start = time.perf_counter()
-                row = MEASURES[name](wrapped, source, seed, progress, **options)
+                row = _measured(name, options)(wrapped, source, seed, progress)
                 rows[name] = {"measure": name, **row, "seconds": time.perf_counter() - start}
         provenance = Provenance.of(wrapped, seed)
     return MeasureTable(wrapped.name, tuple(rows[name] for name in settings), provenance)
 
 
-def checked_settings(measures: Measures) -> dict[str, dict[str, Any]]:
-    """Name -> settings of each measure, with `DEFAULTS`; an error for names and settings not known."""
-    if isinstance(measures, str):
-        measures = (measures,)
-    settings = dict(measures) if isinstance(measures, Mapping) else {name: {} for name in measures}
-    for name, options in settings.items():
-        if name not in MEASURES:
-            raise MeasureError(unknown_name("measure", name, MEASURES))
-        if not isinstance(options, Mapping):
-            raise MeasureError(f"the settings of {name} are {options!r}: give a dictionary, such as {{}}")
-        settings[name] = in_new_spelling(FUNCTIONS[name], options) if name in FUNCTIONS else options
-        for option in settings[name]:
-            if option not in OPTIONS[name]:
-                raise MeasureError(unknown_name(f"setting of {name}", option, OPTIONS[name]))
-    return {name: DEFAULTS.get(name, {}) | dict(options) for name, options in settings.items()}
+def checked_settings(measures: Measures) -> dict[str, Settings]:
+    """Name -> settings of each measure, with `DEFAULTS`, or its function where that is the user's own.
+
+    An error for names and settings that are not known.
+    """
+    return {name: _checked(name, settings) for name, settings in _requested(measures).items()}
+
+
+def _requested(measures: Measures) -> dict[str, Settings]:
+    """Name -> settings or function of each measure that is asked for."""
+    if isinstance(measures, Mapping):
+        return dict(measures)
+    found: dict[str, Settings] = {}
+    for each in (measures,) if isinstance(measures, str) or callable(measures) else measures:
+        name = own.name_of(each) if callable(each) else each
+        if callable(each) and name in found:
+            raise MeasureError(
+                f"two measures are called {name}: name them, as in measures={{name: function}}"
+            )
+        is_ours = callable(each) and name in MEASURES and str(each.__module__).startswith("inscape.")
+        found[name] = each if callable(each) and not is_ours else {}
+    return found
+
+
+def _checked(name: str, settings: Settings) -> Settings:
+    if callable(settings):
+        if name in MEASURES:
+            raise MeasureError(f"{name} is a measure of inscape: call your own {settings!r} otherwise")
+        return settings
+    if name not in MEASURES and name not in own.installed():
+        raise MeasureError(unknown_name("measure", name, [*MEASURES, *own.installed()]))
+    if not isinstance(settings, Mapping):
+        raise MeasureError(f"the settings of {name} are {settings!r}: give a dictionary, such as {{}}")
+    settings = in_new_spelling(FUNCTIONS[name], settings) if name in FUNCTIONS else settings
+    known = OPTIONS[name] if name in OPTIONS else own.settings_of(own.load(name))
+    for option in settings:
+        if option not in known:
+            raise MeasureError(unknown_name(f"setting of {name}", option, known))
+    settings = DEFAULTS.get(name, {}) | dict(settings)
+    if name not in MEASURES:
+        missing = [k for k, v in own.settings_of(own.load(name)).items() if v is Parameter.empty]
+        if missing := [k for k in missing if k not in settings]:
+            raise MeasureError(f"{name} needs the setting {missing[0]}: measures={{{name!r}: ...}}")
+    return settings
+
+
+def _measured(name: str, settings: Settings) -> Callable[..., Row]:
+    """The function from model, source, seed and progress to the row of a measure."""
+    if callable(settings):
+        return partial(_own_row, settings)
+    return partial(MEASURES[name] if name in MEASURES else partial(_own_row, own.load(name)), **settings)
+
+
+def _own_row(function: Callable[..., Any], *given: Any, **settings: Any) -> Row:
+    return _row_of(_applied(own.apply, function, *given, **settings))
+
+
+def _as_words(settings: Mapping[str, Any]) -> str:
+    """Settings on a line, without those that are not set.
+
+    >>> _as_words({"dim": 1, "how": "pairs", "span": [0.0, 1.0], "length": None, "sigma": 0.1})
+    'dim 1, how pairs, span 0 to 1, sigma 0.1'
+    """
+    return ", ".join(f"{name} {_as_word(value)}" for name, value in settings.items() if value is not None)
+
+
+def _as_word(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return " to ".join(map(_as_word, value)) if len(value) == 2 else ",".join(map(_as_word, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _jacobian_rows(
@@ -244,8 +336,9 @@ def _region_count(
     result = region_count(model, source, random_state=seed, progress=progress, **options)
     off = result.classes_off_data
     settings = {"seed": seed, "n_evaluations": result.n_evaluations, "reason": result.reason}
-    return _row_of(result) | {
-        "note": _off_data_note(model, off or ()),
+    row, note = _row_of(result), _off_data_note(model, off or ())
+    return row | {
+        "note": "; ".join(text for text in (row["note"], note) if text),
         "settings": result.to_dict()["settings"] | settings,
     }
 
@@ -317,7 +410,9 @@ def _row(
 ) -> Row:
     names = ("value", "std_error", "low", "high")
     plain = {k: None if v is None or np.isnan(v) else float(v) for k, v in zip(names, numbers, strict=True)}
-    return plain | {"n": n, "method": method, "status": status, "note": note, "settings": settings or {}}
+    kind, detail = (status.kind, status.detail) if isinstance(status, Status) else (status, "")
+    note = "; ".join(text for text in (detail, note) if text)
+    return plain | {"n": n, "method": method, "status": kind, "note": note, "settings": settings or {}}
 
 
 NOT_APPLICABLE = "not applicable"
@@ -347,10 +442,7 @@ REQUESTS: dict[str, Callable[..., Any]] = {
 """What the measures that come from Jacobians ask of a pass."""
 OPTIONS: dict[str, set[str]] = {
     "accuracy": set(),
-    **{
-        name: {*signature(function).parameters} - {"model", "x", "y", "probes", "random_state", "progress"}
-        for name, function in FUNCTIONS.items()
-    },
+    **{name: {*signature(function).parameters} - own.NO_SETTINGS for name, function in FUNCTIONS.items()},
 }
 DEFAULTS: dict[str, dict[str, Any]] = {
     "local_complexity": {"sigma": 0.1},

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from inscape.arguments import whole_number
 from inscape.errors import MeasureError
-from inscape.measures.measure import NOT_APPLICABLE, Measures, checked_settings, table_of
+from inscape.measures.measure import NOT_APPLICABLE, Measures, Settings, checked_settings, table_of
 from inscape.measures.points import TargetSource, as_targets, measuring
 from inscape.models import Model, wrap
 from inscape.probes.source import PointSource
@@ -34,10 +34,10 @@ class Monitor:
     Args:
         x: data, as for `inscape.sample_probes`; `n_points` of them are drawn once.
         y: their classes, if x does not carry them.
-        measures: as for `inscape.measure`, with the settings and defaults there; a further setting "n_points"
-            measures at the first few of the drawn points only. By default `CHEAP`: local complexity and
-            total variation, both of the same two noisy networks at 10 points; and accuracy and margin if
-            classes are known.
+        measures: as for `inscape.measure`, functions of your own too, with the settings and defaults there; a
+            further setting "n_points" measures at the first few of the drawn points only. By default `CHEAP`:
+            local complexity and total variation, both of the same two noisy networks at 10 points; and
+            accuracy and margin if classes are known.
         every: a number of steps; "log" for about ten steps per power of ten, ..., 10, 13, 16, 20, ...; or a
             function of the step that says whether to measure.
         n_points: how many points are drawn; None for all.
@@ -73,7 +73,7 @@ class Monitor:
         if measures is None:
             labelled = ("accuracy", "margin") if source.has_labels else ()
             measures = CHEAP | {name: {} for name in labelled}
-        self.measures = _checked(measures)
+        self.measures, self._n_points = _checked(measures)
         self.settings: dict[str, dict[str, Any]] = {}
         self.also, self.log_fn = also, log_fn
         self.rows: list[dict[str, Any]] = []
@@ -102,8 +102,8 @@ class Monitor:
         for entry in entries:
             name = entry["measure"]
             row[name], row[f"{name}_error"] = entry["value"], entry["std_error"]
-            n_points = self.measures[name].get("n_points") or len(self.x)
-            self.settings[name] = entry["settings"] | {"n_points": min(n_points, len(self.x))}
+            n_points = min(self._n_points.get(name, len(self.x)), len(self.x))
+            self.settings[name] = entry["settings"] | {"n_points": n_points}
             if entry["status"] == NOT_APPLICABLE:
                 self.notes[name] = entry["note"]
         row |= further
@@ -117,12 +117,8 @@ class Monitor:
         """The rows of all measures; those on the same points are asked for together, to share work."""
         found: dict[str, dict[str, Any]] = {}
         with measuring(model):
-            for n in {o.get("n_points") for o in self.measures.values()}:
-                group = {
-                    name: {k: v for k, v in options.items() if k != "n_points"}
-                    for name, options in self.measures.items()
-                    if options.get("n_points") == n
-                }
+            for n in {self._n_points.get(name) for name in self.measures}:
+                group = {name: s for name, s in self.measures.items() if self._n_points.get(name) == n}
                 y = None if self.y is None else self.y[:n]
                 table = table_of(model, self.x[:n], y, measures=group, random_state=self.seed)
                 found |= {entry["measure"]: entry for entry in table.rows}
@@ -157,24 +153,19 @@ class Monitor:
         return f"<monitor of {len(self.x)} points, {len(self.rows)} steps: {names}>"
 
 
-def _checked(measures: Measures) -> dict[str, dict[str, Any]]:
-    """Name -> settings, "n_points" among them, all known."""
+def _checked(measures: Measures) -> tuple[dict[str, Settings], dict[str, int]]:
+    """Name -> settings or function of each measure, all known; and name -> "n_points" where that is given."""
     if not isinstance(measures, Mapping):
-        return checked_settings(measures)
-    own = {
-        name: {
-            "n_points": whole_number(options["n_points"], "n_points", 1, MeasureError, ", or leave it out")
-        }
-        for name, options in measures.items()
-        if isinstance(options, Mapping) and options.get("n_points") is not None
-    }
-    rest = {
-        name: {k: v for k, v in options.items() if k != "n_points"}
-        if isinstance(options, Mapping)
-        else options
-        for name, options in measures.items()
-    }
-    return {name: options | own.get(name, {}) for name, options in checked_settings(rest).items()}
+        return checked_settings(measures), {}
+    n_points: dict[str, int] = {}
+    rest: dict[str, Settings] = {}
+    for name, settings in measures.items():
+        rest[name] = settings
+        if isinstance(settings, Mapping) and "n_points" in settings:
+            rest[name] = {k: v for k, v in settings.items() if k != "n_points"}
+            if (n := settings["n_points"]) is not None:
+                n_points[name] = whole_number(n, "n_points", 1, MeasureError, ", or leave it out")
+    return checked_settings(rest), n_points
 
 
 def _chosen(
