@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from networks import mlp
-from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
 
 import inscape
@@ -124,8 +124,8 @@ def test_bad_requests():
         inscape.adversarial_accuracy(net, x, y, box=(0, 0.5), **attack)
     with pytest.raises(NotApplicableError, match="needs y"):
         inscape.adversarial_accuracy(net, x, **attack)
-    other = LogisticRegression().fit([[0.0, 0.0], [1.0, 1.0]], [0, 1])
-    with pytest.raises(NotApplicableError, match="needs gradients, and LogisticRegression"):
+    other = KNeighborsClassifier(1).fit([[0.0, 0.0], [1.0, 1.0]], [0, 1])
+    with pytest.raises(NotApplicableError, match="needs gradients, and KNeighborsClassifier is a neighbours"):
         inscape.adversarial_accuracy(other, x, y, **attack)
     with pytest.raises(DataError, match="y holds class 5"):
         inscape.adversarial_accuracy(net, x, [0, 1, 5, 1], **attack)

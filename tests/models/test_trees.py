@@ -216,9 +216,6 @@ class OwnForest(RandomForestClassifier):
 @pytest.mark.parametrize(
     ("estimator", "reason"),
     [
-        (LogisticRegression(), "LogisticRegression is not one of DecisionTreeClassifier"),
-        (AdaBoostClassifier(n_estimators=2), "AdaBoostClassifier is not one of"),
-        (OwnForest(2), "OwnForest is not one of"),
         (make_pipeline(PCA(2), DecisionTreeClassifier()), "step 'pca' is PCA, not one of StandardScaler"),
         (make_pipeline(MinMaxScaler(clip=True), DecisionTreeClassifier()), "MinMaxScaler with clip=True"),
         (
@@ -244,6 +241,17 @@ def test_what_is_not_trees_says_why(estimator, reason):
     with pytest.raises(PartitionError, match=f"cannot be counted exactly because .*{reason}.*method=.grid"):
         decision_regions(model, Segment(x[0], x[1]), method="exact")
     assert reason in region_count(model, x, n_probes=2, random_state=0).reason
+
+
+@pytest.mark.parametrize(
+    "estimator", [LogisticRegression(), AdaBoostClassifier(n_estimators=2), OwnForest(2)]
+)
+def test_other_classifiers_are_not_trees(estimator):
+    x, y = data()
+    reason = f"{type(estimator).__name__} is not one of DecisionTreeClassifier"
+    assert reason in obstacle(estimator.fit(x, y))
+    with pytest.raises(ModelError, match="cannot be read as trees: .*" + reason):
+        _ = wrap(estimator).trees
 
 
 def test_trees_have_no_linear_pieces():

@@ -2,14 +2,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
-from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.ensemble import IsolationForest
+from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifier
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import inscape
@@ -106,6 +111,42 @@ def test_sklearn_unfitted_regressor_and_multi_output(data):
         inscape.wrap(DecisionTreeRegressor().fit(x, y))
     with pytest.raises(ModelError, match="several outputs"):
         inscape.wrap(MultiOutputClassifier(DecisionTreeClassifier()).fit(x, np.stack([y, y], axis=1)))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (KMeans(2, n_init=1), "KMeans is a clusterer, not a classifier; .*wrap"),
+        (make_pipeline(StandardScaler(), KMeans(2, n_init=1)), "Pipeline is a clusterer"),
+        (GaussianMixture(2), "GaussianMixture is a density estimator"),
+        (IsolationForest(n_estimators=2), "IsolationForest is an outlier detector"),
+        (OneClassSVM(), "OneClassSVM is an outlier detector"),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_sklearn_without_classes_is_called_what_it_is(estimator, words, data):
+    x, _ = data
+    with pytest.raises(ModelError, match=words):
+        inscape.wrap(estimator.fit(x))
+    assert set(inscape.wrap(estimator.predict).labels(x)) <= {-1, 0, 1}  # as the message advises
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MLPClassifier((3,), solver="lbfgs", max_iter=3, random_state=0),
+        OneVsRestClassifier(LogisticRegression()),
+        RidgeClassifier(),
+        KNeighborsClassifier(),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+@pytest.mark.filterwarnings("ignore:lbfgs failed to converge")
+def test_sklearn_several_labels_per_point(estimator, data):
+    x, y = data
+    estimator.fit(x, np.stack([y == 0, y == 1], axis=1).astype(int))
+    with pytest.raises(ModelError, match="predicts several outputs: wrap one of them as a function"):
+        inscape.wrap(estimator).labels(x)
 
 
 def test_wrong_shape_names_the_expected_one(data):

@@ -414,7 +414,7 @@ class Counter:
         status = tally.status or _status(mean, (high - low) / 2, tally)
         interval = (max(low, 1.0), high + _most_missed(tally))  # there is at least one region
         off = tuple(sorted(tally.anywhere - tally.at_corners))
-        dtype = self.precision if is_exact and model.structure != "trees" else None
+        dtype = self.precision if is_exact and model.structure == "piecewise-affine" else None
         return RegionCount(
             value=mean,
             std_error=std_error,

@@ -40,7 +40,9 @@ class Model(ABC):
     A one-column score is that of a binary net: its label is `score > 0`.
 
     Attributes:
-        structure: "piecewise-affine", "trees" or "black-box": what exact methods may rely on.
+        structure: what exact methods may rely on. "piecewise-affine": exact on segments and planes. On
+            segments: "trees", "quadratic" (scores are parabolas along a line), "neighbours" (the nearest of
+            given points vote) and "votes" (of members that are exact). "black-box": nothing is known.
         name: how results and error messages call the model.
         input_shape: the shape of one point that the model takes, or None if it does not say.
         classes: the class names in label order, or None.

@@ -69,7 +69,7 @@ class PreparedModel(Model):
     def structure(self) -> str:  # type: ignore[override]
         """That of the model where the preparation keeps it."""
         if self._function is None:
-            return "black-box" if self.inner.structure == "trees" else self.inner.structure
+            return self.inner.structure if self.inner.structure == "piecewise-affine" else "black-box"
         if self.input_shape is None:
             return "black-box"
         try:

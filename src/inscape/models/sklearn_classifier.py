@@ -2,6 +2,7 @@
 
 import hashlib
 import pickle
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from inscape.arrays import Shape
 from inscape.errors import ModelError, PartitionError
 from inscape.models.base import Array, Model, labels_of
-from inscape.models.trees import TreeEnsemble, fitted_parts, obstacle, read_trees
+from inscape.models.from_sklearn import Form, Unread, fitted_parts, read_estimator
+from inscape.models.trees import TreeEnsemble, read_trees
 
 if TYPE_CHECKING:
     from inscape.models.graph import Graph
@@ -20,9 +22,11 @@ class SklearnModel(Model):
 
     Labels come from `predict`. Scores come from `decision_function` where there is one (a binary one
     becomes two columns), else from `predict_proba`; there are none if they are not one per class (an SVC
-    that compares pairs). An estimator that was fitted on a table with column names is given one. Its
-    structure is "trees" for the tree classifiers of scikit-learn, also behind scalers; `trees` is then what
-    it learned.
+    that compares pairs). An estimator that was fitted on a table with column names is given one.
+
+    What it computes is read from its fitted attributes, behind scalers, projections and selectors, and again
+    after another fit: `form` is the piecewise-affine graph of a linear classifier or a perceptron, the flat
+    arrays of trees, or one of `inscape.models.from_sklearn.forms`. Its structure says which.
     """
 
     max_batch = 16384
@@ -31,22 +35,15 @@ class SklearnModel(Model):
         self, estimator: Any, *, input_shape: Shape | None = None, batch_size: int | None = None
     ) -> None:
         name = type(estimator).__name__
-        classes = getattr(estimator, "classes_", None)
-        if classes is None:
-            raise ModelError(
-                f"{name} has no classes_: give a fitted classifier "
-                "(call fit first; regressors have no regions)"
-            )
-        if isinstance(classes, list) or np.ndim(classes) != 1:
-            raise ModelError(f"{name} predicts several outputs: wrap one of them as a function")
+        classes = _classes_of(estimator)
         features = getattr(estimator, "n_features_in_", None)
         if input_shape is None and features is not None:
             input_shape = (int(features),)
         super().__init__(name, input_shape=input_shape, batch_size=batch_size)
         self.estimator = estimator
         self.has_scores = _score_method(estimator, len(classes)) is not None
-        self.structure = "trees" if obstacle(estimator) is None else "black-box"
-        self._trees: tuple[TreeEnsemble, list[Any]] | None = None
+        self._read: tuple[Shape, list[Any], Form | Unread] | None = None
+        self._confirmed: Form | None = None
 
     @property
     def class_values(self) -> Array:
@@ -59,25 +56,58 @@ class SklearnModel(Model):
         return tuple(str(c) for c in self.class_values)
 
     @property
+    def structure(self) -> str:  # type: ignore[override]
+        """What the estimator is along a line; "black-box" if that is not known."""
+        form = self._form(self.input_shape or (1,))
+        if isinstance(form, Unread):
+            return "black-box"
+        if isinstance(form, TreeEnsemble):
+            return "trees"
+        return getattr(form, "structure", "piecewise-affine")
+
+    def form(self, input_shape: Shape) -> Form:
+        """What the estimator is along a line of points of a shape; an error says why that is not known."""
+        form = self._form(self.input_shape or input_shape)
+        if isinstance(form, Unread):
+            raise PartitionError(
+                f"{self.name} cannot be counted exactly because {form}",
+                remedy='use method="adaptive", or method="grid" to compare with grids',
+            )
+        return form
+
+    @property
     def trees(self) -> TreeEnsemble:
-        """The trees as flat arrays, read once and again after another fit; a ModelError if there are none."""
-        parts = fitted_parts(self.estimator)
-        if self._trees is None or not _identical(self._trees[1], parts):
-            self._trees = read_trees(self.estimator), parts
-        return self._trees[0]
+        """The trees as flat arrays; a ModelError if there are none."""
+        form = self._form(self.input_shape or (1,))
+        return form if isinstance(form, TreeEnsemble) else read_trees(self.estimator)
 
     def graph(self, input_shape: Shape) -> "Graph":
-        """An error that says why there is none: trees have no linear pieces, other estimators no graph."""
-        reason = obstacle(self.estimator)
-        if reason is None:
-            raise PartitionError(
-                f"{self.name} is made of trees, which are piecewise constant",
-                remedy='it has no linear pieces; use decision_regions(..., method="exact")',
-            )
+        """The piecewise-affine graph of the estimator; an error says why there is none."""
+        form = self.form(input_shape)
+        if self.structure == "piecewise-affine":
+            return form  # type: ignore[return-value]
         raise PartitionError(
-            f"{self.name} cannot be counted exactly because {reason}",
-            remedy='use method="adaptive", or method="grid" to compare with grids',
+            f"{self.name} is {_IN_WORDS[self.structure]}",
+            remedy='it has no linear pieces; use decision_regions(..., method="exact")',
         )
+
+    def confirm(self, form: Form, check: Callable[[], None]) -> None:
+        """Run a check of what was read, once for each reading."""
+        if self._confirmed is not form:
+            check()
+            self._confirmed = form
+
+    def _form(self, input_shape: Shape) -> "Form | Unread":
+        """What was read, or why not, for the estimator as it is now."""
+        parts = fitted_parts(self.estimator)
+        known = self._read
+        if known is None or known[0] != input_shape or not _identical(known[1], parts):
+            try:
+                found: Form | Unread = read_estimator(self.estimator, input_shape)
+            except Unread as reason:
+                found = reason
+            known = self._read = input_shape, parts, found
+        return known[2]
 
     def fingerprint(self) -> str:
         """A hash of the fitted estimator."""
@@ -90,6 +120,8 @@ class SklearnModel(Model):
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
         points = self._table(x.reshape(len(x), -1))
         predicted = np.asarray(self.estimator.predict(points))
+        if predicted.ndim == 2 and predicted.shape[1] > 1:
+            raise ModelError(_SEVERAL.format(self.name))
         values = self.class_values
         order = np.argsort(values, kind="stable")
         places = np.searchsorted(values, predicted, sorter=order)
@@ -123,6 +155,52 @@ class SklearnModel(Model):
         return scores
 
 
+_IN_WORDS = {
+    "trees": "made of trees, which are piecewise constant",
+    "quadratic": "quadratic along a line",
+    "neighbours": "decided by the nearest training points, so that it is piecewise constant",
+    "votes": "decided by votes of its members, so that it is piecewise constant",
+}
+
+_SEVERAL = "{} predicts several outputs: wrap one of them as a function"
+
+
+def _classes_of(estimator: Any) -> Any:
+    """The classes of a fitted classifier; an error that says what else it is."""
+    name = type(estimator).__name__
+    classes = getattr(estimator, "classes_", None)
+    if classes is None:
+        raise ModelError(f"{name} {_WITHOUT_CLASSES.get(_kind(estimator), _UNFITTED)}")
+    binarizer = getattr(estimator, "_label_binarizer", getattr(estimator, "label_binarizer_", None))
+    is_multilabel = str(getattr(binarizer, "y_type_", "")).startswith("multilabel")
+    if isinstance(classes, list) or np.ndim(classes) != 1 or is_multilabel:
+        raise ModelError(_SEVERAL.format(name))
+    return classes
+
+
+_UNFITTED = "has no classes_: give a fitted classifier (call fit first)"
+_WRAP_PREDICT = "to look at the regions of what it predicts, wrap its method: inscape.wrap(estimator.predict)"
+_WITHOUT_CLASSES = {
+    "regressor": "is a regressor, and regressors have no regions: give a fitted classifier",
+    "clusterer": f"is a clusterer, not a classifier; {_WRAP_PREDICT}",
+    "outlier_detector": f"is an outlier detector, not a classifier; {_WRAP_PREDICT}",
+    "density_estimator": f"is a density estimator, not a classifier; {_WRAP_PREDICT}",
+}
+
+
+def _kind(estimator: Any) -> str:
+    """What an estimator says that it is, such as "clusterer"; "" if it does not say."""
+    old = getattr(estimator, "_estimator_type", None)  # before scikit-learn 1.6
+    if old is not None:
+        return "density_estimator" if old == "DensityEstimator" else str(old)
+    try:
+        from sklearn.utils import get_tags
+
+        return str(get_tags(estimator).estimator_type)
+    except Exception:  # an estimator of another library may have no tags, or raise whatever it likes
+        return ""
+
+
 def _score_method(estimator: Any, n_classes: int) -> str | None:
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
     one_versus_one = n_classes > 2 and getattr(last, "decision_function_shape", "ovr") == "ovo"
@@ -132,4 +210,6 @@ def _score_method(estimator: Any, n_classes: int) -> str | None:
 
 
 def _identical(a: list[Any], b: list[Any]) -> bool:
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+    return len(a) == len(b) and all(
+        x is y or (type(x) is type(y) is int and x == y) for x, y in zip(a, b, strict=True)
+    )

@@ -182,6 +182,8 @@ def read_transformers(steps: Sequence[Named]) -> Chain:
 
 def _maps(name: str, transformer: Any) -> Sequence[Map]:
     """What a fitted transformer does to a row."""
+    if isinstance(transformer, Map):
+        return [transformer]
     if transformer is None or (isinstance(transformer, str) and transformer == "passthrough"):
         return []
     kind = kind_of(transformer)
@@ -215,7 +217,7 @@ def _robust(s: Any) -> Sequence[Map]:
 
 
 def _principal_components(s: Any) -> list[Map]:
-    maps: list[Map] = [Product(_dense(s.components_)), Each("-", s.mean_ @ s.components_.T)]
+    maps: list[Map] = [Product(dense(s.components_)), Each("-", s.mean_ @ s.components_.T)]
     if s.whiten:
         scale = np.sqrt(s.explained_variance_)
         maps.append(Each("/", np.maximum(scale, np.finfo(scale.dtype).eps)))
@@ -223,7 +225,7 @@ def _principal_components(s: Any) -> list[Map]:
 
 
 def _projection(s: Any) -> list[Map]:
-    return [Product(_dense(s.components_))]
+    return [Product(dense(s.components_))]
 
 
 def _independent_components(s: Any) -> list[Map]:
@@ -231,7 +233,7 @@ def _independent_components(s: Any) -> list[Map]:
 
 
 def _discriminants(s: Any) -> list[Map]:
-    product = Product(_dense(s.scalings_[:, : s._max_components].T))
+    product = Product(dense(s.scalings_[:, : s._max_components].T))
     return [Each("-", s.xbar_), product] if s.solver == "svd" else [product]
 
 
@@ -286,7 +288,8 @@ def _is_dropped(transformer: Any) -> bool:
     return isinstance(transformer, str) and transformer == "drop"
 
 
-def _dense(matrix: Any) -> Floats:
+def dense(matrix: Any) -> Floats:
+    """A matrix as a float64 array, be it sparse or not."""
     return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
 
 

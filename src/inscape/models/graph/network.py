@@ -68,7 +68,7 @@ class Graph:
         output: the number of the node whose value are the scores.
         input_shape: the shape of one point.
         head: "softmax", "log_softmax" or "sigmoid" if the model ends in one: it changes no label, so the
-            graph stops before it.
+            graph stops before it. "order" if only the order of the scores is the model's.
 
     Evaluating the graph in a precision casts its constants once; a cast graph is kept.
 

@@ -55,6 +55,13 @@ def same_scores(graph: Graph, x: npt.NDArray[np.float64], scores: npt.NDArray[An
     return agree(out, found) or error <= 1024 * torch.finfo(found.dtype).eps * largest
 
 
+def same_labels(graph: Graph, x: npt.NDArray[np.float64], labels: npt.NDArray[Any]) -> bool:
+    """Whether the largest score of the graph is that of a model's labels (n,), unless two are about equal."""
+    scores = graph.evaluate(torch.from_numpy(x.reshape(-1, *graph.input_shape))).flatten(1)
+    best, given = scores.amax(dim=1), scores.gather(1, torch.from_numpy(labels)[:, None])[:, 0]
+    return bool((best - given <= 1e-9 * scores.abs().amax(dim=1)).all())
+
+
 def infinite_node(graph: Graph, x: Tensor) -> Foreign | None:
     """The first operation whose result on a batch is not finite: NaN weights, a pad with minus infinity."""
     infinite: list[Foreign] = []

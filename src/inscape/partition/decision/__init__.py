@@ -80,8 +80,8 @@ def decision_regions(
     Args:
         model: anything that `inscape.wrap` takes.
         probe: a segment, simplex or patch, or a list of them.
-        method: "exact" finds every region on segments of piecewise-affine networks and tree ensembles, and on
-            planes of such networks;
+        method: "exact" finds every region on segments of piecewise-affine networks, tree ensembles and most
+            classifiers of scikit-learn, and on planes of such networks and of linear classifiers;
             "adaptive" works for every model and probe, and looks where the scores say that a region could
             hide; "grid" looks everywhere alike. "auto" is exact where that is possible and takes at
             most 2,000 evaluations per segment or 9,000 per plane, else adaptive; with a `resolution`, the

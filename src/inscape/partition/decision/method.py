@@ -7,10 +7,10 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from inscape.errors import InscapeError, InscapeWarning, NonGenericError, PartitionError, unknown_name
+from inscape.errors import InscapeWarning, NonGenericError, PartitionError, unknown_name
 from inscape.models import Model
+from inscape.partition.decision.exact import ON_SEGMENTS, why_not_exact
 from inscape.partition.decision.grid.lattice import check_connectivity
-from inscape.partition.linear.confirmed import check_precision
 from inscape.probes import Patch, Probe, Segment
 from inscape.probes.sampling import of_every_kind
 from inscape.probes.segment import as_segment
@@ -124,29 +124,15 @@ def _best(model: Model, probes: Sequence[Probe]) -> Choice:
     """Exact where the model and the budget allow it, else a method that evaluates the model at points."""
     some = of_every_kind(probes)
     dim = max(p.dim for p in some)
-    reason = _no_exact(model, probes, dim)
+    reason = why_not_exact(model, probes[0].input_shape, dim)
     if reason is not None:
         return _sampled(some, reason)
-    if model.structure == "trees":
-        return Choice("exact", "tree ensemble")
+    if model.structure in ON_SEGMENTS:
+        return Choice("exact", ON_SEGMENTS[model.structure])
     each, budget, kind = _cost(model, probes, dim)
     if each > budget:
         return _sampled(some, f"exact would take about {each:.0f} evaluations per {kind}, over {budget}")
     return Choice("exact", f"piecewise affine, about {each:.0f} evaluations per {kind}")
-
-
-def _no_exact(model: Model, probes: Sequence[Probe], dim: int) -> str | None:
-    """Why there are no exact regions on probes of this dimension; None if there are."""
-    if dim > 2:
-        return "exact regions are computed on segments and planes only"
-    if model.structure == "trees":
-        return None if dim == 1 else "exact regions of trees are computed on segments only"
-    try:
-        check_precision(model)
-        model.graph(probes[0].input_shape)
-    except InscapeError as error:
-        return error.reason
-    return None
 
 
 def _cost(model: Model, probes: Sequence[Probe], dim: int) -> tuple[float, int, str]:

@@ -54,14 +54,18 @@ def check_precision(model: Model) -> None:
 
 def _confirm(graph: "Graph", model: Model, x: npt.NDArray[np.float64]) -> None:
     """Compare the graph with the model at points x, one by one."""
-    from inscape.models.graph.trace import same_scores
+    from inscape.models.graph.trace import same_labels, same_scores
 
     try:
-        found = [model.predict(p[None], with_scores=True).scores for p in x]
-    except ModelError:  # a map of scores, or labels only: nothing to compare with
+        found = [model.predict(p[None], with_scores=True) for p in x]
+    except ModelError:  # a map of scores: nothing to compare with
         found = []
-    scores = [s for s in found if s is not None]
-    if scores and not same_scores(graph, x, np.concatenate(scores)):
+    scores = [f.scores for f in found if f.scores is not None]
+    if graph.head == "order":
+        agrees = not found or same_labels(graph, x, np.concatenate([f.labels for f in found]))
+    else:
+        agrees = not scores or same_scores(graph, x, np.concatenate(scores))
+    if not agrees:
         raise PartitionError(
             f"{model.name} is not what was recorded of it: on these probes it computes other scores, so "
             "it branches on its input or is random; use method='grid' or 'adaptive'"

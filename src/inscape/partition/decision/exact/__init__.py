@@ -1,14 +1,16 @@
-"""Exact decision regions: of networks on segments and planes, of tree ensembles on segments."""
+"""Exact decision regions: of networks on segments and planes, of trees and other estimators on segments."""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, islice
 
-from inscape.errors import PartitionError
+from inscape.arrays import Shape
+from inscape.errors import InscapeError, PartitionError
 from inscape.models import Model
 from inscape.models.base import check_size
 from inscape.partition.decision.regions import DecisionRegions, DecisionSegment
+from inscape.partition.linear.confirmed import check_precision
 from inscape.probes import Probe, Segment
 from inscape.probes.segment import as_segment
 from inscape.progress import Meter
@@ -17,14 +19,37 @@ from inscape.provenance import Provenance
 MOST_SEGMENTS_IN_BLOCK = 256
 MOST_NUMBERS_IN_BLOCK = 2**21
 
+ON_SEGMENTS = {
+    "trees": "tree ensemble",
+    "quadratic": "scores that are quadratic along a line",
+    "neighbours": "nearest neighbours",
+    "votes": "votes of exact members",
+}
+"""Structures that are exact on segments only, and cheaply so, in words; networks also are on planes."""
+
+
+def why_not_exact(model: Model, input_shape: Shape, dim: int) -> str | None:
+    """Why there are no exact regions of a model on probes of a dimension; None if there are."""
+    if dim > 2:
+        return "exact regions are computed on segments and planes only"
+    if model.structure in ON_SEGMENTS:
+        words = ON_SEGMENTS[model.structure]
+        return None if dim == 1 else f"exact regions of this kind ({words}) are computed on segments only"
+    try:
+        check_precision(model)
+        model.graph(input_shape)
+    except InscapeError as error:
+        return error.reason
+    return None
+
 
 def exact_regions(
     model: Model, probes: Sequence[Probe], *, precision: str, meter: Meter
 ) -> Iterator[DecisionRegions]:
-    """The exact decision regions of a piecewise-affine network or a tree ensemble on each probe, in order."""
+    """The exact decision regions of a model on each probe, in order."""
     done = 0
     for dim, group in groupby(probes, key=lambda p: p.dim):
-        if dim == 2 and model.structure != "trees":
+        if dim == 2 and model.structure not in ON_SEGMENTS:
             found: Iterator[DecisionRegions] = _on_planes(model, group, precision, meter, done, len(probes))
         else:
             found = _on_segments(model, group, precision, meter, done, len(probes))
@@ -50,7 +75,7 @@ def _on_segments(
     model: Model, probes: Iterator[Probe], precision: str, meter: Meter, done: int, total: int
 ) -> Iterator[DecisionRegions]:
     """The regions on each segment, at most 256 at a time, so that memory does not grow with them."""
-    provenance = Provenance.of(model, dtype=None if model.structure == "trees" else precision)
+    provenance = Provenance.of(model, dtype=None if model.structure in ON_SEGMENTS else precision)
     for shape, group in groupby(probes, key=lambda p: p.input_shape):
         check_size(model, shape)
         size = max(1, min(MOST_SEGMENTS_IN_BLOCK, MOST_NUMBERS_IN_BLOCK // math.prod(shape)))
@@ -69,6 +94,10 @@ def _on_block(
         from inscape.partition.decision.exact.trees import tree_segments
 
         return tree_segments(model, segments, provenance=provenance, progress=meter)
+    if model.structure in ON_SEGMENTS:
+        from inscape.partition.decision.exact.estimators import estimator_segments
+
+        return estimator_segments(model, segments, provenance=provenance, progress=meter)
     from inscape.partition.decision.exact.segments import exact_segments
 
     return exact_segments(model, segments, precision=precision, provenance=provenance, progress=meter)

@@ -72,17 +72,8 @@ def exact_segments(
             f"{model.name} returns scores of shape (n, {', '.join(map(str, shape))}): expected (n, c)"
         )
     provenance = provenance or Provenance.of(model, dtype=precision)
-    labels = Labels(graph, segments)
     with meter(progress, "segments") as show:
-        walk(
-            graph,
-            segments,
-            labels.take,
-            memory=memory,
-            tolerance=KNOT_TOLERANCE,
-            dtype=getattr(torch, precision),
-            done=lambda n: show(round(1000 * n), 1000 * len(segments)),
-        )
+        labels = graph_labels(graph, segments, memory=memory, precision=precision, show=show)
     regions = [
         DecisionSegment(
             probe=segment,
@@ -105,6 +96,28 @@ def exact_segments(
         ):
             regions[k] = replace(sure, is_exact=False)
     return regions
+
+
+def graph_labels(
+    graph: Graph,
+    segments: Sequence[Segment],
+    *,
+    memory: int = MEMORY,
+    precision: str = "float64",
+    show: Meter = lambda done, total: None,
+) -> "Labels":
+    """The labels of a graph along each segment."""
+    labels = Labels(graph, segments)
+    walk(
+        graph,
+        segments,
+        labels.take,
+        memory=memory,
+        tolerance=KNOT_TOLERANCE,
+        dtype=getattr(torch, precision),
+        done=lambda n: show(round(1000 * n), 1000 * len(segments)),
+    )
+    return labels
 
 
 def as_lines(scores: Any) -> Any:

@@ -1,0 +1,94 @@
+"""Every estimator of the zoo against its own predictions, next to every boundary and between them."""
+
+import numpy as np
+import pytest
+from estimators import CASES, THREE, X
+from sklearn.linear_model import RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
+
+import inscape
+from inscape import Patch, Segment
+from inscape.errors import PartitionError
+
+SPAN = (-0.5, 1.5)
+PAIRS = [*zip(*(np.flatnonzero(k == THREE)[:3] for k in (0, 1)), strict=True), (0, 1)]
+NEAR = 1e-9
+"""How far from a boundary rounding may reach."""
+
+
+def cases(where, what):
+    return [name for name, case in CASES.items() if getattr(case, where) == what]
+
+
+def segments():
+    return [Segment(X[i], X[j], span=SPAN) for i, j in PAIRS]
+
+
+def assert_predicted(model, regions):
+    """The labels of the regions are those of the model, at dense points and next to every boundary."""
+    low, high = regions.span
+    t = np.linspace(low, high, 2001)
+    t = np.concatenate([t, regions.boundaries - NEAR, regions.boundaries + NEAR])
+    gaps = np.abs(t[:, None] - regions.boundaries).min(axis=1, initial=np.inf)
+    t = t[(gaps >= 0.99 * NEAR) & (t >= low) & (t <= high)]
+    expected = regions.labels[np.searchsorted(regions.boundaries, t)]
+    assert np.array_equal(model.labels(regions.probe.points(t)), expected)
+
+
+@pytest.mark.parametrize("name", cases("segments", "exact"))
+def test_segments_are_exact(name):
+    model = inscape.wrap(CASES[name].build())
+    assert model.structure != "black-box"
+    found = inscape.decision_regions(model, segments())
+    for regions in found:
+        assert regions.method == "exact"
+        assert regions.is_exact
+        assert_predicted(model, regions)
+    if name != "DummyClassifier":
+        assert max(regions.n_regions for regions in found) > 1
+
+
+@pytest.mark.parametrize("name", cases("segments", "adaptive"))
+def test_what_is_not_exact_says_why(name):
+    model = inscape.wrap(CASES[name].build())
+    assert model.structure == "black-box"
+    with pytest.raises(PartitionError, match="cannot be counted exactly because"):
+        inscape.decision_regions(model, segments(), method="exact")
+    assert inscape.decision_regions(model, segments()[0]).method == "adaptive"
+
+
+@pytest.mark.parametrize("name", cases("planes", "exact"))
+def test_planes_are_exact(name):
+    model = inscape.wrap(CASES[name].build())
+    regions = inscape.decision_regions(model, Patch.through(X[[0, 5, 17]]), method="exact")
+    (low, high), (bottom, top) = regions.probe.bounds
+    at = np.random.default_rng(0).uniform((low, bottom), (high, top), (2000, 2))
+    far = np.ones(len(at), bool)
+    for start, end in regions.boundary:
+        along = np.clip((at - start) @ (end - start) / ((end - start) @ (end - start)), 0, 1)
+        far &= np.linalg.norm(at - start - along[:, None] * (end - start), axis=1) > NEAR
+    assert far.mean() > 0.99
+    expected = model.labels(regions.probe.points(at[far]))
+    assert np.array_equal(regions.labels[regions.locate(at[far])], expected)
+
+
+class OwnRidge(RidgeClassifier):
+    """Predicts in a way of its own."""
+
+    def predict(self, X):
+        return super().predict(-X)
+
+
+def test_a_subclass_is_not_read():
+    model = inscape.wrap(OwnRidge().fit(X, THREE))
+    assert model.structure == "black-box"
+    with pytest.raises(PartitionError, match="because how OwnRidge predicts is not known"):
+        model.graph((5,))
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_a_class_of_prior_zero_never_wins():
+    model = inscape.wrap(GaussianNB(priors=[0.5, 0.0, 0.5]).fit(X, THREE))
+    for regions in inscape.decision_regions(model, segments(), method="exact"):
+        assert_predicted(model, regions)
+        assert 1 not in regions.labels
