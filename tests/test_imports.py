@@ -22,6 +22,7 @@ ORDER = [
         "text_table",
     },
     {"seeding", "progress", "arguments", "files", "serialising"},
+    {"pictures"},
     {"models"},
     {"provenance"},
     {"probes"},

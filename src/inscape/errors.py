@@ -48,6 +48,10 @@ class NonGenericError(PartitionError):
     """Lines meet so closely that float64 cannot order them: nothing is counted, rather than wrongly."""
 
 
+class PictureError(InscapeError, ValueError):
+    """A picture cannot be drawn or written as it was asked for."""
+
+
 class DataError(InscapeError, ValueError):
     """A data set is missing, unreadable, empty, or not of the shape that is needed."""
 

@@ -26,7 +26,7 @@ def test_a_net_is_drawn_with_its_knots_and_data():
 def test_the_region_table_names_its_plateau(tols):
     ax = HAT.region_table(tols, tols).plot()
     assert ax.get_title().startswith("linear regions: ")
-    ax.figure.canvas.draw()
+    ax.figure.draw_without_rendering()
 
 
 def test_the_area_under_the_smoothed_curvature_is_the_sum_of_slope_changes():

@@ -26,6 +26,7 @@ from inscape.correlation.configurations import (
     warn_of_mixtures,
 )
 from inscape.errors import StudyError
+from inscape.pictures import Drawn
 from inscape.reports.findings import Chart, Finding
 from inscape.seeding import RandomState, as_seed
 from inscape.serialising import SCHEMA, LeftOut, check_schema, plain, plain_fields, restored_fields
@@ -47,7 +48,7 @@ class Stratum:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Correlations:
+class Correlations(Drawn):
     """How a measure goes with a target, over configurations whose runs are averaged over seeds.
 
     Attributes:
@@ -186,8 +187,8 @@ class Correlations:
         vars(result)["hidden"] = tuple(data["hidden"])
         return result
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the configurations, one marker per model or value of the first hyper-parameter."""
+    def _draw(self, ax: Any) -> Any:
+        """The configurations, one marker per model or value of the first hyper-parameter."""
         from inscape.drawing.counts import draw_scatter
 
         group = "model" if self.models else self.by[0] if self.by else None

@@ -1,6 +1,15 @@
-"""The Axes that a picture is drawn into."""
+"""The Axes that a picture is drawn into, and the legend beside them."""
 
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
+
+_LEGEND_GAP = 0.04
+"""Between the Axes and their legend, of the width of the Axes."""
+_LEAST_LEFT = 0.45
+"""Of the width that Axes had, what a legend leaves them at least."""
+
+_MANY_CLASSES = 8
 
 
 def new_figure(size: tuple[float, float]) -> Any:
@@ -25,3 +34,65 @@ def axes_or_new(ax: Any, figsize: tuple[float, float]) -> Any:
 
         return plt.subplots(figsize=figsize, layout="constrained")[1]
     return new_figure(figsize).subplots()
+
+
+def ink() -> Any:
+    """The colour of lines on the background, light on a dark one."""
+    from matplotlib import rcParams
+
+    return rcParams["axes.edgecolor"]
+
+
+def legend_beside(ax: Any, handles: Sequence[Any], title: str) -> None:
+    """A legend to the right of the Axes.
+
+    Figures that lay themselves out make room for it. In others the Axes give up as much of their own width,
+    so that the legend neither leaves the figure nor lies on a neighbour.
+    """
+    dense = {"fontsize": "small", "labelspacing": 0.3} if len(handles) > _MANY_CLASSES else {}
+    legend = ax.legend(
+        handles=handles,
+        title=title,
+        loc="upper left",
+        bbox_to_anchor=(1 + _LEGEND_GAP, 1.0),
+        frameon=False,
+        borderaxespad=0.0,
+        **dense,
+    )
+    figure = ax.figure.figure  # of a part of a figure, the whole
+    if figure.get_layout_engine() is not None:
+        return
+    width = legend.get_window_extent().width / figure.bbox.width
+    box = ax.get_position(original=True)
+    left = max((box.width - width) / (1 + _LEGEND_GAP), _LEAST_LEFT * box.width)
+    ax.set_position((box.x0, box.y0, left, box.height))
+
+
+def fitted_text(ax: Any, x: float, y: float, text: str, fit: Callable[[Any, Any], None], **style: Any) -> Any:
+    """A text, centred, that `fit(text, renderer)` changes before each time that it is drawn.
+
+    How much room a text needs is known only then, at the size that the picture has.
+    """
+    drawn = _fitted_type()(x, y, text, ha="center", va="center", **style)
+    drawn.fit = fit
+    drawn.set_clip_on(True)
+    drawn.set_in_layout(False)
+    return ax.add_artist(drawn)
+
+
+@cache
+def _fitted_type() -> Any:
+    from matplotlib.text import Text
+
+    class FittedText(Text):
+        """A text that is fitted before it is drawn."""
+
+        fit: Callable[[Any, Any], None]
+
+        def draw(self, renderer: Any) -> None:
+            """Fit, and draw."""
+            self.set_visible(True)  # else it has no size
+            self.fit(self, renderer)
+            super().draw(renderer)
+
+    return FittedText

@@ -7,7 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.drawing.axes import axes_or_new
-from inscape.drawing.palette import TEN
+from inscape.drawing.palette import TEN, Classes
+from inscape.drawing.planes.frame import Scene, frame_plane
+from inscape.drawing.planes.names import draw_legend
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,19 +39,25 @@ def draw_values(values: Floats, mean: float, *, xlabel: str, title: str, ax: Any
     return ax
 
 
-def draw_density(density: Floats, bounds: Floats, marks: Floats, *, title: str, ax: Any = None) -> Any:
-    """A density on a rectangle, dark where it is high; the first axis of `density` runs to the right."""
+def draw_density(
+    density: Floats, scene: Scene, *, classes: Classes | None = None, title: str, ax: Any = None
+) -> Any:
+    """Draw a density on a rectangle, dark where it is high.
+
+    Args:
+        density: its values at the points of a grid, (r, r); the first axis runs to the right.
+        scene: the rectangle, and the data points on it.
+        classes: names and colours of the labels of the points, if they have labels.
+        title: the title.
+        ax: where to draw; new Axes if None.
+    """
     ax = axes_or_new(ax, (5.6, 4.6))
-    (s0, s1), (t0, t1) = bounds
+    (s0, t0), (s1, t1) = scene.domain.min(axis=0), scene.domain.max(axis=0)
     image = ax.imshow(density.T, origin="lower", extent=(s0, s1, t0, t1), cmap="magma_r", vmin=0.0)
     ax.figure.colorbar(image, ax=ax, label="density", shrink=0.85)
-    if len(marks):
-        ax.scatter(*marks.T, s=46, facecolor="white", edgecolor="black", lw=1.2)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.get_major_locator().set_params(nbins=5)
-    ax.set_xlabel("s")
-    ax.set_ylabel("t")
-    ax.set_title(title)
+    if classes is not None and scene.point_labels is not None:
+        draw_legend(ax, np.empty(0, int), np.empty(0), classes, scene.point_labels)
+    frame_plane(ax, scene, classes, title)
     return ax
 
 

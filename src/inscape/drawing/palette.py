@@ -1,11 +1,22 @@
 """Colours for classes that colour-blind readers can tell apart, and never colour alone."""
 
+import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Colour = tuple[float, float, float]
+
+
+class Classes(NamedTuple):
+    """The names and the colours of the labels of a picture, and whether it has a legend of them."""
+
+    names: dict[int, str]
+    colours: dict[int, Colour]
+    legend: bool = True
+
 
 # Petroff 2021 (arXiv 2107.02270), ten colours optimised for readers with colour-vision deficiencies.
 TEN = (
@@ -39,6 +50,44 @@ def class_colours(labels: Iterable[int]) -> dict[int, Colour]:
     scale = colormaps["cividis"]
     golden = (np.sqrt(5) - 1) / 2
     return {label: tuple(scale((0.5 + label * golden) % 1.0)[:3]) for label in known}
+
+
+def name_colours(names: Iterable[str]) -> dict[str, Colour]:
+    """A colour for each class name, which depends on the set of names alone, not on their order.
+
+    Names that are whole numbers have the colours of these numbers, as classes without names do; others take
+    the colours in alphabetical order.
+
+    >>> name_colours(["dog", "cat"]) == name_colours(["cat", "dog"])
+    True
+    >>> name_colours(["3"])["3"] == class_colours([3])[3]
+    True
+    """
+    known = sorted(set(names), key=in_order)
+    numbers = [int(name) if _is_number(name) else None for name in known]
+    places = [n for n in numbers if n is not None] if None not in numbers else list(range(len(known)))
+    colours = class_colours(places)
+    return {name: colours[place] for name, place in zip(known, places, strict=True)}
+
+
+def in_order(name: str) -> list[tuple[bool, int, str]]:
+    """A key that sorts names as people do, numbers in them by their size.
+
+    >>> sorted(["class 10", "class 9", "b", "2", "10"], key=in_order)
+    ['2', '10', 'b', 'class 9', 'class 10']
+    """
+    parts = re.findall(r"\d+|\D+", name)
+    return [(not part.isdecimal(), int(part) if part.isdecimal() else 0, part.casefold()) for part in parts]
+
+
+def _is_number(name: str) -> bool:
+    return re.fullmatch(r"-?\d{1,9}", name, re.ASCII) is not None
+
+
+def deeper(colour: Colour) -> Colour:
+    """A darker shade, for points that lie on their own colour."""
+    r, g, b = colour
+    return 0.75 * r, 0.75 * g, 0.75 * b
 
 
 def ink_on(colour: Colour) -> str:

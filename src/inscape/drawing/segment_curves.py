@@ -1,17 +1,33 @@
 """Pictures of a segment: labels and the two highest scores along t, and the linear pieces of all scores."""
 
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.drawing.axes import axes_or_new
-from inscape.drawing.palette import TEN, class_colours, ink_on
-from inscape.drawing.planes.frame import MOST_NAMES, as_images
+from inscape.drawing.axes import axes_or_new, fitted_text, ink
+from inscape.drawing.palette import Classes, deeper, ink_on
+from inscape.drawing.planes.frame import as_images
+from inscape.drawing.planes.names import FONT_SIZES, draw_legend, short
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _MOST_CURVES = 10
+
+
+class Dots(NamedTuple):
+    """Data points along a segment.
+
+    Attributes:
+        t: where they are, or are nearest to it, (n,).
+        labels: the label of each, (n,), or None if they have no classes.
+        is_on: whether each lies on it, (n,).
+    """
+
+    t: Floats
+    labels: Ints | None
+    is_on: npt.NDArray[np.bool_]
 
 
 def draw_segment(
@@ -19,78 +35,107 @@ def draw_segment(
     labels: Ints,
     span: tuple[float, float],
     *,
-    names: dict[int, str],
+    classes: Classes,
+    title: str,
     samples: Floats | None = None,
     top_scores: npt.NDArray[Any] | None = None,
     top_labels: Ints | None = None,
     anchors: npt.NDArray[Any] | None = None,
+    dots: Dots | None = None,
     ax: Any = None,
 ) -> Any:
     """Draw the regions as a coloured band with class names, and above it the winning and second score."""
     ax = axes_or_new(ax, (8.0, 3.4))
-    colours = class_colours(names)
     edges = np.concatenate([[span[0]], boundaries, [span[1]]])
     band = 0.16 if top_scores is not None else 1.0
-    _draw_band(ax, edges, labels, names, colours, band)
+    _draw_band(ax, edges, labels, classes, band)
     if samples is not None and top_scores is not None and top_labels is not None:
-        _draw_scores(ax, samples, top_scores, top_labels, colours, band)
+        _draw_scores(ax, samples, top_scores, top_labels, classes.colours, band)
     else:
         ax.set_yticks([])
     ax.set_xlim(*span)
     ax.set_xlabel("t")
     images = None if anchors is None or span[0] > 0 or span[1] < 1 else as_images(anchors)
-    title = f"{len(labels)} decision region{'s' if len(labels) != 1 else ''}"
     ax.set_title(title, pad=6 if images is None else 62)
-    _legend(ax, names, colours)
+    shown = np.concatenate([labels, [] if top_labels is None else top_labels.ravel()]).astype(np.int64)
+    widths = np.concatenate([np.diff(edges), np.zeros(len(shown) - len(labels))])
+    draw_legend(ax, shown, widths, classes, None if dots is None else dots.labels)
+    _draw_dots(ax, dots, classes, band + 0.03 if band < 1 else 0.06)
     if images is not None:
         _draw_ends(ax, images)
     return ax
 
 
-def draw_pieces(t: Floats, scores: Floats, *, ax: Any = None) -> Any:
+def draw_pieces(
+    t: Floats, scores: Floats, *, classes: Classes, title: str, dots: Dots | None = None, ax: Any = None
+) -> Any:
     """Draw scores (n, c) that are linear between the parameters t (n,), the knots marked below.
 
     Args:
         t: the ends of the span and the knots between, ascending.
         scores: the scores there.
+        classes: names and colours of the columns of scores, from 0 on.
+        title: the title.
+        dots: data points along the segment.
         ax: Axes to draw into; new ones if None.
     """
     ax = axes_or_new(ax, (8.0, 3.4))
-    for k in range(min(scores.shape[1], _MOST_CURVES)):
-        ax.plot(t, scores[:, k], color=TEN[k % len(TEN)], lw=1.4, label=str(k))
+    some = list(range(min(scores.shape[1], _MOST_CURVES)))
+    for k in some:
+        ax.plot(t, scores[:, k], color=classes.colours[k], lw=1.4)
     knots = t[1:-1]
-    ax.vlines(knots, 0, 0.05, transform=ax.get_xaxis_transform(), color="black", lw=0.5)
+    ax.vlines(knots, 0, 0.05, transform=ax.get_xaxis_transform(), color=ink(), lw=0.5)
     ax.set_xlim(t[0], t[-1])
     ax.set_xlabel("t (ticks: knots)")
     ax.set_ylabel("score")
-    ax.set_title(f"{len(t) - 1} linear piece{'s' if len(t) != 2 else ''}")
+    ax.set_title(title)
     if scores.shape[1] > 1:
-        ax.legend(title="class", loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
+        draw_legend(ax, np.array(some), np.ones(len(some)), classes, None if dots is None else dots.labels)
+    _draw_dots(ax, dots, classes, 0.08)
     return ax
 
 
-def _draw_band(
-    ax: Any, edges: Floats, labels: Ints, names: dict[int, str], colours: dict[int, Any], height: float
-) -> None:
-    from matplotlib.transforms import blended_transform_factory
+def _draw_dots(ax: Any, dots: Dots | None, classes: Classes, height: float) -> None:
+    """Data points in the colour of their class, those beside the segment small and faint."""
+    if dots is None:
+        return
+    for some, size, alpha in ((~dots.is_on, 10, 0.55), (dots.is_on, 24, 1.0)):
+        look: dict[str, Any] = {"facecolor": "white", "edgecolor": "black"}
+        if dots.labels is not None:
+            colours = [deeper(classes.colours[label]) for label in dots.labels[some].tolist()]
+            look = {"facecolor": colours, "edgecolor": "white"}
+        at = np.full(int(some.sum()), height)
+        transform = ax.get_xaxis_transform()
+        ax.scatter(dots.t[some], at, s=size, alpha=alpha, lw=0.7, zorder=4, transform=transform, **look)
 
-    transform = blended_transform_factory(ax.transData, ax.transAxes)
+
+def _draw_band(ax: Any, edges: Floats, labels: Ints, classes: Classes, height: float) -> None:
+    """The regions as a band, with class names where they fit."""
     for left, right, label in zip(edges[:-1], edges[1:], labels.tolist(), strict=True):
-        ax.axvspan(left, right, 0, height, color=colours[label], lw=0)
-        if (right - left) > 0.03 * (edges[-1] - edges[0]):
-            ax.text(
+        colour = classes.colours[label]
+        ax.axvspan(left, right, 0, height, color=colour, lw=0)
+        if (right - left) > 0.01 * (edges[-1] - edges[0]):
+            fitted_text(
+                ax,
                 (left + right) / 2,
                 height / 2,
-                names[label],
-                transform=transform,
-                ha="center",
-                va="center",
-                color=ink_on(colours[label]),
-                fontsize=9,
-                clip_on=True,
+                short(classes.names[label]),
+                partial(_fit_between, left, right),
+                transform=ax.get_xaxis_transform(),
+                color=ink_on(colour),
             )
     for t in edges[1:-1]:
-        ax.axvline(t, color="black", lw=0.7)
+        ax.axvline(t, color=ink(), lw=0.7)
+
+
+def _fit_between(left: float, right: float, text: Any, renderer: Any) -> None:
+    """Make a text as large as fits between two parameters, or invisible."""
+    room = abs(np.subtract(*text.axes.transData.transform([[left, 0.0], [right, 0.0]])[:, 0])) - 4
+    for size in FONT_SIZES:
+        text.set_fontsize(size)
+        if text.get_window_extent(renderer).width <= room:
+            return
+    text.set_visible(False)
 
 
 def _draw_scores(
@@ -115,7 +160,7 @@ def _draw_ends(ax: Any, images: Floats) -> None:
     from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 
     for t, image in ((0.0, images[0]), (1.0, images[-1])):
-        ax.plot([t], [1.0], marker="v", color="black", transform=ax.get_xaxis_transform(), clip_on=False)
+        ax.plot([t], [1.0], marker="v", color=ink(), transform=ax.get_xaxis_transform(), clip_on=False)
         picture = OffsetImage(image, zoom=44 / max(image.shape[:2]), cmap="gray_r", interpolation="nearest")
         ax.add_artist(
             AnnotationBbox(
@@ -129,12 +174,3 @@ def _draw_ends(ax: Any, images: Floats) -> None:
                 annotation_clip=False,
             )
         )
-
-
-def _legend(ax: Any, names: dict[int, str], colours: dict[int, Any]) -> None:
-    from matplotlib.patches import Patch
-
-    handles = [Patch(color=colours[label], label=names[label]) for label in sorted(names)[:MOST_NAMES]]
-    if len(names) > MOST_NAMES:
-        handles.append(Patch(fc="none", ec="none", label=f"+ {len(names) - MOST_NAMES} more"))
-    ax.legend(handles=handles, title="class", loc="upper left", bbox_to_anchor=(1.03, 1.0), frameon=False)

@@ -20,13 +20,14 @@ from inscape.measures.points import graph_at
 from inscape.measures.result import Measurement
 from inscape.measures.statistics import mean_with_error
 from inscape.models import wrap
+from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class HullCrossings(Measurement):
+class HullCrossings(Measurement, Drawn):
     """The mean number of units that change sign on the hulls.
 
     Attributes:
@@ -45,8 +46,8 @@ class HullCrossings(Measurement):
     layers: tuple[str, ...]
     ball: npt.NDArray[np.int64]
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the crossings of each layer; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """The crossings of each layer."""
         from inscape.drawing.measures import draw_layers
 
         title = f"crossings within {self.settings['radius']:g}, {self.provenance.model}"

@@ -21,7 +21,9 @@ from inscape.measures.result import Measurement
 from inscape.measures.statistics import crossed_mean
 from inscape.memory import MEMORY
 from inscape.models import Model, wrap
+from inscape.pictures import Drawn, DrawnByClass, Look
 from inscape.probes import Patch
+from inscape.probes.plane import domain_of, scene_of
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
@@ -37,7 +39,7 @@ PRECISIONS = ("float64", "float32")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LocalComplexity(Measurement):
+class LocalComplexity(Measurement, Drawn):
     """The mean density of a network's kinks at data points.
 
     Attributes:
@@ -57,8 +59,8 @@ class LocalComplexity(Measurement):
     n_not_good: float
     n_units: int
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw what each layer adds; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """What each layer adds."""
         from inscape.drawing.measures import draw_layers
 
         title = f"local complexity {self.value:.4g} of {self.provenance.model}"
@@ -66,7 +68,7 @@ class LocalComplexity(Measurement):
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class DensityMap(Measurement):
+class DensityMap(DrawnByClass, Measurement):
     """The density f(x) of kinks on a grid of a patch.
 
     Attributes:
@@ -74,6 +76,7 @@ class DensityMap(Measurement):
             is its mean over the patch.
         bounds: the intervals of s and t.
         marks: coordinates of data points on the patch, (m, 2).
+        patch: the patch itself; None in results of older files.
     """
 
     measure: ClassVar[str] = "density_map"
@@ -81,13 +84,17 @@ class DensityMap(Measurement):
     density: Floats
     bounds: Floats
     marks: Floats
+    patch: Patch | None = None
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the map; returns the matplotlib Axes."""
+    def _draw(self, ax: Any, look: Look) -> Any:
+        """The map."""
         from inscape.drawing.measures import draw_density
 
+        (s0, s1), (t0, t1) = self.bounds.tolist()
+        patch = self.patch or Patch([0.0, 0.0], np.eye(2), ((s0, s1), (t0, t1)), marks=self.marks)
+        scene, classes = scene_of(patch, domain_of(patch), look, ())
         title = f"density of kinks, sigma = {self.settings['sigma']:g}"
-        return draw_density(self.density, self.bounds, self.marks, title=title, ax=ax)
+        return draw_density(self.density, scene, classes=classes, title=title, ax=ax)
 
 
 def _form(*, with_density: bool = True, estimator: str = "theorem") -> dict[str, Any]:
@@ -230,6 +237,7 @@ def density_map(
         density=result.density.reshape(r, r),
         bounds=np.array(patch.bounds),
         marks=np.asarray(patch.marks),
+        patch=patch,
     )
 
 

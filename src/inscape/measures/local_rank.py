@@ -18,6 +18,7 @@ from inscape.measures.points import measuring, points_of
 from inscape.measures.result import Measurement
 from inscape.measures.statistics import crossed_mean, mean_with_error
 from inscape.models import Model, wrap
+from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LocalRank(Measurement):
+class LocalRank(Measurement, Drawn):
     """The mean rank of each layer's Jacobian; the value is the mean over layers.
 
     Attributes:
@@ -43,8 +44,8 @@ class LocalRank(Measurement):
     layers: tuple[str, ...]
     ranks: Floats
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the rank of each layer; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """The rank of each layer."""
         from inscape.drawing.measures import draw_layers
 
         title = f"local rank of {self.provenance.model}, eps = {self.settings['eps']:g}"

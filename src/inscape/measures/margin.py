@@ -20,6 +20,7 @@ from inscape.measures.points import labelled_points, measuring
 from inscape.measures.result import Measurement
 from inscape.measures.statistics import mean_with_error
 from inscape.models import Model, wrap
+from inscape.pictures import Drawn
 from inscape.provenance import Provenance
 
 NORMALISE = ("none", "gradient", "spectral")
@@ -27,7 +28,7 @@ _ROWS = 64
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Margin(Measurement):
+class Margin(Measurement, Drawn):
     """The mean output margin.
 
     Attributes:
@@ -38,8 +39,8 @@ class Margin(Measurement):
 
     margins: Floats
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw how the margins are distributed; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """How the margins are distributed."""
         from inscape.drawing.measures import draw_values
 
         title = f"margins of {self.provenance.model}"

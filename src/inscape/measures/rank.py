@@ -17,6 +17,7 @@ from inscape.measures.points import as_source
 from inscape.measures.region_count import RegionCount, draw_counter
 from inscape.measures.statistics import Z, probability_less
 from inscape.models import Model, wrap
+from inscape.pictures import Drawn
 from inscape.probes.source import PointSource
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState
@@ -50,7 +51,7 @@ LINE = 100
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Ranking:
+class Ranking(Drawn):
     """Models in the order of their region count, fewest regions first; `print` shows the table.
 
     Attributes:
@@ -131,8 +132,8 @@ class Ranking:
         ranking: Self = restored_fields(cls, data, what="ranking", error=MeasureError)
         return ranking
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw each model's mean and interval, in order; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """Each model's mean and interval, in order."""
         from inscape.drawing.counts import draw_ranking
 
         means = [self.results[name].mean for name in self.order]

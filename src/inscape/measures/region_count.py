@@ -26,6 +26,7 @@ from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.grid.grid import labelled_blocks
 from inscape.partition.decision.method import Request, check_method
+from inscape.pictures import Drawn
 from inscape.probes import Probe, Segment
 from inscape.probes.sampling import draw_probes
 from inscape.progress import Meter, meter
@@ -41,7 +42,7 @@ none of n probes happens on fewer than 3 / n of them, with 95 % confidence, and 
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class RegionCount(Measurement):
+class RegionCount(Measurement, Drawn):
     """The mean number of decision regions over random probes, with its error.
 
     The `value` is the mean count, an estimate of R_d, and `std_error` its standard error over the `n` probes,
@@ -126,8 +127,8 @@ class RegionCount(Measurement):
         settings = {k: tuple(v) if isinstance(v, list) else v for k, v in result.settings.items()}
         return replace(result, settings=settings)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw how the counts are distributed over probes; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """How the counts are distributed over probes."""
         from inscape.drawing.counts import draw_counts
 
         return draw_counts(self.counts, self.mean, self.interval, title=self.provenance.model, ax=ax)

@@ -20,6 +20,7 @@ from inscape.measures.points import labelled_points, measuring
 from inscape.measures.result import Measurement
 from inscape.measures.statistics import wilson
 from inscape.models import Model, wrap
+from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
@@ -28,7 +29,7 @@ NORMS = ("linf", "l2")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class AdversarialAccuracy(Measurement):
+class AdversarialAccuracy(Measurement, Drawn):
     """The fraction of points that are right before and during an attack.
 
     Attributes:
@@ -41,8 +42,8 @@ class AdversarialAccuracy(Measurement):
     clean: float
     robust: npt.NDArray[np.bool_]
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw accuracy with and without attack; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """Accuracy with and without attack."""
         from inscape.drawing.measures import draw_layers
 
         both = np.array([self.clean, self.value])

@@ -23,6 +23,7 @@ from inscape.measures.hessian.eigenvalues import MANY, dense, lanczos, rough_sta
 from inscape.measures.points import TargetSource, as_targets, check_weights, measuring, points_of
 from inscape.measures.result import Measurement
 from inscape.models import Model, wrap
+from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
@@ -36,7 +37,7 @@ _DENSE = 500
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Sharpness(Measurement):
+class Sharpness(Measurement, Drawn):
     """The top eigenvalues of the Hessian of the loss; the value is the largest.
 
     Attributes:
@@ -58,8 +59,8 @@ class Sharpness(Measurement):
         """Whether every residual is within the tolerance."""
         return self.status.kind == "complete"
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the eigenvalues; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """The eigenvalues."""
         from inscape.drawing.measures import draw_layers
 
         names = [str(i + 1) for i in range(len(self.eigenvalues))]

@@ -17,6 +17,7 @@ from inscape.measures.points import measuring, points_of
 from inscape.measures.result import Measurement
 from inscape.measures.statistics import crossed_mean, mean_with_error
 from inscape.models import Model, wrap
+from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
@@ -30,7 +31,7 @@ _ROWS = 64
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class TotalVariation(Measurement):
+class TotalVariation(Measurement, Drawn):
     """The mean norm of the gradient of the scores.
 
     Attributes:
@@ -41,8 +42,8 @@ class TotalVariation(Measurement):
 
     norms: Floats
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw how the norms are distributed; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """How the norms are distributed."""
         from inscape.drawing.measures import draw_values
 
         title = f"total variation of {self.provenance.model}"

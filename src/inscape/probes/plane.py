@@ -1,15 +1,20 @@
 """Coordinates on a two-dimensional probe: its plane, its polygon there, and the frame of its pictures."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from inscape.arrays import Floats
+from inscape.arrays import Bools, Floats
+from inscape.drawing.palette import Classes
+from inscape.drawing.planes.frame import Scene
 from inscape.errors import PartitionError, ProbeError
+from inscape.pictures import Look
 from inscape.probes.patch import Patch
-from inscape.probes.probe import Probe
+from inscape.probes.probe import Probe, nearest
 from inscape.probes.simplex import Simplex
+from inscape.probes.source import points_near
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +85,10 @@ class Domain:
         """The lengths in the input space of vectors of coordinates, (n, 2)."""
         return np.asarray(np.sqrt(np.einsum("ni,ij,nj->n", vectors, self.metric, vectors)))
 
+    def nearest(self, points: Floats) -> tuple[Floats, Bools]:
+        """The coordinates (n, 2) where points (n, d) are nearest to the plane, and whether they are in it."""
+        return nearest(self.plane.origin, self.plane.axes, points)
+
     @property
     def area_unit(self) -> float:
         """The area in the input space of a unit square of coordinates."""
@@ -103,20 +112,41 @@ def domain_of(probe: Probe) -> Domain:
     )
 
 
-def frame_of(probe: Probe) -> tuple[Floats, Floats, Floats]:
-    """In drawing coordinates: corner and sides (3, 2) of the grid, the domain's corners, the anchors (m, 2).
+def frame_of(probe: Probe) -> tuple[Floats, Domain]:
+    """For a grid along the generators: corner and sides (3, 2) in drawing coordinates, and the domain.
 
     A patch is drawn in its own coordinates; a triangle true to scale, its first generator at the origin.
     """
     if isinstance(probe, Patch):
         (s0, s1), (t0, t1) = probe.bounds
-        return np.array([[s0, t0], [s1 - s0, 0.0], [0.0, t1 - t0]]), probe.corners, probe.marks
+        return np.array([[s0, t0], [s1 - s0, 0.0], [0.0, t1 - t0]]), domain_of(probe)
     flat = probe.generators.reshape(3, -1)
     if (axes_and_corners := _true_to_scale(flat)) is None:
         raise PartitionError("the three points are on a line: their hull has no picture")
-    _, corners = axes_and_corners
+    axes, corners = axes_and_corners
     order = [int(np.flatnonzero((flat == a.ravel()).all(axis=1))[0]) for a in probe.anchors]
-    return corners, corners, corners[order]
+    return corners, Domain(Plane(flat[0], axes), corners, corners[order])
+
+
+def scene_of(
+    probe: Probe, domain: Domain, look: Look, labels: Iterable[int], known: Sequence[str] | None = None
+) -> tuple[Scene, Classes]:
+    """What a picture of a plane shows beside its regions, and the names and colours of classes.
+
+    Args:
+        probe: the probe.
+        domain: its coordinates.
+        look: what the user wants.
+        labels: the labels that occur.
+        known: the names that the model has for labels 0, 1, ...
+    """
+    points, y = (None, None) if look.points is None else points_near(look.points, probe)
+    classes, own = look.classes(labels, known, y)
+    scene = Scene(domain=domain.corners, marks=domain.marks, images=probe.anchors)
+    if points is not None:
+        coordinates, inside = domain.nearest(points)
+        scene = replace(scene, points=coordinates, point_labels=own, in_plane=inside)
+    return scene, classes
 
 
 def _true_to_scale(points: Floats) -> tuple[Floats, Floats] | None:

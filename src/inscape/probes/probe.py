@@ -7,9 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import as_array
-from inscape.arrays import Floats
+from inscape.arrays import Bools, Floats
 from inscape.errors import ProbeError
 from inscape.serialising import SCHEMA, plain_fields, restored_fields
+
+ON_PROBE = 1e-6
+"""Relative to their size, how far points may be from a probe that they are on; data are often float32."""
 
 
 class Probe(ABC):
@@ -57,6 +60,20 @@ class Probe(ABC):
             raise ProbeError(f"not a {' or '.join(sorted(kinds))} of schema {SCHEMA}: {str(data)[:80]}")
         probe: Self = restored_fields(kinds[kind], data, what=kind, error=ProbeError)
         return probe
+
+
+def nearest(origin: Floats, axes: Floats, points: Floats) -> tuple[Floats, Bools]:
+    """Coordinates (n, k) along axes (k, d) of the places nearest to points (n, d); whether they are there.
+
+    >>> st, is_there = nearest(np.zeros(3), np.eye(3)[:2], np.array([[1.0, 2.0, 0.0], [1.0, 2.0, 5.0]]))
+    >>> st.tolist(), is_there.tolist()
+    ([[1.0, 2.0], [1.0, 2.0]], [True, False])
+    """
+    ways = points - origin
+    coordinates = ways @ np.linalg.pinv(axes)
+    away = np.linalg.norm(ways - coordinates @ axes, axis=1)
+    sizes = np.linalg.norm(ways, axis=1) + np.linalg.norm(points, axis=1)
+    return coordinates, away <= ON_PROBE * np.maximum(sizes, np.linalg.norm(axes))
 
 
 def as_point(value: Any, what: str) -> Floats:

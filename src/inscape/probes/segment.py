@@ -1,5 +1,6 @@
 """The segment: a straight line between two points, or a longer or shorter stretch of it."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,8 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arrays import Floats
+from inscape.drawing.palette import Classes
+from inscape.drawing.segment_curves import Dots
 from inscape.errors import ProbeError
-from inscape.probes.probe import Probe, as_interval, as_point
+from inscape.pictures import Look
+from inscape.probes.probe import Probe, as_interval, as_point, nearest
+from inscape.probes.source import points_near
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -91,3 +96,23 @@ def as_segments(probes: Any) -> list[Segment]:
     if len(shapes) > 1:
         raise ProbeError(f"the segments of one call must share a shape, got {sorted(shapes)}")
     return [as_segment(p) for p in given]
+
+
+def dots_along(
+    segment: Segment, look: Look, labels: Iterable[int], known: Sequence[str] | None = None
+) -> tuple[Dots | None, Classes]:
+    """The data points that a picture of a segment shows, and the names and colours of classes.
+
+    Args:
+        segment: the segment.
+        look: what the user wants.
+        labels: the labels that occur.
+        known: the names that the model has for labels 0, 1, ...
+    """
+    if look.points is None:
+        return None, look.classes(labels, known)[0]
+    points, y = points_near(look.points, segment)
+    classes, own = look.classes(labels, known, y)
+    start, way = segment.start.reshape(-1), (segment.end - segment.start).reshape(1, -1)
+    t, is_on = nearest(start, way, points)
+    return Dots(t[:, 0], own, is_on), classes

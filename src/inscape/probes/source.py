@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import as_array
-from inscape.arrays import Ints
+from inscape.arrays import Floats, Ints
 from inscape.errors import ProbeError
 from inscape.models.class_names import as_labels, fractions, listed
-from inscape.probes.probe import as_point
+from inscape.probes.probe import Probe, as_point
 from inscape.seeding import random_state_kept
 
 
@@ -93,6 +93,15 @@ class PointSource:
         if self._y is None:
             raise ProbeError("drawing by class needs the class of each point: give y, or data of (x, y)")
         return self._y
+
+
+def points_near(points: Any, probe: Probe) -> tuple[Floats, Any]:
+    """Data points as rows (n, d), and their classes or None; an error if they do not fit to a probe."""
+    x, y = PointSource(points).everything()
+    d = int(np.prod(probe.input_shape))
+    if x[0].size != d:
+        raise ProbeError(f"points have shape {x.shape[1:]}, the probe is one of shape {probe.input_shape}")
+    return x.reshape(len(x), d).astype(np.float64), y
 
 
 def _is_dataset(x: Any) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from inscape.arguments import whole_number
 from inscape.arrays import Floats, Ints
 from inscape.errors import TheoryError
+from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
 from inscape.serialising import SCHEMA, check_schema, plain, restored_fields
@@ -33,7 +34,7 @@ Checks = Iterator[tuple[dict[str, Any], Check]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Survey:
+class Survey(Drawn):
     """The checks of many networks.
 
     Attributes:
@@ -84,8 +85,8 @@ class Survey:
         result: Self = restored_fields(cls, data, what="survey", error=TheoryError, rows=rows)
         return result
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the ratios of every statement; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """The ratios of every statement."""
         from inscape.drawing.theory import draw_tightness
 
         frame = self.to_frame()

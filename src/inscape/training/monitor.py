@@ -14,6 +14,7 @@ from inscape.errors import MeasureError
 from inscape.measures.measure import NOT_APPLICABLE, Measures, Settings, checked_settings, table_of
 from inscape.measures.points import TargetSource, as_targets, measuring
 from inscape.models import Model, wrap
+from inscape.pictures import finished
 from inscape.probes.source import PointSource
 from inscape.seeding import RandomState, as_generator, as_seed, random_state_kept
 
@@ -132,8 +133,14 @@ class Monitor:
         frame.attrs["settings"] = copy.deepcopy(self.settings)
         return frame
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw all curves over log-steps: one panel each or, given Axes, all in them; returns the Axes."""
+    def plot(self, ax: Any = None, *, title: str | None = None, legend: bool = True) -> Any:
+        """Draw all curves over log-steps: one panel each or, given Axes, all in them; returns the Axes.
+
+        Args:
+            ax: where to draw; new Axes if None.
+            title: the title; None for none.
+            legend: whether given Axes get a legend.
+        """
         from inscape.drawing.measures import draw_curves
 
         curves = {}
@@ -142,7 +149,11 @@ class Monitor:
             if known:
                 steps, values = np.array(known, dtype=np.float64).T
                 curves[name.replace("_", " ")] = (steps, values)
-        return draw_curves(curves, xlabel="step", ax=ax)
+        drawn = draw_curves(curves, xlabel="step", ax=ax)
+        if ax is None:
+            drawn.figure.suptitle(title or "")
+            return drawn
+        return finished(drawn, title, legend)
 
     def _names(self) -> list[str]:
         seen = dict.fromkeys(name for row in self.rows for name in row)

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from inscape.arrays import Bools, Floats
 from inscape.errors import UnivariateError
+from inscape.pictures import Drawn
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
@@ -18,7 +19,7 @@ _ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class KKTResidual:
+class KKTResidual(Drawn):
     """The KKT conditions after scaling the net to least margin 1: none depends on the scale of the net.
 
     Attributes:
@@ -59,8 +60,8 @@ class KKTResidual:
         result: Self = restored_fields(cls, data, what="KKT residual", error=UnivariateError)
         return result
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the multipliers over the margins; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """The multipliers over the margins."""
         from inscape.drawing.univariate import draw_multipliers
 
         return draw_multipliers(self.margins, self.multipliers, ax=ax)

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from inscape.arrays import Floats
 from inscape.errors import UnivariateError
+from inscape.pictures import Drawn
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 
 MERGE_TOL = 1e-9
@@ -51,7 +52,7 @@ def merged_knots(t: Floats, jump: Floats, merge_tol: float, jump_tol: float) -> 
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RegionTable:
+class RegionTable(Drawn):
     """The number of linear regions under many tolerances; where it does not change it means something.
 
     Attributes:
@@ -89,8 +90,8 @@ class RegionTable:
         result: Self = restored_fields(cls, data, what="table of regions", error=UnivariateError)
         return result
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the table with its counts; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """The table with its counts."""
         from inscape.drawing.univariate import draw_region_table
 
         return draw_region_table(self.merge_tols, self.jump_tols, self.counts, self.effective, ax=ax)

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from inscape.arguments import whole_number
 from inscape.arrays import Floats
 from inscape.errors import ModelError
+from inscape.pictures import finished
 from inscape.seeding import RandomState
 from inscape.univariate.knots import JUMP_TOL, MERGE_TOL, RegionTable, merged_knots, neuron_knots
 
@@ -208,8 +209,22 @@ class ShallowNet:
         """This net as torch Linear(1, k), ReLU, Linear(k, 1) in float64."""
         return _make_module(self.w, self.b, self.v, self.c)
 
-    def plot(self, ax: Any = None, *, x: npt.ArrayLike | None = None, y: npt.ArrayLike | None = None) -> Any:
-        """Draw f with its knots, and data points if given; returns the matplotlib Axes."""
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        title: str | None = None,
+        x: npt.ArrayLike | None = None,
+        y: npt.ArrayLike | None = None,
+    ) -> Any:
+        """Draw f with its knots, and data points if given; returns the matplotlib Axes.
+
+        Args:
+            ax: where to draw; new Axes if None.
+            title: the title; None for none.
+            x: places of data points, (n,).
+            y: their values, (n,).
+        """
         from inscape.drawing.univariate import draw_function
 
         points = None if x is None else np.asarray(x, dtype=np.float64).reshape(-1)
@@ -220,7 +235,7 @@ class ShallowNet:
         room = 0.1 * (high - low) or 1.0
         inner = t[(t > low - room) & (t < high + room)]
         ends = np.concatenate([[low - room], inner, [high + room]])
-        return draw_function(ends, self(ends), points, values, ax=ax)
+        return finished(draw_function(ends, self(ends), points, values, ax=ax), title)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; `from_dict` reads it back."""

@@ -6,6 +6,7 @@ import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.offsetbox import AnnotationBbox
 from torch import nn
 
 import inscape
@@ -67,7 +68,7 @@ def test_every_face_and_edge_is_drawn_once(q, colour):
     assert ax.get_title() == f"{q.n_regions} linear regions"
     assert ax.get_aspect() == 1.0
     assert len(ax.figure.axes) == (1 if colour == "pattern" else 2)  # a colour bar where numbers are shown
-    ax.figure.canvas.draw()
+    pixels(ax)
 
 
 def test_edges_can_be_left_out(q):
@@ -124,7 +125,7 @@ def test_the_colour_bar_of_numbers(q):
     assert ax.figure.axes[1].get_ylabel() == "value"
     assert q.plot(colour="slope").figure.axes[1].get_ylabel() == "slope norm"
     for constant in (np.ones(q.n_regions), np.full(q.n_regions, np.nan), np.zeros(q.n_regions, bool)):
-        q.plot(colour=constant).figure.canvas.draw()
+        pixels(q.plot(colour=constant))
 
 
 def test_wrong_colours_are_refused(q):
@@ -152,8 +153,8 @@ def test_spanning_points_are_marked_and_shown(kind, rng):
         marks = np.asarray(ax.collections[-1].get_offsets())
         drawn = np.linalg.norm(marks[:, None] - marks[None], axis=2)
         assert np.allclose(drawn, np.linalg.norm((points[:, None] - points[None]).reshape(3, 3, -1), axis=2))
-        assert sum(type(a).__name__ == "AnnotationBbox" for a in ax.artists) == 3
-        ax.figure.canvas.draw()
+        assert sum(isinstance(a, AnnotationBbox) for a in ax.artists) == 3
+        pixels(ax)
 
 
 def test_decision_regions_over_linear_regions(net):
@@ -192,6 +193,7 @@ def test_a_ring_is_named_off_its_hole():
 
 @pytest.mark.parametrize("n", [100, 30_000])
 def test_large_pictures_are_rasterised(n):
+    from inscape.drawing.planes.frame import Scene
     from inscape.drawing.planes.linear import draw_faces
 
     k = int(n**0.5)
@@ -209,9 +211,7 @@ def test_large_pictures_are_rasterised(n):
         values=np.arange(k * k).astype(np.uint64),
         kind="pattern",
         edges=True,
-        domain=np.array([[0.0, 0], [1, 0], [1, 1], [0, 1]]),
-        marks=np.empty((0, 2)),
-        images=np.empty((0, 2)),
+        scene=Scene(np.array([[0.0, 0], [1, 0], [1, 1], [0, 1]])),
         title="squares",
         ax=Figure().subplots(),
     )

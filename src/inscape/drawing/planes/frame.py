@@ -1,70 +1,148 @@
-"""What all pictures of planes share: the domain's outline, the data points that span it, limits and title.
+"""What all pictures of planes share: the outline, data points (images as images), axes, limits and title."""
 
-Data points that are images are shown as images; classes are named in a legend and inside large regions.
-"""
-
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.drawing.palette import Colour, ink_on
+from inscape.drawing.axes import ink
+from inscape.drawing.palette import Classes, deeper
 
 Floats = npt.NDArray[np.float64]
 
-_HALF_IMAGE = 0.08
-"""Half the side of an image beside its mark, as a fraction of the domain's extent, about."""
+_MOST_STRETCH = 4.0
+"""Features whose extents differ by no more than this factor are drawn true to scale."""
+_SHARE = 0.2
+"""The side of a thumbnail, of the shorter side of the Axes."""
+_SIZES = (12.0, 52.0)
+"""Its least and its greatest side in points."""
 
 
-def squares_of_images(domain: Floats, marks: Floats, images: npt.NDArray[Any]) -> Floats:
-    """The lowest and highest corners of the squares that images cover, about, (m, 2, 2), m = 0 for none."""
-    if len(marks) == 0 or as_images(images) is None:
-        return np.zeros((0, 2, 2))
-    side = _HALF_IMAGE * float(np.ptp(domain, axis=0).max())
-    away = marks - marks.mean(axis=0)
-    centre = marks + 1.3 * side * away / np.linalg.norm(away, axis=1, keepdims=True).clip(min=1e-300)
-    return np.stack([centre - side, centre + side], axis=1)
+def _none() -> Floats:
+    return np.empty((0, 2))
 
 
-def draw_marks(ax: Any, marks: Floats, images: npt.NDArray[Any]) -> bool:
-    """Draw the data points; True if they are images and were drawn as such."""
-    if len(marks) == 0:
-        return False
-    ax.scatter(*marks.T, s=46, facecolor="white", edgecolor="black", lw=1.2, zorder=5, clip_on=False)
-    pictures = as_images(images)
-    if pictures is None:
-        return False
-    centre = tuple(marks.mean(axis=0))
-    for mark, picture in zip(marks, pictures, strict=True):
-        place_image(ax, picture, (float(mark[0]), float(mark[1])), centre, size=52)
-    return True
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A convex piece of a plane, and the data points to be shown on it.
+
+    Attributes:
+        domain: the corners of the domain, (k, 2).
+        marks: coordinates of the data points that span the plane, (m, 2).
+        images: these points themselves, (m, ...); shown if they are images.
+        mark_names: their names, () for none.
+        axis_names: what the two coordinates are, if they are features; None leaves the axes out.
+        points: coordinates of other data points, (n, 2).
+        point_labels: the label of each, (n,), or None if they have no classes.
+        in_plane: whether each lies in the plane; else it is drawn where it is nearest.
+    """
+
+    domain: Floats
+    marks: Floats = field(default_factory=_none)
+    images: npt.NDArray[Any] = field(default_factory=_none)
+    mark_names: tuple[str, ...] = ()
+    axis_names: tuple[str, str] | None = None
+    points: Floats = field(default_factory=_none)
+    point_labels: npt.NDArray[np.int64] | None = None
+    in_plane: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def occupied(self) -> Floats:
+        """The places of all points, (m + n, 2)."""
+        return np.concatenate([self.marks, self.points])
 
 
-def frame_plane(ax: Any, domain: Floats, marks: Floats, images: npt.NDArray[Any], title: str) -> None:
-    """Outline the domain, draw the data points, and set aspect, limits and title.
+def frame_plane(ax: Any, scene: Scene, classes: Classes | None, title: str) -> None:
+    """Outline the domain, draw the data points, and set aspect, limits, axes and title.
 
     Args:
         ax: where to draw.
-        domain: the corners of the convex domain, (k, 2).
-        marks: the coordinates of the data points, (m, 2).
-        images: the data points themselves, (m, ...); shown if they are images.
+        scene: what to draw.
+        classes: names and colours of the labels of the points; None if they have none.
         title: the title.
     """
     from matplotlib.patches import Polygon
 
-    ax.add_patch(Polygon(domain, fill=False, ec="black", lw=1.0, zorder=3.5))
-    has_images = draw_marks(ax, marks, images)
-    ax.set_aspect("equal")
-    ax.set_xticks([])
-    ax.set_yticks([])
-    ax.spines[:].set_visible(False)
-    low, high = domain.min(axis=0), domain.max(axis=0)
-    extent = (high - low).max()
-    stand_out = has_images and min((marks - low).min(), (high - marks).min()) < 0.05 * extent
-    pad = (0.22 if stand_out else 0.02) * extent
-    ax.set_xlim(low[0] - pad, high[0] + pad)
-    ax.set_ylim(low[1] - pad, high[1] + pad)
+    ax.add_patch(Polygon(scene.domain, fill=False, ec="black", lw=1.0, zorder=3.5))
+    _draw_points(ax, scene, classes)
+    has_images = _draw_marks(ax, scene)
+    low, high = scene.domain.min(axis=0), scene.domain.max(axis=0)
+    extent = high - low
+    stand_out = (
+        has_images and min((scene.marks - low).min(), (high - scene.marks).min()) < 0.05 * extent.max()
+    )
+    _set_axes(ax, scene.axis_names, extent)
+    margin = 0.0 if scene.axis_names else (0.22 if stand_out else 0.02) * extent.max()
+    ax.set_xlim(low[0] - margin, high[0] + margin)
+    ax.set_ylim(low[1] - margin, high[1] + margin)
     ax.set_title(title, pad=14 if stand_out else None)
+
+
+def _set_axes(ax: Any, names: tuple[str, str] | None, extent: Floats) -> None:
+    """Ticks and names if the coordinates are features, which may be stretched; else none, true to scale."""
+    is_alike = extent.max() <= _MOST_STRETCH * extent.min()
+    ax.set_aspect("equal" if names is None or is_alike else "auto")
+    ax.spines[:].set_visible(False)
+    if names is None:
+        ax.set_xticks([])
+        ax.set_yticks([])
+        return
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.get_major_locator().set_params(nbins=6)
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1])
+
+
+def _draw_points(ax: Any, scene: Scene, classes: Classes | None) -> None:
+    """Data points in the colour of their class, those beside the plane small and faint."""
+    if len(scene.points) == 0:
+        return
+    inside = np.ones(len(scene.points), bool) if scene.in_plane is None else scene.in_plane
+    size = float(np.clip(4000 / len(scene.points), 9.0, 30.0))
+    for some, area, alpha in ((~inside, 0.5 * size, 0.55), (inside, size, 1.0)):
+        if scene.point_labels is None or classes is None:
+            look: dict[str, Any] = {"facecolor": "white", "edgecolor": "black"}
+        else:
+            colours = [deeper(classes.colours[label]) for label in scene.point_labels[some].tolist()]
+            look = {"facecolor": colours, "edgecolor": "white"}
+        ax.scatter(*scene.points[some].T, s=area, alpha=alpha, lw=0.7, zorder=4.5, **look)
+
+
+def _draw_marks(ax: Any, scene: Scene) -> bool:
+    """Draw the data points that span the plane; True if they are images and were drawn as such."""
+    marks = scene.marks
+    if len(marks) == 0:
+        return False
+    ax.scatter(*marks.T, s=46, facecolor="white", edgecolor="black", lw=1.2, zorder=5, clip_on=False)
+    centre = marks.mean(axis=0)
+    for mark, name in zip(marks, scene.mark_names, strict=False):
+        _write_beside(ax, mark, centre, name)
+    pictures = as_images(scene.images)
+    if pictures is None:
+        return False
+    for mark, picture in zip(marks, pictures, strict=True):
+        place_image(ax, picture, (float(mark[0]), float(mark[1])), tuple(centre))
+    return True
+
+
+def _write_beside(ax: Any, mark: Floats, away_from: Floats, name: str) -> None:
+    """The name of a marked point, above or below it, on the side that faces away from the others."""
+    from matplotlib.patheffects import withStroke
+
+    up = 1 if mark[1] >= away_from[1] else -1
+    halo = [withStroke(linewidth=2.5, foreground="white")]
+    style = {"ha": "center", "va": "bottom" if up > 0 else "top", "fontsize": 9, "color": "black"}
+    ax.annotate(
+        name,
+        mark,
+        xytext=(0, 6 * up),
+        textcoords="offset points",
+        path_effects=halo,
+        zorder=6,
+        **style,
+    )
 
 
 def as_images(points: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
@@ -89,63 +167,36 @@ def as_images(points: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
 
 
 def place_image(
-    ax: Any,
-    image: npt.NDArray[np.float64],
-    at: tuple[float, float],
-    away_from: tuple[float, float],
-    size: float,
+    ax: Any, image: npt.NDArray[np.float64], at: tuple[float, float], away_from: tuple[float, float]
 ) -> None:
-    """Put a framed thumbnail of `size` points beside `at`, on the side that faces away from `away_from`."""
+    """Put a framed thumbnail beside `at`, on the side that faces away from `away_from`."""
+    direction = np.subtract(at, away_from)
+    ax.add_artist(_thumbnail()(ax, image, at, direction / (float(np.hypot(*direction)) or 1.0)))
+
+
+@cache
+def _thumbnail() -> Any:
     from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 
-    direction = np.subtract(at, away_from)
-    length = float(np.hypot(*direction)) or 1.0
-    shift = direction / length * (size * 0.5 + 12)
-    picture = OffsetImage(image, zoom=size / max(image.shape[:2]), cmap="gray_r", interpolation="nearest")
-    picture.image.set_clim(0, 1)
-    ax.add_artist(
-        AnnotationBbox(
-            picture,
-            at,
-            xybox=tuple(shift),
-            boxcoords="offset points",
-            frameon=True,
-            pad=0.15,
-            arrowprops={"arrowstyle": "-", "color": "black", "lw": 0.8},
-            zorder=6,
-        )
-    )
+    class Thumbnail(AnnotationBbox):
+        """An image beside a point, which becomes smaller with the Axes."""
 
+        def __init__(self, ax: Any, image: Any, at: Any, direction: Any) -> None:
+            self._ax, self._direction, self._side = ax, direction, max(image.shape[:2])
+            self._picture = OffsetImage(image, cmap="gray_r", interpolation="nearest")
+            self._picture.image.set_clim(0, 1)
+            line = {"arrowstyle": "-", "color": ink(), "lw": 0.8}
+            super().__init__(
+                self._picture, at, boxcoords="offset points", pad=0.15, arrowprops=line, zorder=6
+            )
 
-MOST_NAMES = 12
+        def update_positions(self, renderer: Any) -> None:
+            """Choose size and distance by the size that the Axes have now."""
+            box = self._ax.get_window_extent(renderer)
+            room = min(box.width, box.height) / renderer.points_to_pixels(1.0)
+            size = float(np.clip(_SHARE * room, *_SIZES))
+            self._picture.set_zoom(size / self._side)
+            self.xybox = tuple(self._direction * (0.73 * size))
+            super().update_positions(renderer)
 
-
-def draw_legend(
-    ax: Any,
-    labels: npt.NDArray[np.int64],
-    areas: npt.NDArray[Any],
-    names: dict[int, str],
-    colours: dict[int, Colour],
-) -> None:
-    """The classes by area, at most twelve of them, so that the legend stays readable with 100 classes."""
-    from matplotlib.patches import Patch
-
-    present, place = np.unique(labels, return_inverse=True)
-    total = np.bincount(place, weights=areas)
-    largest = present[np.argsort(-total, kind="stable")][:MOST_NAMES]
-    handles = [
-        Patch(fc=colours[i], ec="black", lw=0.5, label=_short(names[i])) for i in sorted(largest.tolist())
-    ]
-    if len(present) > MOST_NAMES:
-        handles.append(Patch(fc="none", ec="none", label=f"+ {len(present) - MOST_NAMES} more"))
-    ax.legend(handles=handles, title="class", loc="upper left", bbox_to_anchor=(1.04, 1.0), frameon=False)
-
-
-def write_name(ax: Any, x: float, y: float, name: str, colour: Colour) -> None:
-    """A class name centred at (x, y) on its colour."""
-    style = {"color": ink_on(colour), "fontsize": 11, "weight": "bold", "zorder": 4}
-    ax.text(x, y, _short(name), ha="center", va="center", **style)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 20 else name[:19] + "…"
+    return Thumbnail

@@ -1,14 +1,16 @@
 """Pictures of a grid on a plane: its decision regions in full, or in small the labels alone."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.drawing.axes import axes_or_new
-from inscape.drawing.palette import class_colours, ink_on
-from inscape.drawing.planes.frame import MOST_NAMES, draw_legend, frame_plane, squares_of_images, write_name
+from inscape.drawing.palette import Classes, class_colours, ink_on
+from inscape.drawing.planes.frame import Scene, frame_plane
+from inscape.drawing.planes.names import Raster, draw_legend, write_names
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -20,10 +22,9 @@ def draw_plane(
     region_labels: Ints,
     frame: Floats,
     *,
-    names: dict[int, str],
-    domain: Floats,
-    marks: Floats,
-    images: npt.NDArray[Any],
+    classes: Classes,
+    scene: Scene,
+    title: str,
     ax: Any = None,
 ) -> Any:
     """Draw a grid of regions.
@@ -32,23 +33,19 @@ def draw_plane(
         regions: the region of each grid point, (r, r), -1 outside.
         region_labels: the label of each region.
         frame: the corner and the two sides of the grid in drawing coordinates, (3, 2).
-        names: the class name of each label that occurs.
-        domain: the corners of the convex domain in drawing coordinates, (k, 2); the picture ends there.
-        marks: the drawing coordinates of the data points, (m, 2).
-        images: the data points themselves, (m, ...); shown if they are images.
+        classes: names and colours of the labels.
+        scene: the domain, where the picture ends, and the data points on it.
+        title: the title.
         ax: where to draw; new Axes if None.
     """
     ax = axes_or_new(ax, (7.2, 5.4))
-    colours = class_colours(names)
     inside = regions >= 0
     labels = _extended(region_labels[regions], inside)
-    _fill(ax, labels, frame, colours, domain)
-    _draw_boundaries(ax, labels, frame, domain)
-    free = _free_cells(regions, frame, squares_of_images(domain, marks, images))
-    _write_names(ax, np.where(free, regions, -1), region_labels, frame, names, colours)
-    draw_legend(ax, labels[inside], np.ones(int(inside.sum())), names, colours)
-    count = len(region_labels)
-    frame_plane(ax, domain, marks, images, f"{count} decision region{'' if count == 1 else 's'}")
+    _fill(ax, labels, frame, classes.colours, scene.domain)
+    _draw_boundaries(ax, labels, frame, scene.domain)
+    draw_legend(ax, labels[inside], np.ones(int(inside.sum())), classes, scene.point_labels)
+    write_names(ax, _raster(regions, frame, scene.domain), region_labels, classes, scene.occupied)
+    frame_plane(ax, scene, classes, title)
     return ax
 
 
@@ -127,29 +124,11 @@ def _draw_boundaries(ax: Any, labels: Ints, frame: Floats, domain: Floats) -> No
     ax.add_collection(collection)
 
 
-def _free_cells(regions: Ints, frame: Floats, squares: Floats) -> Mask:
-    """The grid points that are in none of the squares, (r, r)."""
-    u = np.linspace(0, 1, len(regions))
-    points = _to_plane(frame, np.stack(np.meshgrid(u, u, indexing="ij"), axis=-1))
-    free = np.ones(regions.shape, bool)
-    for low, high in squares:
-        free &= ((points < low) | (points > high)).any(axis=-1)
-    return free
-
-
-def _write_names(
-    ax: Any, regions: Ints, region_labels: Ints, frame: Floats, names: dict[int, str], colours: dict[int, Any]
-) -> None:
-    """The class name at the innermost cell of each large region."""
-    from scipy.ndimage import distance_transform_edt
-
-    r = len(regions)
-    sizes = np.bincount(regions[regions >= 0])
-    for region in np.argsort(-sizes)[:MOST_NAMES]:
-        depth = distance_transform_edt(np.pad(regions == region, 1))[1:-1, 1:-1]
-        if depth.max() < max(1.5, 0.03 * r):
-            continue
-        i, j = np.unravel_index(np.argmax(depth), depth.shape)
-        label = int(region_labels[region])
-        x, y = _to_plane(frame, np.array([i, j]) / (r - 1))
-        write_name(ax, x, y, names[label], colours[label])
+def _raster(regions: Ints, frame: Floats, domain: Floats) -> Raster:
+    """The regions of the nearest grid points, on a raster that is parallel to the Axes."""
+    raster = Raster.empty(domain)
+    uv = (raster.all_places() - frame[0]) @ np.linalg.inv(frame[1:])
+    i, j = np.moveaxis(np.rint(uv * (len(regions) - 1)).astype(int), -1, 0)
+    inside = (i >= 0) & (i < len(regions)) & (j >= 0) & (j < len(regions))
+    found = np.where(inside, regions[np.where(inside, i, 0), np.where(inside, j, 0)], -1)
+    return replace(raster, regions=found)

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.drawing.axes import axes_or_new
-from inscape.drawing.palette import PATTERNS, pattern_colours
-from inscape.drawing.planes.frame import frame_plane
+from inscape.drawing.palette import PATTERNS, Classes, pattern_colours
+from inscape.drawing.planes.frame import Scene, frame_plane
+from inscape.drawing.planes.names import draw_legend
 from inscape.drawing.planes.paths import (
     draw_edges,
     faces_by_group,
@@ -36,9 +37,8 @@ def draw_faces(
     values: npt.NDArray[Any],
     kind: str,
     edges: bool,
-    domain: Floats,
-    marks: Floats,
-    images: npt.NDArray[Any],
+    scene: Scene,
+    classes: Classes | None = None,
     title: str,
     ax: Any = None,
 ) -> Any:
@@ -53,9 +53,8 @@ def draw_faces(
         kind: "pattern" if the values are hashes, "layer" if they are the numbers of layers; else what the
             colour bar says that they are.
         edges: whether to draw the edges.
-        domain: the corners of the convex domain, (k, 2).
-        marks: the coordinates of the data points, (m, 2).
-        images: the data points themselves, (m, ...); shown if they are images.
+        scene: the domain, and the data points on it.
+        classes: names and colours of the labels of the points, if they have labels.
         title: the title.
         ax: where to draw; new Axes if None.
     """
@@ -76,7 +75,9 @@ def draw_faces(
             bar.ax.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     if edges:
         draw_edges(ax, xy, ends, edgecolors="0.1", lw=line_width(n), zorder=2)
-    frame_plane(ax, domain, marks, images, title)
+    if classes is not None and scene.point_labels is not None:
+        draw_legend(ax, np.empty(0, int), np.empty(0), classes, scene.point_labels)
+    frame_plane(ax, scene, classes, title)
     return ax
 
 

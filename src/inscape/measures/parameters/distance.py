@@ -16,11 +16,12 @@ import numpy.typing as npt
 from inscape.errors import MeasureError, NotApplicableError
 from inscape.measures.result import Measurement
 from inscape.models import wrap
+from inscape.pictures import Drawn
 from inscape.provenance import Provenance
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ParameterDistance(Measurement):
+class ParameterDistance(Measurement, Drawn):
     """The Frobenius distance of the parameters to an initial state; n is the number of parameters.
 
     Attributes:
@@ -35,8 +36,8 @@ class ParameterDistance(Measurement):
     layers: tuple[str, ...]
     relative: float
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the distance of each tensor; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """The distance of each tensor."""
         from inscape.drawing.measures import draw_layers
 
         title = f"distance to the initial state of {self.provenance.model}"

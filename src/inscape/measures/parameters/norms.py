@@ -16,11 +16,12 @@ from inscape.errors import MeasureError
 from inscape.measures.points import graph_at
 from inscape.measures.result import Measurement
 from inscape.models import wrap
+from inscape.pictures import Drawn
 from inscape.provenance import Provenance
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Norm(Measurement):
+class Norm(Measurement, Drawn):
     """A norm of the weights.
 
     Attributes:
@@ -33,8 +34,8 @@ class Norm(Measurement):
     per_layer: npt.NDArray[np.float64]
     layers: tuple[str, ...]
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the norm of each layer; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """The norm of each layer."""
         from inscape.drawing.measures import draw_layers
 
         return draw_layers(self.per_layer, self.layers, ylabel="norm", title=self.provenance.model, ax=ax)

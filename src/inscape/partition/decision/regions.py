@@ -10,9 +10,10 @@ import numpy.typing as npt
 from inscape.arrays import Bools, Floats, Ints
 from inscape.errors import PartitionError
 from inscape.models import Model
+from inscape.pictures import DrawnByClass, Look
 from inscape.probes import Probe
-from inscape.probes.plane import Domain, domain_of, frame_of
-from inscape.probes.segment import as_segment
+from inscape.probes.plane import Domain, domain_of, frame_of, scene_of
+from inscape.probes.segment import as_segment, dots_along
 from inscape.provenance import Provenance
 from inscape.serialising import SCHEMA, check_schema, plain, plain_fields, restored_fields
 from inscape.status import Status
@@ -26,7 +27,7 @@ PIXELS = 600
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class DecisionRegions:
+class DecisionRegions(DrawnByClass):
     """Maximal connected sets of equal prediction on a probe (Def. 1-3 of Li et al. 2025, arXiv 2505.11370).
 
     Attributes:
@@ -75,10 +76,6 @@ class DecisionRegions:
         """The labels at the probe's corners, where an exact method knows them."""
         raise NotImplementedError
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the regions and return the matplotlib Axes; there are pictures of 1D and 2D probes."""
-        raise NotImplementedError
-
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON, without samples and faces, since they may be large; `from_dict` reads it back."""
         about = {"schema": SCHEMA, "kind": KIND, "on": self.on, "n_regions": self.n_regions}
@@ -105,9 +102,8 @@ class DecisionRegions:
         kind = "exactly" if self.is_exact else f"by {self.method}"
         return f"<{self.n_regions} decision regions on {self.probe!r}, {kind}, {self.status}>"
 
-    def _name(self, label: int) -> str:
-        names = self.class_names
-        return names[label] if names is not None and 0 <= label < len(names) else str(label)
+    def _title(self) -> str:
+        return f"{self.n_regions:,} decision region{'' if self.n_regions == 1 else 's'}"
 
 
 class TreeCounts(NamedTuple):
@@ -168,8 +164,8 @@ class DecisionSegment(DecisionRegions):
         """The labels at both ends."""
         return self.labels[[0, -1]]
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the labels along t, and the two highest scores where the model has scores.
+    def _draw(self, ax: Any, look: Look) -> Any:
+        """The labels along t, and the two highest scores where the model has scores.
 
         Scores of an exact or adaptive result are evaluated now, at 400 even steps; if the model has changed
         in the meantime, only those that are known are drawn.
@@ -181,15 +177,18 @@ class DecisionSegment(DecisionRegions):
         if model is not None and model.has_scores and model.fingerprint() == self.provenance.fingerprint:
             top = sample_top_scores(model, self.probe, self.boundaries)
         known = self.labels if top is None else np.concatenate([self.labels, top.labels.ravel()])
+        dots, classes = dots_along(as_segment(self.probe), look, np.unique(known), self.class_names)
         return draw_segment(
             self.boundaries,
             self.labels,
             self.span,
-            names={int(label): self._name(int(label)) for label in np.unique(known)},
+            classes=classes,
+            title=self._title(),
             samples=None if top is None else top.t,
             top_scores=None if top is None else top.scores,
             top_labels=None if top is None else top.labels,
             anchors=self.probe.anchors,
+            dots=dots,
             ax=ax,
         )
 
@@ -219,25 +218,9 @@ class DecisionGrid(DecisionRegions):
         grid[tuple(self.coordinates.T)] = self.sample_regions
         return grid
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the filled regions, the spanning points (images shown as images) and a class legend."""
-        from inscape.drawing.planes.labelled_grid import draw_plane
-
-        if self.probe.dim != 2:
-            raise PartitionError(
-                f"a probe of dimension {self.probe.dim} has no picture: plot one of dimension 1 or 2"
-            )
-        frame, domain, marks = frame_of(self.probe)
-        return draw_plane(
-            self.image(),
-            self.labels,
-            frame,
-            names={int(label): self._name(int(label)) for label in np.unique(self.labels)},
-            domain=domain,
-            marks=marks,
-            images=self.probe.anchors,
-            ax=ax,
-        )
+    def _draw(self, ax: Any, look: Look) -> Any:
+        """The filled regions, the spanning points (images shown as images) and a class legend."""
+        return _draw_image(self, ax, look)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -303,11 +286,15 @@ class DecisionPlane(DecisionRegions):
         return float(self.domain.lengths(ends[:, 1] - ends[:, 0]).sum())
 
     @cached_property
+    def _sides(self) -> Ints:
+        """The regions to the left and to the right of each edge, -1 outside, (e, 2)."""
+        faces = self.subdivision.planar.sides()
+        return np.where(faces >= 0, self.face_regions[faces], -1)
+
+    @cached_property
     def _is_boundary(self) -> Bools:
-        left, right = self.subdivision.planar.sides().T
-        inside: Bools = (left >= 0) & (right >= 0)
-        inside[inside] = self.face_regions[left[inside]] != self.face_regions[right[inside]]
-        return inside
+        left, right = self._sides.T
+        return np.asarray((left != right) & (left >= 0) & (right >= 0))
 
     def locate(self, coordinates: npt.ArrayLike) -> Ints:
         """The region in which each point (n, 2) lies, -1 outside the probe."""
@@ -316,23 +303,23 @@ class DecisionPlane(DecisionRegions):
         faces = locate(self.subdivision.planar, np.asarray(coordinates, dtype=np.float64).reshape(-1, 2))
         return np.where(faces >= 0, self.face_regions[faces], -1)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the regions filled by class, over the linear regions, and the spanning points."""
+    def _draw(self, ax: Any, look: Look) -> Any:
+        """The regions filled by class, over the linear regions, and the spanning points."""
         from inscape.drawing.planes.decision import draw_decision_faces
 
         planar = self.subdivision.planar
+        scene, classes = scene_of(self.probe, self.domain, look, self.labels, self.class_names)
         return draw_decision_faces(
             planar.xy,
             planar.corners,
             planar.start,
             planar.ends,
-            is_boundary=self._is_boundary,
+            sides=self._sides,
             face_regions=self.face_regions,
             region_labels=self.labels,
-            names={int(label): self._name(int(label)) for label in np.unique(self.labels)},
-            domain=self.domain.corners,
-            marks=self.domain.marks,
-            images=self.probe.anchors,
+            classes=classes,
+            scene=scene,
+            title=self._title(),
             ax=ax,
         )
 
@@ -397,34 +384,38 @@ class DecisionMesh(DecisionRegions):
         """
         from inscape.partition.decision.adaptive.mesh_kernels import paint
 
-        self._check_plane()
+        check_plane(self.probe)
         image = np.full((resolution, resolution), -1, dtype=np.int64)
         x = np.ascontiguousarray(self.weights[:, 1:])
         paint(self.cells, x, self.sample_labels, self.sample_regions, self.sample_margins, image)
         return image
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the filled regions, the spanning points (images shown as images) and a class legend."""
-        from inscape.drawing.planes.labelled_grid import draw_plane
+    def _draw(self, ax: Any, look: Look) -> Any:
+        """The filled regions, the spanning points (images shown as images) and a class legend."""
+        return _draw_image(self, ax, look)
 
-        self._check_plane()
-        frame, domain, marks = frame_of(self.probe)
-        return draw_plane(
-            self.image(),
-            self.labels,
-            frame,
-            names={int(label): self._name(int(label)) for label in np.unique(self.labels)},
-            marks=marks,
-            images=self.probe.anchors,
-            domain=domain,
-            ax=ax,
-        )
 
-    def _check_plane(self) -> None:
-        if self.probe.dim != 2:
-            raise PartitionError(
-                f"a probe of dimension {self.probe.dim} has no picture: plot one of dimension 1 or 2"
-            )
+def _draw_image(regions: DecisionGrid | DecisionMesh, ax: Any, look: Look) -> Any:
+    from inscape.drawing.planes.labelled_grid import draw_plane
+
+    check_plane(regions.probe)
+    frame, domain = frame_of(regions.probe)
+    scene, classes = scene_of(regions.probe, domain, look, regions.labels, regions.class_names)
+    return draw_plane(
+        regions.image(),
+        regions.labels,
+        frame,
+        classes=classes,
+        scene=scene,
+        title=regions._title(),
+        ax=ax,
+    )
+
+
+def check_plane(probe: Probe) -> None:
+    """Raise an error unless a probe is two-dimensional."""
+    if probe.dim != 2:
+        raise PartitionError(f"a probe of dimension {probe.dim} has no picture: plot one of dimension 1 or 2")
 
 
 def top_two(scores: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:

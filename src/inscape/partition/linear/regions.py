@@ -11,8 +11,10 @@ from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Bools, Floats, Ints
 from inscape.errors import PartitionError, unknown_name
 from inscape.memory import MEMORY
+from inscape.pictures import Colours, DrawnByClass, Look, Names, finished
 from inscape.probes import Probe, Segment
-from inscape.probes.plane import Domain, domain_of
+from inscape.probes.plane import Domain, domain_of, scene_of
+from inscape.probes.segment import dots_along
 from inscape.provenance import Provenance
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 from inscape.status import Status
@@ -28,7 +30,7 @@ PRECISIONS = ("float64", "float32")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LinearSegment:
+class LinearSegment(DrawnByClass):
     """The pieces of a segment x(t) on which the activity of every unit stays the same.
 
     A relu is active where its input is positive, a clip is below, between or above its bounds, a max-pool
@@ -103,15 +105,17 @@ class LinearSegment:
         low, high = self.probe.span
         return np.concatenate([[low], self.knots, [high]])
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the scores along t with their knots, and return the matplotlib Axes."""
+    def _draw(self, ax: Any, look: Look) -> Any:
+        """The scores along t with their knots."""
         from inscape.drawing.segment_curves import draw_pieces
 
         edges = self._edges()
         rises = self.slopes * np.diff(edges)[:, None]
         start = self._scores.values(self.probe, edges[:1])
         scores = np.concatenate([start, start + np.cumsum(rises, axis=0)])
-        return draw_pieces(edges, scores, ax=ax)
+        dots, classes = dots_along(self.probe, look, range(scores.shape[1]))
+        title = f"{self.n_regions:,} linear piece{'' if self.n_regions == 1 else 's'}"
+        return draw_pieces(edges, scores, classes=classes, title=title, dots=dots, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; slopes are left out, since they may be many; `from_dict` reads it back."""
@@ -139,7 +143,7 @@ class LinearSegment:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LinearPlane:
+class LinearPlane(DrawnByClass):
     """The faces of a plane on which the activity of every unit stays the same.
 
     A relu is active where its input is positive, a clip is below, between or above its bounds, a max-pool
@@ -292,7 +296,18 @@ class LinearPlane:
         points = np.asarray(coordinates, dtype=np.float64).reshape(-1, 2)
         return locate(self.subdivision.planar, points)
 
-    def plot(self, ax: Any = None, *, colour: Any = "pattern", edges: bool = True) -> Any:
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        colour: Any = "pattern",
+        edges: bool = True,
+        title: str | None = None,
+        class_names: Names | None = None,
+        colours: Colours | None = None,
+        legend: bool = True,
+        points: Any = None,
+    ) -> Any:
         """Draw the faces and return the matplotlib Axes.
 
         Args:
@@ -301,12 +316,19 @@ class LinearPlane:
                 the face out), "slope" (the norm of the slope in the input space), or a number for each
                 face, (F,).
             edges: whether to draw the edges.
+            title: the title, "" for none; None for the number of regions.
+            class_names: the names of the classes of points, as for decision regions.
+            colours: their colours, likewise.
+            legend: whether to draw the legend of points.
+            points: data points x, or (x, y) for points in the colour of their class.
         """
         from inscape.drawing.planes.linear import draw_faces
 
         values, kind = self._colours(colour)
         planar = self.subdivision.planar
-        return draw_faces(
+        look = Look(class_names, colours, legend, points)
+        scene, classes = scene_of(self.probe, self.domain, look, ())
+        ax = draw_faces(
             planar.xy,
             planar.corners,
             planar.start,
@@ -314,12 +336,12 @@ class LinearPlane:
             values=values,
             kind=kind,
             edges=edges,
-            domain=self.domain.corners,
-            marks=self.domain.marks,
-            images=self.probe.anchors,
+            scene=scene,
+            classes=classes,
             title=self._title(),
             ax=ax,
         )
+        return finished(ax, title)
 
     def _title(self) -> str:
         regions = f"{self.n_regions:,} linear region{'' if self.n_regions == 1 else 's'}"

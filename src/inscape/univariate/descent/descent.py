@@ -12,6 +12,7 @@ import numpy.typing as npt
 from inscape.arguments import renamed, whole_number
 from inscape.arrays import Floats
 from inscape.errors import UnivariateError, unknown_name
+from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
 from inscape.serialising import SCHEMA, check_schema, plain, restored_fields
@@ -55,7 +56,7 @@ class History:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Descent:
+class Descent(Drawn):
     """A run of gradient descent.
 
     Attributes:
@@ -101,8 +102,8 @@ class Descent:
         run: Self = restored_fields(cls, data, history=history, **what)
         return run
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the loss over the steps; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """The loss over the steps."""
         from inscape.drawing.univariate import draw_losses
 
         label = f"step size {self.settings['step_size']:g}"

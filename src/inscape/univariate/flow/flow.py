@@ -10,6 +10,7 @@ import numpy.typing as npt
 from inscape.arguments import renamed, whole_number
 from inscape.arrays import Floats
 from inscape.errors import UnivariateError, unknown_name
+from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
 from inscape.serialising import SCHEMA, check_schema, plain, plain_fields, restored_fields
 from inscape.status import CONVERGED, OUT_OF_RANGE, STATIONARY, STEP_LIMIT, Status
@@ -50,7 +51,7 @@ class FlowHistory:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Flow:
+class Flow(Drawn):
     """A run of gradient flow.
 
     Attributes:
@@ -118,8 +119,8 @@ class Flow:
         run: Self = restored_fields(cls, known, left_out=("active",), history=history, **what)
         return run
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the change of direction over the norm; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """The change of direction over the norm."""
         from inscape.drawing.univariate import draw_convergence
 
         h = self.history

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from inscape.arguments import positive_number
 from inscape.arrays import Floats
 from inscape.errors import UnivariateError
+from inscape.pictures import Drawn
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
@@ -22,7 +23,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Stability:
+class Stability(Drawn):
     """The chain lower bound <= flattest <= sharpness <= 2/eta at a minimum of the square loss.
 
     Attributes:
@@ -105,8 +106,8 @@ class Stability:
         result: Self = restored_fields(cls, data, what="stability", error=UnivariateError)
         return result
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw |f''|, smoothed, over the range of the data, with g; returns the matplotlib Axes."""
+    def _draw(self, ax: Any) -> Any:
+        """|f''|, smoothed, over the range of the data, with g."""
         from inscape.drawing.univariate import draw_curvature, draw_weight
 
         ax = draw_curvature(self.knots, np.abs(self.jumps), self.x[0], self.x[-1], ax=ax)

@@ -268,7 +268,7 @@ def _notes(frame: "pd.DataFrame") -> str:
 
 
 DPI = 100
-_BOUNDS = np.array([[-1.0, 1.0], [-1.0, 1.0]])
+_SQUARE = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
 
 
 def draw_all(frame: "pd.DataFrame", out: Path, fits: Mapping[float, Any]) -> dict[str, str]:
@@ -354,9 +354,10 @@ def _lengths(frame: "pd.DataFrame", fits: Mapping[float, Any], path: Path) -> No
 
 def _density(run: Any, sigma: float, noise: str, kind: str, ax: Any, title: str) -> None:
     from inscape.drawing.measures import draw_density
+    from inscape.drawing.planes.frame import Scene
 
     values = np.array(run[f"map_{sigma:g}_{noise}_{kind}"])
-    draw_density(values, _BOUNDS, np.empty((0, 2)), title=title, ax=ax)
+    draw_density(values, Scene(_SQUARE), title=title, ax=ax)
 
 
 def _plain(ax: Any) -> None:

@@ -1,0 +1,177 @@
+"""What every result that can be drawn shares: one signature of `plot`, class names and their colours."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arrays import Ints
+from inscape.drawing.palette import Classes, Colour, name_colours
+from inscape.errors import PictureError
+
+Names = Sequence[str] | Mapping[Any, str]
+Colours = Sequence[Any] | Mapping[Any, Any]
+
+
+class Drawn:
+    """A result with a picture."""
+
+    def plot(self, ax: Any = None, *, title: str | None = None, legend: bool = True) -> Any:
+        """Draw the result and return the matplotlib Axes.
+
+        Args:
+            ax: where to draw; new Axes if None.
+            title: the title, "" for none; None for one that says what there is to see.
+            legend: whether to draw the legend, if there is one.
+        """
+        return finished(self._draw(ax), title, legend)
+
+    def _draw(self, ax: Any) -> Any:
+        raise NotImplementedError
+
+
+class DrawnByClass:
+    """A result with a picture of classes, or of points that have classes."""
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        title: str | None = None,
+        class_names: Names | None = None,
+        colours: Colours | None = None,
+        legend: bool = True,
+        points: Any = None,
+    ) -> Any:
+        """Draw the result and return the matplotlib Axes.
+
+        A class has the same colour in all pictures with the same set of class names.
+
+        Args:
+            ax: where to draw; new Axes if None.
+            title: the title, "" for none; None for one that says what there is to see.
+            class_names: the names of the classes, in the order of labels, or a dictionary from labels or from
+                the names that the model has. Nothing is renamed if the model's names are all among them.
+            colours: what matplotlib takes as colours, in the order of labels, or a dictionary from class
+                names or labels, which may know more or fewer classes than there are.
+            legend: whether to draw the legend.
+            points: data points x, or (x, y) for points in the colour of their class. Points beside the plane
+                or the segment are drawn where they are nearest to it, small and faint.
+        """
+        return finished(self._draw(ax, Look(class_names, colours, legend, points)), title)
+
+    def _draw(self, ax: Any, look: "Look") -> Any:
+        raise NotImplementedError
+
+
+def finished(ax: Any, title: str | None, legend: bool = True) -> Any:
+    """The Axes with another title, and perhaps without their legend."""
+    if title is not None:
+        ax.title.set_text(title)
+    if not legend and ax.get_legend() is not None:
+        ax.get_legend().remove()
+    return ax
+
+
+@dataclass(frozen=True)
+class Look:
+    """How classes and points are to be drawn, as the user wants it; see `DrawnByClass.plot`."""
+
+    class_names: Names | None = None
+    colours: Colours | None = None
+    legend: bool = True
+    points: Any = None
+
+    def classes(
+        self, labels: Iterable[int], known: Sequence[str] | None = None, y: npt.NDArray[Any] | None = None
+    ) -> tuple[Classes, Ints | None]:
+        """Names and colours of labels, and the labels of points of classes y.
+
+        Args:
+            labels: the labels that occur.
+            known: the names that the model has for labels 0, 1, ...
+            y: the classes of points, numbers or names, (n,).
+
+        >>> classes, points = Look(["cat", "dog"]).classes([0, 1], y=np.array(["dog", "fox"]))
+        >>> classes.names, points.tolist()
+        ({0: 'cat', 1: 'dog', 2: 'fox'}, [1, 2])
+        """
+        n_named = 0 if isinstance(self.class_names, Mapping) else len(self.class_names or ())
+        old = dict(enumerate(known or map(str, range(n_named))))
+        old |= {int(label): str(int(label)) for label in labels if int(label) not in old}
+        names = old | _renamed(self.class_names, old)
+        own = None
+        if y is not None:
+            values, place = np.unique(y, return_inverse=True)
+            numbers = [_label_of(value, old, names) for value in values.tolist()]
+            own = np.array(numbers, dtype=np.int64)[place]
+        palette = name_colours([*names.values(), *_listed(self.class_names)])
+        colours = {label: palette[name] for label, name in names.items()}
+        return Classes(names, colours | _recoloured(self.colours, names, old), self.legend), own
+
+
+def _listed(names: Names | None) -> Iterable[str]:
+    if names is None:
+        return ()
+    return (str(n) for n in (names.values() if isinstance(names, Mapping) else names))
+
+
+def _renamed(given: Names | None, old: dict[int, str]) -> dict[int, str]:
+    """The new names of labels."""
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        raise PictureError(f"class_names={given!r} must be a list of names, or a dictionary")
+    if isinstance(given, Mapping):
+        new = {label: _looked_up(given, label, name) for label, name in old.items()}
+        return {label: str(name) for label, name in new.items() if name is not None}
+    names = [str(name) for name in given]
+    if set(old.values()) <= set(names):
+        return {}
+    missing = [label for label in old if not 0 <= label < len(names)]
+    if missing:
+        raise PictureError(
+            f"class_names has {len(names)} names, and there is a class {old[missing[0]]!r} with label "
+            f"{missing[0]}: give a name for each label, or a dictionary"
+        )
+    return {label: names[label] for label in old}
+
+
+def _looked_up(given: Mapping[Any, Any], label: int, *names: str) -> Any:
+    """What a dictionary has for a label or one of its names, None for nothing."""
+    return next((given[key] for key in (*names, label) if key in given), None)
+
+
+def _recoloured(given: Colours | None, names: dict[int, str], old: dict[int, str]) -> dict[int, Colour]:
+    """The colours of labels that the user gave."""
+    from matplotlib.colors import to_rgb
+
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        chosen = {
+            label: _looked_up(given, label, name, old.get(label, name)) for label, name in names.items()
+        }
+    else:
+        chosen = {label: given[label] for label in names if 0 <= label < len(given)}
+    try:
+        return {label: to_rgb(colour) for label, colour in chosen.items() if colour is not None}
+    except (ValueError, TypeError) as error:
+        raise PictureError(f"colours={given!r} holds what matplotlib has no colour for: {error}") from error
+
+
+def _label_of(value: Any, old: dict[int, str], names: dict[int, str]) -> int:
+    """The label of a class by its name or number; a class that is not known is added to `names`."""
+    is_whole = isinstance(value, bool | int) or (isinstance(value, float) and value.is_integer())
+    text = str(int(value)) if is_whole else str(value)
+    for known in (old, names):
+        for label, name in known.items():
+            if name == text:
+                return label
+    if is_whole and int(value) in names:
+        return int(value)
+    label = int(value) if is_whole else max(names, default=-1) + 1
+    names[label] = text
+    return label
