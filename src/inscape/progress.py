@@ -1,5 +1,6 @@
 """Progress of long work: silence by default, a bar on stderr when asked for, or the caller's own function."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -70,6 +71,20 @@ def rate_text(per_second: float | None) -> str:
         if rate >= 1 or unit == "h":
             break
     return f"{rate:,.0f}/{unit}" if rate >= 10 else f"{rate:.1f}/{unit}"
+
+
+def duration_text(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> [duration_text(s) for s in (0.004, 0.34, 7.2, 300, 5000, 1e5, 1e7)]
+    ['10 ms', '0.3 s', '7 s', '5 minutes', '1.4 hours', '28 hours', '116 days']
+    """
+    if seconds < 0.1:
+        return f"{max(1, math.ceil(100 * seconds)) * 10} ms"
+    units = (("s", 1, 120), ("minutes", 60, 3600), ("hours", 3600, 172800), ("days", 86400, math.inf))
+    unit, length = next((unit, length) for unit, length, below in units if seconds < below)
+    amount = seconds / length
+    return f"{amount:.1f} {unit}" if amount < 2 else f"{amount:,.0f} {unit}"
 
 
 @contextmanager

@@ -207,6 +207,22 @@ def test_a_plane_that_float64_cannot_order_is_drawn_adaptively(run, net, tmp_pat
 
 
 @UNTRAINED
+@pytest.mark.parametrize("points", [("--points", 0, 1, 2), ("--segment", 0, 1)])
+def test_a_picture_that_has_not_converged_says_so(run, tmp_path, monkeypatch, points):
+    (tmp_path / "fine_waves.py").write_text(
+        "import numpy as np\ndef waves():\n"
+        "    return lambda x: np.sin(900 * x.reshape(len(x), -1).sum(axis=1, keepdims=True))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    out = tmp_path / "p.png"
+    result = run("plot", "fine_waves:waves", "--data", "digits", "-o", out, "--json", *points)
+    data = json.loads(result.stdout)
+    assert data["status"].startswith("not converged")
+    assert data["is_exact"] is False
+    assert "inscape: warning: the picture may be wrong (adaptive): not converged" in result.stderr
+
+
+@UNTRAINED
 @pytest.mark.parametrize(
     "colour", [(), ("--colour", "pattern"), ("--colour", "layer"), ("--colour", "slope")]
 )

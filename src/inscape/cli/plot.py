@@ -1,5 +1,6 @@
 """`inscape plot`: the picture of a plane or a segment through data points."""
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,11 +9,13 @@ import typer
 
 from inscape.cli import options
 from inscape.cli.output import print_json
-from inscape.errors import DataError, InscapeError, unknown_name
+from inscape.errors import DataError, InscapeError, InscapeWarning, unknown_name
 from inscape.files import replacing
 
 _ENDINGS = (".png", ".pdf", ".svg", ".jpg")
 _COLOURS = ("pattern", "layer", "slope")
+UNCERTAIN = ("not_converged", "not_deterministic")
+"""Kinds of status of which a picture alone would not tell."""
 
 
 @options.command
@@ -69,6 +72,10 @@ def plot(
             wrapped, probe, method=method, resolution=resolution, connectivity=connectivity, progress=True
         )
         ax = regions.plot()
+        if regions.status.kind in UNCERTAIN:
+            warnings.warn(
+                f"the picture may be wrong ({regions.method}): {regions.status}", InscapeWarning, stacklevel=2
+            )
     ax.set_title(f"{wrapped.name}: {ax.get_title()}", pad=62 if probe.dim == 1 and not linear else None)
     try:
         with replacing(out) as draft:

@@ -304,10 +304,12 @@ def count_on_grid(
     return tally
 
 
-def count_exactly(model: Model, probes: Sequence[Probe], precision: str, meter: Meter) -> Tally:
+def count_exactly(
+    model: Model, probes: Sequence[Probe], precision: str, meter: Meter, max_faces: float = math.inf
+) -> Tally:
     """Count every region on each probe; the status says on how many there is something to note."""
     tally, special = Tally(), []
-    for r in exact_regions(model, probes, precision=precision, meter=meter):
+    for r in exact_regions(model, probes, precision=precision, meter=meter, max_faces=max_faces):
         tally.counts.append(r.n_regions)
         tally.see(r.labels, r.corner_labels)
         tally.n_evaluations += r.n_evaluations
@@ -398,13 +400,18 @@ class Counter:
 
         `name` is what a warning calls the model, if not by its own name.
         """
-        request = Request(method=self.method, resolution=self.resolution, connectivity=self.connectivity)
-        choice = request.choose(model, self.probes)
+        request = Request(
+            method=self.method,
+            resolution=self.resolution,
+            connectivity=self.connectivity,
+            precision=self.precision,
+        )
+        first = request.choose(model, self.probes)
         with meter(progress, "regions") as show:
             choice, tally = request.carry_out(
-                choice,
+                first,
                 self.probes,
-                exact=lambda: count_exactly(model, self.probes, self.precision, show),
+                exact=lambda: count_exactly(model, self.probes, self.precision, show, first.max_faces),
                 adaptive=lambda: count_adaptively(model, self.probes, self.resolution, show),
                 grid=lambda: count_on_grid(model, self.probes, self.resolution, self.connectivity, show),
             )

@@ -1,6 +1,7 @@
 """Decision regions: maximal connected sets of equal prediction on a probe."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, overload
 
 from inscape.arguments import old_names
@@ -83,9 +84,10 @@ def decision_regions(
         method: "exact" finds every region on segments of piecewise-affine networks, tree ensembles and most
             classifiers of scikit-learn, and on planes of such networks and of linear classifiers;
             "adaptive" works for every model and probe, and looks where the scores say that a region could
-            hide; "grid" looks everywhere alike. "auto" is exact where that is possible and takes at
-            most 2,000 evaluations per segment or 9,000 per plane, else adaptive; with a `resolution`, the
-            grid.
+            hide; "grid" looks everywhere alike. "auto" is exact where that is possible and affordable (at
+            most 2,000 evaluations per segment, or 10 s in all, or on planes five times the work of the
+            adaptive method, as a few lines across the probes foresee it), else adaptive, also where exact
+            fails, with a warning; with a `resolution`, the grid. The result has the `reason`.
         resolution: grid points per axis; by default 200 in 1D, 30 in 2D, and at most 4,096 points in
             all above. For "adaptive", the finest step: the extent of the probe over this (2^14 in 1D,
             200 in 2D, as far as 4,096 samples go above).
@@ -111,13 +113,21 @@ def decision_regions(
     if not probes or not all(isinstance(p, Probe) for p in probes):
         raise ProbeError(f"expected a Segment, Simplex or Patch, or a list of them, got {probe!r}")
     wrapped = wrap(model)
-    request = Request(method=method, resolution=resolution, connectivity=connectivity, tolerance=tolerance)
-    choice = request.choose(wrapped, probes)
+    request = Request(
+        method=method,
+        resolution=resolution,
+        connectivity=connectivity,
+        tolerance=tolerance,
+        precision=precision,
+    )
+    first = request.choose(wrapped, probes)
     with meter(progress, "regions") as show:
-        _, regions = request.carry_out(
-            choice,
+        choice, regions = request.carry_out(
+            first,
             probes,
-            exact=lambda: [*exact_regions(wrapped, probes, precision=precision, meter=show)],
+            exact=lambda: [
+                *exact_regions(wrapped, probes, precision=precision, meter=show, max_faces=first.max_faces)
+            ],
             adaptive=lambda: [
                 *adaptive_regions(wrapped, probes, resolution=resolution, tolerance=tolerance, meter=show)
             ],
@@ -125,4 +135,5 @@ def decision_regions(
                 wrapped, probes, resolution=resolution, connectivity=connectivity, meter=show
             ),
         )
+    regions = [replace(r, reason=choice.reason) for r in regions]
     return regions[0] if isinstance(probe, Probe) else regions

@@ -1,34 +1,48 @@
-"""The one choice of the method: as asked for, or the best that fits; tried, and again after a tie."""
+"""The one choice of the method: as asked for, or the best that fits; another one where that fails."""
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-import numpy as np
-
-from inscape.errors import InscapeWarning, NonGenericError, PartitionError, unknown_name
+from inscape.errors import InscapeError, InscapeWarning, PartitionError, unknown_name
 from inscape.models import Model
+from inscape.partition.decision.adaptive import adaptive_seconds
 from inscape.partition.decision.exact import ON_SEGMENTS, why_not_exact
 from inscape.partition.decision.grid.lattice import check_connectivity
-from inscape.probes import Patch, Probe, Segment
+from inscape.partition.linear.regions import PRECISIONS
+from inscape.probes import Patch, Probe
 from inscape.probes.sampling import of_every_kind
-from inscape.probes.segment import as_segment
+from inscape.progress import duration_text
 
 METHODS = ("auto", "exact", "adaptive", "grid")
 EXACT_BUDGET = 2000
-"""Evaluations per segment that "auto" allows an exact count: ten times the default grid."""
-PLANE_BUDGET = 9000
-"""The same per plane."""
+"""Evaluations per segment that "auto" always allows an exact count: ten times the default grid."""
+AFFORDABLE_SECONDS = 10.0
+"""Of foreseen work on all probes, which "auto" always allows an exact count."""
+WORTH = 5.0
+"""On planes, how many times the work of the adaptive method it allows."""
+SLACK = 5.0
+"""How many times the work that it allows is done before an exact count is given up."""
 
 Result = TypeVar("Result")
 
 
 class Choice(NamedTuple):
-    """The method, and the reason for it in a few words."""
+    """The method and why.
+
+    Attributes:
+        method: "exact", "adaptive" or "grid".
+        reason: in a few words.
+        max_faces: the faces of a plane at which exact gives up.
+        failure: what an exact count ended in, if it was tried.
+    """
 
     method: str
     reason: str
+    max_faces: float = math.inf
+    failure: Exception | None = None
 
 
 def check_method(method: str) -> None:
@@ -46,19 +60,21 @@ class Request:
         resolution: for the grid and the adaptive method; None for their default.
         connectivity: for the grid, "face" or "full".
         tolerance: for the adaptive method on segments; None for none.
+        precision: for the exact method, "float64" or, on segments, "float32".
     """
 
     method: str = "auto"
     resolution: int | None = None
     connectivity: str = "face"
     tolerance: float | None = None
+    precision: str = "float64"
 
     def choose(self, model: Model, probes: Sequence[Probe]) -> Choice:
         """The method that stands behind the request for these probes.
 
-        "auto" is exact if the structure of the model allows it on all the probes and the budget fits, else
-        adaptive. It depends on the model and the probes only, not on timing. Naming a resolution asks for the
-        grid, and so does "full" connectivity above one dimension.
+        "auto" is exact if the structure of the model allows it on all the probes and the work that is
+        foreseen is affordable, else adaptive. It depends on the model and the probes only, not on timing.
+        Naming a resolution asks for the grid, and so does "full" connectivity above one dimension.
         """
         some = of_every_kind(probes)
         self._check(some)
@@ -68,6 +84,8 @@ class Request:
                 f"tolerance={self.tolerance} belongs to method='adaptive'; here the method is "
                 f"{choice.method!r} ({choice.reason})"
             )
+        if choice.method == "exact":
+            _check_precision(self.precision, some)
         return choice
 
     def carry_out(
@@ -79,18 +97,25 @@ class Request:
         adaptive: Callable[[], Result],
         grid: Callable[[], Result],
     ) -> tuple[Choice, Result]:
-        """The result of the chosen method; where "auto" met a tie, a warning and that of another one."""
+        """The result of the chosen method; where "auto" chose exact and that failed, of another one.
+
+        Whatever an exact count ends in (a tie that floats cannot decide, a layer read wrongly, a lack
+        of memory) is no reason to have no count: a warning and the reason of the choice say what it was.
+        """
         methods = {"exact": exact, "adaptive": adaptive, "grid": grid}
         try:
-            return choice, methods[choice.method]()
-        except NonGenericError as error:
-            if self.method != "auto":
+            result = methods[choice.method]()
+        except Exception as error:
+            if self.method != "auto" or choice.method != "exact":
                 raise
-            choice = _sampled(of_every_kind(probes), error.reason)
-            warnings.warn(
-                f"method={choice.method!r} instead of exact, since {error}", InscapeWarning, stacklevel=3
+            choice = _instead(of_every_kind(probes), error)
+            result = methods[choice.method]()  # where the model itself is at fault, this raises
+        if choice.failure is not None:
+            instead = (
+                f"method={choice.method!r} instead of exact, since {str(choice.failure) or choice.reason}"
             )
-        return choice, methods[choice.method]()
+            warnings.warn(instead, InscapeWarning, stacklevel=3)
+        return choice, result
 
     def _check(self, probes: Sequence[Probe]) -> None:
         """Raise an error for settings that do not go together."""
@@ -120,40 +145,48 @@ class Request:
         return self.connectivity == "full" and any(p.dim > 1 for p in probes)
 
 
+def _check_precision(precision: str, probes: Sequence[Probe]) -> None:
+    """Raise an error for a precision that exact regions on the probes do not have."""
+    if precision not in PRECISIONS:
+        raise PartitionError(unknown_name("precision", precision, PRECISIONS))
+    if precision != "float64" and any(p.dim == 2 for p in probes):
+        raise PartitionError(f"precision={precision!r} is for segments: planes are cut in float64")
+
+
 def _best(model: Model, probes: Sequence[Probe]) -> Choice:
-    """Exact where the model and the budget allow it, else a method that evaluates the model at points."""
+    """Exact where the model and the work allow it, else a method that evaluates the model at points."""
     some = of_every_kind(probes)
     dim = max(p.dim for p in some)
-    reason = why_not_exact(model, probes[0].input_shape, dim)
-    if reason is not None:
-        return _sampled(some, reason)
-    if model.structure in ON_SEGMENTS:
-        return Choice("exact", ON_SEGMENTS[model.structure])
-    each, budget, kind = _cost(model, probes, dim)
-    if each > budget:
-        return _sampled(some, f"exact would take about {each:.0f} evaluations per {kind}, over {budget}")
-    return Choice("exact", f"piecewise affine, about {each:.0f} evaluations per {kind}")
+    try:
+        reason = why_not_exact(model, probes[0].input_shape, dim)
+        if reason is not None:
+            return _sampled(some, reason)
+        if model.structure in ON_SEGMENTS:
+            return Choice("exact", ON_SEGMENTS[model.structure])
+        return _if_affordable(model, probes, dim)
+    except InscapeError as error:
+        return _sampled(some, error.reason)
+    except Exception as error:
+        return _instead(some, error)
 
 
-def _cost(model: Model, probes: Sequence[Probe], dim: int) -> tuple[float, int, str]:
-    """The evaluations that exact regions of a network take on each probe, their limit, and the kind of probe.
+def _if_affordable(model: Model, probes: Sequence[Probe], dim: int) -> Choice:
+    """Exact regions of a network, if what a few lines across the probes foresee of them is affordable."""
+    from inscape.partition.linear.cost import plane_cost, segment_cost
 
-    Predicted from a few lines across the probes. Lines that cross a line of a plane cross each other about as
-    often as the square of their number.
-    """
-    from inscape.partition.linear.segments.pieces import estimate_evaluations
-
-    few = [_across(probes[i]) for i in np.linspace(0, len(probes) - 1, 3, dtype=int)]
-    each = estimate_evaluations(model, few) / len(few)
-    return (each, EXACT_BUDGET, "segment") if dim == 1 else (each**2, PLANE_BUDGET, "plane")
-
-
-def _across(probe: Probe) -> Segment:
-    """A line across a probe: a segment itself, a diagonal of a patch, a side of a triangle."""
-    if probe.dim == 1:
-        return as_segment(probe)
-    first, s, t = probe.generators
-    return Segment(first + s, first + t) if isinstance(probe, Patch) else Segment(s, t)
+    n, allowed = len(probes), AFFORDABLE_SECONDS
+    if dim == 1:
+        cost, kind = segment_cost(model, probes), "evaluations per segment"
+        is_affordable = cost.n_regions + 1 <= EXACT_BUDGET or n * cost.seconds <= allowed
+    else:
+        cost, kind = plane_cost(model, probes), "linear regions per plane"
+        allowed = max(allowed, WORTH * n * adaptive_seconds(probes[0], cost.per_evaluation))
+        is_affordable = n * cost.seconds <= allowed
+    work = f"about {cost.n_regions:,.0f} {kind}, {duration_text(n * cost.seconds)} in all"
+    if not is_affordable:
+        return _sampled(of_every_kind(probes), f"exact would take {work}, over {duration_text(allowed)}")
+    max_faces = SLACK * cost.n_regions * max(1.0, allowed / (n * cost.seconds))
+    return Choice("exact", f"piecewise affine, {work}", max_faces)
 
 
 def _sampled(probes: Sequence[Probe], reason: str) -> Choice:
@@ -161,6 +194,21 @@ def _sampled(probes: Sequence[Probe], reason: str) -> Choice:
     if any(_is_polygon(p) for p in probes):
         return Choice("grid", f"{reason}, and adaptive cells fill rectangles")
     return Choice("adaptive", reason)
+
+
+def _instead(probes: Sequence[Probe], error: Exception) -> Choice:
+    """What to do after an exact count has failed."""
+    return _sampled(probes, _in_words(error))._replace(failure=error)
+
+
+def _in_words(error: Exception) -> str:
+    """Why an exact count failed."""
+    if isinstance(error, InscapeError):
+        return error.reason
+    if isinstance(error, MemoryError):
+        return "exact regions take more memory than there is"
+    message = " ".join(str(error).split())
+    return f"exact regions failed ({type(error).__name__}{': ' + message if message else ''})"
 
 
 def _is_polygon(probe: Probe) -> bool:

@@ -48,6 +48,7 @@ class DecisionRegions(DrawnByClass):
         provenance: model, precision, version.
         missed: an estimate of the regions that were not found, where the method makes one.
         missed_basis: what that estimate rests on.
+        reason: why this method was taken.
     """
 
     on: ClassVar[str]
@@ -65,6 +66,7 @@ class DecisionRegions(DrawnByClass):
     provenance: Provenance
     missed: float | None = None
     missed_basis: str | None = None
+    reason: str = ""
 
     @property
     def n_regions(self) -> int:

@@ -10,8 +10,8 @@ from torch.overrides import TorchFunctionMode
 from inscape import Segment, wrap
 from inscape.partition.decision.exact.segments import exact_segments
 from inscape.partition.linear import linear_regions
+from inscape.partition.linear.cost import segment_cost
 from inscape.partition.linear.segments import walk
-from inscape.partition.linear.segments.pieces import estimate_evaluations
 
 
 def segments_in(shape, n, *, seed=0, length=1.0):
@@ -98,7 +98,7 @@ def test_chunks_stay_within_the_budget():
 def test_the_cost_is_foreseen():
     net, segments = mlp(20, 60, 60, 60, 5), segments_in((20,), 12, length=3.0)
     model = wrap(net)
-    estimate = estimate_evaluations(model, segments)
-    true = sum(q.n_regions + 1 for q in linear_regions(model, segments))
-    assert true / 3 < estimate < 3 * true
-    assert estimate == estimate_evaluations(model, segments)
+    estimate = segment_cost(model, segments)
+    true = np.mean([q.n_regions for q in linear_regions(model, segments)])
+    assert true / 3 < estimate.n_regions < 3 * true
+    assert estimate == segment_cost(model, segments)

@@ -9,7 +9,7 @@ import numpy as np
 from inscape.arguments import whole_number
 from inscape.errors import PartitionError
 from inscape.models import Model
-from inscape.partition.decision.adaptive.cells import cell_block, cell_block_length
+from inscape.partition.decision.adaptive.cells import cell_block, cell_block_length, limits_for
 from inscape.partition.decision.adaptive.first_look import Trial, try_out
 from inscape.partition.decision.adaptive.segments import block_length, segment_block
 from inscape.partition.decision.regions import DecisionMesh, DecisionRegions, DecisionSegment
@@ -22,6 +22,8 @@ MOST_DIMENSIONS = 10
 """Of a probe: above, a cell has too many edges, and the first cells are as large as the probe."""
 TYPICAL_EVALUATIONS = 30
 """On a segment of a trained network."""
+SECONDS_PER_SAMPLE = 2e-5
+"""Of looking after the cells at a sample, beside the evaluation of the model."""
 
 
 def adaptive_regions(
@@ -86,6 +88,16 @@ def _found(
     if probes[0].dim == 1:
         return segment_block(model, trial, probes, resolution, tolerance, first)
     return cell_block(model, trial, probes, resolution, first)
+
+
+def typical_evaluations(probe: Probe) -> int:
+    """How often a network is evaluated on a probe by default: on planes and above half of what is allowed."""
+    return TYPICAL_EVALUATIONS if probe.dim == 1 else limits_for(probe, "scores", None).budget // 2
+
+
+def adaptive_seconds(probe: Probe, per_evaluation: float) -> float:
+    """The work foreseen on a probe where an evaluation of the model takes so many seconds."""
+    return typical_evaluations(probe) * (SECONDS_PER_SAMPLE + per_evaluation)
 
 
 def check_settings(probes: Sequence[Probe], resolution: int | None, tolerance: float | None) -> None:

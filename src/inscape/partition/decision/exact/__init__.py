@@ -44,13 +44,16 @@ def why_not_exact(model: Model, input_shape: Shape, dim: int) -> str | None:
 
 
 def exact_regions(
-    model: Model, probes: Sequence[Probe], *, precision: str, meter: Meter
+    model: Model, probes: Sequence[Probe], *, precision: str, meter: Meter, max_faces: float = math.inf
 ) -> Iterator[DecisionRegions]:
-    """The exact decision regions of a model on each probe, in order."""
+    """The exact decision regions of a model on each probe, in order.
+
+    A plane of a network with more than `max_faces` linear regions is given up with an error.
+    """
     done = 0
     for dim, group in groupby(probes, key=lambda p: p.dim):
         if dim == 2 and model.structure not in ON_SEGMENTS:
-            found: Iterator[DecisionRegions] = _on_planes(model, group, precision, meter, done, len(probes))
+            found: Iterator[DecisionRegions] = _on_planes(model, group, max_faces, meter, done, len(probes))
         else:
             found = _on_segments(model, group, precision, meter, done, len(probes))
         for regions in found:
@@ -59,16 +62,14 @@ def exact_regions(
 
 
 def _on_planes(
-    model: Model, probes: Iterator[Probe], precision: str, meter: Meter, done: int, total: int
+    model: Model, probes: Iterator[Probe], max_faces: float, meter: Meter, done: int, total: int
 ) -> Iterator[DecisionRegions]:
     """The regions on each patch or triangle."""
-    if precision != "float64":
-        raise PartitionError(f"precision={precision!r} is for segments: planes are cut in float64")
     from inscape.partition.decision.exact.planes import exact_plane
 
     for i, probe in enumerate(probes):
         with model.unchanged():
-            yield exact_plane(model, probe, meter=_of_block(meter, done + i, 1, total))
+            yield exact_plane(model, probe, max_faces=max_faces, meter=_of_block(meter, done + i, 1, total))
 
 
 def _on_segments(

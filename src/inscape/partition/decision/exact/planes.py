@@ -1,5 +1,7 @@
 """Exact decision regions of a piecewise-affine network on planes."""
 
+import math
+
 import numpy as np
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
@@ -18,19 +20,25 @@ _ON_A_FACE = "the largest scores are equal (ties) on a whole face, where the sma
 TIES = Status("ties", _ON_A_FACE, text=f"{COMPLETE}; {_ON_A_FACE}")
 
 
-def exact_plane(model: Model, probe: Probe, *, meter: Meter, memory: int = MEMORY) -> DecisionPlane:
+def exact_plane(
+    model: Model, probe: Probe, *, meter: Meter, memory: int = MEMORY, max_faces: float = math.inf
+) -> DecisionPlane:
     """The decision regions of a piecewise-affine model on a patch or a triangle.
 
     On a face of the linear regions every score is affine, so that label changes are edges of the upper
     envelope of c planes. A one-output net has the label `score > 0`. Faces of one label that share an edge
-    are one region.
+    are one region. More than `max_faces` linear regions are given up with an error.
     """
     graph = model.graph(probe.input_shape)
     if len(shape := graph.shapes[graph.output]) > 1:
         raise PartitionError(
             f"{model.name} returns scores of shape (n, {', '.join(map(str, shape))}): expected (n, c)"
         )
-    subdivision, domain = subdivision_on(model, probe, memory=memory, with_labels=True, meter=meter)
+    subdivision, domain = subdivision_on(
+        model, probe, memory=memory, max_faces=max_faces, with_labels=True, meter=meter
+    )
+    if not subdivision.is_complete:
+        raise PartitionError(f"there are more than {max_faces:,.0f} linear regions, far more than foreseen")
     regions, labels = joined_regions(subdivision)
     return DecisionPlane(
         probe=probe,

@@ -1,4 +1,4 @@
-"""Linear pieces along segments: the knots of a walk, those of a float32 walk made sure of, and what it costs.
+"""Linear pieces along segments: the knots of a walk, and those of a float32 walk made sure of.
 
 A float32 walk places a knot with an error of about 1e-7 of the span, more for a unit that changes slowly, so
 it can miss a unit that turns just before its kink. The walk notes such places. A stretch around each is
@@ -16,17 +16,15 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Bools, Floats, Ints
-from inscape.memory import MEMORY
 from inscape.models import Model
 from inscape.models.graph import Graph, Node, flat
 from inscape.models.graph.piecewise import Bend, Windows, window_table
 from inscape.partition.linear.confirmed import graph_on
-from inscape.partition.linear.regions import KNOT_TOLERANCE, LinearSegment
+from inscape.partition.linear.regions import LinearSegment
 from inscape.partition.linear.rounding import SLACK, points_at, slopes
 from inscape.partition.linear.segments.breakpoints import NEAR, Rows, rows_touching_threshold
 from inscape.partition.linear.segments.walk import CHUNK, walk
 from inscape.probes import Segment
-from inscape.probes.segment import as_segments
 from inscape.progress import Meter
 from inscape.provenance import Provenance
 from inscape.status import COMPLETE, Status
@@ -285,45 +283,3 @@ def _winners_are_clear(op: Windows, z: Tensor, near: float) -> Tensor:
     top = entries.topk(2, dim=-1).values
     gap = top[..., 0] - top[..., 1]
     return ((gap > near) | (gap == 0)).all(dim=1)
-
-
-FIRST_STRETCH = 1e-3
-"""The fraction of a segment that is walked first."""
-
-RELIABLE_FROM_PIECES = 30
-"""Pieces that make a count reliable to some 20 %."""
-
-
-def estimate_evaluations(model: Model, segments: Sequence[Segment], *, n_probes: int = 3) -> float:
-    """The predicted number of evaluations of an exact walk along `segments`: pieces plus one per segment.
-
-    Around the middle of `n_probes` evenly chosen segments a stretch is walked exactly, eight times longer at
-    each try, until it holds some 30 pieces or is the whole segment; pieces per length are carried over to the
-    rest. The work is that of about 100 evaluations of the network. The estimate depends on the model and the
-    segments only, so a decision by it can be repeated.
-    """
-    segments = as_segments(list(segments))
-    graph = graph_on(model, segments)
-    chosen = np.unique(np.linspace(0, len(segments) - 1, min(n_probes, len(segments))).round().astype(int))
-    density = 0.0
-    for k in chosen.tolist():
-        fraction = FIRST_STRETCH
-        while True:
-            knots = Knots()
-            stretch = _middle(segments[k], fraction)
-            walk(graph, [stretch], knots.take, memory=MEMORY, tolerance=KNOT_TOLERANCE)
-            n_pieces = len(knots.by_segment(1)[0][0]) + 1
-            if n_pieces >= RELIABLE_FROM_PIECES or fraction == 1.0:
-                break
-            fraction = min(1.0, 8 * fraction)
-        density += n_pieces / fraction
-    return density * len(segments) / len(chosen) + len(segments)
-
-
-def _middle(segment: Segment, fraction: float) -> Segment:
-    """The middle of a segment, this fraction of it."""
-    if fraction == 1.0:
-        return segment
-    low, high = segment.span
-    centre, half = (low + high) / 2, fraction * (high - low) / 2
-    return Segment(segment.start, segment.end, span=(centre - half, centre + half))
