@@ -74,6 +74,7 @@ def test_run_show_export(run, tmp_path):
 
 def test_list(run):
     assert "digits" in run("list")
+    assert "Mulayoff, Michaeli and Soudry 2021, Fig. 2" in run("list")
     assert json.loads(run("list", "--json"))[0]["smoke"] > 0
 
 
@@ -265,3 +266,51 @@ def test_options_of_the_study_itself(arguments, tmp_path):
 def test_an_option_without_value(tmp_path):
     result = CliRunner().invoke(app, ["study", "show", "digits", "--points"])
     assert "options of a study are --name VALUE" in str(result.exception) + result.output
+
+
+def test_show_lists_settings_and_the_paper(run):
+    text = run("show", "minima-stability-step", "--scale", "smoke")
+    assert "repeats Mulayoff, Michaeli and Soudry 2021, Fig. 1" in text
+    shown = json.loads(run("show", "depths.toml", "--json", "--set", "max_depth=3,4", "--set", "n_train=50"))
+    assert shown["settings"]["max_depth"] == [3, 4]
+    assert (shown["cells"], shown["settings"]["n_train"]) == (4, [50])
+    assert "  max_depth: 2, 4, 6, 8, 10" in run("show", "depths.toml")
+
+
+@pytest.mark.slow
+def test_set_changes_any_setting_and_the_report_says_so(run):
+    run("run", "depths.toml", "--workers", "1", "--set", "max_depth=2,3,5", "--set", "n_probes=3")
+    report = Path("inscape-studies/depths/report.html").read_text(encoding="utf-8")
+    assert (
+        "inscape study run depths.toml --scale small --seed 0 --set max_depth=2,3,5 --set n_probes=3"
+        in report
+    )
+    for wrong, words in (
+        ("max_dept=3", "did you mean 'max_depth'"),
+        ("max_depth=deep", "'deep' is a text: expected a number"),
+        ("max_depth", "write NAME=VALUE"),
+        ("model=treee", "1 of its 1 cells cannot be: model = treee"),
+    ):
+        more = ("--set", "max_depth=2", "--set", "replicate=0") if "model" in wrong else ()
+        assert words in run("run", "depths.toml", *more, "--set", wrong, code=2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("max_depth", "max_depths", "10 of its 10 cells cannot be"),
+        ('model = "tree"', 'model = ["tree", "treee"]', "10 of its 20 cells cannot be"),
+        ('["max_depth"]', '["max_dept"]', "did you mean 'max_depth'"),
+        ('by = ["max_depth"]', 'target = "gaps"', "did you mean 'gap'"),
+        ("\nby =", "\nbuy =", "did you mean 'by'"),
+        ("max_depth = [2, 3]", "max_dept = [2, 3]", "[smoke] changes 'max_dept', which is not in the grid"),
+        ("n_probes = 5", "n_probes = 0", "n_probes=0 is too small"),
+        ("n_probes = 5", 'data = "digitz"', "did you mean 'digits'"),
+        ("n_probes = 5", 'measures = [["margins"]]', "did you mean 'margin'"),
+    ],
+)
+def test_a_file_is_checked_before_anything_runs(run, tmp_path, old, new, words):
+    assert old in TOML
+    (tmp_path / "depths.toml").write_text(TOML.replace(old, new))
+    assert words in run("run", "depths.toml", code=2)
+    assert not (tmp_path / "inscape-studies").exists()

@@ -42,7 +42,7 @@ FIXED = {
     "minima-stability-step": {"limit"},
     "minima-stability-sweep": {"limit"},
     "minima-stability-weight": set(),
-    "overparameterisation": set(),
+    "overparameterisation": {"width"},
     "region-counts": {"count_method", "epochs_run", "n_parameters"},
     "weight-clusters": {"step"},
     "weight-decay": {"step"},
@@ -54,7 +54,7 @@ COARSE = {
     *("lemmas_hold", "theorem_holds", "track_lemmas_hold", "track_theorem_holds", "theorem_1", "theorem_2"),
     *("bracket_is_exact", "steps_done", "region_count", "regions_before", "not_good", "lr_1_1", "lr_0.1_1"),
     *("regions", "clear", "plateau", "plateau_regions"),  # none before anything is separated
-    *("log10_margin", "stationarity", "complementarity", "largest_at_ends", "least_error", "fit"),
+    *("log10_margin", "stationarity", "complementarity", "largest_at_ends", "least_error", "fit", "n_alive"),
 }
 """Columns of few values, verdicts and small counts, that two draws may well have in common."""
 

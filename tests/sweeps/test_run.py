@@ -1,5 +1,6 @@
 """Options of studies, and stores that are opened again."""
 
+import html
 from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
@@ -7,7 +8,7 @@ import pytest
 
 import inscape
 from inscape.errors import StudyError
-from inscape.studies import Store, Study, Summary, reopen, run
+from inscape.studies import Finding, Store, Study, Summary, reopen, run
 
 POWERS = Study(
     name="powers",
@@ -58,3 +59,64 @@ def test_wrong_arguments_are_refused_before_any_work(wrong, words, tmp_path):
     with pytest.raises(StudyError, match=words):
         run(arguments.pop("name"), **arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+LADDER = Study(
+    name="ladder",
+    title="Sums",
+    paper="Nobody 2020, Fig. 1",
+    claims={"large": "Sums are large.", "known": "All is known."},
+    configurations=lambda scale: (
+        [{"n": n, "kind": k} for n in (1, 2, 3) for k in ("odd", "even")] + [{"n": 9}]
+    ),
+    cell=lambda c: {"twice": 2 * c["n"], "broken": 1 / (c["n"] - 2)},
+    summarise=lambda frame, out: Summary(
+        findings={key: Finding(holds=True, evidence=f"{len(frame)} rows") for key in ("large", "known")}
+    ),
+    concerns=lambda claim, c: claim == "known" or c["n"] > 2,
+)
+
+
+def climbed(tmp_path, **more):
+    with ThreadPoolExecutor(1) as executor:
+        return run(LADDER, out=tmp_path, executor=executor, **more)
+
+
+def test_any_setting_can_have_other_values(tmp_path):
+    result = climbed(tmp_path, settings={"n": [5, 7], "kind": "odd"})
+    assert sorted(zip(result.frame["n"], result.frame["kind"].fillna("-"), strict=True)) == [
+        (5, "-"),
+        (5, "odd"),
+        (7, "-"),
+        (7, "odd"),
+    ]
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "settings={'n': [5, 7], 'kind': 'odd'}" in html.unescape(report)
+    again = reopen(tmp_path, LADDER)
+    assert again.settings == result.settings == {"n": [5, 7], "kind": "odd"}
+    assert again.frame["twice"].tolist() == result.frame["twice"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"m": 3}, "unknown setting 'm': expected one of 'n', 'kind'"),
+        ({"n": "three"}, "n='three' is a text: expected a number, such as 1"),
+        ({"kind": [3]}, "kind=3 is a number: expected a text"),
+        ({"n": []}, "has no value"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_before_any_work(settings, words, tmp_path):
+    with pytest.raises(StudyError, match=words):
+        climbed(tmp_path, settings=settings)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_verdict_needs_all_the_rows_it_is_about(tmp_path):
+    with pytest.warns(inscape.InscapeWarning, match="2 of 7 cells failed"):
+        result = climbed(tmp_path)
+    found = result.summary.findings
+    assert (found["large"].holds, found["large"].evidence) == (True, "5 rows")
+    assert found["known"].holds is None
+    assert found["known"].evidence == ("2 of the 7 rows that this is about are missing; without them: 5 rows")
+    assert "**cannot be said**: All is known." in (tmp_path / "summary.md").read_text()

@@ -1,15 +1,18 @@
 """`inscape study`: list, run, show and export studies."""
 
 from contextlib import nullcontext
+from json import dumps as to_json
+from json import loads as read_json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from inscape.cli import options
-from inscape.cli.output import print_json, print_table
+from inscape.cli.output import line_width, print_json, print_table
 from inscape.cli.trust import Trust, announce, imports_from
 from inscape.errors import StudyError
+from inscape.text_table import paragraph
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="A known study, a .toml file, or package.module:STUDY.")
@@ -19,6 +22,17 @@ Out = Annotated[
 ]
 Scale = Annotated[str, typer.Option(help="smoke (seconds), small (minutes) or paper (as published).")]
 
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Another value for a setting, or several with commas; repeat it. `study show` lists them.",
+    ),
+]
+
+MOST_VALUES = 12
+"""Of one setting, that are shown."""
 _OPTIONS_OF_THE_STUDY = {"allow_extra_args": True, "ignore_unknown_options": True}
 study = typer.Typer(no_args_is_help=True, help="Run sweeps over many models, and see what they show.")
 
@@ -33,12 +47,17 @@ def list_studies(json: options.Json = False) -> None:
     for name in registered():
         found = find(name)
         sizes = {scale: len(found.configurations(scale)) for scale in SCALES}
-        rows.append({"name": name, **sizes, "title": found.title})
+        rows.append({"name": name, **sizes, "repeats": found.paper, "title": found.title})
     if json:
         print_json(rows)
     else:
-        columns = {"name": ("study", ""), **{s: (s, "d") for s in SCALES}, "title": ("title", "")}
-        print_table("studies, and their number of cells at each scale", rows, columns)
+        columns = {"name": ("study", ""), **{s: (s, "d") for s in SCALES}, "repeats": ("paper", "")}
+        print_table(
+            "studies, their number of cells at each scale, and what they repeat",
+            rows,
+            columns,
+            notes=("name", "title"),
+        )
 
 
 @study.command(context_settings=_OPTIONS_OF_THE_STUDY)
@@ -47,6 +66,7 @@ def run(
     name: Name,
     out: Out = None,
     scale: Scale = "small",
+    settings: Settings = None,
     seed: options.Seed = 0,
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="Continue with what is missing; or refuse to.")
@@ -87,6 +107,7 @@ def run(
                 scale=scale,
                 out=folder,
                 options=_options(context),
+                settings=_settings(settings),
                 random_state=seed,
                 executor=executor,
                 n_workers=workers,
@@ -106,19 +127,21 @@ def show(
     name: Name,
     out: Out = None,
     scale: Scale = "small",
+    settings: Settings = None,
     seed: options.Seed = 0,
     trust: Trust = None,
     json: options.Json = False,
 ) -> None:
-    """Show what a study asks, and how far its store is."""
+    """Show what a study asks, which settings it has, and how far its store is."""
     from inscape.reports.study_run import last_line
     from inscape.sweeps.registry import find
     from inscape.sweeps.store import Store
-    from inscape.sweeps.tasks import grid
+    from inscape.sweeps.tasks import grid, settings_of
 
     with imports_from(trust):
         found = find(name, announce)
-        tasks = grid(found, scale, seed, _options(context))
+        tasks = grid(found, scale, seed, _options(context), _settings(settings))
+    values = settings_of(task.configuration for task in tasks)
     path = _folder(found, out) / f"{found.name}.sqlite"
     finished, failed = 0, {}
     if path.exists():
@@ -129,13 +152,19 @@ def show(
     state = {"cells": len(tasks), "finished": finished, "failed": len(failed)}
     state["missing"] = len(tasks) - finished - len(failed)
     if json:
-        print_json({"study": found.name, "scale": scale, "seed": seed, **state, "errors": failed})
+        what = {"study": found.name, "repeats": found.paper, "scale": scale, "seed": seed}
+        print_json({**what, "settings": values, **state, "errors": failed})
         return
     typer.echo(f"{found.name}: {found.title}")
+    if found.paper:
+        typer.echo(f"repeats {found.paper}")
     for key, statement in found.claims.items():
         typer.echo(f"  {key}: {statement}")
     for option, help_text in found.options.items():
         typer.echo(f"  --{option.replace('_', '-')}: {help_text}")
+    typer.echo(f"settings at the scale {scale}, each to change with --set NAME=VALUE or VALUE,VALUE,...:")
+    for key, known in values.items():
+        typer.echo(paragraph(f"  {key}: {_listed(known)}", width=line_width()))
     counts = ", ".join(f"{n} {what}" for what, n in state.items())
     typer.echo(f"scale {scale}, seed {seed}: {counts}  ({path})")
     for configuration, error in failed.items():
@@ -163,6 +192,44 @@ def export_rows(
 
 def _folder(found: Any, out: Path | None) -> Path:
     return Path("inscape-studies") / found.name if out is None else out
+
+
+def _listed(values: list[Any]) -> str:
+    """Values as the command line takes them, the first of many."""
+    shown = ", ".join(v if isinstance(v, str) else to_json(v) for v in values[:MOST_VALUES])
+    return shown if len(values) <= MOST_VALUES else f"{shown}, ... ({len(values)} values)"
+
+
+def _settings(given: list[str] | None) -> dict[str, list[Any]]:
+    """Name -> values of the settings that --set gives."""
+    settings = {}
+    for word in given or []:
+        name, equals, text = word.partition("=")
+        if not equals or not name.strip() or not text.strip():
+            raise StudyError(f"cannot read --set {word!r}: write NAME=VALUE, or NAME=VALUE,VALUE,...")
+        settings[name.strip()] = setting_values(text)
+    return settings
+
+
+def setting_values(text: str) -> list[Any]:
+    """The values of a text with commas between them: numbers, true, false, none, lists, tables or words.
+
+    >>> [setting_values(text) for text in ("0.1,0.2", "[64, 64],[32]", "adam,sgd", "none")]
+    [[0.1, 0.2], [[64, 64], [32]], ['adam', 'sgd'], [None]]
+    """
+    try:
+        return list(read_json(f"[{text}]"))
+    except ValueError:
+        return [_value(word.strip()) for word in text.split(",")]
+
+
+def _value(word: str) -> Any:
+    if word.lower() in ("none", "null"):
+        return None
+    try:
+        return read_json(word.lower() if word.lower() in ("true", "false") else word)
+    except ValueError:
+        return word
 
 
 def _options(context: typer.Context) -> dict[str, str]:

@@ -67,6 +67,16 @@ class Summary:
     limits: Sequence[str] = ()
 
 
+def varied(frame: "pd.DataFrame", key: str) -> str:
+    """The values that a setting has in a frame, as words.
+
+    >>> import pandas as pd
+    >>> varied(pd.DataFrame({"n_steps": [20_000, 20_000, 50_000]}), "n_steps")
+    '20,000, 50,000'
+    """
+    return ", ".join(f"{value:,}" for value in frame[key].drop_duplicates().tolist())
+
+
 def in_all(held: Iterable[object], of_what: str) -> Finding:
     """Held if it did in every case; undecided if there is none.
 

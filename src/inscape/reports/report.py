@@ -174,6 +174,7 @@ def _facts(run: "StudyRun") -> dict[str, str]:
         "scale": run.scale,
         "seed": str(run.seed),
         **{f"option {name.replace('_', '-')}": str(value) for name, value in run.options.items()},
+        **{f"set {name}": _setting(value) for name, value in run.settings.items()},
         "rows": f"{len(run.frame)} finished, {len(run.failed)} failed",
         "store": run.store.name,
         "kind of machine": run.provenance.get("machine", ""),
@@ -198,18 +199,31 @@ def command(run: "StudyRun") -> str:
     if name.endswith(".toml"):
         name = Path(name).name  # where it is on this machine is nobody's business
     elif not run.is_registered and ":" not in name:
-        options = f", options={dict(run.options)!r}" if run.options else ""
+        given = {"options": run.options, "settings": run.settings}
+        further = "".join(f", {name}={dict(value)!r}" for name, value in given.items() if value)
         variable = name.replace("-", "_")
         variable = variable if variable.isidentifier() else "study"  # a store may name it anything
         return (
-            f"inscape.studies.run({variable}, scale={run.scale!r}{options}, "
+            f"inscape.studies.run({variable}, scale={run.scale!r}{further}, "
             f"random_state={run.seed}, out={run.study!r})"
         )
     words = ["inscape", "study", "run", name, "--scale", run.scale, "--seed", str(run.seed)]
     for option, value in run.options.items():
         text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
         words += [f"--{option.replace('_', '-')}", text]
+    for key, value in run.settings.items():
+        words += ["--set", f"{key}={_setting(value)}"]
     return shlex.join(words)
+
+
+def _setting(value: Any) -> str:
+    """The values of a setting as the command line takes them.
+
+    >>> _setting([0.1, 0.2]), _setting("adam"), _setting([[64, 64]]), _setting(True)
+    ('0.1,0.2', 'adam', '[64, 64]', 'true')
+    """
+    values = value if isinstance(value, list | tuple) else [value]
+    return ",".join(v if isinstance(v, str) else "none" if v is None else json.dumps(v) for v in values)
 
 
 KINDS = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".svg": "svg+xml", ".webp": "webp"}

@@ -34,6 +34,7 @@ class StudyRun:
     title: str = ""
     claims: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     reference: str = ""
     provenance: Mapping[str, str] = field(default_factory=dict)
     finished: float | None = None
@@ -48,6 +49,7 @@ class StudyRun:
             "scale": self.scale,
             "seed": self.seed,
             "options": dict(self.options),
+            "settings": dict(self.settings),
             "n_rows": len(self.frame),
             "failed": self.failed,
             "findings": {key: _plain(f) for key, f in findings},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from inscape.correlation.correlate import correlate, positive
 from inscape.reports.findings import Finding, Summary
 from inscape.sweeps.study import Configuration, Study
-from inscape.sweeps.trained_model import batch, cell, together
+from inscape.sweeps.trained_model import batch, cell, check, together
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,9 +82,13 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     return Summary(findings=findings, figures=figures, notes=notes, charts=charts, limits=LIMITS)
 
 
+MODELS = {"networks": "mlp", "tree": "tree", "forest": "forest"}
+"""What each claim is about."""
+
 STUDY = Study(
     name="digits",
     title="Region counts and generalisation gaps of networks, trees and forests on the digits",
+    paper="after Li et al. 2025, Fig. 2 and 5",
     claims={
         "networks": f"Networks of {FITTED:.0%} training accuracy or more with more regions have larger gaps.",
         "tree": "So do decision trees, over depths and criteria.",
@@ -95,4 +99,6 @@ STUDY = Study(
     summarise=summarise,
     batch=batch,
     together=together,
+    check=check,
+    concerns=lambda claim, configuration: configuration["model"] == MODELS[claim],
 )

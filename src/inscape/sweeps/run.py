@@ -1,9 +1,10 @@
 """Run a study: work on what is missing, summarise the rows, and write the page and the report of them."""
 
+import math
 import os
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
@@ -25,7 +26,7 @@ from inscape.sweeps.saved_summary import SavedSummary, figure_files
 from inscape.sweeps.store import Store
 from inscape.sweeps.study import Study
 from inscape.sweeps.sweep import sweep
-from inscape.sweeps.tasks import Task, grid
+from inscape.sweeps.tasks import Key, Task, grid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +38,7 @@ def run(
     scale: str = "small",
     out: str | Path,
     options: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
     random_state: RandomState = 0,
     executor: Executor | None = None,
     n_workers: int | None = None,
@@ -54,6 +56,8 @@ def run(
         scale: "smoke" (seconds), "small" (minutes) or "paper" (what was published).
         out: the folder of the store, the figures, summary.md and report.html.
         options: further choices that the study offers (`inscape study show NAME`), by name.
+        settings: other values for keys of its configurations, which `inscape study show NAME` lists: key ->
+            value, or a list of values to vary.
         random_state: the seed of the study; None draws one, which starts anew.
         executor: where to work; the default is a pool of processes on this machine.
         n_workers: how many processes; the default is one for each processor.
@@ -78,9 +82,10 @@ def run(
         "scale": scale,
         "seed": as_seed(random_state),
         "options": dict(options or {}),
+        "settings": dict(settings or {}),
         "reference": _reference(name),
     }
-    tasks = grid(study, scale, asked["seed"], options)
+    tasks = grid(study, scale, asked["seed"], options, settings)
     with Store(Path(out) / f"{study.name}.sqlite", study.name, function_name(study.cell)) as store:
         with meter(progress, study.name) as show:
             sweep(study, tasks, store, executor, n_workers=n_workers, retry_failed=retry_failed, show=show)
@@ -143,7 +148,7 @@ def reopen(
 
 def _summarised_again(study: Study, store: Store, asked: dict[str, Any], out: Path | None) -> StudyRun:
     try:
-        tasks = grid(study, asked["scale"], asked["seed"], asked["options"])
+        tasks = grid(study, asked["scale"], asked["seed"], asked["options"], asked["settings"])
         return _finish(study, tasks, store, asked, out)
     except InscapeError:
         raise
@@ -197,19 +202,33 @@ def _finish(
 ) -> StudyRun:
     """Summarise the rows of these tasks that are in the store; write the page and the report.
 
-    `asked` has the scale, the seed, the options, and the reference by which the study was asked for; `out` is
-    the folder of what is written, by default that of the store. To `keep` the summary in the store as well is
-    for the end of a run.
+    `asked` has the scale, the seed, the options, the settings, and the reference by which the study was asked
+    for; `out` is the folder of what is written, by default that of the store. To `keep` the summary in the
+    store as well is for the end of a run.
     """
     result = _unsummarised(store, tasks, asked, out, title=study.title, claims=study.claims)
     try:
-        result = replace(result, summary=_summarised(study, result.frame, result.out))
+        summary = _summarised(study, result.frame, result.out)
+        result = replace(result, summary=_with_all_rows(study, tasks, store.finished(math.inf), summary))
     except StudyError as error:
         with suppress(StudyError):  # the first problem is the one to tell
             _write(replace(result, summary=_not_summarised(study, error)), tasks, store if keep else None)
         raise
     _write(result, tasks, store if keep else None)
     return result
+
+
+def _with_all_rows(study: Study, tasks: Sequence[Task], there: Set[Key], summary: Summary) -> Summary:
+    """The summary in which nothing is said of a claim that lacks rows it is about."""
+    findings = {}
+    for claim, finding in summary.findings.items():
+        about = [t for t in tasks if study.concerns is None or study.concerns(claim, t.configuration)]
+        n_missing = sum(task.key not in there for task in about)
+        if n_missing:
+            evidence = f"{n_missing} of the {len(about)} rows that this is about are missing"
+            finding = replace(finding, holds=None, evidence=f"{evidence}; without them: {finding.evidence}")
+        findings[claim] = finding
+    return replace(summary, findings=findings)
 
 
 def _reopened(

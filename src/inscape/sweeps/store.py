@@ -258,13 +258,14 @@ class Store:
             if not self._has("run"):
                 return None
             asked = _table(self._one("SELECT asked FROM run"))
-            options = asked.get("options", {})
-            if not isinstance(options, dict):
-                raise _DamagedError(f"options {options!r}")
+            given = {name: asked.get(name, {}) for name in ("options", "settings")}
+            for name, value in given.items():
+                if not isinstance(value, dict):
+                    raise _DamagedError(f"{name} {value!r}")
             return {
                 "scale": _text(asked.get("scale")),
                 "seed": _whole(asked.get("seed")),
-                "options": options,
+                **given,
                 "reference": _text(asked.get("reference", "")),
             }
 

@@ -31,7 +31,12 @@ equal keys go to `batch` in one call.
 
 A study that can be asked for more than a scale (another data set, fewer networks) names its `options`, with a
 line of help each, and takes them as further arguments: `configurations(scale, data="digits")`. On the command
-line they are `--data digits`, so every value may come as a text.
+line they are `--data digits`, so every value may come as a text. Any key of its configurations can be given
+other values without that, as `--set epochs=50`.
+
+`check` is given each configuration before anything runs and raises an error for one that cannot be.
+`concerns(claim, configuration)` says whether a claim is about a configuration: nothing can be said of a claim
+if rows that it is about are missing. Without it every claim is about all of them.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -77,7 +82,10 @@ def _no_summary(frame: "pd.DataFrame", out: Path) -> Summary:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A grid of configurations, how each becomes a row, and what the rows are asked; see the module."""
+    """A grid of configurations, how each becomes a row, and what the rows are asked; see the module.
+
+    `paper` says which figure, table or theorem of which paper this is.
+    """
 
     name: str
     title: str
@@ -88,3 +96,6 @@ class Study:
     batch: Callable[[list[Configuration]], Sequence[Row]] | None = None
     together: Callable[[Configuration], Hashable] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    paper: str = ""
+    check: Callable[[Configuration], None] | None = None
+    concerns: Callable[[str, Configuration], bool] | None = None

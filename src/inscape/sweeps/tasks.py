@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inscape.arguments import whole_number
-from inscape.errors import StudyError, unknown_name
+from inscape.errors import InscapeError, StudyError, unknown_name
 from inscape.sweeps.study import SCALES, Configuration, Study
 
 Key = tuple[str, int]
@@ -55,8 +55,14 @@ def as_tasks(configurations: Iterable[Configuration], study_seed: int) -> list[T
     return tasks
 
 
-def grid(study: Study, scale: str, seed: int, options: Mapping[str, Any] | None = None) -> list[Task]:
-    """The tasks of a study at a scale, with its options."""
+def grid(
+    study: Study,
+    scale: str,
+    seed: int,
+    options: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> list[Task]:
+    """The tasks of a study at a scale, with its options, and with other settings; all checked."""
     if scale not in SCALES:
         raise StudyError(unknown_name("scale", scale, SCALES))
     for option in options or {}:
@@ -64,10 +70,88 @@ def grid(study: Study, scale: str, seed: int, options: Mapping[str, Any] | None 
             known = sorted(study.options)
             hint = unknown_name("option", option, known) if known else "it has no options"
             raise StudyError(f"the study {study.name!r} does not take {option!r}: {hint}")
-    tasks = as_tasks(study.configurations(scale, **(options or {})), seed)
-    if not tasks:
+    configurations = with_settings(study.configurations(scale, **(options or {})), settings or {})
+    if not configurations:
         raise StudyError(f"the study {study.name!r} has no configurations at the scale {scale!r}")
+    tasks = as_tasks(configurations, seed)
+    _check_each(study, tasks)
     return tasks
+
+
+def with_settings(configurations: list[Configuration], settings: Mapping[str, Any]) -> list[Configuration]:
+    """The configurations with other values of some keys, each once; one that lacks a key stays without it.
+
+    Args:
+        configurations: of the study.
+        settings: key -> value, or a list of values, each of which then goes with each configuration.
+
+    >>> rates = [{"rate": r, "replicate": i} for r in (0.1, 0.01) for i in (0, 1)]
+    >>> with_settings(rates, {"rate": 0.5})
+    [{'rate': 0.5, 'replicate': 0}, {'rate': 0.5, 'replicate': 1}]
+    >>> len(with_settings(rates, {"rate": [1, 2, 3]}))
+    6
+    """
+    known = settings_of(configurations)
+    for key, value in settings.items():
+        if key not in known:
+            raise StudyError(unknown_name("setting", key, known))
+        values = value if isinstance(value, list | tuple) else [value]
+        if not values:
+            raise StudyError(f"{key}={value!r} has no value: give one, or a list of some")
+        for each in values:
+            _check_kind(key, each, known[key])
+        configurations = [c | {key: v} if key in c else c for c in configurations for v in values]
+    return list({canonical(c): c for c in configurations}.values()) if settings else configurations
+
+
+def settings_of(configurations: Iterable[Configuration]) -> dict[str, list[Any]]:
+    """Key -> the values that it takes in configurations, in their order.
+
+    >>> settings_of([{"rate": 0.1, "epochs": 5}, {"rate": 0.01, "epochs": 5}])
+    {'rate': [0.1, 0.01], 'epochs': [5]}
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for configuration in configurations:
+        for key, value in configuration.items():
+            found.setdefault(key, {}).setdefault(canonical(value), value)
+    return {key: list(values.values()) for key, values in found.items()}
+
+
+def _check_kind(key: str, value: Any, known: list[Any]) -> None:
+    """Raise an error for a text where all known values are numbers, or the reverse."""
+    kinds = {_kind(v) for v in known if v is not None}
+    if value is not None and len(kinds) == 1 and _kind(value) not in kinds:
+        raise StudyError(f"{key}={value!r} is {_kind(value)}: expected {kinds.pop()}, such as {known[0]!r}")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    return "a text" if isinstance(value, str) else "a list" if isinstance(value, list | tuple) else "a table"
+
+
+def _check_each(study: Study, tasks: list[Task]) -> None:
+    """Raise an error if some configurations cannot be worked on, as far as that can be told before."""
+    if study.check is None:
+        return
+    errors: dict[str, str] = {}
+    for task in {task.hash: task for task in tasks}.values():
+        try:
+            study.check(task.configuration)
+        except InscapeError as error:
+            errors[task.hash] = f"{_short(task.configuration)}: {error}"
+    if errors:
+        n = sum(task.hash in errors for task in tasks)
+        raise StudyError(
+            f"the study {study.name!r} was not started, {n} of its {len(tasks)} cells cannot be: "
+            f"{next(iter(errors.values()))}"
+        )
+
+
+def _short(configuration: Configuration) -> str:
+    return ", ".join(f"{k} = {v}" for k, v in configuration.items() if k != "replicate")
 
 
 def _task(configuration: Configuration, study_seed: int) -> Task:

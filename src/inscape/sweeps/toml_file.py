@@ -23,6 +23,7 @@ epochs = 2
 import math
 import re
 import tomllib
+from inspect import signature
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ from inscape.errors import StudyError, unknown_name
 from inscape.reports.findings import Finding, Summary
 from inscape.sweeps.references import Announce, find_object, silent
 from inscape.sweeps.study import SCALES, Configuration, Study, is_cell
-from inscape.sweeps.trained_model import batch, cell, together
+from inscape.sweeps.trained_model import batch, cell, check, columns, together
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +61,7 @@ def read_study(path: Path, announce: Announce = silent) -> Study:
         raise StudyError(f"{path} has no [grid]: it says which values each key of a configuration takes")
     _check_types(content, path)
     name = content.get("name", path.stem)
-    more: dict[str, Any] = {"batch": batch, "together": together}
+    more: dict[str, Any] = {"batch": batch, "together": together, "check": check}
     function: Any = cell
     if "function" in content:
         function, more = find_object(content["function"], announce), {}
@@ -70,6 +71,7 @@ def read_study(path: Path, announce: Announce = silent) -> Study:
                 "@inscape.studies.cell above it if it is one, a function from configuration to row"
             )
     if "correlate" in content or "function" not in content:
+        _check_correlation(content, path)
         correlation = _Correlation(content.get("correlate", {}))
         more |= {"summarise": correlation, "claims": {"correlation": correlation.claim}}
     return Study(
@@ -90,9 +92,11 @@ def _check_types(content: dict[str, Any], path: Path) -> None:
         raise StudyError(
             f"{path}: the name {name!r} names a file: a letter, then letters, digits, '.', '-', '_'"
         )
-    grids = content["grid"] if isinstance(content["grid"], list) else [content["grid"]]
+    grids = _grids(content)
     if not grids or not all(isinstance(grid, dict) for grid in grids):
         raise StudyError(f"{path}: grid must be a table, [grid], or several, [[grid]]")
+    if not all(len(values) for grid in grids for values in _lists(grid).values()):
+        raise StudyError(f"{path}: a key of the grid has no value: give one, or a list of some")
     for key in ("correlate", *SCALES):
         if not isinstance(content.get(key, {}), dict):
             raise StudyError(f"{path}: {key} must be a table, [{key}]")
@@ -100,6 +104,34 @@ def _check_types(content: dict[str, Any], path: Path) -> None:
         n = where.get("replicates", 1)
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise StudyError(f"{path}: replicates = {n!r} must be a whole number of at least 1")
+    known = {key for grid in grids for key in grid}
+    for scale in SCALES:
+        for key in content.get(scale, {}):
+            if key != "replicates" and key not in known:
+                what = unknown_name("key", key, sorted(known))
+                raise StudyError(f"{path}: [{scale}] changes {key!r}, which is not in the grid: {what}")
+
+
+def _check_correlation(content: dict[str, Any], path: Path) -> None:
+    """Refuse arguments of `correlate` that it does not have, and columns that no row will have."""
+    arguments = content.get("correlate", {})
+    known = [name for name in signature(correlate).parameters if name != "frame"]
+    for name in arguments:
+        if name not in known:
+            raise StudyError(f"{path}: [correlate] " + unknown_name("argument", name, known))
+    if "function" in content:
+        return  # which columns its rows have is not known before
+    keys = {key for grid in _grids(content) for key in grid}
+    found = keys.union(*(columns({k: v[0] for k, v in _lists(grid).items()}) for grid in _grids(content)))
+    by = arguments.get("by", ())
+    wanted = [*((by,) if isinstance(by, str) else by), *(arguments[k] for k in COMPARED if k in arguments)]
+    for name in wanted:
+        if name not in found:
+            raise StudyError(f"{path}: [correlate] " + unknown_name("column", name, sorted(found)))
+
+
+def _grids(content: dict[str, Any]) -> list[Any]:
+    return content["grid"] if isinstance(content["grid"], list) else [content["grid"]]
 
 
 class _Grid:
@@ -111,11 +143,7 @@ class _Grid:
     def __call__(self, scale: str) -> list[Configuration]:
         changes = dict(self._content.get(scale, {}))
         replicates = changes.pop("replicates", self._content.get("replicates", 1))
-        grids = self._content["grid"]
-        grids = [grids] if isinstance(grids, dict) else grids
-        for key in changes:
-            if not any(key in grid for grid in grids):
-                raise StudyError(f"{self._path}: [{scale}] changes {key!r}, which is not in the grid")
+        grids = _grids(self._content)
         changed = [_lists(g | {key: value for key, value in changes.items() if key in g}) for g in grids]
         self._check_size(scale, sum(math.prod(map(len, g.values())) for g in changed), replicates)
         found = [dict(zip(g, chosen, strict=True)) for g in changed for chosen in product(*g.values())]
@@ -165,7 +193,9 @@ class _Correlation:
         result.plot().figure.savefig(out / "scatter.png", dpi=150)
         return Summary(
             findings={"correlation": positive(result.pearson)},
-            figures=("scatter.png",),
+            figures={
+                "scatter.png": f"{self.claim} Each point is a configuration, the mean of its replicates."
+            },
             charts=(result.chart(),),
             notes=f"{note}```\n{result}\n```",
             limits=("A correlation over the configurations of one grid is no cause, and no other grid's.",),

@@ -1,12 +1,25 @@
 """The row of a trained model: accuracies, the gap and measures of it, whatever kind of model it is."""
 
 from collections.abc import Hashable, Sequence
+from pathlib import Path
 from typing import Any
 
+from inscape.arguments import whole_number
+from inscape.errors import DataError, StudyError, unknown_name
 from inscape.sweeps.study import Configuration, Row
 from inscape.sweeps.study import cell as declared
 from inscape.sweeps.tasks import canonical
 
+OUTCOMES = (
+    "train_accuracy",
+    "test_accuracy",
+    "gap",
+    "train_loss",
+    "epochs_run",
+    "training_status",
+    "n_parameters",
+)
+"""The columns of any trained model."""
 DATA_KEYS = ("data", "n_train", "n_test", "split_seed")
 MEASURE_KEYS = ("measures", "n_probes", "probe_seed")
 _OWN_KEYS = (*DATA_KEYS, *MEASURE_KEYS, "seed", "replicate", "replicate_seed")
@@ -22,6 +35,30 @@ def cell(configuration: Configuration) -> Row:
     "n_probes" segments; "probe_seed" draws them, so that all models are measured on the same ones.
     """
     return batch([configuration])[0]
+
+
+def check(configuration: Configuration) -> None:
+    """Raise an error for a configuration that cannot become a row, as far as that can be told before."""
+    from inscape.measures.measure import checked_settings
+    from inscape.training.data.datasets import NAMES
+    from inscape.training.fitting import check_settings
+
+    check_settings(settings_of(configuration))
+    data = configuration.get("data", "digits")
+    if data not in NAMES and not Path(str(data)).exists():
+        raise DataError(unknown_name("data set", data, NAMES) + "; nor is it a file or a folder")
+    for key in (*(k for k in DATA_KEYS if k != "data"), "n_probes", "probe_seed"):
+        if configuration.get(key) is not None:
+            whole_number(configuration[key], key, 0 if key.endswith("seed") else 1, StudyError)
+    if "measures" in configuration:
+        checked_settings(configuration["measures"])
+
+
+def columns(configuration: Configuration) -> set[str]:
+    """The names that the row of a configuration has for what came out."""
+    measures = configuration.get("measures", "region_count")
+    names = [measures] if isinstance(measures, str) else list(measures)
+    return {*OUTCOMES, *(f"{name}{more}" for name in names for more in ("", "_error", "_status"))}
 
 
 def together(configuration: Configuration) -> Hashable:
@@ -66,15 +103,16 @@ def outcome(fitted: Any, split: Any) -> dict[str, Any]:
     train = float(correct(fitted.model, *split.train).mean())
     test = float(correct(fitted.model, *split.test).mean())
     history = fitted.history
-    return {
-        "train_accuracy": train,
-        "test_accuracy": test,
-        "gap": train - test,
-        "train_loss": None if history is None else history.loss,
-        "epochs_run": None if history is None else len(history.losses),
-        "training_status": "complete" if history is None else history.status,
-        "n_parameters": fitted.n_parameters,
-    }
+    values = (
+        train,
+        test,
+        train - test,
+        None if history is None else history.loss,
+        None if history is None else len(history.losses),
+        "complete" if history is None else history.status,
+        fitted.n_parameters,
+    )
+    return dict(zip(OUTCOMES, values, strict=True))
 
 
 def _row(fitted: Any, split: Any, configuration: Configuration) -> dict[str, Any]:

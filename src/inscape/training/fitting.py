@@ -43,6 +43,20 @@ def is_network(name: str) -> bool:
     return name in NETWORKS
 
 
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Raise an error for settings of a model that no training would take.
+
+    >>> check_settings({"model": "tree", "max_depth": 3})
+    """
+    name = settings.get("model")
+    if not isinstance(name, str):
+        raise ModelError(f"model = {name!r} names no model: give one, such as 'mlp' or 'tree'")
+    if is_network(name):
+        _recipe(settings)
+    else:
+        _check_classical(name, settings)
+
+
 def fit(settings: Mapping[str, Any], split: Split, *, seed: int, monitor: Any = None) -> Fitted:
     """The model that the settings describe, fitted to the training points.
 
@@ -145,9 +159,7 @@ def classical(name: str, settings: Mapping[str, Any], *, seed: int) -> Any:
     """
     if name not in CLASSICAL_SETTINGS:
         raise ModelError(unknown_name("model", name, CLASSICAL_SETTINGS))
-    for key in settings:
-        if key not in CLASSICAL_SETTINGS[name]:
-            raise ModelError(unknown_name(f"setting of {name}", key, CLASSICAL_SETTINGS[name]))
+    _check_classical(name, settings)
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier
@@ -164,3 +176,9 @@ def classical(name: str, settings: Mapping[str, Any], *, seed: int) -> Any:
     if name == "svm":
         return SVC(**settings, random_state=random_state)
     return LogisticRegression(**{"max_iter": 5000} | dict(settings), random_state=random_state)
+
+
+def _check_classical(name: str, settings: Mapping[str, Any]) -> None:
+    for key in settings:
+        if key not in ("model", *CLASSICAL_SETTINGS[name]):
+            raise ModelError(unknown_name(f"setting of {name}", key, CLASSICAL_SETTINGS[name]))

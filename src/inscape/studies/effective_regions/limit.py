@@ -118,7 +118,10 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
                 evidence=f"at most {share.max():.1%} of 32 r + 67" if len(share) else "no flow converged",
             ),
         },
-        figures=("regions.png",),
+        figures={
+            "regions.png": "Linear regions in the limit against the number of label changes r, under the "
+            "bound 32 r + 67."
+        },
         notes=_notes(frame, done),
     )
 
@@ -178,6 +181,7 @@ def _draw(done: "pd.DataFrame", out: Path) -> None:
 STUDY = Study(
     name="effective-regions",
     title="The effective number of linear regions in the limit of gradient flow",
+    paper="Safran, Vardi and Lee 2022, Theorem 4.2",
     claims={
         "bound": "The limit has at most 32 r + 67 linear regions, r the number of label changes.",
         "needed": "It has at least r linear regions.",

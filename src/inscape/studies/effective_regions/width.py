@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.reports.findings import Finding, Summary, in_all
+from inscape.reports.findings import Finding, Summary, in_all, varied
 from inscape.sweeps.study import Configuration, Study
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _STEPS = {"smoke": 20_000, "small": 100_000, "paper": 2_000_000}
 def configurations(scale: str) -> list[Configuration]:
     """Widths floor(alpha r) by starting points."""
     return [
-        {"alpha": alpha, "width": int(alpha * R), "n_steps": _STEPS[scale], "replicate": i}
+        {"r": R, "alpha": alpha, "n_steps": _STEPS[scale], "replicate": i}
         for alpha in _ALPHAS[scale]
         for i in range(_REPLICATES[scale])
     ]
@@ -48,10 +48,11 @@ def cell(configuration: Configuration) -> dict[str, Any]:
     )
     from inscape.univariate.teacher import SUPPORT, alive
 
-    k, n_steps = configuration["width"], configuration["n_steps"]
+    r, n_steps = configuration["r"], configuration["n_steps"]
+    k = int(configuration["alpha"] * r)
     rng = np.random.default_rng(configuration["seed"])
-    teacher = alternating_teacher(R)
-    x = rng.uniform(*SUPPORT, POINTS_PER_INTERVAL * (R + 1))
+    teacher = alternating_teacher(r)
+    x = rng.uniform(*SUPPORT, POINTS_PER_INTERVAL * (r + 1))
     y = labels_of(teacher, x)
     start = ShallowNet.random(k, init="gaussian", random_state=rng)
     run = gradient_descent(start, x, y, 2 / k, n_steps, LOSS, record=n_steps // 20)
@@ -60,8 +61,9 @@ def cell(configuration: Configuration) -> dict[str, Any]:
     n_alive = int(alive(start).sum())
     return {
         "status": run.status,
+        "width": k,
         "n_alive": n_alive,
-        "least_error": least_error(R, n_alive),
+        "least_error": least_error(r, n_alive),
         "least_loss": min(losses),
         "final_loss": losses[-1],
         "error": population_error(run.net, teacher, *SUPPORT),
@@ -98,7 +100,10 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
                 evidence="median error " + ", ".join(f"{e:.3f} at alpha {a:g}" for a, e in medians.items()),
             ),
         },
-        figures=("width.png",),
+        figures={
+            "width.png": "The error of each run against alpha, the width over r, above the least error that "
+            "its living neurons allow."
+        },
         notes=_notes(frame),
     )
 
@@ -107,9 +112,10 @@ def _notes(frame: "pd.DataFrame") -> str:
     columns = ["width", "n_alive", "least_error", "error", "train_error", "least_loss", "sign_changes"]
     return "\n".join(
         [
-            f"x uniform on [0, 2], a teacher that alternates on {R + 1} equal intervals (r = {R}), "
-            f"{POINTS_PER_INTERVAL * (R + 1)} points,",
-            f"w, b ~ N(0, 1), v ~ N(0, 2/k), {LOSS} loss, {frame['n_steps'].iloc[0]:,} steps of 2/k. Means:",
+            "x uniform on [0, 2], a teacher that alternates on r + 1 equal intervals, "
+            f"r = {varied(frame, 'r')},",
+            f"{POINTS_PER_INTERVAL} points for each,",
+            f"w, b ~ N(0, 1), v ~ N(0, 2/k), {LOSS} loss, {varied(frame, 'n_steps')} steps of 2/k. Means:",
             "",
             "```",
             frame.groupby("alpha")[columns].mean().round(3).to_string(),
@@ -133,6 +139,7 @@ def _draw(frame: "pd.DataFrame", out: Path) -> None:
 STUDY = Study(
     name="overparameterisation",
     title="A net of about the teacher's width cannot learn it",
+    paper="Safran, Vardi and Lee 2022, Theorem 3.2",
     claims={
         "dead": "A quarter of the neurons is dead on x > 0 from the start.",
         "stated": "With width floor(alpha r), alpha < 4/3, the population loss stays above "

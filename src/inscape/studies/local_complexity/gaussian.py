@@ -302,6 +302,7 @@ def _notes(frame: "pd.DataFrame") -> str:
 STUDY = Study(
     name="local-rank-gaussian",
     title="Local complexity and local rank on correlated Gaussians",
+    paper="Patel and Montufar 2025, Fig. 2 and 7",
     claims=CLAIMS,
     configurations=configurations,
     cell=cell,

@@ -233,6 +233,7 @@ def _notes(frame: "pd.DataFrame") -> str:
 STUDY = Study(
     name="weight-clusters",
     title="Clusters of weight vectors before and after the drop of local complexity",
+    paper="Patel and Montufar 2025, Fig. 11",
     claims={
         "clusters": "Weight vectors cluster more after the drop of local complexity than before (Fig. 11).",
         "beyond": "They cluster beyond what their mean and covariance explain.",

@@ -248,6 +248,7 @@ def _notes(frame: "pd.DataFrame") -> str:
 STUDY = Study(
     name="weight-decay",
     title="Local complexity at the end of training against weight decay",
+    paper="Patel and Montufar 2025, Fig. 13",
     claims={
         "linear": "Final local complexity follows log(1/lambda) at least as closely as published, "
         f"R^2 = {PUBLISHED}.",

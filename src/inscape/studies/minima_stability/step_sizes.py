@@ -7,7 +7,7 @@ import numpy as np
 
 from inscape.arrays import Floats
 from inscape.drawing.axes import new_figure
-from inscape.reports.findings import Finding, Summary, in_all
+from inscape.reports.findings import Finding, Summary, in_all, varied
 from inscape.sweeps.study import Configuration, Study
 from inscape.univariate import ShallowNet
 
@@ -28,7 +28,8 @@ def broken_line(net: ShallowNet, low: float, high: float) -> dict[str, Floats]:
     return {"line_x": t, "line_y": net(t)}
 
 
-N, WIDTH, SIGMA_OUTPUT, WARM_UP = 12, 200, 0.5, 50_000
+NETWORK: Configuration = {"n": 12, "width": 200, "sigma_output": 0.5, "warm_up": 50_000}
+"""Data, network and warm-up of every run."""
 EDGE = 0.05
 _KEPT = (
     "sharpness",
@@ -61,7 +62,7 @@ _STEPS = {"smoke": 1_000_000, "small": 2_000_000, "paper": 10_000_000}
 def configurations(scale: str) -> list[Configuration]:
     """Step sizes by starting points."""
     return [
-        {"step_size": round(float(size), 4), "n_steps": _STEPS[scale], "replicate": i}
+        {"step_size": round(float(size), 4), "n_steps": _STEPS[scale], **NETWORK, "replicate": i}
         for size in _SIZES[scale]
         for i in range(_REPLICATES[scale])
     ]
@@ -71,12 +72,15 @@ def cell(configuration: Configuration) -> dict[str, Any]:
     """One run from the replicate's starting point, and the stability of where it ended."""
     from inscape.univariate import ShallowNet, gradient_descent, stability
 
-    x, y = sine_data(N)
+    x, y = sine_data(configuration["n"])
     start = ShallowNet.random(
-        WIDTH, init="gaussian", sigma_output=SIGMA_OUTPUT, random_state=configuration["replicate_seed"]
+        configuration["width"],
+        init="gaussian",
+        sigma_output=configuration["sigma_output"],
+        random_state=configuration["replicate_seed"],
     )
-    size, n_steps = configuration["step_size"], configuration["n_steps"]
-    run = gradient_descent(start, x, y, size, n_steps, warm_up=WARM_UP, tolerance=1e-14, patience=10_000)
+    size, n_steps, warm_up = (configuration[key] for key in ("step_size", "n_steps", "warm_up"))
+    run = gradient_descent(start, x, y, size, n_steps, warm_up=warm_up, tolerance=1e-14, patience=10_000)
     found = stability(run.net, x, y, size)
     numbers = found.to_dict()
     return {
@@ -94,7 +98,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     """The three panels, and the chain on every run that interpolates."""
     fitted = frame[frame["interpolates"]]
-    _draw_solutions(fitted[fitted["replicate"] == 0], out)
+    _draw_solutions(fitted[fitted["replicate"] == 0], int(frame["n"].iloc[0]), out)
     _draw_sharpness(frame, out)
     ratio = fitted["sharpness"] / fitted["limit"]
     first = fitted[ratio > 1 - EDGE].groupby("replicate")["step_size"].min()
@@ -123,10 +127,15 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             ),
             "smoother": Finding(
                 holds=bool(smooth < rough) if len(fitted) > 2 else None,
-                evidence=f"mean int |f''| g {quarters}",
+                evidence=f"mean ∫|f″|g {quarters}",
             ),
         },
-        figures=("solutions.png", "sharpness.png"),
+        figures={
+            "solutions.png": "Left: what small, medium and large step sizes end at, and the data. Right: "
+            "where their slopes change and by how much, under the weight g.",
+            "sharpness.png": "Sharpness at the end of each run, that of the flattest network of the same "
+            "function, and the lower bound, under the limit 2/η.",
+        },
         notes=_notes(frame, fitted),
     )
 
@@ -138,8 +147,9 @@ def _notes(frame: "pd.DataFrame", fitted: "pd.DataFrame") -> str:
     on_data = int((fitted["n_knots_on_data"] > 0).sum())
     return "\n".join(
         [
-            f"{N} points of sin 2x on +-1.5, width {WIDTH}, w, b ~ N(0, 1), v ~ N(0, {SIGMA_OUTPUT}^2),",
-            f"warm-up over {WARM_UP:,} steps, at most {frame['n_steps'].iloc[0]:,} steps.",
+            f"{varied(frame, 'n')} points of sin 2x on +-1.5, width {varied(frame, 'width')},",
+            f"w, b ~ N(0, 1), v ~ N(0, {varied(frame, 'sigma_output')}^2),",
+            f"warm-up over {varied(frame, 'warm_up')} steps, at most {varied(frame, 'n_steps')} steps.",
             f"{len(frame)} runs: {outcomes}. Only runs that interpolate are judged.",
             f"{on_data} of {len(fitted)} have knots on data points: their sharpness is a bracket over modes;",
             f"the widest is {span:.2%} of the sharpness.",
@@ -148,12 +158,12 @@ def _notes(frame: "pd.DataFrame", fitted: "pd.DataFrame") -> str:
     )
 
 
-def _draw_solutions(fitted: "pd.DataFrame", out: Path) -> None:
+def _draw_solutions(fitted: "pd.DataFrame", n: int, out: Path) -> None:
     from inscape.drawing.palette import TEN
     from inscape.drawing.univariate import draw_curvature, draw_function, draw_weight
     from inscape.univariate import weight
 
-    x, y = sine_data(N)
+    x, y = sine_data(n)
     figure = new_figure((11, 3.8))
     left, right = figure.subplots(1, 2)
     ordered = fitted.sort_values("step_size")
@@ -188,12 +198,13 @@ def _draw_sharpness(frame: "pd.DataFrame", out: Path) -> None:
 STUDY = Study(
     name="minima-stability-sweep",
     title="Sharpness, its flattest implementation and the lower bound against step size",
+    paper="Mulayoff, Michaeli and Soudry 2021, Fig. 3",
     claims={
-        "chain": "1 + 2 int |f''| g <= flattest <= sharpness <= 2/eta (and Theorem 2 at knots on data).",
+        "chain": "1 + 2 ∫|f″|g ≤ flattest ≤ sharpness ≤ 2/η (and Theorem 2 at knots on data).",
         "certified": "The flattest implementation is certified to a relative gap of 1e-9.",
-        "theorem_1": "int |f''| g <= 1/eta - 1/2 where no knot lies on a data point.",
-        "theorem_2": "int |f''| g <= 1/eta - 1/2 + Delta in the larger reading, knots on data or not.",
-        "edge": f"Large step sizes end at the edge: sharpness within {EDGE:.0%} of 2/eta.",
+        "theorem_1": "∫|f″|g ≤ 1/η - 1/2 where no knot lies on a data point.",
+        "theorem_2": "∫|f″|g ≤ 1/η - 1/2 + Δ in the larger reading, knots on data or not.",
+        "edge": f"Large step sizes end at the edge: sharpness within {EDGE:.0%} of 2/η.",
         "smoother": "Larger step sizes end in smoother functions.",
     },
     configurations=configurations,

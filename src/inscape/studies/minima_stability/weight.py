@@ -67,7 +67,9 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             "ends": in_all(frame["largest_at_ends"] < 1e-12, "samples"),
             "converges": Finding(holds=all(rate < -0.3 for rate in rates.values()), evidence=words),
         },
-        figures=("weight.png",),
+        figures={
+            "weight.png": "The weight g of samples, thin, beside that of the distribution they are from."
+        },
         notes="Mean largest distance to the population's g, over its largest value:\n\n```\n"
         + table.round(4).to_string()
         + "\n```",
@@ -92,6 +94,7 @@ def _draw(frame: "pd.DataFrame", out: Path) -> None:
 STUDY = Study(
     name="minima-stability-weight",
     title="The weight g of samples and of distributions",
+    paper="Mulayoff, Michaeli and Soudry 2021, Fig. 2",
     claims={
         "centre": "g is largest near the centre of the data (within one standard deviation of the mean).",
         "ends": "g is zero at the extreme points and beyond them.",

@@ -7,7 +7,7 @@ is asked of the rows, `claims` what they answer, `summary` how that looks. `edge
 its own, of the paper's Theorem 6.
 """
 
-from inscape.studies.region_counts.claims import CLAIMS
+from inscape.studies.region_counts.claims import CLAIMS, concerns
 from inscape.studies.region_counts.model_grid import configurations
 from inscape.studies.region_counts.rows import batch, cell
 from inscape.studies.region_counts.summary import summarise
@@ -17,12 +17,14 @@ from inscape.sweeps.trained_model import together
 STUDY = Study(
     name="region-counts",
     title="Region counts and the generalisation gap",
+    paper="Li et al. 2025, Fig. 2 to 5, 7, 8 and Tables 1 to 8",
     claims=CLAIMS,
     configurations=configurations,
     cell=cell,
     summarise=summarise,
     batch=batch,
     together=together,
+    concerns=concerns,
     options={
         "data": "data sets, as mnist,cifar10 (digits, mnist, fashion_mnist, cifar10, cifar100)",
         "nets": "models, as mlp,resnet18,tree,forest; each is trained on each data set",

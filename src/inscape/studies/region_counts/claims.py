@@ -45,6 +45,18 @@ CLAIMS = {
     "augmentation": "Mixup, and crop and flip, give fewer regions.",
     "evolution": "The correlation is weak at the start and grows while networks are trained.",
 }
+
+
+def concerns(claim: str, configuration: Mapping[str, Any]) -> bool:
+    """Whether a claim is about a configuration: those of trees and forests about these, the others not."""
+    models = {"tree": ("tree",), "forest": ("forest",), "classical": CLASSICAL}
+    return (
+        (configuration["model"] in models[claim])
+        if claim in models
+        else (configuration["model"] not in CLASSICAL)
+    )
+
+
 NOTHING = Finding(holds=None, evidence="no rows to ask")
 
 

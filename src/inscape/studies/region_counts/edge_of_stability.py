@@ -13,14 +13,16 @@ import numpy as np
 
 from inscape.arrays import Floats
 from inscape.drawing.axes import new_figure
-from inscape.reports.findings import Finding, Summary, in_all
+from inscape.reports.findings import Finding, Summary, in_all, varied
 from inscape.sweeps.study import Configuration, Study
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-N, DIM, WIDTH, SIGMA = 30, 3, 100, 0.3
+NETWORK: Configuration = {"n": 30, "width": 100, "sigma": 0.3}
+"""Data and network of every run."""
+DIM = 3
 LABELS = ("wave", "random")
 EDGE = 0.1
 _SIZES = {
@@ -36,34 +38,38 @@ _RECORDS = 12
 def configurations(scale: str) -> list[Configuration]:
     """Step sizes over two decades, for two ways to label, by starting points."""
     return [
-        {"step_size": round(float(size), 5), "labels": labels, "n_steps": _STEPS[scale], "replicate": i}
+        {
+            "step_size": round(float(size), 5),
+            "labels": labels,
+            "n_steps": _STEPS[scale],
+            **NETWORK,
+            "replicate": i,
+        }
         for size in _SIZES[scale]
         for labels in LABELS
         for i in range(_REPLICATES[scale])
     ]
 
 
-def sample(labels: str, seed: int) -> tuple[Floats, Floats, Any]:
+def sample(configuration: Configuration) -> tuple[Floats, Floats, Any]:
     """Points (u, 1) with u uniform in a square, targets -1 or +1, and the network to start from."""
     from inscape.theory import TwoLayer
 
-    rng = np.random.default_rng([seed, LABELS.index(labels)])
-    x = np.hstack([rng.uniform(-1, 1, size=(N, DIM - 1)), np.ones((N, 1))])
+    labels, n, k = (configuration[key] for key in ("labels", "n", "width"))
+    rng = np.random.default_rng([configuration["replicate_seed"], LABELS.index(labels)])
+    x = np.hstack([rng.uniform(-1, 1, size=(n, DIM - 1)), np.ones((n, 1))])
     y = np.where(np.sin(4 * x[:, 0] + x[:, 1]) > 0, 1.0, -1.0)
     if labels == "random":
-        y = rng.choice([-1.0, 1.0], N)
-    return (
-        x,
-        y,
-        TwoLayer(SIGMA * rng.normal(size=(WIDTH, DIM)), rng.choice([-1.0, 1.0], WIDTH), np.zeros(WIDTH)),
-    )
+        y = rng.choice([-1.0, 1.0], n)
+    w = configuration["sigma"] * rng.normal(size=(k, DIM))
+    return x, y, TwoLayer(w, rng.choice([-1.0, 1.0], k), np.zeros(k))
 
 
 def cell(configuration: Configuration) -> dict[str, Any]:
     """One run, measured on the way and at its end."""
     from inscape.theory import two_layer_descent
 
-    x, y, start = sample(configuration["labels"], configuration["replicate_seed"])
+    x, y, start = sample(configuration)
     size, n_steps = configuration["step_size"], configuration["n_steps"]
     run = two_layer_descent(start, x, y, size, n_steps, warm_up=n_steps // 3, n_records=_RECORDS)
     rows = [_measures(net, x) for net in run.nets]
@@ -74,7 +80,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
         "limit": 2 / size,
         "start_sharpness": rows[0]["sharpness"],
         **rows[-1],
-        "edge_bound": 4 * N / (float((x**2).sum(axis=1).min()) * size) + 2,
+        "edge_bound": 4 * len(x) / (float((x**2).sum(axis=1).min()) * size) + 2,
         "track_steps": run.steps.tolist(),
         "track_loss": run.losses.tolist(),
         **track,
@@ -85,7 +91,7 @@ def _measures(net: Any, x: Floats) -> dict[str, Any]:
     """Region count, active units, sharpness and the bounds of one network."""
     from inscape.theory import rc_lemma7, rc_lemma8, rc_theorem6
 
-    i, j = np.triu_indices(N, 1)
+    i, j = np.triu_indices(len(x), 1)
     bound, lemma7, lemma8 = rc_theorem6(net, x), rc_lemma7(net, x[i], x[j]), rc_lemma8(net, x)
     active = float(net.active(x).sum(axis=1).mean())
     return {
@@ -145,7 +151,10 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
                 evidence=f"4 N / (r^2 eta) + 2 is {loose.min():.0f} to {loose.max():.0f} times that",
             ),
         },
-        figures=("edge.png",),
+        figures={
+            "edge.png": "Sharpness, active units and regions at the end of each run against its step size, "
+            "with the bounds on them."
+        },
         notes=_notes(frame, fitted),
     )
 
@@ -158,8 +167,9 @@ def _notes(frame: "pd.DataFrame", fitted: "pd.DataFrame") -> str:
     outcomes = ", ".join(f"{n} {status}" for status, n in frame["status"].value_counts().items())
     return "\n".join(
         [
-            f"{N} points (u, 1), u uniform in a square, labels a wave or random; width {WIDTH}, a_j = +-1,",
-            f"w ~ N(0, {SIGMA}^2); {frame['n_steps'].iloc[0]:,} steps, a third of them warm-up.",
+            f"{varied(frame, 'n')} points (u, 1), u uniform in a square, labels a wave or random; width "
+            f"{varied(frame, 'width')}, a_j = +-1, w ~ N(0, {varied(frame, 'sigma')}^2);",
+            f"{varied(frame, 'n_steps')} steps, a third of them warm-up.",
             f"{len(frame)} runs: {outcomes}. The sharpness at the start is "
             f"{fitted['start_sharpness'].min():.1f} to {fitted['start_sharpness'].max():.1f}.",
             "f is linear in w between kinks: the sharpness depends on which units are active where, and on",
@@ -222,6 +232,7 @@ def _track(run: "pd.Series[Any]", name: str) -> tuple[float, Floats, Floats]:
 STUDY = Study(
     name="edge-of-stability",
     title="Region count, active units and sharpness against step size in a two-layer network",
+    paper="Li et al. 2025, Appendix G",
     claims={
         "lemmas": "Lemma 7 (regions and active units) and Lemma 8 (sharpness and active units) hold.",
         "theorem_6": "The mean region count is at most 2 N sharpness / r^2 + 2.",

@@ -167,6 +167,7 @@ def _whole_theorem(net: Any, x: npt.NDArray[Any], n_noise: int) -> dict[str, flo
 STUDY = Study(
     name="grokking",
     title="Local complexity, robustness and decision regions late in training",
+    paper="Patel and Montufar 2025, Fig. 3, 8, 9, 10 and 12",
     claims=CLAIMS,
     configurations=configurations,
     cell=cell,

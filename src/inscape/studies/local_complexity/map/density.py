@@ -166,6 +166,7 @@ def edge_lengths(net: "nn.Sequential", n_squares: int) -> Floats:
 STUDY = Study(
     name="local-complexity-map",
     title="The density of linear regions of a coordinate network",
+    paper="Patel and Montufar 2025, Fig. 1, 4, 5 and 6",
     claims=CLAIMS,
     configurations=configurations,
     cell=cell,
