@@ -380,7 +380,7 @@ def test_bad_requests():
     with pytest.raises(MeasureError, match="unknown precision 'half'"):
         inscape.local_complexity(net, x, sigma=1, precision="half")
     gelu = nn.Sequential(nn.Linear(2, 3), nn.GELU(), nn.Linear(3, 2))
-    with pytest.raises(NotApplicableError, match=r"affine and piecewise-linear layers.*gelu"):
+    with pytest.raises(NotApplicableError, match=r"affine and piecewise-linear layers.*GELU"):
         inscape.local_complexity(gelu, x, sigma=1)
     tree = DecisionTreeClassifier().fit([[0.0, 0.0], [1.0, 1.0]], [0, 1])
     with pytest.raises(NotApplicableError, match="made of trees"):

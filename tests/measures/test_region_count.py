@@ -128,7 +128,7 @@ def test_auto_takes_the_exact_count_where_it_fits_and_says_why(x):
     for model, method, reason in (
         (tree, "exact", "tree ensemble"),
         (net, "exact", "piecewise affine, about"),
-        (gelu, "adaptive", "gelu"),
+        (gelu, "adaptive", "GELU"),
         (waves(2), "adaptive", "not a piecewise-affine network"),
     ):
         with warnings.catch_warnings():
@@ -155,7 +155,7 @@ def test_auto_declines_an_exact_count_over_the_budget(x, monkeypatch):
 
 def test_exact_names_what_stands_in_its_way(x):
     gelu = nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Linear(8, 2))
-    with pytest.raises(PartitionError, match=r"gelu in 1.*method=.grid"):
+    with pytest.raises(PartitionError, match=r"GELU in 1.*method=.grid"):
         inscape.region_count(gelu, x, method="exact")
     tree = DecisionTreeClassifier().fit(x, halves(x))
     with pytest.raises(PartitionError, match=r"not on a Simplex of dimension 2: use method='grid'"):

@@ -140,7 +140,7 @@ def test_logging_and_measures_that_do_not_apply():
     monitor.step(nn.Sequential(nn.Linear(6, 4), nn.GELU(), nn.Linear(4, 2)), 4)
     assert logged[0][0] == 4
     assert set(logged[0][1]) == {"accuracy", "total_variation"}
-    assert "gelu" in monitor.notes["local_complexity"]
+    assert "GELU" in monitor.notes["local_complexity"]
     assert monitor.rows[0]["local_complexity"] is None
 
 

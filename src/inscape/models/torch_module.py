@@ -15,7 +15,7 @@ from inscape.arrays import Shape
 from inscape.errors import ModelError
 from inscape.models.base import Array, Model, labels_of, layout_advice
 from inscape.models.checksum import checksum
-from inscape.models.from_torch.tracing import trace
+from inscape.models.from_torch import trace
 from inscape.models.graph import Graph
 from inscape.models.graph.trace import Trace
 from inscape.models.untouched import one_at_a_time, untouched

@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 from inscape.errors import NotApplicableError, PartitionError
 from inscape.measures.points import check_weights
 from inscape.models import Model
-from inscape.models.graph.trace import HEADS
+from inscape.models.graph.trace import PROBABILITIES
 from inscape.models.untouched import eval_copy
 
 Scores = Callable[[Tensor], Tensor]
@@ -107,7 +107,7 @@ class _LastHead(TorchFunctionMode):
         out = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
         given = args[0] if args else (kwargs or {}).get("input")
-        if name in HEADS and isinstance(given, Tensor) and isinstance(out, Tensor):
+        if name in PROBABILITIES and isinstance(given, Tensor) and isinstance(out, Tensor):
             self.found = (name, given, out)
         return out
 
@@ -130,5 +130,5 @@ def scores_before_head(module: torch.nn.Module, x: Tensor) -> tuple[Tensor, str 
         return scores, None
     raw = given.reshape(scores.shape)
     with torch.no_grad():
-        is_head = torch.allclose(HEADS[name](raw), scores, rtol=1e-3, atol=1e-6)
+        is_head = torch.allclose(PROBABILITIES[name](raw), scores, rtol=1e-3, atol=1e-6)
     return (raw, name) if is_head else (scores, None)

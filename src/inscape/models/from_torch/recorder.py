@@ -3,9 +3,9 @@
 The module runs once, on a few rows of noise, under a dispatch mode that sees every ATen operation: the
 vocabulary that torch.export uses, but without symbolic shapes, so that no Python construct stands in the way
 and the record costs one forward pass. What depends on the input becomes nodes; everything else (weights and
-what is computed from them) is a constant. The batch axis stays free because each operation is admitted only
-if it treats rows alike, and a branch on data (`if x.sum() > 0`) is seen, since it must fetch a number from a
-tensor.
+what is computed from them) is a constant. The axis of the batch is followed wherever a module moves it; it
+stays free because each operation is admitted only if it treats points alike, and a branch on data
+(`if x.sum() > 0`) is seen, since it must fetch a number from a tensor.
 """
 
 import threading
@@ -19,25 +19,89 @@ from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from inscape.arrays import Shape
+from inscape.models.from_torch.known_names import called, obstacle, unknown
+from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine, identity
-from inscape.models.graph.network import INPUT, Foreign, Node, NotPiecewiseAffine
+from inscape.models.graph.gates import Condition, Gates
+from inscape.models.graph.network import (
+    INPUT,
+    Foreign,
+    MixesPoints,
+    Node,
+    NotPiecewiseAffine,
+    NotSupportedYet,
+    Unreadable,
+)
 from inscape.models.graph.piecewise import Bend
 
 _FOREIGN = identity()
 """Holds the place of a foreign operation: a graph that needs one is refused."""
 # these read only the shape of their argument
-_BY_SHAPE = frozenset(["zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"])
+_BY_SHAPE = frozenset(
+    ["zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty"]
+)
+WRITES = "a write into part of a tensor"
+_BEHIND_HEADS = (
+    "view _unsafe_view reshape flatten squeeze unsqueeze _reshape_alias select _to_copy clone detach alias "
+    "argmax argmin max min topk"
+)
+"""What may follow a softmax, a tanh and the like without a change of labels."""
+_FETCHES = frozenset(["_local_scalar_dense", "is_nonzero", "nonzero", "equal"])
+"""What makes numbers or sizes of a tensor's entries, on which Python can branch."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A recorded tensor: its node, and whether its first axis is the batch axis merged with the next.
+    """A recorded tensor: its node, and where the points of the batch are in it.
 
-    A merged tensor (n k, ...) stands for rows of shape (k, ...); `Linear` on (n, k, d) makes one.
+    Axis number `axis` of the tensor has before * n * after entries for n points: other axes may be merged
+    with that of the batch, as `Linear` on (n, k, d) does. A row of the node has the shape of the tensor with
+    that axis replaced by axes of size `before` and `after`, each left out if it is one.
     """
 
     node: int
-    merged: bool = False
+    axis: int = 0
+    before: int = 1
+    after: int = 1
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether other axes are merged with that of the batch."""
+        return self.before * self.after > 1
+
+    @property
+    def inner(self) -> Shape:
+        """The sizes of the axes that take the place of the batch axis in a row."""
+        return tuple(n for n in (self.before, self.after) if n > 1)
+
+    def at(self, node: int) -> "Value":
+        """Another node with its points at the same place."""
+        return Value(node, self.axis, self.before, self.after)
+
+    def row(self, shape: Sequence[int]) -> Shape:
+        """The row shape of a tensor of a shape."""
+        return (*shape[: self.axis], *self.inner, *shape[self.axis + 1 :])
+
+    def row_axis(self, axis: int) -> int:
+        """The number that another axis of the tensor has in a row."""
+        return axis if axis < self.axis else axis - 1 + len(self.inner)
+
+    def laid(self, batch: Tensor, n_axes: int) -> Tensor:
+        """A batch (n, *row) as the tensor of `n_axes` axes that the module sees."""
+        if self.axis == 0 and not self.is_merged:
+            return batch
+        front, back = batch.shape[1 : self.axis + 1], batch.shape[batch.ndim - (n_axes - 1 - self.axis) :]
+        split = batch.reshape(len(batch), *front, self.before, self.after, *back)
+        return split.movedim(0, self.axis + 1).reshape(*front, self.before * len(batch) * self.after, *back)
+
+    def rows(self, tensor: Tensor) -> Tensor:
+        """The batch (n, *row) that a tensor is, as the module sees it."""
+        if self.axis == 0 and not self.is_merged:
+            return tensor
+        front, back = tensor.shape[: self.axis], tensor.shape[self.axis + 1 :]
+        split = tensor.reshape(*front, self.before, -1, self.after, *back).movedim(self.axis + 1, 0)
+        return split.reshape(len(split), *front, *self.inner, *back)
 
 
 @dataclass
@@ -60,30 +124,70 @@ class Call:
         """What is known of a tensor: None for a constant or a number."""
         return self.recorder.value(tensor) if isinstance(tensor, Tensor) else None
 
-    def unmerged(self, tensor: Any) -> int:
-        """The node of a tensor whose first axis is the batch axis alone."""
+    def varying(self, tensor: Any) -> Value:
+        """What is known of a tensor that must depend on the input."""
         value = self.value(tensor)
-        if value is None or value.merged:
-            raise NotPiecewiseAffine(self.name)
-        return value.node
+        if value is None:
+            raise NotSupportedYet(f"{called(self.name)} of a constant by a value that depends on the input")
+        return value
 
-    def constant(self, value: Any, n_axes: int) -> Tensor:
-        """A number or constant tensor as it broadcasts against rows of a tensor with `n_axes` axes in all."""
+    def fixed(self, tensor: Any, what: str) -> None:
+        """Raise an error if an argument depends on the input."""
+        if self.value(tensor) is not None:
+            raise NotPiecewiseAffine(f"{called(self.name)} whose {what} depends on the input")
+
+    def constant(self, value: Any, like: Value, n_axes: int) -> Tensor:
+        """A number or constant tensor as it broadcasts against the rows of a tensor with `n_axes` axes."""
         if not isinstance(value, Tensor):
             return torch.tensor(float(value), dtype=torch.float64)
         constant = snapshot(value)
-        if constant.ndim < n_axes:
+        if constant.ndim < n_axes - like.axis:
             return constant
-        if constant.ndim > n_axes or not torch.equal(constant, constant[:1].expand_as(constant)):
-            raise NotPiecewiseAffine(f"{self.name} with a constant that differs from row to row")
-        return constant[0]
+        constant = constant.reshape(*(1,) * (n_axes - constant.ndim), *constant.shape)
+        if constant.ndim > n_axes:
+            raise NotSupportedYet(f"{called(self.name)} with a constant of more axes")
+        return self._row_of(constant, like)
+
+    def constant_rows(self, tensor: Tensor, like: Value) -> Tensor:
+        """A constant tensor of the same shape but for one axis, as the one row that all points share."""
+        return self._row_of(snapshot(tensor), like)
+
+    def _row_of(self, constant: Tensor, like: Value) -> Tensor:
+        size = constant.shape[like.axis]
+        front, back = constant.shape[: like.axis], constant.shape[like.axis + 1 :]
+        if size == 1:
+            return constant.reshape(*front, *(1 for _ in like.inner), *back)
+        rows = constant.reshape(*front, like.before, -1, like.after, *back).movedim(like.axis + 1, 0)
+        if not torch.equal(rows, rows[:1].expand_as(rows)):
+            raise MixesPoints(f"{called(self.name)} with a constant that differs from point to point")
+        return rows[0].reshape(*front, *like.inner, *back)
+
+    def aligned(self, value: Value, tensor: Tensor, n_axes: int) -> Value:
+        """A value with axes of size one in front, as if broadcast against a tensor of `n_axes` axes."""
+        missing = n_axes - tensor.ndim
+        if missing == 0:
+            return value
+        row = (*(1,) * missing, *value.row(tensor.shape))
+        node = self.emit(affine.reshape(row), value.node)
+        return Value(node, value.axis + missing, value.before, value.after)
+
+    def image(self, tensor: Any) -> Value:
+        """A value whose points, or parts of them, are along the first axis, as convolution needs it."""
+        value = self.varying(tensor)
+        if value.axis != 0 or value.before > 1:
+            raise NotSupportedYet(f"{called(self.name)} with the batch axis at another place than the first")
+        return value
 
     def emit(self, op: Affine | Bend, *inputs: int) -> int:
         """A new node."""
         return self.recorder.emit(op, inputs)
 
+    def emit_foreign(self, reason: Unreadable, *inputs: int) -> int:
+        """A node that stands for a foreign operation."""
+        return self.recorder.emit_foreign(reason, inputs)
 
-Translation = Callable[[Call], Value | list[Value | None]]
+
+Translation = Callable[[Call], "Value | list[Value | None]"]
 
 
 def snapshot(tensor: Tensor) -> Tensor:
@@ -98,6 +202,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         x: the batch that the module is about to be called with; node 0.
         names: module paths, for messages.
         translations: how each ATen operation becomes nodes, by name without overload.
+
+    Attributes:
+        conditions: for the node that stands for a comparison, what is compared.
+        heads: for the node that stands for an operation that changes no label, its name.
     """
 
     def __init__(
@@ -108,11 +216,15 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.nodes: list[Node] = [INPUT]
         self.opaque: dict[int, Foreign] = {}
         self.branches: list[Foreign] = []
+        self.conditions: dict[int, Condition] = {}
+        self.heads: dict[int, str] = {}
+        self.gates = Gates(self.nodes, lambda op, *inputs: self.emit(op, inputs), x.dtype)
         self._values: dict[int, Value] = {id(x): Value(0)}
         self._kept: list[Tensor] = [x]  # alive, so that no id is used twice
-        self._overwritten: set[int] = set()
+        self._overwritten: dict[int, Foreign] = {}
+        self._lost: set[int] = set()  # nodes behind a foreign operation
         self._names = names
-        self._stack: list[str] = []
+        self._stack: list[torch.nn.Module] = []
         self._translations = translations
 
     def value(self, tensor: Tensor) -> Value | None:
@@ -124,16 +236,23 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.nodes.append(Node(op, tuple(inputs), self.path))
         return len(self.nodes) - 1
 
-    def emit_foreign(self, operation: str, inputs: Sequence[int]) -> int:
+    def emit_foreign(self, reason: Unreadable, inputs: Sequence[int]) -> int:
         """Append a node that stands for a foreign operation and return its number."""
         number = self.emit(_FOREIGN, inputs)
-        self.opaque[number] = Foreign(operation, self.path)
+        self.opaque[number] = self._foreign(reason)
         return number
+
+    def _foreign(self, reason: Unreadable) -> Foreign:
+        return obstacle(reason, self._stack[-1] if self._stack else None, self.path)
+
+    def before_head(self, node: int) -> int:
+        """The scores that a node has made of others without a change of labels, or the node itself."""
+        return self.nodes[node].inputs[0] if node in self.heads else node
 
     @property
     def path(self) -> str:
-        """The module that is running."""
-        return self._stack[-1] if self._stack else ""
+        """The module that is running; one without a path of its own is called as the one that calls it."""
+        return next((self._names[m] for m in reversed(self._stack) if m in self._names), "")
 
     @contextmanager
     def paths(self) -> Iterator[None]:
@@ -142,7 +261,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
         def enter(module: torch.nn.Module, args: Any) -> None:
             if threading.get_ident() == thread:
-                self._stack.append(self._names.get(module, self.path))
+                self._stack.append(module)
 
         def leave(module: torch.nn.Module, args: Any, out: Any) -> None:
             if threading.get_ident() == thread:
@@ -160,17 +279,22 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         tensors = list(_tensors((args, kwargs)))
         read = [t for t in tensors if id(t) in self._values]
-        stale = any(_storage(t) in self._overwritten and id(t) not in self._values for t in tensors)
-        out = func(*args, **kwargs)
+        overwritten = (self._overwritten.get(_storage(t)) for t in tensors if id(t) not in self._values)
+        stale = next((f for f in overwritten if f is not None), None)
         name = func.overloadpacket.__name__
-        if (not read and not stale) or name in _BY_SHAPE:
+        is_random = torch.Tag.nondeterministic_seeded in func.tags and kwargs.get("generator") is None
+        seen = self._before_write(args) if name.endswith("_") and (read or stale or is_random) else args
+        out = func(*args, **kwargs)
+        if (not read and not stale and not is_random) or name in _BY_SHAPE:
             return out
         writes = name.endswith("_") or "out" in kwargs
-        call = Call(self, name.rstrip("_") or name, func, args, kwargs, out, self.n_rows)
-        if name in ("_local_scalar_dense", "is_nonzero"):
-            self.branches.append(Foreign("a branch on the data (a number is read from a tensor)", self.path))
+        call = Call(self, name.rstrip("_") or name, func, seen, kwargs, out, self.n_rows)
+        if name in _FETCHES:
+            self.branches.append(
+                self._foreign(NotSupportedYet("a branch on the data (a number is read from a tensor)"))
+            )
             return out
-        results = self._translate(call, stale=stale or "out" in kwargs)
+        results = self._translate(call, stale=stale)
         outs = list(_tensors(out))
         if writes and outs:
             self._spread_write(outs[0], results[0])
@@ -180,19 +304,51 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._kept.append(tensor)
         return out
 
-    def _translate(self, call: Call, *, stale: bool) -> list[Value | None]:
+    def _before_write(self, args: Sequence[Any]) -> Sequence[Any]:
+        """The arguments of a call that writes into the first, as they are before that."""
+        first = args[0]
+        value = self.value(first)
+        kept: Tensor = first.clone() if value is None else first.detach()
+        if value is not None:
+            self._values[id(kept)] = value
+            self._kept.append(kept)
+        return (kept, *args[1:])
+
+    def _translate(self, call: Call, *, stale: Foreign | None) -> list[Value | None]:
         outs = list(_tensors(call.out))
+        translation = self._translations.get(call.name)
+        read = [v.node for t in _tensors((call.args, call.kwargs)) if (v := self.value(t)) is not None]
+        if translation is not None and any(self._is_lost(i, call.name) for i in read):
+            number = self.emit(_FOREIGN, read)  # what is in the way has been named already
+            self._lost.add(number)
+            return [Value(number)] * len(outs)
         try:
-            translation = self._translations.get(call.name)
-            if translation is None or stale:
-                raise NotPiecewiseAffine("a write into part of a tensor" if stale else call.name.lstrip("_"))
+            if stale is not None or "out" in call.kwargs:
+                raise NotSupportedYet(WRITES)
+            if translation is None:
+                raise unknown(call.name)
             result = translation(call)
             return result if isinstance(result, list) else [result] + [None] * (len(outs) - 1)
-        except (NotPiecewiseAffine, AttributeError, IndexError, TypeError, ValueError) as reason:
+        except Unreadable as reason:
+            return self._opaque(call, reason, outs, stale)
+        except (AttributeError, IndexError, TypeError, ValueError, RuntimeError):
             # an overload that a translation does not expect is as foreign as an unknown operation
-            what = str(reason) if isinstance(reason, NotPiecewiseAffine) else call.name.lstrip("_")
-            inputs = [v.node for t in _tensors((call.args, call.kwargs)) if (v := self.value(t)) is not None]
-            return [Value(self.emit_foreign(what, inputs))] * len(outs)
+            return self._opaque(call, NotSupportedYet(called(call.name)), outs)
+
+    def _is_lost(self, node: int, name: str) -> bool:
+        return node in self._lost or (node in self.heads and name not in _BEHIND_HEADS.split())
+
+    def _opaque(
+        self, call: Call, reason: Unreadable, outs: list[Tensor], origin: Foreign | None = None
+    ) -> list[Value | None]:
+        """A node that stands for a call; `origin` is what is named instead of it."""
+        read = [v.node for t in _tensors((call.args, call.kwargs)) if (v := self.value(t)) is not None]
+        # the call is named, not the comparison that it reads
+        inputs = [i for i in read if i not in self.conditions]
+        number = self.emit_foreign(reason, inputs)
+        self.opaque[number] = origin or self.opaque[number]
+        self._lost.add(number)
+        return [Value(number)] * len(outs)
 
     def _spread_write(self, written: Tensor, value: Value | None) -> None:
         """After a write in place, every other view of the same memory holds something else."""
@@ -204,10 +360,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if tensor.shape == written.shape and tensor.stride() == written.stride() and value is not None:
                 self._values[id(tensor)] = value
             else:
-                number = self.emit_foreign("a write into part of a tensor", ())
+                number = self.emit_foreign(NotSupportedYet(WRITES), ())
                 self._values[id(tensor)] = Value(number)
         if was_constant:
-            self._overwritten.add(storage)
+            self._overwritten[storage] = self._foreign(NotSupportedYet(WRITES))
             self._kept.append(written)
 
 

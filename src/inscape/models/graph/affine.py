@@ -31,6 +31,7 @@ class Affine:
             operation of the same kind; scale and shift have shape (channels,).
         geometry: of a convolution in two dimensions: stride, padding, dilation, groups.
         n_offsets: how many of the constants, the last ones, make up b; the others are coefficients of A.
+        factors: a_1, ..., a_k if the operation is a_1 x_1 + ... + a_k x_k + b entry by entry, else None.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Affine:
     then: "Callable[[Tensor, Tensor], Affine] | None" = None
     geometry: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int] | None = None
     n_offsets: int = 0
+    factors: tuple[Tensor | float, ...] | None = None
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         """The operation on a batch."""
@@ -156,12 +158,17 @@ def _spread(values: Sequence[int], n: int) -> tuple[int, ...]:
 
 def scale(factor: Tensor) -> Affine:
     """The map y = factor * x; `factor` broadcasts against the row shape."""
-    return Affine("multiply", torch.mul, (factor,))
+    return Affine("multiply", torch.mul, (factor,), factors=(factor,))
 
 
 def shift(offset: Tensor) -> Affine:
     """The map y = x + offset; `offset` broadcasts against the row shape."""
-    return Affine("add", torch.add, (offset,), n_offsets=1)
+    return Affine("add", torch.add, (offset,), n_offsets=1, factors=(1.0,))
+
+
+def masked(keep: Tensor, fill: Tensor) -> Affine:
+    """The map y = keep * x + fill for a mask `keep` of zeros and ones: some entries are replaced."""
+    return Affine("masked_fill", lambda x, k, f: x * k + f, (keep, fill), n_offsets=1, factors=(keep,))
 
 
 def channel_affine(factor: Tensor, offset: Tensor) -> Affine:
@@ -179,13 +186,18 @@ def channel_affine(factor: Tensor, offset: Tensor) -> Affine:
 def add(alpha: float = 1.0) -> Affine:
     """The map y = x_1 + alpha x_2."""
     if alpha == 1.0:
-        return Affine("add", torch.add)
-    return Affine("add", lambda a, b: torch.add(a, b, alpha=alpha), absolute=lambda a, b: a + abs(alpha) * b)
+        return Affine("add", torch.add, factors=(1.0, 1.0))
+    return Affine(
+        "add",
+        lambda a, b: torch.add(a, b, alpha=alpha),
+        absolute=lambda a, b: a + abs(alpha) * b,
+        factors=(1.0, alpha),
+    )
 
 
 def subtract() -> Affine:
     """The map y = x_1 - x_2."""
-    return Affine("subtract", torch.sub, absolute=torch.add)
+    return Affine("subtract", torch.sub, absolute=torch.add, factors=(1.0, -1.0))
 
 
 def combine(matrix: Tensor) -> Affine:
@@ -246,6 +258,26 @@ def total(axes: Sequence[int], *, keepdim: bool = False) -> Affine:
     """The sum over row axes."""
     dims = [a + 1 for a in axes]
     return structural("sum", lambda x: x.sum(dim=dims, keepdim=keepdim))
+
+
+def cumulated(axis: int, *, exclusive: bool = False, reverse: bool = False) -> Affine:
+    """The sum of all entries up to each one along a row axis, or of those behind it (`reverse`).
+
+    >>> cumulated(0, exclusive=True)(torch.tensor([[1.0, 2.0, 3.0]])).tolist()
+    [[0.0, 1.0, 3.0]]
+    """
+    dim = axis + 1
+
+    def apply(x: Tensor) -> Tensor:
+        ahead = x.flip(dim) if reverse else x
+        sums = ahead.cumsum(dim)
+        if exclusive:
+            sums = torch.cat(
+                [torch.zeros_like(sums.narrow(dim, 0, 1)), sums.narrow(dim, 0, x.shape[dim] - 1)], dim
+            )
+        return sums.flip(dim) if reverse else sums
+
+    return structural("cumsum", apply)
 
 
 def expand(shape: Sequence[int]) -> Affine:

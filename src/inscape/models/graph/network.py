@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,24 +16,69 @@ from inscape.models.graph.piecewise import Bend
 Value = TypeVar("Value")
 
 
+class Unreadable(Exception):
+    """Raised by a front end: an operation stands in the way of a graph; the message says what it is.
+
+    Attributes:
+        verdict: what is said of a model for its sake; {} is where the operation is named.
+    """
+
+    verdict: ClassVar[str]
+
+
+class IsRandom(Unreadable):
+    """The operation gives another result each time."""
+
+    verdict = "cannot be counted exactly because of {}, which is random"
+
+
+class NotPiecewiseAffine(Unreadable):
+    """The operation is neither affine nor piecewise linear: no front end could read it."""
+
+    verdict = "is not piecewise affine because of {}"
+
+
+class MixesPoints(Unreadable):
+    """What the operation makes of a point depends on the rest of the batch."""
+
+    verdict = "cannot be counted exactly because of {}, where the points of a batch meet"
+
+
+class Jumps(Unreadable):
+    """The operation is piecewise affine but not continuous, and exact counts need continuous networks."""
+
+    verdict = "cannot be counted exactly because of {}, which jumps"
+
+
+class NotSupportedYet(Unreadable):
+    """The operation may well be affine or piecewise linear, but it is not read."""
+
+    verdict = "cannot be counted exactly; not supported yet: {}"
+
+
+VERDICTS = tuple(kind.verdict for kind in (IsRandom, NotPiecewiseAffine, MixesPoints, Jumps, NotSupportedYet))
+"""The one that leaves least hope comes first: a model is called by the first that applies to it."""
+
+
 @dataclass(frozen=True)
 class Foreign:
-    """An operation that is neither affine nor piecewise linear in the input.
+    """An operation that cannot be part of a graph.
 
     Attributes:
         operation: what it is called, such as "gelu".
         path: the module that calls it, such as "encoder.3.act"; "" for the model itself.
+        verdict: what is said of the model because of it, one of `VERDICTS`.
+        layer: the class of that module, where it says more than the operation does.
     """
 
     operation: str
     path: str
+    verdict: str = NotPiecewiseAffine.verdict
+    layer: str = ""
 
     def __str__(self) -> str:
-        return f"{self.operation} in {self.path or 'the model itself'}"
-
-
-class NotPiecewiseAffine(Exception):
-    """Raised by a front end: the operation is foreign; the message says what it is."""
+        layer = f" ({self.layer})" if self.layer and self.path else ""
+        return f"{self.operation} in {self.path or 'the model itself'}{layer}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,11 +260,18 @@ class Graph:
 
 
 def refuse(name: str, foreign: Sequence[Foreign]) -> PartitionError:
-    """The error for an exact request on a model that holds foreign operations."""
-    rest = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
+    """The error for an exact request on a model that holds foreign operations.
+
+    >>> str(refuse("net", [Foreign("round", "3", Jumps.verdict), Foreign("gelu", "5")]).reason)
+    'net is not piecewise affine because of gelu in 5 (and 1 more)'
+    """
+    different = list(dict.fromkeys(foreign))
+    worst = min(different, key=lambda f: VERDICTS.index(f.verdict))
+    rest = f" (and {len(different) - 1} more)" if len(different) > 1 else ""
+    never = "it cannot be counted exactly; " if worst.verdict == NotPiecewiseAffine.verdict else ""
     return PartitionError(
-        f"{name} is not piecewise affine because of {foreign[0]}{rest}",
-        remedy='it cannot be counted exactly; use method="adaptive", or method="grid" to compare with grids',
+        f"{name} {worst.verdict.format(f'{worst}{rest}')}",
+        remedy=f'{never}use method="adaptive", or method="grid" to compare with grids',
     )
 
 

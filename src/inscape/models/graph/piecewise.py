@@ -188,7 +188,7 @@ class Windows(Bend):
 
 @dataclass(frozen=True, eq=False)
 class MaxPool(Windows):
-    """Max-pooling in one or two dimensions over the last axes, padded with minus infinity."""
+    """Max-pooling in one to three dimensions over the last axes, padded with minus infinity."""
 
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
@@ -207,32 +207,59 @@ class MaxPool(Windows):
         return result
 
     def table(self, shape: tuple[int, ...]) -> Tensor:
-        """Entry numbers of each window, found by unfolding the numbers 1, 2, ... of one channel."""
-        n = len(self.kernel)
-        size = shape[-n:]
-        numbers = torch.arange(1, math.prod(size) + 1, dtype=torch.float64).reshape(1, 1, *size)
-        kernel, stride, padding, dilation = (
-            (1,) * (2 - n) + tuple(v) if v is not self.padding else (0,) * (2 - n) + tuple(v)
-            for v in (self.kernel, self.stride, self.padding, self.dilation)
-        )
-        extra = [self._overhang(i, s) for i, s in enumerate(size)]
-        numbers = F.pad(numbers, [w for e in reversed(extra) for w in (0, e)])
-        image = numbers.reshape(1, 1, *(1,) * (2 - n), *numbers.shape[2:])
-        found = F.unfold(image, kernel, padding=padding, dilation=dilation, stride=stride)[0].T.long() - 1
-        n_channels, area = math.prod(shape[:-n]), math.prod(size)
-        lifted = torch.where(found < 0, -1, found + area * torch.arange(n_channels)[:, None, None])
-        return lifted.reshape(-1, found.shape[1])
+        """Entry numbers of each window."""
+        return _windows(shape, [self._along(i, size) for i, size in enumerate(shape[-len(self.kernel) :])])
 
-    def _overhang(self, i: int, size: int) -> int:
-        """Further padding on the right that `ceil_mode` implies."""
+    def _along(self, i: int, size: int) -> Tensor:
+        """Entry numbers (n_windows, size of a window) along one axis, -1 for padding."""
         reach = self.dilation[i] * (self.kernel[i] - 1) + 1
         room = size + 2 * self.padding[i] - reach
-        if not self.ceil_mode or room % self.stride[i] == 0:
-            return 0
-        n_out = -(-room // self.stride[i]) + 1
-        if (n_out - 1) * self.stride[i] >= size + self.padding[i]:
-            return 0  # torch drops a window that would start in the right padding
-        return (n_out - 1) * self.stride[i] - room
+        n_windows = (-(-room // self.stride[i]) if self.ceil_mode else room // self.stride[i]) + 1
+        if (n_windows - 1) * self.stride[i] >= size + self.padding[i]:
+            n_windows -= 1  # torch drops a window that would start in the right padding
+        starts = torch.arange(n_windows) * self.stride[i] - self.padding[i]
+        entries = starts[:, None] + torch.arange(self.kernel[i]) * self.dilation[i]
+        return torch.where((entries < 0) | (entries >= size), -1, entries)
+
+
+def _windows(shape: tuple[int, ...], along: Sequence[Tensor]) -> Tensor:
+    """Entry numbers of the products of windows `along` each of the last axes of a row, by channel."""
+    found = torch.zeros(1, 1, dtype=torch.int64)
+    for size, entries in zip(shape[-len(along) :], along, strict=True):
+        pairs = found[:, None, :, None], entries[None, :, None, :]
+        inside = (pairs[0] >= 0) & (pairs[1] >= 0)
+        found = torch.where(inside, pairs[0] * size + pairs[1], -1).flatten(2).flatten(0, 1)
+    area, n_channels = math.prod(shape[-len(along) :]), math.prod(shape[: -len(along)])
+    lifted = torch.where(found < 0, -1, found + area * torch.arange(n_channels)[:, None, None])
+    return lifted.reshape(-1, found.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveMaxPool(Windows):
+    """Max-pooling to a given size over the last axes; its windows may overlap and differ in size."""
+
+    size: tuple[int, ...]
+    name: str = "max_pool"
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The function on a batch."""
+        functions = F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d
+        function: Any = functions[len(self.size) - 1]
+        lead = x.shape[: -len(self.size)]
+        y: Tensor = function(x.reshape(1, -1, *x.shape[-len(self.size) :]), self.size)
+        return y.reshape(*lead, *self.size)
+
+    def table(self, shape: tuple[int, ...]) -> Tensor:
+        """Entry numbers of each window: from floor(i in / out) to below ceil((i + 1) in / out)."""
+        sizes = zip(shape[-len(self.size) :], self.size, strict=True)
+        return _windows(shape, [self._along(n_in, n_out) for n_in, n_out in sizes])
+
+    @staticmethod
+    def _along(n_in: int, n_out: int) -> Tensor:
+        i = torch.arange(n_out)
+        start, end = i * n_in // n_out, -(-(i + 1) * n_in // n_out)
+        entries = start[:, None] + torch.arange(int((end - start).max()))
+        return torch.where(entries < end[:, None], entries, -1)
 
 
 @dataclass(frozen=True, eq=False)

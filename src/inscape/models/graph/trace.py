@@ -8,15 +8,35 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from inscape.models.graph.network import Foreign, Graph, Node, refuse
 
-HEADS: dict[str, Callable[[Tensor], Tensor]] = {
+INCREASING: dict[str, Callable[[Tensor], Tensor]] = {
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "softplus": F.softplus,
+    "exp": torch.exp,
+    "log_sigmoid": F.logsigmoid,
+    "elu": F.elu,
+    "selu": F.selu,
+    "atan": torch.atan,
+    "asinh": torch.asinh,
+    "sinh": torch.sinh,
+    "erf": torch.erf,
+    "expm1": torch.expm1,
+}
+"""Strictly increasing functions: applied to every score, they change no label."""
+ONE_SIGN = {"softplus": "positive", "exp": "positive", "log_sigmoid": "negative"}
+"""Those of one sign, behind which a single score has one label; that of `sigmoid` is centred."""
+PROBABILITIES: dict[str, Callable[[Tensor], Tensor]] = {
     "softmax": lambda x: x.softmax(-1),
     "log_softmax": lambda x: x.log_softmax(-1),
     "sigmoid": torch.sigmoid,
 }
+"""What makes probabilities, or their logarithms, of scores."""
+HEADS: dict[str, Callable[[Tensor], Tensor]] = {**INCREASING, **PROBABILITIES}
 """What may end a model without changing a label."""
 
 

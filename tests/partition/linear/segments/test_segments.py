@@ -264,7 +264,7 @@ def test_progress_runs_to_the_end():
             "expects points of shape",
         ),
         ({"model": mlp(3, 8, 4), "probe": Segment([0.0], [1.0])}, ModelError, "failed on a batch"),
-        ({"model": nn.Sequential(nn.Linear(1, 3), nn.GELU())}, PartitionError, 'gelu in 1.*method="grid"'),
+        ({"model": nn.Sequential(nn.Linear(1, 3), nn.GELU())}, PartitionError, 'GELU in 1.*method="grid"'),
         ({"model": lambda x: x}, PartitionError, "black-box model"),
     ],
 )
