@@ -159,7 +159,7 @@ def _tensor(values: Floats) -> Tensor:
 
 
 def _linear(builder: Builder, source: int, e: Any) -> Scores:
-    matrix = dense(e.coef_)
+    matrix = np.atleast_2d(dense(e.coef_))  # some have one row of numbers for two classes
     return Scores(builder.linear(source, matrix, e.intercept_, type(e).__name__), len(matrix))
 
 
@@ -190,8 +190,9 @@ def _centroids(builder: Builder, source: int, e: Any) -> Scores:
     """|z - c|^2 = |z|^2 - 2 c z + |c|^2: the nearest centroid has the largest 2 c z - |c|^2."""
     if e.metric != "euclidean":
         raise Unread(f"{type(e).__name__} has the metric {e.metric!r}, which is not read")
-    centroids, prior = dense(e.centroids_), getattr(e, "class_prior_", None)
-    bonus: Any = 0.0
+    centre = dense(e.centroids_).mean(axis=0)  # large coordinates would cancel
+    centroids, prior = dense(e.centroids_) - centre, getattr(e, "class_prior_", None)
+    source, bonus = builder.transformed(source, (Each("-", centre),)), 0.0
     if prior is not None and not np.isclose(prior, 1 / len(prior)).all():
         spread = np.where(e.within_class_std_dev_ != 0, e.within_class_std_dev_, 1.0)
         centroids, bonus = centroids / spread, 2 * np.log(prior)

@@ -146,7 +146,8 @@ class DecisionSegment(DecisionRegions):
         samples: the parameters t at which the model was asked, if the method samples.
         top: the two highest scores at the samples, if the model has scores.
         model: where to get more of them from for a picture, if the method does not sample evenly.
-        n_pieces: if exact, the intervals on which the scores are linear, or those of trees constant.
+        n_pieces: if exact, the intervals on which the scores are linear, or those of trees constant; of other
+            estimators, those on which nobody changes places.
         trees: of tree ensembles, what else was counted.
     """
 

@@ -18,7 +18,7 @@ from inscape.models.from_sklearn import Duels, Form, Neighbours, Quadratics, Vot
 from inscape.models.graph import Graph
 from inscape.models.sklearn_classifier import SklearnModel
 from inscape.models.trees import TreeEnsemble
-from inscape.partition.decision.exact.nearest_points import nearest_labels
+from inscape.partition.decision.exact.nearest_points import candidates, nearest_labels
 from inscape.partition.decision.exact.parabolas import UNITS, largest_parabola
 from inscape.partition.decision.exact.segments import graph_labels
 from inscape.partition.decision.exact.trees import regions_along
@@ -28,6 +28,7 @@ from inscape.partition.linear.regions import KNOT_TOLERANCE
 from inscape.partition.linear.segments.breakpoints import Rows
 from inscape.partition.linear.segments.walk import walk
 from inscape.probes import Segment
+from inscape.probes.segment import as_segment
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.status import COMPLETE, Status
@@ -35,6 +36,8 @@ from inscape.status import COMPLETE, Status
 EPS = float(np.finfo(np.float64).eps)
 CLEAR_FROM_LENGTH = 1e-6
 """A region shorter than this fraction of the span is not checked: there rounding may decide."""
+INSIDE = 0.382
+"""Where the model is asked inside a piece, as a fraction of it."""
 MOST_DISTANCES = 2**22
 """Numbers in one table of lines and training points."""
 
@@ -64,7 +67,7 @@ def estimator_segments(
 
     Places are found in float64, so that they carry its rounding; pieces shorter than 1e-12 of the span are
     left out. On a piece along which two scores or two distances are equal, as those of a training point that
-    was given twice, the model itself is asked in the middle, and the status says so.
+    was given twice, the model itself is asked inside it, and the status says so.
 
     Args:
         model: a wrapped scikit-learn estimator.
@@ -108,8 +111,7 @@ def _region(model: Model, segment: Segment, pieces: Pieces, provenance: Provenan
     start, labels = edges[kept], pieces.labels[kept].copy()
     asked = pieces.in_doubt[kept]
     if asked.any():
-        middle = 0.5 * (edges[kept] + edges[kept + 1])[asked]
-        labels[asked] = model.labels(segment.points(middle))
+        labels[asked] = model.labels(segment.points(_inside(edges, kept[asked])))
     changes = np.flatnonzero(labels[1:] != labels[:-1]) + 1
     return DecisionSegment(
         probe=segment,
@@ -135,14 +137,20 @@ def _status(n_asked: int, n_pieces: int) -> Status:
     return Status("complete", f"ties along {n_asked} of {n_pieces} pieces, decided as `predict` does there")
 
 
+def _inside(edges: Floats, pieces: Ints) -> Floats:
+    """A place in each piece that is no middle: there, symmetric data have ties of their own."""
+    return (1 - INSIDE) * edges[pieces] + INSIDE * edges[pieces + 1]
+
+
 def _check(model: Model, results: list[DecisionSegment]) -> None:
-    """Compare with the model once, in the middle of each region."""
+    """Compare with the model once, inside each region of a segment without ties."""
     for r in results:
+        if r.status.detail:
+            continue
         edges = np.concatenate([[r.span[0]], r.boundaries, [r.span[1]]])
         clear = np.flatnonzero(np.diff(edges) > CLEAR_FROM_LENGTH * (r.span[1] - r.span[0]))
-        middle = 0.5 * (edges[clear] + edges[clear + 1])
-        assert isinstance(r.probe, Segment)
-        if not np.array_equal(model.labels(r.probe.points(middle)), r.labels[clear]):
+        found = model.labels(as_segment(r.probe).points(_inside(edges, clear)))
+        if not np.array_equal(found, r.labels[clear]):
             raise PartitionError(
                 f"{model.name} is not what was read of it: on these probes it predicts other labels; use "
                 "method='grid' or 'adaptive'"
@@ -231,16 +239,10 @@ def _neighbours(form: Neighbours, segments: Sequence[Segment]) -> Iterator[Piece
             slopes = -2 * halves @ points.T
             size = squares.max() + (middles**2).sum(axis=1) + (halves**2).sum(axis=1)
             for i in range(len(block)):
+                slack = len(centre) * UNITS * EPS * size[i]
+                near = candidates(offsets[i], slopes[i], form.k, slack)
                 yield nearest_labels(
-                    points,
-                    form.labels,
-                    form.k,
-                    form.n_classes,
-                    middles[i],
-                    halves[i],
-                    offsets[i],
-                    slopes[i],
-                    len(centre) * UNITS * EPS * size[i],
+                    points, form.labels, form.k, form.n_classes, middles[i], halves[i], *near
                 )
 
     return _joined(stretches(form.front, segments)[0], segments, inside)

@@ -6,24 +6,26 @@ is common to all points, so that their order is that of *lines* in s, and two ch
 
 import numpy as np
 
+from inscape.arrays import Floats, Ints
 from inscape.compiled import compiled
 from inscape.partition.decision.exact.parabolas import UNITS
 from inscape.partition.linear.envelope import grown
 
 N_PARTS = 16
-"""Parts of a line, for each of which the points that can be near are chosen anew."""
+"""Equal parts of a line, for each of which the points that can be near are chosen anew."""
 
 
-@compiled
-def candidates(offset, slope, low, high, k, slack):
-    """The lines that can be among the k lowest between s = low and high: (m,) of their numbers.
+def candidates(offset: Floats, slope: Floats, k: int, slack: float) -> tuple[Ints, Ints]:
+    """The points that can be among the k nearest on each part: all of them (m,), and where each part begins.
 
-    A line is at most the larger of its values at both ends, so that the k-th smallest of these bounds the k
-    lowest everywhere; what stays above it, by more than `slack`, is never among them.
+    A line is at most the larger of its values at both ends of a part, so that the k-th smallest of these
+    bounds the k lowest everywhere; what stays above it, by more than `slack`, is never among them.
     """
-    first, last = offset + low * slope, offset + high * slope
-    bound = np.partition(np.maximum(first, last), k - 1)[k - 1] + slack
-    return np.flatnonzero(np.minimum(first, last) <= bound)
+    values = offset + np.linspace(-1.0, 1.0, N_PARTS + 1)[:, None] * slope
+    highest, lowest = np.maximum(values[1:], values[:-1]), np.minimum(values[1:], values[:-1])
+    bound = np.partition(highest, k - 1, axis=1)[:, k - 1] + slack
+    part, chosen = np.nonzero(lowest <= bound[:, None])
+    return chosen, np.searchsorted(part, np.arange(N_PARTS + 1))
 
 
 @compiled
@@ -39,23 +41,16 @@ def coefficients(points, chosen, middle, half):
 
 
 @compiled
-def lowest(offset, slope, low, k):
-    """Which lines are the k lowest just after s = low, (m,) bool: by value, then by slope."""
+def lowest(offset, slope, at, k):
+    """Which lines are the k lowest just after s = at, (m,) bool: by value, then by slope."""
     is_in = np.zeros(len(offset), np.bool_)
-    order = np.argsort(offset + low * slope)
-    at = offset[order[k - 1]] + low * slope[order[k - 1]]
-    n = 0
-    for i in order:  # all that are lower than the k-th
-        if offset[i] + low * slope[i] < at:
-            is_in[i] = True
-            n += 1
-    while n < k:  # of those as low as it, those that fall fastest
-        best = -1
+    for _ in range(k):
+        best, value = -1, np.inf
         for i in range(len(offset)):
-            if not is_in[i] and offset[i] + low * slope[i] == at and (best < 0 or slope[i] < slope[best]):
-                best = i
+            own = offset[i] + at * slope[i]
+            if not is_in[i] and (own < value or (own == value and slope[i] < slope[best])):
+                best, value = i, own
         is_in[best] = True
-        n += 1
     return is_in
 
 
@@ -92,7 +87,7 @@ def depends_on_a_tie(offset, slope, is_in, label, s):
 
 
 @compiled
-def nearest_labels(points, labels, k, n_classes, middle, half, offset, slope, slack):
+def nearest_labels(points, labels, k, n_classes, middle, half, candidates, begins):
     """The label with most votes among the k nearest points on pieces of s in [-1, 1].
 
     Args:
@@ -102,9 +97,8 @@ def nearest_labels(points, labels, k, n_classes, middle, half, offset, slope, sl
         n_classes: the number of labels.
         middle: m, (d,).
         half: v, (d,).
-        offset: of the lines of all points, up to `slack`, (n,).
-        slope: the same.
-        slack: see `candidates`.
+        candidates: the points that matter, part by part, (m,).
+        begins: where each part begins among them, (N_PARTS + 1,).
 
     Returns:
         s (m,) between pieces, and for each of the m + 1 pieces its label, the smallest with most votes, and
@@ -114,8 +108,9 @@ def nearest_labels(points, labels, k, n_classes, middle, half, offset, slope, sl
     at, new, is_tied = np.empty(room), np.empty(room, np.int64), np.empty(room, np.bool_)
     for part in range(N_PARTS):
         # 1. the lines that matter on this part, and the lowest of them at its start
-        now, end = -1.0 + 2.0 * part / N_PARTS, -1.0 + 2.0 * (part + 1) / N_PARTS
-        chosen = candidates(offset, slope, now, end, k, slack)
+        start, end = -1.0 + 2.0 * part / N_PARTS, -1.0 + 2.0 * (part + 1) / N_PARTS
+        now = start
+        chosen = candidates[begins[part] : begins[part + 1]]
         own = labels[chosen]
         height, rise = coefficients(points, chosen, middle, half)
         is_in = lowest(height, rise, now, k)
@@ -132,7 +127,8 @@ def nearest_labels(points, labels, k, n_classes, middle, half, offset, slope, sl
                     at, new, is_tied = grown(at, room), grown(new, room), grown(is_tied, room)
                 at[m], new[m] = now, np.argmax(votes)
                 is_tied[m] = depends_on_a_tie(height, rise, is_in, own, 0.5 * (now + s))
-                m += 1
+                goes_on = m > 0 and now == start and new[m] == new[m - 1] and is_tied[m] == is_tied[m - 1]
+                m += 0 if goes_on else 1
             # 3. the swap itself; sums of slopes fall with each, so that this ends
             now = s
             if s < end:
