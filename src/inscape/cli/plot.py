@@ -14,8 +14,6 @@ from inscape.files import replacing
 
 _ENDINGS = (".png", ".pdf", ".svg", ".jpg")
 _COLOURS = ("pattern", "layer", "slope")
-UNCERTAIN = ("not_converged", "not_deterministic")
-"""Kinds of status of which a picture alone would not tell."""
 
 
 @options.command
@@ -67,6 +65,7 @@ def plot(
         ax = regions.plot() if probe.dim == 1 else regions.plot(colour=colour or "pattern")
     else:
         from inscape.partition import decision_regions
+        from inscape.partition.decision.regions import UNCERTAIN
 
         regions = decision_regions(
             wrapped, probe, method=method, resolution=resolution, connectivity=connectivity, progress=True

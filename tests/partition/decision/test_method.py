@@ -172,3 +172,16 @@ def test_a_long_segment_of_a_small_network_is_exact_if_it_takes_seconds(monkeypa
     p = decision_regions(mlp(2, 50, 3), Segment([-3.0, -3.0], [3.0, 2.0]))
     assert p.method == "adaptive"
     assert "evaluations per segment" in p.reason
+
+
+@pytest.mark.parametrize("probe", [Segment([0.0, 0.0], [1.0, 1.0]), Patch([0.0, 0.0], np.eye(2))])
+def test_the_title_of_a_picture_says_if_it_has_not_converged(probe):
+    fine = decision_regions(lambda x: np.sin(3e5 * x.sum(axis=1, keepdims=True)), probe)
+    assert fine.status.kind == "not_converged"
+    assert fine.plot().get_title().endswith("decision regions, not converged in resolution")
+    smooth = decision_regions(lambda x: x[:, :1] - 0.3, probe)
+    assert smooth.plot().get_title() == "2 decision regions"
+    rng = np.random.default_rng(0)
+    with pytest.warns(InscapeWarning, match="not deterministic"):
+        noisy = decision_regions(lambda x: rng.normal(size=(len(x), 2)), probe)
+    assert "not deterministic" in noisy.plot().get_title()

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from inscape.partition.linear.planes.subdivision import Subdivision
 
 KIND = "decision regions"
+UNCERTAIN = ("not_converged", "not_deterministic")
+"""Kinds of status of which a picture alone would not tell."""
 PIXELS = 600
 """Per side of the picture of a mesh."""
 
@@ -105,7 +107,8 @@ class DecisionRegions(DrawnByClass):
         return f"<{self.n_regions} decision regions on {self.probe!r}, {kind}, {self.status}>"
 
     def _title(self) -> str:
-        return f"{self.n_regions:,} decision region{'' if self.n_regions == 1 else 's'}"
+        count = f"{self.n_regions:,} decision region{'' if self.n_regions == 1 else 's'}"
+        return f"{count}, {self.status.heading}" if self.status.kind in UNCERTAIN else count
 
 
 class TreeCounts(NamedTuple):
