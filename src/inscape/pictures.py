@@ -98,9 +98,9 @@ class Look:
         >>> classes.names, points.tolist()
         ({0: 'cat', 1: 'dog', 2: 'fox'}, [1, 2])
         """
-        n_named = 0 if isinstance(self.class_names, Mapping) else len(self.class_names or ())
-        old = dict(enumerate(known or map(str, range(n_named))))
-        old |= {int(label): str(int(label)) for label in labels if int(label) not in old}
+        old = dict(enumerate(known or ()))
+        numbers = [*labels, *(_numbered(self.class_names) if known is None else ())]
+        old |= {int(label): str(int(label)) for label in numbers if int(label) not in old}
         names = old | _renamed(self.class_names, old)
         own = None
         if y is not None:
@@ -116,6 +116,13 @@ def _listed(names: Names | None) -> Iterable[str]:
     if names is None:
         return ()
     return (str(n) for n in (names.values() if isinstance(names, Mapping) else names))
+
+
+def _numbered(names: Names | None) -> Iterable[int]:
+    """The labels that class names are given for."""
+    if isinstance(names, Mapping):
+        return [key for key in names if isinstance(key, int)]
+    return range(len(names or ()))
 
 
 def _renamed(given: Names | None, old: dict[int, str]) -> dict[int, str]:

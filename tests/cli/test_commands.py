@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import inscape
 from inscape.cli import app
 from inscape.errors import NonGenericError
+from inscape.partition.decision import DecisionSegment
 
 UNTRAINED = pytest.mark.filterwarnings("ignore:.*no better than chance:inscape.errors.InscapeWarning")
 
@@ -404,3 +405,28 @@ def test_help_does_not_load_torch():
         "assert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_a_picture_has_the_names_of_the_data(run, tmp_path, monkeypatch):
+    """Of models that have numbers, or nothing; names that are given come first."""
+    (tmp_path / "rules.py").write_text(
+        "import numpy as np\ndef rule():\n    return lambda x: (x[:, 2] > 2.5).astype(int) * 2\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    drawn = []
+    kept = DecisionSegment.plot
+    monkeypatch.setattr(
+        DecisionSegment,
+        "plot",
+        lambda self, *a, **k: drawn.append(kept(self, *a, **k)) or drawn[-1],
+    )
+    how = ("plot", "rules:rule", "--data", "iris", "--segment", 0, 149, "-o", "p.svg")
+    assert run(*how).exit_code == 0
+    assert run(*how, "--names", "a, b,c", "--title", "Two flowers").exit_code == 0
+    legends = [[t.get_text() for t in ax.get_legend().get_texts()] for ax in drawn]
+    assert legends == [["setosa", "virginica"], ["a", "c"]]
+    assert drawn[1].get_title() == "Two flowers"
+    assert drawn[0].get_title().endswith(": 2 decision regions")
+    refused = run(*how, "--names", "a,b")
+    assert refused.exit_code == 2
+    assert "class_names has 2 names" in refused.stderr

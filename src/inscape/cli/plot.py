@@ -46,6 +46,13 @@ def plot(
         float, typer.Option(min=0.0, help="How far to look beyond the points, of their extent.")
     ] = 0.25,
     connectivity: options.Connectivity = "face",
+    title: Annotated[
+        str | None, typer.Option(help="Title of the picture. [default: model and count]")
+    ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Class names by label. [default: the model's or the data's]"),
+    ] = None,
     weights: options.Weights = None,
     loading: options.ModelOptions,
     json: options.Json = False,
@@ -62,7 +69,7 @@ def plot(
         from inscape.partition import linear_regions
 
         regions: Any = linear_regions(wrapped, probe, progress=True)
-        ax = regions.plot() if probe.dim == 1 else regions.plot(colour=colour or "pattern")
+        extra = {} if probe.dim == 1 else {"colour": colour or "pattern"}
     else:
         from inscape.partition import decision_regions
         from inscape.partition.decision.regions import UNCERTAIN
@@ -70,12 +77,14 @@ def plot(
         regions = decision_regions(
             wrapped, probe, method=method, resolution=resolution, connectivity=connectivity, progress=True
         )
-        ax = regions.plot()
         if regions.status.kind in UNCERTAIN:
             warnings.warn(
                 f"the picture may be wrong ({regions.method}): {regions.status}", InscapeWarning, stacklevel=2
             )
-    ax.set_title(f"{wrapped.name}: {ax.get_title()}", pad=62 if probe.dim == 1 and not linear else None)
+        extra = {}
+    ax = regions.plot(title=title, class_names=_names(names, wrapped, loaded), **extra)
+    if title is None:
+        ax.title.set_text(f"{wrapped.name}: {ax.get_title()}")
     try:
         with replacing(out) as draft:
             ax.figure.savefig(draft, dpi=150)
@@ -85,6 +94,18 @@ def plot(
         print_json(regions.to_dict() | {"picture": str(out)})
     else:
         typer.echo(str(out))
+
+
+def _names(given: str | None, model: Any, data: Any) -> Any:
+    """The class names to be written: as given, or those of the data if the model has numbers only."""
+    if given is not None:
+        return [name.strip() for name in given.split(",")]
+    if data.classes is None:
+        return None
+    if model.classes is not None:  # of these, numbers are classes of the data
+        return {str(number): name for number, name in enumerate(data.classes)}
+    fits = not model.has_scores or model.scores(data.x[:1]).shape[1] == len(data.classes)
+    return dict(enumerate(data.classes)) if fits else None
 
 
 def _check(

@@ -108,7 +108,7 @@ def _embedded(name: str) -> DataSet:
 
     bunch = getattr(datasets, f"load_{name}")()
     x = bunch.images / 16 if name == "digits" else bunch.data
-    return DataSet(name, x, bunch.target)
+    return DataSet(name, x, bunch.target, tuple(str(c).replace("_", " ") for c in bunch.target_names))
 
 
 def _checked(name: str, x: npt.NDArray[Any], y: npt.NDArray[Any] | None) -> DataSet:

@@ -90,6 +90,15 @@ _FASHION = (
     *("T-shirt", "trouser", "pullover", "dress", "coat"),
     *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
 )
+_CIFAR100 = """
+apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel
+can castle caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur
+dolphin elephant flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion
+lizard lobster man maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree
+pear pickup_truck pine_tree plain plate poppy porcupine possum rabbit raccoon ray road rocket rose sea
+seal shark shrew skunk skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table tank
+telephone television tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm
+"""
 IMAGE_SETS = {
     s.name: s
     for s in (
@@ -123,6 +132,7 @@ IMAGE_SETS = {
             _TORONTO,
             (("cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8"),),
             _cifar_parser("cifar-100-binary", ("train.bin",), "test.bin", 2),
+            tuple(name.replace("_", " ") for name in _CIFAR100.split()),
         ),
     )
 }
