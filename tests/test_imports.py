@@ -131,6 +131,12 @@ def test_importing_inscape_is_light():
     assert out.strip() == "[]"
 
 
+def test_dir_shows_the_public_names_and_no_others():
+    assert {name for name in dir(inscape) if not name.startswith("_")} == {
+        name for name in inscape.__all__ if not name.startswith("_")
+    }
+
+
 def test_public_names_exist_and_are_documented():
     for name in inscape.__all__:
         assert getattr(inscape, name).__doc__

@@ -74,3 +74,8 @@ def __getattr__(name: str) -> object:
 
         return importlib.import_module(f"inscape.{name}")
     raise AttributeError(f"module 'inscape' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, those that are not loaded yet among them."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

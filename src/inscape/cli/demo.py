@@ -6,18 +6,21 @@ from typing import Annotated
 import typer
 
 from inscape.cli import options
-from inscape.cli.output import print_json, print_table
+from inscape.cli.output import line_width, print_json, print_table
+from inscape.text_table import paragraph
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path("inscape-demo"),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder for pictures, data and two networks.")
+    ] = Path("inscape-demo"),
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
-    """Train small models on the digits, count their regions, and compare with their generalisation gaps."""
+    """Train small models on the digits, and see where their region counts tell their gaps and where not."""
     import torch
 
-    from inscape.studies.demo import MEANING, run_demo
+    from inscape.studies.demo import FAMILIES, run_demo
 
     torch.set_num_threads(1)  # these networks are so small that threads only wait for each other
     result = run_demo(out, random_state=seed, progress=True)
@@ -36,10 +39,18 @@ def demo(
             "gap": ("gap", ".1%"),
         },
     )
-    typer.echo("Correlation of region count and gap (Pearson, 95 % bootstrap interval):")
-    for family, c in result.correlations.items():
-        typer.echo(
-            f"  {family:22s} r = {c.value:+.2f}  [{c.interval[0]:+.2f}, {c.interval[1]:+.2f}]  {c.n} models"
-        )
-    typer.echo(MEANING)
-    typer.echo(f"Pictures: {', '.join(str(p) for p in result.pictures)}")
+    typer.echo("Where the count tells the gap, and where not (r with its 95 % bootstrap interval):")
+    for x in result.lessons:
+        gaps = f"gaps {x.gaps[0]:.1%} to {x.gaps[1]:.1%} (one is known to +-{x.noise:.1%})"
+        echo(f"  {FAMILIES[x.family]}: {gaps}, r = {x.correlation}: {x.words}.")
+    r = result.correlations["all"]
+    echo(f"  All {r.n} models together: r = {r}, which compares families, not models.")
+    echo(result.learnt)
+    echo(f"Pictures: {', '.join(str(p) for p in result.pictures)}")
+    data, *nets = map(str, result.files)
+    echo(f"Go on with your own questions: inscape rank {' '.join(nets)} --data {data} --train {data}")
+
+
+def echo(text: str) -> None:
+    """Print a paragraph in the width of the terminal."""
+    typer.echo(paragraph(text, width=line_width()))
