@@ -1,7 +1,8 @@
-"""Exact regions of a forest against the 200-point grid that published counts used.
+"""Exact regions of forests against grids: 200 points on a segment, 300 x 300 on a plane.
 
-The forest has 100 full-grown trees on 3,072 inputs. The images are CIFAR-10 if the folder INSCAPE_DATA holds
-cifar10.npz, otherwise smooth random images of the same shape. One thread; all jobs take turns in one run.
+On segments, the forest has 100 full-grown trees on 3,072 inputs. The images are CIFAR-10 if the folder
+INSCAPE_DATA holds cifar10.npz, otherwise smooth random images of the same shape. One thread; all jobs take
+turns in one run.
 
 The baseline is what one would write without inscape: build 200 points a segment in float64 by broadcasting
 and call `predict` on them. How many segments go into one call matters more than anything else, so three
@@ -10,6 +11,9 @@ forms are timed, and the building of points apart:
 - one segment in each call: half of the time is what a call costs 100 trees however few the points are;
 - five in each call, the fastest of 1, 2, 5, 20, 50 and 100;
 - all in one call: 0.5 GB of points and 1 GB of temporaries.
+
+On planes through three of scikit-learn's digits, the forest has 100 trees of depth 10, and the baseline is
+one call of `predict` on the points of a grid of 300 x 300, which are there already.
 """
 
 import os
@@ -23,13 +27,14 @@ import numpy.typing as npt
 
 from benchmarks.timing import best_times, report
 from inscape.models import wrap
-from inscape.partition.decision import DecisionSegment
-from inscape.partition.decision.exact.trees import tree_segments
-from inscape.probes import Segment, sample_probes
+from inscape.partition.decision import DecisionSegment, decision_regions
+from inscape.partition.decision.exact.trees import tree_plane, tree_segments
+from inscape.probes import Patch, Segment, sample_probes
 
 Array = npt.NDArray[Any]
 
 N_IMAGES, N_TREES, N_SEGMENTS, N_POINTS = 5000, 100, 100, 200
+N_PLANES, DEPTH, RESOLUTION = 5, 10, 300
 FASTEST = 5
 TOGETHER = (1, FASTEST, N_SEGMENTS)  # segments in each call of predict
 
@@ -115,8 +120,48 @@ def agreement(model: Any, segments: list[Segment], results: list[DecisionSegment
     )
 
 
+def on_grid(patch: Patch) -> Array:
+    """The points of the grid on a patch, (RESOLUTION ** 2, d)."""
+    s, t = (np.linspace(*b, RESOLUTION) for b in patch.bounds)
+    return patch.points(np.stack(np.meshgrid(s, t), axis=-1).reshape(-1, 2))
+
+
+def planes() -> None:
+    """The time of exact planes over that of `predict` on a grid, and what the grid sees of them."""
+    from sklearn.datasets import load_digits
+    from sklearn.ensemble import RandomForestClassifier
+
+    x, y = load_digits(return_X_y=True)
+    forest = RandomForestClassifier(N_TREES, max_depth=DEPTH, random_state=0).fit(x[:1000], y[:1000])
+    model = wrap(forest)
+    probes = [Patch.through(x[3 * i : 3 * i + 3]) for i in range(N_PLANES)]
+    tree_plane(model, probes[0])  # compiles, or loads what was compiled before, and reads the trees
+    for i, probe in enumerate(probes):
+        points = on_grid(probe)
+        exact, grid = best_times(partial(tree_plane, model, probe), partial(forest.predict, points))
+        found = tree_plane(model, probe)
+        seen = decision_regions(model, probe, resolution=RESOLUTION)
+        what = f"{found.n_regions} regions of {found.n_evaluations} faces, the grid sees {seen.n_regions}"
+        report(f"digits plane {i}, {1e3 * exact:.0f} ms, over the grid ({what})", exact / grid, "at most 1")
+        inside = _inside(probe)
+        wrong = found.labels[found.locate(inside)] != forest.predict(probe.points(inside))
+        report("random points that predict labels otherwise", float(wrong.sum()), "0", "")
+
+
+def _inside(patch: Patch) -> Array:
+    """Coordinates of random points, (n, 2)."""
+    (s0, s1), (t0, t1) = patch.bounds
+    return np.random.default_rng(0).uniform((s0, t0), (s1, t1), (10_000, 2))
+
+
 def main() -> None:
     """Print every figure."""
+    planes()
+    segments_of_images()
+
+
+def segments_of_images() -> None:
+    """The figures on segments."""
     from sklearn.ensemble import RandomForestClassifier
 
     x, y, source = images()

@@ -137,7 +137,7 @@ def test_auto_takes_the_exact_count_where_it_fits_and_says_why(x):
         assert r.method == method
         assert reason in r.reason
     assert inscape.region_count(tree, x, resolution=50, random_state=0).reason == "a resolution was given"
-    assert inscape.region_count(tree, x, dim=2, n_probes=3, random_state=0).method == "adaptive"
+    assert inscape.region_count(tree, x, dim=2, n_probes=3, random_state=0).method == "exact"
 
 
 def test_auto_declines_an_exact_count_over_the_budget(x, monkeypatch):
@@ -157,9 +157,10 @@ def test_exact_names_what_stands_in_its_way(x):
     gelu = nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Linear(8, 2))
     with pytest.raises(PartitionError, match=r"GELU in 1.*method=.grid"):
         inscape.region_count(gelu, x, method="exact")
-    tree = DecisionTreeClassifier().fit(x, halves(x))
-    with pytest.raises(PartitionError, match=r"not on a Simplex of dimension 2: use method='grid'"):
-        inscape.region_count(tree, x, dim=2, method="exact")
+    in_space = np.random.default_rng(0).random((200, 3))
+    tree = DecisionTreeClassifier().fit(in_space, halves(in_space))
+    with pytest.raises(PartitionError, match=r"not on a Simplex of dimension 3: use method='grid'"):
+        inscape.region_count(tree, in_space, dim=3, method="exact")
 
 
 def test_status_tells_a_grid_that_is_too_coarse(x):

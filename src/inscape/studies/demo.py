@@ -353,7 +353,7 @@ def _draw(out: Path, models: list[DemoModel], split: Split) -> tuple[Path, ...]:
     plane = Patch.through(split.x_test[first])
     by_gap = sorted(models, key=lambda m: m.gap)
     for kind, m in (("best", by_gap[0]), ("worst", by_gap[-1])):
-        ax = decision_regions(m.model, plane, method="grid", resolution=300).plot()
+        ax = decision_regions(m.model, plane).plot()
         ax.set_title(f"{m.name}, gap {m.gap:.1%}: {ax.get_title()}")
         paths.append(out / f"plane-{kind}.png")
         with replacing(paths[-1]) as draft:

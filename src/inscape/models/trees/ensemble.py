@@ -92,6 +92,20 @@ class TreeEnsemble:
         return int((self.feature < 0).sum())
 
     @cached_property
+    def depth(self) -> int:
+        """The most nodes from a root to a leaf, both counted."""
+        nodes, depth = np.arange(self.n_trees), 0
+        while len(nodes):
+            inner = nodes[self.feature[nodes] >= 0]
+            nodes, depth = np.concatenate([self.child[inner], self.child[inner] + 1]), depth + 1
+        return depth
+
+    @property
+    def limit(self) -> float:
+        """The largest number that the trees can take."""
+        return float(np.finfo(np.float32).max) if self.single else float(np.finfo(np.float64).max) / 4
+
+    @cached_property
     def rounding(self) -> float:
         """A bound of the error of one addition of scores.
 

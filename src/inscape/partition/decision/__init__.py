@@ -81,8 +81,8 @@ def decision_regions(
     Args:
         model: anything that `inscape.wrap` takes.
         probe: a segment, simplex or patch, or a list of them.
-        method: "exact" finds every region on segments of piecewise-affine networks, tree ensembles and most
-            classifiers of scikit-learn, and on planes of such networks and of linear classifiers;
+        method: "exact" finds every region on segments and planes of piecewise-affine networks, tree ensembles
+            and linear classifiers, and on segments of most classifiers of scikit-learn;
             "adaptive" works for every model and probe, and looks where the scores say that a region could
             hide; "grid" looks everywhere alike. "auto" is exact where that is possible and affordable (at
             most 2,000 evaluations per segment, or 10 s in all, or on planes five times the work of the

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from inscape.errors import InscapeError, InscapeWarning, PartitionError, unknown_name
 from inscape.models import Model
 from inscape.partition.decision.adaptive import adaptive_seconds
-from inscape.partition.decision.exact import ON_SEGMENTS, why_not_exact
+from inscape.partition.decision.exact import CHEAPLY, why_not_exact
 from inscape.partition.decision.grid.lattice import check_connectivity
 from inscape.partition.linear.regions import PRECISIONS
 from inscape.probes import Patch, Probe
@@ -161,8 +161,8 @@ def _best(model: Model, probes: Sequence[Probe]) -> Choice:
         reason = why_not_exact(model, probes[0].input_shape, dim)
         if reason is not None:
             return _sampled(some, reason)
-        if model.structure in ON_SEGMENTS:
-            return Choice("exact", ON_SEGMENTS[model.structure])
+        if model.structure in CHEAPLY:
+            return Choice("exact", CHEAPLY[model.structure])
         return _if_affordable(model, probes, dim)
     except InscapeError as error:
         return _sampled(some, error.reason)

@@ -19,6 +19,7 @@ from inscape.serialising import SCHEMA, check_schema, plain, plain_fields, resto
 from inscape.status import Status
 
 if TYPE_CHECKING:
+    from inscape.partition.decision.exact.trees.on_planes import TreeFaces
     from inscape.partition.linear.planes.subdivision import Subdivision
 
 KIND = "decision regions"
@@ -112,16 +113,16 @@ class DecisionRegions(DrawnByClass):
 
 
 class TreeCounts(NamedTuple):
-    """What was counted on the way along a segment of a tree ensemble.
+    """What was counted on the way along a segment, or over a plane, of a tree ensemble.
 
     Attributes:
-        n_tied: the pieces where two classes share the top score and the rule of scikit-learn decides.
+        n_tied: the pieces or faces where two classes share the top score, and the model's rule decides.
         n_narrow: the regions that are not wider than the spacing of the numbers that the trees can tell
             apart (float32, or float64 in histogram trees) at a split that bounds them, or than the rounding
-            of x(t) to float64.
+            of x(t) to float64. On a plane: how often a split would have cut off less than that.
         n_lone: the ends of the span (0 to 2) that lie on a split and are alone on its other side, with
             another label than the region that they bound; such a point is not a region.
-        n_nodes: the nodes that were visited.
+        n_nodes: the nodes that were visited; on a plane, those that the plane meets.
     """
 
     n_tied: int
@@ -237,9 +238,11 @@ class DecisionPlane(DecisionRegions):
     at (0, 0) and the second at (length of that side, 0). Areas and lengths are those in the input space.
 
     Attributes:
-        face_regions: the region of each face of the subdivision by linear regions and label changes, (f,).
+        face_regions: the region of each face of the subdivision, (f,): of a network by linear regions and
+            label changes; of trees by as many splits as it took to be certain of the label on each face.
         domain: the probe as a convex polygon: where coordinates lie in the input space, and its corners.
-        subdivision: the planar complex of the faces, with what the network does on each.
+        subdivision: the planar complex of the faces, with what the model does on each.
+        trees: of tree ensembles, what else was counted.
     """
 
     on: ClassVar[str] = "plane"
@@ -248,7 +251,8 @@ class DecisionPlane(DecisionRegions):
 
     face_regions: Ints
     domain: Domain
-    subdivision: "Subdivision"
+    subdivision: "Subdivision | TreeFaces"
+    trees: TreeCounts | None = None
 
     @cached_property
     def polygons(self) -> list[tuple[Floats, ...]]:
@@ -310,17 +314,18 @@ class DecisionPlane(DecisionRegions):
         return np.where(faces >= 0, self.face_regions[faces], -1)
 
     def _draw(self, ax: Any, look: Look) -> Any:
-        """The regions filled by class, over the linear regions, and the spanning points."""
+        """The regions filled by class, over the linear regions of a network, and the spanning points."""
         from inscape.drawing.planes.decision import draw_decision_faces
 
         planar = self.subdivision.planar
+        drawn = (self._sides[:, 0] != self._sides[:, 1]) | (self.trees is None)
         scene, classes = scene_of(self.probe, self.domain, look, self.labels, self.class_names)
         return draw_decision_faces(
             planar.xy,
             planar.corners,
             planar.start,
-            planar.ends,
-            sides=self._sides,
+            planar.ends[drawn],
+            sides=self._sides[drawn],
             face_regions=self.face_regions,
             region_labels=self.labels,
             classes=classes,

@@ -1,4 +1,4 @@
-"""Exact decision regions: of networks on segments and planes, of trees and other estimators on segments."""
+"""Exact decision regions: of networks and trees on segments and planes, of other estimators on segments."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -20,12 +20,13 @@ MOST_SEGMENTS_IN_BLOCK = 256
 MOST_NUMBERS_IN_BLOCK = 2**21
 
 ON_SEGMENTS = {
-    "trees": "tree ensemble",
     "quadratic": "scores that are quadratic along a line",
     "neighbours": "nearest neighbours",
     "votes": "votes of exact members",
 }
-"""Structures that are exact on segments only, and cheaply so, in words; networks also are on planes."""
+"""Structures that are exact on segments only, in words; networks and trees also are on planes."""
+CHEAPLY = {"trees": "tree ensemble", **ON_SEGMENTS}
+"""Structures whose exact regions take less time than a grid, in words."""
 
 
 def why_not_exact(model: Model, input_shape: Shape, dim: int) -> str | None:
@@ -35,6 +36,8 @@ def why_not_exact(model: Model, input_shape: Shape, dim: int) -> str | None:
     if model.structure in ON_SEGMENTS:
         words = ON_SEGMENTS[model.structure]
         return None if dim == 1 else f"exact regions of this kind ({words}) are computed on segments only"
+    if model.structure == "trees":
+        return None
     try:
         check_precision(model)
         model.graph(input_shape)
@@ -65,6 +68,15 @@ def _on_planes(
     model: Model, probes: Iterator[Probe], max_faces: float, meter: Meter, done: int, total: int
 ) -> Iterator[DecisionRegions]:
     """The regions on each patch or triangle."""
+    if model.structure == "trees":
+        from inscape.partition.decision.exact.trees import tree_plane
+
+        provenance = Provenance.of(model)
+        for i, probe in enumerate(probes):
+            check_size(model, probe.input_shape)
+            yield tree_plane(model, probe, provenance=provenance)
+            meter(1000 * (done + i + 1), 1000 * total)
+        return
     from inscape.partition.decision.exact.planes import exact_plane
 
     for i, probe in enumerate(probes):
@@ -76,7 +88,7 @@ def _on_segments(
     model: Model, probes: Iterator[Probe], precision: str, meter: Meter, done: int, total: int
 ) -> Iterator[DecisionRegions]:
     """The regions on each segment, at most 256 at a time, so that memory does not grow with them."""
-    provenance = Provenance.of(model, dtype=None if model.structure in ON_SEGMENTS else precision)
+    provenance = Provenance.of(model, dtype=None if model.structure in CHEAPLY else precision)
     for shape, group in groupby(probes, key=lambda p: p.input_shape):
         check_size(model, shape)
         size = max(1, min(MOST_SEGMENTS_IN_BLOCK, MOST_NUMBERS_IN_BLOCK // math.prod(shape)))
@@ -113,6 +125,6 @@ def _as_segment(probe: Probe) -> Segment:
     if probe.dim == 1:
         return as_segment(probe)
     raise PartitionError(
-        f"exact regions are computed on segments, and of networks on planes; not on a "
+        f"exact regions are computed on segments and planes, not on a "
         f"{type(probe).__name__} of dimension {probe.dim}: use method='grid' or 'adaptive'"
     )

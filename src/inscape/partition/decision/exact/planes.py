@@ -2,15 +2,12 @@
 
 import math
 
-import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
-
 from inscape.errors import PartitionError
 from inscape.memory import MEMORY
 from inscape.models import Model
 from inscape.partition.decision.regions import DecisionPlane
-from inscape.partition.linear.planes.subdivision import Subdivision, subdivision_on
+from inscape.partition.linear.planes.complex.dissolve import joined_faces
+from inscape.partition.linear.planes.subdivision import subdivision_on
 from inscape.probes import Probe
 from inscape.progress import Meter
 from inscape.provenance import Provenance
@@ -39,7 +36,8 @@ def exact_plane(
     )
     if not subdivision.is_complete:
         raise PartitionError(f"there are more than {max_faces:,.0f} linear regions, far more than foreseen")
-    regions, labels = joined_regions(subdivision)
+    assert subdivision.labels is not None
+    regions, labels = joined_faces(subdivision.planar, subdivision.labels)
     return DecisionPlane(
         probe=probe,
         labels=labels,
@@ -55,18 +53,3 @@ def exact_plane(
         domain=domain,
         subdivision=subdivision,
     )
-
-
-def joined_regions(subdivision: Subdivision) -> tuple[np.ndarray, np.ndarray]:
-    """The region of each face, and the label of each region: faces of one label are joined across edges."""
-    assert subdivision.labels is not None
-    left, right = subdivision.planar.sides().T
-    inside = (left >= 0) & (right >= 0)
-    left, right = left[inside], right[inside]
-    same = subdivision.labels[left] == subdivision.labels[right]
-    n = subdivision.planar.n_faces
-    links = coo_matrix((np.ones(int(same.sum())), (left[same], right[same])), shape=(n, n))
-    count, region = connected_components(links, directed=False)
-    labels = np.empty(count, np.int64)
-    labels[region] = subdivision.labels
-    return region.astype(np.int64), labels

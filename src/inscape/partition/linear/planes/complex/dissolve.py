@@ -1,4 +1,4 @@
-"""Take edges away from a planar complex, and trace the boundary rings of the unions of faces that are left.
+"""Take edges away from a planar complex; join faces of one label, and trace the rings around such unions.
 
 Vertices where only two edges are left go too.
 """
@@ -6,6 +6,8 @@ Vertices where only two edges are left go too.
 from dataclasses import replace
 
 import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 
 from inscape.arrays import Bools, Floats, Ints
 from inscape.compiled import compiled
@@ -176,6 +178,25 @@ def dissolve(planar: PlanarComplex, gone: Bools) -> tuple[PlanarComplex, Ints, I
         fixed=planar.fixed[kept],
     )
     return new, kept, _new_faces(planar.start, planar.loop, gone, face_of)
+
+
+def joined_faces(planar: PlanarComplex, labels: Ints, through: Bools | None = None) -> tuple[Ints, Ints]:
+    """The region of each face, and the label of each region: faces of one label are joined across edges.
+
+    With `through`, (e,), only across those edges.
+    """
+    left, right = planar.sides().T
+    inside = (left >= 0) & (right >= 0)
+    if through is not None:
+        inside &= through
+    left, right = left[inside], right[inside]
+    same = labels[left] == labels[right]
+    n = planar.n_faces
+    links = coo_matrix((np.ones(int(same.sum())), (left[same], right[same])), shape=(n, n))
+    count, region = connected_components(links, directed=False)
+    found = np.empty(count, np.int64)
+    found[region] = labels
+    return region.astype(np.int64), found
 
 
 @compiled

@@ -213,10 +213,13 @@ def reorder_loops(start, loop, order):
 
 
 @compiled
-def _walk(points, xy, ends, start, loop, sides, first, near):
-    """Walk from face to face towards each point; -1 if it is outside, by more than `near`."""
+def _walk(points, xy, ends, start, loop, sides, near, rounding):
+    """Walk from face to face towards each point; -1 if it is outside, by more than `near`.
+
+    `rounding` is that of coordinates.
+    """
     face = np.empty(len(points), np.int64)
-    f = first
+    f = 0
     for i in range(len(points)):
         for _ in range(4 * len(start)):
             # (1) the edge of the face to whose right the point lies furthest
@@ -224,11 +227,13 @@ def _walk(points, xy, ends, start, loop, sides, first, near):
             for k in range(start[f], start[f + 1]):
                 a, b = origin(ends, loop[k]), target(ends, loop[k])
                 dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
+                px, py = points[i, 0] - xy[a, 0], points[i, 1] - xy[a, 1]
                 length = np.hypot(dx, dy)
                 if length == 0.0:
                     continue
-                side = (dx * (points[i, 1] - xy[a, 1]) - dy * (points[i, 0] - xy[a, 0])) / length
-                if side < worst:
+                side = (dx * py - dy * px) / length
+                vague = rounding * (1.0 + np.hypot(px, py) / length)  # the shorter an edge, the more
+                if side < min(worst, -vague):
                     worst, through = side, loop[k]
             if through < 0:
                 break
@@ -245,10 +250,11 @@ def _walk(points, xy, ends, start, loop, sides, first, near):
 def locate(planar: PlanarComplex, points: Floats) -> Ints:
     """The face of each point (n, 2), -1 outside."""
     order = np.lexsort(np.round(points / np.ptp(planar.xy, axis=0) * 64).T)
-    near = 1e-12 * float(np.abs(planar.xy).max())
+    reach = float(np.abs(planar.xy).max())
+    near, rounding = 1e-12 * reach, 4 * float(np.finfo(np.float64).eps) * reach
     faces = np.empty(len(points), np.int64)
     faces[order] = _walk(
-        points[order], planar.xy, planar.ends, planar.start, planar.loop, planar.sides(), 0, near
+        points[order], planar.xy, planar.ends, planar.start, planar.loop, planar.sides(), near, rounding
     )
     return faces
 

@@ -69,7 +69,7 @@ def tree_segments(
     ([0.75], [0, 1], 'complete')
     """
     wrapped = wrap(model)
-    ensemble = _trees_of(wrapped)
+    ensemble = trees_of(wrapped)
     segments = list(segments)
     for i, segment in enumerate(segments):
         _check(segment, i, ensemble)
@@ -97,7 +97,8 @@ def tree_segments(
     return results
 
 
-def _trees_of(model: Model) -> TreeEnsemble:
+def trees_of(model: Model) -> TreeEnsemble:
+    """The trees of a wrapped model; an error says why there are none."""
     if model.structure == "trees" and isinstance(model, SklearnModel):
         return model.trees
     reason = (
@@ -125,7 +126,7 @@ def _check(segment: Segment, i: int, ensemble: TreeEnsemble) -> None:
 
 def regions_along(ensemble: TreeEnsemble, segments: list[Segment], cut: Floats) -> Iterator[dict[str, Any]]:
     """What a `DecisionSegment` holds beyond the common, for each segment; `cut`: where splits are."""
-    from inscape.partition.decision.exact.tree_kernels import decide, lay
+    from inscape.partition.decision.exact.trees.line_walk import decide, lay
 
     vote = ensemble.vote
     trees = (ensemble.feature, ensemble.child, cut, ensemble.n_trees)
@@ -134,12 +135,12 @@ def regions_along(ensemble: TreeEnsemble, segments: list[Segment], cut: Floats) 
     scratch = _scratch(ensemble.n_leaves, ensemble.n_trees, len(vote.start))
     boundaries, labels = np.empty(ensemble.n_leaves), np.empty(ensemble.n_leaves, dtype=np.int64)
     line = np.empty((ensemble.n_features, 2))
-    limit = float(np.finfo(np.float32).max) if ensemble.single else float(np.finfo(np.float64).max) / 4
     for i, segment in enumerate(segments):
         low, high = _ends(segment, ensemble)
-        if not lay(segment.start.ravel(), segment.end.ravel(), line, low, high, limit):
+        if not lay(segment.start.ravel(), segment.end.ravel(), line, low, high, ensemble.limit):
             raise PartitionError(
-                f"segment {i} leaves the range +-{limit:.3g} in which the trees compute: shorten its span"
+                f"segment {i} leaves the range +-{ensemble.limit:.3g} in which the trees compute: "
+                "shorten its span"
             )
         k, n_pieces, n_nodes, n_tied, n_narrow, n_lone = decide(
             line, segment.span, trees, votes, slack, scratch, (boundaries, labels)

@@ -1,7 +1,7 @@
 # mypy: disallow-untyped-decorators=False
-"""Compiled loops of `trees`: walk down all trees along one line, then vote from piece to piece.
+"""Compiled loops along segments: walk down all trees along one line, then vote from piece to piece.
 
-Importing this module imports numba; `trees` does so when the first segment is asked for.
+Importing this module imports numba; `along_segments` does so when the first segment is asked for.
 """
 
 from typing import Any

@@ -348,7 +348,7 @@ def test_points_of_any_shape():
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=60), st.booleans())
 def test_times_are_put_in_order_crowded_or_not(times, crowded):
-    from inscape.partition.decision.exact.tree_kernels import put_in_order
+    from inscape.partition.decision.exact.trees.line_walk import put_in_order
 
     t = np.array(times) * (1e-9 if crowded else 1.0)
     order, count = np.empty(len(t) + 1, dtype=np.int32), np.empty(len(t) + 1, dtype=np.int32)
