@@ -157,7 +157,7 @@ def test_linear_pieces_through_an_unequal_max_pool(attributes, tmp_path):
     assert found.n_regions == found.n_linear > 10
 
 
-def test_max_pooling_in_three_dimensions_is_foreign(tmp_path):
-    path = save(tmp_path / "m.onnx", [("MaxPool", "x", "y", {"kernel_shape": [2, 2, 2]})], (2, 4, 4, 4))
-    with pytest.raises(inscape.InscapeError, match="MaxPool in three dimensions in maxpool_y"):
-        inscape.wrap(path).graph((2, 4, 4, 4))
+@pytest.mark.parametrize("attributes", [{}, {"strides": [2, 1, 2]}, {"pads": [1, 0, 1, 0, 1, 0]}])
+def test_max_pooling_in_three_dimensions(attributes, tmp_path):
+    nodes = [("MaxPool", "x", "y", {"kernel_shape": [2, 2, 3], **attributes})]
+    check(save(tmp_path / "m.onnx", nodes, (2, 4, 4, 4)), (2, 4, 4, 4))

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import torch
 
 from inscape.models.from_onnx.arithmetic import (
     applied,
@@ -15,8 +16,11 @@ from inscape.models.from_onnx.arithmetic import (
     scaled,
     shifted,
 )
-from inscape.models.from_onnx.steps import Array, Live, Step, Translation, Value, tensor
-from inscape.models.graph import affine
+from inscape.models.from_onnx.heads import position
+from inscape.models.from_onnx.shapes import full
+from inscape.models.from_onnx.steps import Array, Live, Opaque, Step, Translation, Value, tensor
+from inscape.models.graph import affine, sorting
+from inscape.models.graph.network import Jumps
 from inscape.models.graph.piecewise import Clip, Leaky, MaxOver
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -105,6 +109,46 @@ def _reduce_min(step: Step) -> Value:
     return negated(step, reduced(step, negated(step, live), axes, lambda a: MaxOver(a, name="min")))
 
 
+def _thresholded(step: Step) -> Value:
+    if float(step.attributes.get("alpha", 1.0)) != 0:
+        raise Jumps("ThresholdedRelu")
+    return _relu(step)
+
+
+def _shrink(step: Step) -> Value:
+    """Soft shrinkage; with another bias than its threshold it jumps."""
+    width, bias = float(step.attributes.get("lambd", 0.5)), float(step.attributes.get("bias", 0.0))
+    if width != bias:
+        raise Jumps("Shrink with another bias than lambd")
+    live = step.live()
+    middle = applied(step, Clip(-width, width, name="softshrink"), live)
+    return combined(step, affine.subtract(), live, middle)
+
+
+def _top(step: Step) -> list[Value]:
+    """The k largest or smallest entries along an axis in order, and where they are."""
+    live, k = step.live(behind_head=True), int(step.required(1, "k").item())
+    axis, is_largest = step.axis(-1, len(live.shape)), bool(step.attributes.get("largest", 1))
+    places = position(step, live, axis, is_largest=is_largest, keep=True) if k == 1 else Opaque()
+    if live.head is not None:
+        return [Opaque(), places]
+    shape = (*live.shape[:axis], k, *live.shape[axis + 1 :])
+    if live.shape[axis] == 1:
+        return [live, places]
+    node, missing, _ = full(step, live, axis)
+    row = axis - missing
+    if k == 1:
+        node = node if is_largest else step.emit(affine.scale(tensor(np.array(-1.0))), node)
+        node = step.emit(MaxOver((row,), True), node)
+        node = node if is_largest else step.emit(affine.scale(tensor(np.array(-1.0))), node)
+        return [Live(node, shape), places]
+    m = live.shape[axis]
+    wanted = range(m - k, m) if is_largest else range(k)
+    node = sorting.sort(step.emit, node, row, m, wanted)
+    ordered = torch.tensor(wanted[::-1] if is_largest else wanted)
+    return [Live(step.emit(affine.take(row, ordered), node), shape), places]
+
+
 def _global_max(step: Step) -> Value:
     live = step.live()
     return reduced(step, live, list(range(2, len(live.shape))), lambda axes: MaxOver(axes))
@@ -122,4 +166,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "ReduceMax": _reduce_max,
     "ReduceMin": _reduce_min,
     "GlobalMaxPool": _global_max,
+    "ThresholdedRelu": _thresholded,
+    "Shrink": _shrink,
+    "TopK": _top,
 }

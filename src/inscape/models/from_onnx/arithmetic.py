@@ -8,11 +8,24 @@ from torch import Tensor
 
 from inscape.arrays import Shape
 from inscape.models.from_onnx.shapes import full
-from inscape.models.from_onnx.steps import Array, Live, Step, Translation, Value, integers, row_of, tensor
+from inscape.models.from_onnx.steps import (
+    Array,
+    Compared,
+    Live,
+    Step,
+    Translation,
+    Value,
+    integers,
+    path_of,
+    row_of,
+    tensor,
+    unknown,
+)
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.network import NotPiecewiseAffine
-from inscape.models.graph.piecewise import Bend
+from inscape.models.graph.gates import Both, mapped
+from inscape.models.graph.network import MixesPoints, NotPiecewiseAffine, NotSupportedYet, Unreadable
+from inscape.models.graph.piecewise import Bend, Leaky
 
 # elementwise arithmetic
 
@@ -23,7 +36,7 @@ def broadcast(a: Shape, b: Shape) -> tuple[Shape, Shape, Shape]:
     Both rows have as many axes as the result's: sizes of one are put in front.
     """
     shape = np.broadcast_shapes(a, b)
-    drop = 1 if shape and shape[0] == 1 else 0
+    drop = 1 if len(shape) > 1 and shape[0] == 1 else 0
     rows = [((1,) * (len(shape) - len(s)) + s)[drop:] for s in (a, b)]
     return rows[0], rows[1], shape
 
@@ -129,11 +142,54 @@ def _subtract(step: Step) -> Value:
 
 
 def _multiply(step: Step) -> Value:
+    masks = [v for v in step.inputs if isinstance(v, Compared)]
+    if masks:
+        return _gated(step, masks)
     a, b = step.given(0), step.given(1)
     if isinstance(a, Live) and isinstance(b, Live):
         raise NotPiecewiseAffine("Mul of two values that depend on the input")
     varying = 0 if isinstance(a, Live) else 1
     return scaled(step, step.live(varying), step.required(1 - varying))
+
+
+def _gated(step: Step, masks: list[Compared]) -> Live | Compared:
+    """The product of a value and a comparison, or of two comparisons."""
+    if len(masks) == 2:
+        both = Both(masks[0].condition, masks[1].condition)
+        return Compared(both, np.broadcast_shapes(masks[0].shape, masks[1].shape), masks[0].origin)
+    side = step.given(1 if isinstance(step.inputs[0], Compared) else 0)
+    assert side is not None
+    return chosen(step, masks[0], side, np.zeros(()))
+
+
+def chosen(step: Step, mask: Compared, a: Live | Array, b: Live | Array) -> Live:
+    """The first of two where a comparison holds, else the second, if the two meet in between."""
+    shape = np.broadcast_shapes(mask.shape, a.shape, b.shape)
+    drop = 1 if len(shape) > 1 and shape[0] == 1 else 0
+
+    def row(of: Shape) -> Shape:
+        return ((1,) * (len(shape) - len(of)) + tuple(of))[drop:]
+
+    condition = mapped(
+        mask.condition, lambda node: step.reader.laid(node, row(mask.shape), path_of(step.node))
+    )
+    sides = [
+        step.laid(s, row(s.shape)) if isinstance(s, Live) else tensor(s).reshape(row(s.shape)) for s in (a, b)
+    ]
+    try:
+        node = step.reader.gates.where(condition, *sides)
+    except Unreadable as reason:
+        raise type(reason)(f"{step.kind} ({reason})") from reason
+    if not isinstance(node, int) or step.reader.row(node) != shape[drop:]:
+        raise NotSupportedYet(f"{step.kind} that widens a comparison")
+    return Live(node, shape)
+
+
+def _power(step: Step) -> Value:
+    """The power one, which is no operation."""
+    if (step.required(1) != 1).any():
+        raise unknown("Pow")
+    return step.live()
 
 
 def _divide(step: Step) -> Value:
@@ -154,9 +210,9 @@ def _batch_norm(step: Step) -> Value:
     gamma, beta, mean, var = (tensor(step.required(i)).double() for i in range(1, 5))
     n_read = sum(bool(name) for name in step.node.output)
     if step.attributes.get("training_mode", 0) or (n_read > 1 and step.opset >= 14):
-        raise NotPiecewiseAffine("BatchNormalization with statistics of the batch")
+        raise MixesPoints("BatchNormalization with statistics of the batch")
     if len(live.shape) < 2 or live.shape[0] != 1:
-        raise NotPiecewiseAffine(f"BatchNormalization of a tensor of shape {live.shape}")
+        raise NotSupportedYet(f"BatchNormalization of a tensor of shape {live.shape}")
     factor = gamma / torch.sqrt(var + float(step.attributes.get("epsilon", 1e-5)))
     node = step.laid(live)
     before = step.reader.nodes[node].op
@@ -174,7 +230,7 @@ def reduced_axes(step: Step, live: Live) -> list[int]:
         return []
     axes = list(range(rank)) if none or given is None else sorted(a % rank for a in integers(given))
     if axes[:1] == [0] and live.shape[0] == 1 and step.reader.batch is None:
-        raise NotPiecewiseAffine(f"{step.kind} over the batch axis")
+        raise MixesPoints(f"{step.kind} over the batch axis")
     return axes
 
 
@@ -200,6 +256,11 @@ def _reduce_sum(step: Step) -> Value:
     return reduced(step, live, reduced_axes(step, live), affine.total)
 
 
+def _reduce_l1(step: Step) -> Value:
+    live = applied(step, Leaky(-1.0, name="abs"), step.live())
+    return reduced(step, live, reduced_axes(step, live), affine.total)
+
+
 def _global_average(step: Step) -> Value:
     live = step.live()
     return reduced(step, live, list(range(2, len(live.shape))), affine.mean)
@@ -216,5 +277,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "BatchNormalization": _batch_norm,
     "ReduceMean": _reduce_mean,
     "ReduceSum": _reduce_sum,
+    "ReduceL1": _reduce_l1,
+    "Pow": _power,
     "GlobalAveragePool": _global_average,
 }

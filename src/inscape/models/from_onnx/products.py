@@ -1,10 +1,12 @@
 """How ONNX matrix products become nodes."""
 
 import math
+import string
 from dataclasses import replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from inscape.models.from_onnx.arithmetic import added, scaled, shifted
 from inscape.models.from_onnx.shapes import transposed
@@ -84,4 +86,38 @@ def _gemm(step: Step) -> Value:
     return shifted(step, result, offset * offset.dtype.type(beta))
 
 
-TRANSLATIONS: dict[str, Translation] = {"MatMul": _matmul, "Gemm": _gemm}
+def _einsum(step: Step) -> Value:
+    """A sum over products of one tensor that varies and constants."""
+    parts = [step.given(i) for i in range(len(step.inputs))]
+    varying = [i for i, p in enumerate(parts) if isinstance(p, Live)]
+    if len(varying) > 1:
+        raise NotPiecewiseAffine("Einsum of two values that depend on the input")
+    live = parts[varying[0]]
+    assert isinstance(live, Live)
+    fixed = [tensor(p) for p in parts if isinstance(p, np.ndarray)]
+    equation = _with_points(step.attributes["equation"], varying[0])
+
+    def apply(x: Tensor, *constants: Tensor) -> Tensor:
+        rest = iter(constants)
+        return torch.einsum(equation, *(x if i == varying[0] else next(rest) for i in range(len(parts))))
+
+    node = step.emit(Affine("einsum", apply, tuple(fixed)), step.laid(live, live.shape))
+    return Live(node, step.reader.row(node))
+
+
+def _with_points(equation: str, varying: int) -> str:
+    """The equation with one more letter, for the points, in front of a factor and of the result.
+
+    >>> _with_points("ni,ij->nj", 0), _with_points("ij,nj", 1)
+    ('ani,ij->anj', 'ij,anj->ain')
+    """
+    left, _, right = equation.replace(" ", "").partition("->")
+    if "->" not in equation:
+        right = "".join(sorted(c for c in set(left) - set(",.") if left.count(c) == 1))
+        right = "..." * ("..." in left) + right
+    letter = next(c for c in string.ascii_letters if c not in left)
+    factors = [f"{letter}{f}" if i == varying else f for i, f in enumerate(left.split(","))]
+    return f"{','.join(factors)}->{letter}{right}"
+
+
+TRANSLATIONS: dict[str, Translation] = {"MatMul": _matmul, "Gemm": _gemm, "Einsum": _einsum}

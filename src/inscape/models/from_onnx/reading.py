@@ -10,15 +10,29 @@ import torch
 from inscape.arrays import Shape
 from inscape.errors import MissingExtraError
 from inscape.models.base import Array, labels_of
-from inscape.models.from_onnx import activations, arithmetic, heads, products, resize, shapes, windows
+from inscape.models.from_onnx import (
+    activations,
+    arithmetic,
+    choices,
+    heads,
+    products,
+    recurrence,
+    resize,
+    selections,
+    shapes,
+    windows,
+)
 from inscape.models.from_onnx.steps import Live, Reader, Translation, stored, tensor
-from inscape.models.graph.network import Foreign, Graph, folded
+from inscape.models.graph.network import Foreign, Graph, MixesPoints, NotSupportedYet, Unreadable, folded
 from inscape.models.graph.trace import HEADS, Trace, agree, infinite_node
 
 TRANSLATIONS: dict[str, Translation] = {
     **shapes.TRANSLATIONS,
+    **selections.TRANSLATIONS,
     **arithmetic.TRANSLATIONS,
+    **choices.TRANSLATIONS,
     **products.TRANSLATIONS,
+    **recurrence.TRANSLATIONS,
     **windows.TRANSLATIONS,
     **resize.TRANSLATIONS,
     **activations.TRANSLATIONS,
@@ -64,7 +78,8 @@ def _trace_of(model: Any, input_shape: Shape, output: str | None) -> Trace:
     if len(inputs) != 1:
         return _refused(f"{len(inputs)} inputs")
     batch, shape = _batch_of(inputs[0], input_shape)
-    reader = Reader(input_shape, {o.domain: o.version for o in model.opset_import}, TRANSLATIONS, batch)
+    opsets = {o.domain: o.version for o in model.opset_import}
+    reader = Reader(input_shape, opsets, TRANSLATIONS, batch, _dtype_of(inputs[0]))
     reader.values.update(constants)
     reader.values[inputs[0].name] = Live(0, shape)
     reader.read(_needed(graph, name))
@@ -79,8 +94,8 @@ def _trace_of(model: Any, input_shape: Shape, output: str | None) -> Trace:
     return Trace(Graph(nodes, output=end, input_shape=input_shape, head=head))
 
 
-def _refused(reason: str) -> Trace:
-    return Trace(None, (Foreign(reason, ""),))
+def _refused(reason: str, kind: type[Unreadable] = NotSupportedYet) -> Trace:
+    return Trace(None, (Foreign(reason, "", kind.verdict),))
 
 
 def _batch_of(info: Any, input_shape: Shape) -> tuple[int | None, Shape]:
@@ -90,6 +105,14 @@ def _batch_of(info: Any, input_shape: Shape) -> tuple[int | None, Shape]:
     if sizes is not None and len(sizes) == len(input_shape) and all(sizes):
         return 1, input_shape
     return (sizes[0] or None) if sizes else None, (1, *input_shape)
+
+
+def _dtype_of(info: Any) -> torch.dtype:
+    """The precision of an input."""
+    from onnx import TensorProto
+
+    kinds = {TensorProto.DOUBLE: torch.float64, TensorProto.FLOAT16: torch.float16}
+    return kinds.get(info.type.tensor_type.elem_type, torch.float32)
 
 
 def _needed(graph: Any, output: str) -> list[Any]:
@@ -123,11 +146,12 @@ def check(graph: Graph, x: Array, scores: Array | None, labels: Array | None) ->
         expected = tensor(scores)
         values = found if graph.head is None else HEADS[graph.head](found)
         if not agree(values, expected):
-            return Trace(None, (Foreign("a result that is not that of each point alone", ""),))
+            return _refused("a result that is not that of each point alone", MixesPoints)
     if labels is not None and not _same_labels(found, labels):
-        return Trace(None, (Foreign("labels that are not those of the largest score", ""),))
+        return _refused("labels that are not those of the largest score")
     return Trace(graph)
 
 
 def _same_labels(scores: torch.Tensor, labels: Array) -> bool:
-    return labels.dtype.kind in "iu" and bool((labels_of(scores.numpy(), "the graph") == labels).all())
+    found = labels_of(scores.numpy(), "the graph")
+    return labels.dtype.kind in "iu" and labels.shape == found.shape and bool((found == labels).all())

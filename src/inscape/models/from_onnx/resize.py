@@ -7,7 +7,7 @@ from torch import Tensor
 from inscape.models.from_onnx.shapes import full, taken
 from inscape.models.from_onnx.steps import Array, Live, Step, Translation, Value, integers, tensor
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.network import NotPiecewiseAffine
+from inscape.models.graph.network import NotSupportedYet
 
 
 def coordinates(mode: str, n_in: int, n_out: int, scale: float) -> Array:
@@ -25,7 +25,7 @@ def coordinates(mode: str, n_in: int, n_out: int, scale: float) -> Array:
         return (i + 0.5) / scale - 0.5
     if mode == "pytorch_half_pixel":
         return np.zeros(1)
-    raise NotPiecewiseAffine(f"Resize with coordinates {mode!r}")
+    raise NotSupportedYet(f"Resize with coordinates {mode!r}")
 
 
 def nearest(x: Array, n_in: int, mode: str) -> Array:
@@ -73,7 +73,7 @@ def _resize(step: Step) -> Value:
     policy = step.attributes.get("keep_aspect_ratio_policy", "stretch")
     plain = policy == "stretch" and not step.attributes.get("antialias", 0)
     if mode not in ("nearest", "linear", "bilinear") or not plain:
-        raise NotPiecewiseAffine(f"{step.kind} of mode {mode!r}")
+        raise NotSupportedYet(f"{step.kind} of mode {mode!r}")
     for k, axis in enumerate(axes):
         n_in = live.shape[axis]
         by_scale = scales is not None and scales.size > 0

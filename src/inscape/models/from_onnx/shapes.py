@@ -10,10 +10,20 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Shape
-from inscape.models.from_onnx.steps import Array, Live, Step, Translation, Value, integers, row_of, tensor
+from inscape.models.from_onnx.steps import (
+    Array,
+    Compared,
+    Live,
+    Step,
+    Translation,
+    Value,
+    integers,
+    row_of,
+    tensor,
+)
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.network import NotPiecewiseAffine
+from inscape.models.graph.network import IsRandom, Jumps, NotPiecewiseAffine, NotSupportedYet
 
 
 def full(step: Step, live: Live, *axes: int) -> tuple[int, int, Shape]:
@@ -35,17 +45,22 @@ def _same(step: Step) -> Value:
 def _dropout(step: Step) -> Value:
     training = step.constant(2)
     if training is not None and bool(training.item()):
-        raise NotPiecewiseAffine("Dropout in training mode")
+        raise IsRandom("Dropout in training mode")
     return step.live(behind_head=True)
 
 
 def _cast(step: Step) -> Value:
     from onnx import TensorProto
 
-    live, target = step.live(behind_head=True), int(step.attributes["to"])
+    target = int(step.attributes["to"])
+    if isinstance(step.inputs[0], Compared):
+        return step.inputs[0]
+    live, name = step.live(behind_head=True), TensorProto.DataType.Name(target).lower()
+    if target in (TensorProto.FLOAT16, TensorProto.BFLOAT16) and step.reader.dtype != torch.float16:
+        raise NotPiecewiseAffine(f"Cast to {name}, whose rounding makes steps,")
     floats = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
     if target not in floats and (live.head is None or live.head.name != "argmax"):
-        raise NotPiecewiseAffine(f"Cast to {TensorProto.DataType.Name(target).lower()}")
+        raise Jumps(f"Cast to {name}")
     return live
 
 
@@ -123,7 +138,7 @@ def taken(step: Step, live: Live, axis: int, indices: Array) -> Live:
     size = live.shape[axis]
     chosen = np.where(indices < 0, indices + size, indices).astype(np.int64)
     if ((chosen < 0) | (chosen >= size)).any():
-        raise NotPiecewiseAffine(f"{step.kind} beyond the end of an axis of size {size}")
+        raise NotSupportedYet(f"{step.kind} beyond the end of an axis of size {size}")
     if np.array_equal(chosen, np.arange(size)):
         return live
     node, missing, _ = full(step, live, axis)
@@ -167,8 +182,12 @@ def _split(step: Step) -> list[Value]:
 
 def _concat(step: Step) -> Value:
     parts = [p for i in range(len(step.inputs)) if (p := step.given(i)) is not None]
+    return joined(step, parts, step.axis(1, len(parts[0].shape)))
+
+
+def joined(step: Step, parts: Sequence[Live | Array], axis: int) -> Live:
+    """Tensors joined along an axis; some of them may be constant."""
     shapes = [tuple(p.shape) for p in parts]
-    axis = step.axis(1, len(shapes[0]))
     missing = 1 if axis > 0 and all(s[0] == 1 for s in shapes) else 0
     varying = [isinstance(p, Live) for p in parts]
     fixed = [
@@ -216,7 +235,7 @@ def expanded(step: Step, live: Live, target: Shape) -> Live:
     if math.prod(shape) == math.prod(live.shape):
         return step.reshaped(live, shape)
     padded = (1,) * (len(shape) - len(live.shape)) + live.shape
-    drop = 1 if shape[0] == 1 else 0
+    drop = 1 if len(shape) > 1 and shape[0] == 1 else 0
     node = step.laid(live, padded[drop:])
     return Live(step.emit(affine.expand(shape[drop:]), node), shape)
 

@@ -23,7 +23,18 @@ from torch import Tensor
 from inscape.arrays import Shape
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.network import INPUT, Foreign, Node, NotPiecewiseAffine
+from inscape.models.graph.gates import Condition, Gates
+from inscape.models.graph.network import (
+    INPUT,
+    Foreign,
+    IsRandom,
+    Jumps,
+    MixesPoints,
+    Node,
+    NotPiecewiseAffine,
+    NotSupportedYet,
+    Unreadable,
+)
 from inscape.models.graph.piecewise import Bend
 
 Array = npt.NDArray[Any]
@@ -32,6 +43,31 @@ RANDOM = frozenset(
     ["RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"]
 )
 """Operations that give another result each time, so that they are no constants whatever they read."""
+_CURVED = (
+    "Acos Acosh Asin Asinh Atan Atanh Attention Celu Cos Cosh Det Elu Erf Exp Gelu GlobalLpPool GRU "
+    "GroupNormalization HardSwish InstanceNormalization LRN LSTM LayerNormalization Log LogSoftmax "
+    "LpNormalization LpPool MeanVarianceNormalization Mish Normalizer Pow RMSNormalization Reciprocal "
+    "ReduceL2 ReduceLogSum ReduceLogSumExp ReduceProd ReduceSumSquare SVMClassifier Selu Sigmoid Sin "
+    "Sinh Softmax Softplus Softsign Sqrt Swish Tan Tanh"
+)
+_STEPS = (
+    "And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil DequantizeLinear "
+    "DynamicQuantizeLinear Equal Floor Greater GreaterOrEqual Hardmax IsInf IsNaN Less LessOrEqual Mod "
+    "NonZero Not OneHot Or QuantizeLinear Round Sign Xor"
+)
+
+
+def unknown(kind: str) -> Unreadable:
+    """What is true of an operation that is not read.
+
+    >>> type(unknown("Gelu")).__name__, type(unknown("Round")).__name__, type(unknown("Det2")).__name__
+    ('NotPiecewiseAffine', 'Jumps', 'NotSupportedYet')
+    """
+    if kind in RANDOM:
+        return IsRandom(kind)
+    if kind in _CURVED.split():
+        return NotPiecewiseAffine(kind)
+    return Jumps(kind) if kind in _STEPS.split() else NotSupportedYet(kind)
 
 
 @dataclass(frozen=True)
@@ -61,12 +97,27 @@ class Opaque:
     """A tensor behind a foreign operation."""
 
 
-Value = Live | Array | Opaque
+@dataclass(frozen=True)
+class Compared:
+    """A comparison with a tensor that depends on the input: a mask of a shape.
+
+    Attributes:
+        condition: what is compared, entry by entry of the shape without a batch axis.
+        shape: its shape in the file.
+        origin: what is named if anything but a choice reads it.
+    """
+
+    condition: Condition
+    shape: Shape
+    origin: Foreign
+
+
+Value = Live | Array | Opaque | Compared
 
 
 def row_of(shape: Shape) -> Shape:
-    """The shape of a row: a leading axis of size one is that of the batch."""
-    return shape[1:] if shape and shape[0] == 1 else shape
+    """The shape of a row: a leading axis of size one is that of the batch, unless it is the only one."""
+    return shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
 
 
 @dataclass
@@ -78,12 +129,14 @@ class Reader:
         opsets: the version of each operator set, by domain.
         translations: how each ONNX operation becomes nodes, by type.
         batch: the number of points that the file takes at once; None if it takes any.
+        dtype: the precision of the input.
     """
 
     input_shape: Shape
     opsets: dict[str, int]
     translations: "Mapping[str, Translation]"
     batch: int | None = None
+    dtype: torch.dtype = torch.float32
     nodes: list[Node] = field(default_factory=lambda: [INPUT])
     foreign: list[Foreign] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
@@ -91,12 +144,17 @@ class Reader:
     def __post_init__(self) -> None:
         self._rows: list[Shape] = [self.input_shape]
         self._laid: dict[tuple[int, Shape], int] = {}
+        self._path = ""
+        self.gates = Gates(self.nodes, lambda op, *inputs: self.emit(op, inputs, self._path), self.dtype)
 
     def emit(self, op: Affine | Bend, inputs: Sequence[int], path: str) -> int:
-        """Append a node and return its number; its row shape is found by evaluating one row of zeros."""
-        rows = [torch.zeros(()).expand(1, *self._rows[j]) for j in inputs]
+        """Append a node and return its number; its row shape is found by evaluating two rows of zeros."""
+        rows = [torch.zeros(()).expand(2, *self._rows[j]) for j in inputs]
         with torch.no_grad():
-            self._rows.append(tuple(op.cast(torch.float32)(*rows).shape[1:]))
+            shape = op.cast(torch.float32)(*rows).shape
+        if shape[:1] != (2,):
+            raise NotSupportedYet(f"{op.name} that does not keep points apart")
+        self._rows.append(tuple(shape[1:]))
         self.nodes.append(Node(op, tuple(inputs), path))
         return len(self.nodes) - 1
 
@@ -122,27 +180,31 @@ class Reader:
         kind, where = node.op_type, path_of(node)
         opaque: list[Value] = [Opaque() for _ in node.output]
         known = node.domain in ("", "ai.onnx") and (kind in self.translations or kind == "If")
-        varies = any(isinstance(v, Live) for v in inputs) or kind in RANDOM
+        varies = any(isinstance(v, Live | Compared) for v in inputs) or kind in RANDOM
+        self._path = where
         if any(isinstance(v, Opaque) for v in inputs):
             if not known:
-                self.foreign.append(Foreign(kind, where))
+                self.foreign.append(Foreign(kind, where, unknown(kind).verdict))
             return opaque
         try:
             if kind == "If" and not varies:
                 return self._branch(node, inputs)
             if not varies:
-                return evaluated(node, [v for v in inputs if not isinstance(v, Live | Opaque)], self.opsets)
+                return evaluated(
+                    node, [v for v in inputs if v is None or isinstance(v, np.ndarray)], self.opsets
+                )
             if not known:
-                raise NotPiecewiseAffine(kind)
+                raise unknown(kind)
             result = self.translations[kind](Step(self, node, inputs, attributes(node)))
             return result if isinstance(result, list) else [result]
         except BehindHead as reason:
             self.foreign.append(reason.origin)
-        except NotPiecewiseAffine as reason:
-            self.foreign.append(Foreign(str(reason), where))
+        except Unreadable as reason:
+            self.foreign.append(Foreign(str(reason), where, reason.verdict))
         except Exception as error:  # whatever a damaged or unusual node provokes, the file stays a black box
             line = next(iter(str(error).strip().splitlines()), type(error).__name__)
-            self.foreign.append(Foreign(f"{kind} that cannot be read ({line})", where))
+            reading = f"{kind} that cannot be read ({line})"
+            self.foreign.append(Foreign(reading, where, NotSupportedYet.verdict))
         return opaque
 
     def _branch(self, node: Any, inputs: list[Value | None]) -> Sequence[Value]:
@@ -193,13 +255,15 @@ class Step:
         assert not isinstance(value, Opaque)
         if isinstance(value, Live) and value.head is not None:
             raise BehindHead(value.head.origin)
+        if isinstance(value, Compared):
+            raise BehindHead(value.origin)
         return value
 
     def live(self, position: int = 0, *, behind_head: bool = False) -> Live:
         """An input that must vary; `behind_head` if the operation leaves labels alone."""
         value = self.inputs[position] if behind_head else self.given(position)
         if not isinstance(value, Live):
-            raise NotPiecewiseAffine(f"{self.kind} of a constant by a value that depends on the input")
+            raise NotSupportedYet(f"{self.kind} of a constant by a value that depends on the input")
         return value
 
     def constant(self, position: int, attribute: str | None = None) -> Array | None:
@@ -215,7 +279,7 @@ class Step:
         """A constant that must be there."""
         value = self.constant(position, attribute)
         if value is None:
-            raise NotPiecewiseAffine(f"{self.kind} without its argument {attribute or position}")
+            raise NotSupportedYet(f"{self.kind} without its argument {attribute or position}")
         return value
 
     def axis(self, default: int, rank: int) -> int:
@@ -233,7 +297,7 @@ class Step:
     def reshaped(self, live: Live, shape: Sequence[int]) -> Live:
         """The same entries in another shape: no operation at all."""
         if math.prod(shape) != math.prod(live.shape):
-            raise NotPiecewiseAffine(f"{self.kind} of {live.shape} to {tuple(shape)}")
+            raise MixesPoints(f"{self.kind} of {live.shape} to {tuple(shape)}")
         return replace(live, shape=tuple(shape))
 
 

@@ -11,7 +11,7 @@ from inscape.arrays import Shape
 from inscape.models.from_onnx.steps import Live, Step, Translation, Value, integers, row_of, tensor
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.network import NotPiecewiseAffine
+from inscape.models.graph.network import NotSupportedYet
 from inscape.models.graph.piecewise import PaddedMaxPool, Windows, max_pool
 
 
@@ -78,7 +78,7 @@ def image(step: Step, n: int) -> tuple[Live, int, Shape]:
     """The input as channels and `n` further axes: the tensor, a node with such rows, and the sizes."""
     live = step.live()
     if len(live.shape) != n + 2 or live.shape[0] != 1:
-        raise NotPiecewiseAffine(f"{step.kind} of a tensor of shape {live.shape}")
+        raise NotSupportedYet(f"{step.kind} of a tensor of shape {live.shape}")
     return live, step.laid(live), live.shape[2:]
 
 
@@ -89,7 +89,7 @@ def _result(step: Step, node: int) -> Live:
 def _kernel(step: Step) -> tuple[Tensor, Tensor | None]:
     weight, bias = step.required(1), step.constant(2)
     if not 3 <= weight.ndim <= 5:
-        raise NotPiecewiseAffine(f"{step.kind} with a kernel of shape {weight.shape}")
+        raise NotSupportedYet(f"{step.kind} with a kernel of shape {weight.shape}")
     return tensor(weight), None if bias is None else tensor(bias)
 
 
@@ -183,8 +183,6 @@ def _averages(x: Tensor, f: Frame) -> Tensor:
 def _max_pool(step: Step) -> Value:
     kernel = integers(step.attributes["kernel_shape"])
     live, node, size = image(step, len(kernel))
-    if len(kernel) > 2:
-        raise NotPiecewiseAffine("MaxPool in three dimensions")
     f = frame(step, kernel, size)
     op: Windows
     if f.is_symmetric and all(2 * p <= k for p, k in zip(f.before, kernel, strict=True)):
@@ -192,7 +190,7 @@ def _max_pool(step: Step) -> Value:
     else:
         op = PaddedMaxPool(max_pool(kernel, f.stride, (0,), f.dilation), f.widths)
     if f.dilation != (1,) * len(kernel) and bool((op.table(row_of(live.shape)) < 0).all(dim=1).any()):
-        raise NotPiecewiseAffine("MaxPool with a window that holds nothing but padding")
+        raise NotSupportedYet("MaxPool with a window that holds nothing but padding")
     return _result(step, step.emit(op, node))
 
 

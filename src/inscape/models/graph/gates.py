@@ -48,6 +48,23 @@ class Both:
 
 
 Condition = Positive | Not | Both
+
+
+def mapped(condition: Condition, function: Callable[[int], int]) -> Condition:
+    """The same condition on other nodes.
+
+    >>> mapped(Not(Both(Positive(1), Positive(2))), lambda i: i + 10)
+    Not(condition=Both(first=Positive(node=11), second=Positive(node=12)))
+    """
+    match condition:
+        case Positive(node):
+            return Positive(function(node))
+        case Not(inner):
+            return Not(mapped(inner, function))
+        case Both(first, second):
+            return Both(mapped(first, function), mapped(second, function))
+
+
 Operand = int | Tensor
 """A node, or a constant that broadcasts to its row."""
 
