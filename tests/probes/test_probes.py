@@ -1,8 +1,12 @@
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from inscape import Patch, Segment, Simplex
 from inscape.errors import ProbeError
@@ -124,3 +128,63 @@ def test_patch_through_three_points_is_true_to_scale(rng):
 def test_bad_patches(make, message):
     with pytest.raises(ProbeError, match=message):
         make()
+
+
+def test_a_patch_around_data_of_two_features():
+    x = np.array([[0.0, 10.0], [2.0, 30.0], [1.0, 20.0]])
+    patch = Patch.around(x, margin=0.5)
+    assert patch.bounds == ((-1.0, 3.0), (0.0, 40.0))
+    assert np.array_equal(patch.points(x), x)  # coordinates are the features
+    assert patch.axis_names == ("feature 0", "feature 1")
+    assert Patch.around(pd.DataFrame(x, columns=["length", "width"])).axis_names == ("length", "width")
+    with pytest.raises(ProbeError, match="expected \\(n, 2\\): choose two of more"):
+        Patch.around(np.zeros((4, 3)))
+
+
+def test_a_patch_along_two_features_of_a_table(rng):
+    x = rng.normal(size=(20, 4))
+    frame = pd.DataFrame(x, columns=["a", "b", "c", "d"], index=[f"wine {i}" for i in range(20)])
+    patch = Patch.features(frame, "d", "b", at=3)
+    place = patch.points([[1.5, -2.0]])[0]
+    assert place.tolist() == [x[3, 0], -2.0, x[3, 2], 1.5]
+    assert np.allclose(patch.anchors, x[[3]])
+    assert (patch.axis_names, patch.mark_names) == (("d", "b"), ("wine 3",))
+    (low, high), _ = patch.bounds
+    assert low < x[:, 3].min() < x[:, 3].max() < high
+    assert np.array_equal(Patch.features(x, 3, 1, at=x[3]).origin, patch.origin)
+    assert np.array_equal(Patch.features(x, 3, 1).points([[0, 0]])[0, [0, 2]], np.median(x, axis=0)[[0, 2]])
+    with pytest.raises(ProbeError, match="unknown feature 'e'"):
+        Patch.features(frame, "e", "b")
+    with pytest.raises(ProbeError, match="there is no row 99"):
+        Patch.features(frame, "a", "b", at=99)
+    with pytest.raises(ProbeError, match="the two features are the same"):
+        Patch.features(frame, "a", 0)
+
+
+def test_a_plane_in_standardised_coordinates(rng):
+    """It is the plane of the same three points, and isometric to their plane in the scaler's coordinates."""
+    x = rng.normal(size=(30, 5)) * [1, 10, 100, 1000, 1e-3]
+    scaler = StandardScaler().fit(x)
+    patch = Patch.through(x, rows=[2, 5, 7], scale="std")
+    assert np.allclose(patch.anchors, x[[2, 5, 7]])
+    z = scaler.transform(x[[2, 5, 7]])
+    drawn = np.linalg.norm(patch.marks[:, None] - patch.marks[None], axis=2)
+    assert np.allclose(drawn, np.linalg.norm(z[:, None] - z[None], axis=2))
+    assert patch.mark_names == ("row 2", "row 5", "row 7")
+    for scale in (scaler, make_pipeline(scaler, LinearSVC()), x.std(axis=0)):
+        assert np.allclose(Patch.through(x[[2, 5, 7]], scale=scale).axes, patch.axes)
+    again = Patch.from_dict(patch.to_dict())
+    assert (again.mark_names, again.unit.tolist()) == (patch.mark_names, patch.unit.tolist())
+    for scale, message in (
+        ("std", "needs a whole table"),
+        ("max", 'must be "std"'),
+        ([1.0], "for each"),
+    ):
+        with pytest.raises(ProbeError, match=message):
+            Patch.through(x[[2, 5, 7]], scale=scale)
+
+
+def test_axes_of_features_are_told():
+    assert Patch(np.zeros(3), np.eye(3)[[2, 0]]).axis_names == ("feature 2", "feature 0")
+    for other in (Patch(np.ones(3), np.eye(3)[:2]), Patch(np.zeros(3), 2 * np.eye(3)[:2])):
+        assert other.axis_names is None

@@ -1,13 +1,15 @@
 """The patch: a rectangle or another convex polygon in a plane of the input space."""
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.arrays import Floats
-from inscape.errors import ProbeError
+from inscape.errors import ProbeError, unknown_name
 from inscape.probes.probe import Probe, as_interval, as_point
 
 Bounds = tuple[tuple[float, float], tuple[float, float]]
@@ -22,6 +24,9 @@ class Patch(Probe):
         axes: two linearly independent directions of that shape.
         bounds: the intervals of s and of t.
         marks: coordinates (m, 2) of data points in the plane, drawn in pictures.
+        mark_names: the names of these points, () for none.
+        axis_names: what s and t are; None for the features if the axes are those of two features, else none.
+        unit: the unit of each feature, in which data points beside the plane are near or far; None for 1.
         corners: coordinates (k, 2) of the corners of a convex polygon, in order around it; `bounds` are then
             those of the rectangle around it. None takes the rectangle `bounds`.
 
@@ -34,6 +39,9 @@ class Patch(Probe):
     bounds: Bounds
     marks: Floats
     corners: Floats
+    mark_names: tuple[str, ...] = ()
+    axis_names: tuple[str, str] | None = None
+    unit: Floats | None = None
 
     def __init__(
         self,
@@ -43,6 +51,9 @@ class Patch(Probe):
         *,
         marks: npt.ArrayLike = (),
         corners: npt.ArrayLike | None = None,
+        mark_names: Sequence[str] = (),
+        axis_names: tuple[str, str] | None = None,
+        unit: npt.ArrayLike | None = None,
     ) -> None:
         o, a = as_point(origin, "origin"), as_point(axes, "axes")
         if a.shape != (2, *o.shape):
@@ -68,30 +79,102 @@ class Patch(Probe):
         object.__setattr__(self, "bounds", ((s0, s1), (t0, t1)))
         object.__setattr__(self, "corners", polygon)
         object.__setattr__(self, "marks", coordinates)
+        object.__setattr__(self, "mark_names", tuple(str(name) for name in mark_names))
+        object.__setattr__(
+            self, "axis_names", _feature_axes(o, a) if axis_names is None else tuple(axis_names)
+        )
+        object.__setattr__(self, "unit", None if unit is None else _as_unit(unit, o.shape))
 
     @classmethod
-    def through(cls, points: npt.ArrayLike, *, margin: float = 0.25) -> Self:
+    def around(cls, x: Any, *, margin: float = 0.1) -> Self:
+        """The patch around data of two features, in their own coordinates.
+
+        Args:
+            x: the data, (n, 2), an array or a data frame.
+            margin: how far the patch reaches beyond the data, as a fraction of the extent of each feature.
+
+        >>> Patch.around([[0.0, 2.0], [1.0, 4.0]], margin=0.5).bounds
+        ((-0.5, 1.5), (1.0, 5.0))
+        """
+        points = as_point(x, "x")
+        if points.ndim != 2 or points.shape[1] != 2:
+            raise ProbeError(
+                f"x has shape {points.shape}, expected (n, 2): choose two of more with Patch.features"
+            )
+        return cls.features(x, 0, 1, margin=margin)
+
+    @classmethod
+    def features(cls, x: Any, first: Any, second: Any, *, at: Any = None, margin: float = 0.1) -> Self:
+        """The patch along two features of a table, the others as in one row; coordinates are the features.
+
+        Args:
+            x: the table, (n, d), an array or a data frame.
+            first: the feature to the right: a column of the data frame, or its number.
+            second: the feature upwards.
+            at: a row by its number, or a point (d,), which is marked; None for the median of each feature.
+            margin: how far the patch reaches beyond the data, as a fraction of the extent of each feature.
+        """
+        table = _as_table(x)
+        i, j = _column(x, first, table.shape[1]), _column(x, second, table.shape[1])
+        if i == j:
+            raise ProbeError(f"the two features are the same, {first!r}: a patch needs two")
+        is_row = isinstance(at, int | np.integer)
+        point = (
+            np.median(table, axis=0)
+            if at is None
+            else _rows(table, [at])[0]
+            if is_row
+            else as_point(at, "at")
+        )
+        if point.shape != table.shape[1:]:
+            raise ProbeError(f"at={at!r} must be the number of a row or a point of {table.shape[1]} numbers")
+        columns = table[:, [i, j]]
+        low, high = columns.min(axis=0), columns.max(axis=0)
+        reach = _margin(margin) * np.where(high > low, high - low, 1.0)
+        bounds = tuple(zip((low - reach).tolist(), (high + reach).tolist(), strict=True))
+        return cls(
+            np.where(np.isin(np.arange(len(point)), (i, j)), 0.0, point),
+            np.eye(len(point))[[i, j]],
+            bounds,
+            marks=() if at is None or len(point) == 2 else point[None, [i, j]],
+            mark_names=_row_names(x, [at]) if is_row and len(point) > 2 else (),
+            axis_names=(_column_name(x, i), _column_name(x, j)),
+        )
+
+    @classmethod
+    def through(
+        cls, points: Any, *, rows: Sequence[int] | None = None, scale: Any = None, margin: float = 0.25
+    ) -> Self:
         """The patch of the plane through three points, true to scale, with a margin around them.
 
         Args:
-            points: three points that are not on a line, (3, *input_shape).
+            points: three points that are not on a line, (3, *input_shape); with `rows`, a table of many. The
+                points have the names of the rows of a data frame.
+            rows: the numbers of three rows of the table.
+            scale: in which units distances in the plane are measured: None as the data are; "std" in
+                standard deviations of the table, which needs `rows`; a fitted scaler of scikit-learn, or a
+                pipeline that begins with one; or a number for each feature. It is the same plane, drawn so
+                that no feature rules over the others because of its unit.
             margin: how far the patch reaches beyond the points, as a fraction of their extent.
         """
-        p = as_point(points, "points")
+        names = _row_names(points, rows)
+        unit = None if scale is None else _unit_of(scale, points, rows)
+        p = as_point(points, "points") if rows is None else _rows(as_point(points, "points"), rows)
         if len(p) != 3:
             raise ProbeError(f"a plane goes through 3 points, got {len(p)}")
-        if not (isinstance(margin, int | float | np.number) and 0 <= margin < np.inf):
-            raise ProbeError(f"margin={margin!r} must be a number of at least 0")
         flat = p.reshape(3, -1)
-        q, r = np.linalg.qr((flat[1:] - flat[0]).T)
+        units = np.ones(flat.shape[1]) if unit is None else _as_unit(unit, p.shape[1:]).reshape(-1)
+        ways = (flat[1:] - flat[0]) / units
+        q, r = np.linalg.qr(ways.T)
         scale = np.abs(r).max()
         if len(r) < 2 or scale == 0 or np.abs(np.diag(r)).min() <= 1e-12 * scale:
             raise ProbeError("the three points are on a line: they span no plane")
-        marks = np.concatenate([np.zeros((1, 2)), (flat[1:] - flat[0]) @ q])
+        marks = np.concatenate([np.zeros((1, 2)), ways @ q])
         low, high = marks.min(axis=0), marks.max(axis=0)
-        reach = margin * (high - low).max()
+        reach = _margin(margin) * (high - low).max()
         bounds = ((low[0] - reach, high[0] + reach), (low[1] - reach, high[1] + reach))
-        return cls(p[0], q.T.reshape(2, *p.shape[1:]), bounds, marks=marks)
+        axes = (q.T * units).reshape(2, *p.shape[1:])
+        return cls(p[0], axes, bounds, marks=marks, mark_names=names, unit=unit)
 
     @property
     def dim(self) -> int:
@@ -128,7 +211,93 @@ class Patch(Probe):
 
     def __repr__(self) -> str:
         shape = "" if self.is_rectangle else f", {len(self.corners)} corners"
-        return f"Patch(input_shape={self.origin.shape}, bounds={self.bounds}{shape})"
+        (s0, s1), (t0, t1) = self.bounds
+        bounds = f"(({s0:.4g}, {s1:.4g}), ({t0:.4g}, {t1:.4g}))"
+        return f"Patch(input_shape={self.origin.shape}, bounds={bounds}{shape})"
+
+
+def _feature_axes(origin: Floats, axes: Floats) -> tuple[str, str] | None:
+    """The features that coordinates are, if each axis is the unit vector of one; None otherwise."""
+    if origin.ndim != 1:
+        return None
+    i, j = np.abs(axes).argmax(axis=1).tolist()
+    is_plain = i != j and np.array_equal(axes, np.eye(len(origin))[[i, j]]) and not origin[[i, j]].any()
+    return (f"feature {i}", f"feature {j}") if is_plain else None
+
+
+def _margin(margin: Any) -> float:
+    if not (isinstance(margin, int | float | np.number) and 0 <= margin < np.inf):
+        raise ProbeError(f"margin={margin!r} must be a number of at least 0")
+    return float(margin)
+
+
+def _as_table(x: Any) -> Floats:
+    table = as_point(x, "x")
+    if table.ndim != 2 or len(table) == 0:
+        raise ProbeError(f"x has shape {table.shape}, expected a table (n, d)")
+    return table
+
+
+def _rows(table: Floats, rows: Sequence[Any]) -> Floats:
+    for row in rows:
+        if not isinstance(row, int | np.integer) or not -len(table) <= row < len(table):
+            raise ProbeError(f"there is no row {row!r}: the table has rows 0 to {len(table) - 1}")
+    return table[list(rows)]
+
+
+def _column(x: Any, feature: Any, n: int) -> int:
+    """The number of a column, by name or number."""
+    names = list(getattr(x, "columns", ()))
+    if feature in names:
+        return names.index(feature)
+    if isinstance(feature, int | np.integer) and 0 <= feature < n:
+        return int(feature)
+    known = [str(name) for name in names] or [str(i) for i in range(n)]
+    raise ProbeError(unknown_name("feature", str(feature), known))
+
+
+def _column_name(x: Any, i: int) -> str:
+    return str(x.columns[i]) if hasattr(x, "columns") else f"feature {i}"
+
+
+def _row_names(x: Any, rows: Sequence[int] | None) -> tuple[str, ...]:
+    """The names of rows of a data frame, or of chosen rows of an array; numbers are called "row 3"."""
+    index = getattr(x, "index", None) if hasattr(x, "columns") else None
+    if index is None:
+        names: list[Any] = [] if rows is None or np.ndim(x) != 2 else list(rows)
+    else:
+        names = [index[row] for row in (range(len(index)) if rows is None else rows)]
+    return tuple(f"row {n}" if isinstance(n, int | np.integer) else str(n) for n in names)
+
+
+def _as_unit(unit: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
+    units = as_point(unit, "scale")
+    if units.shape != shape or not (units > 0).all():
+        raise ProbeError(f"scale must be a positive number for each feature, {shape}, got {units.shape}")
+    return units
+
+
+def _unit_of(scale: Any, points: Any, rows: Sequence[int] | None) -> Any:
+    """The unit of each feature, from what `Patch.through` takes as scale."""
+    if isinstance(scale, str):
+        if scale != "std":
+            raise ProbeError(f'scale={scale!r} must be "std", a fitted scaler, or a number for each feature')
+        if rows is None:
+            raise ProbeError(
+                'scale="std" needs a whole table and three of its rows: Patch.through(x, rows=...)'
+            )
+        deviation = as_point(points, "points").std(axis=0)
+        return np.where(deviation > 0, deviation, 1.0)
+    scaler = scale.steps[0][1] if hasattr(scale, "steps") else scale
+    if not hasattr(scaler, "transform"):
+        return scale
+    shape = as_point(points, "points").shape[1:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the two points have no names of features
+        low, high = (np.asarray(scaler.transform(np.full((1, *shape), v)))[0] for v in (0.0, 1.0))
+    if low.shape != shape:
+        raise ProbeError(f"{type(scaler).__name__} does not scale each feature on its own: give numbers")
+    return 1.0 / np.where(high == low, 1.0, np.abs(high - low))
 
 
 def as_polygon(corners: npt.ArrayLike) -> Floats:

@@ -85,9 +85,10 @@ class Domain:
         """The lengths in the input space of vectors of coordinates, (n, 2)."""
         return np.asarray(np.sqrt(np.einsum("ni,ij,nj->n", vectors, self.metric, vectors)))
 
-    def nearest(self, points: Floats) -> tuple[Floats, Bools]:
+    def nearest(self, points: Floats, unit: Floats | None = None) -> tuple[Floats, Bools]:
         """The coordinates (n, 2) where points (n, d) are nearest to the plane, and whether they are in it."""
-        return nearest(self.plane.origin, self.plane.axes, points)
+        units = 1.0 if unit is None else unit.reshape(-1)
+        return nearest(self.plane.origin / units, self.plane.axes / units, points / units)
 
     @property
     def area_unit(self) -> float:
@@ -143,8 +144,12 @@ def scene_of(
     points, y = (None, None) if look.points is None else points_near(look.points, probe)
     classes, own = look.classes(labels, known, y)
     scene = Scene(domain=domain.corners, marks=domain.marks, images=probe.anchors)
+    unit = None
+    if isinstance(probe, Patch):
+        scene = replace(scene, mark_names=probe.mark_names, axis_names=probe.axis_names)
+        unit = probe.unit
     if points is not None:
-        coordinates, inside = domain.nearest(points)
+        coordinates, inside = domain.nearest(points, unit)
         scene = replace(scene, points=coordinates, point_labels=own, in_plane=inside)
     return scene, classes
 

@@ -101,7 +101,9 @@ def _draw_points(ax: Any, scene: Scene, classes: Classes | None) -> None:
         return
     inside = np.ones(len(scene.points), bool) if scene.in_plane is None else scene.in_plane
     size = float(np.clip(4000 / len(scene.points), 9.0, 30.0))
-    for some, area, alpha in ((~inside, 0.5 * size, 0.55), (inside, size, 1.0)):
+    low, high = scene.domain.min(axis=0), scene.domain.max(axis=0)
+    seen = ((scene.points >= low) & (scene.points <= high)).all(axis=1)
+    for some, area, alpha in ((seen & ~inside, 0.5 * size, 0.55), (seen & inside, size, 1.0)):
         if scene.point_labels is None or classes is None:
             look: dict[str, Any] = {"facecolor": "white", "edgecolor": "black"}
         else:
