@@ -88,11 +88,11 @@ def style(page, selector, name):
 
 def hover(page, chart):
     """What is shown where the pointer meets the first point of a chart."""
-    page.locator(f"{chart} .plotly").first.scroll_into_view_if_needed()
+    page.locator(f"{chart} .canvas").first.scroll_into_view_if_needed()
     box = page.locator(f"{chart} .point").first.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.wait_for_selector(f"{chart} .hoverlayer .hovertext")
-    return page.locator(f"{chart} .hoverlayer").text_content()
+    page.wait_for_selector(f"{chart} .hovertext:not([hidden])")
+    return "; ".join(page.locator(f"{chart} .hovertext div").all_text_contents())
 
 
 @pytest.mark.slow
@@ -141,6 +141,29 @@ def test_the_reader_chooses_the_axes(opened):
     page.wait_for_selector("#explorer .colorbar")
     assert page.locator("#explorer .xtitle").text_content() == "test accuracy"
     assert page.locator("#explorer .legend").count() == 0
+
+
+def test_a_group_can_be_hidden_and_a_part_looked_at_closely(opened):
+    page = opened()
+    page.select_option("select[name=x]", "region_count")
+    page.select_option("select[name=colour]", "learning_rate")
+    whole = page.locator("#explorer .point").count()
+    first = page.locator("#explorer .legend button").first
+    first.click()
+    fewer = page.locator("#explorer .point").count()
+    assert 0 < fewer < whole
+    page.locator("#explorer .legend button").first.click()
+    assert page.locator("#explorer .point").count() == whole
+    page.locator("#explorer .canvas").scroll_into_view_if_needed()
+    ticks = page.locator("#explorer .tick").all_text_contents()
+    box = page.locator("#explorer .canvas").bounding_box()
+    page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 0.3 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.6 * box["height"], steps=3)
+    page.mouse.up()
+    assert page.locator("#explorer .tick").all_text_contents() != ticks
+    page.mouse.dblclick(box["x"] + 0.5 * box["width"], box["y"] + 0.5 * box["height"])
+    assert page.locator("#explorer .tick").all_text_contents() == ticks
 
 
 def test_light_and_dark(opened):

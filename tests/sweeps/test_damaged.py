@@ -57,14 +57,6 @@ SQUARES = Study(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def short_reports():
-    """Without the five million characters that draw charts."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("inscape.reports.report.plotly_script", lambda: "")
-        yield
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A store with rows, one of which failed, a claim, and a summary."""

@@ -1,4 +1,4 @@
-"""Charts to look into: what the script of the page draws with plotly, as plain JSON."""
+"""Charts to look into: what the script of the page draws, as plain JSON."""
 
 from typing import TYPE_CHECKING, Any
 
