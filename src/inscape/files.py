@@ -1,6 +1,9 @@
-"""Files that are written whole or not at all, and zip archives that are measured before they are unpacked."""
+"""Files that are written whole or not at all, and archives that are measured before they are unpacked."""
 
+import gzip
+import io
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +16,9 @@ MOST_EXPANSION = 200
 """How many times its packed size a part may take: real data pack up to fifty times, a bomb a thousand."""
 ALWAYS_UNPACKED = 2**28
 """Bytes that any part may take: zeros pack a thousand times smaller too, and so much does no harm."""
+
+MOST_GUNZIPPED = 2**31
+"""Bytes of a gzip file: protobuf, and so ONNX, ends there. A quarter of the memory is another limit."""
 
 
 def check_sizes(archive: zipfile.ZipFile, path: Path, error: type[InscapeError]) -> None:
@@ -30,6 +36,25 @@ def check_sizes(archive: zipfile.ZipFile, path: Path, error: type[InscapeError])
                 f"{part.filename} in {path} unpacks from {in_bytes(part.compress_size)} to "
                 f"{in_bytes(part.file_size)}: it is damaged or a trap; if it is neither, save it uncompressed"
             )
+
+
+def gunzipped(content: bytes, path: Path, error: type[InscapeError]) -> bytes:
+    """What a gzip file holds, unpacked in memory; `error` if that is more than a model file can hold.
+
+    Networks with many equal weights pack several hundred times, so that only the size itself is limited.
+    """
+    limit = min(MOST_GUNZIPPED, (machine_memory() or MOST_GUNZIPPED) // 4)
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as archive:
+            found = archive.read(limit + 1)
+    except (OSError, EOFError, zlib.error) as reason:
+        raise error(f"{path} is not a readable gzip file: {reason}") from reason
+    if len(found) > limit:
+        raise error(
+            f"{path} unpacks from {in_bytes(len(content))} to more than {in_bytes(limit)}: it is damaged, a "
+            "trap, or too large for this machine"
+        )
+    return found
 
 
 @contextmanager

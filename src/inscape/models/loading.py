@@ -39,7 +39,7 @@ TRUSTED = [
 """Parts of scikit-learn's classifiers that skops does not trust by itself. Loading them runs no code of the
 file; a forged tree can make a wrong prediction or crash, no more. A whole package is never trusted: some of
 its functions run what they are given."""
-KINDS = ".onnx, .skops, .pt2, or package.module:factory"
+KINDS = ".onnx, .onnx.gz, .skops, .pt2, or package.module:factory"
 
 
 def load(
@@ -54,7 +54,7 @@ def load(
     """The model that a path or an import path names, wrapped.
 
     Args:
-        model: a file (.onnx, .skops, .pt2) or `package.module:factory`, where the factory takes no
+        model: a file (.onnx, .onnx.gz, .skops, .pt2) or `package.module:factory`, where the factory takes no
             argument and returns anything that `wrap` takes.
         weights: a state for the factory's torch module: .safetensors, or .pt/.pth read with
             `weights_only=True`.
@@ -65,7 +65,7 @@ def load(
         batch_size: as for `wrap`.
     """
     name = os.fspath(model)
-    suffix = Path(name).suffix.lower()
+    suffix = Path(name).suffix.lower() if not name.lower().endswith(".onnx.gz") else ".onnx"
     options: dict[str, Any] = {"input_shape": input_shape, "batch_size": batch_size}
     is_import_path = (
         ":" in name and not Path(name).exists() and not suffix.startswith((".onnx", ".skops", ".pt"))

@@ -8,6 +8,7 @@ import numpy as np
 
 from inscape.arrays import Shape
 from inscape.errors import InscapeError, MissingExtraError, ModelError
+from inscape.files import gunzipped
 from inscape.models.base import Array, Model, labels_of
 from inscape.models.class_names import ClassNames
 
@@ -45,7 +46,9 @@ class OnnxModel(Model):
         options.log_severity_level = 4  # what fails is raised, not printed
         try:
             self._session: Any = onnxruntime.InferenceSession(
-                str(self.path), options, providers=["CPUExecutionProvider"]
+                self._content if is_packed(self.path) else str(self.path),
+                options,
+                providers=["CPUExecutionProvider"],
             )
         except Exception as error:  # onnxruntime raises its own classes, which share no public root
             raise ModelError(
@@ -190,12 +193,34 @@ def _batch_and_shape(declared: Any, input_shape: Shape | None) -> tuple[bool, in
     return single, batch, known if input_shape is None and len(known) == len(shape) else input_shape
 
 
+def is_packed(path: Path) -> bool:
+    """Whether a file is named as one that was packed by gzip."""
+    return path.suffix.lower() == ".gz"
+
+
 def read_model_file(path: Path) -> bytes:
-    """The bytes of a file that must exist and hold something."""
+    """What a file holds, unpacked if it ends in .gz; it must exist, and not be something else by mistake."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror or error}") from error
     if not content:
         raise ModelError(f"{path} is empty")
+    mistake = _mistaken(content)
+    if mistake is not None:
+        raise ModelError(f"{path} is {mistake}")
+    if is_packed(path):
+        return gunzipped(content, path, ModelError)
+    if content.startswith(b"\x1f\x8b"):
+        raise ModelError(f"{path} is packed by gzip: name it {path.name}.gz, or unpack it")
     return content
+
+
+def _mistaken(content: bytes) -> str | None:
+    """What people download in place of a model, and what to do about it; None for anything else."""
+    start = content[:1000].lstrip().lower()
+    if start.startswith(b"version https://git-lfs"):
+        return "a Git LFS pointer, not the model itself: fetch that with `git lfs pull`"
+    if start.startswith((b"<!doctype html", b"<html")):
+        return "a page of HTML, not a model: download the file itself, such as by its link to the raw file"
+    return None
