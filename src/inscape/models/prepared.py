@@ -131,6 +131,11 @@ class PreparedModel(Model):
 
     def graph(self, input_shape: Shape) -> "Graph":
         """The graph of the model behind that of the preparation, on data points of one shape."""
+        if self.inner.structure not in ("piecewise-affine", "black-box"):
+            raise PartitionError(
+                f"the exact regions of {self.name} are not computed behind preprocess",
+                remedy='put a scaler into its pipeline instead, or use method="adaptive"',
+            )
         shape = self.input_shape or input_shape
         first = self.preparation.graph(shape)
         second = self._graph_of_function(first)

@@ -5,6 +5,7 @@ import pytest
 from estimators import CASES, THREE, X
 from sklearn.linear_model import RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 
 import inscape
 from inscape import Patch, Segment
@@ -72,6 +73,13 @@ def test_planes_are_exact(name):
     assert np.array_equal(regions.labels[regions.locate(at[far])], expected)
 
 
+@pytest.mark.parametrize("name", [n for n in cases("segments", "exact") if n in cases("planes", "adaptive")])
+def test_planes_of_what_is_exact_on_segments_only_are_refused(name):
+    model = inscape.wrap(CASES[name].build())
+    with pytest.raises(PartitionError, match="exact regions are computed on segments"):
+        inscape.decision_regions(model, Patch.through(X[[0, 5, 17]]), method="exact")
+
+
 class OwnRidge(RidgeClassifier):
     """Predicts in a way of its own."""
 
@@ -92,3 +100,16 @@ def test_a_class_of_prior_zero_never_wins():
     for regions in inscape.decision_regions(model, segments(), method="exact"):
         assert_predicted(model, regions)
         assert 1 not in regions.labels
+
+
+def test_behind_preprocess_a_graph_stays_exact_and_the_rest_says_why_not():
+    linear, nearest = RidgeClassifier().fit(X / 10, THREE), KNeighborsClassifier(3).fit(X / 10, THREE)
+    model = inscape.wrap(linear, preprocess={"scale": 0.1})
+    for regions in inscape.decision_regions(model, segments(), method="exact"):
+        assert_predicted(model, regions)
+    model = inscape.wrap(nearest, preprocess={"scale": 0.1})
+    assert model.structure == "black-box"
+    with pytest.raises(
+        PartitionError, match=r"not computed behind preprocess: put a scaler into its pipeline"
+    ):
+        inscape.decision_regions(model, segments(), method="exact")
