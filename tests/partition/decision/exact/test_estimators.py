@@ -189,7 +189,9 @@ def test_an_estimator_that_predicts_otherwise_is_caught():
 def test_planes_of_what_is_exact_on_segments_only():
     x, y = blobs(60, 3, 3)
     model = inscape.wrap(KNeighborsClassifier(3).fit(x, y))
-    with pytest.raises(PartitionError, match="exact regions are computed on segments"):
+    with pytest.raises(
+        PartitionError, match=r"KNeighborsClassifier \(nearest neighbours\) are computed on segments only"
+    ):
         exact(model, Patch.through(x[:3]))
     assert inscape.decision_regions(model, Patch.through(x[:3])).method == "adaptive"
     with pytest.raises(PartitionError, match=r"decided by the nearest training points.*has no linear pieces"):

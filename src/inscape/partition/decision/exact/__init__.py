@@ -55,7 +55,13 @@ def exact_regions(
     """
     done = 0
     for dim, group in groupby(probes, key=lambda p: p.dim):
-        if dim == 2 and model.structure not in ON_SEGMENTS:
+        if dim > 1 and model.structure in ON_SEGMENTS:
+            raise PartitionError(
+                f"the exact regions of {model.name} ({ON_SEGMENTS[model.structure]}) are computed on segments "
+                "only",
+                remedy="use method='grid' or 'adaptive'",
+            )
+        if dim == 2:
             found: Iterator[DecisionRegions] = _on_planes(model, group, max_faces, meter, done, len(probes))
         else:
             found = _on_segments(model, group, precision, meter, done, len(probes))
