@@ -27,6 +27,7 @@ ORDER = [
     {"provenance"},
     {"probes"},
     {"partition"},
+    {"gallery"},
     {"measures"},
     {"univariate"},
     {"training"},

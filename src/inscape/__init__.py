@@ -10,6 +10,7 @@ __version__ = version("inscape")
 
 from inscape import reports, studies, training
 from inscape.errors import InscapeError, InscapeWarning
+from inscape.gallery import animate, side_by_side
 from inscape.measures import (
     adversarial_accuracy,
     density_map,
@@ -41,6 +42,7 @@ __all__ = [
     "Simplex",
     "__version__",
     "adversarial_accuracy",
+    "animate",
     "correlate",
     "decision_regions",
     "density_map",
@@ -57,6 +59,7 @@ __all__ = [
     "reports",
     "sample_probes",
     "sharpness",
+    "side_by_side",
     "spectral_norm",
     "studies",
     "theory",

@@ -1,7 +1,10 @@
 """What every result that can be drawn shares: one signature of `plot`, class names and their colours."""
 
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -9,13 +12,52 @@ import numpy.typing as npt
 
 from inscape.arrays import Ints
 from inscape.drawing.palette import Classes, Colour, name_colours
-from inscape.errors import PictureError
+from inscape.errors import InscapeError, PictureError
 
+_DPI = 144
 Names = Sequence[str] | Mapping[Any, str]
 Colours = Sequence[Any] | Mapping[Any, Any]
 
 
-class Drawn:
+class Shown:
+    """A result that a notebook shows: its line, its status in words, and its picture or table."""
+
+    def _repr_html_(self) -> str:
+        status = getattr(self, "status", None)
+        detail = getattr(status, "detail", "")
+        words = f"<div>{escape(str(status))}</div>" if detail else ""
+        return f"<div><code>{escape(repr(self))}</code></div>{words}{self._shown_below()}"
+
+    def _shown_below(self) -> str:
+        """The table, if there is one."""
+        to_frame = getattr(self, "to_frame", None)
+        return "" if to_frame is None else str(to_frame().to_html(max_rows=20, float_format="%.4g", border=0))
+
+
+class _Pictured(Shown):
+    """A result whose picture a notebook shows."""
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the result and return the matplotlib Axes."""
+        raise NotImplementedError
+
+    def _shown_below(self) -> str:
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        try:
+            with rc_context({"interactive": False}):  # else the figure is shown a second time
+                figure = self.plot().figure
+                FigureCanvasAgg(figure)
+                figure.savefig(png := BytesIO(), format="png", dpi=_DPI)
+        except InscapeError as error:  # a probe of higher dimension, or a result read from a file
+            return f"<div>{escape(str(error))}</div>"
+        data, width = b64encode(png.getvalue()).decode(), round(100 * figure.get_figwidth())
+        alt = escape(repr(self), quote=True)
+        return f'<img src="data:image/png;base64,{data}" width="{width}" alt="{alt}">'
+
+
+class Drawn(_Pictured):
     """A result with a picture."""
 
     def plot(self, ax: Any = None, *, title: str | None = None, legend: bool = True) -> Any:
@@ -32,7 +74,7 @@ class Drawn:
         raise NotImplementedError
 
 
-class DrawnByClass:
+class DrawnByClass(_Pictured):
     """A result with a picture of classes, or of points that have classes."""
 
     def plot(

@@ -131,11 +131,11 @@ class Patch(Probe):
         columns = table[:, [i, j]]
         low, high = columns.min(axis=0), columns.max(axis=0)
         reach = _margin(margin) * np.where(high > low, high - low, 1.0)
-        bounds = tuple(zip((low - reach).tolist(), (high + reach).tolist(), strict=True))
+        (s0, t0), (s1, t1) = (low - reach).tolist(), (high + reach).tolist()
         return cls(
             np.where(np.isin(np.arange(len(point)), (i, j)), 0.0, point),
             np.eye(len(point))[[i, j]],
-            bounds,
+            ((s0, s1), (t0, t1)),
             marks=() if at is None or len(point) == 2 else point[None, [i, j]],
             mark_names=_row_names(x, [at]) if is_row and len(point) > 2 else (),
             axis_names=(_column_name(x, i), _column_name(x, j)),

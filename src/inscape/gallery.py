@@ -1,0 +1,187 @@
+"""Many pictures as one: side by side, or one after the other as an animation."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from inscape.arguments import positive_number
+from inscape.drawing.palette import in_order, name_colours
+from inscape.errors import PictureError
+from inscape.files import replacing
+from inscape.partition import decision_regions
+from inscape.pictures import Colours, DrawnByClass, Look, Names
+from inscape.probes import Probe
+
+ENDINGS = (".gif", ".mp4")
+
+
+def side_by_side(
+    of: Mapping[str, Any] | Sequence[Any],
+    probe: Probe | None = None,
+    *,
+    columns: int | None = None,
+    title: str | None = None,
+    class_names: Names | None = None,
+    colours: Colours | None = None,
+    legend: bool = True,
+    points: Any = None,
+) -> Any:
+    """Draw several results, or the decision regions of several models on one probe; the matplotlib Figure.
+
+    A class has one colour in all panels, and there is one legend. With `columns=len(of)` it is a strip, such
+    as of a network over training.
+
+    Args:
+        of: name -> result or model, or a list of them.
+        probe: where to look, if they are models.
+        columns: panels in a row; None for at most three.
+        title: the title of the whole figure.
+        class_names: as for the `plot` of results.
+        colours: likewise.
+        legend: whether to draw the legend.
+        points: likewise, in all panels.
+
+    >>> import numpy as np
+    >>> from inscape import Segment
+    >>> figure = side_by_side({"a": lambda x: x > 0, "b": lambda x: x > 1}, Segment([-2.0], [2.0]))
+    >>> len(figure.axes)
+    2
+    """
+    results = _results(of, probe)
+    n = columns or min(len(results), 3)
+    rows = -(-len(results) // n)
+    figure = _figure((1.4 + 3.4 * n, 0.3 + 3.0 * rows))
+    panels = figure.subplots(rows, n, squeeze=False).ravel()
+    shared = _Shared(results, class_names, colours, points)
+    for ax, (name, result) in zip(panels, results.items(), strict=False):
+        shared.draw(result, ax, name)
+    for ax in panels[len(results) :]:
+        ax.set_visible(False)
+    if legend:
+        shared.legend(figure)
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def animate(
+    of: Mapping[str, Any] | Sequence[Any],
+    path: str | Path,
+    probe: Probe | None = None,
+    *,
+    seconds: float = 0.4,
+    dpi: int = 100,
+    class_names: Names | None = None,
+    colours: Colours | None = None,
+    legend: bool = True,
+    points: Any = None,
+) -> Path:
+    """Write results, or the decision regions of models on one probe, one after the other into a file.
+
+    Args:
+        of: name -> result or model, or a list of them; names are titles.
+        path: .gif, or .mp4, which needs ffmpeg.
+        probe: where to look, if they are models.
+        seconds: how long each picture stays.
+        dpi: pixels per inch; a frame is 6.4 x 4.8 inches.
+        class_names: as for the `plot` of results.
+        colours: likewise.
+        legend: whether to draw the legend, the same in all frames.
+        points: likewise.
+    """
+    path = Path(path)
+    writer = _writer(path, positive_number(seconds, "seconds", PictureError))
+    results = _results(of, probe)
+    shared = _Shared(results, class_names, colours, points)
+    figure = _figure((6.4, 4.8))
+    try:
+        with replacing(path) as draft, writer.saving(figure, str(draft), dpi):
+            for name, result in results.items():
+                figure.clear()
+                shared.draw(result, figure.subplots(), name)
+                if legend:
+                    shared.legend(figure)
+                writer.grab_frame()
+    except OSError as error:
+        raise PictureError(f"cannot write {path}: {error.strerror or error}") from error
+    return path
+
+
+def _results(of: Mapping[str, Any] | Sequence[Any], probe: Probe | None) -> dict[str, Any]:
+    """Name -> result, models looked at on the probe."""
+    named = dict(of) if isinstance(of, Mapping) else {str(i + 1): one for i, one in enumerate(of)}
+    if not named:
+        raise PictureError("there is nothing to draw: give results, or models and a probe")
+    results = {}
+    for name, one in named.items():
+        if probe is None and not hasattr(one, "plot"):
+            raise PictureError(
+                f"{name!r} is no result that can be drawn: give results, or models and a probe"
+            )
+        results[str(name)] = one if probe is None else decision_regions(one, probe)
+    return results
+
+
+class _Shared:
+    """Names and colours of classes that all pictures share."""
+
+    def __init__(
+        self, results: dict[str, Any], names: Names | None, colours: Colours | None, points: Any
+    ) -> None:
+        self._names, self._points = names, points
+        found: dict[str, Any] = {}
+        self._shown: set[str] = set()
+        for result in results.values():
+            if isinstance(result, DrawnByClass):
+                labels = [int(label) for label in getattr(result, "labels", ())]
+                known = getattr(result, "class_names", None)
+                classes, _ = Look(names, colours).classes(labels, known)
+                given = classes.colours if colours is not None else {}
+                found |= {classes.names[i]: given.get(i) for i in classes.names}
+                self._shown |= {classes.names[label] for label in labels}
+        palette = name_colours(found)
+        self._colours = {name: colour or palette[name] for name, colour in found.items()}
+
+    def draw(self, result: Any, ax: Any, name: str) -> None:
+        """Draw a result under its name, and its own title in small."""
+        if isinstance(result, DrawnByClass):
+            result.plot(ax, class_names=self._names, colours=self._colours, legend=False, points=self._points)
+        else:
+            result.plot(ax)
+        own = ax.get_title().replace(", ", "\n")
+        ax.title.set_text(f"{name}\n{own}" if own else name)
+        ax.title.set_fontsize(10)
+
+    def legend(self, figure: Any) -> None:
+        """One legend beside all pictures."""
+        from matplotlib.patches import Patch
+
+        names = sorted(self._shown, key=in_order)[:20]
+        if names:
+            handles = [Patch(fc=self._colours[name], ec="black", lw=0.5, label=name) for name in names]
+            figure.legend(handles=handles, title="class", loc="outside right upper", frameon=False)
+
+
+def _figure(size: tuple[float, float]) -> Any:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _writer(path: Path, seconds: float) -> Any:
+    """What writes the frames of an animation."""
+    from matplotlib.animation import FFMpegWriter, PillowWriter
+
+    if path.suffix.lower() not in ENDINGS:
+        raise PictureError(f"cannot animate into {path}: the file must end in {' or '.join(ENDINGS)}")
+    if path.suffix.lower() == ".gif":
+        return PillowWriter(fps=1 / seconds)  # type: ignore[arg-type]  # fractions are fine
+    if not FFMpegWriter.isAvailable():
+        raise PictureError(
+            f"cannot write {path}: ffmpeg was not found",
+            remedy="install it (apt, brew or conda install ffmpeg), or write a .gif",
+        )
+    return FFMpegWriter(fps=1 / seconds)  # type: ignore[arg-type]

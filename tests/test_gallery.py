@@ -1,0 +1,73 @@
+"""Several pictures as one."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import inscape
+from inscape import Patch
+from inscape.errors import PictureError
+
+SQUARE = Patch([0.0, 0.0], np.eye(2))
+
+
+def named(left, right):
+    return lambda x: np.where(x[:, 0] > 0, right, left)
+
+
+def colour_at(ax, xy):
+    canvas = ax.figure.canvas
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())
+    column, row = ax.transData.transform(xy)
+    return tuple(pixels[len(pixels) - 1 - int(row), int(column), :3].tolist())
+
+
+def test_panels_share_colours_and_a_legend():
+    """Alone, "dog" would be second of the names on the left, and first on the right."""
+    figure = inscape.side_by_side({"a": named("cat", "dog"), "b": named("dog", "fox")}, SQUARE, title="Both")
+    left, right = figure.axes
+    assert colour_at(left, (0.9, 0.9)) == colour_at(right, (-0.9, 0.9))
+    assert [ax.get_title().splitlines()[0] for ax in figure.axes] == ["a", "b"]
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["cat", "dog", "fox"]
+    assert left.get_legend() is None
+    box = figure.legends[0].get_window_extent()
+    assert box.x1 <= figure.bbox.x1
+    assert box.x0 >= right.get_window_extent().x1
+
+
+def test_results_of_any_kind_in_rows():
+    p = inscape.decision_regions(named(0, 1), SQUARE)
+    count = inscape.region_count(named(0, 1), np.random.default_rng(0).normal(size=(20, 2)))
+    figure = inscape.side_by_side([p, count, p, p], columns=3)
+    assert len([ax for ax in figure.axes if ax.get_visible()]) == 4
+    with pytest.raises(PictureError, match="give results, or models and a probe"):
+        inscape.side_by_side({"a": named(0, 1)})
+    with pytest.raises(PictureError, match="nothing to draw"):
+        inscape.side_by_side([])
+
+
+def test_an_animation_has_a_frame_for_each_result(tmp_path):
+    results = [
+        inscape.decision_regions(lambda x, a=a: (x[:, 0] > a).astype(int), SQUARE) for a in (-0.5, 0, 0.5)
+    ]
+    path = inscape.animate(results, tmp_path / "a.gif", seconds=0.2, dpi=40)
+    with Image.open(path) as gif:
+        assert (gif.n_frames, gif.size, gif.info["duration"]) == (3, (256, 192), 200)
+        shares = []
+        for i in range(3):
+            gif.seek(i)
+            pixels = np.asarray(gif.convert("RGB")).astype(int)
+            shares.append(int((np.abs(pixels - (63, 144, 218)).max(axis=2) < 12).sum()))
+    assert shares == sorted(shares)  # class 0 grows
+    with pytest.raises(PictureError, match=r"must end in \.gif or \.mp4"):
+        inscape.animate(results, tmp_path / "a.avi")
+
+
+def test_a_film_says_that_ffmpeg_is_missing(tmp_path, monkeypatch):
+    from matplotlib.animation import FFMpegWriter
+
+    monkeypatch.setattr(FFMpegWriter, "isAvailable", classmethod(lambda cls: False))
+    with pytest.raises(PictureError, match="ffmpeg was not found: install it"):
+        inscape.animate([named(0, 1)], tmp_path / "a.mp4", SQUARE)
+    assert not list(tmp_path.iterdir())
