@@ -1,14 +1,15 @@
 """The summary of a study on one page of Markdown."""
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inscape.errors import StudyError
 from inscape.files import replacing
 from inscape.reports.findings import Summary
-from inscape.reports.tables import write_csv
+from inscape.reports.tables import column_forms, number, shown, write_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,22 +86,26 @@ def file_stem(title: str) -> str:
 
 
 def markdown(table: "pd.DataFrame") -> str:
-    r"""A table as Markdown, numbers to four digits.
+    r"""A table as Markdown, numbers with the digits that matter.
 
     >>> import pandas as pd
     >>> print(markdown(pd.DataFrame({"net": ["a|b", None], "r": [0.98765432, 3.0]})))
     | net | r |
     | --- | ---: |
-    | a\|b | 0.9877 |
-    |  | 3 |
+    | a\|b | 0.988 |
+    |  | 3.000 |
     """
     numeric = [kind.kind in "iuf" for kind in table.dtypes]
     head = ["| " + " | ".join(map(_cell, map(str, table.columns))) + " |"]
     head.append("| " + " | ".join("---:" if n else "---" for n in numeric) + " |")
-    return "\n".join([*head, *("| " + " | ".join(map(_cell, row)) + " |" for row in table.to_numpy(object))])
+    forms = column_forms(table)
+    rows = [map(_cell, row, forms) for row in table.to_numpy(object)]
+    return "\n".join([*head, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, form: Callable[[float], str] = number) -> str:
     if value is None or (isinstance(value, float) and value != value):
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else literal(value).replace("|", "\\|")
+    if isinstance(value, float):
+        return form(value) if math.isfinite(value) else shown(value)
+    return literal(value).replace("|", "\\|")

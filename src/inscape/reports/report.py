@@ -23,7 +23,7 @@ from inscape.reports.charts import explorer, spec
 from inscape.reports.findings import Finding
 from inscape.reports.page import WORDS, file_stem
 from inscape.reports.study_run import last_line
-from inscape.reports.tables import as_table, duration, rows_table, shown
+from inscape.reports.tables import as_table, duration, rows_table, shown, with_interval
 
 if TYPE_CHECKING:
     from inscape.reports.study_run import StudyRun
@@ -295,14 +295,16 @@ def claims(statements: Mapping[str, str], findings: Mapping[str, Finding]) -> li
 
 
 def _claim(statement: str, finding: Finding) -> Claim:
-    low, high = finding.interval or (float("nan"), float("nan"))
+    value, low, high = shown(finding.value), "", ""
+    if finding.interval is not None and finding.value is not None:
+        value, low, high = with_interval(finding.value, *finding.interval)
     return Claim(
         statement=statement,
         verdict=WORDS[finding.holds],
         mark=MARKS[finding.holds],
         evidence=finding.evidence,
-        value=shown(finding.value),
-        interval=f"{shown(low)} to {shown(high)}" if low == low and high == high else "",
+        value=value,
+        interval=f"{low} to {high}" if low and high else "",
         published=finding.published,
         whisker=whisker(finding),
     )

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,9 +42,13 @@ class Table:
 def as_table(frame: "pd.DataFrame", same: dict[str, str] | None = None) -> Table:
     """The first rows of a frame."""
     numeric = [is_numeric(frame.iloc[:, i]) for i in range(frame.shape[1])]
+    forms = column_forms(frame)
     return Table(
         columns=[(label(name), n) for name, n in zip(frame.columns, numeric, strict=True)],
-        rows=[[_cell(value) for value in row] for row in frame.head(MOST_ROWS).to_numpy(object)],
+        rows=[
+            [_cell(value, form) for value, form in zip(row, forms, strict=True)]
+            for row in frame.head(MOST_ROWS).to_numpy(object)
+        ],
         n_rows=len(frame),
         same=same or {},
     )
@@ -75,11 +79,18 @@ def label(name: object) -> str:
     return str(name).replace("_", " ")
 
 
-def _cell(value: Any) -> Cell:
-    number = value if isinstance(value, float) and np.isinf(value) else plain(value)
-    if not isinstance(number, int | float):
+def column_forms(frame: "pd.DataFrame") -> list[Callable[[float], str]]:
+    """How the numbers of each column are written."""
+    columns = [[plain(v) for v in frame.iloc[:, i]] for i in range(frame.shape[1])]
+    return [numbers_alike([v for v in column if isinstance(v, float)]) for column in columns]
+
+
+def _cell(value: Any, form: Callable[[float], str]) -> Cell:
+    known = value if isinstance(value, float) and np.isinf(value) else plain(value)
+    if not isinstance(known, int | float):
         return Cell(shown(value), None)
-    return Cell(shown(value), float(max(-LARGEST, min(number, LARGEST))))
+    text = form(known) if isinstance(known, float) and math.isfinite(known) else shown(value)
+    return Cell(text, float(max(-LARGEST, min(known, LARGEST))))
 
 
 def columns_of(frame: "pd.DataFrame", names: Sequence[str]) -> dict[str, list[Any]]:
@@ -113,7 +124,7 @@ def plain(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A value in a few characters: four digits of a float, a long list cut off.
+    """A value in a few characters: of a float the digits that matter, a long list cut off.
 
     >>> [shown(v) for v in (0.98765432, 123456.7, 1e-7, 3.0, 1200, True, None, float("inf"), "a")]
     ['0.9877', '123457', '1e-07', '3', '1200', 'yes', '', '∞', 'a']
@@ -126,9 +137,53 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
+        return number(value)
     text = str(value)
     return text if len(text) <= LONGEST or not text.startswith(("[", "{")) else text[: LONGEST - 1] + "…"
+
+
+def number(value: float) -> str:
+    """A number with at most four decimals where it is not tiny: four digits of it, fewer of a small one.
+
+    >>> [number(v) for v in (0.98765, 12.3456, 0.0312345, -0.005497, 0.00010001, 1.026e-14, 2e12)]
+    ['0.9877', '12.35', '0.0312', '-0.0055', '0.0001', '1e-14', '2e+12']
+    """
+    size = abs(value)
+    if 1e4 <= size < 1e9:
+        return f"{value:.0f}"
+    digits = 4 if size >= 0.1 or size == 0 else 3 if size >= 0.01 else 2 if size >= 1e-6 else 1
+    return f"{value:.{digits}g}"
+
+
+def numbers_alike(values: Sequence[float]) -> Callable[[float], str]:
+    """How the numbers of a column are written: with equal decimals, four digits of the largest.
+
+    But each as it is where they are short already, as settings are, and each by itself where they span more
+    than three powers of ten.
+
+    >>> [numbers_alike(v)(v[0]) for v in ([0.005497, 0.12345], [0.1, 0.03], [1.026e-14, 0.5], [3.25, 18.611])]
+    ['0.0055', '0.1', '1e-14', '3.25']
+    """
+    sizes = [abs(v) for v in values if v and math.isfinite(v)]
+    is_short = all(float(f"{v:.3g}") == v for v in sizes)
+    if not sizes or is_short or max(sizes) / min(sizes) > 1e3 or not 1e-3 <= max(sizes) < 1e9:
+        return number
+    decimals = max(0, 3 - math.floor(math.log10(max(sizes))))
+    return lambda value: f"{value:.{decimals}f}" if math.isfinite(value) else shown(value)
+
+
+def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
+    """A number and the ends of its interval, to two digits of half its width.
+
+    >>> with_interval(0.823456, 0.2312, 0.99871), with_interval(-0.005497, -0.0071, -0.0039)
+    (('0.82', '0.23', '1.00'), ('-0.0055', '-0.0071', '-0.0039'))
+    """
+    half = (high - low) / 2
+    if not (math.isfinite(half) and half > 0 and math.isfinite(value)):
+        return shown(value), shown(low), shown(high)
+    decimals = min(max(0, 1 - math.floor(math.log10(half))), 12)
+    small, middle, large = (f"{v + 0.0:.{decimals}f}" for v in (low, value, high))
+    return middle, small, large
 
 
 def duration(seconds: float) -> str:
