@@ -13,7 +13,8 @@ class Provenance:
     """The model, the precision in which it was evaluated, the seed of the probes, and our version.
 
     `layout` and `preprocess` say how points were transposed and normalised on their way into the model; None
-    if they were not.
+    if they were not. `decision` says which output was looked at and which rule made labels of it; None if the
+    model was left to its own.
     `one_by_one` says that the model was given single points, since the rest of a batch matters to it.
     """
 
@@ -26,6 +27,7 @@ class Provenance:
     layout: str | None = None
     preprocess: dict[str, Any] | None = None
     one_by_one: bool = False
+    decision: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, model: Model, seed: int | None = None, dtype: str | None = None) -> "Provenance":
@@ -42,6 +44,7 @@ class Provenance:
             layout=model.layout,
             preprocess=model.preprocess,
             one_by_one=model.one_by_one,
+            decision=model.decision,
         )
 
     def to_dict(self) -> dict[str, Any]:

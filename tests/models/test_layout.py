@@ -193,5 +193,5 @@ def test_layout_is_for_images(images):
         inscape.wrap(tree, layout="HWC")
     with pytest.raises(ModelError, match=r"unknown layout 'NHWC'.*did you mean 'HWC'"):
         inscape.wrap(brightest_channel(), layout="NHWC")
-    with pytest.raises(ModelError, match=r"wrapped already.*layout and preprocess there"):
+    with pytest.raises(ModelError, match=r"wrapped already.*layout, preprocess, .* there"):
         inscape.wrap(inscape.wrap(brightest_channel()), layout="HWC")

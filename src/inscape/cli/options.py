@@ -15,7 +15,7 @@ import typer
 from inscape.errors import DataError, ModelError
 
 if TYPE_CHECKING:
-    from inscape.models.preprocessing import Preparation
+    from inscape.models.preparing.preprocessing import Preparation
 
 MODEL_HELP = ".onnx, .skops or .pt2 file, or package.module:factory."
 DATA_HELP = (
@@ -127,7 +127,7 @@ class ModelOptions:
         What a factory prints while it is loaded goes to stderr: stdout is for results.
         """
         from inscape.models.loading import load
-        from inscape.models.prepared import prepared
+        from inscape.models.preparing.prepared import prepared
 
         with redirect_stdout(sys.stderr):
             return prepared(
@@ -145,7 +145,7 @@ class ModelOptions:
 
     def _preparation(self) -> "Preparation":
         """What --layout, --mean, --std and --scale say of the way from the data into the model."""
-        from inscape.models.preprocessing import Preparation
+        from inscape.models.preparing.preprocessing import Preparation
 
         texts = {"mean": self.mean, "std": self.std, "scale": self.scale}
         numbers = {name: _numbers(text, name) for name, text in texts.items() if text is not None}

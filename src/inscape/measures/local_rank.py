@@ -136,7 +136,7 @@ def _by_reverse(model: Model, x: Floats, eps: float, show: Meter) -> LocalRank:
 
     from inscape.measures.jacobian.reverse import jacobian, private_copy, weighted_values
 
-    scores = private_copy(model, "local rank")
+    scores = private_copy(model.undecided, "local rank")
     ranks, names = [], []
     for i in range(len(x)):
         point = torch.from_numpy(x[i : i + 1]).requires_grad_()

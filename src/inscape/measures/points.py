@@ -70,7 +70,7 @@ def labelled_points(
 
 def check_weights(model: Model) -> None:
     """Raise an error if a weight of a torch module is NaN or infinite, as after training that diverged."""
-    module = getattr(model, "module", None)
+    module = getattr(model.undecided, "module", None)
     if not hasattr(module, "named_parameters"):
         return
     for name, weight in module.named_parameters():  # type: ignore[union-attr]
@@ -89,14 +89,17 @@ def measuring(model: Model) -> Iterator[None]:
 
 @contextmanager
 def graph_at(model: Model, x: Any, measure: str) -> Iterator[tuple["Graph", "Tensor"]]:
-    """The piecewise-affine graph of a model and its points, while the model is taken not to change."""
+    """The piecewise-affine graph of a network and its points, while the model is taken not to change.
+
+    It ends at the network's outputs, whatever rule makes labels of them.
+    """
     import torch
 
     points = points_of(model, x)
     check_weights(model)
     with measuring(model):
         try:
-            graph = model.graph(points.shape[1:])
+            graph = model.network(points.shape[1:])
         except PartitionError as error:
             raise NotApplicableError(
                 f"{measure} is defined for networks of affine and piecewise-linear layers; {error.reason}"

@@ -161,7 +161,7 @@ def _scores(model: Model, input_shape: tuple[int, ...]) -> Callable[[Any], Any]:
 
     module = getattr(model, "module", None)
     if isinstance(module, torch.nn.Module):
-        from inscape.measures.jacobian.reverse import scores_before_head
+        from inscape.models.deciding.decided_module import scores_before_head
         from inscape.models.untouched import eval_copy, one_at_a_time
 
         device, dtype = model.device, model.torch_dtype  # type: ignore[attr-defined]
@@ -170,7 +170,7 @@ def _scores(model: Model, input_shape: tuple[int, ...]) -> Callable[[Any], Any]:
 
         def scores(x: Any) -> Any:
             with one_at_a_time(module):
-                return scores_before_head(module, x.to(device, dtype))[0]
+                return scores_before_head(module, x.to(device, dtype)).raw
 
         return scores
 

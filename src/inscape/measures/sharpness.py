@@ -123,7 +123,8 @@ def sharpness(
     _check(loss, method, precision)
     tolerance = positive_number(tolerance, "tolerance", MeasureError)
     wrapped, seed = wrap(model), as_seed(random_state)
-    module = getattr(wrapped, "module", None)
+    # cross-entropy is that of the scores that decide; other losses are of what the network returns
+    module = getattr(wrapped if loss == "cross_entropy" else wrapped.undecided, "module", None)
     if not isinstance(module, torch.nn.Module):
         raise NotApplicableError(f"sharpness needs the parameters of a torch module, not {wrapped.name}")
     if batch_size is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from inscape.arrays import Floats
-from inscape.errors import MeasureError, unknown_name
+from inscape.errors import MeasureError, NotApplicableError, unknown_name
 from inscape.measures.points import measuring, points_of
 from inscape.measures.result import Measurement
 from inscape.measures.statistics import crossed_mean, mean_with_error
@@ -69,7 +69,8 @@ def total_variation(
     Args:
         model: a piecewise-affine model, or any differentiable torch module.
         x: the points, as for `inscape.sample_probes`.
-        of: "scores" for all of them, "predicted" for the winning score alone.
+        of: "scores" for all outputs of the network, whatever rule decides by them; "predicted" for the score
+            of the label alone.
         sigma: the standard deviation of noise on the biases; None for none.
         n_noise: how many noisy networks, if there is noise.
         random_state: a seed, a generator, or None.
@@ -87,6 +88,10 @@ def total_variation(
     wrapped, seed = wrap(model), as_seed(random_state)
     with meter(progress, "total variation") as show:
         if sigma is not None:
+            if of == "predicted" and wrapped.undecided is not wrapped:
+                raise NotApplicableError(
+                    "total variation with noise is of all outputs: leave out of='predicted'"
+                )
             request = variation_request(of=of, sigma=sigma, n_noise=n_noise, seed=seed)
             (result,) = measured(wrapped, x, [request], show)
             assert isinstance(result, TotalVariation)
@@ -94,7 +99,8 @@ def total_variation(
         tally = _tally(of, None, n_noise, seed)
         points = points_of(wrapped, x)
         with measuring(wrapped):
-            tally.norms = _by_reverse(wrapped, points, of, show)
+            network = wrapped if of == "predicted" else wrapped.undecided
+            tally.norms = _by_reverse(network, points, of, show)
             return _result(tally, wrapped, "float64")
 
 

@@ -1,11 +1,13 @@
 """What inscape needs of a classifier: points in, integer labels and float scores out, in bounded batches."""
 
+import hashlib
+import json
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +17,11 @@ from inscape.arrays import Shape
 from inscape.errors import InscapeError, InscapeWarning, ModelError, NonFiniteScoresError, PartitionError
 
 if TYPE_CHECKING:
+    from inscape.models.deciding.chosen_output import Output
     from inscape.models.graph import Graph
 
 Array = npt.NDArray[Any]
+Answer = TypeVar("Answer")
 
 N_COMPARED = 16
 """Points that are evaluated in two batches, once per wrapped model; four times as many without scores."""
@@ -52,7 +56,11 @@ class Model(ABC):
         labels_are_columns: whether a label is the column of a score, if there are scores.
         fixed_batch: the only batch length that the model takes (some exported files), or None.
         layout: the order of the data's axes, "HWC" or "CHW", if points are transposed on their way in.
+        output: the way to the output that is looked at, if one was chosen.
         preprocess: what is done to points on their way in, as plain JSON for the record; None if nothing is.
+        decision: which output is looked at and which rule turns it into labels, as plain JSON for the record;
+            None if the model was left to its own.
+        needs_rule: why the model has no labels without a decision rule, and what to say; None if it has.
         is_random: whether the same points were seen to be predicted differently a second time.
         one_by_one: whether points are evaluated alone, since the rest of a batch was seen to matter.
     """
@@ -66,14 +74,28 @@ class Model(ABC):
     fixed_batch: int | None = None
     layout: str | None = None
     preprocess: dict[str, Any] | None = None
+    decision: dict[str, Any] | None = None
+    needs_rule: str | None = None
     is_random: bool = False
     one_by_one: bool = False
     _batches_compared: bool = False
+    _threshold: float | None = None
+    _only_probabilities: bool = False
+    _decided: "tuple[Graph, Graph] | None" = None
     batch_bytes: int = 32 * 2**20
     max_batch: int = 4096
 
-    def __init__(self, name: str, *, input_shape: Shape | None, batch_size: int | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        input_shape: Shape | None,
+        batch_size: int | None,
+        output: "Output | None" = None,
+    ) -> None:
         self.name = name
+        self.output = output
+        self.decision = None if output is None else {"output": output.record()}
         try:
             self.input_shape = None if input_shape is None else tuple(int(n) for n in input_shape)
         except (TypeError, ValueError, OverflowError) as error:
@@ -99,12 +121,37 @@ class Model(ABC):
     def fingerprint(self) -> str:
         """A short hash of what the model computes now, for the record."""
 
-    def graph(self, input_shape: Shape) -> "Graph":
-        """The piecewise-affine graph of the model on points of one shape; an error says why it has none."""
+    def network(self, input_shape: Shape) -> "Graph":
+        """The piecewise-affine graph of what the model returns at points of one shape, before a rule decides.
+
+        An error says why there is none. A model whose scores are its outputs may give `graph` instead.
+        """
+        if type(self).graph is not Model.graph:
+            return self.graph(input_shape)
         raise PartitionError(
             f"{self.name} is a {self.structure} model, not a piecewise-affine network",
             remedy='it has no linear pieces; use decision_regions(..., method="adaptive") or method="grid"',
         )
+
+    def graph(self, input_shape: Shape) -> "Graph":
+        """The piecewise-affine graph of the scores at points of one shape; an error says why it has none."""
+        network = self.network(input_shape)
+        if self._decided is None or self._decided[0] is not network:
+            self._decided = network, self._with_own_rule(network)
+        return self._decided[1]
+
+    def known_shape(self) -> Shape | None:
+        """The shape of the points that the model takes, as far as it is known."""
+        return self.input_shape
+
+    def ending(self, input_shape: Shape) -> str | None:
+        """What outputs come out of: "sigmoid" or another head, "weights" of a layer; None if not known."""
+        return None
+
+    @property
+    def undecided(self) -> "Model":
+        """The model whose scores are its outputs, whatever decision rule it was given: the network itself."""
+        return self
 
     @property
     def coarse_precision(self) -> str | None:
@@ -118,6 +165,20 @@ class Model(ABC):
     def session(self) -> AbstractContextManager[None]:
         """The state in which batches are evaluated; entered once around a stream of them."""
         return nullcontext()
+
+    def _outputs(self, x: Array) -> Array:
+        """The numbers (n, k) that the model returns for one batch; `x` has the model's dtype and shape."""
+        scores = self._call(x, with_scores=True)[1]
+        if scores is None:
+            raise ModelError(f"{self.name} returns labels, no numbers that a rule could decide by")
+        return scores
+
+    def _marked(self, fingerprint: str) -> str:
+        """The fingerprint with the decision, if there is one: what is found by two rules differs."""
+        if self.decision is None:
+            return fingerprint
+        record = json.dumps([fingerprint, self.decision])
+        return hashlib.blake2b(record.encode(), digest_size=8).hexdigest()
 
     def _bytes_per_point(self, size: int) -> int:
         """Memory that one point of `size` numbers needs inside the model."""
@@ -138,20 +199,33 @@ class Model(ABC):
             raise ModelError(f"{self.name} has labels but no score per class")
         return scores
 
+    def outputs(self, x: npt.ArrayLike) -> Array:
+        """The numbers (n, k) that the model itself returns, before any decision rule."""
+        return np.concatenate(self._in_batches(x, self.outputs_batch))
+
     def predict(self, x: npt.ArrayLike, *, with_scores: bool) -> Prediction:
         """Labels and scores of any number of points, batch by batch."""
-        points = as_points(x)
-        size = self.batch_length(points[0].size)
-        with self.session():
-            parts = [
-                self.predict_batch(
-                    points[i : i + size].copy(), with_scores
-                )  # a model may write into its input
-                for i in range(0, len(points), size)
-            ]
+        parts = self._in_batches(x, lambda batch: self.predict_batch(batch, with_scores))
         labels = np.concatenate([p.labels for p in parts])
         scores = [p.scores for p in parts if p.scores is not None]
         return Prediction(labels, np.concatenate(scores) if scores else None)
+
+    def _in_batches(self, x: npt.ArrayLike, answer: Callable[[Array], Answer]) -> list[Answer]:
+        """What `answer` says of each batch of points, inside one session."""
+        points = as_points(x)
+        size = self.batch_length(points[0].size)
+        with self.session():  # a model may write into its input
+            return [answer(points[i : i + size].copy()) for i in range(0, len(points), size)]
+
+    def outputs_batch(self, x: Array) -> Array:
+        """The numbers (n, k) that the model returns for one batch, checked; call it inside `session()`."""
+        x = self._to_input(x)
+        if self.one_by_one and len(x) > 1:
+            return np.concatenate([self.outputs_batch(x[i : i + 1]) for i in range(len(x))])
+        with self._explained(x):
+            out = self._outputs(self._padded(x))[: len(x)]
+        check_outputs(out, self.name)
+        return out
 
     def predict_batch(self, x: Array, with_scores: bool) -> Prediction:
         """Labels and scores of one batch, checked; call it inside `session()`."""
@@ -200,7 +274,83 @@ class Model(ABC):
         fitting = max(1, self.batch_bytes // self._bytes_per_point(point_size))
         return int(np.clip(2 ** int(math.log2(fitting)), 8, self.max_batch))
 
+    def natural_threshold(self, input_shape: Shape, outputs: Array | None = None) -> float:
+        """What an output is compared with: 1/2 if it is a probability, else 0; call it inside `session()`.
+
+        A probability comes out of a final sigmoid. Where it is not known what outputs come out of, those that
+        stay between 0 and 1 wherever one looks, far from the data too, are taken for probabilities, with a
+        warning.
+
+        Args:
+            input_shape: of one point, as the model takes it.
+            outputs: (n, k) at some points, if they are at hand.
+        """
+        if self._threshold is None:
+            ending = self.ending(input_shape)
+            if ending is not None:
+                self._threshold = 0.5 if ending in ("sigmoid", "softmax") else 0.0
+            elif outputs is not None and not between_0_and_1(outputs):
+                self._threshold = 0.0
+            elif outputs is not None and np.isin(outputs, (0.0, 1.0)).all():
+                return 0.5  # whichever it is
+            else:
+                self._only_probabilities = self._stays_between_0_and_1(input_shape, outputs)
+                self._threshold = 0.5 if self._only_probabilities else 0.0
+                if self._only_probabilities:
+                    warn_of_probabilities(self.name)
+        if self._only_probabilities and outputs is not None and not between_0_and_1(outputs):
+            raise ModelError(
+                f"{self.name} returned values between 0 and 1 before, which were compared with 1/2, and now "
+                "others: say threshold=0 or threshold=0.5"
+            )
+        return self._threshold
+
+    def _stays_between_0_and_1(self, input_shape: Shape, outputs: Array | None) -> bool:
+        """Whether all outputs that are known, and those at noise of three sizes, are between 0 and 1."""
+        known = [] if outputs is None else [outputs]
+        noise = np.random.default_rng(0).standard_normal((N_COMPARED, *input_shape))
+        points = np.concatenate([noise, 10 * noise, 100 * noise]).astype(self.dtype)
+        length = self.fixed_batch or N_COMPARED
+        for i in range(0, len(points), length):
+            try:
+                out = self._outputs(self._padded(points[i : i + length]))
+            except Exception:  # whatever the model raises far from its data tells nothing
+                continue
+            known.append(out[np.isfinite(out)])
+        return bool(known) and all(between_0_and_1(values) for values in known)
+
     # shared steps
+
+    def _has_graph(self) -> bool:
+        """Whether there is a graph on points of the known shape."""
+        shape = self.known_shape()
+        try:
+            return shape is not None and self.graph(shape) is not None
+        except InscapeError:
+            return False
+
+    def _with_own_rule(self, network: "Graph") -> "Graph":
+        """The graph of the scores where no rule was given: one output minus its threshold."""
+        from inscape.models.deciding.decided import graph_with_rule
+        from inscape.models.deciding.decision_rules import Threshold
+        from inscape.models.graph.trace import HEADS
+
+        has_outputs = network.head is None or network.head in HEADS
+        if math.prod(network.shapes[network.output]) > 1 or not has_outputs:
+            return network
+        with self.session():
+            rule = Threshold(self.natural_threshold(network.input_shape))
+        return graph_with_rule(network, rule, self.name)
+
+    def _by_own_rule(
+        self, outputs: Array, input_shape: Shape, with_scores: bool
+    ) -> tuple[Array, Array | None]:
+        """Labels and scores where no rule was given: the largest output, or one above its threshold."""
+        check_outputs(outputs, self.name)
+        threshold = self.natural_threshold(input_shape, outputs) if outputs.shape[1] == 1 else 0.0
+        if threshold:
+            outputs = outputs - np.asarray(threshold, dtype=outputs.dtype)
+        return labels_of(outputs, self.name), outputs if with_scores else None
 
     def _to_input(self, x: Array) -> Array:
         """Points in the model's shape and precision."""
@@ -394,6 +544,34 @@ def bad_rows(x: Array) -> list[int]:
     return [int(i) for i in np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(axis=1))]
 
 
+def check_outputs(outputs: Array, name: str) -> None:
+    """Raise an error unless outputs are finite numbers (n, k)."""
+    if outputs.ndim != 2 or outputs.shape[1] == 0:
+        raise ModelError(
+            f"{name} returned scores of shape {outputs.shape}: expected (n, c); output=... chooses among "
+            "them, such as output=lambda y: y[:, :, 0, 0]"
+        )
+    if not np.isfinite(outputs).all():
+        rows = bad_rows(outputs)
+        raise NonFiniteScoresError(
+            f"{name} returned NaN or infinite scores for {len(rows)} of the {len(outputs)} points of a "
+            f"batch, first at row {rows[0]}",
+            rows,
+        )
+
+
+def squeezed(outputs: Array) -> Array:
+    """Outputs (n,), (n, k), (n, k, 1, 1) as (n, k); those with more than one long axis are left as they are.
+
+    >>> [squeezed(np.zeros(shape)).shape for shape in [(4, 7, 1, 1), (4,), (4, 2, 3)]]
+    [(4, 7), (4, 1), (4, 2, 3)]
+    """
+    one_row = outputs.shape[1:]
+    if outputs.ndim == 0 or sum(n > 1 for n in one_row) > 1:
+        return outputs
+    return outputs.reshape(len(outputs), math.prod(one_row))
+
+
 def labels_of(scores: Array, name: str) -> npt.NDArray[np.int64]:
     """The winning column of each row; `score > 0` for one column.
 
@@ -402,15 +580,22 @@ def labels_of(scores: Array, name: str) -> npt.NDArray[np.int64]:
     >>> labels_of(np.array([[-3.0], [2.0]]), "net").tolist()
     [0, 1]
     """
-    if scores.ndim != 2 or scores.shape[1] == 0:
-        raise ModelError(f"{name} returned scores of shape {scores.shape}: expected (n, c)")
-    if not np.isfinite(scores).all():
-        rows = bad_rows(scores)
-        raise NonFiniteScoresError(
-            f"{name} returned NaN or infinite scores for {len(rows)} of the {len(scores)} points of a batch, "
-            f"first at row {rows[0]}",
-            rows,
-        )
+    check_outputs(scores, name)
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0).astype(np.int64)
     return np.asarray(scores.argmax(axis=1))
+
+
+def between_0_and_1(values: Array) -> bool:
+    """Whether no value is outside of [0, 1]."""
+    return bool(((values >= 0) & (values <= 1)).all())
+
+
+def warn_of_probabilities(name: str) -> None:
+    """Say that outputs were taken for probabilities."""
+    warnings.warn(
+        f"{name} returns values between 0 and 1 wherever it was tried: they are taken for probabilities and "
+        "compared with 1/2; say threshold=0.5 (--threshold 0.5), or threshold=0 if they are scores",
+        InscapeWarning,
+        stacklevel=4,
+    )

@@ -3,7 +3,7 @@
 import hashlib
 import marshal
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,11 @@ import numpy.typing as npt
 from inscape.arguments import as_array
 from inscape.arrays import Shape
 from inscape.errors import ModelError
-from inscape.models.base import Array, Model, labels_of
+from inscape.models.base import Array, Model
 from inscape.models.class_names import ClassNames
+
+if TYPE_CHECKING:
+    from inscape.models.deciding.chosen_output import Output
 
 
 class FunctionModel(Model):
@@ -24,40 +27,50 @@ class FunctionModel(Model):
     reveals_classes = True
 
     def __init__(
-        self, function: Callable[..., Any], *, input_shape: Shape | None = None, batch_size: int | None = None
+        self,
+        function: Callable[..., Any],
+        *,
+        input_shape: Shape | None = None,
+        batch_size: int | None = None,
+        output: "Output | None" = None,
     ) -> None:
         name = getattr(function, "__name__", type(function).__name__)
-        super().__init__(name, input_shape=input_shape, batch_size=batch_size)
+        super().__init__(name, input_shape=input_shape, batch_size=batch_size, output=output)
         self.function = function
         self._names = ClassNames()
         self.has_scores = True  # until it is seen to return labels
 
     def fingerprint(self) -> str:
         """A hash of the function's name and, if it is Python, of its code, defaults and closure."""
-        f: Any = self.function
-        digest = hashlib.blake2b(self.name.encode(), digest_size=8)
-        if hasattr(f, "__code__"):
-            cells = [c.cell_contents for c in f.__closure__ or ()]
-            digest.update(marshal.dumps(f.__code__))
-            digest.update(repr((f.__defaults__, f.__kwdefaults__, cells)).encode())
-        return digest.hexdigest()
+        return self._marked(code_fingerprint(self.function))
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
+        out = self._returned(x)
+        if out.ndim == 1:
+            self.has_scores = False
+            return self._as_labels(out), None
+        return self._by_own_rule(self._numbers(out), x.shape[1:], with_scores)
+
+    def _outputs(self, x: Array) -> Array:
+        out = self._numbers(self._returned(x))
+        return out[:, None] if out.ndim == 1 else out
+
+    def _returned(self, x: Array) -> Array:
         out = self.function(x)
+        if self.output is not None:
+            out = self.output.pick(out, self.name)
         out = _typed(as_array(out, f"what {self.name} returned", ModelError))
         if out.ndim == 0 or len(out) != len(x):
             raise ModelError(
                 f"{self.name} returned shape {out.shape} for {len(x)} points: expected labels ({len(x)},) "
                 f"or scores ({len(x)}, c)"
             )
-        if out.ndim == 1:
-            self.has_scores = False
-            return self._as_labels(out), None
+        return out
+
+    def _numbers(self, out: Array) -> Array:
         if out.dtype.kind not in "iubf":
             raise ModelError(f"{self.name} returned scores of {_kind(out)}: expected numbers")
-        if out.dtype.kind != "f":
-            out = out.astype(np.float64)
-        return labels_of(out, self.name), out if with_scores else None
+        return out if out.dtype.kind == "f" else out.astype(np.float64)
 
     def _as_labels(self, out: Array) -> npt.NDArray[np.int64]:
         if out.dtype.kind in "iub":
@@ -66,7 +79,8 @@ class FunctionModel(Model):
             if not np.isfinite(out).all() or (out != np.rint(out)).any():
                 raise ModelError(
                     f"{self.name} returned fractions of shape ({len(out)},), neither labels nor scores: "
-                    "return integer labels (n,), or scores (n, c), (n, 1) for a one-output model"
+                    "return integer labels (n,), or scores (n, c), (n, 1) for a one-output model; of a "
+                    "regression say levels=[...], and threshold=... of a score or probability"
                 )
             return out.astype(np.int64)
         if out.dtype.kind not in "US":
@@ -76,6 +90,17 @@ class FunctionModel(Model):
         labels = self._names.number(out)
         self.classes = self._names.seen
         return labels
+
+
+def code_fingerprint(function: Any) -> str:
+    """A short hash of a function's name and, if it is Python, of its code, defaults and closure."""
+    name = getattr(function, "__name__", type(function).__name__)
+    digest = hashlib.blake2b(name.encode(), digest_size=8)
+    if hasattr(function, "__code__"):
+        cells = [c.cell_contents for c in function.__closure__ or ()]
+        digest.update(marshal.dumps(function.__code__))
+        digest.update(repr((function.__defaults__, function.__kwdefaults__, cells)).encode())
+    return digest.hexdigest()
 
 
 def _typed(out: Array) -> Array:

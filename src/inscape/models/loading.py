@@ -15,9 +15,10 @@ from inscape.arrays import Shape
 from inscape.errors import MissingExtraError, ModelError
 from inscape.files import check_sizes
 from inscape.models.base import Model
+from inscape.models.deciding import Output
 from inscape.models.export_archive import harmless
 from inscape.models.onnx_file import OnnxModel, read_model_file
-from inscape.models.wrapping import wrap
+from inscape.models.wrapping import read
 from inscape.seeding import random_state_kept
 
 PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth")
@@ -50,6 +51,7 @@ def load(
     input_shape: Shape | None = None,
     device: Any = None,
     batch_size: int | None = None,
+    output: Output | None = None,
 ) -> Model:
     """The model that a path or an import path names, wrapped.
 
@@ -63,15 +65,16 @@ def load(
         input_shape: as for `wrap`.
         device: as for `wrap`.
         batch_size: as for `wrap`.
+        output: as for `wrap`.
     """
     name = os.fspath(model)
     suffix = Path(name).suffix.lower() if not name.lower().endswith(".onnx.gz") else ".onnx"
-    options: dict[str, Any] = {"input_shape": input_shape, "batch_size": batch_size}
+    options: dict[str, Any] = {"input_shape": input_shape, "batch_size": batch_size, "output": output}
     is_import_path = (
         ":" in name and not Path(name).exists() and not suffix.startswith((".onnx", ".skops", ".pt"))
     )
     if is_import_path:
-        return wrap(_from_factory(name, weights), device=device, **options)
+        return read(_from_factory(name, weights), device=device, **options)
     if weights is not None:
         raise ModelError(f"weights go with package.module:factory, not with the file {name}")
     if suffix == ".onnx":
@@ -79,11 +82,11 @@ def load(
             raise ModelError(f"device={device!r} is for torch modules, not for {name}")
         return OnnxModel(name, **options)
     if suffix == ".skops":
-        return wrap(_from_skops(Path(name)), device=device, **options)
+        return read(_from_skops(Path(name)), device=device, **options)
     if suffix == ".pt2":
         return _from_export(Path(name), trust=trust_pickle, device=device, **options)
     if suffix in PICKLES:
-        return wrap(_from_pickle(Path(name), trust=trust_pickle), device=device, **options)
+        return read(_from_pickle(Path(name), trust=trust_pickle), device=device, **options)
     raise ModelError(f"cannot tell what kind of model {name!r} is: expected {KINDS}")
 
 
@@ -173,7 +176,13 @@ def _from_skops(path: Path) -> Any:
 
 
 def _from_export(
-    path: Path, *, trust: bool, device: Any, input_shape: Shape | None, batch_size: int | None
+    path: Path,
+    *,
+    trust: bool,
+    device: Any,
+    input_shape: Shape | None,
+    batch_size: int | None,
+    output: Output | None,
 ) -> Model:
     from inscape.models.torch_module import TorchModel
 
@@ -201,6 +210,7 @@ def _from_export(
         device=device,
         batch_size=batch_size,
         fixed_batch=batch if isinstance(batch, int) else None,
+        output=output,
     )
     model.name = path.name
     return model

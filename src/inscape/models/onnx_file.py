@@ -1,28 +1,53 @@
 """ONNX files, evaluated by onnxruntime and read by onnx (extra `onnx`)."""
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from inscape.arrays import Shape
 from inscape.errors import InscapeError, MissingExtraError, ModelError
 from inscape.files import gunzipped
-from inscape.models.base import Array, Model, labels_of
+from inscape.models.base import Array, Model, labels_of, squeezed
 from inscape.models.class_names import ClassNames
+from inscape.models.deciding.chosen_output import Output, Step, follow
+from inscape.models.deciding.decision_rules import Argmin
 
 if TYPE_CHECKING:
     from inscape.models.graph import Graph
     from inscape.models.graph.trace import Trace
 
 N_ROWS = 3  # points on which a graph is compared with its file
+N_COMPARED = 64
+AGREEMENT = 0.9
+"""The part of points of noise whose label must be that of the largest score, for an output to hold labels."""
 _DTYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
-_SAME_VALUES = frozenset(["Identity", "Dropout", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze"])
+_LABELS = ("tensor(int64)", "tensor(int32)", "tensor(string)", "tensor(bool)")
+_MOVES = frozenset(
+    [
+        "Identity",
+        "Dropout",
+        "Cast",
+        "Reshape",
+        "Flatten",
+        "Squeeze",
+        "Unsqueeze",
+        "Slice",
+        "Gather",
+        "Transpose",
+    ]
+)
+_HEADS = {"Sigmoid": "sigmoid", "Softmax": "softmax", "LogSoftmax": "log_softmax"}
+_LAYERS = frozenset(["Gemm", "MatMul", "Conv", "ConvTranspose", "BatchNormalization"])
 
 
 class OnnxModel(Model):
     """An ONNX classifier with one input: scores (n, c), or labels (n,) with or without scores.
+
+    Of several outputs `output` chooses; without it, there may be labels and scores that agree, as converters
+    write them, and nothing else.
 
     A file whose input has one axis of known size takes single points; so does one that is wrapped with an
     `input_shape` of as many axes as its input has.
@@ -32,7 +57,12 @@ class OnnxModel(Model):
     reveals_classes = True
 
     def __init__(
-        self, path: str | Path, *, input_shape: Shape | None = None, batch_size: int | None = None
+        self,
+        path: str | Path,
+        *,
+        input_shape: Shape | None = None,
+        batch_size: int | None = None,
+        output: Output | None = None,
     ) -> None:
         try:
             import onnxruntime
@@ -59,15 +89,19 @@ class OnnxModel(Model):
             names = ", ".join(i.name for i in inputs)
             raise ModelError(f"{self.path} takes {len(inputs)} inputs ({names}): inscape needs exactly one")
         self._input = inputs[0]
+        if self._input.type not in _DTYPES:
+            raise ModelError(_not_of_real_numbers(self.path, self._input))
         self.takes_single_points, batch, input_shape = _batch_and_shape(self._input.shape, input_shape)
-        super().__init__(self.path.name, input_shape=input_shape, batch_size=batch_size)
+        super().__init__(self.path.name, input_shape=input_shape, batch_size=batch_size, output=output)
         self.fixed_batch = batch
         self._one_by_one = False
         self._traced: tuple[Shape, Trace] | None = None
-        self.dtype = np.dtype(_DTYPES.get(self._input.type, np.float32))
-        self._label_output, self._score_output = self._choose_outputs()
+        self._seen_shape: Shape | None = None
+        self.dtype = np.dtype(_DTYPES[self._input.type])
+        self._files_outputs = {o.name: o for o in self._session.get_outputs()}
+        self._label_output, self._score_output, self._steps = self._choose_outputs()
+        self._sign: int | None = None if self._label_output and self._score_output else 1
         self.labels_are_columns = self._label_output is None
-        self._ends_in_sigmoid = self._output_of_sigmoid()
         self.has_scores = self._score_output is not None
         self._names = ClassNames()
 
@@ -78,103 +112,226 @@ class OnnxModel(Model):
 
     def fingerprint(self) -> str:
         """A hash of the file."""
-        return self._fingerprint
+        return self._marked(self._fingerprint)
 
-    def _choose_outputs(self) -> tuple[str | None, str | None]:
-        """The output that holds labels and the one that holds scores; converters order them freely."""
-        outputs = self._session.get_outputs()
-        labels = [o.name for o in outputs if o.type in ("tensor(int64)", "tensor(int32)", "tensor(string)")]
-        scores = [o.name for o in outputs if o.type in _DTYPES]
+    def _choose_outputs(self) -> tuple[str | None, str | None, tuple[Step, ...]]:
+        """The output that holds labels, the one that holds scores, and what picks among those."""
+        if self.output is not None:
+            name, steps = self._chosen(self.output.steps)
+            kind = self._files_outputs[name].type
+            if kind in _LABELS and not steps:
+                return name, None, ()
+            if kind in _DTYPES or kind in _LABELS:
+                return None, name, steps
+            raise ModelError(
+                f"the output {name!r} of {self.path.name} is no tensor of numbers: {self._listed()}"
+            )
+        labels = [o.name for o in self._files_outputs.values() if o.type in _LABELS]
+        scores = [o.name for o in self._files_outputs.values() if o.type in _DTYPES]
         if not labels and not scores:
-            kinds = ", ".join(f"{o.name}: {o.type}" for o in outputs)
-            raise ModelError(f"{self.path} has no output of labels or scores ({kinds})")
-        return next(iter(labels), None), next(iter(scores), None)
+            raise ModelError(f"{self.path} has no output of labels or scores: {self._listed()}")
+        if len(labels) > 1 or len(scores) > 1:
+            raise ModelError(
+                f"{self.path.name} has several outputs, {self._listed()}: choose one by output=... "
+                f"(--output), such as output={(scores or labels)[0]!r}"
+            )
+        return next(iter(labels), None), next(iter(scores), None), ()
 
-    def _output_of_sigmoid(self) -> bool:
-        """Whether the scores come out of a sigmoid: a single one is then compared with 1/2, not with 0."""
+    def _chosen(self, steps: tuple[Step, ...]) -> tuple[str, tuple[Step, ...]]:
+        """The output of the file that the first step names, and the steps that are left."""
+        first, names = steps[0], list(self._files_outputs)
+        if isinstance(first, str) and first in names:
+            return first, steps[1:]
+        if isinstance(first, int) and -len(names) <= first < len(names):
+            return names[first], steps[1:]
+        if not isinstance(first, str | int) and len(names) == 1:
+            return names[0], steps
+        if not isinstance(first, str | int):
+            raise ModelError(
+                f"{self.path.name} has several outputs, {self._listed()}: name one before the function, such "
+                f"as output=({names[0]!r}, function)"
+            )
+        raise ModelError(f"{self.path.name} has no output {first!r}: it has {self._listed()}")
+
+    def _listed(self) -> str:
+        """Name, type and shape of every output."""
+        kinds = [
+            f"{o.name} {o.type}" + ("" if o.shape is None else f" [{', '.join(map(str, o.shape))}]")
+            for o in self._files_outputs.values()
+        ]
+        return "; ".join(kinds)
+
+    def ending(self, input_shape: Shape) -> str | None:
+        """What the scores come out of, by the nodes of the file and the function that picks among them."""
+        if not self._steps:
+            return ending_of(self._content, str(self._score_output))
         try:
-            import onnx
-        except ImportError:
-            return False
-        nodes = onnx.load_model_from_string(self._content).graph.node
-        makers = {name: n for n in nodes for name in n.output}
-        node = makers.get(self._score_output)
-        while node is not None and node.op_type in _SAME_VALUES:
-            node = makers.get(node.input[0])
-        return node is not None and node.op_type == "Sigmoid"
+            return self.trace(input_shape).ending
+        except InscapeError:  # onnx is not installed, or the file cannot be run
+            return None
 
     @property
     def structure(self) -> str:  # type: ignore[override]
         """Piecewise-affine if the file's graph holds no foreign operation, else black-box.
 
-        A file that leaves the size of its input open is a black box until it is wrapped with `input_shape`.
+        A file that leaves the size of its input open is a black box until it is wrapped with `input_shape` or
+        has seen points.
         """
-        if self.input_shape is None:
-            return "black-box"
-        try:
-            return "black-box" if self.trace(self.input_shape).graph is None else "piecewise-affine"
-        except InscapeError:  # onnx is not installed, or the file cannot be run
-            return "black-box"
+        return "piecewise-affine" if self._has_graph() else "black-box"
 
-    def graph(self, input_shape: Shape) -> "Graph":
+    def known_shape(self) -> Shape | None:
+        """The file's own shape, the one given, or that of the points seen last."""
+        return self.input_shape or self._seen_shape
+
+    def network(self, input_shape: Shape) -> "Graph":
         """The piecewise-affine graph of the file."""
         return self.trace(self.input_shape or input_shape).require(self.name)
 
     def trace(self, input_shape: Shape) -> "Trace":
         """The file's graph, if it agrees with what the file computes, or its foreign operations."""
-        from inscape.models.from_onnx import read_onnx
-
         if self._traced is None or self._traced[0] != input_shape:
-            output = self._score_output or self._label_output
-            found = read_onnx(self._content, self._folder, input_shape, output=output)
-            self._traced = input_shape, self._checked(found, input_shape)
+            self._traced = input_shape, self._checked(input_shape)
         return self._traced[1]
 
-    def _checked(self, found: "Trace", input_shape: Shape) -> "Trace":
+    def _checked(self, input_shape: Shape) -> "Trace":
         """The trace, refused if the graph disagrees with the file on a few points of noise."""
-        if found.graph is None:
-            return found
+        from inscape.models.from_onnx import read_onnx
         from inscape.models.from_onnx.reading import check
 
+        output = self._score_output or self._label_output
+        assert output is not None
+        found = read_onnx(self._content, self._folder, input_shape, output=output)
         n = self.fixed_batch or N_ROWS
         x = np.random.default_rng(0).standard_normal((n, *input_shape)).astype(self.dtype)
         with self._explained(x):
-            labels, scores = self._outputs(x)
-        return check(found.graph, x, scores, labels)
+            out = self._run(x)
+            labels, scores = self._labels_and_scores(out)
+        if self._steps:
+            from inscape.models.deciding.picked_graph import picked
+
+            ending = ending_of(self._content, output)
+            found = picked(replace(found, ending=ending), self._steps, out[output].shape[1:])
+        if found.graph is None:
+            return found
+        checked = replace(check(found.graph, x, scores), ending=found.ending)
+        if checked.graph is not None and scores is not None and scores.ndim > 2:
+            return replace(checked, graph=checked.graph.reshaped(scores.shape[1:]))
+        if checked.graph is None or labels is None:
+            return checked
+        return self._with_labels(checked.graph, x, self._numbered(labels))
+
+    def _with_labels(self, graph: "Graph", x: Array, labels: Array) -> "Trace":
+        """The graph that decides as the file's own labels do at points x; refused if it does not."""
+        import torch
+
+        from inscape.models.deciding.decided import graph_with_rule
+        from inscape.models.graph import Foreign
+        from inscape.models.graph.trace import Trace
+
+        if self._score_output is not None and self._compare(x.shape[1:]) < 0:
+            graph = graph_with_rule(graph, Argmin(), self.name)
+        scores = graph.evaluate(torch.from_numpy(x).to(torch.float64)).flatten(1).numpy()
+        if (labels_of(scores, self.name) == labels).all():
+            return Trace(graph)
+        return Trace(None, (Foreign("labels that are not those of the largest score", ""),))
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
-        labels, scores = self._outputs(x)
-        if scores is not None and scores.shape[1] == 1 and self._ends_in_sigmoid:
-            scores = scores - np.asarray(0.5, dtype=scores.dtype)
+        labels, scores = self._labels_and_scores(self._run(x))
+        if scores is None:
+            assert labels is not None
+            return self._numbered(labels), None
+        self._check_axes(scores)
         if labels is None:
-            assert scores is not None
-            labels = labels_of(scores, self.name)
-        return labels, scores if with_scores else None
+            return self._by_own_rule(scores, x.shape[1:], with_scores)
+        sign = self._compare(x.shape[1:])
+        return self._numbered(labels), self._by_own_rule(sign * scores, x.shape[1:], with_scores)[1]
 
-    def _outputs(self, x: Array) -> tuple[Array | None, Array | None]:
-        """The labels (n,) and the scores (n, c) that the file returns, None for what it does not."""
-        out = self._run(x)
-        labels = None if self._label_output is None else self._numbered(np.ravel(out[self._label_output]))
-        scores = None if self._score_output is None else np.asarray(out[self._score_output])
-        if scores is not None:
-            scores = scores.reshape(len(x) if self.fixed_batch == 1 else len(scores), -1)
+    def _outputs(self, x: Array) -> Array:
+        scores = self._labels_and_scores(self._run(x))[1]
+        if scores is None:
+            raise ModelError(f"{self.name} returns labels, no numbers that a rule could decide by")
+        self._check_axes(scores)
+        return scores
+
+    def _compare(self, input_shape: Shape) -> int:
+        """1 if the labels are those of the largest score, -1 of the smallest; an error if of neither.
+
+        Found once, on noise. Labels may be numbered otherwise than scores, and need not agree everywhere:
+        some classifiers vote.
+        """
+        if self._sign is None:
+            length = self.fixed_batch or N_COMPARED
+            n = max(1, N_COMPARED // length) * length
+            noise = np.random.default_rng(0).standard_normal((n, *input_shape))
+            points = np.concatenate([noise, 10 * noise]).astype(self.dtype)
+            found = [
+                self._labels_and_scores(self._run(points[i : i + length])) for i in range(0, 2 * n, length)
+            ]
+            labels = np.concatenate([b for b, _ in found if b is not None])
+            scores = np.concatenate([s for _, s in found if s is not None])
+            self._sign = self._sign_between(labels, scores, input_shape)
+        return self._sign
+
+    def _sign_between(self, labels: Array, scores: Array, input_shape: Shape) -> int:
+        for sign in (1, -1) if scores.shape[1] > 1 else (1,):
+            if match(self._by_own_rule(sign * scores, input_shape, False)[0], labels) >= AGREEMENT:
+                return sign
+        raise ModelError(
+            f"the output {self._label_output!r} of {self.path.name} is not the class of the largest or "
+            f"smallest of {self._score_output!r}: choose one of {self._listed()} by output=... (--output)"
+        )
+
+    def _labels_and_scores(self, out: dict[str, Array]) -> tuple[Array | None, Array | None]:
+        """The labels (n,) and the scores (n, ...) that the file returned, None for what it does not."""
+        labels = scores = None
+        if self._label_output is not None:
+            labels = squeezed(out[self._label_output])
+            if labels.ndim != 2 or labels.shape[1] != 1:
+                self._refuse(self._label_output, out[self._label_output].shape, "labels (n,)")
+            labels = labels[:, 0]
+        if self._score_output is not None:
+            scores = self._picked(out[self._score_output])
         return labels, scores
 
+    def _picked(self, returned: Array) -> Array:
+        """The scores (n, c) in the output that was chosen."""
+        found: Any = returned
+        if self._steps:
+            import torch
+
+            found = follow(self._steps, torch.from_numpy(returned), self.name)
+        scores = squeezed(np.asarray(found))
+        return scores if scores.dtype.kind == "f" else scores.astype(np.float64)
+
+    def _check_axes(self, scores: Array) -> None:
+        if scores.ndim != 2:
+            self._refuse(str(self._score_output), scores.shape, "scores (n, c)")
+
+    def _refuse(self, output: str, shape: Shape, expected: str) -> NoReturn:
+        """Raise the error for an output that is none of a classifier."""
+        sizes = ", ".join(map(str, shape[1:]))
+        raise ModelError(
+            f"the output {output!r} of {self.path.name} has shape (n, {sizes}), not {expected}; of its "
+            f"outputs, {self._listed()}, choose by output=... (--output), which may be a function such as "
+            "output=lambda y: y[:, :, 0, 0]"
+        )
+
     def _run(self, x: Array) -> dict[str, Array]:
-        """The outputs on a batch, one point at a time if the file turns out to take no more."""
+        """The outputs (n, ...) on a batch, one point at a time if the file turns out to take no more."""
         names = [n for n in (self._label_output, self._score_output) if n is not None]
+        self._seen_shape = x.shape[1:]
         may_fail = self.fixed_batch is None and len(x) > 1
         if not (may_fail and self._one_by_one):
             try:
                 out = self._session.run(names, {self._input.name: x[0] if self.takes_single_points else x})
                 if not may_fail or all(np.ndim(o) > 0 and len(o) == len(x) for o in out):
-                    return dict(zip(names, out, strict=True))
+                    return {name: _with_batch(o, len(x)) for name, o in zip(names, out, strict=True)}
             except Exception:
                 if not may_fail:
                     raise
         rows = [self._session.run(names, {self._input.name: x[i : i + 1]}) for i in range(len(x))]
         self._one_by_one = True
-        return {name: np.stack([np.ravel(r[k]) for r in rows]) for k, name in enumerate(names)}
+        return {name: np.concatenate([_with_batch(r[k], 1) for r in rows]) for k, name in enumerate(names)}
 
     def _numbered(self, labels: Array) -> Array:
         if labels.dtype.kind in "iu":
@@ -182,6 +339,58 @@ class OnnxModel(Model):
         numbers = self._names.number(labels)
         self.classes = self._names.seen
         return numbers
+
+
+def match(labels: Array, others: Array) -> float:
+    """The part of points at which two labellings agree, up to the names of their classes.
+
+    >>> match(np.array([0, 0, 1, 1]), np.array(["b", "b", "a", "a"])), match(np.arange(4), np.zeros(4))
+    (1.0, 0.25)
+    """
+    a, b = (np.unique(each, return_inverse=True)[1] for each in (labels, others))
+    table = np.zeros((a.max() + 1, b.max() + 1))
+    np.add.at(table, (a, b), 1)
+    return float(min(table.max(axis=0).sum(), table.max(axis=1).sum()) / len(a))
+
+
+def ending_of(content: bytes, output: str) -> str | None:
+    """What an output of an ONNX file comes out of: a head, or "weights" of a layer; None if it is neither."""
+    try:
+        import onnx
+    except ImportError:
+        return None
+    graph = onnx.load_model_from_string(content).graph
+    makers = {name: n for n in graph.node for name in n.output}
+    stored = {t.name for t in graph.initializer}
+    node = makers.get(output)
+    while node is not None and node.op_type in _MOVES:
+        node = makers.get(node.input[0])
+    if node is not None and node.op_type == "Add" and stored.intersection(node.input):  # the bias of a layer
+        node = next((makers[i] for i in node.input if i in makers), None)
+        return "weights" if node is not None and node.op_type in _LAYERS else None
+    if node is None or node.op_type in _LAYERS:
+        return None if node is None else "weights"
+    return _HEADS.get(node.op_type)
+
+
+def _not_of_real_numbers(path: Path, given: Any) -> str:
+    kind = given.type.removeprefix("tensor(").removesuffix(")")
+    return (
+        f"{path.name} takes {kind}, and regions are cut in a space of real numbers: wrap a function that "
+        "rounds points first, such as lambda x: "
+        f"session.run(None, {{{given.name!r}: np.rint(x).astype(np.{kind})}})[0] with an "
+        "onnxruntime.InferenceSession"
+    )
+
+
+def _with_batch(out: Any, n: int) -> Array:
+    """An output with a batch axis of n, which a file that takes one point may leave out."""
+    array = np.asarray(out)
+    return (
+        array
+        if array.ndim and len(array) == n and (n > 1 or array.ndim > 1)
+        else array.reshape(n, *array.shape)
+    )
 
 
 def _batch_and_shape(declared: Any, input_shape: Shape | None) -> tuple[bool, int | None, Shape | None]:

@@ -91,6 +91,10 @@ class SklearnModel(Model):
             remedy='it has no linear pieces; use decision_regions(..., method="exact")',
         )
 
+    def known_shape(self) -> Shape:
+        """Rows of features."""
+        return self.input_shape or (1,)
+
     def confirm(self, form: Form, check: Callable[[], None]) -> None:
         """Run a check of what was read, once for each reading."""
         if self._confirmed is not form:
@@ -111,14 +115,10 @@ class SklearnModel(Model):
 
     def fingerprint(self) -> str:
         """A hash of the fitted estimator."""
-        try:
-            content = pickle.dumps(self.estimator)
-        except Exception:  # an estimator may hold what cannot be pickled; the name is then all we have
-            content = repr(self.estimator).encode()
-        return hashlib.blake2b(content, digest_size=8).hexdigest()
+        return estimator_fingerprint(self.estimator)
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
-        points = self._table(x.reshape(len(x), -1))
+        points = as_table(self.estimator, x)
         predicted = np.asarray(self.estimator.predict(points))
         if predicted.ndim == 2 and predicted.shape[1] > 1:
             raise ModelError(_SEVERAL.format(self.name))
@@ -130,14 +130,6 @@ class SklearnModel(Model):
         if len(strange):
             raise ModelError(f"{self.name} predicted {strange[0]!r}, which is none of its classes_")
         return labels, self._scores(points) if with_scores else None
-
-    def _table(self, x: Array) -> Any:
-        names = getattr(self.estimator, "feature_names_in_", None)
-        if names is None:
-            return x
-        import pandas as pd
-
-        return pd.DataFrame(x, columns=names)
 
     def _scores(self, points: Any) -> Array | None:
         n_classes = len(self.class_values)
@@ -181,7 +173,6 @@ def _classes_of(estimator: Any) -> Any:
 _UNFITTED = "has no classes_: give a fitted classifier (call fit first)"
 _WRAP_PREDICT = "to look at the regions of what it predicts, wrap its method: inscape.wrap(estimator.predict)"
 _WITHOUT_CLASSES = {
-    "regressor": "is a regressor, and regressors have no regions: give a fitted classifier",
     "clusterer": f"is a clusterer, not a classifier; {_WRAP_PREDICT}",
     "outlier_detector": f"is an outlier detector, not a classifier; {_WRAP_PREDICT}",
     "density_estimator": f"is a density estimator, not a classifier; {_WRAP_PREDICT}",
@@ -199,6 +190,26 @@ def _kind(estimator: Any) -> str:
         return str(get_tags(estimator).estimator_type)
     except Exception:  # an estimator of another library may have no tags, or raise whatever it likes
         return ""
+
+
+def as_table(estimator: Any, x: Array) -> Any:
+    """Points as rows of features, with column names if the estimator was fitted with such."""
+    rows = x.reshape(len(x), -1)
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return rows
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=names)
+
+
+def estimator_fingerprint(estimator: Any) -> str:
+    """A short hash of a fitted estimator."""
+    try:
+        content = pickle.dumps(estimator)
+    except Exception:  # an estimator may hold what cannot be pickled; the name is then all we have
+        content = repr(estimator).encode()
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def _score_method(estimator: Any, n_classes: int) -> str | None:

@@ -13,9 +13,12 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from inscape.arrays import Shape
 from inscape.errors import ModelError
-from inscape.models.base import Array, Model, labels_of, layout_advice
+from inscape.models.base import Array, Model, layout_advice, squeezed
 from inscape.models.checksum import checksum
+from inscape.models.deciding.chosen_output import Output, described, parts_of, scores_among
+from inscape.models.deciding.decided_module import OutputModule
 from inscape.models.from_torch import trace
+from inscape.models.from_torch.tracing import N_ROWS
 from inscape.models.graph import Graph
 from inscape.models.graph.trace import Trace
 from inscape.models.untouched import one_at_a_time, untouched
@@ -25,7 +28,7 @@ class TorchModel(Model):
     """A `torch.nn.Module` that maps a batch (n, ...) to scores (n, c), (n, 1) or (n,), or to integer labels.
 
     One output is a binary score, whose label is `score > 0`; if it comes out of a final sigmoid, the score is
-    the output minus 1/2.
+    the output minus 1/2. Of a module that returns several things `output` picks one.
 
     Without `device` the module runs where its parameters are. With another device a copy runs there,
     since moving the module itself would be seen by its owner.
@@ -41,9 +44,11 @@ class TorchModel(Model):
         device: str | torch.device | None = None,
         batch_size: int | None = None,
         fixed_batch: int | None = None,
+        output: Output | None = None,
     ) -> None:
-        super().__init__(type(module).__name__, input_shape=input_shape, batch_size=batch_size)
+        super().__init__(type(module).__name__, input_shape=input_shape, batch_size=batch_size, output=output)
         _check_layers(module)
+        module = module if output is None else OutputModule(module, output)
         tensors = [*module.parameters(), *module.buffers()]
         home = tensors[0].device if tensors else torch.device("cpu")
         self.device = home if device is None else as_device(device)
@@ -53,7 +58,7 @@ class TorchModel(Model):
         self._n_unchanged = 0
         self._fingerprint: tuple[tuple[Any, ...], str] | None = None
         self._traced: tuple[tuple[Any, ...], Trace] | None = None
-        self._sigmoid: bool | None = None
+        self._seen: Array | None = None
         self.torch_dtype = next((t.dtype for t in tensors if t.dtype.is_floating_point), torch.float32)
         self.dtype = np.dtype(np.float64 if self.torch_dtype == torch.float64 else np.float32)
         # On a processor a layer's output should stay in the cache of the core that made it.
@@ -63,30 +68,49 @@ class TorchModel(Model):
     def structure(self) -> str:  # type: ignore[override]
         """Piecewise-affine if the module's graph holds no foreign operation, else black-box.
 
-        Without `input_shape` the shape is guessed from the first layer; a module that refuses every guess is
-        a black box until it is wrapped with its `input_shape`.
+        Without `input_shape` the shape is that of the points seen last, or guessed from the first layer; a
+        module that refuses every guess is a black box until it has seen points.
         """
-        for shape in [self.input_shape] if self.input_shape is not None else guessed_shapes(self.module):
+        return "piecewise-affine" if self._has_graph() else "black-box"
+
+    def known_shape(self) -> Shape | None:
+        """The shape that was given or seen last, or the first guess that the module takes."""
+        if self.input_shape is not None or self._seen is not None:
+            return self.input_shape if self._seen is None else self._seen.shape[1:]
+        for shape in guessed_shapes(self.module):
             try:
-                return "black-box" if self.trace(shape).graph is None else "piecewise-affine"
+                self.trace(shape)
             except ModelError:
                 continue
-        return "black-box"
+            return shape
+        return None
 
-    def graph(self, input_shape: Shape) -> Graph:
+    def network(self, input_shape: Shape) -> Graph:
         """The piecewise-affine graph of the module as it is now."""
         return self.trace(self.input_shape or input_shape).require(self.name)
 
     def trace(self, input_shape: Shape) -> Trace:
-        """The module's graph or its foreign operations, recorded anew when weights or layers have changed."""
+        """The module's graph or its foreign operations, recorded anew when weights or layers have changed.
+
+        It is recorded on noise, or on points seen before if it does not take that.
+        """
         state = (input_shape, *self._state())
         found = self._traced
         if found is None or found[0] != state:
-            x = np.empty((self.fixed_batch or 1, *input_shape))
-            with self.session(), self._explained(x), one_at_a_time(self.module), torch.inference_mode(False):
-                found = (state, trace(self.module, input_shape, n_rows=self.fixed_batch))
+            seen = None if self._seen is None or self._seen.shape[1:] != input_shape else self._seen
+            try:
+                found = state, self._recorded(input_shape, None)
+            except ModelError:
+                if seen is None:
+                    raise
+                found = state, self._recorded(input_shape, torch.from_numpy(seen))
             self._traced = found
         return found[1]
+
+    def _recorded(self, input_shape: Shape, points: torch.Tensor | None) -> Trace:
+        x = np.empty((self.fixed_batch or 1, *input_shape))
+        with self.session(), self._explained(x), one_at_a_time(self.module), torch.inference_mode(False):
+            return trace(self.module, input_shape, n_rows=self.fixed_batch, points=points)
 
     @property
     def coarse_precision(self) -> str | None:
@@ -120,7 +144,7 @@ class TorchModel(Model):
         """A hash of the parameters and buffers, their names and the module's printed structure."""
         state = self._state()
         if self._fingerprint is None or self._fingerprint[0] != state:
-            self._fingerprint = (state, self._digest())
+            self._fingerprint = (state, self._marked(self._digest()))
         return self._fingerprint[1]
 
     def _digest(self) -> str:
@@ -132,32 +156,33 @@ class TorchModel(Model):
         return digest.hexdigest()
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
-        with one_at_a_time(self.module), torch.inference_mode(False), torch.no_grad():
-            out = self.module(torch.from_numpy(x).to(self.device, self.torch_dtype))
-        out = getattr(out, "logits", out)  # Hugging Face outputs
-        if not isinstance(out, torch.Tensor):
-            raise ModelError(
-                f"{self.name} returned a {type(out).__name__}: expected a tensor of scores (n, c); "
-                "wrap a function that picks it"
-            )
+        out = self._returned(x)
         if not out.dtype.is_floating_point:
             return out.cpu().numpy(), None
-        scores = out.double() if out.dtype == torch.float64 else out.float()  # numpy knows no bfloat16
-        array = scores.cpu().numpy()
-        if array.ndim == 1:
-            array = array[:, None]
-        if array.shape[1] == 1 and self._ends_in_sigmoid(x.shape[1:]):
-            array = array - 0.5
-        return labels_of(array, self.name), array if with_scores else None
+        return self._by_own_rule(_rows(out), x.shape[1:], with_scores)
 
-    def _ends_in_sigmoid(self, input_shape: Shape) -> bool:
-        """Whether one output comes out of a sigmoid, so that it is compared with 1/2 and not with 0."""
-        if self._sigmoid is None:
-            graph = self.trace(input_shape).graph
-            layers = list(self.module.modules())
-            last_is = isinstance(layers[-1], torch.nn.Sigmoid)
-            self._sigmoid = last_is if graph is None else graph.head == "sigmoid"
-        return self._sigmoid
+    def _outputs(self, x: Array) -> Array:
+        return _rows(self._returned(x))
+
+    def _returned(self, x: Array) -> torch.Tensor:
+        """The tensor of scores or labels."""
+        self._seen = x[: self.fixed_batch or N_ROWS].copy()
+        with one_at_a_time(self.module), torch.inference_mode(False), torch.no_grad():
+            returned = self.module(torch.from_numpy(x).to(self.device, self.torch_dtype))
+        out = scores_among(returned)
+        if not isinstance(out, torch.Tensor):
+            raise ModelError(
+                f"{self.name} returned {described(returned)}: choose the tensor of scores (n, c) by "
+                f"output=..., such as output={_first_name(returned)!r}"
+            )
+        return out
+
+    def ending(self, input_shape: Shape) -> str | None:
+        """What the recorded forward pass ends in; None if it was not seen."""
+        try:
+            return self.trace(input_shape).ending
+        except ModelError:
+            return None
 
     def _bytes_per_point(self, size: int) -> int:
         """Bytes of the input or of the first convolution's output, usually a network's largest tensor."""
@@ -184,6 +209,20 @@ class TorchModel(Model):
             if isinstance(layer, torch.nn.Conv1d | torch.nn.Conv2d | torch.nn.Conv3d):
                 return f"; its first layer takes {layer.in_channels} channels" + super()._input_hint()
         return super()._input_hint()
+
+
+def _rows(out: torch.Tensor) -> Array:
+    """Scores as an array (n, k); axes of size one behind the second are dropped."""
+    numbers = out.double() if out.dtype in (torch.float64, torch.int64, torch.int32) else out.float()
+    return squeezed(numbers.cpu().numpy())  # numpy knows no bfloat16
+
+
+def _first_name(returned: Any) -> Any:
+    """The name or place of the first floating tensor among several things, for an example."""
+    parts = parts_of(returned) or {}
+    tensors = [k for k, v in parts.items() if isinstance(v, torch.Tensor) and v.dtype.is_floating_point]
+    first = next(iter(tensors or parts), "name")
+    return int(first) if first.isdigit() else first
 
 
 def guessed_shapes(module: torch.nn.Module) -> list[Shape]:

@@ -7,9 +7,9 @@ from typing import Any
 from inscape.arrays import Shape
 from inscape.errors import ModelError
 from inscape.models.base import Model
+from inscape.models.deciding import Output, decided, rule_of
 from inscape.models.function import FunctionModel
-from inscape.models.prepared import prepared
-from inscape.models.preprocessing import Preparation
+from inscape.models.preparing import Preparation, prepared
 
 
 def wrap(
@@ -20,6 +20,10 @@ def wrap(
     batch_size: int | None = None,
     layout: str | None = None,
     preprocess: Any = None,
+    output: Any = None,
+    decide: Any = None,
+    threshold: Any = None,
+    levels: Any = None,
 ) -> Model:
     """The model as inscape sees it: `.labels(x)`, `.scores(x)` and `.structure`.
 
@@ -39,35 +43,62 @@ def wrap(
             (n, ...) in the layout that the model takes. It becomes part of the model, so that probes, regions
             and pictures stay in the coordinates of the data. Numbers keep a network exact, and so does a
             torch module that is piecewise affine; behind any other function it is a black box.
+        output: which of several outputs is looked at: a name or a number, of an ONNX file's outputs, of a
+            dictionary, tuple or dataclass that a module returns, or the column of a tensor (n, k); or a
+            function of what the model returns, such as `lambda y: y[:, :, 3, 4]` for a pixel of a
+            segmentation. Several steps go into a tuple. A function of torch operations that are piecewise
+            affine keeps a network exact.
+        decide: which label outputs stand for. "argmax": the largest wins, the default for several outputs.
+            "argmin": the smallest wins. "threshold": whether one output is above `threshold`, the default for
+            one output. "sign": the pattern of signs of several outputs, for multi-label models. All of them
+            keep a network exact. A function from outputs (n, k) to labels (n,) or scores (n, c) makes it a
+            black box.
+        threshold: for "threshold" and "sign" (there also one per output). If None, 1/2 for probabilities,
+            which come out of a final sigmoid, else 0.
+        levels: increasing numbers that cut the one output of a regression into classes;
+            `inscape.quantile_levels` computes some.
 
     >>> m = wrap(lambda x: (x[:, 0] > 0).astype(int))
     >>> m.labels([[-1.0], [2.0]]).tolist(), m.structure
     ([0, 1], 'black-box')
+    >>> wrap(lambda x: x, decide="argmin").labels([[2.0, 1.0, 3.0]]).tolist()
+    [1]
     >>> centred = wrap(lambda x: (x[:, 0] > 0).astype(int), preprocess={"mean": 128})
     >>> centred.labels([[127.0], [129.0]]).tolist()
     [0, 1]
     """
     if isinstance(model, Model):
-        if any(option is not None for option in (input_shape, device, batch_size, layout, preprocess)):
+        options = (input_shape, device, batch_size, layout, preprocess, output, decide, threshold, levels)
+        if any(option is not None for option in options):
             raise ModelError(
-                f"{model.name} is wrapped already: give input_shape, device, batch_size, layout and "
-                "preprocess there"
+                f"{model.name} is wrapped already: give input_shape, device, batch_size, layout, preprocess, "
+                "output, decide, threshold and levels there"
             )
         return model
+    chosen, rule = Output.of(output), rule_of(decide, threshold, levels)
     return prepared(
-        lambda shape: _read(model, input_shape=shape, device=device, batch_size=batch_size),
+        lambda shape: decided(
+            read(model, input_shape=shape, device=device, batch_size=batch_size, output=chosen), rule
+        ),
         Preparation.of(layout, preprocess),
         input_shape,
     )
 
 
-def _read(model: Any, *, input_shape: Shape | None, device: Any, batch_size: int | None) -> Model:
-    """The model of whatever kind, taking points as they are."""
+def read(
+    model: Any,
+    *,
+    input_shape: Shape | None = None,
+    device: Any = None,
+    batch_size: int | None = None,
+    output: Output | None = None,
+) -> Model:
+    """The model of whatever kind, taking points as they are and deciding by its own rule."""
     if isinstance(model, type):
         raise ModelError(
             f"cannot read a model from the class {model.__name__}, not an instance: call it first"
         )
-    options: dict[str, Any] = {"input_shape": input_shape, "batch_size": batch_size}
+    options: dict[str, Any] = {"input_shape": input_shape, "batch_size": batch_size, "output": output}
     if isinstance(model, str | Path):
         from inscape.models.loading import load
 
@@ -80,12 +111,23 @@ def _read(model: Any, *, input_shape: Shape | None, device: Any, batch_size: int
     if device is not None:
         raise ModelError(f"device={device!r} is for torch modules, not for a {type(model).__name__}")
     if hasattr(model, "predict") and hasattr(model, "fit"):
-        from inscape.models.sklearn_classifier import SklearnModel
-
-        return SklearnModel(model, **options)
+        return _estimator(model, **options)
     if not callable(model):
         raise ModelError(
             f"cannot read a model from {type(model).__name__}: give a torch module, a fitted scikit-learn "
             "classifier, a path to a model file, or a callable on arrays"
         )
     return FunctionModel(model, **options)
+
+
+def _estimator(model: Any, *, output: Output | None, **options: Any) -> Model:
+    """A fitted estimator as a classifier, or as the numbers that it returns."""
+    from sklearn.base import is_regressor
+
+    if output is not None or is_regressor(model):
+        from inscape.models.deciding.estimator_outputs import EstimatorOutputs
+
+        return EstimatorOutputs(model, output=output, **options)
+    from inscape.models.sklearn_classifier import SklearnModel
+
+    return SklearnModel(model, **options)

@@ -89,7 +89,7 @@ MESSAGES = {
     "tanh": (on_vectors(nn.Tanh()), f"{NEVER}Tanh in 1:"),
     "one positive score": (
         (nn.Sequential(nn.Linear(4, 1), nn.Softplus()), (4,)),
-        f"{NEVER}Softplus of one score, which is positive everywhere, in 1:",
+        "ends in softplus, whose values never reach 0, with which they are compared",
     ),
     "distances": (on_vectors(Apply(lambda x: torch.cdist(x, torch.eye(4)))), f"{NEVER}cdist in 1"),
     "half precision inside": (

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from inscape.arrays import Floats
 from inscape.errors import DataError, ModelError
-from inscape.measures.jacobian.reverse import scores_before_head
+from inscape.models.deciding.chosen_output import scores_among
+from inscape.models.deciding.decided_module import scores_before_head
 from inscape.models.untouched import eval_copy
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -110,11 +111,10 @@ class LossHessian:
     def _scores(self, x: Tensor) -> Tensor:
         """What the loss reads, (n, c); for cross-entropy without a final softmax, or sigmoid of one score."""
         if self.loss is cross_entropy:
-            scores, head = scores_before_head(self.module, x)
+            scores, head, _ = scores_before_head(self.module, x)
             if head != "sigmoid" or scores.shape[1] == 1:
                 return scores
-        out = self.module(x)
-        return getattr(out, "logits", out).reshape(len(x), -1)  # type: ignore[no-any-return]
+        return scores_among(self.module(x)).reshape(len(x), -1)  # type: ignore[no-any-return]
 
     def product(self, v: Floats) -> Floats:
         """H v."""

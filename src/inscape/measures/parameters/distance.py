@@ -64,7 +64,7 @@ def parameter_distance(model: Any, initial_state: Any) -> ParameterDistance:
     import torch
 
     wrapped = wrap(model)
-    module = getattr(wrapped, "module", None)
+    module = getattr(wrapped.undecided, "module", None)
     if module is None:
         raise NotApplicableError(f"parameter distance needs a torch module, not {wrapped.name}")
     before = initial_state.state_dict() if hasattr(initial_state, "state_dict") else initial_state

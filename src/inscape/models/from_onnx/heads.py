@@ -8,7 +8,6 @@ import numpy as np
 from inscape.models.from_onnx.arithmetic import negated
 from inscape.models.from_onnx.steps import Head, Live, Step, Translation, Value, path_of, unknown
 from inscape.models.graph.network import Foreign, NotPiecewiseAffine, NotSupportedYet
-from inscape.models.graph.trace import ONE_SIGN
 
 NAMES = {
     "Softmax": "softmax",
@@ -31,16 +30,13 @@ _SETTINGS = {"Elu": {"alpha": 1.0}, "Selu": {"alpha": 1.6732632423543772, "gamma
 def _set_aside(step: Step) -> Value:
     """The scores themselves, marked: whatever but the output reads them makes the operation foreign."""
     live, name = step.live(), NAMES[step.kind]
-    is_single = math.prod(live.shape) == 1
     if step.kind in ("Softmax", "LogSoftmax"):
         rank = len(live.shape)
         # before version 13 all axes from `axis` on were taken together
         axis = step.axis(-1 if step.opset >= 13 else 1, rank)
         _check_all(step, live, live.shape[axis : axis + 1] if step.opset >= 13 else live.shape[axis:])
-        if is_single:
+        if math.prod(live.shape) == 1:
             raise NotPiecewiseAffine(f"{step.kind} of one score, which is constant")
-    if is_single and name in ONE_SIGN:
-        raise NotPiecewiseAffine(f"{step.kind} of one score, which is {ONE_SIGN[name]} everywhere,")
     settings = _SETTINGS.get(step.kind, {})
     if any(not np.isclose(step.attributes.get(k, v), v, rtol=1e-6) for k, v in settings.items()):
         raise unknown(step.kind)

@@ -5,6 +5,7 @@ weights, bends, and what may end a model.
 """
 
 import torch
+from torch import Tensor
 
 from inscape.arrays import Shape
 from inscape.models.from_torch.bends import BENDS
@@ -21,9 +22,11 @@ TRANSLATIONS: dict[str, Translation] = {**MOVES, **SUMS, **MATRICES, **BENDS, **
 """How each ATen call becomes nodes, by its name without overload."""
 
 
-def trace(module: torch.nn.Module, input_shape: Shape, *, n_rows: int | None = None) -> Trace:
+def trace(
+    module: torch.nn.Module, input_shape: Shape, *, n_rows: int | None = None, points: Tensor | None = None
+) -> Trace:
     """The graph of a module on inputs of one shape, or why it has none; see `recorded`."""
-    return recorded(module, input_shape, TRANSLATIONS, n_rows=n_rows)
+    return recorded(module, input_shape, TRANSLATIONS, n_rows=n_rows, points=points)
 
 
 __all__ = ["trace"]

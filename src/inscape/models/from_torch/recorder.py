@@ -43,8 +43,8 @@ _BY_SHAPE = frozenset(
 )
 WRITES = "a write into part of a tensor"
 _BEHIND_HEADS = (
-    "view _unsafe_view reshape flatten squeeze unsqueeze _reshape_alias select _to_copy clone detach alias "
-    "argmax argmin max min topk"
+    "view _unsafe_view reshape flatten squeeze unsqueeze _reshape_alias select slice index index_select "
+    "permute transpose _to_copy clone detach alias argmax argmin max min topk"
 )
 """What may follow a softmax, a tanh and the like without a change of labels."""
 _FETCHES = frozenset(["_local_scalar_dense", "is_nonzero", "nonzero", "equal"])
@@ -206,6 +206,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     Attributes:
         conditions: for the node that stands for a comparison, what is compared.
         heads: for the node that stands for an operation that changes no label, its name.
+        calls_behind: for the node that stands for a call behind a foreign operation, the name of the call.
     """
 
     def __init__(
@@ -218,6 +219,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.branches: list[Foreign] = []
         self.conditions: dict[int, Condition] = {}
         self.heads: dict[int, str] = {}
+        self.calls_behind: dict[int, str] = {}
         self.gates = Gates(self.nodes, lambda op, *inputs: self.emit(op, inputs), x.dtype)
         self._values: dict[int, Value] = {id(x): Value(0)}
         self._kept: list[Tensor] = [x]  # alive, so that no id is used twice
@@ -321,6 +323,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if translation is not None and any(self._is_lost(i, call.name) for i in read):
             number = self.emit(_FOREIGN, read)  # what is in the way has been named already
             self._lost.add(number)
+            self.calls_behind[number] = call.name
             return [Value(number)] * len(outs)
         try:
             if stale is not None or "out" in call.kwargs:

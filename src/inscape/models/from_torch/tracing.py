@@ -1,6 +1,5 @@
 """A module runs once, and what was recorded becomes a graph."""
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -8,11 +7,23 @@ from torch import Tensor
 
 from inscape.arrays import Shape
 from inscape.models.base import labels_of
+from inscape.models.deciding.chosen_output import scores_among
+from inscape.models.from_torch.known_names import called
 from inscape.models.from_torch.recorder import WRITES, Recorder, Translation, Value
 from inscape.models.graph.gates import Positive
 from inscape.models.graph.network import Foreign, Graph, NotSupportedYet, folded, needed
-from inscape.models.graph.trace import HEADS, ONE_SIGN, Trace, agree, infinite_node
+from inscape.models.graph.trace import HEADS, INCREASING, PROBABILITIES, Trace, agree, infinite_node
 
+_LAYERS = (
+    "linear conv conv_transpose batch_norm addmm mm bmm matmul convolution native_batch_norm "
+    "_native_batch_norm_legit_no_training cudnn_batch_norm"
+)
+_MOVES = (
+    "reshape view _unsafe_view flatten squeeze unsqueeze permute transpose t slice select narrow gather "
+    "index index_select clone detach _to_copy"
+)
+LAYERS, MOVES = (frozenset(names.split()) for names in (_LAYERS, _MOVES))
+"""Operations with weights, and operations that only move entries, by the names of nodes and ATen's calls."""
 N_ROWS = 3  # enough to tell the batch axis from axes of size one or two
 
 
@@ -22,6 +33,7 @@ def recorded(
     translations: dict[str, Translation],
     *,
     n_rows: int | None = None,
+    points: Tensor | None = None,
 ) -> Trace:
     """The graph of a module on inputs of one shape, or why it has none.
 
@@ -30,6 +42,7 @@ def recorded(
         input_shape: the shape of one point.
         translations: how each ATen call becomes nodes, by its name without overload.
         n_rows: the only batch length that the module takes, if it is fixed.
+        points: the batch to record, (n, *input_shape); by default a few rows of noise.
 
     The graph must reproduce the module's own output on the rows that were recorded; a module that computes
     something outside torch, so out of sight, fails that and counts as foreign.
@@ -37,7 +50,8 @@ def recorded(
     like = next(module.parameters(), next(module.buffers(), torch.zeros(())))
     dtype = like.dtype if like.dtype.is_floating_point else torch.float32
     noise = torch.Generator().manual_seed(0)
-    x = torch.randn(n_rows or N_ROWS, *input_shape, generator=noise).to(like.device, dtype)
+    x = torch.randn(n_rows or N_ROWS, *input_shape, generator=noise) if points is None else points
+    x = x.to(like.device, dtype)
     found = _run(module, module, x.clone(), translations)
     if not any(WRITES in f.operation for f in found.foreign):
         return found
@@ -52,8 +66,8 @@ def _run(module: torch.nn.Module, function: Any, x: Tensor, translations: dict[s
     recorder = Recorder(x, {m: name for name, m in module.named_modules()}, translations)
     rows = x.detach().cpu().clone()
     with torch.no_grad(), recorder.paths(), recorder:
-        out = function(x)
-    return _trace_of(recorder, rows, getattr(out, "logits", out), tuple(rows.shape[1:]))
+        out = scores_among(function(x))
+    return _trace_of(recorder, rows, out, tuple(rows.shape[1:]))
 
 
 def _trace_of(recorder: Recorder, rows: Tensor, out: Any, input_shape: Shape) -> Trace:
@@ -63,19 +77,20 @@ def _trace_of(recorder: Recorder, rows: Tensor, out: Any, input_shape: Shape) ->
         reason = f"an output{kind} that torch does not compute from the input"
         return Trace(None, (Foreign(reason, "", NotSupportedYet.verdict),))
     output, head = _before_head(recorder, value.node, out)
+    ending = head or _ending(recorder, value.node)
     nodes, foreign = recorder.nodes, list(recorder.branches)
     foreign += [f for i, f in sorted(recorder.opaque.items()) if i in needed(nodes, output)]
     if foreign:
-        return Trace(None, tuple(dict.fromkeys(foreign)))
+        return Trace(None, tuple(dict.fromkeys(foreign)), ending)
     nodes, output = folded(nodes, output)
     graph = Graph(nodes, output=output, input_shape=input_shape, head=head)
     strange = infinite_node(graph, rows)
     if strange is not None:
-        return Trace(None, (strange,))
+        return Trace(None, (strange,), ending)
     if not _reproduces(graph, rows, out):
         reason = "an operation that torch does not record"
         return Trace(None, (Foreign(reason, "", NotSupportedYet.verdict),))
-    return Trace(graph)
+    return Trace(graph, ending=ending)
 
 
 def _reproduces(graph: Graph, rows: Tensor, out: Tensor) -> bool:
@@ -89,18 +104,49 @@ def _reproduces(graph: Graph, rows: Tensor, out: Tensor) -> bool:
 
 def _before_head(recorder: Recorder, node: int, out: Tensor) -> tuple[int, str | None]:
     """The scores before a final operation that changes no label, and which that is."""
-    current = node
-    while recorder.nodes[current].op.name in ("reshape", "select"):
-        current = recorder.nodes[current].inputs[0]
+    moves = _last_moves(recorder, node)
+    current = recorder.nodes[moves[-1]].inputs[0] if moves else node
     head, condition = recorder.heads.get(current), recorder.conditions.get(current)
-    n_scores = out.numel() // max(len(out), 1)
-    if isinstance(condition, Positive) and n_scores == 1:
+    names = {recorder.nodes[i].op.name for i in moves}
+    if isinstance(condition, Positive) and out.numel() == len(out) and names <= {"reshape", "select"}:
         return condition.node, "positive"
-    if head is None or out.ndim > 2 or (recorder.nodes[node].op.name == "select" and head != "argmax"):
+    if head is None or out.ndim > 2:
         return node, None
-    if n_scores == 1 and head in ONE_SIGN:
-        found = recorder.opaque[current]
-        reason = f"{found.operation} of one score, which is {ONE_SIGN[head]} everywhere,"
-        recorder.opaque[current] = replace(found, operation=reason)
+    output = recorder.nodes[current].inputs[0]
+    if names <= {"reshape"} or (head == "argmax" and names <= {"reshape", "select"}):
+        return output, head
+    if head not in INCREASING:
         return node, None
-    return recorder.nodes[current].inputs[0], head
+    for i in reversed(moves):  # what acts on each entry alone may as well come last
+        output = recorder.emit(recorder.nodes[i].op, (output,))
+    return output, head
+
+
+def _last_moves(recorder: Recorder, node: int) -> list[int]:
+    """The last operations that only move entries, from the output backwards."""
+    moves = []
+    while node not in recorder.opaque and recorder.nodes[node].op.name in MOVES:
+        moves.append(node)
+        node = recorder.nodes[node].inputs[0]
+    return moves
+
+
+def _ending(recorder: Recorder, node: int) -> str | None:
+    """What makes the output, its entries moved at most: a head, or "weights" of a layer; None if neither.
+
+    Operations behind a foreign one are no nodes, but the name of the call is kept.
+    """
+    while True:
+        op, inputs = recorder.nodes[node].op.name, recorder.nodes[node].inputs
+        name = recorder.calls_behind.get(node, op)
+        if node in recorder.heads or called(name) in PROBABILITIES:
+            return recorder.heads.get(node, called(name))
+        if name in LAYERS or (name in ("add", "sub") and len(inputs) == 1 and _is_layer(recorder, inputs[0])):
+            return "weights"
+        if name not in MOVES or len(inputs) != 1:
+            return None
+        node = inputs[0]
+
+
+def _is_layer(recorder: Recorder, node: int) -> bool:
+    return recorder.calls_behind.get(node, recorder.nodes[node].op.name) in LAYERS

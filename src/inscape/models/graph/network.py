@@ -114,6 +114,8 @@ class Graph:
         input_shape: the shape of one point.
         head: "softmax", "log_softmax" or "sigmoid" if the model ends in one: it changes no label, so the
             graph stops before it. "order" if only the order of the scores is the model's.
+        returned: the number of the node whose value, behind the head, the model returns; by default the
+            output, another one where scores are made of it by a decision rule.
 
     Evaluating the graph in a precision casts its constants once; a cast graph is kept.
 
@@ -125,10 +127,17 @@ class Graph:
     """
 
     def __init__(
-        self, nodes: Sequence[Node], *, output: int, input_shape: Shape, head: str | None = None
+        self,
+        nodes: Sequence[Node],
+        *,
+        output: int,
+        input_shape: Shape,
+        head: str | None = None,
+        returned: int | None = None,
     ) -> None:
         self.nodes = tuple(nodes)
         self.output = output
+        self.returned = output if returned is None else returned
         self.input_shape = tuple(input_shape)
         self.head = head
         self.is_confirmed = False  # whether it was compared with its model on the points of a request
@@ -145,7 +154,13 @@ class Graph:
         if dtype not in known:
             with torch.inference_mode(False):  # the graph may outlive the caller's mode
                 nodes = [Node(n.op.cast(dtype), n.inputs, n.path) for n in self._origin.nodes]
-            graph = Graph(nodes, output=self.output, input_shape=self.input_shape, head=self.head)
+            graph = Graph(
+                nodes,
+                output=self.output,
+                input_shape=self.input_shape,
+                head=self.head,
+                returned=self.returned,
+            )
             graph._origin = self._origin
             known[dtype] = graph
         return known[dtype]
@@ -157,7 +172,29 @@ class Graph:
             nodes.append(Node(reshape(self.input_shape), (first.output,)))
         start = len(nodes) - 1  # takes the place of this network's node 0
         nodes += [Node(n.op, tuple(start + j for j in n.inputs), n.path) for n in self.nodes[1:]]
-        return Graph(nodes, output=start + self.output, input_shape=first.input_shape, head=self.head)
+        return Graph(
+            nodes,
+            output=start + self.output,
+            input_shape=first.input_shape,
+            head=self.head,
+            returned=start + self.returned,
+        )
+
+    def reshaped(self, shape: Shape) -> "Graph":
+        """This network with its output in rows of a shape; what it returns stays as it is before a head."""
+        if self.shapes[self.output] == shape:
+            return self
+        end, returned = self.output, self.returned
+        if self.head is None and returned == end:
+            if self.nodes[end].op.name == "reshape":
+                end = self.nodes[end].inputs[0]
+            returned = end
+        nodes = list(self.nodes[: end + 1])
+        if self.shapes[end] != shape:
+            nodes.append(Node(reshape(shape), (end,)))
+        return Graph(
+            nodes, output=len(nodes) - 1, input_shape=self.input_shape, head=self.head, returned=returned
+        )
 
     @cached_property
     def own_dtype(self) -> torch.dtype:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from inscape.models.graph.network import Foreign, Graph, Node, refuse
 
+_SELU = 1.0507009873554805, 1.6732632423543772
 INCREASING: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
@@ -28,8 +29,21 @@ INCREASING: dict[str, Callable[[Tensor], Tensor]] = {
     "expm1": torch.expm1,
 }
 """Strictly increasing functions: applied to every score, they change no label."""
-ONE_SIGN = {"softplus": "positive", "exp": "positive", "log_sigmoid": "negative"}
-"""Those of one sign, behind which a single score has one label; that of `sigmoid` is centred."""
+INVERSES: dict[str, Callable[[float], float]] = {
+    "sigmoid": lambda y: math.log(y) - math.log1p(-y),
+    "tanh": math.atanh,
+    "softplus": lambda y: y + math.log(-math.expm1(-y)),
+    "exp": math.log,
+    "log_sigmoid": lambda y: y - math.log(-math.expm1(y)),
+    "elu": lambda y: y if y > 0 else math.log1p(y),
+    "selu": lambda y: y / _SELU[0] if y > 0 else math.log1p(y / (_SELU[0] * _SELU[1])),
+    "atan": lambda y: math.tan(y) if abs(y) < math.pi / 2 else math.nan,
+    "asinh": math.sinh,
+    "sinh": math.asinh,
+    "erf": lambda y: float(torch.erfinv(torch.tensor(y, dtype=torch.float64))),
+    "expm1": math.log1p,
+}
+"""Their inverses, for thresholds that go before them: an error or NaN outside of their values."""
 PROBABILITIES: dict[str, Callable[[Tensor], Tensor]] = {
     "softmax": lambda x: x.softmax(-1),
     "log_softmax": lambda x: x.log_softmax(-1),
@@ -42,10 +56,15 @@ HEADS: dict[str, Callable[[Tensor], Tensor]] = {**INCREASING, **PROBABILITIES}
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What was found: the graph, or the foreign operations that prevent it."""
+    """What was found: the graph, or the foreign operations that prevent it.
+
+    `ending` tells what the output comes out of, also if other operations are foreign: the name of a head, or
+    "weights" for a linear map, convolution or batch-norm; None if that is not known.
+    """
 
     graph: Graph | None
     foreign: tuple[Foreign, ...] = ()
+    ending: str | None = None
 
     def require(self, name: str) -> Graph:
         """The graph, or an error that says why there is none."""
@@ -54,9 +73,9 @@ class Trace:
         return self.graph
 
 
-def same_scores(graph: Graph, x: npt.NDArray[np.float64], scores: npt.NDArray[Any]) -> bool:
-    """Whether the graph gives a model's scores (n, c) at points (n, ...), up to rounding on the way there."""
-    found = torch.from_numpy(np.ascontiguousarray(scores))
+def same_outputs(graph: Graph, x: npt.NDArray[np.float64], outputs: npt.NDArray[Any]) -> bool:
+    """Whether the graph gives a model's outputs (n, k) at points (n, ...), up to rounding on the way."""
+    found = torch.from_numpy(np.ascontiguousarray(outputs))
     largest = 0.0
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
@@ -66,11 +85,10 @@ def same_scores(graph: Graph, x: npt.NDArray[np.float64], scores: npt.NDArray[An
         return value
 
     with torch.no_grad():
-        out = graph.cast(torch.float64).walk(torch.from_numpy(x.reshape(-1, *graph.input_shape)), visit)
+        points = torch.from_numpy(x.reshape(-1, *graph.input_shape))
+        out = graph.cast(torch.float64).walk(points, visit, until=graph.returned)
     out = out if graph.head is None else HEADS[graph.head](out)
     out = out.reshape(len(x), -1)
-    if graph.head == "sigmoid" and out.shape[1] == 1:
-        out = out - 0.5  # as models centre it
     error = float((out - found.double()).abs().max()) if out.shape == found.shape else math.inf
     return agree(out, found) or error <= 1024 * torch.finfo(found.dtype).eps * largest
 

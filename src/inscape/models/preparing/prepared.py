@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from inscape.arrays import Shape
 from inscape.errors import InscapeError, ModelError, PartitionError
 from inscape.models.base import Array, Model
 from inscape.models.function import FunctionModel
-from inscape.models.preprocessing import Normalisation, Preparation
+from inscape.models.preparing.preprocessing import Normalisation, Preparation
 
 if TYPE_CHECKING:
     import torch
@@ -49,13 +50,14 @@ class PreparedModel(Model):
                 "features: put the data in the order in which it was fitted"
             )
         shape = preparation.outside(inner.input_shape) if input_shape is None else input_shape
-        super().__init__(inner.name, input_shape=shape, batch_size=None)
+        super().__init__(inner.name, input_shape=shape, batch_size=None, output=inner.output)
         self.inner = inner
+        self.decision = inner.decision
         self.preparation = preparation
         self.layout = inner.layout = preparation.layout
         self.dtype = inner.dtype
         self._function = _as_model(preparation, inner)
-        self._graph: tuple[Graph, Graph | None, Graph] | None = None
+        self._graphs: list[tuple[Graph, Graph | None, Graph]] = []
 
     @property
     def preprocess(self) -> dict[str, Any] | None:  # type: ignore[override]
@@ -84,9 +86,30 @@ class PreparedModel(Model):
         return self.inner.classes
 
     @property
+    def reveals_classes(self) -> bool:  # type: ignore[override]
+        """Whether the classes are only those that were met so far."""
+        return self.inner.reveals_classes
+
+    @property
+    def labels_are_columns(self) -> bool:  # type: ignore[override]
+        """Whether a label is the column of a score."""
+        return self.inner.labels_are_columns
+
+    @property
+    def coarse_precision(self) -> str | None:
+        """That of the model."""
+        return self.inner.coarse_precision
+
+    @property
     def has_scores(self) -> bool:  # type: ignore[override]
         """Whether the model has scores."""
         return self.inner.has_scores
+
+    @cached_property
+    def undecided(self) -> Model:
+        """The model behind the same preparation, without a decision rule."""
+        inner = self.inner.undecided
+        return self if inner is self.inner else PreparedModel(inner, self.preparation, self.input_shape)
 
     @property
     def module(self) -> "torch.nn.Module":
@@ -94,7 +117,7 @@ class PreparedModel(Model):
         module = getattr(self.inner, "module", None)
         if module is None or isinstance(self._function, FunctionModel):
             raise AttributeError(f"{self.name} is no torch module")
-        from inscape.models.prepared_module import PreparedModule
+        from inscape.models.preparing.prepared_module import PreparedModule
 
         return PreparedModule(module, self.preparation, getattr(self._function, "module", None))
 
@@ -130,7 +153,14 @@ class PreparedModel(Model):
         return self.inner.batch_length(point_size)
 
     def graph(self, input_shape: Shape) -> "Graph":
-        """The graph of the model behind that of the preparation, on data points of one shape."""
+        """The graph of the scores behind that of the preparation, on data points of one shape."""
+        return self._behind(input_shape, self.inner.graph)
+
+    def network(self, input_shape: Shape) -> "Graph":
+        """The graph of what the model returns behind that of the preparation."""
+        return self._behind(input_shape, self.inner.network)
+
+    def _behind(self, input_shape: Shape, graph_of: Callable[[Shape], "Graph"]) -> "Graph":
         if self.inner.structure not in ("piecewise-affine", "black-box"):
             raise PartitionError(
                 f"the exact regions of {self.name} are not computed behind preprocess",
@@ -139,12 +169,13 @@ class PreparedModel(Model):
         shape = self.input_shape or input_shape
         first = self.preparation.graph(shape)
         second = self._graph_of_function(first)
-        inner = self.inner.graph((second or first).shapes[(second or first).output])
-        known = self._graph
-        if known is None or known[0].input_shape != shape or known[1] is not second or known[2] is not inner:
-            known = inner.after(first if second is None else second.after(first)), second, inner
-            self._graph = known
-        return known[0]
+        inner = graph_of((second or first).shapes[(second or first).output])
+        for known in self._graphs:
+            if known[0].input_shape == shape and known[1] is second and known[2] is inner:
+                return known[0]
+        found = inner.after(first if second is None else second.after(first))
+        self._graphs = [(found, second, inner), *self._graphs[:1]]  # that of the scores and of the outputs
+        return found
 
     def _graph_of_function(self, first: "Graph") -> "Graph | None":
         """The graph of a torch module that prepares points; an error if the function has none."""
@@ -157,7 +188,7 @@ class PreparedModel(Model):
                 remedy='it cannot be counted exactly; use method="adaptive", or give preprocess as numbers '
                 "or as a torch module",
             )
-        graph: Graph = self._function.graph(first.shapes[first.output])
+        graph: Graph = self._function.network(first.shapes[first.output])
         if graph.head is not None:
             raise PartitionError(f"{self._function.name}, which prepares the points, ends in a {graph.head}")
         return graph
@@ -168,6 +199,9 @@ class PreparedModel(Model):
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
         return self.inner.predict_batch(self._prepare(self.preparation.turn(x)), with_scores)
+
+    def _outputs(self, x: Array) -> Array:
+        return self.inner.outputs_batch(self._prepare(self.preparation.turn(x)))
 
     def _prepare(self, x: Array) -> Array:
         """Points in the model's layout, normalised."""
@@ -192,7 +226,7 @@ def _as_model(preparation: Preparation, inner: Model) -> Any:
     model = wrap(preparation.values)
     if isinstance(model, FunctionModel):
         return model
-    from inscape.models.prepared_module import InPrecision
+    from inscape.models.preparing.prepared_module import InPrecision
 
     typed = wrap(InPrecision(preparation.values, inner.dtype), device=getattr(inner, "device", None))
     typed.name = model.name

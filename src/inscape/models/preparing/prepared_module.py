@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from inscape.models.base import LAYOUTS
-from inscape.models.preprocessing import Preparation
+from inscape.models.preparing.preprocessing import Preparation
 
 
 class InPrecision(torch.nn.Module):
