@@ -41,6 +41,8 @@ def test_a_study_writes_rows_figures_and_a_page(name, tmp_path):
     assert all(claim in report for claim in find(name).claims.values())
     assert all(finding.evidence in report for finding in findings.values())
     assert report.count('<img src="data:image/png;base64,') == len(done.summary.figures)
+    assert all(caption in report for caption in done.summary.figures.values())
+    assert (tmp_path / "report.html").stat().st_size < 2_000_000
 
 
 @pytest.mark.parametrize("name", FIGURES)
