@@ -314,3 +314,16 @@ def test_a_file_is_checked_before_anything_runs(run, tmp_path, old, new, words):
     (tmp_path / "depths.toml").write_text(TOML.replace(old, new))
     assert words in run("run", "depths.toml", code=2)
     assert not (tmp_path / "inscape-studies").exists()
+
+
+def test_models_that_are_pooled_are_also_said_apart(tmp_path):
+    (tmp_path / "both.toml").write_text(TOML.replace('model = "tree"', 'model = ["tree", "forest"]'))
+    rows = [
+        {"model": model, "max_depth": d, "region_count": d + 9 * (model == "forest"), "gap": sign * d / 100}
+        for model, sign in (("tree", 1), ("forest", -1))
+        for d in (2, 4, 6, 8, 10)
+    ]
+    frame = pd.DataFrame(rows).assign(configuration=lambda f: f.index.astype(str), train_accuracy=1.0)
+    found = read_study(tmp_path / "both.toml").summarise(frame, tmp_path).findings["correlation"]
+    assert "apart: tree +1.00" in found.evidence
+    assert "forest -1.00" in found.evidence

@@ -23,6 +23,7 @@ epochs = 2
 import math
 import re
 import tomllib
+from dataclasses import replace
 from inspect import signature
 from itertools import product
 from pathlib import Path
@@ -192,7 +193,7 @@ class _Correlation:
             raise StudyError(f"[correlate]: {error}") from error
         result.plot().figure.savefig(out / "scatter.png", dpi=150)
         return Summary(
-            findings={"correlation": positive(result.pearson)},
+            findings={"correlation": _finding(result)},
             figures={
                 "scatter.png": f"{self.claim} Each point is a configuration, the mean of its replicates."
             },
@@ -210,3 +211,12 @@ class _Correlation:
             bad = [v is None or (isinstance(v, float) and not math.isfinite(v)) for v in kept[name]]
             kept = kept[[not b for b in bad]]
         return kept
+
+
+def _finding(result: Any) -> Finding:
+    """Whether the correlation is positive, beside that of each model where several are pooled."""
+    pooled = positive(result.pearson)
+    if not result.models:
+        return pooled
+    apart = ", ".join(f"{name} {one.pearson}" for name, one in result.models.items())
+    return replace(pooled, evidence=f"{pooled.evidence}; apart: {apart}")
