@@ -91,7 +91,7 @@ def plot(
     except OSError as error:
         raise InscapeError(f"cannot write {out}: {error.strerror or error}") from error
     if json:
-        print_json(regions.to_dict() | {"picture": str(out)})
+        print_json(regions.to_dict(polygons=True) | {"picture": str(out)})
     else:
         typer.echo(str(out))
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from inscape.arrays import Bools, Floats, Ints
 from inscape.errors import PartitionError
 from inscape.models import Model
+from inscape.partition.export import Exported, lines_feature, polygon_feature, well_known_text
 from inscape.pictures import DrawnByClass, Look
 from inscape.probes import Probe
 from inscape.probes.plane import Domain, domain_of, frame_of, scene_of
@@ -30,7 +31,7 @@ PIXELS = 600
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class DecisionRegions(DrawnByClass):
+class DecisionRegions(DrawnByClass, Exported):
     """Maximal connected sets of equal prediction on a probe (Def. 1-3 of Li et al. 2025, arXiv 2505.11370).
 
     Attributes:
@@ -81,8 +82,12 @@ class DecisionRegions(DrawnByClass):
         """The labels at the probe's corners, where an exact method knows them."""
         raise NotImplementedError
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON, without samples and faces, since they may be large; `from_dict` reads it back."""
+    def to_dict(self, *, polygons: bool = False) -> dict[str, Any]:
+        """Plain JSON, without samples, since they may be large; `from_dict` reads it back.
+
+        Args:
+            polygons: whether to write the polygons of an exact plane too.
+        """
         about = {"schema": SCHEMA, "kind": KIND, "on": self.on, "n_regions": self.n_regions}
         where = {"probe": repr(self.probe), "probe_data": self.probe.to_dict()}
         return about | where | plain_fields(self, without=("probe", *self._left_out))
@@ -106,6 +111,15 @@ class DecisionRegions(DrawnByClass):
     def __repr__(self) -> str:
         kind = "exactly" if self.is_exact else f"by {self.method}"
         return f"<{self.n_regions} decision regions on {self.probe!r}, {kind}, {self.status}>"
+
+    def _name(self, label: int) -> str:
+        names = self.class_names
+        return names[label] if names is not None and 0 <= label < len(names) else str(label)
+
+    def _columns(self) -> dict[str, Any]:
+        labels = self.labels.tolist()
+        names = [self._name(label) for label in labels]
+        return {"region": range(self.n_regions), "label": labels, "class_name": names}
 
     def _title(self) -> str:
         count = f"{self.n_regions:,} decision region{'' if self.n_regions == 1 else 's'}"
@@ -171,6 +185,13 @@ class DecisionSegment(DecisionRegions):
         """The labels at both ends."""
         return self.labels[[0, -1]]
 
+    def to_frame(self) -> Any:
+        """A pandas table, one row per region: its label, class name, and where it starts and ends."""
+        import pandas as pd
+
+        edges = np.concatenate([[self.span[0]], self.boundaries, [self.span[1]]])
+        return pd.DataFrame(self._columns() | {"start": edges[:-1], "end": edges[1:]})
+
     def _draw(self, ax: Any, look: Look) -> Any:
         """The labels along t, and the two highest scores where the model has scores.
 
@@ -216,6 +237,13 @@ class DecisionGrid(DecisionRegions):
     coordinates: Ints = field()
     sample_labels: Ints
     sample_regions: npt.NDArray[np.int32]
+
+    def to_frame(self) -> Any:
+        """A pandas table, one row per region: its label, class name, and its share of the samples."""
+        import pandas as pd
+
+        share = np.bincount(self.sample_regions, minlength=self.n_regions) / len(self.sample_regions)
+        return pd.DataFrame(self._columns() | {"share": share})
 
     def image(self) -> Ints:
         """The regions as an array (resolution,) * d of indices into `labels`, -1 outside the probe."""
@@ -334,20 +362,67 @@ class DecisionPlane(DecisionRegions):
             ax=ax,
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON, with areas and the boundary's length, without the polygons, which may be large."""
-        return super().to_dict() | {name: plain(getattr(self, name)) for name in self._derived}
+    def to_frame(self) -> Any:
+        """A pandas table, one row per region: label, class name, area, holes, the polygon as text (WKT)."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            self._columns()
+            | {
+                "area": self.areas,
+                "n_holes": [len(rings) - 1 for rings in self.polygons],
+                "polygon": [well_known_text(rings) for rings in self.polygons],
+            }
+        )
+
+    def _features(self) -> list[dict[str, Any]]:
+        rows = zip(self.labels.tolist(), self.areas.tolist(), self.polygons, strict=True)
+        found = [
+            polygon_feature(
+                rings, kind="region", region=i, label=label, class_name=self._name(label), area=area
+            )
+            for i, (label, area, rings) in enumerate(rows)
+        ]
+        pairs = np.sort(self._sides[self._is_boundary], axis=1)
+        for a, b in np.unique(pairs, axis=0).tolist():
+            pieces = self.boundary[(pairs == (a, b)).all(axis=1)]
+            length = float(self.domain.lengths(pieces[:, 1] - pieces[:, 0]).sum())
+            found.append(lines_feature(pieces, kind="border", regions=[a, b], length=length))
+        return found
+
+    def to_dict(self, *, polygons: bool = False) -> dict[str, Any]:
+        """Plain JSON, with areas and the boundary's length; `from_dict` reads it back.
+
+        Args:
+            polygons: whether to write the polygons too, their borders and all faces, which may be large. With
+                them, what is read back can be drawn and asked again.
+        """
+        from inscape.partition.linear.planes.complex.half_edges import written_faces
+
+        found = super().to_dict() | {name: plain(getattr(self, name)) for name in self._derived}
+        if polygons:
+            found["polygons"] = [[ring.tolist() for ring in rings] for rings in self.polygons]
+            found["boundary"] = self.boundary.tolist()
+            found["boundary_regions"] = np.sort(self._sides[self._is_boundary], axis=1).tolist()
+            found |= written_faces(self.subdivision.planar)
+            found["face_regions"] = self.face_regions.tolist()
+        return found
 
     @classmethod
     def _restored(cls, data: dict[str, Any], probe: Probe) -> Any:
+        from inscape.partition.linear.planes.complex.half_edges import WrittenFaces
+
+        domain = domain_of(probe)
+        faces = {"subdivision": WrittenFaces.of(data, domain.corners)} if "faces" in data else {}
         regions = restored_fields(
             cls,
             data,
             what="decision regions",
             error=PartitionError,
-            left_out=("face_regions", "subdivision"),
+            left_out=("subdivision",) if faces else ("face_regions", "subdivision"),
             probe=probe,
-            domain=domain_of(probe),
+            domain=domain,
+            **faces,
         )
         vars(regions).update({name: data[name] for name in cls._derived})
         vars(regions)["areas"] = np.array(data["areas"], dtype=np.float64)
@@ -386,6 +461,16 @@ class DecisionMesh(DecisionRegions):
         """The labels at the samples that are generators themselves: on a simplex, its vertices."""
         alone = (self.weights == 1).any(axis=1) & ((self.weights != 0).sum(axis=1) == 1)
         return np.asarray(self.sample_labels[alone])
+
+    def to_frame(self) -> Any:
+        """A pandas table, one row per region: label, class name and, on a plane, its share of the area."""
+        import pandas as pd
+
+        columns = self._columns()
+        if self.probe.dim == 2:
+            image = self.image()
+            columns["share"] = np.bincount(image[image >= 0], minlength=self.n_regions) / (image >= 0).sum()
+        return pd.DataFrame(columns)
 
     def image(self, resolution: int = PIXELS) -> Ints:
         """The regions as an array (resolution, resolution) of indices into `labels`, -1 outside the probe.

@@ -11,6 +11,7 @@ from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Bools, Floats, Ints
 from inscape.errors import PartitionError, unknown_name
 from inscape.memory import MEMORY
+from inscape.partition.export import Exported, polygon_feature, well_known_text
 from inscape.pictures import Colours, DrawnByClass, Look, Names, finished
 from inscape.probes import Probe, Segment
 from inscape.probes.plane import Domain, domain_of, scene_of
@@ -30,7 +31,7 @@ PRECISIONS = ("float64", "float32")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LinearSegment(DrawnByClass):
+class LinearSegment(DrawnByClass, Exported):
     """The pieces of a segment x(t) on which the activity of every unit stays the same.
 
     A relu is active where its input is positive, a clip is below, between or above its bounds, a max-pool
@@ -117,7 +118,14 @@ class LinearSegment(DrawnByClass):
         title = f"{self.n_regions:,} linear piece{'' if self.n_regions == 1 else 's'}"
         return draw_pieces(edges, scores, classes=classes, title=title, dots=dots, ax=ax)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_frame(self) -> Any:
+        """A pandas table, one row per piece: where it starts and ends."""
+        import pandas as pd
+
+        edges = self._edges()
+        return pd.DataFrame({"piece": range(self.n_regions), "start": edges[:-1], "end": edges[1:]})
+
+    def to_dict(self, *, polygons: bool = False) -> dict[str, Any]:
         """Plain JSON; slopes are left out, since they may be many; `from_dict` reads it back."""
         about = {"schema": SCHEMA, "kind": "segment pieces", "n_regions": self.n_regions}
         where = {"span": list(self.probe.span), "probe_data": self.probe.to_dict()}
@@ -143,7 +151,7 @@ class LinearSegment(DrawnByClass):
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LinearPlane(DrawnByClass):
+class LinearPlane(DrawnByClass, Exported):
     """The faces of a plane on which the activity of every unit stays the same.
 
     A relu is active where its input is positive, a clip is below, between or above its bounds, a max-pool
@@ -374,18 +382,47 @@ class LinearPlane(DrawnByClass):
         """A number for each face that depends on its activation pattern only, (F,)."""
         return np.asarray(self.subdivision.face_hashes(), np.uint64)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON, without the subdivision, since it may be large; `from_dict` reads it back."""
+    def to_frame(self) -> Any:
+        """A pandas table, one row per face: its area, a point inside, and its polygon as text (WKT)."""
+        import pandas as pd
+
+        s, t = self.centroids.T
+        texts = [well_known_text([ring]) for ring in self.polygons]
+        columns = {"region": range(self.n_regions), "area": self.areas, "s": s, "t": t}
+        return pd.DataFrame(columns | {"polygon": texts})
+
+    def _features(self) -> list[dict[str, Any]]:
+        rows = zip(self.areas.tolist(), self.polygons, strict=True)
+        return [
+            polygon_feature([ring], kind="region", region=i, area=area) for i, (area, ring) in enumerate(rows)
+        ]
+
+    def to_dict(self, *, polygons: bool = False) -> dict[str, Any]:
+        """Plain JSON; `from_dict` reads it back.
+
+        Args:
+            polygons: whether to write vertices, faces and areas too, which may be large. With them, what is
+                read back can be asked for its faces again, but not for patterns and slopes.
+        """
+        from inscape.partition.linear.planes.complex.half_edges import written_faces
+
         about = {"schema": SCHEMA, "kind": "plane regions", "is_exact": self.is_exact}
         where = {"probe": repr(self.probe), "probe_data": self.probe.to_dict()}
         counts = {name: getattr(self, name) for name in self._derived}
-        return about | where | counts | plain_fields(self, without=("probe", "domain", "subdivision"))
+        found = about | where | counts | plain_fields(self, without=("probe", "domain", "subdivision"))
+        if polygons:
+            found |= written_faces(self.subdivision.planar) | {"areas": self.areas.tolist()}
+        return found
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The regions that `to_dict` wrote, without their subdivision."""
+        """The regions that `to_dict` wrote, without what the network does on them."""
         check_schema(data, "kind", "plane regions", what="set of plane regions", error=PartitionError)
         probe: Probe = Probe.from_dict(data["probe_data"])
+        from inscape.partition.linear.planes.complex.half_edges import WrittenFaces
+
+        domain = domain_of(probe)
+        faces = {"subdivision": WrittenFaces.of(data, domain.corners)} if "faces" in data else {}
         regions: Self = restored_fields(
             cls,
             data,
@@ -393,7 +430,8 @@ class LinearPlane(DrawnByClass):
             error=PartitionError,
             left_out=("subdivision",),
             probe=probe,
-            domain=domain_of(probe),
+            domain=domain,
+            **faces,
         )
         vars(regions).update({name: data[name] for name in cls._derived})
         return regions

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from inscape.arrays import Bools, Floats, Ints
 from inscape.compiled import compiled, inlined, kernel
+from inscape.errors import PartitionError
 
 BORDER = -1
 """The layer of birth of the domain's own edges."""
@@ -154,6 +155,53 @@ def polygon_complex(corners: Floats) -> PlanarComplex:
         shared=np.zeros(k, bool),
         fixed=np.ones(k, bool),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenFaces:
+    """The faces of a subdivision that was read from a file, without what the model does on them."""
+
+    planar: PlanarComplex
+
+    def __getattr__(self, name: str) -> Any:
+        """An error that says what is missing."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise PartitionError(f"{name} was left out when this result was written", remedy="compute it again")
+
+    @classmethod
+    def of(cls, written: dict[str, Any], domain_corners: Floats) -> "WrittenFaces":
+        """The faces that `written_faces` wrote: an edge for each pair of neighbouring corners."""
+        xy = np.array(written["vertices"], dtype=np.float64).reshape(-1, 2)
+        size = np.array([len(face) for face in written["faces"]])
+        start = np.concatenate([[0], np.cumsum(size)])
+        corner = np.concatenate([np.array(face, dtype=np.int64) for face in written["faces"]])
+        after = np.roll(corner, -1)
+        after[start[1:] - 1] = corner[start[:-1]]
+        pairs = np.sort(np.stack([corner, after], axis=1), axis=1)
+        ends, edge = np.unique(pairs, axis=0, return_inverse=True)
+        edge = edge.reshape(-1)
+        loop = half_edge.py_func(edge, (corner != ends[edge, 0]).astype(np.int64))
+        fixed = np.zeros(len(xy), bool)
+        fixed[[int(np.hypot(*(xy - c).T).argmin()) for c in domain_corners]] = True
+        is_border = np.bincount(edge, minlength=len(ends)) == 1
+        return cls(
+            PlanarComplex(
+                xy=xy,
+                ends=ends.astype(np.int32),
+                born=np.where(is_border, BORDER, 0).astype(np.int32),
+                start=start,
+                loop=loop.astype(np.int32),
+                shared=np.zeros(len(ends), bool),
+                fixed=fixed,
+            )
+        )
+
+
+def written_faces(planar: PlanarComplex) -> dict[str, Any]:
+    """Plain JSON: the vertices, and the numbers of the vertices of each face, anticlockwise."""
+    faces = np.split(planar.corners, planar.start[1:-1])
+    return {"vertices": planar.xy.tolist(), "faces": [face.tolist() for face in faces]}
 
 
 def outward(planar: PlanarComplex) -> PlanarComplex:

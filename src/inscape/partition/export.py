@@ -1,0 +1,94 @@
+"""Regions as files: tables, polygons and pictures, by the ending of a file's name.
+
+Rings: the first ring of a polygon runs anticlockwise around the region, others clockwise around its holes.
+In `polygons` and JSON a ring is open, its first corner is not repeated; in GeoJSON (RFC 7946) and in the
+well-known text of tables it is closed, as these formats have it. Coordinates are those of the probe's plane
+(of a patch, its own s and t), not places on the Earth. Areas and lengths are those in the input space.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from inscape.arrays import Floats
+from inscape.errors import PictureError
+from inscape.files import replacing
+
+PICTURES = (".svg", ".png", ".pdf", ".jpg")
+
+
+class Exported:
+    """Regions that can be written into files."""
+
+    def to_frame(self) -> Any:
+        """A pandas table, one row per region."""
+        raise NotImplementedError
+
+    def to_dict(self, *, polygons: bool = False) -> dict[str, Any]:
+        """Plain JSON; `from_dict` reads it back."""
+        raise NotImplementedError
+
+    def _features(self) -> list[dict[str, Any]]:
+        """The regions and borders as GeoJSON has them; an error if there are no polygons."""
+        raise PictureError(
+            f"a {type(self).__name__} has no polygons for GeoJSON: those of an exact plane do; "
+            "write .json, .csv or .svg"
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the regions into a file and return its path.
+
+        Args:
+            path: .json for everything that `from_dict` reads, polygons included; .csv for the table of
+                `to_frame`; .geojson for polygons and borders; .svg, .png, .pdf or .jpg for the picture.
+        """
+        path = Path(path)
+        ending = path.suffix.lower()
+        if ending not in (".json", ".csv", ".geojson", *PICTURES):
+            known = ", ".join((".json", ".csv", ".geojson", *PICTURES))
+            raise PictureError(f"cannot write {path}: the file must end in {known}")
+        text = None
+        if ending == ".json":
+            text = json.dumps(self.to_dict(polygons=True), allow_nan=False)
+        elif ending == ".geojson":
+            text = json.dumps({"type": "FeatureCollection", "features": self._features()}, allow_nan=False)
+        elif ending == ".csv":
+            text = self.to_frame().to_csv(index=False)
+        try:
+            with replacing(path) as draft:
+                if text is None:
+                    self.plot().figure.savefig(draft, dpi=150)  # type: ignore[attr-defined]
+                else:
+                    draft.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise PictureError(f"cannot write {path}: {error.strerror or error}") from error
+        return path
+
+
+def closed(ring: Floats) -> list[list[float]]:
+    """The corners of a ring, its first one repeated at the end."""
+    return [*ring.tolist(), ring[0].tolist()]
+
+
+def well_known_text(rings: Iterable[Floats]) -> str:
+    """A polygon as well-known text.
+
+    >>> import numpy as np
+    >>> well_known_text([np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])])
+    'POLYGON ((0.0 0.0, 1.0 0.0, 0.0 1.0, 0.0 0.0))'
+    """
+    parts = ("(" + ", ".join(f"{x!r} {y!r}" for x, y in closed(ring)) + ")" for ring in rings)
+    return f"POLYGON ({', '.join(parts)})"
+
+
+def polygon_feature(rings: Sequence[Floats], **properties: Any) -> dict[str, Any]:
+    """A region as a feature of GeoJSON."""
+    geometry = {"type": "Polygon", "coordinates": [closed(ring) for ring in rings]}
+    return {"type": "Feature", "properties": properties, "geometry": geometry}
+
+
+def lines_feature(lines: Floats, **properties: Any) -> dict[str, Any]:
+    """Straight pieces (n, 2, 2) as a feature of GeoJSON."""
+    geometry = {"type": "MultiLineString", "coordinates": lines.tolist()}
+    return {"type": "Feature", "properties": properties, "geometry": geometry}
