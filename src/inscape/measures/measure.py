@@ -29,6 +29,7 @@ from inscape.measures.sharpness import sharpness
 from inscape.measures.statistics import mean_with_error, wilson
 from inscape.measures.total_variation import total_variation, variation_request
 from inscape.models import Model, wrap
+from inscape.pictures import Shown
 from inscape.probes.source import PointSource
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
@@ -55,7 +56,7 @@ COLUMNS: Columns = {
 
 
 @dataclass(frozen=True, eq=False)
-class MeasureTable:
+class MeasureTable(Shown):
     """One row per measure: measure, value, std_error, low, high, n, method, status, note, settings, seconds.
 
     The status is its short kind, "complete" or another; what else to know is in the note. A measure that does

@@ -71,7 +71,7 @@ class Segment(Probe):
         return (1 - t) * self.start + t * self.end
 
     def __repr__(self) -> str:
-        return f"Segment(input_shape={self.start.shape}, span={self.span})"
+        return f"Segment(input_shape={self.start.shape}, span=({self.span[0]:.4g}, {self.span[1]:.4g}))"
 
 
 def as_segment(probe: Probe) -> Segment:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from inscape.errors import StudyError
+from inscape.pictures import Shown
 from inscape.reports.findings import Finding, Summary
 from inscape.reports.page import literal
 from inscape.serialising import SCHEMA, LeftOut, check_schema, restored_fields
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StudyRun:
+class StudyRun(Shown):
     """A finished study: its rows as a frame, what they say, and where everything is.
 
     `reference` is what the study was asked for by; `is_registered` says that this is a name the command line

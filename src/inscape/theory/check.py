@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from inscape.errors import TheoryError, unknown_name
+from inscape.pictures import Shown
 from inscape.serialising import SCHEMA, check_schema, restored_fields
 
 FORMS = ("stated", "corrected")
@@ -16,7 +17,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Check:
+class Check(Shown):
     """An inequality lhs <= rhs of a paper, measured.
 
     Attributes:

@@ -13,6 +13,7 @@ from inscape.errors import DataError, InscapeError, ModelError, NotApplicableErr
 from inscape.measures.points import measuring
 from inscape.models import Model, wrap
 from inscape.models.class_names import as_labels
+from inscape.pictures import Shown
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
@@ -26,7 +27,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class CheckTable:
+class CheckTable(Shown):
     """The checks of one model, one per statement and form."""
 
     model: str

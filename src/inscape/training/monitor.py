@@ -14,7 +14,7 @@ from inscape.errors import MeasureError
 from inscape.measures.measure import NOT_APPLICABLE, Measures, Settings, checked_settings, table_of
 from inscape.measures.points import TargetSource, as_targets, measuring
 from inscape.models import Model, wrap
-from inscape.pictures import finished
+from inscape.pictures import Drawn, finished
 from inscape.probes.source import PointSource
 from inscape.seeding import RandomState, as_generator, as_seed, random_state_kept
 
@@ -26,7 +26,7 @@ CHEAP: dict[str, dict[str, Any]] = {
 STEPS_PER_DECADE = 10
 
 
-class Monitor:
+class Monitor(Drawn):
     """Measures of a network in training, at the same points and with the same noise each time.
 
     The network, its gradients, its mode and all random states are left as they are: the weights after
