@@ -7,7 +7,6 @@ Some minutes in all; name pictures (readme, spirals, mnist, cifar10, tightness, 
 import io
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +77,7 @@ def spirals() -> None:
     axes = Figure(figsize=(11, 9.2), layout="constrained").subplots(2, 2).ravel()
     for ax, colour in zip(axes, ("pattern", "layer", "slope"), strict=False):
         q.plot(ax, colour=colour)
-    p.plot(axes[3])
-    axes[3].scatter(*x[:300].T, s=9, facecolor="white", edgecolor="black", lw=0.6, zorder=3.5)
+    p.plot(axes[3], points=x[:300])
     save(axes[0].figure, "spirals.png")
 
 
@@ -107,7 +105,7 @@ def cifar10() -> None:
     figure = Figure(figsize=(13, 5.4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
     p = inscape.decision_regions(net, plane, method="exact", progress=True)
-    replace(p, class_names=CIFAR10).plot(left)
+    p.plot(left, class_names=CIFAR10)
     middle = plane.marks.mean(axis=0)
     reach = 0.05 * np.ptp(plane.marks, axis=0).max()
     window = inscape.Patch(
