@@ -10,7 +10,7 @@ import numpy.typing as npt
 from inscape.arrays import Bools, Floats, Ints
 from inscape.errors import PartitionError
 from inscape.models import Model
-from inscape.partition.export import Exported, lines_feature, polygon_feature, well_known_text
+from inscape.partition.region_files import Exported, lines_feature, polygon_feature, well_known_text
 from inscape.pictures import DrawnByClass, Look
 from inscape.probes import Probe
 from inscape.probes.plane import Domain, domain_of, frame_of, scene_of

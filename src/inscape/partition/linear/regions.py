@@ -11,7 +11,7 @@ from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Bools, Floats, Ints
 from inscape.errors import PartitionError, unknown_name
 from inscape.memory import MEMORY
-from inscape.partition.export import Exported, polygon_feature, well_known_text
+from inscape.partition.region_files import Exported, polygon_feature, well_known_text
 from inscape.pictures import Colours, DrawnByClass, Look, Names, finished
 from inscape.probes import Probe, Segment
 from inscape.probes.plane import Domain, domain_of, scene_of
