@@ -74,7 +74,7 @@ def spirals() -> None:
     square = inscape.Patch([0, 0], np.eye(2), ((-1.25, 1.25), (-1.25, 1.25)))
     q = inscape.linear_regions(net, square)
     p = inscape.decision_regions(net, square, method="exact")
-    axes = Figure(figsize=(11, 9.2), layout="constrained").subplots(2, 2).ravel()
+    axes = Figure(figsize=(11, 9.2), layout="compressed").subplots(2, 2).ravel()
     for ax, colour in zip(axes, ("pattern", "layer", "slope"), strict=False):
         q.plot(ax, colour=colour)
     p.plot(axes[3], points=x[:300])

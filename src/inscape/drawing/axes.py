@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-_LEGEND_GAP = 0.04
-"""Between the Axes and their legend, of the width of the Axes."""
+_LEGEND_GAP = 0.9
+"""Between the Axes and their legend, of the font size: a share of their width would confuse the layout."""
 _LEAST_LEFT = 0.45
 """Of the width that Axes had, what a legend leaves them at least."""
 
@@ -54,17 +54,18 @@ def legend_beside(ax: Any, handles: Sequence[Any], title: str) -> None:
         handles=handles,
         title=title,
         loc="upper left",
-        bbox_to_anchor=(1 + _LEGEND_GAP, 1.0),
+        bbox_to_anchor=(1.0, 1.0),
         frameon=False,
-        borderaxespad=0.0,
+        borderaxespad=_LEGEND_GAP,
         **dense,
     )
     figure = ax.figure.figure  # of a part of a figure, the whole
     if figure.get_layout_engine() is not None:
         return
-    width = legend.get_window_extent().width / figure.bbox.width
+    gap = _LEGEND_GAP * legend.prop.get_size_in_points() / 72 * figure.dpi
+    width = (legend.get_window_extent().width + gap) / figure.bbox.width
     box = ax.get_position(original=True)
-    left = max((box.width - width) / (1 + _LEGEND_GAP), _LEAST_LEFT * box.width)
+    left = max(box.width - width, _LEAST_LEFT * box.width)
     ax.set_position((box.x0, box.y0, left, box.height))
 
 
