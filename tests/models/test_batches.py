@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from onnx_files import save
 from torch import nn
 
 import inscape
@@ -165,3 +166,34 @@ def test_names_are_numbered_as_in_the_whole_batch():
     model = inscape.wrap(lambda x: np.where(x[:, 0] == 1, "a", "b"))
     model.labels(x)
     assert model.classes == ("a", "b")
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_scores_in_half_precision_are_counted_adaptively(dim, tmp_path):
+    rng = np.random.default_rng(3)
+    w, v = rng.standard_normal((6, 8)).astype(np.float16), rng.standard_normal((8, 3)).astype(np.float16)
+    x = rng.standard_normal((20, 6))
+    nodes = [("MatMul", "x w", "h"), ("Relu", "h", "r"), ("MatMul", "r v", "y")]
+    path = save(tmp_path / "m.onnx", nodes, (6,), {"w": w, "v": v}, dtype="float16")
+    for model in (path, lambda p: np.maximum(p.astype(np.float16) @ w, 0) @ v):
+        found = inscape.region_count(model, x, n_probes=10, dim=dim, random_state=0)
+        assert found.method == "adaptive"
+        grid = inscape.region_count(model, x, n_probes=10, dim=dim, method="grid", random_state=0)
+        assert found.mean >= grid.mean > 1  # rounding makes slivers that a grid steps over
+        assert "random" not in found.reason
+    with pytest.raises(
+        inscape.InscapeError, match=r"since its parameters are float16.*convert it to float32"
+    ):
+        inscape.region_count(path, x, n_probes=4, method="exact", random_state=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_network_of_half_precision_is_not_called_random(dtype, recwarn):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 3)).to(dtype)
+    model = inscape.wrap(net)
+    x = 3 * np.random.default_rng(0).standard_normal((40, 6))
+    found = inscape.region_count(model, x, n_probes=10, random_state=0)
+    assert (found.method, model.is_random, model.one_by_one) == ("adaptive", False, False)
+    assert str(dtype).removeprefix("torch.") in found.reason
+    assert not any("deterministic" in str(w.message) or "batch" in str(w.message) for w in recwarn)

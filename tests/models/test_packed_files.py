@@ -48,7 +48,7 @@ def test_a_packed_file_that_unpacks_to_too_much(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "MOST_GUNZIPPED", 10_000)
     path = tmp_path / "m.onnx.gz"
     path.write_bytes(gzip.compress(bytes(1_000_000)))
-    with pytest.raises(ModelError, match="to more than .*: it is damaged, a trap, or too large"):
+    with pytest.raises(ModelError, match=r"to more than .*: it is damaged, a trap, or too large"):
         inscape.wrap(path)
 
 

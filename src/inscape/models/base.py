@@ -253,7 +253,10 @@ class Model(ABC):
             scores = [s[:1] for _, s in rows if s is not None]
             return np.concatenate([b[:1] for b, _ in rows]), np.concatenate(scores) if scores else None
         with self._explained(x):
-            return self._call(self._padded(x), with_scores=with_scores and self.has_scores)
+            labels, scores = self._call(self._padded(x), with_scores=with_scores and self.has_scores)
+        if scores is not None and scores.dtype == np.float16:  # compiled loops know no half precision
+            scores = scores.astype(np.float32)
+        return labels, scores
 
     def class_name(self, label: int) -> str:
         """The name of a label, or its number where the model has no names."""

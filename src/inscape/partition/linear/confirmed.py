@@ -47,8 +47,8 @@ def check_precision(model: Model) -> None:
         raise PartitionError(
             f"{model.name} cannot be counted exactly since its parameters are {model.coarse_precision}, "
             "whose rounding turns its linear pieces into steps",
-            remedy="convert it with .float() to count the pieces that it stands for, or use "
-            "method='adaptive' or 'grid'",
+            remedy="convert it to float32 (a torch module with .float()) to count the pieces that it stands "
+            "for, or use method='adaptive' or 'grid'",
         )
 
 

@@ -44,7 +44,7 @@ class Answers:
         length = self._model.batch_length(size)
         for first in range(0, n_points, length):
             rows = slice(first, min(first + length, n_points))
-            points = np.empty((rows.stop - first, size), self._model.dtype)
+            points = np.empty((rows.stop - first, size), np.result_type(self._model.dtype, np.float32))
             write(rows, points)
             try:
                 told = self._model.predict_batch(points.reshape(-1, *self._shape), self.has_scores)
