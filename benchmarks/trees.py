@@ -112,11 +112,11 @@ def agreement(model: Any, segments: list[Segment], results: list[DecisionSegment
         wrong += int((model.labels(s.points((ends[1:] + ends[:-1]) / 2)) != r.labels).sum())
     report("regions whose middle predict labels otherwise", wrong, "0", "")
     narrow = sum(r.trees.n_narrow for r in results if r.trees)
-    stored = np.array([r.n_regions for r in tree_segments(model, segments, cast=False)])
-    print(f"{narrow} of {counts.sum()} regions are narrower than the float32 spacing")
+    wide = np.array([r.n_regions for r in tree_segments(model, segments)])
+    print(f"{narrow} of {counts.sum()} regions are narrower than the float32 spacing at their splits")
     print(
-        f"thresholds as stored, without the cast: {stored.mean():.2f} regions, "
-        f"another count on {(counts != stored).sum()} of {len(counts)} segments"
+        f"without them: {wide.mean():.2f} regions, another count on {(counts != wide).sum()} of {len(counts)} "
+        "segments"
     )
 
 
@@ -170,7 +170,7 @@ def segments_of_images() -> None:
     model = wrap(forest)
     segments = [s for s in sample_probes(x, n=N_SEGMENTS, random_state=0) if isinstance(s, Segment)]
     n_nodes = sum(tree.tree_.node_count for tree in forest.estimators_)
-    results = tree_segments(model, segments)
+    results = tree_segments(model, segments, narrow=True)  # what predict sees, as the grid does
     visited = np.mean([r.trees.n_nodes for r in results if r.trees])
     print(f"{source}, {len(x)} training images: {n_nodes} nodes, of which a segment meets {visited:.0f}")
     speed(model, forest, segments)

@@ -1,4 +1,8 @@
-"""Forests on segments and planes in rational arithmetic, without rounding: a second route, and slow."""
+"""Forests on segments and planes in rational arithmetic: a second route, and slow.
+
+Nothing is rounded but a feature that is constant on the probe, where `predict` may see it on either side of a
+threshold that it is equal to.
+"""
 
 from collections import defaultdict
 from fractions import Fraction
@@ -7,12 +11,12 @@ import numpy as np
 
 
 def nodes_of(estimator, threshold=Fraction):
-    """The trees of a forest: (feature, threshold, left, right) and values; `threshold` makes them exact."""
+    """The trees of a forest: (feature, threshold, left, right, as stored); `threshold` makes them exact."""
     trees = []
     for member in getattr(estimator, "estimators_", [estimator]):
         t = member.tree_
         splits = [
-            None if left < 0 else (int(f), threshold(float(c)), int(left), int(right))
+            None if left < 0 else (int(f), threshold(float(c)), int(left), int(right), float(c))
             for f, c, left, right in zip(
                 t.feature, t.threshold, t.children_left, t.children_right, strict=True
             )
@@ -41,9 +45,9 @@ def leaves_along(tree, start, way):
         if splits[node] is None:
             found.append((low, value[node]))
             continue
-        f, c, left, right = splits[node]
+        f, c, left, right, stored = splits[node]
         if way[f] == 0:
-            waiting.append((left if start[f] <= c else right, low, high))
+            waiting.append((left if float(np.float32(float(start[f]))) <= stored else right, low, high))
             continue
         t = (c - start[f]) / way[f]
         near, far = (left, right) if way[f] > 0 else (right, left)
@@ -103,7 +107,10 @@ def cells_on(trees, origin, axes, polygon):
             if splits[node] is None:
                 cells.append((polygon, [*leaves, value[node]]))
                 continue
-            f, c, *children = splits[node]
+            f, c, *children, stored = splits[node]
+            if axes[0][f] == axes[1][f] == 0:
+                waiting.append((polygon, leaves, children[int(float(np.float32(float(origin[f]))) > stored)]))
+                continue
             parts = cut_polygon(polygon, axes[0][f], axes[1][f], c - origin[f])
             waiting += [(p, leaves, n) for p, n in zip(parts, children, strict=True) if p is not None]
     return [(polygon, label_of(leaves)) for polygon, leaves in cells]

@@ -24,8 +24,10 @@ from inscape.measures.statistics import Z, mean_with_error
 from inscape.models import Model, wrap
 from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import exact_regions
+from inscape.partition.decision.exact.trees import status_of_all
 from inscape.partition.decision.grid.grid import labelled_blocks
 from inscape.partition.decision.method import Request, check_method
+from inscape.partition.decision.regions import DecisionPlane, DecisionSegment
 from inscape.pictures import Drawn
 from inscape.probes import Probe, Segment
 from inscape.probes.sampling import draw_probes
@@ -308,14 +310,16 @@ def count_exactly(
     model: Model, probes: Sequence[Probe], precision: str, meter: Meter, max_faces: float = math.inf
 ) -> Tally:
     """Count every region on each probe; the status says on how many there is something to note."""
-    tally, special = Tally(), []
+    tally, special, trees = Tally(), [], []
     for r in exact_regions(model, probes, precision=precision, meter=meter, max_faces=max_faces):
         tally.counts.append(r.n_regions)
         tally.see(r.labels, r.corner_labels)
         tally.n_evaluations += r.n_evaluations
-        if r.status != COMPLETE:
+        if isinstance(r, DecisionSegment | DecisionPlane) and r.trees is not None:
+            trees.append(r.trees)
+        elif r.status != COMPLETE:
             special.append(r.status)
-    tally.status = _of_exact_counts(special, len(tally.counts))
+    tally.status = status_of_all(trees) if trees else _of_exact_counts(special, len(tally.counts))
     return tally
 
 

@@ -45,6 +45,9 @@ class Vote(NamedTuple):
     start: Floats
     divisor: float
     rule: Rule
+    doubt: float = -1.0
+    """A lead of no more than this, after the division, may be a matter of the order or precision of the
+    model's own sums: then the model is asked. Negative where we add as it does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +102,11 @@ class TreeEnsemble:
             inner = nodes[self.feature[nodes] >= 0]
             nodes, depth = np.concatenate([self.child[inner], self.child[inner] + 1]), depth + 1
         return depth
+
+    @property
+    def precision(self) -> str:
+        """The precision of the numbers that the trees see, in words."""
+        return "float32" if self.single else "float64"
 
     @property
     def limit(self) -> float:

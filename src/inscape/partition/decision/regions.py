@@ -131,18 +131,21 @@ class TreeCounts(NamedTuple):
 
     Attributes:
         n_tied: the pieces or faces where two classes share the top score, and the model's rule decides.
-        n_narrow: the regions that are not wider than the spacing of the numbers that the trees can tell
-            apart (float32, or float64 in histogram trees) at a split that bounds them, or than the rounding
-            of x(t) to float64. On a plane: how often a split would have cut off less than that.
+        n_narrow: the regions that `predict` sees and that are no wider than the spacings, at the two splits
+            that bound them, of the numbers that the trees can tell apart (float32, or float64 in histogram
+            trees), or than the rounding of x(t) to float64; they do not count unless asked for. On a plane:
+            how often a split would have cut off less than that.
         n_lone: the ends of the span (0 to 2) that lie on a split and are alone on its other side, with
             another label than the region that they bound; such a point is not a region.
         n_nodes: the nodes that were visited; on a plane, those that the plane meets.
+        n_asked: the pieces or faces where sums are so close that the model itself was asked.
     """
 
     n_tied: int
     n_narrow: int
     n_lone: int
     n_nodes: int
+    n_asked: int = 0
 
 
 class TopScores(NamedTuple):

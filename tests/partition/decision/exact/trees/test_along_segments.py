@@ -1,9 +1,12 @@
 import itertools
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rational_trees import nodes_of, segment_labels
 from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -260,12 +263,16 @@ def test_a_coordinate_that_stays_on_a_cut_is_on_the_left(level, label):
 # narrow regions
 
 
-def test_a_region_narrower_than_the_cast_is_counted_where_predict_sees_it():
+def test_a_region_narrower_than_the_cast_is_counted_only_if_asked_for():
     x = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     tree = DecisionTreeClassifier(random_state=0).fit(x, [0, 1, 2, 3])  # both thresholds are 0.5
     segment = Segment([0.0, 1.0], [1.0, 0.0])  # both crossed at t = 0.5, in opposite directions
-    [cast], [stored] = (tree_segments(tree, [segment], cast=c) for c in (True, False))
-    assert stored.labels.tolist() == [1, 2]
+    [default] = tree_segments(tree, [segment])
+    [cast], [stored] = (tree_segments(tree, [segment], cast=c, narrow=True) for c in (True, False))
+    assert default.labels.tolist() == stored.labels.tolist() == [1, 2]
+    assert default.boundaries == pytest.approx([0.5], abs=1e-9)
+    assert default.trees.n_narrow == 1
+    assert "1 region is narrower than the float32 spacing at the splits beside it, and not" in default.status
     assert stored.status == "complete"
     assert cast.labels.tolist() == [1, 0, 2]
     assert tree.predict(middles(segment, cast)).tolist() == [1, 0, 2]
@@ -289,8 +296,10 @@ def test_thresholds_that_the_cast_joins_leave_no_region_between():
 def test_a_region_too_narrow_for_float64_points_is_named():
     x = np.repeat([[0.0], [1.0]], 5, axis=0)
     model = HistGradientBoostingClassifier(max_iter=1, min_samples_leaf=1).fit(x, [0] * 5 + [1] * 5)
-    [r] = tree_segments(model, [Segment([np.nextafter(0.5, 0)], [1.0])])  # the cut, 0.5, is the next number
+    short = Segment([np.nextafter(0.5, 0)], [1.0])  # the cut, 0.5, is the next number
+    [r], [default] = (tree_segments(model, [short], narrow=narrow) for narrow in (True, False))
     assert r.labels.tolist() == [0, 1]
+    assert default.labels.tolist() == [1]
     assert r.trees.n_narrow == 1
     assert "narrower than the float64 spacing" in r.status
 
@@ -305,6 +314,45 @@ def test_an_end_on_a_split_is_no_region_but_is_named(start, end, n_lone):
     assert model.labels([[0.5]]).tolist() == [0]
     assert (r.n_regions, r.trees.n_lone) == (1, n_lone)
     assert ("1 end lies on a split" in r.status) == bool(n_lone)
+
+
+@pytest.mark.parametrize("scale", [1, 16, 255])
+def test_counts_on_whole_numbers_are_those_of_rational_arithmetic(scale):
+    """Pixels of few bits: many splits are crossed at one t, but for the rounding of x and of thresholds."""
+    x, y = load_digits(return_X_y=True)
+    forest = RandomForestClassifier(20, random_state=0).fit(x[:600] / scale, y[:600])
+    trees = nodes_of(forest, lambda c: Fraction(round(2 * scale * c), 2 * scale))
+    pairs = np.random.default_rng(scale).choice(600, (40, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    results = tree_segments(forest, [Segment(*(x[pair] / scale)) for pair in pairs])
+    for pair, r in zip(pairs, results, strict=True):
+        ends = ([Fraction(int(v), scale) for v in x[i]] for i in pair)
+        assert r.labels.tolist() == segment_labels(trees, *ends)
+    seen = tree_segments(forest, [r.probe for r in results], narrow=True)
+    assert sum(r.n_regions for r in seen) > sum(r.n_regions for r in results)
+    assert [r.trees for r in seen] == [r.trees for r in results]
+
+
+def test_steps_of_a_coarse_feature_are_no_rounding():
+    start = 1.7e9  # seconds: float32 has one number in 128
+    x = np.stack([start + 128 * np.arange(64.0), np.arange(64.0) % 7], axis=1)
+    model = wrap(DecisionTreeClassifier(random_state=0).fit(x, np.arange(64) // 2 % 2))
+    segment = Segment([start, 0.0], [start + 128 * 63, 7.0])
+    [r] = tree_segments(model, [segment])
+    assert r.n_regions == grid_count(model, segment, 20000)
+    assert r.trees.n_narrow == 0
+
+
+def test_narrow_regions_next_to_each_other_leave_one_boundary():
+    cut = [0.5, 0.5 + 1e-9, 0.5 + 2e-9]  # three classes in turn around one half, in steps below the blur
+    trees = [(0, c, (0, 0, 0), v) for c, v in zip(cut, np.eye(3)[[1, 2, 1]] * [[1], [2], [4]], strict=True)]
+    forest = hand_made([(1, 0, 0), *trees], 1, 3)
+    forest = replace(forest, blur=np.full_like(forest.blur, 1e-8))
+    [seen] = regions_along(forest, [Segment([0.0], [1.0])], forest.cut, narrow=True)
+    [r] = regions_along(forest, [Segment([0.0], [1.0])], forest.cut)
+    assert seen["labels"].tolist() == [0, 2, 1]
+    assert (r["labels"].tolist(), r["trees"].n_narrow) == ([0, 1], 1)
+    assert r["boundaries"] == pytest.approx([0.5 + 1.5e-9], abs=1e-12)
 
 
 # invariances

@@ -217,7 +217,7 @@ def test_a_sliver_is_no_region_unless_asked_for():
     p, seen = tree_plane(tree, plane), tree_plane(tree, plane, narrow=True)
     assert sorted(p.labels.tolist()) == [1, 2, 3]
     assert p.trees.n_narrow > 0
-    assert "closer than the float32 spacing are taken as one" in p.status
+    assert "splits that come closer than the float32 spacing, once, are taken as one" in p.status
     assert sorted(seen.labels.tolist()) == [0, 1, 2, 3]
     assert seen.status == "complete"
     assert seen.areas[list(seen.labels).index(0)] < 1e-14
@@ -237,7 +237,7 @@ def test_ties_are_decided_as_predict_does():
     model = wrap(RandomForestClassifier(2, random_state=3).fit(x, np.tile(["b", "a"], 20)))
     p = tree_plane(model, UNIT)
     assert p.trees.n_tied > 0
-    assert f"top scores tie on {p.trees.n_tied} of {p.subdivision.planar.n_faces} faces" in p.status
+    assert f"the top classes tie on {p.trees.n_tied} of {p.subdivision.planar.n_faces} faces" in p.status
     xy = inside(UNIT, 2000)
     assert np.array_equal(p.labels[p.locate(xy)], model.labels(UNIT.points(xy)))
 

@@ -1,21 +1,21 @@
 """Exact decision regions of tree ensembles on segments."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from inscape.arrays import Floats
+from inscape.arrays import Floats, Ints
 from inscape.errors import PartitionError
 from inscape.models import wrap
 from inscape.models.base import Model
 from inscape.models.sklearn_classifier import SklearnModel
 from inscape.models.trees import TreeEnsemble, obstacle
+from inscape.partition.decision.exact.trees.notes import status_on_segment
 from inscape.partition.decision.regions import DecisionSegment, TreeCounts
 from inscape.probes.segment import Segment
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
-from inscape.status import COMPLETE, Status
 
 REPORT_EVERY_SEGMENTS = 32
 
@@ -25,6 +25,7 @@ def tree_segments(
     segments: Sequence[Segment],
     *,
     cast: bool = True,
+    narrow: bool = False,
     provenance: Provenance | None = None,
     progress: bool | Meter | None = None,
 ) -> list[DecisionSegment]:
@@ -39,9 +40,11 @@ def tree_segments(
     What exact means: scikit-learn casts points to float32 before its trees see them (histogram trees see
     float64). This rounding is monotone, so it is the same as moving each threshold by up to half a
     float32 spacing; with the thresholds so moved the regions are those of t -> predict(x(t)) for float64
-    points, and a region narrower than the cast is counted if `predict` can see it. Such regions are
-    also counted in `trees.n_narrow`; they come from two splits that are crossed at almost the same t. With
-    `cast=False` the thresholds are compared as they are stored, without rounding of x.
+    points. Where two splits are crossed at the same t but for rounding, of x or of a threshold, a sliver
+    arises between them, no wider than the spacings at both. These are no regions, but `trees.n_narrow` says
+    how many `predict` sees, and with `narrow=True` they count. A feature that passes fewer than 1,000 numbers
+    of float32 on its way is coarse, and its steps are no rounding. With `cast=False` the thresholds are
+    compared as they are stored, without rounding of x.
 
     What remains is float64: each crossing is known to 1.5 units in the last place of t, and crossings
     closer than 4 units are taken as one. Regions have positive length: a label that holds at a single
@@ -51,7 +54,8 @@ def tree_segments(
     Args:
         model: a wrapped model of structure "trees", or an estimator to wrap.
         segments: lines in its input space.
-        cast: whether to count what `predict` computes, or what the stored thresholds say.
+        cast: whether to compare as `predict` does, or with the thresholds as they are stored.
+        narrow: whether slivers between splits that only rounding tells apart count as regions.
         provenance: of the results; None asks the model.
         progress: as everywhere: None is silent, True a bar, or a function of (done, total).
 
@@ -76,7 +80,13 @@ def tree_segments(
     provenance = provenance or Provenance.of(wrapped)
     results: list[DecisionSegment] = []
     with meter(progress, "segments") as tick:
-        along = regions_along(ensemble, segments, ensemble.cut if cast else ensemble.threshold)
+        along = regions_along(
+            ensemble,
+            segments,
+            ensemble.cut if cast else ensemble.threshold,
+            narrow=narrow,
+            ask=lambda segment, t: wrapped.labels(segment.points(t)),
+        )
         for segment, own in zip(segments, along, strict=True):
             results.append(
                 DecisionSegment(
@@ -124,16 +134,43 @@ def _check(segment: Segment, i: int, ensemble: TreeEnsemble) -> None:
         )
 
 
-def regions_along(ensemble: TreeEnsemble, segments: list[Segment], cut: Floats) -> Iterator[dict[str, Any]]:
-    """What a `DecisionSegment` holds beyond the common, for each segment; `cut`: where splits are."""
-    from inscape.partition.decision.exact.trees.line_walk import decide, lay
+Ask = Callable[[Segment, Floats], Ints]
+"""The labels that a model gives to the points of a segment at parameters t, (n,)."""
+
+
+def regions_along(
+    ensemble: TreeEnsemble,
+    segments: list[Segment],
+    cut: Floats,
+    *,
+    narrow: bool = False,
+    ask: Ask | None = None,
+) -> Iterator[dict[str, Any]]:
+    """What a `DecisionSegment` holds beyond the common, for each segment.
+
+    Args:
+        ensemble: the trees.
+        segments: of points that they take.
+        cut: where splits are, (n,).
+        narrow: whether slivers between splits that only rounding tells apart count.
+        ask: decides where a lead is too small for the trees' own sums; without it such a label is -1.
+    """
+    from inscape.partition.decision.exact.trees.line_walk import decide, join, lay, sift
 
     vote = ensemble.vote
     trees = (ensemble.feature, ensemble.child, cut, ensemble.n_trees)
-    votes = (ensemble.value, ensemble.column, vote.start, vote.divisor, int(vote.rule), ensemble.blur)
-    slack = 4 * ensemble.rounding  # a crossing adds and subtracts, ours and scikit-learn's sums both round
+    votes = (
+        ensemble.value,
+        ensemble.column,
+        vote.start,
+        vote.divisor,
+        int(vote.rule),
+        ensemble.blur,
+        vote.doubt,
+    )
+    slack = 4 * ensemble.rounding  # a crossing adds and subtracts, ours and the model's sums both round
     scratch = _scratch(ensemble.n_leaves, ensemble.n_trees, len(vote.start))
-    boundaries, labels = np.empty(ensemble.n_leaves), np.empty(ensemble.n_leaves, dtype=np.int64)
+    found = _room_for_pieces(ensemble.n_leaves)
     line = np.empty((ensemble.n_features, 2))
     for i, segment in enumerate(segments):
         low, high = _ends(segment, ensemble)
@@ -142,19 +179,28 @@ def regions_along(ensemble: TreeEnsemble, segments: list[Segment], cut: Floats) 
                 f"segment {i} leaves the range +-{ensemble.limit:.3g} in which the trees compute: "
                 "shorten its span"
             )
-        k, n_pieces, n_nodes, n_tied, n_narrow, n_lone = decide(
-            line, segment.span, trees, votes, slack, scratch, (boundaries, labels)
-        )
+        k, n_pieces, n_nodes, n_tied, n_lone = decide(line, segment.span, trees, votes, slack, scratch, found)
+        n_asked = _ask_for(k, segment, found, ask)
+        k, n_narrow = sift(join(k, found), segment.span[1], not narrow, found)
+        counts = TreeCounts(n_tied, n_narrow, n_lone, n_nodes, n_asked)
         yield {
-            "boundaries": boundaries[: k - 1].copy(),
-            "labels": labels[:k].copy(),
+            "boundaries": found[0][1:k].copy(),
+            "labels": found[1][:k].copy(),
             "n_pieces": n_pieces,
             "n_evaluations": n_pieces,
-            "trees": TreeCounts(n_tied, n_narrow, n_lone, n_nodes),
-            "status": _status(
-                n_pieces, n_tied, n_narrow, n_lone, "float32" if ensemble.single else "float64"
-            ),
+            "trees": counts,
+            "status": status_on_segment(counts, n_pieces, ensemble.precision, narrow=narrow),
         }
+
+
+def _ask_for(k: int, segment: Segment, found: tuple[Any, ...], ask: Ask | None) -> int:
+    """Ask the model in the middle of the pieces that have no label; how many these are."""
+    begins, labels, _ = found
+    unknown = np.flatnonzero(labels[:k] < 0)
+    if ask is not None and len(unknown):
+        ends = np.append(begins[1:k], segment.span[1])
+        labels[unknown] = ask(segment, (begins[unknown] + ends[unknown]) / 2)
+    return len(unknown)
 
 
 def _ends(segment: Segment, ensemble: TreeEnsemble) -> tuple[Floats, Floats]:
@@ -175,14 +221,6 @@ def _scratch(n_leaves: int, n_trees: int, n_columns: int) -> tuple[Any, ...]:
     return front, found, order, count, np.empty(n_trees, dtype=np.int32), np.empty(n_columns)
 
 
-def _status(n_pieces: int, n_tied: int, n_narrow: int, n_lone: int, precision: str) -> Status:
-    notes = []
-    if n_tied:
-        notes.append(f"the top classes tie on {n_tied} of {n_pieces} pieces, labelled there as predict does")
-    if n_narrow:
-        regions = "region is" if n_narrow == 1 else "regions are"
-        notes.append(f"{n_narrow} {regions} narrower than the {precision} spacing at a split beside it")
-    if n_lone:
-        ends = "end lies" if n_lone == 1 else "ends lie"
-        notes.append(f"{n_lone} {ends} on a split, with another label at that single point")
-    return Status("complete", "; ".join(notes)) if notes else COMPLETE
+def _room_for_pieces(n_leaves: int) -> tuple[Any, ...]:
+    """Where each piece begins, its label, and how uncertain its beginning is; room for the worst case."""
+    return np.empty(n_leaves), np.empty(n_leaves, dtype=np.int64), np.empty(n_leaves)

@@ -13,6 +13,8 @@ from inscape.compiled import compiled
 ARGMAX, POSITIVE, NON_NEGATIVE = 0, 1, 2  # the values of `inscape.models.trees.Rule`
 EPS = np.finfo(np.float64).eps
 SAME = 4 * EPS  # crossings this close, relative to t, are one
+FEWEST_STEPS = 1000.0
+"""A feature that passes fewer numbers than this along a line is coarse: its steps are no rounding."""
 
 
 @compiled
@@ -118,12 +120,13 @@ def put_in_order(times: Any, span: Any, order: Any, count: Any) -> None:
 
 
 @compiled
-def blur_at(t: float, roots: Any, line: Any, trees: Any, blur: Any) -> float:
+def blur_at(t: float, roots: Any, line: Any, trees: Any, blur: Any, span: Any) -> float:
     """The greatest uncertainty of t as a crossing in the trees at `roots`.
 
     That is, over |d_f|, the spacing of the numbers that the trees tell apart at the cut, or the rounding of
-    x_f(t) = (1 - t) a_f + t b_f in float64 if that is more. The split of a crossing is found by walking
-    down again at that t, which is rarely asked for.
+    x_f(t) = (1 - t) a_f + t b_f in float64 if that is more. Where the span has fewer than `FEWEST_STEPS` of
+    these numbers, their steps are what the model computes, and no blur. The split of a crossing is found by
+    walking down again at that t, which is rarely asked for.
     """
     feature, child, cut, _ = trees
     widest = 0.0
@@ -135,8 +138,9 @@ def blur_at(t: float, roots: Any, line: Any, trees: Any, blur: Any) -> float:
             s = crossing(cut[at] - line[f, 0], d)
             if abs(s - t) <= SAME * abs(t):
                 a, b = line[f, 0], line[f, 0] + d
-                rounding = 2 * EPS * (abs((1 - t) * a) + abs(t * b))
-                widest = max(widest, max(blur[at], rounding) / abs(d))
+                own = blur[at] / abs(d)
+                own = own if own * FEWEST_STEPS <= span[1] - span[0] else 0.0
+                widest = max(widest, own, 2 * EPS * (abs((1 - t) * a) + abs(t * b)) / abs(d))
                 break
             at = child[at] + (int(d < 0.0) if t < s else int(d >= 0.0))
     return widest
@@ -169,7 +173,7 @@ def winner(scores: Any, rule: int) -> Any:
 def label_at(t: float, line: Any, trees: Any, votes: Any) -> Any:
     """The label of the very point at t, which is on the left of the cuts that it lies on."""
     feature, child, cut, n_trees = trees
-    value, column, start, divisor, rule, _ = votes
+    value, column, start, divisor, rule, _, _ = votes
     row = np.empty(n_trees, dtype=np.int32)
     for k in range(n_trees):
         at = np.int64(k)
@@ -201,30 +205,32 @@ def advance(i: int, n: int, order: Any, found: Any, row: Any, value: Any, column
 
 @compiled
 def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: Any, result: Any) -> Any:
-    """Regions of one line, in `result` = (boundaries, labels); returns counts, see below.
+    """Pieces of one line in `result` = (begin, labels, blurs), one for each change of the label; and counts.
 
-    The pieces are the intervals between neighbouring crossings in any tree. From one to the next only the
+    Between neighbouring crossings in any tree the scores are constant. From one to the next only the
     trees that change leaf are added and subtracted. Where the winner leads by no more than `slack` per
-    term, rounding could matter: there the sum is taken again, in the order of the trees, and divided.
+    term, rounding could matter: there the sum is taken again, in the order of the trees, and divided. A lead
+    of no more than votes' `doubt` does not decide: each such piece is there by itself, with the label -1.
 
     Returns:
-        n_regions, n_pieces, n_nodes, n_tied (pieces), n_narrow (regions no wider than the blur of a
-        crossing that bounds them), n_lone (ends of the span whose own label is not that of their region).
+        n (pieces in `result`), n_pieces (between crossings), n_nodes, n_tied (of n_pieces), n_lone (ends of
+        the span whose own label is not that of their piece).
     """
     # 1. the leaves that the line meets, in the order of t
     front, found, order, count, row, sums = scratch
-    value, column, start, divisor, rule, blur = votes
-    boundaries, labels = result
+    value, column, start, divisor, rule, blur, doubt = votes
+    begins, labels, blurs = result
     n, n_nodes, touched = walk(line, span, trees, front, found)
     times, tree, rows = found
     put_in_order(times[:n], span, order, count)
     # 2. the label on the first piece
     row[tree[order[: len(row)]]] = rows[order[: len(row)]]  # every tree's first leaf starts with the span
     add_in_order(row, value, column, start, sums)
-    labels[0], margin = winner(sums / divisor, rule)
-    n_regions, n_pieces, n_tied, n_narrow = 1, 1, int(margin == 0), 0
+    label, margin = winner(sums / divisor, rule)
+    begins[0], labels[0], blurs[0] = span[0], label if margin > doubt else -1, 0.0
+    n_found, n_pieces, n_tied = 1, 1, int(margin == 0)
     # 3. from crossing to crossing: the trees that change leaf, and the vote where it may change
-    i, since, since_blur = len(row), span[0], 0.0
+    i = len(row)
     while i < n:
         first, t = i, times[order[i]]
         i, changed = advance(i, n, order, found, row, value, column, sums)
@@ -234,18 +240,66 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
         if slack > 0 and margin <= slack * n:
             add_in_order(row, value, column, start, sums)
             label, margin = winner(sums / divisor, rule)
+        else:
+            margin /= divisor
         n_pieces += 1
         n_tied += margin == 0
-        # 4. a new region, narrow or not
-        if label != labels[n_regions - 1]:
-            t_blur = blur_at(t, tree[order[first:i]], line, trees, blur)
-            n_narrow += t - since <= max(since_blur, t_blur)
-            boundaries[n_regions - 1], labels[n_regions] = t, label
-            n_regions, since, since_blur = n_regions + 1, t, t_blur
-    # 5. the last region, and the ends of the span as points
-    n_narrow += n_regions > 1 and span[1] - since <= since_blur
+        label = label if margin > doubt else -1
+        # 4. another label, or one that is not known
+        if label < 0 or label != labels[n_found - 1]:
+            begins[n_found], labels[n_found] = t, label
+            blurs[n_found] = blur_at(t, tree[order[first:i]], line, trees, blur, span)
+            n_found += 1
+    # 5. the ends of the span as points
     n_lone = 0
-    if touched:
-        for t, label in ((span[0], labels[0]), (span[1], labels[n_regions - 1])):
+    if touched and doubt < 0:
+        for t, label in ((span[0], labels[0]), (span[1], labels[n_found - 1])):
             n_lone += label_at(t, line, trees, votes) != label
-    return n_regions, n_pieces, n_nodes, n_tied, n_narrow, n_lone
+    return n_found, n_pieces, n_nodes, n_tied, n_lone
+
+
+@compiled
+def join(n: int, result: Any) -> int:
+    """Join neighbours of equal label among the first n pieces of `result`; how many are left."""
+    begins, labels, blurs = result
+    m = 1
+    for i in range(1, n):
+        if labels[i] != labels[m - 1]:
+            begins[m], labels[m], blurs[m] = begins[i], labels[i], blurs[i]
+            m += 1
+    return m
+
+
+@compiled
+def sift(n: int, end: float, leave_out: bool, result: Any) -> Any:
+    """Count the pieces, of n up to `end`, that are no wider than their ends are uncertain; leave them out.
+
+    The pieces on either side of some that are left out meet in the middle of these, and become one if they
+    have the same label. If all are narrow the widest stays.
+
+    Returns:
+        how many pieces there are now, and how many are or were narrow.
+    """
+    # 1. which is the widest, and stays whatever it is
+    begins, labels, blurs = result
+    widest, width = 0, -1.0
+    for i in range(n):
+        after = begins[i + 1] if i + 1 < n else end
+        if after - begins[i] > width:
+            widest, width = i, after - begins[i]
+    # 2. keep those that are wide
+    m, n_narrow, stop, stop_blur = 0, 0, begins[0], 0.0
+    for i in range(n):
+        begin, after, blur = begins[i], begins[i + 1] if i + 1 < n else end, blurs[i]
+        next_blur = blurs[i + 1] if i + 1 < n else 0.0
+        if i != widest and after - begin <= blur + next_blur:
+            n_narrow += 1
+            if leave_out:
+                continue
+        if m == 0 or labels[i] != labels[m - 1]:
+            begins[m] = (stop + begin) / 2 if m > 0 else stop
+            blurs[m] = max(stop_blur, blur)
+            labels[m] = labels[i]
+            m += 1
+        stop, stop_blur = after, next_blur
+    return m, n_narrow

@@ -1,5 +1,6 @@
 """Exact decision regions of tree ensembles on planes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -7,14 +8,14 @@ import numpy as np
 
 from inscape.arrays import Bools, Floats, Ints
 from inscape.errors import PartitionError
-from inscape.models import wrap
+from inscape.models import Model, wrap
 from inscape.models.trees import TreeEnsemble
 from inscape.partition.decision.exact.trees.along_segments import trees_of
+from inscape.partition.decision.exact.trees.notes import status_on_plane
 from inscape.partition.decision.regions import DecisionPlane, TreeCounts
 from inscape.probes import Probe
 from inscape.probes.plane import Domain, domain_of
 from inscape.provenance import Provenance
-from inscape.status import COMPLETE, Status
 
 if TYPE_CHECKING:
     from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
@@ -74,14 +75,16 @@ def tree_plane(
     ensemble = trees_of(wrapped)
     domain = domain_of(probe)
     _check(domain, ensemble)
-    faces = faces_on(ensemble, domain, narrow=narrow)
+    faces = faces_on(
+        ensemble, domain, narrow=narrow, ask=lambda xy: _asked(wrapped, probe, domain.plane.points(xy))
+    )
     regions, labels = joined_faces(faces.planar, faces.labels, faces.is_contact)
     return DecisionPlane(
         probe=probe,
         labels=labels,
         method="exact",
         is_exact=True,
-        status=_status(faces.planar.n_faces, faces.counts, "float32" if ensemble.single else "float64"),
+        status=status_on_plane(faces.counts, faces.planar.n_faces, ensemble.precision),
         n_evaluations=faces.planar.n_faces,
         resolution=None,
         connectivity=None,
@@ -94,11 +97,16 @@ def tree_plane(
     )
 
 
-def faces_on(ensemble: TreeEnsemble, domain: Domain, *, narrow: bool) -> TreeFaces:
-    """The domain cut until the vote is certain on every face."""
+def faces_on(
+    ensemble: TreeEnsemble, domain: Domain, *, narrow: bool, ask: Callable[[Floats], Ints]
+) -> TreeFaces:
+    """The domain cut until the vote is certain on every face, or until the model has to be asked there.
+
+    `ask` gives the labels at coordinates (n, 2).
+    """
     from inscape.partition.decision.exact.trees.overlay import overlaid
     from inscape.partition.decision.exact.trees.restriction import restricted
-    from inscape.partition.decision.exact.trees.space_partition import NARROW, TIED, divided
+    from inscape.partition.decision.exact.trees.space_partition import ASK, NARROW, TIED, divided
 
     corners = domain.corners
     trees, n_narrow = restricted(ensemble, domain.plane, corners, narrow=narrow)
@@ -106,8 +114,16 @@ def faces_on(ensemble: TreeEnsemble, domain: Domain, *, narrow: bool) -> TreeFac
     trees = trees._replace(line=np.concatenate([trees.line, _sides(corners)]))
     state = divided(ensemble, trees, corners, MOST_FACES)
     planar, is_contact = overlaid(state, trees.line, len(corners))
-    counts = TreeCounts(int(state.counts[TIED]), n_narrow + int(state.counts[NARROW]), 0, n_nodes)
-    return TreeFaces(planar, state.faces.label.astype(np.int64), is_contact, counts)
+    labels = state.faces.label.astype(np.int64)
+    unknown = np.flatnonzero(labels == ASK)
+    if len(unknown):
+        labels[unknown] = ask(planar.centroids()[unknown])
+    n_tied, n_narrow = int(state.counts[TIED]), n_narrow + int(state.counts[NARROW])
+    return TreeFaces(planar, labels, is_contact, TreeCounts(n_tied, n_narrow, 0, n_nodes, len(unknown)))
+
+
+def _asked(model: Model, probe: Probe, points: Floats) -> Ints:
+    return model.labels(points.reshape(-1, *probe.input_shape))
 
 
 def _sides(corners: Floats) -> Floats:
@@ -129,12 +145,3 @@ def _check(domain: Domain, ensemble: TreeEnsemble) -> None:
         raise PartitionError(
             f"the plane leaves the range +-{ensemble.limit:.3g} in which the trees compute: make it smaller"
         )
-
-
-def _status(n_faces: int, counts: TreeCounts, precision: str) -> Status:
-    notes = []
-    if counts.n_tied:
-        notes.append(f"top scores tie on {counts.n_tied} of {n_faces} faces, decided as scikit-learn does")
-    if counts.n_narrow:
-        notes.append(f"splits {counts.n_narrow} times closer than the {precision} spacing are taken as one")
-    return Status("complete", "; ".join(notes)) if notes else COMPLETE

@@ -12,6 +12,7 @@ import numpy as np
 from inscape.arrays import Floats
 from inscape.compiled import compiled, inlined
 from inscape.models.trees import TreeEnsemble
+from inscape.partition.decision.exact.trees.line_walk import FEWEST_STEPS
 from inscape.probes.plane import Plane
 
 EPS = np.finfo(np.float64).eps
@@ -61,17 +62,23 @@ def restricted(
 
 
 @inlined
-def line_of(f: int, cut: float, blur: float, plane: Any, reach: float, line: Any) -> bool:
-    """Write the line of a split of feature f; False if the feature is constant on the plane."""
+def line_of(f: int, cut: float, blur: float, plane: Any, size: Any, line: Any) -> bool:
+    """Write the line of a split of feature f; False if the feature is constant on the plane.
+
+    `size` is the greatest coordinate, and the extent of the domain. Where the domain has fewer than
+    `FEWEST_STEPS` of the numbers that the trees can tell apart, their steps are what the model computes, and
+    no error.
+    """
     origin, along_s, along_t = plane
+    reach, extent = size
     norm = np.hypot(along_s[f], along_t[f])
     line[0] = 0.0
     if norm == 0.0:
         return False
-    size = abs(origin[f]) + abs(cut) + reach * (abs(along_s[f]) + abs(along_t[f]))
+    scale = abs(origin[f]) + abs(cut) + reach * (abs(along_s[f]) + abs(along_t[f]))
     line[0], line[1], line[2] = along_s[f] / norm, along_t[f] / norm, (cut - origin[f]) / norm
-    line[4] = ROUNDINGS * EPS * (size / norm + reach)
-    line[3] = blur / norm + line[4]
+    line[4] = ROUNDINGS * EPS * (scale / norm + reach)
+    line[3] = line[4] + (blur / norm if blur / norm * FEWEST_STEPS <= extent else 0.0)
     return True
 
 
@@ -97,7 +104,7 @@ def clip(x: Any, y: Any, n: int, line: Any, side: float, new_x: Any, new_y: Any)
 
 
 @compiled
-def descend(at: int, x: Any, y: Any, trees: Any, plane: Any, reach: float, line: Any) -> Any:
+def descend(at: int, x: Any, y: Any, trees: Any, plane: Any, size: Any, line: Any) -> Any:
     """The first node at or below `at` whose line crosses the polygon (x, y), or the leaf that takes it all.
 
     Also how many lines on the way would have cut off less than the trees can tell apart.
@@ -105,7 +112,7 @@ def descend(at: int, x: Any, y: Any, trees: Any, plane: Any, reach: float, line:
     feature, child, cut, blur = trees
     n_narrow = 0
     while feature[at] >= 0:
-        if not line_of(feature[at], cut[at], blur[at], plane, reach, line):
+        if not line_of(feature[at], cut[at], blur[at], plane, size, line):
             at = child[at] + (plane[0][feature[at]] > cut[at])
             continue
         lowest, highest = np.inf, -np.inf
@@ -132,13 +139,14 @@ def restrict(n_trees: int, depth: int, trees: Any, plane: Any, corners: Any) -> 
     """
     # 1. room for all nodes, and for the polygons that wait: one on each level, growing by a corner on each
     feature, child, _, _ = trees
-    size, most = len(feature), len(corners) + depth + 1
-    line, row = np.empty((size, 5)), np.full(size, -1, np.int32)
-    children, tree = np.full(size, -1, np.int32), np.empty(size, np.int32)
+    total, most = len(feature), len(corners) + depth + 1
+    line, row = np.empty((total, 5)), np.full(total, -1, np.int32)
+    children, tree = np.full(total, -1, np.int32), np.empty(total, np.int32)
     node, slot = np.empty(depth + 2, np.int64), np.empty(depth + 2, np.int64)
     count = np.empty(depth + 2, np.int64)
     x, y, own = np.empty((depth + 2, most)), np.empty((depth + 2, most)), np.empty((2, most))
-    reach = np.abs(corners).max()
+    extent = max(np.ptp(corners[:, 0]), np.ptp(corners[:, 1]))
+    size = (np.abs(corners).max(), extent)
     n, n_narrow = n_trees, 0
     for k in range(n_trees):
         # 2. every tree begins with the domain
@@ -149,7 +157,7 @@ def restrict(n_trees: int, depth: int, trees: Any, plane: Any, corners: Any) -> 
             top -= 1
             m, me = count[top], slot[top]
             own[0, :m], own[1, :m] = x[top, :m], y[top, :m]
-            at, skipped = descend(node[top], own[0, :m], own[1, :m], trees, plane, reach, line[me])
+            at, skipped = descend(node[top], own[0, :m], own[1, :m], trees, plane, size, line[me])
             tree[me], n_narrow = k, n_narrow + skipped
             if feature[at] < 0:
                 row[me] = child[at]

@@ -28,6 +28,9 @@ from inscape.models.trees import TreeEnsemble
 from inscape.partition.decision.exact.trees.line_walk import ARGMAX, add_in_order, winner
 from inscape.partition.decision.exact.trees.restriction import RestrictedTrees
 
+ASK = -2
+"""The label of a face where the lead is too small: the model is to be asked."""
+UNDECIDED = -1
 VERTICES, CHORDS, FACES, CORNERS, CELLS, TIED, NARROW = range(7)
 """Places in the array of counts: the last two of faces with a tie, and of splits that would have cut off less
 than the trees can tell apart."""
@@ -81,7 +84,11 @@ class Cells(NamedTuple):
 
 
 class Votes(NamedTuple):
-    """How leaf values become a label; a lead of no more than `slack` may be rounding."""
+    """How leaf values become a label.
+
+    A lead of no more than `slack` may be rounding; then the sum is taken again, in the order of the trees. If
+    it leads by no more than `doubt`, that does not decide.
+    """
 
     value: Any
     column: Any
@@ -89,6 +96,7 @@ class Votes(NamedTuple):
     divisor: float
     rule: int
     slack: float
+    doubt: float
 
 
 class Partition(NamedTuple):
@@ -102,14 +110,20 @@ class Partition(NamedTuple):
 
 
 def divided(ensemble: TreeEnsemble, trees: RestrictedTrees, corners: Floats, most_faces: int) -> Partition:
-    """A convex polygon cut until each face has a label; `trees.line` has its sides behind the nodes' lines.
+    """A convex polygon cut until each face has a label, or `ASK`.
+
+    `trees.line` has the sides of the polygon behind the nodes' lines.
 
     Raises:
         PartitionError: if there are more faces than allowed.
     """
     vote = ensemble.vote
-    slack = 4 * ensemble.rounding * ensemble.n_trees * (ensemble.depth + 1)
-    votes = Votes(ensemble.value, ensemble.column, vote.start, vote.divisor, int(vote.rule), slack)
+    slack = (
+        4 * ensemble.rounding * ensemble.n_trees * (ensemble.depth + 1) + max(vote.doubt, 0.0) * vote.divisor
+    )
+    votes = Votes(
+        ensemble.value, ensemble.column, vote.start, vote.divisor, int(vote.rule), slack, vote.doubt
+    )
     state = _one_cell(ensemble, trees, corners)
     while state.counts[CELLS]:
         divide(trees, votes, state, most_faces)
@@ -232,15 +246,15 @@ def crosses(corner: Any, own: Any, vertices: Any, line: Any) -> Any:
 
 @kernel
 def certain(low: Any, high: Any, rule: int, slack: float) -> int:
-    """The label that wins whatever the scores are between `low` and `high`, or -1."""
+    """The label that wins whatever the scores are between `low` and `high`, or `UNDECIDED`."""
     if rule != ARGMAX:
-        return 1 if low[0] > slack else 0 if high[0] < -slack else -1
+        return 1 if low[0] > slack else 0 if high[0] < -slack else UNDECIDED
     best = 0
     for j in range(1, len(low)):
         best = j if low[j] > low[best] else best
     for j in range(len(low)):
         if j != best and not high[j] < low[best] - slack:
-            return -1
+            return UNDECIDED
     return best
 
 
@@ -447,18 +461,19 @@ def divide(trees: Any, votes: Any, state: Any, most_faces: int) -> None:
         low, high, m = cells.low[cell], cells.high[cell], cells.n_nodes[cell]
         # 2. unless it is decided, let its trees go down as far as no line cuts it
         label, pick = certain(low, high, votes.rule, votes.slack), -1
-        if label < 0:
+        if label == UNDECIDED:
             begin = cells.first_node[cell]
             nodes = cells.node[begin : begin + m]
             m, pick, n_narrow = go_on(corner, nodes, trees, votes.column, vertices, low, high)
             counts[NARROW] += n_narrow
             label = certain(low, high, votes.rule, votes.slack)
         # 3. with no tree left to go down, ties and rounding decide as in `predict`
-        if label < 0 and m == 0:
+        if label == UNDECIDED and m == 0:
             label, lead = vote(corner, vertices.xy, trees, votes)
             counts[TIED] += lead == 0
+            label = label if lead > votes.doubt else ASK
         # 4. keep it or cut it
-        if label >= 0:
+        if label != UNDECIDED:
             keep(corner, along, label, counts, state.faces)
         else:
             own = cells.node[cells.first_node[cell] + pick]

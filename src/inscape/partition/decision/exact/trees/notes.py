@@ -1,0 +1,54 @@
+"""What a status says of ties, slivers and ends on a split: on one probe, or on many."""
+
+from collections.abc import Sequence
+
+from inscape.partition.decision.regions import TreeCounts
+from inscape.status import COMPLETE, Status
+
+
+def status_on_segment(counts: TreeCounts, n_pieces: int, precision: str, *, narrow: bool) -> Status:
+    """The status of exact regions on a segment of n_pieces pieces; with `narrow`, slivers were counted."""
+    notes = _on_ties(counts, n_pieces, "pieces")
+    if counts.n_narrow:
+        regions = "region is" if counts.n_narrow == 1 else "regions are"
+        beside = f"narrower than the {precision} spacing at the splits beside it"
+        notes.append(f"{counts.n_narrow} {regions} {beside}{'' if narrow else ', and not counted'}")
+    if counts.n_lone:
+        ends = "end lies" if counts.n_lone == 1 else "ends lie"
+        notes.append(f"{counts.n_lone} {ends} on a split, with another label at that single point")
+    return _complete(notes)
+
+
+def status_on_plane(counts: TreeCounts, n_faces: int, precision: str) -> Status:
+    """The status of exact regions on a plane of n_faces faces."""
+    notes = _on_ties(counts, n_faces, "faces")
+    if counts.n_narrow:
+        times = "once" if counts.n_narrow == 1 else f"{counts.n_narrow} times"
+        notes.append(f"splits that come closer than the {precision} spacing, {times}, are taken as one")
+    return _complete(notes)
+
+
+def status_of_all(counts: Sequence[TreeCounts]) -> Status:
+    """The status of exact regions on many probes.
+
+    >>> status_of_all([TreeCounts(0, 0, 0, 9), TreeCounts(0, 2, 0, 9)]).detail
+    'splits that come closer than the trees can tell apart are taken as one, on 1 of 2 probes'
+    """
+    tied, narrow = sum(c.n_tied > 0 for c in counts), sum(c.n_narrow > 0 for c in counts)
+    notes = []
+    if tied:
+        notes.append(f"the top classes tie on {tied} of {len(counts)} probes, labelled there as predict does")
+    if narrow:
+        closer = "splits that come closer than the trees can tell apart"
+        notes.append(f"{closer} are taken as one, on {narrow} of {len(counts)} probes")
+    return _complete(notes)
+
+
+def _on_ties(counts: TreeCounts, n: int, what: str) -> list[str]:
+    if not counts.n_tied:
+        return []
+    return [f"the top classes tie on {counts.n_tied} of {n} {what}, labelled there as predict does"]
+
+
+def _complete(notes: list[str]) -> Status:
+    return Status("complete", "; ".join(notes)) if notes else COMPLETE
