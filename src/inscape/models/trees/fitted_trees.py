@@ -69,16 +69,6 @@ def read_trees(estimator: Any) -> TreeEnsemble:
     )
 
 
-def fitted_parts(estimator: Any) -> list[Any]:
-    """The objects that hold what `estimator` has learned: another fit replaces some of them."""
-    parts: list[Any] = []
-    for _, step in _steps(estimator):
-        for part in getattr(step, "__dict__", {}).values():
-            parts.append(part)
-            parts.extend(part if isinstance(part, list) else [])
-    return parts
-
-
 def _steps(estimator: Any) -> list[tuple[str, Any]]:
     is_pipeline = type(estimator).__name__ == "Pipeline" and hasattr(estimator, "steps")
     return list(estimator.steps) if is_pipeline else [("", estimator)]

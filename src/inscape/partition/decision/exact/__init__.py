@@ -57,8 +57,8 @@ def exact_regions(
     for dim, group in groupby(probes, key=lambda p: p.dim):
         if dim > 1 and model.structure in ON_SEGMENTS:
             raise PartitionError(
-                f"the exact regions of {model.name} ({ON_SEGMENTS[model.structure]}) are computed on segments "
-                "only",
+                f"the exact regions of {model.name} ({ON_SEGMENTS[model.structure]}) are computed on "
+                "segments only",
                 remedy="use method='grid' or 'adaptive'",
             )
         if dim == 2:
