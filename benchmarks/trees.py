@@ -115,8 +115,8 @@ def agreement(model: Any, segments: list[Segment], results: list[DecisionSegment
     wide = np.array([r.n_regions for r in tree_segments(model, segments)])
     print(f"{narrow} of {counts.sum()} regions are narrower than the float32 spacing at their splits")
     print(
-        f"without them: {wide.mean():.2f} regions, another count on {(counts != wide).sum()} of {len(counts)} "
-        "segments"
+        f"without them: {wide.mean():.2f} regions, another count on {(counts != wide).sum()} of "
+        f"{len(counts)} segments"
     )
 
 
