@@ -28,6 +28,7 @@ from inscape.measures.rank import Ranking
 from inscape.measures.result import Measurement
 from inscape.partition.decision import DecisionMesh, DecisionRegions
 from inscape.partition.linear import LinearPlane, LinearSegment
+from inscape.partition.region_files import Exported
 from inscape.probes import Patch, Probe, Segment, Simplex
 from inscape.provenance import Provenance
 from inscape.reports.study_run import StudyRun
@@ -308,7 +309,7 @@ def test_every_class_that_writes_reads_back(tmp_path):
         again = type(result).from_dict(written(result))
         assert type(again) is type(result)
         assert written(again) == written(result), type(result)
-    bases = {Probe, DecisionRegions, Measurement}
+    bases = {Probe, DecisionRegions, Exported, Measurement}
     assert {type(r) for r in results} == classes_that_write() - bases
 
 

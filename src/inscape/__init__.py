@@ -27,7 +27,7 @@ from inscape.measures import (
     spectral_norm,
     total_variation,
 )
-from inscape.models import wrap
+from inscape.models import quantile_levels, wrap
 from inscape.partition import decision_regions, linear_regions
 from inscape.probes import Patch, Segment, Simplex, sample_probes
 from inscape.studies import correlate
@@ -54,6 +54,7 @@ __all__ = [
     "measure",
     "parameter_distance",
     "path_norm",
+    "quantile_levels",
     "rank",
     "region_count",
     "reports",

@@ -48,6 +48,10 @@ class NonGenericError(PartitionError):
     """Lines meet so closely that float64 cannot order them: nothing is counted, rather than wrongly."""
 
 
+class OutOfRangeError(PartitionError):
+    """Probes or weights are so large that the model's own arithmetic overflows: no method can count there."""
+
+
 class PictureError(InscapeError, ValueError):
     """A picture cannot be drawn or written as it was asked for."""
 

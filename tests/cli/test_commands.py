@@ -121,7 +121,7 @@ def test_plot(run, models, tmp_path, where):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("where", "method"), [((), "adaptive"), (("--segment", 0, 1), "exact")])
+@pytest.mark.parametrize(("where", "method"), [((), "exact"), (("--segment", 0, 1), "exact")])
 def test_plot_needs_no_resolution(run, models, tmp_path, where, method):
     out = tmp_path / "picture.png"
     result = run("plot", models / "depth10.skops", "--data", "digits", *where, "-o", out, "--json")

@@ -44,7 +44,7 @@ def check(
     from inscape.theory import check_all
 
     loaded = source.read()
-    wrapped = loading.read(model, weights)
+    wrapped = loading.read(model, weights, x=loaded.x)
     warn_at_chance(wrapped, loaded.x, loaded.y)
     table = check_all(
         wrapped,

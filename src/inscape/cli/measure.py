@@ -20,7 +20,7 @@ def measure(
     from inscape.measures import measure as measure_model
 
     loaded = source.read()
-    wrapped = loading.read(model, weights)
+    wrapped = loading.read(model, weights, x=loaded.x)
     names = measures or ["region_count", *([] if loaded.y is None else ["accuracy"])]
     wanted = {name: probing.settings() if name == "region_count" else {} for name in names}
     table = measure_model(wrapped, loaded.x, loaded.y, measures=wanted, random_state=seed, progress=True)

@@ -83,6 +83,30 @@ Length = Annotated[
     float | None,
     typer.Option(help="Length of the random direction. [default: half the median distance of two points]"),
 ]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|NUMBER[,...]",
+        help="Which of several outputs is looked at; 0,2 is the third column of the first.",
+    ),
+]
+Decide = Annotated[
+    str | None,
+    typer.Option(
+        help="What outputs stand for: argmax (the largest wins), argmin, threshold, or sign (the pattern)."
+    ),
+]
+Threshold = Annotated[
+    str | None,
+    typer.Option(metavar="N[,N,...]", help="For threshold and sign. [default: 1/2 of a sigmoid, else 0]"),
+]
+Levels = Annotated[
+    str | None,
+    typer.Option(
+        metavar="K|N,N,...",
+        help="For a regression: K classes by quantiles of its output on the data, or levels as 0.1,0.5.",
+    ),
+]
 Span = Annotated[tuple[float, float], typer.Option(help="Stretch of the line; 0 and 1 are the data points.")]
 Classes = Annotated[str, typer.Option(help="Draw points of any, same or different classes.")]
 Connectivity = Annotated[str, typer.Option(help="face (4 neighbours in 2D) or full (8).")]
@@ -118,30 +142,55 @@ class ModelOptions:
     mean: Mean = None
     std: Std = None
     scale: Scale = None
+    output: Output = None
+    decide: Decide = None
+    threshold: Threshold = None
+    levels: Levels = None
     batch_size: BatchSize = None
     device: Device = None
 
-    def read(self, model: str, weights: Path | None = None) -> Any:
-        """The wrapped model that a MODEL argument stands for.
+    def read(self, model: str, weights: Path | None = None, *, x: Any) -> Any:
+        """The wrapped model that a MODEL argument stands for; `x` are data that quantiles are taken of.
 
         What a factory prints while it is loaded goes to stderr: stdout is for results.
         """
+        from inscape.models.deciding import rule_of
+
+        threshold = None if self.threshold is None else _numbers(self.threshold, "threshold")
+        with redirect_stdout(sys.stderr):
+            if self.levels is not None and self.levels.isdecimal():
+                from inscape.models.wrapping import quantile_levels
+
+                plain = self._read(model, weights, rule_of("levels", None, [0.0]))
+                levels: Any = quantile_levels(plain, x, int(self.levels))
+            else:
+                levels = None if self.levels is None else np.atleast_1d(_numbers(self.levels, "levels"))
+            return self._read(model, weights, rule_of(self.decide, threshold, levels))
+
+    def _read(self, model: str, weights: Path | None, rule: Any) -> Any:
+        from inscape.models.deciding import Output as ChosenOutput
+        from inscape.models.deciding import decided
         from inscape.models.loading import load
         from inscape.models.preparing.prepared import prepared
 
-        with redirect_stdout(sys.stderr):
-            return prepared(
-                lambda inside: load(
+        steps = [int(s) if s.lstrip("-").isdecimal() else s for s in (self.output or "").split(",")]
+        output = None if self.output is None else steps[0] if len(steps) == 1 else tuple(steps)
+        return prepared(
+            lambda inside: decided(
+                load(
                     model,
                     weights=weights,
                     trust_pickle=self.trust_pickle,
                     input_shape=inside,
                     device=self.device,
                     batch_size=self.batch_size,
+                    output=ChosenOutput.of(output),
                 ),
-                self._preparation(),
-                self._shape(),
-            )
+                rule,
+            ),
+            self._preparation(),
+            self._shape(),
+        )
 
     def _preparation(self) -> "Preparation":
         """What --layout, --mean, --std and --scale say of the way from the data into the model."""

@@ -62,7 +62,7 @@ def plot(
 
     _check(out, points, segment, method, resolution, linear, colour)
     loaded = source.read()
-    wrapped = loading.read(model, weights)
+    wrapped = loading.read(model, weights, x=loaded.x)
     warn_at_chance(wrapped, loaded.x, loaded.y)
     probe = _probe(loaded, points, segment, margin)
     if linear:

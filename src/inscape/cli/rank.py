@@ -42,7 +42,7 @@ def rank(
 
     loaded = source.read()
     wrapped = {
-        name: loading.read(model, state)
+        name: loading.read(model, state, x=loaded.x)
         for name, (model, state) in _candidates(models, weights or []).items()
     }
     result = rank_models(

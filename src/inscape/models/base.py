@@ -325,11 +325,11 @@ class Model(ABC):
     # shared steps
 
     def _has_graph(self) -> bool:
-        """Whether there is a graph on points of the known shape."""
-        shape = self.known_shape()
+        """Whether there is a graph on points of the known shape, which the model has the bits to follow."""
+        shape = None if self.coarse_precision is not None else self.known_shape()
         try:
             return shape is not None and self.graph(shape) is not None
-        except InscapeError:
+        except Exception:  # whatever stands in the way: asking for the regions says what
             return False
 
     def _with_own_rule(self, network: "Graph") -> "Graph":

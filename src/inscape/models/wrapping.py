@@ -4,9 +4,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from inscape.arguments import whole_number
 from inscape.arrays import Shape
 from inscape.errors import ModelError
-from inscape.models.base import Model
+from inscape.models.base import Model, as_points
 from inscape.models.deciding import Output, decided, rule_of
 from inscape.models.function import FunctionModel
 from inscape.models.preparing import Preparation, prepared
@@ -131,3 +134,27 @@ def _estimator(model: Any, *, output: Output | None, **options: Any) -> Model:
     from inscape.models.sklearn_classifier import SklearnModel
 
     return SklearnModel(model, **options)
+
+
+def quantile_levels(model: Any, x: Any, n: int = 4) -> list[float]:
+    """The levels that cut the one output of a regression into n classes of about as many data points each.
+
+    Args:
+        model: a regression that `wrap` takes, or one that is wrapped with any `levels`.
+        x: data, (m, ...).
+        n: how many classes; fewer where many points have the same output.
+
+    >>> quantile_levels(lambda x: x, [[0.0], [1.0], [2.0], [3.0]], n=2)
+    [1.5]
+    """
+    n = whole_number(n, "n", 2, ModelError)
+    wrapped = model if isinstance(model, Model) else wrap(model, levels=[0.0])
+    outputs = np.asarray(wrapped.outputs(as_points(x)), dtype=np.float64)
+    if outputs.shape[1] != 1:
+        raise ModelError(f"{wrapped.name} has {outputs.shape[1]} outputs: choose one of them by output=...")
+    levels = np.unique(np.quantile(outputs[:, 0], np.arange(1, n) / n))
+    if levels[0] == outputs.max():
+        raise ModelError(
+            f"{wrapped.name} gives {levels[0]:g} for all of these points: there are no quantiles"
+        )
+    return [float(level) for level in levels]

@@ -56,7 +56,7 @@ def sample_probes(
     Points that coincide are drawn again, since they span no hull of that dimension.
 
     >>> sample_probes([[0.0, 0.0], [1.0, 2.0]], n=1, random_state=0)
-    [Segment(input_shape=(2,), span=(0.0, 1.0))]
+    [Segment(input_shape=(2,), span=(0, 1))]
     """
     probes = draw_probes(
         x,

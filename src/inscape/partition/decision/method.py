@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from inscape.errors import InscapeError, InscapeWarning, PartitionError, unknown_name
+from inscape.errors import InscapeError, InscapeWarning, OutOfRangeError, PartitionError, unknown_name
 from inscape.models import Model
 from inscape.partition.decision.adaptive import adaptive_seconds
 from inscape.partition.decision.exact import CHEAPLY, why_not_exact
@@ -105,6 +105,8 @@ class Request:
         methods = {"exact": exact, "adaptive": adaptive, "grid": grid}
         try:
             result = methods[choice.method]()
+        except OutOfRangeError:
+            raise
         except Exception as error:
             if self.method != "auto" or choice.method != "exact":
                 raise
@@ -164,6 +166,8 @@ def _best(model: Model, probes: Sequence[Probe]) -> Choice:
         if model.structure in CHEAPLY:
             return Choice("exact", CHEAPLY[model.structure])
         return _if_affordable(model, probes, dim)
+    except OutOfRangeError:
+        raise
     except InscapeError as error:
         return _sampled(some, error.reason)
     except Exception as error:

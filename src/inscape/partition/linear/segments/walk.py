@@ -24,7 +24,7 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.compiled import compiled
-from inscape.errors import PartitionError
+from inscape.errors import OutOfRangeError
 from inscape.models.graph import Graph, flat
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend
@@ -140,7 +140,7 @@ class _Walker:
         largest = max(float(high), -float(low))
         if not largest <= self.limit:
             kind = str(self.graph.own_dtype).removeprefix("torch.")
-            raise PartitionError(
+            raise OutOfRangeError(
                 f"{what} reach {largest:.3g}: {kind} arithmetic carries numbers of at most {self.limit:.3g}, "
                 "so nothing is counted, rather than wrongly; choose probes or weights of a smaller scale"
             )
