@@ -2,7 +2,7 @@
 
 `compiled` is for every loop. The three others are for functions that allocate nothing: they do without
 numba's run-time, which counts references to arrays; a call per face that hands on twenty arrays would spend
-more time counting than the work takes.
+more time counting than the work takes. They are compiled sooner, too, so it is best to allocate in Python.
 
 What is on disk is used only if it fits: a loop is compiled again when its file or one that it imports from
 changes (numba looks at the loop's own file alone, although it compiles functions and constants of other
@@ -19,15 +19,20 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core import event
 from numba.core.caching import FunctionCache
 
+from inscape.progress import COMPILING
+
 PACKAGE = Path(__file__).parent
+INNER: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options of a function for loops alone: no entry from Python or C, and not kept, since the loops are."""
 _IMPORT = re.compile(r"^from inscape([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 
 def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a loop: `@compiled`, or `@compiled(fastmath=...)` with options of numba's."""
-    decorate = njit(nogil=True, **options)
+    decorate = njit(nogil=True, no_cfunc_wrapper=True, **options)
 
     def kept(function: Callable[..., Any]) -> Any:
         loop = decorate(function)
@@ -46,13 +51,38 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Compile what a loop does with one item into the loop itself, since handing on arrays costs time too."""
-    return compiled(function, _nrt=False, inline="always")
+    """Compile what a loop does with one item into the loop itself, since handing on arrays costs time too.
+
+    LLVM does that: each function is compiled once, however many loops call it. (`inline="always"` of numba's
+    would read its source again for every call.) Only loops can call it; of Python its `py_func` is.
+    """
+    return njit(**INNER, forceinline=True)(function)
 
 
 def summing(function: Callable[..., Any]) -> Any:
-    """Compile a loop whose sums may be taken in any order, so that they fill vector registers."""
-    return compiled(function, _nrt=False, fastmath={"reassoc", "nsz"})
+    """Compile sums for loops that may be taken in any order, so that they fill vector registers."""
+    return njit(**INNER, fastmath={"reassoc", "nsz"})(function)
+
+
+class _Announcer(event.Listener):
+    """Tells `COMPILING` of the loops of this package that are not on disk."""
+
+    def on_start(self, happening: Any) -> None:
+        """A loop begins to be compiled."""
+        if _is_ours(happening):
+            COMPILING.begin()
+
+    def on_end(self, happening: Any) -> None:
+        """It is compiled, or failed to be."""
+        if _is_ours(happening):
+            COMPILING.end()
+
+
+def _is_ours(happening: Any) -> bool:
+    return str(happening.data["dispatcher"].py_func.__module__).startswith("inscape")
+
+
+event.register("numba:compile", _Announcer())
 
 
 class _LoopCache(FunctionCache):
@@ -86,7 +116,7 @@ class _LoopCache(FunctionCache):
 def say_that_nothing_is_kept() -> None:
     """One line, once, for someone who wonders why every start takes so long."""
     logging.getLogger("inscape").warning(
-        "compiled loops cannot be kept on disk, so that each process compiles them anew (up to a minute): "
+        "compiled loops cannot be kept on disk, so that each process compiles them anew: "
         "set NUMBA_CACHE_DIR to a folder that can be written to"
     )
 

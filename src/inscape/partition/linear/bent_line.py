@@ -31,7 +31,7 @@ from inscape.models.graph.piecewise import Bend
 @inlined
 def sag(s, t, change):
     """By how much a breakpoint at t, where the slope changes, bends a line down at s: change G(s, t)."""
-    return change * min(s, t) * (1.0 - max(s, t))
+    return change * s * (1.0 - t) if s < t else change * t * (1.0 - s)
 
 
 @inlined

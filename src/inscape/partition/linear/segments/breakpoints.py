@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Floats, Ints
-from inscape.compiled import compiled
+from inscape.compiled import compiled, kernel, summing
 from inscape.models.graph import flat
 from inscape.models.graph.piecewise import Bend, Clip, Leaky, Windows, window_table
 from inscape.partition.linear.envelope import grown, interpolated_windows, rows_touching_tie, window_crossings
@@ -250,7 +250,7 @@ ENTRIES_COUNTED_AT_ONCE = 256
 """Entries whose changes are counted before any is looked for."""
 
 
-@compiled(fastmath={"reassoc", "nsz"})
+@summing
 def _counts(a, b, threshold):
     """How many entries are active in one row and not in the other, and how many lie on the threshold in both.
 
@@ -264,8 +264,7 @@ def _counts(a, b, threshold):
     return int(changed), int(on)
 
 
-@compiled
-def threshold_crossings(z, segment, threshold):
+def threshold_crossings(z: Any, segment: Ints, threshold: Any) -> tuple[Ints, Ints, Floats, Floats, Ints]:
     """Where entries of z (rows, h) pass a threshold between neighbouring rows.
 
     Entry u is active where z_u > threshold. On an interval where its activity differs between the ends, it
@@ -275,28 +274,36 @@ def threshold_crossings(z, segment, threshold):
         interval (m,), entry (m,), s (m,), max(|a|, |b|) (m,), in order of intervals, and for each interval
         (n,) the number of entries that equal the threshold at both its ends, so everywhere on it.
     """
+    n = len(z)
+    room = 4 * n + 2 * ENTRIES_COUNTED_AT_ONCE
+    found: Any = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room)
+    n_flat, at = np.zeros(n, np.int64), np.zeros(3, np.int64)
+    while not _find_crossings(z, segment, threshold, at, *found, n_flat):
+        room = 2 * room
+        found = [grown(array, room) for array in found]
+    interval, entry, s, size = (array[: at[2]] for array in found)
+    return interval, entry, s, size, n_flat
+
+
+@kernel
+def _find_crossings(z, segment, threshold, at, interval, entry, s, size, n_flat):
+    """Write the crossings from a place on, `at`: interval, entry, and how many were written before.
+
+    False if there is no room for the next, and `at` says where to go on.
+    """
     n, h = z.shape
-    room = 4 * n + 256
-    interval, entry = np.empty(room, np.int64), np.empty(room, np.int64)
-    s, size = np.empty(room), np.empty(room)
-    n_flat = np.zeros(n, np.int64)
-    m = 0
-    for i in range(n - 1):
-        if segment[i] != segment[i + 1]:
-            continue
-        for start in range(0, h, ENTRIES_COUNTED_AT_ONCE):
+    i, start, m = at[0], at[1], at[2]
+    while i < n - 1:
+        while segment[i] == segment[i + 1] and start < h:
             # 1. count the changes of a block of entries, in vector registers
             stop = min(start + ENTRIES_COUNTED_AT_ONCE, h)
             changes, on = _counts(z[i, start:stop], z[i + 1, start:stop], threshold)
-            n_flat[i] += on
-            if changes == 0:
-                continue
-            # 2. make room for them
-            if m + changes > room:
-                room = 2 * room + changes
-                interval, entry = grown(interval, room), grown(entry, room)
-                s, size = grown(s, room), grown(size, room)
+            # 2. is there room for them?
+            if m + changes > len(s):
+                at[0], at[1], at[2] = i, start, m
+                return False
             # 3. find the entries, until that many are found
+            n_flat[i] += on
             target = m + changes
             for u in range(start, stop):
                 if m == target:
@@ -306,10 +313,13 @@ def threshold_crossings(z, segment, threshold):
                     interval[m], entry[m] = i, u
                     s[m], size[m] = a / (a - b), max(abs(a), abs(b))
                     m += 1
-    return interval[:m], entry[:m], s[:m], size[:m], n_flat
+            start = stop
+        i, start = i + 1, 0
+    at[2] = m
+    return True
 
 
-@compiled(fastmath={"reassoc", "nsz"})
+@summing
 def _count_near(a, threshold, near):
     """How many entries of a row lie within `near` of a threshold."""
     one, nought = a.dtype.type(1), a.dtype.type(0)
@@ -361,35 +371,41 @@ def intervals_with_close_crossings(interval, s, t, near):
     return found
 
 
-@compiled
-def ordered(interval, s, n):
+def ordered(interval: Ints, s: Floats, n: int) -> tuple[Ints, Ints]:
     """The order (m,) that sorts crossings by interval and s; and where each of n intervals starts, (n + 1,).
 
     `interval` is ascending already.
     """
-    m = len(s)
-    order, start = np.arange(m), np.zeros(n + 1, np.int64)
-    k = 0
-    for i in range(n):
-        start[i] = k
-        while k < m and interval[k] == i:
-            k += 1
-        first = start[i]
-        if k - first > 16:
-            order[first:k] = first + np.argsort(s[first:k])
-        else:
-            for a in range(first + 1, k):
-                item, b = order[a], a
-                while b > first and s[order[b - 1]] > s[item]:
-                    order[b] = order[b - 1]
-                    b -= 1
-                order[b] = item
-    start[n] = m
+    order, start = np.arange(len(s)), np.empty(n + 1, np.int64)
+    _order(interval, s, order, start)
     return order, start
 
 
-@compiled
-def refined(start, s, t, segment, tolerance):
+@kernel
+def _order(interval, s, order, start):
+    """Sort the crossings of each interval by Shell's sort with gaps 1, 4, 13, ...; write where they start."""
+    k = 0
+    for i in range(len(start) - 1):
+        start[i] = k
+        while k < len(s) and interval[k] == i:
+            k += 1
+        first, gap = start[i], 1
+        while gap < (k - first) // 3:
+            gap = 3 * gap + 1
+        while gap > 0:
+            for a in range(first + gap, k):
+                item, b = order[a], a
+                while b >= first + gap and s[order[b - gap]] > s[item]:
+                    order[b] = order[b - gap]
+                    b -= gap
+                order[b] = item
+            gap //= 3
+    start[len(start) - 1] = k
+
+
+def refined(
+    start: Ints, s: Floats, t: Floats, segment: Ints, tolerance: Floats
+) -> tuple[Ints, Floats, Floats, Ints]:
     """Rows after adding crossings: the old rows and, between them, the new ones in order.
 
     Crossings nearer than `tolerance[segment]` to a row or to each other are one row.
@@ -405,39 +421,43 @@ def refined(start, s, t, segment, tolerance):
         parent (r,), fraction (r,), t (r,), segment (r,): row i lies at `fraction[i]` of the interval that
         starts at old row `parent[i]`; an old row has fraction 0.
     """
-    n, m = len(t), len(s)
-    parent, fraction = np.empty(n + m, np.int64), np.empty(n + m)
-    position, owner = np.empty(n + m), np.empty(n + m, segment.dtype)
+    n = len(t) + len(s)
+    rows = np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n, segment.dtype)
+    r = _refine(start, s, t, segment, tolerance, *rows)
+    parent, fraction, position, owner = (array[:r] for array in rows)
+    return parent, fraction, position, owner
+
+
+@kernel
+def _refine(start, s, t, segment, tolerance, parent, fraction, position, owner):
+    """Write the rows after adding crossings; returns how many."""
     r = 0
-    for i in range(n):
+    for i in range(len(t)):
+        # 1. an old row
         parent[r], fraction[r], position[r], owner[r] = i, 0.0, t[i], segment[i]
         r += 1
-        if start[i] == start[i + 1]:
-            continue
-        length = t[i + 1] - t[i]
-        near = tolerance[segment[i]]
-        for value in s[start[i] : start[i + 1]]:
-            at = t[i] + value * length
+        # 2. the crossings after it that are not too near to the last row or to the next old one
+        for k in range(start[i], start[i + 1]):
+            at = t[i] + s[k] * (t[i + 1] - t[i])
+            near = tolerance[segment[i]]
             if at - position[r - 1] > near and t[i + 1] - at > near:
-                parent[r], fraction[r], position[r], owner[r] = i, value, at, segment[i]
+                parent[r], fraction[r], position[r], owner[r] = i, s[k], at, segment[i]
                 r += 1
-    return parent[:r], fraction[:r], position[:r], owner[:r]
+    return r
 
 
-@compiled
+@kernel
 def interpolated(z, parent, fraction, out):
     """Rows of z (n, h) at the given places: out = z[p] + f (z[p + 1] - z[p])."""
     h = z.shape[1]
     for r in range(len(parent)):
         p, f = parent[r], z.dtype.type(fraction[r])
-        if f == 0:
-            out[r] = z[p]
-        else:
-            for u in range(h):
-                out[r, u] = z[p, u] + f * (z[p + 1, u] - z[p, u])
+        q = p if f == 0 else p + 1
+        for u in range(h):
+            out[r, u] = z[p, u] + f * (z[q, u] - z[p, u])
 
 
-@compiled
+@kernel
 def interpolated_leaky(z, parent, fraction, slope, out):
     """As `interpolated`, then y -> y if y > 0 else slope y; `slope` is (1,) or (h,)."""
     h = z.shape[1]
@@ -459,7 +479,7 @@ def interpolated_leaky(z, parent, fraction, slope, out):
                 out[r, u] = y if y > zero else slope[u] * y
 
 
-@compiled
+@kernel
 def interpolated_clip(z, parent, fraction, low, high, out):
     """As `interpolated`, then y -> min(max(y, low), high)."""
     h = z.shape[1]

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Floats, Ints
-from inscape.compiled import compiled
+from inscape.compiled import inlined, kernel
 from inscape.errors import OutOfRangeError
 from inscape.models.graph import Graph, flat
 from inscape.models.graph.affine import Affine
@@ -279,7 +279,7 @@ def slope_changes(op: Bend, z: Any, bends: Crossings) -> Any:
     return np.where(bends.is_upper, jumps[-1], jumps[0]) * rise if jumps else np.zeros(len(rise))
 
 
-@compiled
+@kernel
 def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, line, place):
     n_out = y.shape[1]
     base, slope = line[0], line[1]
@@ -287,7 +287,8 @@ def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, l
     for r in range(len(parent)):
         i, f = parent[r], fraction[r]
         if f == 0.0:
-            out[r] = y[i]
+            for v in range(n_out):
+                out[r, v] = y[i, v]
             continue
         if i != current:
             current, k = i, start[i]
@@ -300,7 +301,7 @@ def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, l
     place[0], place[1] = current, k
 
 
-@compiled
+@inlined
 def _add_patch(base, slope, near, steep, weight, entry, at, change, anchor, geometry):
     """Add the convolution's answer to one entry that changes its slope by `change` at s = `at`.
 
@@ -334,14 +335,14 @@ def _add_patch(base, slope, near, steep, weight, entry, at, change, anchor, geom
                 steep[v] = slope[v]
 
 
-@compiled
+@inlined
 def _anchored(base, slope, near, steep, anchor):
     for v in range(len(base)):
         near[v] = base[v] + anchor * slope[v]
         steep[v] = slope[v]
 
 
-@compiled
+@kernel
 def _expand_convolution(
     y, start, s, entry, change, weight, parent, fraction, out, line, place, stored, geometry
 ):
@@ -351,7 +352,8 @@ def _expand_convolution(
     for r in range(len(parent)):
         i, f = parent[r], fraction[r]
         if f == 0.0:
-            out[r] = y[i]
+            for v in range(n_out):
+                out[r, v] = y[i, v]
             continue
         if i != current:
             # 1. begin an interval: its chord, and back from the slope of that to the slope at the start

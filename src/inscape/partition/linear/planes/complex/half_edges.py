@@ -134,7 +134,7 @@ class PlanarComplex:
 
     def total_area(self) -> float:
         """The sum of the areas of all faces, of which only the border has a say."""
-        return float(_total_area(self.loop, self.ends, self.xy))
+        return float(_total_area(self.loop, self.ends, self.xy, np.zeros(len(self.ends), np.int8)))
 
     def centroids(self) -> Floats:
         """The mean of each face's corners, (f, 2): a point inside."""
@@ -228,13 +228,12 @@ def _areas(start, loop, ends, xy, areas):
         areas[f] = total / 2
 
 
-@compiled
-def _total_area(loop, ends, xy):
+@kernel
+def _total_area(loop, ends, xy, net):
     """The sum of the areas of all faces, from triangles of their edges with the first vertex.
 
-    An edge between two faces counts once in each direction, and cancels.
+    An edge between two faces counts once in each direction, and cancels in `net` (e,), zero before.
     """
-    net = np.zeros(len(ends), np.int8)
     for i in range(len(loop)):
         net[edge_of(loop[i])] += 1 - 2 * direction_of(loop[i])
     total, ox, oy = 0.0, xy[0, 0], xy[0, 1]

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arrays import Floats, Ints
-from inscape.compiled import compiled, kernel
 from inscape.partition.linear.planes.layer.sign_vectors import SignVectors
 
 Int32s = npt.NDArray[np.int32]
@@ -171,15 +170,12 @@ class FaceScratch(NamedTuple):
     """Local half-edges from which to go on."""
 
 
-@compiled
-def face_scratch(n, n_intersections, n_units, n_words):
+def face_scratch(n: int, n_intersections: int, n_units: int, n_words: int) -> FaceScratch:
     """Memory for a face with n nodes on its boundary and some intersections."""
-    # (1) how much there may be of everything
     m = n // 2 + 1
     n_sections = m + 2 * n_intersections
     n_half_edges = n + 1 + 2 * n_sections
-    # (2) along the boundary, for each local half-edge, chord, unit, intersection, place and section
-    return FaceScratch(
+    scratch = FaceScratch(
         node=np.empty(n, np.uint32),
         point=np.empty(n, np.int64),
         point_node=np.empty(n, np.uint32),
@@ -193,7 +189,7 @@ def face_scratch(n, n_intersections, n_units, n_words):
         first_place=np.empty(m + 1, np.uint32),
         word=np.empty(m, np.uint32),
         bit=np.empty(m, np.uint64),
-        chord_of_unit=np.full(n_units, -1, np.int64),
+        chord_of_unit=np.empty(n_units, np.int64),
         signs=np.empty(n_words, np.uint64),
         pair=np.empty((n_intersections, 2), np.uint32),
         area=np.empty(n_intersections),
@@ -206,59 +202,65 @@ def face_scratch(n, n_intersections, n_units, n_words):
         chord_of_section=np.empty(n_sections, np.uint32),
         stack=np.empty(2 * n_sections + 2, np.uint32),
     )
+    scratch.chord_of_unit.fill(-1)
+    return scratch
 
 
-@compiled
-def cut_output(n_faces, n_half_edges, n_points, n_intersections, n_words):
-    """Memory for what faces with so many half-edges, crossing points and intersections in all become.
+def cut_output(inputs: CutInput, n_intersections: int) -> CutOutput:
+    """Memory for what the faces become, with so many intersections in all.
 
     A crossing point is on the boundary of one or two faces, and every chord has two.
     """
-    n_faces, n_edges = n_faces + n_points + n_intersections, n_points + 2 * n_intersections
-    faces = Faces(
-        start=np.zeros(n_faces + 1, np.int64),
-        loop=np.empty(n_half_edges + 2 * n_points + 2 * n_edges, np.int32),
-        parent=np.empty(n_faces, np.int64),
-        signs=np.empty((n_faces, n_words), np.uint64),
+    n_points, n_words = len(inputs.unit), inputs.above.shape[1]
+    n_faces = len(inputs.start) - 1 + n_points + n_intersections
+    n_edges = n_points + 2 * n_intersections
+    start, loop, parent, signs, ends, xy, line_ends, line_start, s, unit, change, vertex = in_one_block(
+        [
+            np.empty(n_faces + 1, np.int64),
+            np.empty(len(inputs.loop) + 2 * n_points + 2 * n_edges, np.int32),
+            np.empty(n_faces, np.int64),
+            np.empty((n_faces, n_words), np.uint64),
+            np.empty((n_edges, 2), np.int32),
+            np.empty((n_intersections, 2)),
+            np.empty((n_points, 2), np.int32),
+            np.empty(n_points + 1, np.int64),
+            np.empty(2 * n_intersections),
+            np.empty(2 * n_intersections, np.int32),
+            np.empty(2 * n_intersections),
+            np.empty(2 * n_intersections, np.int64),
+        ]
     )
-    inside = Inside(ends=np.empty((n_edges, 2), np.int32), xy=np.empty((n_intersections, 2)))
-    lines = Lines(
-        ends=np.empty((n_points, 2), np.int32),
-        start=np.zeros(n_points + 1, np.int64),
-        s=np.empty(2 * n_intersections),
-        unit=np.empty(2 * n_intersections, np.int32),
-        change=np.empty(2 * n_intersections),
-        vertex=np.empty(2 * n_intersections, np.int64),
-    )
-    return CutOutput(faces, inside, lines, np.zeros(8, np.int64))
+    start[0], line_start[0] = 0, 0
+    lines = Lines(line_ends, line_start, s, unit, change, vertex)
+    return CutOutput(Faces(start, loop, parent, signs), Inside(ends, xy), lines, np.zeros(8, np.int64))
 
 
-@kernel
-def copy_output(old, new):
+def written(out: CutOutput) -> CutOutput:
+    """What is written so far."""
+    (start, loop, parent, signs), (ends, xy), lines, counts = out
+    n_faces, n_half_edges, n_edges, n_vertices, n_lines = counts[: LINES + 1].tolist()
+    k = int(lines.start[n_lines])
+    return CutOutput(
+        Faces(start[: n_faces + 1], loop[:n_half_edges], parent[:n_faces], signs[:n_faces]),
+        Inside(ends[:n_edges], xy[:n_vertices]),
+        Lines(
+            lines.ends[:n_lines],
+            lines.start[: n_lines + 1],
+            lines.s[:k],
+            lines.unit[:k],
+            lines.change[:k],
+            lines.vertex[:k],
+        ),
+        counts,
+    )
+
+
+def copy_output(old: CutOutput, new: CutOutput) -> None:
     """Copy what is written so far into larger memory."""
-    # (1) faces and their loops
-    n_faces, n_edges, n_lines = old.counts[FACES], old.counts[EDGES], old.counts[LINES]
-    for i in range(n_faces):
-        new.faces.start[i + 1], new.faces.parent[i] = old.faces.start[i + 1], old.faces.parent[i]
-        for w in range(old.faces.signs.shape[1]):
-            new.faces.signs[i, w] = old.faces.signs[i, w]
-    for i in range(old.counts[HALF_EDGES]):
-        new.faces.loop[i] = old.faces.loop[i]
-    # (2) edges and vertices inside
-    for i in range(n_edges):
-        new.inside.ends[i, 0], new.inside.ends[i, 1] = old.inside.ends[i, 0], old.inside.ends[i, 1]
-    for i in range(old.counts[VERTICES]):
-        new.inside.xy[i, 0], new.inside.xy[i, 1] = old.inside.xy[i, 0], old.inside.xy[i, 1]
-    # (3) lines and their breakpoints
-    for i in range(n_lines):
-        new.lines.ends[i, 0], new.lines.ends[i, 1] = old.lines.ends[i, 0], old.lines.ends[i, 1]
-        new.lines.start[i + 1] = old.lines.start[i + 1]
-    for i in range(old.lines.start[n_lines]):
-        new.lines.s[i], new.lines.unit[i] = old.lines.s[i], old.lines.unit[i]
-        new.lines.change[i], new.lines.vertex[i] = old.lines.change[i], old.lines.vertex[i]
-    # (4) how much there is of all that
-    for i in range(len(old.counts)):
-        new.counts[i] = old.counts[i]
+    for kind in range(3):
+        for some, more in zip(written(old)[kind], new[kind], strict=True):
+            more[: len(some)] = some
+    new.counts[:] = old.counts
 
 
 def in_one_block(arrays: list[Any]) -> list[Any]:

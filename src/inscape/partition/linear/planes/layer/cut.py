@@ -10,20 +10,13 @@ from typing import Any
 import numpy as np
 
 from inscape.arrays import Bools, Floats, Ints
-from inscape.compiled import compiled, kernel
+from inscape.compiled import kernel
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
 from inscape.partition.linear.planes.complex.renumber import renumbered
 from inscape.partition.linear.planes.layer.buffers import (
-    EDGES,
-    FACES,
-    FACES_DONE,
-    HALF_EDGES,
     INTERSECTIONS_NEEDED,
-    LINES,
     NODES_NEEDED,
-    VERTICES,
     CutInput,
-    CutOutput,
     Faces,
     Inside,
     Lines,
@@ -31,6 +24,7 @@ from inscape.partition.linear.planes.layer.buffers import (
     cut_output,
     face_scratch,
     in_one_block,
+    written,
 )
 from inscape.partition.linear.planes.layer.edge_crossings import Crossings, crossings
 from inscape.partition.linear.planes.layer.faces import cut_each
@@ -50,8 +44,8 @@ RENUMBER_FROM_FACES = 2**14
 RENUMBER_FROM_GROWTH = 256
 """... if there are this many times as many faces as before: those inside a small face are near anyway."""
 
-HUGE_PAGES_FROM_HALF_EDGES = 2**16
-"""From this many half-edges on results go into memory from numpy, in huge pages, which are quicker to get."""
+NODES_AT_FIRST, INTERSECTIONS_AT_FIRST = 64, 64
+"""For how many of them on a face there is memory, until one has more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,68 +272,21 @@ def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, Faces, 
         is_complete, `Faces`, `Inside` and `Lines`; an edge inside is numbered after the parts of the old
         ones.
     """
-    if len(inputs.loop) < HUGE_PAGES_FROM_HALF_EDGES:
-        result = cut_few(inputs, most, tied)
-    else:
-        result = _cut_into(inputs, most, tied, _output_in_one_block(inputs))
-    return result  # type: ignore[no-any-return]
-
-
-def _output_in_one_block(inputs: CutInput) -> CutOutput:
-    """Memory for the results, in one block."""
-    out: CutOutput = cut_output.py_func(*_sizes.py_func(inputs))
-    arrays = in_one_block([*out.faces, *out.inside, *out.lines])
-    i, j = len(out.faces), len(out.faces) + len(out.inside)
-    faces, inside, lines = Faces(*arrays[:i]), Inside(*arrays[i:j]), Lines(*arrays[j:])
-    faces.start[0], lines.start[0] = 0, 0
-    return CutOutput(faces, inside, lines, out.counts)
-
-
-@compiled
-def _sizes(inputs):
-    """How much memory the results may need; there may be more intersections."""
-    n_points = len(inputs.unit)
-    return len(inputs.start) - 1, len(inputs.loop), n_points, n_points // 2, inputs.above.shape[1]
-
-
-@compiled
-def cut_few(inputs, most, tied):
-    """Cut few faces, with memory of its own."""
-    return _cut_into(inputs, most, tied, cut_output(*_sizes(inputs)))
-
-
-@compiled
-def _cut_into(inputs, most, tied, out):
-    """Cut the faces, with some memory for the results."""
-    n_units, n_words = 64 * inputs.above.shape[1], inputs.above.shape[1]
-    sizes, counts = (len(tied), len(inputs.loop), len(inputs.unit)), out.counts
-    counts[NODES_NEEDED], counts[INTERSECTIONS_NEEDED] = 64, 64
+    n_words, n, most = inputs.above.shape[1], len(tied), float(most)
+    out = cut_output(inputs, max(len(inputs.unit) // 2, INTERSECTIONS_AT_FIRST))
+    n_nodes, n_intersections, n_vertices = NODES_AT_FIRST, INTERSECTIONS_AT_FIRST, 0
     while True:
         # (1) more memory for the results if the next face needs it
-        if counts[VERTICES] + counts[INTERSECTIONS_NEEDED] > len(out.inside.xy):
-            n_intersections = 2 * counts[VERTICES] + counts[INTERSECTIONS_NEEDED]
-            more = cut_output(*sizes, n_intersections, n_words)
+        if n_vertices + n_intersections > len(out.inside.xy):
+            more = cut_output(inputs, 2 * n_vertices + n_intersections)
             copy_output(out, more)
-            out, counts = more, more.counts
+            out = more
         # (2) cut faces, until all are done, or too many, or one needs more memory
-        scratch = face_scratch(counts[NODES_NEEDED], counts[INTERSECTIONS_NEEDED], n_units, n_words)
-        cut_each(inputs, most, tied, scratch, out)
-        if counts[FACES_DONE] == len(tied) or counts[FACES] + len(tied) - counts[FACES_DONE] > most:
+        out.counts[NODES_NEEDED], out.counts[INTERSECTIONS_NEEDED] = n_nodes, n_intersections
+        cut_each(inputs, most, tied, face_scratch(n_nodes, n_intersections, 64 * n_words, n_words), out)
+        n_faces, _, _, n_vertices, _, n_done, n_nodes, n_intersections = out.counts.tolist()
+        if n_done == n or n_faces + n - n_done > most:
             break
     # (3) what was written
-    (start, loop, parent, signs), (ends, xy), lines, _ = out
-    n_faces, n_lines = counts[FACES], counts[LINES]
-    k = lines.start[n_lines]
-    return (
-        counts[FACES_DONE] == len(tied) and n_faces <= most,
-        Faces(start[: n_faces + 1], loop[: counts[HALF_EDGES]], parent[:n_faces], signs[:n_faces]),
-        Inside(ends[: counts[EDGES]], xy[: counts[VERTICES]]),
-        Lines(
-            lines.ends[:n_lines],
-            lines.start[: n_lines + 1],
-            lines.s[:k],
-            lines.unit[:k],
-            lines.change[:k],
-            lines.vertex[:k],
-        ),
-    )
+    faces, inside, lines, _ = written(out)
+    return n_done == n and n_faces <= most, faces, inside, lines

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+from numba import types
+from numba.extending import overload
 
 from inscape.arrays import Floats, Ints
-from inscape.compiled import compiled, inlined, kernel
+from inscape.compiled import INNER, compiled, inlined, kernel
 from inscape.errors import NonGenericError
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
 from inscape.partition.linear.planes.layer.sign_vectors import SignVectors, count_bits, lowest_bit
@@ -64,7 +66,7 @@ def crossings(
     rounding: RoundingBounds,
 ) -> Crossings:
     """All crossings on the edges; those that rounding cannot tell apart share a crossing point."""
-    start, edge, unit, s, change, is_close = _edge_crossings(values, kinks, above, zero, planar.ends, CLOSE)
+    start, edge, unit, s, change, is_close = _edge_crossings(values, kinks, above, zero, planar.ends)
     point = np.arange(len(s))
     point_start, first = start, point
     if is_close:
@@ -158,11 +160,22 @@ def _count(above, zero, ends, start, crossed):
     return n
 
 
+def entry(values: Any, vertex: int, u: int) -> float:
+    """Entry u at a vertex, for compiled loops: of rows (v, h), or of `Values` whose rows are not stored."""
+    raise NotImplementedError("only compiled loops can call it")
+
+
+@overload(entry, jit_options=cast(Any, {**INNER, "forceinline": True}))
+def _entry(values, vertex, u):
+    if isinstance(values, types.Array):
+        return lambda values, vertex, u: values[vertex, u]
+    return lambda values, vertex, u: value(values, vertex, u)
+
+
 @kernel
-def _fill(values, kinks, above, zero, ends, crossed, near, start, edge, unit, s, change):
+def _fill(values, h, kinks, above, zero, ends, crossed, near, start, edge, unit, s, change):
     """Write the crossings of the edges `crossed`; returns whether any two on an edge are close."""
-    rows, h, is_stored, is_close = values.rows, values.rows.shape[1], len(values.line) == 0, False
-    per = (h + 63) // 64
+    per, is_close = (h + 63) // 64, False
     for i in range(len(crossed)):
         e = crossed[i]
         a, b, m = ends[e, 0], ends[e, 1], start[e]
@@ -173,8 +186,7 @@ def _fill(values, kinks, above, zero, ends, crossed, near, start, edge, unit, s,
                 while changed:
                     u = 64 * w + lowest_bit(changed)
                     changed &= changed - np.uint64(1)
-                    first = (rows[a, u] if is_stored else value(values, a, u)) - kinks[k]
-                    last = (rows[b, u] if is_stored else value(values, b, u)) - kinks[k]
+                    first, last = entry(values, a, u) - kinks[k], entry(values, b, u) - kinks[k]
                     edge[m], unit[m] = e, k * h + u
                     s[m], change[m] = first / (first - last), abs(last - first)
                     m += 1
@@ -186,26 +198,27 @@ def _fill(values, kinks, above, zero, ends, crossed, near, start, edge, unit, s,
     return is_close
 
 
-@compiled
-def _edge_crossings(values, kinks, above, zero, ends, near):
+def _edge_crossings(
+    values: Values, kinks: Floats, above: SignVectors, zero: SignVectors, ends: Any
+) -> tuple[Any, ...]:
     """The units that change sign between the ends of each edge, in order from its first end.
 
     Args:
-        values: `Values` at the vertices, (v, h).
+        values: at the vertices, (v, h).
         kinks: (k,); unit number h k + u is entry u at kink k.
         above: packed bits (v, words) of the units above their kink.
         zero: packed bits of those on it, (v, words), or (0, words) if there are none.
         ends: of the edges, (e, 2).
-        near: how far on an edge two crossings are close.
 
     Returns:
         start, edge, unit, s and change as in `Crossings`; whether any two crossings of an edge are close.
     """
     start, crossed = np.empty(len(ends) + 1, np.int64), np.empty(len(ends) + 1, np.int32)
-    n = _count(above, zero, ends, start, crossed)
-    m = start[len(ends)]
+    crossed = crossed[: _count(above, zero, ends, start, crossed)]
+    m = int(start[-1])
     edge, unit, s, change = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
-    is_close = _fill(values, kinks, above, zero, ends, crossed[:n], near, start, edge, unit, s, change)
+    source = values.rows if values.is_stored else values
+    is_close = _fill(source, values.h, kinks, above, zero, ends, crossed, CLOSE, start, edge, unit, s, change)
     return start, edge, unit, s, change, is_close
 
 

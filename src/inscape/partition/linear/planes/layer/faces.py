@@ -377,7 +377,8 @@ def cut_each(inputs, most, tied, scratch, out):
     base_edge, base_vertex = len(inputs.ends) + len(inputs.unit), inputs.n_vertices + len(inputs.unit)
     counts, f = out.counts, out.counts[FACES_DONE]
     while f < len(tied) and counts[FACES] + len(tied) - f <= most:
-        n_points, one, two = 0, -1, -1  # the first and the last half-edge with a crossing point
+        n_points = 0
+        one, two = np.int64(-1), np.int64(-1)  # the first and the last half-edge with a crossing point
         if not tied[f]:
             # (1) write the face as if no unit cut it, and count crossing points
             to = counts[HALF_EDGES] - inputs.start[f]
@@ -387,8 +388,8 @@ def cut_each(inputs, most, tied, scratch, out):
                 own = np.int64(inputs.point_start[edge_of(h) + 1]) - k
                 out.faces.loop[to + i] = _uncut(h, k)
                 n_points += own
-                one = i if own > 0 and one < 0 else one
-                two = i if own > 0 else two
+                one = np.int64(i) if own > 0 and one < 0 else one
+                two = np.int64(i) if own > 0 else two
             # (2) none, one chord, or several
             if n_points == 0:
                 _copy_face(inputs, f, out)

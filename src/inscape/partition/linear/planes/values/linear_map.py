@@ -102,11 +102,10 @@ class LinearMap:
         packed = self._multiply(y[: self.n_old])
         into = packed or Packed.empty(0, self.h, np.zeros(0), 0.0)
         signs = into.kinks, into.cutoff, into.above, into.near
-        lines = self.edges, self.chords, self.matrix.columns
         if not is_lazy:
-            expand(y.numpy(), self.n_old, *lines, *signs)
+            expand(y.numpy(), self.n_old, self.edges, self.chords, self.matrix.columns, *signs)
             return y, Values.stored(y.numpy()), packed
-        values = Values.on_lines(y.numpy(), *lines, self.n - self.n_old)
+        values = Values.on_lines(y.numpy(), self.edges, self.chords, self.matrix.columns, self.n - self.n_old)
         sign_lines(values, *signs)
         return y, values, packed
 

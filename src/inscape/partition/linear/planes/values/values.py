@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
-from inscape.arrays import Floats, Ints
-from inscape.compiled import compiled, inlined, kernel
+from inscape.arrays import Bools, Floats, Ints
+from inscape.compiled import inlined, kernel
 from inscape.models.graph import flat
 from inscape.partition.linear.bent_line import pass_breakpoint, sag, start_line
 from inscape.partition.linear.planes.layer.buffers import Int32s, Lines
-from inscape.partition.linear.planes.layer.sign_vectors import pack_row
+from inscape.partition.linear.planes.layer.sign_vectors import SignVectors, pack_row
 from inscape.partition.linear.planes.plan import empty
 
 _NO_INT32S, _NO_INTS = np.zeros(0, np.int32), np.zeros(0, np.int64)
@@ -88,7 +88,7 @@ class Values(NamedTuple):
         if self.is_stored:
             return np.asarray(self.rows[vertices])
         out = np.empty((len(vertices), self.h))
-        rows_of(self, vertices, out)
+        _rows_of(self, vertices, np.empty(self.h), np.empty(self.h), out)
         return out
 
 
@@ -170,7 +170,8 @@ class Interpolation:
 
         New ones lie on edges, or on chords between old ones and those on edges.
         """
-        source, weight = _sources(n_old, n - n_old, edges, chords)
+        source, weight = np.zeros((n - n_old, 4), np.int64), np.zeros((n - n_old, 4))
+        _write_sources(n_old, edges, chords, source, weight)
         pairs = [np.stack([line.vertex, line.unit], axis=1)[line.vertex >= 0] for line in (edges, chords)]
         zeros = np.concatenate(pairs)
         return cls(n_old, source, weight, zeros[np.argsort(zeros[:, 0], kind="stable")])
@@ -195,10 +196,9 @@ class Interpolation:
         return out
 
 
-@compiled
-def _sources(n_old, n_new, edges, chords):
-    """Up to four old vertices for each new one, and their weights, (n_new, 4) each."""
-    source, weight = np.zeros((n_new, 4), np.int64), np.zeros((n_new, 4))
+@kernel
+def _write_sources(n_old, edges, chords, source, weight):
+    """Write up to four old vertices for each new one, and their weights, (n_new, 4) each, zero before."""
     # (1) on edges: the two ends
     for e in range(len(edges.ends)):
         for k in range(edges.start[e + 1] - 1, edges.start[e] - 1, -1):
@@ -209,7 +209,7 @@ def _sources(n_old, n_new, edges, chords):
     for line in range(len(chords.ends)):
         for k in range(chords.start[line], chords.start[line + 1]):
             i = chords.vertex[k] - n_old
-            if chords.vertex[k] < 0 or weight[i].any():
+            if chords.vertex[k] < 0 or weight[i, 0] + weight[i, 1] + weight[i, 2] + weight[i, 3] > 0.0:
                 continue
             for d in range(2):
                 end = chords.ends[line, d]
@@ -221,17 +221,17 @@ def _sources(n_old, n_new, edges, chords):
                     else:
                         source[i, 2 * d + j] = end
                         weight[i, 2 * d + j] = share if j == 0 else 0.0
-    return source, weight
 
 
-@compiled
+@kernel
 def _gather(z, n_old, source, weight, wanted, out):
     """Write the rows of vertices: stored, or means of those of their sources."""
     h = z.shape[1]
     for r in range(len(wanted)):
         v = wanted[r]
         if v < n_old:
-            out[r] = z[v]
+            for u in range(h):
+                out[r, u] = z[v, u]
             continue
         s, w = source[v - n_old], weight[v - n_old]
         a, b, c, d = z[s[0]], z[s[1]], z[s[2]], z[s[3]]
@@ -295,15 +295,24 @@ def _expand_each(y, lines, columns, done, base, slope, kinks, cutoff, above, nea
                 pass_breakpoint(s[i], change[i], columns[entry[i]], base, slope)
 
 
-@compiled
-def expand(y, n_old, edges, chords, columns, kinks, cutoff, above, near):
+def expand(
+    y: Floats,
+    n_old: int,
+    edges: Lines,
+    chords: Lines,
+    columns: Floats,
+    kinks: Floats,
+    cutoff: float,
+    above: SignVectors,
+    near: Bools,
+) -> None:
     """Fill the rows of y (v, out) at the breakpoints of lines, first those of edges, then those of chords.
 
     Args:
         y: the map at the vertices; the first n_old rows are known.
         n_old: how many.
-        edges: `Lines` between known rows, whose units are entries.
-        chords: `Lines` between rows that are known then.
+        edges: lines between known rows, whose units are entries.
+        chords: lines between rows that are known then.
         columns: the transpose of the map, (in, out).
         kinks: of the new rows' entries.
         cutoff: how near to a kink an entry counts.
@@ -311,23 +320,21 @@ def expand(y, n_old, edges, chords, columns, kinks, cutoff, above, near):
         near: the same for those that have an entry near to a kink.
     """
     base, slope = np.empty(y.shape[1]), np.empty(y.shape[1])
-    done = np.zeros(len(y), np.bool_)
+    done = np.zeros(len(y), bool)
     done[:n_old] = True
-    _expand_each(y, edges, columns, done, base, slope, kinks, cutoff, above, near)
-    _expand_each(y, chords, columns, done, base, slope, kinks, cutoff, above, near)
+    for lines in (edges, chords):
+        _expand_each(y, lines, columns, done, base, slope, kinks, cutoff, above, near)
 
 
 @inlined
-def _row(values, v, out):
-    """The row of a vertex: where it is stored, or evaluated on its edge and written to `out`."""
+def _evaluate(values, v, out):
+    """Write the row of a vertex on an edge to `out`; nothing if it is stored."""
     n, edges = len(values.rows), values.edges
-    if v < n:
-        return values.rows[v]
-    line = values.line[v - n]
-    own, i = slice(edges.start[line], edges.start[line + 1]), values.breakpoint[v - n] - edges.start[line]
-    a, b = values.rows[edges.ends[line, 0]], values.rows[edges.ends[line, 1]]
-    _by_formula(a, b, edges.s[own], edges.unit[own], edges.change[own], i, out, values.columns)
-    return out
+    if v >= n:
+        line = values.line[v - n]
+        own, i = slice(edges.start[line], edges.start[line + 1]), values.breakpoint[v - n] - edges.start[line]
+        a, b = values.rows[edges.ends[line, 0]], values.rows[edges.ends[line, 1]]
+        _by_formula(a, b, edges.s[own], edges.unit[own], edges.change[own], i, out, values.columns)
 
 
 @kernel
@@ -361,7 +368,10 @@ def _sign_each(values, lines, n_ends, done, row_a, row_b, row, signs):
         if not is_open:
             continue
         # (2) the rows at the ends, and their signs
-        a, b = _row(values, lines.ends[line, 0], row_a), _row(values, lines.ends[line, 1], row_b)
+        v, w = lines.ends[line, 0], lines.ends[line, 1]
+        _evaluate(values, v, row_a)
+        _evaluate(values, w, row_b)
+        a, b = values.rows[v] if v < n else row_a, values.rows[w] if w < n else row_b
         for d in range(n_ends):
             x = lines.ends[line, d]
             if x >= n and not done[x - n]:
@@ -377,21 +387,20 @@ def _sign_each(values, lines, n_ends, done, row_a, row_b, row, signs):
                 _sign(row, x, signs)
 
 
-@compiled
-def sign_lines(values, kinks, cutoff, above, near):
+def sign_lines(values: Values, kinks: Floats, cutoff: float, above: SignVectors, near: Bools) -> None:
     """Write where the vertices on the lines of `values` lie, and their signs; their rows are not stored.
 
     Chords come first: the rows at their ends, which lie on edges, are evaluated once.
 
     Args:
-        values: `Values` of which the first rows are stored; `breakpoint` is -1 at the other vertices.
+        values: the first rows are stored; `breakpoint` is -1 at the other vertices.
         kinks: of the entries.
         cutoff: how near to a kink an entry counts.
         above: written at the new vertices, see `pack_rows`.
         near: the same for those that have an entry near to a kink.
     """
-    h, edges, chords = values.rows.shape[1], values.edges, values.chords
-    scratch = np.zeros(len(values.line), np.bool_), np.empty(h), np.empty(h), np.empty(h)
+    h, edges, chords = values.h, values.edges, values.chords
+    scratch = np.zeros(len(values.line), bool), np.empty(h), np.empty(h), np.empty(h)
     signs = kinks, cutoff, above, near
     _place(values, edges, 0)
     _place(values, chords, len(edges.ends))
@@ -399,22 +408,26 @@ def sign_lines(values, kinks, cutoff, above, near):
     _sign_each(values, edges, 0, *scratch, signs)
 
 
-@compiled
-def rows_of(values, vertices, out):
+@kernel
+def _rows_of(values, vertices, row_a, row_b, out):
     """Write the rows of vertices of `values`, stored or not, (m, h)."""
     n, n_edges, chords = len(values.rows), len(values.edges.ends), values.chords
-    row_a, row_b = np.empty(out.shape[1]), np.empty(out.shape[1])
     for i in range(len(vertices)):
         v = values.number[vertices[i]] if len(values.number) > 0 else vertices[i]
         # (1) stored, or on an edge
-        if v < n or values.line[v - n] < n_edges:
-            row = _row(values, v, out[i])
-            for u in range(len(row)):
-                out[i, u] = row[u]
+        if v < n:
+            for u in range(out.shape[1]):
+                out[i, u] = values.rows[v, u]
+            continue
+        if values.line[v - n] < n_edges:
+            _evaluate(values, v, out[i])
             continue
         # (2) on a chord, whose ends are stored or on edges
         line = values.line[v - n] - n_edges
-        a, b = _row(values, chords.ends[line, 0], row_a), _row(values, chords.ends[line, 1], row_b)
+        j, k = chords.ends[line, 0], chords.ends[line, 1]
+        _evaluate(values, j, row_a)
+        _evaluate(values, k, row_b)
+        a, b = values.rows[j] if j < n else row_a, values.rows[k] if k < n else row_b
         first, last = chords.start[line], chords.start[line + 1]
         s, entry, change = chords.s[first:last], chords.unit[first:last], chords.change[first:last]
         _by_formula(a, b, s, entry, change, values.breakpoint[v - n] - first, out[i], values.columns)
