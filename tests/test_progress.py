@@ -1,21 +1,208 @@
-from inscape.progress import meter
+"""Long work is seen where someone watches, and nowhere else."""
+
+import io
+import logging
+import sys
+import threading
+import time
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+import inscape
+from inscape import progress
+from inscape.compiled import compiled
+from inscape.progress import Compiling, meter
 
 
-def test_silent_by_default(capsys):
-    with meter(None, "work") as show:
-        show(1, 2)
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A stderr that is a terminal, for us and for rich; pytest puts its own in place of `sys.stderr`."""
+    stream = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream, modules={}))
+    monkeypatch.setattr("rich.console.sys", SimpleNamespace(**vars(sys) | {"stderr": stream}))
+    return stream
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """What is displayed in a notebook: texts, of which each replaces the one before."""
+    shown = []
+
+    def display(bundle, *, raw, display_id):
+        shown.append(bundle["text/plain"])
+        return SimpleNamespace(update=lambda bundle, raw: shown.append(bundle["text/plain"]))
+
+    ipython, module = ModuleType("IPython"), ModuleType("IPython.display")
+    ipython.get_ipython = lambda: SimpleNamespace(kernel="a kernel")
+    module.display = display
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    return shown
+
+
+def work(asked, seconds=0.0, steps=4):
+    with meter(asked, "counting") as show:
+        for k in range(steps):
+            show(k + 1, steps)
+            time.sleep(seconds / steps)
+
+
+@pytest.mark.parametrize("asked", [None, True, False])
+def test_nothing_is_shown_where_nobody_watches(capsys, monkeypatch, asked):
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    work(asked, seconds=0.1)
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_function_is_called():
     seen = []
-    with meter(lambda done, total: seen.append((done, total)), "work") as show:
-        show(1, 2)
-        show(2, 2)
+    work(lambda done, total: seen.append((done, total)), steps=2)
     assert seen == [(1, 2), (2, 2)]
 
 
-def test_a_bar_goes_to_stderr(capsys):
-    with meter(True, "work") as show:
-        show(1, 2)
+def test_in_a_terminal_long_work_has_a_bar_with_what_is_left(terminal, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.1)
+    work(None, seconds=1.0)
+    text = terminal.getvalue()
+    assert "counting" in text
+    assert "of 4" in text
+    assert "left" in text
     assert capsys.readouterr().out == ""
+
+
+def test_work_that_reports_nothing_yet_is_seen_to_run(terminal, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.05)
+    with meter(None, "counting"):
+        time.sleep(0.4)
+    assert "counting" in terminal.getvalue()
+
+
+def test_short_work_shows_nothing_unless_asked(terminal):
+    work(None)
+    assert terminal.getvalue() == ""
+    work(True)
+    assert "counting" in terminal.getvalue()
+
+
+def test_silence_is_silent_however_long(terminal, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    work(False, seconds=0.1)
+    assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize("asked", [None, True])
+def test_a_notebook_has_a_bar_that_goes_away(notebook, monkeypatch, asked):
+    monkeypatch.setattr(progress, "PATIENCE", 0.05)
+    work(asked, seconds=1.0)
+    assert any("counting [" in text and "of 4" in text and "left" in text for text in notebook)
+    assert notebook[-1] == ""
+
+
+def test_a_notebook_is_left_alone_when_asked(notebook, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    work(False, seconds=0.1)
+    work(None)
+    assert notebook == []
+
+
+@pytest.mark.parametrize("outer", [None, True, False, lambda done, total: None])
+@pytest.mark.parametrize("inner", [None, True])
+def test_a_part_of_other_work_shows_nothing_of_its_own(terminal, monkeypatch, outer, inner):
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    with meter(outer, "all"):
+        before = terminal.getvalue().count("counting")
+        work(inner, seconds=0.1)
+        assert terminal.getvalue().count("counting") == before == 0
+
+
+def test_worker_processes_and_threads_stay_quiet(terminal, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    thread = threading.Thread(target=work, args=(True, 0.1))
+    thread.start()
+    thread.join()
+    monkeypatch.setattr("multiprocessing.parent_process", lambda: "the parent")
+    work(True, seconds=0.1)
+    assert terminal.getvalue() == ""
+
+
+def test_a_count_in_a_terminal_shows_a_bar_after_two_seconds_of_it(terminal, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.05)
+
+    def slow(x):
+        time.sleep(0.1)
+        return (x[:, 0] > 0).astype(int)
+
+    inscape.region_count(
+        slow, np.random.default_rng(0).normal(size=(20, 2)), n_probes=3, random_state=0, method="grid"
+    )
+    assert "regions" in terminal.getvalue()
+    shown = len(terminal.getvalue())
+    inscape.region_count(
+        slow,
+        np.random.default_rng(0).normal(size=(20, 2)),
+        n_probes=3,
+        random_state=0,
+        method="grid",
+        progress=False,
+    )
+    assert len(terminal.getvalue()) == shown
+
+
+def told(caplog):
+    return [record.message for record in caplog.records if record.name == "inscape"]
+
+
+def test_compiling_is_announced_once_and_timed(caplog):
+    state = Compiling()
+    state.AFTER = 0.05
+    with caplog.at_level(logging.WARNING, logger="inscape"):
+        for _ in range(2):
+            state.begin()
+            state.begin()  # a loop that the first one calls
+            time.sleep(0.3)
+            state.end()
+            state.end()
+        state.report()
+        state.report()
+    first, second = told(caplog)
+    assert first.startswith("compiling what is used for the first time")
+    assert second == "compiled in 0.6 s"
+
+
+def test_a_moment_of_compiling_is_not_worth_a_word(caplog):
+    state = Compiling()
+    with caplog.at_level(logging.WARNING, logger="inscape"):
+        state.begin()
+        state.end()
+        state.report()
+    assert told(caplog) == []
+
+
+def test_loops_of_this_package_that_are_compiled_are_told_of(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "inscape.compiled.COMPILING",
+        SimpleNamespace(begin=lambda: seen.append("begin"), end=lambda: seen.append("end")),
+    )
+
+    def loop(x):
+        return x + 1
+
+    loop.__module__ = "inscape.partition.somewhere"
+    assert compiled(loop)(1) == 2
+    assert seen == ["begin", "end"]
+
+    def foreign(x):
+        return x + 2
+
+    assert compiled(foreign)(1) == 3
+    assert seen == ["begin", "end"]

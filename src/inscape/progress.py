@@ -1,61 +1,210 @@
-"""Progress of long work: silence by default, a bar on stderr when asked for, or the caller's own function."""
+"""What a person sees of long work: a bar in a terminal or a notebook, and that loops are being compiled.
 
+Nobody watches a script whose output goes to a file, a worker process, or a thread: there nothing is shown
+unless the caller passes a function of its own.
+"""
+
+import logging
 import math
+import multiprocessing
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Self
+from typing import Literal, Protocol, Self
 
 Meter = Callable[[int, int], None]
 """Called with (units done, units in all)."""
+PATIENCE = 2.0
+"""Seconds that work lasts before it is shown without having been asked for."""
+
+_is_shown: ContextVar[bool] = ContextVar("_is_shown", default=False)
+"""Whether work that this one is part of has a meter already."""
+
+
+@contextmanager
+def meter(progress: bool | Meter | None, description: str) -> Iterator[Meter]:
+    """The meter for a `progress=` argument.
+
+    None is a bar where someone watches, if the work lasts over two seconds; True a bar at once, where someone
+    watches; False silence, and a function itself. Work that is part of other work shows nothing of its own.
+    """
+    is_part = _is_shown.get()
+    token = _is_shown.set(True)
+    try:
+        if callable(progress):
+            yield progress
+        elif progress is False or is_part or watched() is None:
+            yield _silent
+        else:
+            with Bar(description, patience=0.0 if progress else PATIENCE) as bar:
+                yield bar
+    finally:
+        _is_shown.reset(token)
+        if not is_part:
+            COMPILING.report()
 
 
 def _silent(done: int, total: int) -> None:
     pass
 
 
-class Bar:
-    """A rich progress bar on stderr, if that is a terminal, that is a `Meter` and a context manager."""
+def watched() -> Literal["terminal", "notebook"] | None:
+    """Where someone sees what this thread shows; None if nobody does."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if multiprocessing.parent_process() is not None or not in_main:
+        return None
+    if sys.stderr is not None and sys.stderr.isatty():
+        return "terminal"
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return None if getattr(shell, "kernel", None) is None else "notebook"
 
-    def __init__(self, description: str) -> None:
+
+class Bar:
+    """A bar that appears after `patience` seconds, is a `Meter`, and goes away with the work.
+
+    The clock runs in a thread of its own, so that work which reports nothing yet is seen to run, too.
+    """
+
+    def __init__(self, description: str, *, patience: float = 0.0) -> None:
         self._description = description
-        self._task: Any = None
+        self._view: _View | None = None
+        self._amount: tuple[int, int | None] = (0, None)
+        self._lock, self._is_over, self._start = threading.Lock(), False, time.monotonic()
+        self._timer = threading.Timer(patience, self._appear) if patience else None
 
     def __enter__(self) -> Self:
-        """Start drawing."""
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        console = Console(stderr=True)
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-            console=console,
-            speed_estimate_period=3600,  # a unit may take minutes
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._progress.start()
-        self._task = self._progress.add_task(self._description, total=None, rate="")
+        """Start drawing, or the clock."""
+        if self._timer is None:
+            self._appear()
+        else:
+            self._timer.daemon = True
+            self._timer.start()
         return self
 
     def __call__(self, done: int, total: int) -> None:
         """Show how far the work is."""
-        (task,) = self._progress.tasks
-        self._progress.update(self._task, completed=done, total=total, rate=rate_text(task.speed))
-
-    def describe(self, description: str) -> None:
-        """Change the words before the bar."""
-        self._progress.update(self._task, description=description)
+        with self._lock:
+            self._amount = done, total
+            if self._view is not None:
+                self._view.update(done, total)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Take the bar away."""
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self._is_over = True
+            if self._view is not None:
+                self._view.stop()
+
+    def _appear(self) -> None:
+        with self._lock:
+            if not self._is_over:
+                self._view = _TerminalView() if sys.stderr.isatty() else _NotebookView()
+                self._view.start(self._description, self._start)
+                self._view.update(*self._amount)
+
+
+class _View(Protocol):
+    def start(self, description: str, since: float) -> None: ...
+    def update(self, done: int, total: int | None) -> None: ...
+    def stop(self) -> None: ...
+
+
+class _TerminalView:
+    """A bar by rich, on stderr."""
+
+    def start(self, description: str, since: float) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[amount]}"),
+            TimeElapsedColumn(),
+            TextColumn("passed,"),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            console=Console(stderr=True),
+            speed_estimate_period=3600,  # a unit may take minutes
+            transient=True,
+        )
+        self._progress.start()
+        self._task = self._progress.add_task(description, total=None, amount="")
+        self._progress.tasks[0].start_time = since
+
+    def update(self, done: int, total: int | None) -> None:
+        (task,) = self._progress.tasks
+        amount = amount_text(done, total)
+        if total and total < COUNTED_UP_TO and task.speed:
+            amount += f" {rate_text(task.speed)}"
+        self._progress.update(self._task, completed=done, total=total, amount=amount)
+
+    def stop(self) -> None:
         self._progress.stop()
+
+
+class _NotebookView:
+    """A line of text with a bar below the cell; rich would need ipywidgets for one."""
+
+    INTERVAL = 0.2
+    """Seconds between two drawings."""
+
+    def start(self, description: str, since: float) -> None:
+        from IPython.display import display
+
+        self._description, self._start, self._last = description, since, -math.inf
+        self._handle = display({"text/plain": self._text(0, None)}, raw=True, display_id=True)
+
+    def update(self, done: int, total: int | None) -> None:
+        now = time.monotonic()
+        if now - self._last > self.INTERVAL:
+            self._last = now
+            self._handle.update({"text/plain": self._text(done, total)}, raw=True)
+
+    def stop(self) -> None:
+        self._handle.update({"text/plain": ""}, raw=True)
+
+    def _text(self, done: int, total: int | None) -> str:
+        return bar_text(self._description, done, total, time.monotonic() - self._start)
+
+
+def bar_text(description: str, done: int, total: int | None, seconds: float) -> str:
+    """A bar of characters.
+
+    >>> bar_text("regions", 30, 120, 20.0)
+    'regions [#####---------------] 30 of 120, 20 s passed, 60 s left'
+    >>> bar_text("regions", 0, None, 3.0)
+    'regions, 3 s passed'
+    """
+    if not total:
+        return f"{description}, {duration_text(seconds)} passed"
+    part = min(1.0, done / total)
+    bar = f"[{'#' * int(20 * part):-<20}]"
+    left = f", {duration_text(seconds * (1 / part - 1))} left" if part else ""
+    return f"{description} {bar} {amount_text(done, total)}, {duration_text(seconds)} passed{left}"
+
+
+COUNTED_UP_TO = 1000
+"""So many units are shown as a count, more of them as a percentage."""
+
+
+def amount_text(done: int, total: int | None) -> str:
+    """How far work is, in figures.
+
+    >>> amount_text(3, 42), amount_text(300, 100_000), amount_text(0, None)
+    ('3 of 42', '0 %', '')
+    """
+    if not total:
+        return ""
+    return f"{done} of {total}" if total < COUNTED_UP_TO else f"{done / total:.0%}".replace("%", " %")
 
 
 def rate_text(per_second: float | None) -> str:
@@ -87,13 +236,59 @@ def duration_text(seconds: float) -> str:
     return f"{amount:.1f} {unit}" if amount < 2 else f"{amount:,.0f} {unit}"
 
 
-@contextmanager
-def meter(progress: bool | Meter | None, description: str) -> Iterator[Meter]:
-    """The meter for a `progress=` argument: None or False is silent, True a bar, a function itself."""
-    if not progress:
-        yield _silent
-    elif progress is True:
-        with Bar(description) as bar:
-            yield bar
-    else:
-        yield progress
+class Compiling:
+    """What is said of compiling: once that it has begun, if it takes over a second, and how long it took.
+
+    It happens once per machine, and for all engines alike; `compiled` tells of each loop. Lines go to the
+    log "inscape", which Python shows on stderr unless told otherwise.
+    """
+
+    AFTER = 1.0
+    """Seconds of compiling before it is announced."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth, self._start, self._seconds = 0, 0.0, 0.0
+        self._is_announced = self._is_reported = False
+
+    def begin(self) -> None:
+        """A loop begins to be compiled, perhaps while another one is."""
+        with self._lock:
+            self._depth += 1
+            if self._depth > 1:
+                return
+            self._start = time.perf_counter()
+            if not self._is_announced:
+                timer = threading.Timer(max(0.0, self.AFTER - self._seconds), self._announce)
+                timer.daemon = True
+                timer.start()
+
+    def end(self) -> None:
+        """A loop is compiled."""
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                self._seconds += time.perf_counter() - self._start
+
+    def report(self) -> None:
+        """Say how long it took, once, if it was announced."""
+        with self._lock:
+            if self._depth or not self._is_announced or self._is_reported:
+                return
+            self._is_reported = True
+        _say(f"compiled in {duration_text(self._seconds)}")
+
+    def _announce(self) -> None:
+        with self._lock:
+            if not self._depth or self._is_announced:
+                return
+            self._is_announced = True
+        _say("compiling what is used for the first time; it is kept on disk for the next time")
+
+
+def _say(line: str) -> None:
+    if multiprocessing.parent_process() is None:
+        logging.getLogger("inscape").warning(line)
+
+
+COMPILING = Compiling()

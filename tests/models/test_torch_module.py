@@ -249,13 +249,9 @@ def test_a_network_of_few_bits_is_counted_adaptively_and_says_why(dtype):
             f"Sequential cannot be counted exactly since its parameters are {name}, whose rounding turns its "
             "linear pieces into steps"
         )
-        with pytest.raises(
-            PartitionError, match=rf"{name}.*convert it to float32 .*\.float\(\)"
-        ):
+        with pytest.raises(PartitionError, match=rf"{name}.*convert it to float32 .*\.float\(\)"):
             inscape.region_count(net, x, n_probes=10, dim=dim, method="exact")
-    with pytest.raises(
-        PartitionError, match=rf"{name}.*convert it to float32 .*\.float\(\)"
-    ):
+    with pytest.raises(PartitionError, match=rf"{name}.*convert it to float32 .*\.float\(\)"):
         inscape.linear_regions(net, inscape.Segment(x[0], x[1]))
     counts = inscape.region_count(net, x, n_probes=10, random_state=0).counts
     truth = inscape.region_count(net.float(), x, n_probes=10, random_state=0)

@@ -76,7 +76,7 @@ def hull_crossings(
         radius: the distance of the corners.
         n_directions: P, at most the dimension of the input.
         random_state: a seed, a generator, or None; the seed is recorded.
-        progress: True shows a bar on stderr; a function gets (work done, work in all).
+        progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))

@@ -149,7 +149,7 @@ def local_complexity(
             exact gradients for less).
         memory: bytes that derivatives may fill at once, for networks other than perceptrons.
         random_state: a seed, a generator, or None; the seed is recorded.
-        progress: True shows a bar on stderr; a function gets (work done, work in all).
+        progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
 
     One neuron, v relu(w x - beta): |w| times the normal density at w x - beta.
 

@@ -204,7 +204,8 @@ def rank(
         connectivity: likewise.
         precision: likewise.
         random_state: a seed, a generator, or None.
-        progress: True shows a bar on stderr; a function gets (models done, models in all).
+        progress: None for a bar after two seconds, False for none; a function gets
+            (models done, models in all).
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(100, 1))

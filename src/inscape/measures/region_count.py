@@ -187,7 +187,7 @@ def region_count(
         connectivity: "face" or "full".
         precision: "float64", or "float32" for a faster exact count whose near ties are repaired.
         random_state: a seed, a generator, or None; the seed is recorded.
-        progress: True shows a bar on stderr; a function gets (work done, work in all).
+        progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(50, 2))
@@ -411,7 +411,7 @@ class Counter:
             precision=self.precision,
         )
         first = request.choose(model, self.probes)
-        with meter(progress, "regions") as show:
+        with meter(progress, "decision regions") as show:
             choice, tally = request.carry_out(
                 first,
                 self.probes,

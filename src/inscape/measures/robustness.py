@@ -87,7 +87,8 @@ def adversarial_accuracy(
         box: the lowest and highest value that an input may have, such as (0, 1); None for no bounds.
         random_start: whether to start at a random point of the ball instead of its centre.
         random_state: a seed, a generator, or None; the seed is recorded.
-        progress: True shows a bar on stderr; a function gets (points done, points in all).
+        progress: None for a bar after two seconds, False for none; a function gets
+            (points done, points in all).
 
     >>> import torch
     >>> net = torch.nn.Linear(1, 1)

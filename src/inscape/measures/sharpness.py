@@ -107,7 +107,8 @@ def sharpness(
         batch_size: points per product; as many as fit into memory if None.
         precision: "float64" or, twice as fast with residuals of some 1e-4, "float32".
         random_state: of the iteration's start.
-        progress: True shows a bar on stderr; a function gets (products made, products at most).
+        progress: None for a bar after two seconds, False for none; a function gets
+            (products made, products at most).
 
     Least squares, f(x) = w x: the Hessian of 1 / (2 n) sum (w x - y)^2 is the mean of x^2.
 

@@ -74,7 +74,7 @@ def total_variation(
         sigma: the standard deviation of noise on the biases; None for none.
         n_noise: how many noisy networks, if there is noise.
         random_state: a seed, a generator, or None.
-        progress: True shows a bar on stderr; a function gets (work done, work in all).
+        progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
 
     >>> import torch
     >>> net = torch.nn.Linear(2, 2, bias=False)

@@ -62,7 +62,8 @@ def run(
         executor: where to work; the default is a pool of processes on this machine.
         n_workers: how many processes; the default is one for each processor.
         retry_failed: work again on the cells that failed in an earlier run.
-        progress: True for a bar on stderr, or a function of (cells done, cells in all).
+        progress: None for a bar after two seconds, False for none, or a function of
+            (cells done, cells in all).
 
     >>> import tempfile
     >>> from concurrent.futures import ThreadPoolExecutor

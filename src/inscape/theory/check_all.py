@@ -95,7 +95,8 @@ def check_all(
         n_noise: see `moments`.
         max_points: the statements are checked at this many random points at most.
         random_state: a seed, a generator, or None.
-        progress: True shows a bar on stderr; a function gets (statements done, statements).
+        progress: None for a bar after two seconds, False for none; a function gets
+            (statements done, statements).
 
     >>> net = ShallowNet([1.0, 1.0], [1.5, -0.5], [1.0, -2.0])
     >>> table = check_all(net, [[-1.0], [0.0], [1.0]], net([-1, 0, 1]), step_size=0.25, random_state=0)

@@ -139,7 +139,7 @@ def survey(
         eps: the smallest singular value that counts for the rank.
         n_noise: noisy networks for each measurement.
         random_state: a seed, a generator, or None.
-        progress: True shows a bar on stderr; a function gets (families done, families).
+        progress: None for a bar after two seconds, False for none; a function gets (families done, families).
     """
     n = whole_number(replicates, "replicates", 1, TheoryError)
     whole_number(epochs, "epochs", 10, TheoryError)

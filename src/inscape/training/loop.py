@@ -59,7 +59,7 @@ def train(
         monitor: its `step(module, k)` is called before training (k = 0) and after each step.
         checkpoints: a folder for the weights as safetensors, `epoch-0001.safetensors` and so on.
         checkpoint_every: epochs between checkpoints; the last epoch always has one.
-        progress: True for a bar on stderr, or a function of (epochs done, epochs).
+        progress: None for a bar after two seconds, False for none, or a function of (epochs done, epochs).
 
     >>> import numpy as np
     >>> from inscape.training.networks import mlp

@@ -52,7 +52,8 @@ def train_many(
         seeds: one for each module, as in `train`.
         monitors: one for each module, as in `train`; one that also has `due(step)`, as a `Monitor`, is asked
             first, which spares writing back the weights of a stacked program at the other steps.
-        progress: True for a bar on stderr, or a function of (networks done, networks).
+        progress: None for a bar after two seconds, False for none, or a function of
+            (networks done, networks).
 
     >>> import numpy as np
     >>> from inscape.training.networks import mlp

@@ -121,7 +121,7 @@ class Monitor(Drawn):
             for n in {self._n_points.get(name) for name in self.measures}:
                 group = {name: s for name, s in self.measures.items() if self._n_points.get(name) == n}
                 y = None if self.y is None else self.y[:n]
-                table = table_of(model, self.x[:n], y, measures=group, random_state=self.seed)
+                table = table_of(model, self.x[:n], y, measures=group, random_state=self.seed, progress=False)
                 found |= {entry["measure"]: entry for entry in table.rows}
         return [found[name] for name in self.measures]
 

@@ -98,7 +98,7 @@ def decision_regions(
             nothing on it, and takes the place where the chords of the two scores cross.
         precision: "float64", or "float32" for a faster "exact" method whose near ties are repaired; its
             regions agreed in all our tests, but that is not proved, so they are not called exact.
-        progress: True shows a bar on stderr; a function gets (work done, work in all).
+        progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
 
     >>> import numpy as np
     >>> from inscape import Segment
@@ -121,7 +121,7 @@ def decision_regions(
         precision=precision,
     )
     first = request.choose(wrapped, probes)
-    with meter(progress, "regions") as show:
+    with meter(progress, "decision regions") as show:
         choice, regions = request.carry_out(
             first,
             probes,

@@ -122,7 +122,8 @@ def linear_regions(
         tolerance: on segments, knots nearer than this fraction of the span are one: rounding moves a knot by
             about 1e-14.
         precision: on segments, "float64", or "float32" for speed; see `LinearSegment.precision`.
-        progress: True shows a bar on stderr; a function gets (thousandths of probes done, in all).
+        progress: None for a bar after two seconds, False for none; a function gets
+            (thousandths of probes done, in all).
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).double()
@@ -137,7 +138,7 @@ def linear_regions(
     check_arguments(memory, tolerance, precision)
     if len({p.dim for p in probes if isinstance(p, Probe)}) > 1:
         raise ProbeError("the probes of one call must have one dimension: give segments or planes, not both")
-    with meter(progress, "probes") as show, wrapped.unchanged():
+    with meter(progress, "linear regions") as show, wrapped.unchanged():
         if probes and all(isinstance(p, Probe) and p.dim == 2 for p in probes):
             if precision != "float64":
                 raise PartitionError(f"precision={precision!r} is for segments: planes are cut in float64")

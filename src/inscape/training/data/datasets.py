@@ -61,7 +61,8 @@ def load_data(
         n: only so many points, of each class as many (up to one), in random order.
         random_state: seed of this choice.
         image_size: for a folder of images: scale and cut them to so many pixels each way.
-        progress: of a download: True for a bar on stderr, or a function of (bytes, bytes in all).
+        progress: of a download: None for a bar after two seconds, False for none, or a function of
+            (bytes, bytes in all).
 
     >>> load_data("digits").x.shape
     (1797, 8, 8)

@@ -199,7 +199,8 @@ def gradient_descent(
         record: the number of steps from one record to the next; about 500 records if None.
         train_bias: whether c moves; if None, with the square loss only, as in the two papers.
         random_state: seed of the batches.
-        progress: True for a bar over several runs, or a function of (done, total).
+        progress: over several runs; None for a bar after two seconds, False for none, or a function of
+            (done, total).
 
     >>> start = ShallowNet.random(50, random_state=0)
     >>> run = gradient_descent(start, [-1.0, 0.0, 1.0], [0.0, 1.0, 0.0], 0.1, 100_000)

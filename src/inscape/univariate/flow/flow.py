@@ -171,7 +171,7 @@ def gradient_flow(
             one unit.
         step_tol: the error of a step relative to |theta|.
         max_steps: how many steps at most.
-        progress: True for a bar, or a function of (done, total).
+        progress: None for a bar after two seconds, False for none, or a function of (done, total).
 
     >>> start = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])  # Example 1 of the paper: the flow stays
     >>> run = gradient_flow(start, [-4, 4], [1, 1])

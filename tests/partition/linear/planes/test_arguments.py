@@ -1,7 +1,6 @@
 """What can be asked of planes, what is refused, and what the result says of itself."""
 
 import json
-import logging
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from torch import nn
 
 from inscape import Patch, Segment, Simplex, linear_regions
 from inscape.errors import InscapeError, PartitionError, ProbeError
-from inscape.partition.linear.planes.subdivision import announce_compilation
 
 
 def test_a_budget_stops_before_the_layer_that_breaks_it():
@@ -125,19 +123,13 @@ def test_progress_and_a_list():
     assert seen == sorted(seen)
 
 
-def test_the_first_call_says_what_it_waits_for(monkeypatch, caplog, tmp_path):
-    class NeverCompiled:
-        signatures = ()
-
-        class stats:
-            cache_path = str(tmp_path)
-
-    announce_compilation.cache_clear()
-    monkeypatch.setattr("inscape.partition.linear.planes.layer.cut.cut_few", NeverCompiled)
-    with caplog.at_level(logging.WARNING, logger="inscape"):
-        announce_compilation()
-        announce_compilation()
-    assert [r.message for r in caplog.records if "compiling" in r.message] == [caplog.records[0].message]
+def test_progress_is_told_layer_by_layer():
+    seen = []
+    linear_regions(mlp(2, 20, 20, 20, 2), square(), progress=lambda done, total: seen.append(done / total))
+    assert len(seen) > 2
+    assert 0 < seen[0] < 0.5
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
 
 
 def test_models_that_are_not_piecewise_affine():

@@ -29,7 +29,7 @@ WAYS = {
         (linear_map, "_BLOCK", 1),
     ],
     "memory": [(linear_map, "SCRATCH_FROM", 0), (plan, "_ASKED_FOR", 50)],
-    "blocks": [(cut, "HUGE_PAGES_FROM_HALF_EDGES", 0), (buffers, "HUGE_PAGES_FROM_BYTES", 0)],
+    "blocks": [(buffers, "HUGE_PAGES_FROM_BYTES", 0)],
     "rows not stored": [
         (linear_map, "LAZY_VALUES_FROM", 0),
         (linear_map, "LAZY_VALUES_UP_TO_BREAKPOINTS", 10**9),

@@ -73,7 +73,7 @@ def estimator_segments(
         model: a wrapped scikit-learn estimator.
         segments: lines in its input space.
         provenance: of the results; None asks the model.
-        progress: as everywhere: None is silent, True a bar, or a function of (done, total).
+        progress: None for a bar after two seconds, False for none, or a function of (done, total).
 
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> from inscape import wrap

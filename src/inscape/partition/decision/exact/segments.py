@@ -62,7 +62,8 @@ def exact_segments(
         memory: bytes that the tensors may take.
         precision: "float64", or "float32" for speed.
         provenance: of the results; None asks the model.
-        progress: True shows a bar on stderr; a function gets (thousandths of segments done, in all).
+        progress: None for a bar after two seconds, False for none; a function gets
+            (thousandths of segments done, in all).
     """
     segments = as_segments(list(segments))
     check_arguments(memory, KNOT_TOLERANCE, precision)

@@ -1,12 +1,10 @@
 """The whole subdivision of a convex polygon by a network: put together from chunks, tidied and checked."""
 
 import itertools
-import logging
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,6 @@ from inscape.models.graph.piecewise import Bend, Windows, window_table
 from inscape.partition.linear.confirmed import graph_of
 from inscape.partition.linear.planes.complex.dissolve import dissolve
 from inscape.partition.linear.planes.complex.half_edges import BORDER, PlanarComplex, joined, polygon_complex
-from inscape.partition.linear.planes.layer import cut
 from inscape.partition.linear.planes.layer.sign_vectors import hash_rows
 from inscape.partition.linear.planes.near_zero import centre_of, fan
 from inscape.partition.linear.planes.walk import Lineage, PlaneWalk, walk_plane
@@ -36,8 +33,6 @@ from inscape.status import BUDGET, COMPLETE
 
 AREA_TOLERANCE = 1e-10
 """How much the areas of all faces may differ from that of the domain, relative to it."""
-
-_SECONDS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +146,6 @@ def subdivision_on(
     """The subdivision of a probe by a model, and the probe's domain; for settings see `subdivide`."""
     domain = domain_of(probe)
     graph = graph_of(model, probe.input_shape, lambda: _a_few_points(domain).reshape(-1, *probe.input_shape))
-    announce_compilation()
     subdivision = subdivide(
         graph, domain.plane, domain.corners, done=lambda share: meter(round(1000 * share), 1000), **settings
     )
@@ -162,18 +156,6 @@ def _a_few_points(domain: Domain) -> Floats:
     """Points inside, one near to each corner, (k, d)."""
     few = (domain.corners + domain.corners.mean(axis=0)) / 2
     return domain.plane.points(few)
-
-
-@cache
-def announce_compilation() -> None:
-    """Say, once and on the log "inscape", that compiled code is being made, unless it is in numba's cache."""
-    few = cut.cut_few
-    if few.signatures or any(Path(str(few.stats.cache_path)).glob("cut.cut_few-*.nbi")):
-        return
-    logging.getLogger("inscape").warning(
-        "compiling the plane engine, which takes about %d seconds; it is kept on disk for the next time",
-        _SECONDS,
-    )
 
 
 def subdivide(

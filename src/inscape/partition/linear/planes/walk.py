@@ -184,6 +184,8 @@ class _Walker:
         self.result = PlaneWalk(
             layers=list(self.layers), patterns=[[] for _ in self.layers], hashes=[[] for _ in self.layers]
         )
+        sizes = np.cumsum([math.prod(graph.shapes[i]) for i in self.layers])
+        self.parts = dict(zip(self.layers, (sizes / sizes.max(initial=1)) ** 2, strict=True))
         self.pattern_bytes = 0
         self.depth = 0
         self.offsets = [0] * len(self.layers)
@@ -194,8 +196,13 @@ class _Walker:
         self.plan.scratch.keep()
 
     def advance(self, state: State, share: tuple[float, float]) -> None:
-        """Evaluate from a node on; `share` is where in the whole work this chunk begins and ends."""
-        graph = self.graph
+        """Evaluate from a node on; `share` is where in the whole work this chunk begins and ends.
+
+        After a layer the part of the work that is done is about the square of the part of the units: faces
+        are as many as crossings of lines.
+        """
+        graph, (low, high) = self.graph, share
+        before = max((self.parts[i] for i in self.layers if i < state.node), default=0.0)
         while state.node <= self.plan.last:
             node, live = state.node, state.live
             op, inputs = graph.nodes[node].op, graph.nodes[node].inputs
@@ -207,9 +214,11 @@ class _Walker:
                         raise _BudgetReachedError
                     break
                 live.clear()
+                low = share[0] + (high - share[0]) * (self.parts[node] - before) / max(1 - before, 1e-9)
                 if len(stage) > 1:
-                    self._take_chunks(stage, share)
+                    self._take_chunks(stage, (low, high))
                     return
+                self.done(low)
                 state = next(iter(stage))
                 continue
             live[node] = op(*(live[j] for j in inputs))

@@ -57,7 +57,7 @@ def tree_segments(
         cast: whether to compare as `predict` does, or with the thresholds as they are stored.
         narrow: whether slivers between splits that only rounding tells apart count as regions.
         provenance: of the results; None asks the model.
-        progress: as everywhere: None is silent, True a bar, or a function of (done, total).
+        progress: None for a bar after two seconds, False for none, or a function of (done, total).
 
     Returns:
         One result per segment; its `n_evaluations` says how often the votes of all trees were added up, once
