@@ -32,7 +32,7 @@ _IMPORT = re.compile(r"^from inscape([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULT
 
 def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a loop: `@compiled`, or `@compiled(fastmath=...)` with options of numba's."""
-    decorate = njit(nogil=True, no_cfunc_wrapper=True, **options)
+    decorate: Any = njit(**{"nogil": True, "no_cfunc_wrapper": True, **options})
 
     def kept(function: Callable[..., Any]) -> Any:
         loop = decorate(function)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 Meter = Callable[[int, int], None]
 """Called with (units done, units in all)."""
@@ -158,10 +158,11 @@ class _NotebookView:
     """Seconds between two drawings."""
 
     def start(self, description: str, since: float) -> None:
-        from IPython.display import display
+        from IPython import display
 
+        show: Any = display.display
         self._description, self._start, self._last = description, since, -math.inf
-        self._handle = display({"text/plain": self._text(0, None)}, raw=True, display_id=True)
+        self._handle = show({"text/plain": self._text(0, None)}, raw=True, display_id=True)
 
     def update(self, done: int, total: int | None) -> None:
         now = time.monotonic()

@@ -424,8 +424,8 @@ def refined(
     n = len(t) + len(s)
     rows = np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n, segment.dtype)
     r = _refine(start, s, t, segment, tolerance, *rows)
-    parent, fraction, position, owner = (array[:r] for array in rows)
-    return parent, fraction, position, owner
+    parent, fraction, position, owner = rows
+    return parent[:r], fraction[:r], position[:r], owner[:r]
 
 
 @kernel
