@@ -44,7 +44,7 @@ def read(model: Any, shape: tuple[int, ...]) -> Model:
     if wrapped.structure != "trees":
         wrapped.graph(shape)
     else:
-        _ = wrapped.trees  # type: ignore[attr-defined]
+        _ = wrapped.trees
     return wrapped
 
 

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 import inscape
 from benchmarks.networks import mlp, resnet18
 from benchmarks.segments import calibrated, handwritten, noise, row, trained
-from inscape.measures.hessian.loss_hessian import LossHessian, cross_entropy
+from inscape.measures.hessian import LossHessian, cross_entropy
 from inscape.measures.jacobian.units import Draws, unit_layers
 
 Floats = npt.NDArray[np.float64]

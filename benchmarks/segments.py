@@ -25,7 +25,7 @@ from torch import Tensor, nn
 import inscape
 from benchmarks.networks import cnn, mlp, resnet18
 from inscape.models import Model
-from inscape.partition.decision.exact.segments import exact_segments
+from inscape.partition.decision.exact.networks import exact_segments
 from inscape.partition.linear import linear_regions
 from inscape.probes import Segment
 

@@ -15,9 +15,15 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "models.md"
 HEAD = "| model | segments | planes |\n|---|---|---|\n"
 TABLE = re.compile(re.escape(HEAD) + r"(\|.*\n)+")
-KINDS = {"modules": "torch", "estimators": "scikit-learn", "tree_ensembles": "trees"}
+KINDS = {
+    "modules": "torch",
+    "estimators": "scikit-learn",
+    "tree_ensembles": "trees",
+    "boosted": "boosting",
+    "onnx_estimators": "onnx",
+}
 """File of the zoo -> how the table calls what is in it."""
-LIBRARIES = ("torch", "scikit-learn")
+LIBRARIES = ("torch", "scikit-learn", "xgboost-cpu", "lightgbm", "catboost", "skl2onnx", "onnxmltools")
 
 
 def rows() -> list[tuple[str, str, str]]:

@@ -55,7 +55,7 @@ def density() -> None:
     patch = inscape.Patch([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
     figure = Figure(figsize=(11, 4.4), layout="constrained")
     for ax, sigma in zip(figure.subplots(1, 2), (0.05, 0.2), strict=True):
-        inscape.density_map(net, patch, 200, sigma=sigma, n_noise=24, random_state=0).plot(ax)
+        inscape.density_map(net, patch, 200, sigma=sigma, n_noise=24, random_state=0, budget=None).plot(ax)
     figure.savefig(HERE / "density.png", dpi=70)
 
 
@@ -104,7 +104,7 @@ def cifar10() -> None:
     plane = inscape.Patch.through(points)
     figure = Figure(figsize=(13, 5.4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
-    p = inscape.decision_regions(net, plane, method="exact", progress=True)
+    p = inscape.decision_regions(net, plane, method="exact", progress=True, budget=None)
     p.plot(left, class_names=CIFAR10)
     middle = plane.marks.mean(axis=0)
     reach = 0.05 * np.ptp(plane.marks, axis=0).max()

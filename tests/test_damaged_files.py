@@ -62,6 +62,18 @@ def write_pt2(path):
     torch.export.save(torch.export.export(net(), (torch.zeros(2, 3),)), path)
 
 
+def write_xgboost(path):
+    xgboost = pytest.importorskip("xgboost")
+    xgboost.XGBClassifier(n_estimators=3, max_depth=2).fit(X, Y).save_model(path)
+
+
+def write_catboost(path):
+    catboost = pytest.importorskip("catboost")
+    settings = {"iterations": 3, "depth": 2, "verbose": 0, "allow_writing_files": False}
+    model = catboost.CatBoostClassifier(**settings).fit(X, Y)
+    model.save_model(str(path), format=path.suffix[1:])
+
+
 def read_data(path):
     load_data(path)
 
@@ -85,6 +97,9 @@ FORMATS = {
     "a.safetensors": (write_safetensors, read_weights),
     "a.skops": (write_skops, read_model),
     "a.pt2": (write_pt2, read_model),
+    "xgboost.json": (write_xgboost, read_model),
+    "catboost.json": (write_catboost, read_model),
+    "catboost.cbm": (write_catboost, read_model),
 }
 
 

@@ -16,12 +16,11 @@ ORDER = [
         "arrays",
         "drawing",
         "stopping",
-        "memory",
         "progress",
         "status",
         "text_table",
     },
-    {"seeding", "compiled", "arguments", "files", "serialising"},
+    {"seeding", "compiled", "arguments", "budget", "files", "serialising"},
     {"pictures"},
     {"models"},
     {"provenance"},
@@ -29,6 +28,7 @@ ORDER = [
     {"partition"},
     {"gallery"},
     {"measures"},
+    {"compare"},
     {"univariate"},
     {"training"},
     {"theory"},
@@ -36,6 +36,7 @@ ORDER = [
     {"correlation"},
     {"sweeps"},
     {"studies"},
+    {"explorer"},
     {"cli"},
 ]
 RANK = {name: i for i, names in enumerate(ORDER) for name in names}
@@ -126,7 +127,7 @@ def test_drawing_imports_nothing_else_of_ours():
 
 
 def test_importing_inscape_is_light():
-    heavy = "matplotlib pandas sklearn onnxruntime torch numba typer rich"
+    heavy = "matplotlib pandas sklearn onnxruntime torch numba typer rich starlette anywidget"
     code = f"import inscape, sys; print([m for m in '{heavy}'.split() if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"

@@ -26,6 +26,7 @@ from inscape.measures import RegionCount
 from inscape.measures.measure import MeasureTable
 from inscape.measures.rank import Ranking
 from inscape.measures.result import Measurement
+from inscape.partition.cost_table import cost_table
 from inscape.partition.decision import DecisionMesh, DecisionRegions
 from inscape.partition.linear import LinearPlane, LinearSegment
 from inscape.partition.region_files import Exported
@@ -35,6 +36,7 @@ from inscape.reports.study_run import StudyRun
 from inscape.serialising import plain_fields, restored_fields
 from inscape.status import COMPLETE, DIVERGED, Status
 from inscape.studies.demo import Demo, DemoModel
+from inscape.theory import representation_cost, vertex_density
 from inscape.theory.check import Check, compare
 from inscape.theory.check_all import CheckTable
 from inscape.theory.survey import Survey
@@ -47,7 +49,9 @@ from inscape.univariate import (
     gradient_flow,
     kkt_residual,
     limit_regions,
+    linear_stability,
     stability,
+    strong_stability,
 )
 
 
@@ -162,10 +166,15 @@ def measurements():
         inscape.hull_crossings(model, x, radius=0.1, n_directions=2, random_state=0),
         inscape.sharpness(model, x, y, random_state=0),
         inscape.margin(model, x, y),
+        inscape.confidence(model, x),
+        inscape.prediction_entropy(model, x),
+        inscape.nuclear_norm(model, x),
+        inscape.measures.agreement(model, x, others=[model]),
         inscape.parameter_distance(model, start),
         inscape.adversarial_accuracy(model, x, y, eps=0.1, steps=1, step_size=0.1, random_state=0),
         inscape.path_norm(model, x),
         inscape.region_count(half(), np.array([[-1.0, 0.0], [1.0, 0.5]]), n_probes=2, random_state=0),
+        inscape.agreement(model, half(), x, n_probes=2, random_state=0),
     ]
 
 
@@ -229,6 +238,8 @@ def univariate_results():
         gradient_flow(start, x, y, max_steps=5),
         kkt_residual(ShallowNet([1.0, -1.0], [1.0, 1.0], [1.0, 1.0]), x[[0, 2]], y[[0, 2]]),
         stability(settled, x, settled(x), 0.25),
+        linear_stability(settled, x, settled(x), 0.25),
+        strong_stability(settled, x, settled(x), 0.25),
         settled.region_table(),
         limit_regions(ShallowNet([1.0], [1.0], [1.0]), [1.0], [1.0]),
     ]
@@ -280,6 +291,9 @@ def table_results():
     return [
         table,
         CheckTable("a net", tuple(checks)),
+        cost_table(disc, x, method="grid", random_state=0),
+        representation_cost(ShallowNet([10.0], [0.0], [0.1]), [[0.0]]),
+        vertex_density(net(), x, sigma=0.1, n_noise=2, random_state=0),
         Survey(rows=rows, settings={"widths": (8,), "seed": 0}),
         recipe,
         History(losses=losses, n_steps=4, status=DIVERGED, seed=1, checkpoints=("epoch-0001.safetensors",)),
@@ -290,12 +304,16 @@ def region_results():
     segment, square = inscape.decision_regions(net(), SEGMENT), inscape.decision_regions(net(), SQUARE)
     x = np.array([[-1.0, 0.0], [1.0, 0.5]])
     ranking = inscape.rank({"a": half(), "b": disc}, x, n_probes=3, random_state=0)
+    two = inscape.compare(net(), net(), SQUARE)
     return [
+        *(two.max_difference, two, inscape.compare([net(), net()], SEGMENT)),
         *(SEGMENT, TRIANGLE, SQUARE, segment, square, ranking, ranking.results["a"], segment.provenance),
         inscape.decision_regions(disc, KITE, method="grid"),
         inscape.decision_regions(net(), SQUARE, method="adaptive"),
         inscape.linear_regions(net(), SEGMENT),
         inscape.linear_regions(net(), SQUARE),
+        inscape.linear_region(net(), [0.1, 0.2]),
+        inscape.boundary_distance(net(), [0.1, 0.2]),
         compare("a", 1.0, 2.0),
     ]
 

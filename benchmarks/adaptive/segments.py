@@ -10,7 +10,7 @@ from benchmarks.adaptive.cases import Case, Ints
 from benchmarks.timing import best_times
 from inscape.models import Model
 from inscape.partition.decision.adaptive import adaptive_regions
-from inscape.partition.decision.exact.segments import exact_segments
+from inscape.partition.decision.exact.networks import exact_segments
 
 SEED = 2026
 N_PAIRS = int(os.environ.get("INSCAPE_PAIRS", "2000"))

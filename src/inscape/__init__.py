@@ -9,18 +9,23 @@ from importlib.metadata import version
 __version__ = version("inscape")
 
 from inscape import reports, studies, training
+from inscape.compare import agreement, compare
 from inscape.errors import InscapeError, InscapeWarning
+from inscape.explorer import explore
 from inscape.gallery import animate, side_by_side
 from inscape.measures import (
     adversarial_accuracy,
+    confidence,
     density_map,
     hull_crossings,
     local_complexity,
     local_rank,
     margin,
     measure,
+    nuclear_norm,
     parameter_distance,
     path_norm,
+    prediction_entropy,
     rank,
     region_count,
     sharpness,
@@ -28,7 +33,7 @@ from inscape.measures import (
     total_variation,
 )
 from inscape.models import quantile_levels, wrap
-from inscape.partition import decision_regions, linear_regions
+from inscape.partition import boundary_distance, decision_regions, linear_region, linear_regions
 from inscape.probes import Patch, Segment, Simplex, sample_probes
 from inscape.studies import correlate
 from inscape.training.monitor import Monitor
@@ -42,18 +47,26 @@ __all__ = [
     "Simplex",
     "__version__",
     "adversarial_accuracy",
+    "agreement",
     "animate",
+    "boundary_distance",
+    "compare",
+    "confidence",
     "correlate",
     "decision_regions",
     "density_map",
+    "explore",
     "hull_crossings",
+    "linear_region",
     "linear_regions",
     "local_complexity",
     "local_rank",
     "margin",
     "measure",
+    "nuclear_norm",
     "parameter_distance",
     "path_norm",
+    "prediction_entropy",
     "quantile_levels",
     "rank",
     "region_count",

@@ -10,6 +10,8 @@ files into the loop), and when what lies there cannot be read. Where nothing can
 compiles its loops anew.
 """
 
+# mypy: allow-untyped-calls
+
 import hashlib
 import logging
 import re

@@ -76,6 +76,10 @@ class NotApplicableError(MeasureError):
     """A measure is not defined for this model or these data; the message says why."""
 
 
+class BudgetError(InscapeError, ValueError):
+    """The work is foreseen to take longer than it may; the message has the estimate and what to do."""
+
+
 class TheoryError(InscapeError, ValueError):
     """A statement of a paper cannot be checked with the arguments given."""
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
+from inscape.arrays import in_bytes, machine_memory
 from inscape.errors import InscapeError
-from inscape.memory import in_bytes, machine_memory
 
 MOST_EXPANSION = 200
 """How many times its packed size a part may take: real data pack up to fifty times, a bomb a thousand."""

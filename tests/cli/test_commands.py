@@ -4,6 +4,9 @@ import json
 import numpy as np
 import pytest
 import skops.io
+import torch
+from networks import mlp
+from onnx_files import export
 from PIL import Image
 from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
@@ -195,7 +198,7 @@ def test_a_plane_that_float64_cannot_order_is_drawn_adaptively(run, net, tmp_pat
     def tied(*_, **__):
         raise NonGenericError("lines meet too closely")
 
-    monkeypatch.setattr("inscape.partition.decision.exact.planes.subdivision_on", tied)
+    monkeypatch.setattr("inscape.partition.linear.planes.subdivision.subdivision_on", tied)
     arguments = ("plot", net, "--data", "digits", "-o", tmp_path / "p.png", "--json")
     drawn = run(*arguments)
     assert json.loads(drawn.stdout)["method"] == "adaptive"
@@ -430,3 +433,86 @@ def test_a_picture_has_the_names_of_the_data(run, tmp_path, monkeypatch):
     refused = run(*how, "--names", "a,b")
     assert refused.exit_code == 2
     assert "class_names has 2 names" in refused.stderr
+
+
+def test_settings_of_scale_reach_the_measures_that_take_them(run, tmp_path, digits):
+    export(mlp(64, 8, 10), (64,), tmp_path / "net.onnx")
+    asked = ("local_complexity", "local_rank", "hull_crossings", "adversarial_accuracy")
+    words = [w for name in asked for w in ("--measure", name)]
+    given = ("--sigma", 0.7, "--eps", 0.2, "--radius", 0.3)
+    result = run("measure", tmp_path / "net.onnx", "--data", "digits", *words, *given, "--json")
+    rows = {row["measure"]: row["settings"] for row in json.loads(result.stdout)["rows"]}
+    assert rows["local_complexity"]["sigma"] == 0.7
+    assert rows["local_rank"]["eps"] == 0.2
+    assert rows["hull_crossings"]["radius"] == 0.3
+    assert (rows["adversarial_accuracy"]["eps"], rows["adversarial_accuracy"]["step_size"]) == (0.3, 0.075)
+    printed = run("measure", tmp_path / "net.onnx", "--data", "digits", *words[:2], "--sigma", 0.7).stdout
+    assert "sigma 0.7" in printed
+    unused = run("measure", tmp_path / "net.onnx", "--data", "digits", "--sigma", 0.7)
+    assert unused.exit_code == 2
+    assert "--sigma is for local_complexity" in unused.stderr
+
+
+def test_curves_over_a_folder_of_checkpoints(run, models, tmp_path, digits):
+    """depth3 stands before depth10, whatever the alphabet says; each row is what one file gives alone."""
+    options = ("--data", "digits", "--probes", 10, "--measure", "region_count", "--measure", "accuracy")
+    picture = tmp_path / "curve.png"
+    base = ("measure", models, "--over", "checkpoints", *options)
+    found = json.loads(run(*base, "--json", "--curve", picture).stdout)["checkpoints"]
+    assert [each["file"] for each in found] == ["depth3.skops", "depth10.skops"]
+    for each in found:
+        alone = json.loads(run("measure", models / each["file"], *options, "--json").stdout)
+        assert [r["value"] for r in each["rows"]] == [r["value"] for r in alone["rows"]]
+    assert picture.stat().st_size > 5_000
+    printed = run(*base).stdout
+    assert printed.index("depth3.skops") < printed.index("depth10.skops")
+    assert "2 checkpoints on digits" in printed
+
+
+def test_curves_over_weights_of_one_network(run, tmp_path, monkeypatch, digits):
+    (tmp_path / "small_net.py").write_text(
+        "from torch import nn\ndef net():\n    return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    for step in (2, 10):
+        state = {"1.weight": torch.full((10, 64), float(step)), "1.bias": torch.arange(10.0)}
+        (tmp_path / "weights").mkdir(exist_ok=True)
+        torch.save(state, tmp_path / "weights" / f"step-{step}.pt")
+    base = ("measure", "small_net:net", "--data", "digits", "--measure", "total_variation")
+    over = ("--over", "checkpoints", "--weights", tmp_path / "weights")
+    found = json.loads(run(*base, *over, "--json").stdout)["checkpoints"]
+    values = [each["rows"][0]["value"] for each in found]
+    assert values == pytest.approx([2 * 640**0.5, 10 * 640**0.5], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--over", "epochs"), "write --over checkpoints"),
+        (("--over", "checkpoints"), "is no folder"),
+        (("--curve", "a.png"), "give both"),
+    ],
+)
+def test_wrong_requests_for_curves(run, models, words, message):
+    result = run("measure", models / "depth3.skops", "--data", "digits", *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_compare(run, models, tmp_path):
+    pair = models / "depth3.skops", models / "depth10.skops"
+    drawn = run("compare", *pair, "--data", "digits", "--points", 0, 1, 2, "-o", tmp_path / "where.png")
+    assert drawn.exit_code == 0, drawn.output
+    assert "depth3.skops and depth10.skops differ on" in drawn.stdout
+    assert (tmp_path / "where.png").stat().st_size > 1000
+    written = json.loads(run("compare", *pair, "--data", "digits", "--segment", 0, 1, "--json").stdout)
+    assert written["is_exact"]
+    assert written["names"] == ["depth3.skops", "depth10.skops"]
+    table = run("compare", *pair, "--data", "digits", "--probes", 5)
+    assert "share of 5 random segments" in table.stdout
+    alone = run("compare", pair[0], "--data", "digits")
+    assert alone.exit_code == 2
+    assert "one model alone cannot be compared" in alone.stderr
+    wrong = run("compare", *pair, "--data", "digits", "-o", tmp_path / "where.txt")
+    assert "must end in .png" in wrong.stderr

@@ -65,7 +65,7 @@ def test_a_study_in_toml_from_run_to_report_and_again(inscape, tmp_path):
     command = html.unescape(re.search(r'id="command">(.*?)</code>', first)[1])
     assert command == "inscape study run depths.toml --scale small --seed 3"
     said = inscape(*shlex.split(command)[1:], "--workers", "1")
-    assert said.endswith("the report is inscape-studies/depths/report.html\n")
+    assert said.endswith(", the report inscape-studies/depths/report.html\n")
     new = reopen("inscape-studies/depths")
     assert new.frame.drop(columns="seconds").equals(old.frame.drop(columns="seconds"))
 

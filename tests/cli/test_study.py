@@ -14,7 +14,7 @@ from inscape.cli import app
 from inscape.errors import StudyError
 from inscape.studies import Store
 from inscape.sweeps.export import export
-from inscape.sweeps.toml_file import read_study
+from inscape.sweeps.registry import read_study
 
 TOML = """
 name = "depths"
@@ -54,8 +54,10 @@ def run(tmp_path, monkeypatch):
 def test_run_show_export(run, tmp_path):
     assert "10 cells, 0 finished, 0 failed, 10 missing" in run("show", "depths.toml")
     page = run("run", "depths.toml", "--workers", "1")
-    assert page.startswith("# Depths of trees")
+    assert page.startswith("Depths of trees\n")
     assert "granulated Kendall" in page
+    assert len(page.splitlines()) < 30  # the claims, not the tables
+    assert "summary.md" in page
     state = json.loads(run("show", "depths.toml", "--json"))
     assert (state["finished"], state["missing"], state["errors"]) == (10, 0, {})
     again = json.loads(run("run", "depths.toml", "--json"))

@@ -11,6 +11,7 @@ import pytest
 
 import inscape
 from inscape.correlation.coefficients import granulated_kendall, tau_a
+from inscape.correlation.configurations import variation
 from inscape.correlation.correlate import HYPER_PARAMETERS
 from inscape.errors import InscapeWarning, StudyError
 
@@ -231,3 +232,17 @@ def test_strata_of_words_and_numbers_and_containers():
 def test_arguments_that_make_no_sense(frame, arguments, message):
     with pytest.raises(StudyError, match=message):
         inscape.correlate(frame, **arguments)
+
+
+def test_variation_between_configurations_beside_that_between_seeds():
+    rng = np.random.default_rng(0)
+    owner = np.repeat(np.arange(200), 3)
+    for spread in (0.0, 2.0):  # normal numbers: the means of three seeds have a deviation of spread^2 + 1 / 3
+        values = rng.normal(size=600) + spread * np.repeat(rng.normal(size=200), 3)
+        assert variation(values, owner) == pytest.approx(np.sqrt(spread**2 + 1 / 3), rel=0.15)
+    apart = np.where(owner < 20, 50.0, 0.0) + rng.normal(size=600)
+    assert (
+        variation(apart, owner) < 1
+    )  # a tenth of the configurations that stands apart is no family that varies
+    assert variation([1.0, 2.0], [0, 1]) is None
+    assert variation([1.0, 1.0, 2.0, 2.0], [0, 0, 1, 1]) == np.inf

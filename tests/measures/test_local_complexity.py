@@ -218,13 +218,35 @@ def test_random_directions_estimate_it_without_bias(name):
     net = {"cnn": lambda: cnn((2, 3, 3)), "resnet": lambda: resnet18(1)}[name]().double()
     x = np.random.default_rng(0).normal(size=(1, 3, 32, 32))
     settings = {"sigma": 0.3, "n_noise": 1, "form": "norms"}
-    exact = inscape.local_complexity(net, x, **settings, random_state=0)
+    exact = inscape.local_complexity(net, x, **settings, n_directions=None, random_state=0)
+    assert exact.method == "exact gradients"
     estimates = [
         inscape.local_complexity(net, x, **settings, n_directions=8, random_state=s).value for s in range(40)
     ]
     assert abs(np.mean(estimates) - exact.value) < 4 * np.std(estimates) / math.sqrt(40)
     assert np.std(estimates) < 0.2 * exact.value
     assert "8 random directions" in repr(inscape.local_complexity(net, x, **settings, n_directions=8))
+
+
+def test_by_default_perceptrons_have_exact_gradients_and_images_random_directions():
+    net, perceptron = cnn((1, 2, 1), 2), mlp(70, 8, 2)
+    x = np.random.default_rng(0).normal(size=(3, 3, 32, 32))
+    found = inscape.local_complexity(net, x, sigma=0.3, n_noise=2, random_state=0)
+    assert found.method == "8 random directions per noisy network"
+    assert found.settings["n_directions"] == 8
+    found = inscape.local_complexity(perceptron, x[:, 0, :7, :10].reshape(3, 70), sigma=0.3, n_noise=2)
+    assert (found.method, found.settings["n_directions"]) == ("exact gradients", None)
+
+
+def test_a_large_map_of_a_small_network_looks_at_a_random_unit_in_its_kink(monkeypatch):
+    """Of 64 units or fewer every one is, on few points: the same on average."""
+    net, patch = mlp(2, 12, 12, 2), inscape.Patch([0.0, 0.0], np.eye(2))
+    every = inscape.density_map(net, patch, 30, sigma=0.3, random_state=0)
+    monkeypatch.setattr("inscape.measures.jacobian.tallies.EVERY_UNIT_UP_TO_EVALUATIONS", 0)
+    one = inscape.density_map(net, patch, 30, sigma=0.3, random_state=0)
+    differences = (one.density - every.density).ravel()
+    assert abs(differences.mean()) <= 4 * differences.std() / math.sqrt(len(differences))
+    assert abs(one.value / every.value - 1) < 0.01
 
 
 @pytest.mark.slow
@@ -387,3 +409,18 @@ def test_bad_requests():
         inscape.local_complexity(tree, x, sigma=1)
     with pytest.raises(MeasureError, match="not a local_complexity"):
         LocalComplexity.from_dict({"schema": 1})
+
+
+def test_without_the_indicator_it_is_equation_40():
+    """A unit without outgoing weights counts; elsewhere eq. 40 and the theorem agree."""
+    net = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).double()
+    with torch.no_grad():
+        net[0].weight.copy_(torch.tensor([[3.0], [2.0]]))
+        net[0].bias.zero_()
+        net[2].weight.copy_(torch.tensor([[1.0, 0.0]]))
+    density = 1 / (2 * np.pi) ** 0.5
+    found = {
+        form: inscape.local_complexity(net, [[0.0]], sigma=1.0, n_noise=2, form=form, random_state=0).value
+        for form in ("theorem", "density", "norms")
+    }
+    assert found == pytest.approx({"theorem": 3 * density, "density": 5 * density, "norms": 5.0})

@@ -15,7 +15,7 @@ from inscape.errors import DataError, InscapeError, NotApplicableError
 from inscape.measures.accuracy import correct
 from inscape.measures.jacobian import passes
 from inscape.measures.measure import MEASURES
-from inscape.measures.statistics import crossed_mean, wilson
+from inscape.measures.result import crossed_mean, wilson
 
 
 @pytest.fixture
@@ -142,7 +142,8 @@ def test_single_precision_does_not_spoil_the_rank(x, monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*no better than chance:inscape.errors.InscapeWarning")
 def test_every_measure_of_a_network(x):
     net = mlp(2, 6, 3)
-    settings = {name: {} for name in MEASURES} | {"parameter_distance": {"initial_state": net.state_dict()}}
+    settings = {name: {} for name in MEASURES} | {"agreement": {"others": [net]}}
+    settings |= {"parameter_distance": {"initial_state": net.state_dict()}}
     table = inscape.measure(net, x, halves(x), measures=settings, random_state=0)
     assert [row["measure"] for row in table.rows] == list(MEASURES)
     assert all(row["value"] is not None for row in table.rows)

@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 import inscape
 from inscape.errors import DataError, ModelError, ProbeError
 from inscape.measures.rank import MEANING, Ranking
-from inscape.measures.statistics import probability_less
+from inscape.measures.result import probability_less
 
 
 @pytest.fixture

@@ -129,3 +129,59 @@ def test_bad_requests():
         inscape.total_variation(Smooth(), np.ones((2, 4)), sigma=1.0)
     with pytest.raises(NotApplicableError, match="needs hidden layers"):
         inscape.local_rank(nn.Sequential(nn.Linear(2, 2), nn.Sigmoid(), nn.Softmax(1), nn.Tanh()), x, eps=1)
+
+
+def jacobians(function, x):
+    """By reverse differentiation, one point after the other, (n, outputs, d)."""
+    return torch.stack([torch.autograd.functional.jacobian(function, p) for p in x])
+
+
+@pytest.mark.parametrize("n_scores", [1, 3])
+def test_variation_of_probabilities_and_of_the_last_hidden_layer(n_scores):
+    net = mlp(5, 7, 6, n_scores, seed=3).double()
+    x = torch.randn(20, 5, generator=torch.Generator().manual_seed(0)).double()
+
+    def probabilities(p):
+        scores = net(p)
+        return scores.softmax(-1) if n_scores > 1 else torch.cat([scores.sigmoid(), (-scores).sigmoid()])
+
+    expected = {"probabilities": probabilities, "hidden": net[:-2]}
+    for of, function in expected.items():
+        norms = jacobians(function, x).flatten(1).norm(dim=1).numpy()
+        assert inscape.total_variation(net, x, of=of).norms == pytest.approx(norms, rel=1e-9)
+    noisy = inscape.total_variation(net, x, of="hidden", sigma=1e-9, n_noise=2, random_state=0)
+    assert noisy.value == pytest.approx(inscape.total_variation(net, x, of="hidden").value, rel=1e-6)
+    with pytest.raises(NotApplicableError, match="hidden"):
+        inscape.total_variation(nn.Linear(5, 2).double(), x, of="hidden")
+
+
+def test_a_relative_rank_does_not_know_the_scale():
+    net = mlp(5, 7, 6, 3, seed=4).double()
+    x = torch.randn(12, 5, generator=torch.Generator().manual_seed(1)).double()
+    values = torch.linalg.svdvals(jacobians(net[:-2], x))
+    found = inscape.local_rank(net, x, eps=0.3, relative=True)
+    assert found.ranks[:, -1] == pytest.approx((values >= 0.3 * values[:, :1]).sum(dim=1).double().numpy())
+    scaled = make_scaled(1e-6)
+    assert (
+        inscape.local_rank(scaled, x, eps=0.3, relative=True).per_layer.tolist() == found.per_layer.tolist()
+    )
+    assert inscape.local_rank(scaled, x, eps=0.3).per_layer.tolist() == [0.0, 0.0]
+    curved = nn.Sequential(net[0], nn.Tanh(), net[2]).double()
+    by_hand = torch.linalg.svdvals(jacobians(curved[:1], x))
+    ranks = inscape.local_rank(curved, x, eps=0.3, relative=True).ranks[:, 0]
+    assert ranks == pytest.approx((by_hand >= 0.3 * by_hand[:, :1]).sum(dim=1).double().numpy())
+    dead = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)).double()
+    nn.init.zeros_(dead[0].weight)
+    assert inscape.local_rank(dead, x[:, :2], eps=0.3, relative=True).value == 0
+    with pytest.raises(MeasureError, match="at most 1"):
+        inscape.local_rank(net, x, eps=2, relative=True)
+
+
+def make_scaled(factor):
+    """The network with the first layer's weights and biases scaled; relu passes a factor on."""
+    copied = mlp(5, 7, 6, 3, seed=4).double()
+    with torch.no_grad():
+        copied[0].weight.mul_(factor)
+        copied[0].bias.mul_(factor)
+        copied[2].bias.mul_(factor)
+    return copied

@@ -13,8 +13,7 @@ import inscape
 from inscape.errors import InscapeError, InscapeWarning, ModelError, PartitionError, ProbeError
 from inscape.measures import RegionCount
 from inscape.measures.region_count import Counter
-from inscape.measures.result import Measurement
-from inscape.measures.statistics import mean_with_error
+from inscape.measures.result import Measurement, mean_with_error
 
 
 @pytest.fixture

@@ -168,3 +168,22 @@ def test_sharpness_of_saturated_probabilities(head):
     x, y = [[1.0, 0.5], [-2.0, 0.3], [0.1, 1.0], [0.0, 0.0]], [0, 0, 1, 1]
     expected = inscape.sharpness(inner, x, y).value
     assert inscape.sharpness(torch.nn.Sequential(inner, head), x, y).value == pytest.approx(expected)
+
+
+def test_a_loss_that_saturates_hides_what_is_near():
+    """One-hot probabilities have no gradient in float32: the attack stands still, and all points survive."""
+    net = nn.Linear(2, 2)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]) * 1e4)
+        net.bias.zero_()
+    x, y = [[0.05, 0.0], [-0.05, 0.0]], [0, 1]
+    attack = {"eps": 0.1, "steps": 5, "step_size": 0.1, "random_start": False, "random_state": 0}
+    masked = inscape.adversarial_accuracy(net, x, y, loss="softmax-cross-entropy", **attack)
+    assert masked.value == 1.0
+    assert masked.settings["loss"] == "softmax-cross-entropy"
+    assert inscape.adversarial_accuracy(net, x, y, **attack).value == 0.0
+    with torch.no_grad():
+        net.weight.div_(1e4)  # where it does not saturate both find the same
+    assert inscape.adversarial_accuracy(net, x, y, loss="softmax-cross-entropy", **attack).value == 0.0
+    with pytest.raises(MeasureError, match="loss"):
+        inscape.adversarial_accuracy(net, x, y, loss="square", **attack)

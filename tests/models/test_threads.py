@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import inscape
-from inscape.models.untouched import untouched
+from inscape.models.torch_module import untouched
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 N_THREADS = 8

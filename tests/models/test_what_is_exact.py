@@ -6,6 +6,7 @@ The estimators of scikit-learn that are no trees have a test of their own, in fr
 import importlib
 from pathlib import Path
 
+import boosted
 import estimators
 import modules
 import numpy as np
@@ -17,11 +18,12 @@ import inscape
 from inscape import Patch, Segment
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
-NEAR = {"torch": 1e-4, "trees": 1e-6}
+NEAR = {"torch": 1e-4, "trees": 1e-6, "boosting": 1e-6}
 """How far from a boundary the rounding of float32 may reach."""
 CASES = [
     *(("torch", name) for name in modules.CASES),
     *(("trees", name) for name in tree_ensembles.CASES),
+    *(("boosting", name) for name in boosted.CASES),
 ]
 
 
@@ -31,7 +33,7 @@ def made(kind, name):
         case = modules.CASES[name]
         model = inscape.wrap(case.build(), input_shape=case.shape, **case.options)
         return model, case, *modules.probes(case)
-    case, x = tree_ensembles.CASES[name], estimators.X
+    case, x = (tree_ensembles if kind == "trees" else boosted).CASES[name], estimators.X
     return (
         inscape.wrap(case.build()),
         case,
@@ -65,6 +67,8 @@ def test_the_zoo_has_boundaries_to_check():
 
 
 def test_the_table_of_the_docs_is_that_of_the_zoo(monkeypatch):
+    for library in ("xgboost", "lightgbm", "catboost", "skl2onnx", "onnxmltools"):
+        pytest.importorskip(library)
     monkeypatch.syspath_prepend(PAGE.parent)
     table = importlib.import_module("exactness_table")
     rows = table.rows()

@@ -9,6 +9,7 @@ from inscape.sweeps.sweep import OneByOne, work
 from inscape.sweeps.tasks import as_tasks
 
 QUICK = {
+    "choosing": {"n_train": 60, "epochs": 2, "n_lines": 6},
     "digits": {"n_train": 60, "n_probes": 5, "epochs": 2},
     "edge-of-stability": {"n_steps": 60},
     "effective-regions": {"max_steps": 30},
@@ -24,15 +25,17 @@ QUICK = {
     "local-rank-gaussian": {"n_train": 200, "n_steps": 20, "n_times": 3, "n_points": 4, "width": 8},
     "minima-stability-step": {"n_steps": 30_500},
     "minima-stability-sweep": {"n_steps": 60_000},
-    "overparameterisation": {"n_steps": 300},
-    "region-counts": {"n_train": 60, "epochs": 2, "counts": {"lines": 6}},
-    "weight-clusters": {"n_steps": 20, "n_times": 3, "n_train": 60, "n_test": 60, "n_points": 4}
+    "overparameterisation": {"max_steps": 200},
+    "region-counts": {"n_train": 200, "epochs": 20, "counts": {"lines": 20}},
+    "same-model-twice": {"n_train": 60, "n_test": 60, "epochs": 2, "n_planes": 2},
+    "weight-clusters": {"n_steps": 60, "n_times": 3, "n_train": 60, "n_test": 60, "n_points": 4}
     | {"width": 16, "projection": "pca"},
     "weight-decay": {"n_steps": 20, "n_times": 3, "n_train": 60, "n_test": 60, "n_points": 4, "width": 8},
 }
 """Changes to the first configuration at the scale smoke, so that it takes a fraction of a second."""
 
 FIXED = {
+    "choosing": {"count_method", "epochs_run", "n_parameters"},
     "digits": {"epochs_run", "n_parameters"},
     "edge-of-stability": {"limit", "track_steps"},
     "effective-regions": {"bound", "label_changes"},
@@ -44,6 +47,7 @@ FIXED = {
     "minima-stability-weight": set(),
     "overparameterisation": {"width"},
     "region-counts": {"count_method", "epochs_run", "n_parameters"},
+    "same-model-twice": set(),
     "weight-clusters": {"step"},
     "weight-decay": {"step"},
 }
@@ -52,7 +56,16 @@ FIXED = {
 COARSE = {
     *("status", "training_status", "region_count_status", "converged", "interpolates", "separated", "holds"),
     *("lemmas_hold", "theorem_holds", "track_lemmas_hold", "track_theorem_holds", "theorem_1", "theorem_2"),
-    *("bracket_is_exact", "steps_done", "region_count", "regions_before", "not_good", "lr_1_1", "lr_0.1_1"),
+    *(
+        "bracket_is_exact",
+        "steps_done",
+        "region_count",
+        "regions_before",
+        "not_good",
+        "n_knots_on_data",
+        "fits",
+    ),
+    *("lr_1_1", "lr_0.1_1", "lr_0.01_1", "lr_relative_0.01_1"),  # the full rank of a few units
     *("regions", "clear", "plateau", "plateau_regions"),  # none before anything is separated
     *("log10_margin", "stationarity", "complementarity", "largest_at_ends", "least_error", "fit", "n_alive"),
 }

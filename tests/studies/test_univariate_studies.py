@@ -1,9 +1,12 @@
 import html
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import inscape
+from inscape.studies.minima_stability.step_sizes import chains
 from inscape.sweeps.registry import find
 
 FIGURES = {
@@ -62,3 +65,49 @@ def test_the_bound_is_not_vacuous_at_the_widths_that_are_used():
         for c in find("effective-regions").configurations(scale):
             assert c["width"] >= 400
             assert c["width"] + 1 > 32 * c["r"] + 67
+
+
+def test_wider_is_said_to_be_better_only_where_wide_networks_fit(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        [
+            {"alpha": alpha, "r": 8, "max_steps": 9, "width": int(8 * alpha), "n_alive": int(6 * alpha)}
+            | {"least_error": 0.0, "least_loss": 0.6, "final_loss": 0.6, "train_error": 0.1, "replicate": i}
+            | {"sign_changes": 3, "status": "converged"}
+            | {"error": (0.3 if alpha < 2 else 0.1) + 0.01 * rng.normal(), "fits": alpha > 2}
+            for alpha in (1.0, 32.0)
+            for i in range(8)
+        ]
+    )
+    study = find("overparameterisation")
+    assert study.summarise(frame, tmp_path).findings["width"].holds is True
+    unfit = study.summarise(frame.assign(fits=False), tmp_path).findings["width"]
+    assert (unfit.holds, unfit.verdict) == (None, "too few fit their data")
+    worse = frame.assign(error=0.4 - frame["error"])
+    assert study.summarise(worse, tmp_path).findings["width"].holds is False
+
+
+def test_flows_that_did_not_converge_are_counted_in_the_claim(tmp_path):
+    row = {"r": 3, "width": 400, "init": "small", "n": 30, "separated": True, "n_flow_steps": 9}
+    row |= {"direction_change": 0.1, "clear": True, "regions": 7, "bound": 163, "label_changes": 3}
+    row |= {"regions_before": 90, "plateau_regions": 7, "plateau": 0.5, "stationarity": 1e-4, "error": 0.1}
+    row |= {"complementarity": 1e-4, "log10_margin": 3.0, "status": "converged", "converged": True}
+    rows = [row | {"replicate": i} for i in range(3)]
+    rows += [row | {"replicate": 3, "status": "step limit", "converged": False}]
+    summary = find("effective-regions").summarise(pd.DataFrame(rows), tmp_path)
+    assert summary.findings["bound"].holds is True
+    assert "without 1 of 4 that did not (1 step limit)" in summary.findings["bound"].evidence
+    assert summary.tables["Flows that are left out"]["replicate"].tolist() == [3]
+
+
+def test_a_chain_fails_only_where_its_modes_are_known():
+    run = {"lower_bound": 1.0, "flattest": 2.0, "bracket_high": 3.9, "limit": 4.0, "bracket_is_exact": True}
+    above = run | {"bracket_high": 4.1}
+    enclosed = above | {"bracket_is_exact": False}
+    assert chains([run, run], "runs").holds is True
+    assert chains([run, above], "runs").holds is False
+    undecided = chains([run, enclosed], "runs")
+    assert undecided.holds is None
+    assert "in 1 of 1 runs whose modes are known; those of 1 more are only enclosed" in undecided.evidence
+    assert chains([above, enclosed], "runs").holds is False
+    assert chains([run | {"flattest": 5.0}], "runs").holds is False

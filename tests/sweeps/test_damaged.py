@@ -11,8 +11,8 @@ import pytest
 from inscape.errors import InscapeError, StudyError
 from inscape.studies import Chart, Finding, Store, Study, Summary, reopen, run
 from inscape.sweeps.export import export
+from inscape.sweeps.registry import read_study
 from inscape.sweeps.tasks import grid
-from inscape.sweeps.toml_file import read_study
 
 N_MUTATIONS = 50
 TEXTS = [

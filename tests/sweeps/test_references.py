@@ -7,10 +7,10 @@ import pytest
 from inscape.errors import StudyError
 from inscape.studies import Store
 from inscape.sweeps.references import current, find_object, function_name
-from inscape.sweeps.registry import find, registered
-from inscape.sweeps.toml_file import read_study
+from inscape.sweeps.registry import find, read_study, registered
 
 EARLIER = {
+    "choosing": "inscape.studies.choosing",
     "digits": ("inscape.studies.digits", "inscape.studies.trained"),
     "edge-of-stability": "inscape.studies.edge_of_stability",
     "effective-regions": "inscape.studies.effective_regions",
@@ -22,6 +22,7 @@ EARLIER = {
     "minima-stability-weight": "inscape.studies.minima_stability_weight",
     "region-counts": ("inscape.studies.region_counts", "inscape.studies.region_counts.rows"),
     "overparameterisation": "inscape.studies.overparameterisation",
+    "same-model-twice": "inscape.studies.same_model_twice",
     "weight-clusters": "inscape.studies.weight_clusters",
     "weight-decay": "inscape.studies.weight_decay",
 }

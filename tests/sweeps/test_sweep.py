@@ -180,7 +180,7 @@ def test_killed_with_a_pool_of_processes(tmp_path, log):
     process = start("sweep_cells:STUDY", "-o", out, "--workers", "2")
     out_text, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
-    assert "**held**: A square is a square." in out_text
+    assert "\n- held: A square is a square." in out_text
     assert check(out / "squares.sqlite", study, "small", complete=True) == N
     assert N <= len(log()) <= N + 2 * 3  # what was in hand when it was killed is done again, no more
 

@@ -12,6 +12,7 @@ from inscape.theory.jackknife import compare_means
 
 def test_every_named_statement_exists_and_is_documented():
     names = """rc_theorem5 rc_lemma7 rc_lemma8 rc_theorem6 el_theorem42 el_theorem31 el_theorem32
+    el_theorem23 el_breakpoints el_pl_condition
     el_corollary51 el_example1 lc_corollary3_upper lc_corollary3_lower lc_theorem5_upper lc_theorem5_lower
     lc_corollary14 lc_proposition6 lc_theorem7 lc_proposition8 lc_proposition9 lc_corollary10 lc_proposition17
     ms_lemma1 ms_lemma4 ms_theorem1 ms_theorem2 survey Check"""
@@ -67,7 +68,7 @@ def test_reasons_are_kept():
 def test_the_jackknife_of_a_mean_is_its_standard_error(rng):
     a, b = rng.normal(size=(2, 50))
     check = compare_means("name", {"a": a, "b": b}, lambda mean: (mean.a, 2 * mean.b))
-    from inscape.measures.statistics import mean_with_error
+    from inscape.measures.result import mean_with_error
 
     assert check.interval == pytest.approx(mean_with_error(2 * b - a)[2])
 

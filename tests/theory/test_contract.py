@@ -16,6 +16,7 @@ from inscape.univariate import ShallowNet
 X = np.random.default_rng(0).normal(size=(12, 2))
 PLACES = np.array([-1.0, 0.0, 1.0])
 WAVE = ShallowNet([1.0, 1.0], [1.5, -0.5], [1.0, -2.0])
+HAT, GRID = ShallowNet([1.0, 1.0], [0.0, -1.0], [1.0, -2.0]), np.array([-1.0, 0.0, 1.0, 2.0])
 NET = mlp(2, (4,), 1, random_state=0)
 PAIR = (np.eye(2), np.array([1.0, -1.0]))
 
@@ -35,13 +36,20 @@ def test_every_statement_has_a_form(name: str) -> None:
         ("rc_theorem6", (PAIR, X)),
         ("el_theorem42", (WAVE, PLACES, [1, 1, 1], 2)),
         ("el_theorem32", ([WAVE], 2)),
+        ("el_pl_condition", (WAVE, PLACES, [1, 1, 1])),
+        ("el_breakpoints", (WAVE, PLACES, WAVE)),
         ("el_corollary51", (WAVE, PLACES, [1, 1, 1], WAVE)),
         ("el_example1", ()),
         ("lc_corollary3_upper", (WAVE, PLACES)),
         ("lc_proposition6", (WAVE, PLACES)),
+        ("lc_good_at_start", (2, (3, 3))),
+        ("lc_theorem18", (WAVE, PLACES[:, None], [1, 1, 1], WAVE)),
         ("lc_corollary10", ([0.1, 0.01, 0.001], [1, 2, 3])),
         ("ms_lemma1", (WAVE, PLACES, WAVE(PLACES), 0.25)),
+        ("ms_lemma2", (WAVE, PLACES, WAVE(PLACES), 0.25)),
+        ("ms_lemma3", (WAVE, PLACES, WAVE(PLACES), 0.25)),
         ("ms_lemma4", (WAVE, PLACES, WAVE(PLACES))),
+        ("ms_lemma5", (HAT, GRID, HAT(GRID))),
         ("ms_theorem1", (WAVE, PLACES, WAVE(PLACES), 0.25)),
     ],
 )

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+import torch
+from scipy.optimize import minimize
 
 import inscape
 from inscape import theory
@@ -111,3 +113,88 @@ def test_theorem_32_of_nets_that_cannot_alternate():
     assert theory.el_theorem32([big] * 40, 20).verdict == "violated"
     with pytest.raises(inscape.InscapeError, match="one width"):
         theory.el_theorem32([nets[0], NET], 20)
+
+
+def test_theorem_23_end_to_end_where_its_sizes_are_met():
+    teacher = ShallowNet([1.0, -1.0], [0.0, 0.0], [1.0, -1.0])  # x itself: positive margins, one change
+    x = np.array([-0.6, -0.3, 0.4, 0.8])
+    y = np.sign(x)
+    k = inscape.univariate.theorem_sizes(2, 1.0, n=4, delta=0.9).width
+    sizes = inscape.univariate.theorem_sizes(2, 1.0, n=4, delta=0.9, width=k)
+    assert k == math.ceil(6144 * math.log(48 * 2 / 0.9))
+    scale = {"sigma_hidden": sizes.sigma_hidden, "sigma_output": sizes.sigma_output}
+    start = ShallowNet.random(k, init="gaussian", random_state=0, **scale)
+    check = theory.el_theorem23(start, x, y, teacher, delta=0.9, max_steps=3, **scale)
+    assert check.unmet == ()
+    assert (check.lhs, check.rhs) == (1.0, 0.9)  # three steps are too few for any flow
+    assert check.verdict == "undecided"  # one failure of one is within the interval
+
+
+def test_theorem_23_counts_flows_that_end_with_few_regions():
+    teacher = ShallowNet([1.0, -1.0], [0.0, 0.0], [1.0, -1.0])
+    x = np.array([-0.6, -0.3, 0.4, 0.8])
+    starts = [ShallowNet.random(30, init="gaussian", random_state=i) for i in range(3)]
+    check = theory.el_theorem23(starts, x, np.sign(x), teacher, sigma_hidden=1.0, sigma_output=0.2)
+    assert check.note == f"3 of 3 flows end with at most {32 * 2 + 67} regions"
+    assert (check.lhs, check.verdict) == (0.0, "does not apply")
+    flat = ShallowNet([1.0], [0.0], [1.0])  # zero on the left, where y N* > 0 is asked for
+    refused = theory.el_theorem23(starts[0], x, np.sign(x), flat, sigma_hidden=1.0, sigma_output=0.2)
+    assert "the teacher has a positive margin" in refused.unmet
+
+
+def test_the_condition_of_polyak_and_lojasiewicz_by_autograd():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 12)
+    y = np.where(x > 0.2, 1.0, -1.0)
+    for seed in range(5):
+        net = ShallowNet.random(40, init="gaussian", random_state=seed)
+        check = theory.el_pl_condition(net, x, y)
+        w, b, v = (torch.tensor(a, requires_grad=True) for a in (net.w, net.b, net.v))
+        f = torch.relu(torch.tensor(x)[:, None] * w + b) @ v
+        loss = torch.exp(-torch.tensor(y) * f).mean()
+        gradient = torch.cat(torch.autograd.grad(loss, (w, b, v)))
+        assert check.rhs == pytest.approx(float(gradient.norm().detach()))
+        assert check.holds
+        features = y[:, None] * np.maximum(np.outer(x, net.w) + net.b, 0)
+        found = minimize(
+            lambda u: u @ u / 2,
+            np.zeros(40),
+            jac=lambda u: u,
+            constraints={
+                "type": "ineq",
+                "fun": lambda u, a=features: a @ u - 1,
+                "jac": lambda u, a=features: a,
+            },
+            method="SLSQP",
+        )
+        assert float(loss.detach()) / check.lhs == pytest.approx(np.linalg.norm(found.x), rel=1e-4)
+    dead = ShallowNet([-1.0], [-5.0], [1.0])
+    assert theory.el_pl_condition(dead, x, y).unmet == ("the neurons can tell the labels apart",)
+
+
+def test_three_breakpoints_in_every_interval():
+    teacher = teacher_of([-0.5, 0.25])
+    knots = np.array([-0.9, -0.8, -0.7, -0.4, 0.0, 0.1, 0.3, 0.5, 0.9])
+    net = ShallowNet(np.ones(9), -knots, np.ones(9))
+    check = theory.el_breakpoints(net, [-0.6, 0.0, 0.6], teacher)
+    assert (check.lhs, check.rhs) == (3.0, 3.0)
+    assert [text.split(" >=")[0] for text in check.unmet] == [
+        "width k",
+        "4 neurons are active at every point",
+    ]
+    more = ShallowNet(np.ones(13), np.concatenate([-knots, [2.0] * 4]), np.ones(13))
+    narrow = theory.el_breakpoints(more, [-0.6, 0.0, 0.6], teacher)
+    assert (narrow.rhs, len(narrow.unmet), narrow.verdict) == (3.0, 1, "does not apply")
+    assert narrow.unmet == (f"width k >= {theorem_width(teacher)}",)
+    few = ShallowNet(np.ones(12), np.concatenate([-knots[1:], [2.0] * 4]), np.ones(12))
+    assert theory.el_breakpoints(few, [-0.6, 0.0, 0.6], teacher).rhs == 2.0
+    wide = ShallowNet.random(theorem_width(teacher), init="gaussian", random_state=0)
+    drawn = theory.el_breakpoints(wide, [-0.6, 0.0, 0.6], teacher)
+    assert drawn.holds
+    assert drawn.unmet == ()
+
+
+def theorem_width(teacher):
+    """6144 log(48 r / delta) / rho for delta = .1 and three points, rounded up."""
+    rho = 0.5  # of the intervals between -1, -0.5, 0.25 and 1
+    return math.ceil(6144 * math.log(48 * teacher.width / 0.1) / rho)

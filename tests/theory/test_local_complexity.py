@@ -1,5 +1,7 @@
 """The bounds of local complexity: known sides, counter-examples of the stated forms, corrected forms."""
 
+import copy
+import json
 import math
 from itertools import pairwise
 
@@ -196,12 +198,77 @@ def test_equation_12_loses_a_square():
     assert theory.lc_theorem5_lower(m).rhs == pytest.approx(18 / 8.41, rel=1e-3)
 
 
+def test_no_constant_mends_equation_12():
+    """Weights, biases, sigma, eta and eps scaled by s: the left side stays 2, the right falls like 1 / s."""
+    right = []
+    for s in (1.0, 3.0, 100.0):
+        net = network((3 * s * np.eye(2), [0.0, 0.0]), ([[1.0, 1.0]], [0.0]))
+        m = moments(net, [[0.0, 0.0]], sigma=SIGMA * s, eta=SIGMA * s, eps=2.9 * s)
+        stated = theory.lc_theorem5_lower(m, form="stated")
+        assert stated.lhs == 2.0
+        assert stated.refutes == "the statement itself"
+        right.append(stated.rhs * s)
+        assert theory.lc_theorem5_lower(m).rhs == pytest.approx(3 * right[0])
+    assert right == pytest.approx([right[0]] * 3)
+
+
 def test_the_xi_of_the_proof_is_too_small_where_input_and_bias_have_opposite_signs():
     net = ShallowNet([1.0], [1.0], [1.0])  # z = 1, beta = -1
     m = moments(net, [[1.0]], sigma=0.1, eta=math.sqrt(3.9))
     stated = theory.lc_corollary3_lower(m, form="stated")
     assert stated.verdict == "violated"
     assert stated.lhs / stated.rhs == pytest.approx(math.exp(5) * (1 - 2.01 / 3.9))
+    assert theory.lc_corollary3_lower(m).holds
+
+
+def test_a_xi_exists_nevertheless(rng):
+    """Twice the squares of the proof are enough: E|z - b|^2 <= 2 (E z^2 + E b^2)."""
+    w, b, x = rng.normal(size=(3, 20_000)) * 10 ** rng.uniform(-1, 1, size=(3, 20_000))
+    sigma, eta = 10 ** rng.uniform(-1, 1, size=(2, 20_000))
+    density = 1 / (math.sqrt(2 * math.pi) * sigma)
+    least = density * np.exp(-0.5 * (eta / sigma) ** 2)
+    xi = 2 * least * np.abs(w) * ((w * x) ** 2 + b**2 + sigma**2) / eta**2
+    complexity = np.abs(w) * density * np.exp(-0.5 * ((w * x + b) / sigma) ** 2)
+    assert (least * np.abs(w) - xi <= complexity * (1 + 1e-9)).all()
+    for i in range(3):
+        net = ShallowNet([w[i]], [b[i]], [1.0])
+        m = moments(net, [[x[i]]], sigma=sigma[i], eta=eta[i], n_noise=1)
+        assert m.draws["complexity"].sum() == pytest.approx(complexity[i])
+        assert 2 * m.least_density * abs(w[i]) * m.draws["squares"].sum() / eta[i] ** 2 == pytest.approx(
+            xi[i]
+        )
+    stated = theory.lc_corollary3_lower(ShallowNet([1.0], [1.0], [1.0]), [[1.0]], form="stated")
+    assert "some xi exists" in stated.refutes
+
+
+def test_a_network_tells_the_two_readings_of_b_apart():
+    """x = 0.4, W_1 = 1, W_2 = 0.4, beta_2 = 0.4, W_3 = 1, sigma = 1, eta = 0.4; by quadrature and by noise.
+
+    Unit 1 is not good where unit 2 is off: at drawn biases with probability 0.558, with unit 1 at its kink
+    (its output zero) with Phi(0.4). With the least xi the left side exceeds LC in the first reading only.
+    """
+    from scipy.integrate import quad
+    from scipy.stats import norm
+
+    def over_noise(f):  # the mean over the noise b of unit 1 where it is on, z_1 - b > 0
+        return quad(lambda b: norm.pdf(b) * f(0.4 * (0.4 - b) - 0.4), -9, 0.4)[0]
+
+    lc = norm.pdf(0.4) * norm.cdf(-0.4) + over_noise(lambda u: 0.4 * norm.pdf(u))
+    least, density = norm.pdf(0.4), norm.pdf(0)
+    near = 1 + 0.4 * (norm.cdf(0.4) - norm.cdf(-1.6))
+    off = {
+        "not_good": over_noise(lambda u: norm.cdf(-u)) + norm.cdf(-0.4) * norm.cdf(0.4),
+        "not_good_at_kink": norm.cdf(0.4),
+    }
+    left = {name: least * near - b * density for name, b in off.items()}
+    assert (lc, *left.values()) == pytest.approx((0.22784, 0.23411, 0.19527), abs=1e-5)
+    assert left["not_good_at_kink"] < lc < left["not_good"]
+
+    net = network(([[1.0]], [0.0]), ([[0.4]], [-0.4]), ([[1.0]], [0.0]))
+    m = moments(net, [[0.4]], sigma=1.0, eta=0.4 * (1 + 1e-12), n_noise=400, random_state=0)
+    for name, expected in {**off, "complexity": lc}.items():
+        draws = m.draws[name].reshape(400, -1).sum(axis=1)
+        assert abs(draws.mean() - expected) < 4 * max(draws.std() / math.sqrt(400), 1e-9)
     assert theory.lc_corollary3_lower(m).holds
 
 
@@ -250,6 +317,20 @@ def test_proposition_17_drops_the_density():
     assert stated.lhs == pytest.approx(10 * density * (math.exp(-0.405) - math.exp(-0.5)))
     assert stated.rhs == pytest.approx(0.1 * density)
     assert theory.lc_proposition17(start, end, [[0.1]], sigma=1.0).holds
+
+
+def test_proposition_17_has_a_constant_nevertheless(rng):
+    """LC / C_bias of w = 10 at x = 0.1 changes by at most 2.42 / C_bias per length, in any direction."""
+    start, density = ShallowNet([10.0], [0.0], [1.0]), 1 / math.sqrt(2 * math.pi)
+    slopes = []
+    for _ in range(60):
+        move = rng.normal(size=2)
+        move *= 10 ** rng.uniform(-4, 2) / np.linalg.norm(move)
+        end = ShallowNet([10.0 + move[0]], [move[1]], [1.0])
+        check = theory.lc_proposition17(start, end, [[0.1]], sigma=1.0, form="stated")
+        slopes.append(check.lhs / np.linalg.norm(move))
+    assert density < max(slopes) < 2.43
+    assert "some C exists" in check.refutes
 
 
 def test_proposition_17_moves_with_the_measure():
@@ -328,6 +409,188 @@ def test_proposition_9_says_nothing_about_other_networks(rng):
     assert theory.lc_proposition9(net, x, [1.0], reference).verdict == "does not apply"
     shallow = theory.lc_proposition9(reference, x, [1.0], reference, is_optimum=True)
     assert "depth" in shallow.unmet[-1]
+
+
+def test_the_known_optimum_meets_the_kkt_conditions(rng):
+    net, reference, x = optimum(6, 3, rng)
+    found = theory.margin_kkt(net, x, [1.0])
+    assert found.residual < 1e-9
+    assert found.norm == pytest.approx(math.sqrt(3))
+    assert theory.lc_theorem18(net, x, [1.0], reference, is_optimum=True).holds
+    check = theory.lc_theorem18(net, x, [1.0], reference, is_optimum=True)
+    assert (check.lhs, check.rhs) == pytest.approx((1.0, math.sqrt(2) * 2 ** (-1 / 3) * math.sqrt(4 / 3)))
+    with torch.no_grad():
+        net[0].weight[0, 0] += 0.3
+    moved = theory.lc_theorem18(net, x, [1.0], reference, is_optimum=True)
+    assert moved.verdict == "does not apply"
+    assert "a KKT point of the margin problem" in moved.unmet
+
+
+def test_the_margin_problem_of_deep_nets_is_that_of_shallow_ones(rng):
+    """On univariate nets without output bias both residuals agree; the deep one by gradients of torch."""
+    from inscape.univariate import kkt_residual
+
+    net = ShallowNet([1.0, -0.5, 0.8], [0.3, 0.4, -0.2], [0.7, 0.6, -0.9])
+    x = np.array([-1.0, 0.4, 1.3])
+    y = np.sign(net(x))
+    scaled = ShallowNet(net.w, net.b, net.v / np.abs(net(x)).min())
+    ours = theory.margin_kkt(scaled, x[:, None], y)
+    module = scaled.to_module()
+    grads = []
+    for xi, yi in zip(x, y, strict=True):
+        module.zero_grad()
+        (float(yi) * module(torch.tensor([[xi]], dtype=torch.float64))).sum().backward()
+        grads.append(torch.cat([p.grad.flatten() for p in module.parameters()]).numpy())
+    theta = torch.cat([p.detach().flatten() for p in module.parameters()]).numpy()
+    by_hand = np.linalg.norm(theta - ours.multipliers @ np.array(grads)) / np.linalg.norm(theta)
+    assert ours.stationarity == pytest.approx(by_hand, rel=1e-9)
+    assert ours.margins == pytest.approx(y * scaled(x))
+    assert ours.feasibility == pytest.approx(0, abs=1e-12)
+    assert kkt_residual(scaled, x, y).margins.min() == pytest.approx(1)
+
+
+# representation cost -----------------------------------------------------------------------------------
+
+
+def least_total(net, angles):
+    """min sum |a| over sum_u a(u) relu(u.(x, 1)) = f, u of a grid of angles and those of the net: an LP."""
+    from scipy.optimize import linprog
+
+    own = np.arctan2(net.b, net.w)
+    all_angles = np.concatenate([angles, own, own + np.pi])
+    u = np.column_stack([np.cos(all_angles), np.sin(all_angles)])
+    u = u[np.abs(u[:, 0]) > 1e-9]
+    u = np.concatenate([u, -u, [[0.0, 1.0]]])
+    knots = np.unique(np.round(-u[:-1, 1] / u[:-1, 0], 9))
+    x = np.concatenate([[knots[0] - 5, knots[0] - 1], knots, [knots[-1] + 1, knots[-1] + 5]])
+    matrix = np.maximum(np.column_stack([x, np.ones_like(x)]) @ u.T, 0.0)
+    n = len(u)
+    found = linprog(
+        np.ones(2 * n), A_eq=np.column_stack([matrix, -matrix]), b_eq=net(x), bounds=(0, None), method="highs"
+    )
+    return found.fun
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_representation_cost_is_the_optimum_of_a_linear_program(seed):
+    rng = np.random.default_rng(seed)
+    net = ShallowNet(rng.normal(size=3), rng.normal(size=3), rng.normal(size=3))
+    cost = theory.representation_cost(net, [[0.0]], output_bias=False)
+    assert cost.is_exact
+    grid = math.sqrt(2 * least_total(net, np.linspace(0.013, math.pi - 0.013, 30)))
+    assert cost.value <= grid * (1 + 1e-6)
+    assert cost.value == pytest.approx(grid, rel=0.02)
+    assert cost.value <= net_norm(net) * (1 + 1e-9)
+
+
+def net_norm(net):
+    return math.sqrt(float(sum((p**2).sum() for p in (net.w, net.b, net.v)) + net.c**2))
+
+
+def test_the_representation_cost_belongs_to_the_function(rng):
+    net = ShallowNet(rng.normal(size=4), rng.normal(size=4), rng.normal(size=4), 0.3)
+    value = theory.representation_cost(net, [[0.0]]).value
+    assert theory.representation_cost(net.rescaled(7.0), [[0.0]]).value == pytest.approx(value, rel=1e-6)
+    split = ShallowNet(
+        np.repeat(net.w, 2), np.repeat(net.b, 2), np.ravel(np.column_stack([0.3 * net.v, 0.7 * net.v])), net.c
+    )
+    assert theory.representation_cost(split, [[0.0]]).value == pytest.approx(value, rel=1e-6)
+    for w, b, v, c, expected in (
+        ([1.0, -1.0], [0.0, 0.0], [1.0, 1.0], 0.0, 2.0),  # |x|
+        ([1.0], [0.0], [0.0], 3.0, math.sqrt(5)),  # 3 = 1 by the output bias and 2 by a unit that is on
+        ([1.0], [0.0], [0.0], 0.5, 0.5),
+    ):
+        assert theory.representation_cost(ShallowNet(w, b, v, c), [[0.0]]).value == pytest.approx(expected)
+    deep = network(([[1.0]], [0.0]), ([[1.0]], [0.0]), ([[1.0]], [0.0]))
+    bound = theory.representation_cost(deep, [[0.0]])
+    assert (bound.is_exact, bound.value) == (False, pytest.approx(math.sqrt(3)))
+    assert "<=" in repr(bound)
+    plane = network((rng.normal(size=(3, 2)), np.zeros(3)), (rng.normal(size=(1, 3)), [0.0]))
+    found = theory.representation_cost(plane, np.zeros((1, 2)))
+    w, v = plane[0].weight.detach().numpy(), plane[2].weight.detach().numpy()[0]
+    balanced = math.sqrt(2 * float((np.abs(v) * np.linalg.norm(w, axis=1)).sum()))
+    assert found.value <= balanced * (1 + 1e-9)
+
+
+def test_proposition_8_with_the_computed_cost():
+    m = moments(ShallowNet([10.0], [0.0], [0.1]), [[0.0]], sigma=SIGMA)
+    stated = theory.lc_proposition8(m, form="stated", cost="computed")
+    assert (stated.verdict, stated.rhs) == ("violated", pytest.approx(2 * C_BIAS))
+    assert "representation cost 1.414" in stated.note
+
+
+# vertices ----------------------------------------------------------------------------------------------
+
+
+def test_the_vertex_density_is_the_expected_number_of_vertices(rng):
+    """Against exact partitions of noisy networks on a square: vertices inside, and regions by Euler."""
+    net = network(
+        (rng.normal(size=(6, 2)), 0.3 * rng.normal(size=6)),
+        (rng.normal(size=(5, 6)) / 2, 0.3 * rng.normal(size=5)),
+        (rng.normal(size=(1, 5)), [0.0]),
+    )
+    sigma, n = 0.4, 120
+    t = (np.arange(24) + 0.5) / 12 - 1
+    x = np.stack(np.meshgrid(t, t), axis=-1).reshape(-1, 2)
+    density = theory.vertex_density(net, x, sigma=sigma, n_noise=60, random_state=0)
+    patch = inscape.Patch([0.0, 0.0], np.eye(2), ((-1, 1), (-1, 1)))
+    counts = []
+    for _ in range(n):
+        noisy = copy.deepcopy(net)
+        with torch.no_grad():
+            for k in (0, 2):
+                noise = sigma * rng.standard_normal(len(noisy[k].bias))
+                noisy[k].bias.sub_(torch.from_numpy(noise))
+        regions = inscape.linear_regions(noisy, patch)
+        counts.append(int((np.abs(regions.vertices) < 1 - 1e-9).all(axis=1).sum()))
+    error = math.hypot(np.std(counts, ddof=1) / math.sqrt(n), 4 * density.std_error)
+    assert abs(4 * density.value - np.mean(counts)) < 4 * error
+    assert error < 0.1 * np.mean(counts)
+    assert 0.2 < density.same_layer / density.value < 0.95
+
+
+def test_vertices_of_one_layer_need_no_noise(rng):
+    w, b = rng.normal(size=(5, 2)), rng.normal(size=5)
+    net = network((w, b), (rng.normal(size=(1, 5)), [0.0]))
+    x = rng.normal(size=(3, 2))
+    found = theory.vertex_density(net, x, sigma=0.7, n_noise=2, random_state=0)
+    rho = np.exp(-0.5 * ((x @ w.T + b) / 0.7) ** 2) / (math.sqrt(2 * math.pi) * 0.7)
+    expected = [
+        sum(abs(np.linalg.det(w[[i, j]])) * r[i] * r[j] for i in range(5) for j in range(i)) for r in rho
+    ]
+    assert found.density == pytest.approx(expected)
+    assert found.std_error == pytest.approx(0, abs=1e-12)
+    assert found.same_layer == pytest.approx(found.value)
+    again = theory.VertexDensity.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again.to_dict() == found.to_dict()
+    with pytest.raises(inscape.InscapeError, match="two inputs, not 1"):
+        theory.vertex_density(ShallowNet([1.0], [0.0], [1.0]), [[0.0]], sigma=0.1)
+
+
+# initialisation -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("widths", [(1, 1), (2, 3), (3, 2, 2), (5,)])
+def test_units_not_good_at_the_start(widths):
+    check = theory.lc_good_at_start(4, widths, n_starts=4000, random_state=0)
+    alive = np.prod([1 - 0.5**n for n in widths])
+    expected = sum(widths[:-1]) * (1 - alive)
+    assert check.lhs == pytest.approx(expected, abs=0.06 * max(1, sum(widths)))
+    assert check.rhs == pytest.approx(sum(widths) * sum(0.5**n for n in widths))
+    assert check.holds
+
+
+def test_the_bound_at_the_start_is_of_what_is_measured():
+    """The share of starts with a dead second layer is that of units that are not good by the measure."""
+    from inscape.training.networks import mlp
+
+    x = np.random.default_rng(0).normal(size=(1, 3))
+    found = [
+        inscape.local_complexity(mlp(3, (2, 2), 1, random_state=i), x, sigma=1e-9, n_noise=1).n_not_good
+        for i in range(60)
+    ]
+    expected = 2 * (1 - (1 - 0.25) ** 2)
+    assert np.mean(found) == pytest.approx(expected, abs=4 * np.std(found) / math.sqrt(60))
 
 
 # weight decay ------------------------------------------------------------------------------------------

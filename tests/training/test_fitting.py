@@ -80,3 +80,10 @@ def test_settings_that_are_not_known(settings, message, split):
 def test_an_unknown_classical_model():
     with pytest.raises(ModelError, match="unknown model 'trees'"):
         classical("trees", {}, seed=0)
+
+
+def test_pixels_can_be_normalised_by_given_numbers():
+    split = split_data("digits", n_train=60)
+    settings = {"model": "mlp", "hidden": [4], "learning_rate": 0.1, "batch_size": 20, "epochs": 1}
+    module = fit(settings | {"normalise": [0.25, 0.5]}, split, seed=0).model.module
+    assert (float(module[0].mean), float(module[0].std)) == (0.25, 0.5)

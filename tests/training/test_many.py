@@ -7,7 +7,7 @@ import torch
 
 from inscape.errors import DataError, InscapeError
 from inscape.training.loop import train
-from inscape.training.many import groups, train_many
+from inscape.training.many import groups, train_many, train_on_fresh
 from inscape.training.monitor import Monitor
 from inscape.training.networks import build, mlp
 from inscape.training.recipe import Recipe
@@ -82,6 +82,45 @@ def test_targets_are_fitted_in_mean_square(optimiser, digits):
     assert np.mean(left**2) - 1e-12 <= best < 1e-3
     with pytest.raises(DataError, match="3 targets, but the module gives 2"):
         train_many([mlp(64, (16,), 2, random_state=0)], x, y, recipes[:1], seeds=[0])
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam", "adamw"])
+def test_probabilities_for_scores_and_biases_that_do_not_decay(optimiser, digits):
+    recipe = Recipe(
+        0.01, 16, 3, optimiser=optimiser, weight_decay=0.3, decay_biases=False, loss="softmax-cross-entropy"
+    )
+    nets = [mlp(64, (16, 12), 10, random_state=i).double() for i in range(2)]
+    plain = copy.deepcopy(nets)
+    one, together, apart = compare(nets, digits.x[:75], digits.y[:75], [recipe] * 2, range(2))
+    assert apart < 1e-8
+    assert np.allclose([h.losses for h in one], [h.losses for h in together])
+    assert min(h.loss for h in one) > np.log1p(9 / np.e)  # the least that this loss can be
+    decaying = replace(recipe, decay_biases=True)
+    train_many(plain, digits.x[:75], digits.y[:75], [decaying] * 2, seeds=[0, 1])
+    assert furthest(plain[0], nets[0]) > 1e-6
+
+
+def test_fresh_points_are_those_that_are_drawn(digits):
+    x, y = digits.x[:64], digits.y[:64]
+    order = torch.randperm(64, generator=torch.Generator().manual_seed(5)).numpy()
+    seen = []
+
+    def draw(n):
+        rows = order[len(seen) * n : (len(seen) + 1) * n]
+        seen.append(n)
+        return x[rows], y[rows]
+
+    recipe = Recipe(0.01, 16, 1, optimiser="adamw", weight_decay=0.1, schedule="constant")
+    nets = [mlp(64, (8,), 10, random_state=0).double() for _ in range(2)]
+    monitor = Monitor(x, y, measures=["accuracy"], every=2)
+    loss = train_on_fresh(nets[0], draw, recipe, n_steps=4, monitor=monitor)
+    train(nets[1], x, y, recipe, random_state=5)
+    assert furthest(*nets) < 1e-8
+    assert seen == [16] * 4
+    assert [r["step"] for r in monitor.rows] == [0, 2, 4]
+    assert 0 < loss < 5
+    with pytest.raises(InscapeError, match="constant recipe"):
+        train_on_fresh(nets[0], draw, replace(recipe, schedule="cosine"), n_steps=1)
 
 
 def test_adam_groups_have_one_learning_rate():

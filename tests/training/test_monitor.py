@@ -61,6 +61,10 @@ ALL = {
     "path_norm": {},
     "adversarial_accuracy": {"eps": 0.1, "steps": 2, "step_size": 0.05},
     "accuracy": {},
+    "churn": {"n_probes": 4},
+    "confidence": {},
+    "prediction_entropy": {},
+    "nuclear_norm": {},
 }
 
 

@@ -20,6 +20,7 @@ COUNTS = {
     "resnet18": 11_173_962,
     "resnet34": 21_282_122,
     "vgg19": 20_040_522,
+    "mobilenet_v1": 3_217_226,
     "mobilenet_v2": 2_296_922,
     "senet18": 11_260_354,
     "shufflenet_v2": 1_263_854,

@@ -17,6 +17,17 @@ def test_cosine_is_torchs():
         schedule.step()
 
 
+def test_cosine_by_epoch_is_torchs_stepped_once_an_epoch():
+    optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, 5)
+    recipe = Recipe(0.3, 8, 5, schedule="epoch-cosine")
+    for step in range(20):
+        assert math.isclose(recipe.rate_at(step, 20, 4), optimiser.param_groups[0]["lr"], abs_tol=1e-12)
+        optimiser.step()
+        if step % 4 == 3:
+            schedule.step()
+
+
 def test_step_and_constant():
     step = Recipe(1.0, 8, 10, schedule="step", milestones=(0.2, 0.8), decay=0.5)
     assert [step.rate_at(3 * epoch + 2, 30, 3) for epoch in range(10)] == [1, 1] + [0.5] * 6 + [0.25] * 2

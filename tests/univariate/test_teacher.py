@@ -103,3 +103,16 @@ def test_bounds_and_bad_input():
         population_error(teacher_of([0.0]), teacher_of([0.0]), 0, 1, loss="hinge")
     with pytest.raises(UnivariateError, match="too small"):
         region_bound(-1)
+
+
+@pytest.mark.parametrize("r", [1, 2, 3, 8])
+def test_a_strict_teacher_is_zero_at_its_changes_alone(r):
+    plain, strict = (random_teacher(r, strict=s, random_state=3) for s in (False, True))
+    assert strict.width == r + 1
+    assert strict.sign_changes(-1, 1) == pytest.approx(plain.sign_changes(-1, 1))
+    x = np.random.default_rng(0).uniform(-1, 1, 500)
+    assert (strict(x) != 0).all()
+    assert np.array_equal(labels_of(strict, x), labels_of(plain, x))
+    left = x[x < plain.sign_changes(-1, 1)[0]]
+    assert (plain(left) == 0).all()
+    assert (strict(left) < 0).all()

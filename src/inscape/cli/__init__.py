@@ -9,7 +9,10 @@ from typer.core import TyperGroup
 
 from inscape import __version__
 from inscape.cli.check import check
+from inscape.cli.compare import compare
+from inscape.cli.cost import cost
 from inscape.cli.demo import demo
+from inscape.cli.explore import explore
 from inscape.cli.measure import measure
 from inscape.cli.plot import plot
 from inscape.cli.rank import rank
@@ -81,7 +84,7 @@ def root(
     """Measure and draw the regions that a trained model cuts its input space into."""
 
 
-for command in (demo, measure, rank, plot, check, report):
+for command in (demo, measure, rank, plot, compare, check, cost, report, explore):
     app.command()(command)
 app.add_typer(study, name="study")
 

@@ -67,6 +67,9 @@ def check(
     if not applied:
         typer.echo(f"{about}: no statement applies")
     print_table(about, [c.to_dict() for c in applied], COLUMNS, notes=("name", "note"))
+    refuted = [(c.name, c.refutes) for c in applied if c.verdict == "violated" and c.refutes]
+    if refuted:
+        print_lines("what a violation refutes", notes_below(refuted, width=line_width()))
     reasons = {c.name: c for c in table if c.verdict == "does not apply"}
     lines = notes_below([(name, _reason(c)) for name, c in reasons.items()], width=line_width())
     print_lines("what does not apply", lines)

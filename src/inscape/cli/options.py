@@ -1,8 +1,9 @@
 """Options that several commands share, each described once, in groups that are taken apart once."""
 
+import os
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -12,12 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from inscape.errors import DataError, ModelError
+from inscape.errors import DataError, ModelError, StudyError
 
 if TYPE_CHECKING:
-    from inscape.models.preparing.preprocessing import Preparation
+    from inscape.models.preparation import Preparation
 
-MODEL_HELP = ".onnx, .skops or .pt2 file, or package.module:factory."
+
+MODEL_HELP = (
+    ".onnx, .skops or .pt2 file; .json, .ubj, .txt or .cbm of boosted trees; or package.module:factory."
+)
 DATA_HELP = (
     ".npz, .npy or .csv file, a folder of images, or digits, iris, wine, breast_cancer, mnist, "
     "fashion_mnist, cifar10, cifar100."
@@ -111,6 +115,9 @@ Span = Annotated[tuple[float, float], typer.Option(help="Stretch of the line; 0 
 Classes = Annotated[str, typer.Option(help="Draw points of any, same or different classes.")]
 Connectivity = Annotated[str, typer.Option(help="face (4 neighbours in 2D) or full (8).")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Budget = Annotated[
+    float, typer.Option(help="Most seconds that the work may be foreseen to take; inf for no limit.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
@@ -154,7 +161,7 @@ class ModelOptions:
 
         What a factory prints while it is loaded goes to stderr: stdout is for results.
         """
-        from inscape.models.deciding import rule_of
+        from inscape.models.decision_rules import rule_of
 
         threshold = None if self.threshold is None else _numbers(self.threshold, "threshold")
         with redirect_stdout(sys.stderr):
@@ -168,33 +175,28 @@ class ModelOptions:
             return self._read(model, weights, rule_of(self.decide, threshold, levels))
 
     def _read(self, model: str, weights: Path | None, rule: Any) -> Any:
-        from inscape.models.deciding import Output as ChosenOutput
-        from inscape.models.deciding import decided
+        from inscape.models.decision import Output as ChosenOutput
+        from inscape.models.decision import decided
         from inscape.models.loading import load
-        from inscape.models.preparing.prepared import prepared
+        from inscape.models.preparation import prepared
 
         steps = [int(s) if s.lstrip("-").isdecimal() else s for s in (self.output or "").split(",")]
         output = None if self.output is None else steps[0] if len(steps) == 1 else tuple(steps)
-        return prepared(
-            lambda inside: decided(
-                load(
-                    model,
-                    weights=weights,
-                    trust_pickle=self.trust_pickle,
-                    input_shape=inside,
-                    device=self.device,
-                    batch_size=self.batch_size,
-                    output=ChosenOutput.of(output),
-                ),
-                rule,
-            ),
-            self._preparation(),
-            self._shape(),
+        preparation, shape = self._preparation(), self._shape()
+        inner = load(
+            model,
+            weights=weights,
+            trust_pickle=self.trust_pickle,
+            input_shape=preparation.inside(shape),
+            device=self.device,
+            batch_size=self.batch_size,
+            output=ChosenOutput.of(output),
         )
+        return prepared(decided(inner, rule), preparation, shape)
 
     def _preparation(self) -> "Preparation":
         """What --layout, --mean, --std and --scale say of the way from the data into the model."""
-        from inscape.models.preparing.preprocessing import Preparation
+        from inscape.models.preparation import Preparation
 
         texts = {"mean": self.mean, "std": self.std, "scale": self.scale}
         numbers = {name: _numbers(text, name) for name, text in texts.items() if text is not None}
@@ -239,6 +241,20 @@ class ProbeOptions:
         }
 
 
+def candidates(models: list[str], weights: list[Path]) -> dict[str, tuple[str, Path | None]]:
+    """Name -> model and weights; the names are file names where these tell the candidates apart."""
+    if weights and len(models) > 1:
+        raise ModelError("--weights names several states of one factory: give one MODEL with it")
+    typed = [str(w) for w in weights] or models
+    if len(set(typed)) < len(typed):
+        raise ModelError("a model is named twice: give each once")
+    short = [Path(t).name for t in typed]
+    names = short if len(set(short)) == len(short) else typed
+    states: list[Path | None] = [*weights] or [None] * len(models)
+    factories = models * len(weights) if weights else models
+    return dict(zip(names, zip(factories, states, strict=True), strict=True))
+
+
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """The function as a command: each parameter that is a group of options becomes these options."""
     given = signature(function).parameters.values()
@@ -280,3 +296,45 @@ def _numbers(text: str, name: str) -> float | list[float]:
 def _fraction(text: str) -> float:
     over, _, under = text.partition("/")
     return float(over) / float(under or 1)
+
+
+Trust = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--trust",
+        metavar="FOLDER",
+        help="Let the study's code come from this folder, not only from what is installed.",
+    ),
+]
+
+
+@contextmanager
+def imports_from(trusted: Sequence[Path] | None) -> Iterator[None]:
+    """Import code from what is installed and from trusted folders; from the working folder only if it is one.
+
+    The processes of a pool that starts in the block look in the same places.
+    """
+    folders = [folder.resolve() for folder in trusted or ()]
+    for folder in folders:
+        if not folder.is_dir():
+            raise StudyError(f"--trust {folder} is no folder: give the one that holds the module")
+    before = sys.path[:]
+    sys.path[:] = [*_without_working_folder(before), *map(str, folders)]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _without_working_folder(path: list[str]) -> list[str]:
+    """The path without what Python puts first by itself: the working folder, for `-m` and `-c`."""
+    kept = [place for place in path if place]
+    here = os.getcwd()
+    if getattr(sys.modules["__main__"], "__spec__", None) is not None and here in kept:
+        kept.remove(here)
+    return kept
+
+
+def announce(line: str) -> None:
+    """Say on stderr what is about to run."""
+    typer.echo(f"inscape: {line}", err=True)

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from inscape.budget import BUDGET
 from inscape.cli import options
 from inscape.cli.output import print_json
 from inscape.errors import DataError, InscapeError, InscapeWarning, unknown_name
 from inscape.files import replacing
 
-_ENDINGS = (".png", ".pdf", ".svg", ".jpg")
+ENDINGS = (".png", ".pdf", ".svg", ".jpg")
 _COLOURS = ("pattern", "layer", "slope")
 
 
@@ -53,6 +54,7 @@ def plot(
         str | None,
         typer.Option(metavar="A,B,...", help="Class names by label. [default: the model's or the data's]"),
     ] = None,
+    budget: options.Budget = BUDGET,
     weights: options.Weights = None,
     loading: options.ModelOptions,
     json: options.Json = False,
@@ -64,25 +66,31 @@ def plot(
     loaded = source.read()
     wrapped = loading.read(model, weights, x=loaded.x)
     warn_at_chance(wrapped, loaded.x, loaded.y)
-    probe = _probe(loaded, points, segment, margin)
+    probe = probe_of(loaded, points, segment, margin)
     if linear:
         from inscape.partition import linear_regions
 
-        regions: Any = linear_regions(wrapped, probe, progress=True)
+        regions: Any = linear_regions(wrapped, probe, progress=True, budget=budget)
         extra = {} if probe.dim == 1 else {"colour": colour or "pattern"}
     else:
         from inscape.partition import decision_regions
         from inscape.partition.decision.regions import UNCERTAIN
 
         regions = decision_regions(
-            wrapped, probe, method=method, resolution=resolution, connectivity=connectivity, progress=True
+            wrapped,
+            probe,
+            method=method,
+            resolution=resolution,
+            connectivity=connectivity,
+            progress=True,
+            budget=budget,
         )
         if regions.status.kind in UNCERTAIN:
             warnings.warn(
                 f"the picture may be wrong ({regions.method}): {regions.status}", InscapeWarning, stacklevel=2
             )
         extra = {}
-    ax = regions.plot(title=title, class_names=_names(names, wrapped, loaded), **extra)
+    ax = regions.plot(title=title, class_names=class_names_of(names, wrapped, loaded), **extra)
     if title is None:
         ax.title.set_text(f"{wrapped.name}: {ax.get_title()}")
     try:
@@ -96,7 +104,7 @@ def plot(
         typer.echo(str(out))
 
 
-def _names(given: str | None, model: Any, data: Any) -> Any:
+def class_names_of(given: str | None, model: Any, data: Any) -> Any:
     """The class names to be written: as given, or those of the data if the model has numbers only."""
     if given is not None:
         return [name.strip() for name in given.split(",")]
@@ -120,8 +128,8 @@ def _check(
     """Raise an error for options that do not go together."""
     from inscape.partition.decision.method import check_method
 
-    if out.suffix.lower() not in _ENDINGS:
-        raise InscapeError(f"cannot draw into {out}: the file must end in {', '.join(_ENDINGS)}")
+    if out.suffix.lower() not in ENDINGS:
+        raise InscapeError(f"cannot draw into {out}: the file must end in {', '.join(ENDINGS)}")
     if points is not None and segment is not None:
         raise InscapeError("give --points for a plane or --segment for a line, not both")
     check_method(method)
@@ -133,7 +141,7 @@ def _check(
         raise InscapeError(unknown_name("colour", colour, _COLOURS))
 
 
-def _probe(
+def probe_of(
     data: Any, points: tuple[int, int, int] | None, segment: tuple[int, int] | None, margin: float
 ) -> Any:
     """The segment between two data points, or the plane through three."""

@@ -8,7 +8,7 @@ import typer
 
 from inscape.cli import options
 from inscape.cli.output import line_width, print_json, print_lines
-from inscape.errors import DataError, ModelError
+from inscape.errors import DataError
 
 Train = Annotated[
     str | None,
@@ -43,7 +43,7 @@ def rank(
     loaded = source.read()
     wrapped = {
         name: loading.read(model, state, x=loaded.x)
-        for name, (model, state) in _candidates(models, weights or []).items()
+        for name, (model, state) in options.candidates(models, weights or []).items()
     }
     result = rank_models(
         wrapped,
@@ -70,17 +70,3 @@ def _training_data(source: options.DataOptions, train: str) -> tuple[Any, Any]:
     if loaded.y is None:
         raise DataError(f"--train {train} holds no classes: the gap needs them")
     return loaded.x, loaded.y
-
-
-def _candidates(models: list[str], weights: list[Path]) -> dict[str, tuple[str, Path | None]]:
-    """Name -> model and weights; the names are file names where these tell the candidates apart."""
-    if weights and len(models) > 1:
-        raise ModelError("--weights ranks several states of one factory: give one MODEL with it")
-    typed = [str(w) for w in weights] or models
-    if len(set(typed)) < len(typed):
-        raise ModelError("a model is named twice: each can be ranked once")
-    short = [Path(t).name for t in typed]
-    names = short if len(set(short)) == len(short) else typed
-    states: list[Path | None] = [*weights] or [None] * len(models)
-    factories = models * len(weights) if weights else models
-    return dict(zip(names, zip(factories, states, strict=True), strict=True))

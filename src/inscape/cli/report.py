@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from inscape.cli.trust import Trust, announce, imports_from
+from inscape.cli.options import Trust, announce, imports_from
 
 
 def report(

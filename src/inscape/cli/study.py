@@ -1,18 +1,21 @@
-"""`inscape study`: list, run, show and export studies."""
+"""`inscape study`: list, run, add to, show and export studies."""
 
 from contextlib import nullcontext
 from json import dumps as to_json
 from json import loads as read_json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from inscape.cli import options
+from inscape.cli.options import Trust, announce, imports_from
 from inscape.cli.output import line_width, print_json, print_table
-from inscape.cli.trust import Trust, announce, imports_from
 from inscape.errors import StudyError
 from inscape.text_table import paragraph
+
+if TYPE_CHECKING:
+    from inscape.reports.study_run import StudyRun
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="A known study, a .toml file, or package.module:STUDY.")
@@ -20,7 +23,12 @@ Name = Annotated[
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="Folder of the study. [default: inscape-studies/NAME]")
 ]
-Scale = Annotated[str, typer.Option(help="smoke (seconds), small (minutes) or paper (as published).")]
+Scale = Annotated[
+    str,
+    typer.Option(
+        help="smoke (seconds), small (minutes), paper (as published); some studies have medium (hours)."
+    ),
+]
 
 Settings = Annotated[
     list[str] | None,
@@ -117,8 +125,7 @@ def run(
     if json:
         print_json(result.to_dict())
     else:
-        typer.echo((folder / "summary.md").read_text(encoding="utf-8"))
-        typer.echo(f"Written into {folder}; the report is {folder / 'report.html'}")
+        _print_claims(result)
 
 
 @study.command(context_settings=_OPTIONS_OF_THE_STUDY)
@@ -171,6 +178,50 @@ def show(
         typer.echo(f"  failed {configuration}: {last_line(error)}")
 
 
+@study.command("add")
+def add_models(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Models of yours, and models.csv with a line for each.")
+    ],
+    out: Out = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes on this machine. [default: one per processor]")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Measure models of your own, and put them into the tables of the study region-counts.
+
+    DIR/models.csv has the columns file, model (the family), data, and one for each hyper-parameter. The
+    rows of the last run in the study's folder stay; without one, yours are all there are.
+    """
+    from inscape.studies import run as run_study
+    from inscape.sweeps.registry import find
+    from inscape.sweeps.store import Store
+
+    found = find("region-counts")
+    place = _folder(found, out)
+    path = place / f"{found.name}.sqlite"
+    last: dict[str, Any] | None = None
+    if path.exists():
+        with Store(path) as store:
+            last = store.last_run()
+    last = last or {"scale": "small", "seed": 0, "options": {"nets": "none"}, "settings": {}}
+    result = run_study(
+        found.name,
+        scale=last["scale"],
+        out=place,
+        options=last["options"] | {"own": str(folder)},
+        settings=last["settings"],
+        random_state=last["seed"],
+        n_workers=workers,
+        progress=True,
+    )
+    if json:
+        print_json(result.to_dict())
+    else:
+        _print_claims(result)
+
+
 @study.command("export")
 def export_rows(
     name: Name,
@@ -188,6 +239,25 @@ def export_rows(
     with Store(_folder(found, out) / f"{found.name}.sqlite") as store:
         n_rows = export(store, to)
     typer.echo(f"{n_rows} rows in {to}")
+
+
+def _print_claims(result: "StudyRun") -> None:
+    """What became of the claims, and where all else is; the tables are on the page and in the report."""
+    width = line_width()
+    typer.echo(result.title)
+    for key, statement in result.claims.items():
+        finding = result.summary.findings[key]
+        typer.echo(paragraph(f"- {finding.verdict}: {statement} ({finding.evidence})", width=width))
+    if notes := result.summary.notes.strip():
+        typer.echo(notes if "|" in notes else paragraph(notes, width=width))
+    tables = ", ".join(f"{title} ({len(table)} lines)" for title, table in result.summary.tables.items())
+    if tables:
+        typer.echo(paragraph(f"Tables: {tables}", width=width))
+    typer.echo(paragraph(result.footer(), width=width))
+    typer.echo(
+        f"Written into {result.out}: the page is {result.out / 'summary.md'}, the report "
+        f"{result.out / 'report.html'}"
+    )
 
 
 def _folder(found: Any, out: Path | None) -> Path:

@@ -23,6 +23,7 @@ from inscape.correlation.configurations import (
     checked_runs,
     owners,
     separators,
+    variation,
     warn_of_mixtures,
 )
 from inscape.errors import StudyError
@@ -60,6 +61,8 @@ class Correlations(Drawn):
         strata: hyper-parameter -> value -> the correlations where it has that value.
         models: the same for each model alone, if the frame has several.
         points: the configurations themselves.
+        variation: of measure and target, how much more they vary between configurations than between the
+            seeds of one; at 1 or below nothing is there to correlate; None without repeated seeds.
         n_gated: runs left out because their training accuracy was below `min_train_accuracy`.
         lowest_train_accuracy: of the runs that were kept.
     """
@@ -80,6 +83,7 @@ class Correlations(Drawn):
     n_resamples: int
     seed: int
     models: Mapping[str, "Correlations"] = field(default_factory=dict)
+    variation: Mapping[str, float | None] = field(default_factory=dict)
     n_gated: int = 0
     min_train_accuracy: float | None = None
     lowest_train_accuracy: float | None = None
@@ -158,6 +162,7 @@ class Correlations(Drawn):
                 for name, strata in self.strata.items()
             },
             "models": plain(self.models),
+            "variation": plain(self.variation),
             "hidden": list(self.hidden),
             "bootstrap": {"n_resamples": self.n_resamples, "seed": self.seed, "clusters": "configurations"},
         }
@@ -189,7 +194,7 @@ class Correlations(Drawn):
 
     def _draw(self, ax: Any) -> Any:
         """The configurations, one marker per model or value of the first hyper-parameter."""
-        from inscape.drawing.counts import draw_scatter
+        from inscape.drawing.measures import draw_scatter
 
         group = "model" if self.models else self.by[0] if self.by else None
         parts = (
@@ -238,6 +243,10 @@ class Correlations(Drawn):
         if self.granulated:
             parts = ", ".join(f"{name} {value:+.2f}" for name, value in self.granulated.items())
             lines += [f"  granulated Kendall {self.granulated_mean:+.2f}: {parts}"]
+        known = {name: ratio for name, ratio in self.variation.items() if ratio is not None}
+        if known:
+            parts = ", ".join(f"{name} {ratio:.2f}" for name, ratio in known.items())
+            lines += [f"  variation between configurations over that between seeds: {parts}"]
         lines += [f"  {name:<12} {c.pearson}" for name, c in self.models.items()]
         return "\n".join(lines + [f"  hidden: {text}" for text in self.hidden])
 
@@ -397,6 +406,7 @@ def _correlations(runs: Any, columns: _Columns) -> Correlations:
         granulated=granulated_kendall(means, columns.measure, columns.target, columns.by, held),
         strata={h: _strata(runs, means, owner, columns, h) for h in columns.by},
         points=means,
+        variation={name: variation(runs[name], owner) for name in (columns.measure, columns.target)},
         n_runs=len(runs),
         n_configurations=len(means),
         n_resamples=columns.n_resamples,

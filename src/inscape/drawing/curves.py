@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.drawing.axes import axes_or_new
-from inscape.drawing.counts import MARKERS
+from inscape.drawing.measures import MARKERS
 from inscape.drawing.palette import TEN
 
 Floats = npt.NDArray[np.float64]

@@ -1,5 +1,6 @@
-"""Pictures of measures: by layer, over points, on a patch, over training."""
+"""Pictures of measures: by layer, over points, on a patch, over training; counts over probes and models."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,7 +41,13 @@ def draw_values(values: Floats, mean: float, *, xlabel: str, title: str, ax: Any
 
 
 def draw_density(
-    density: Floats, scene: Scene, *, classes: Classes | None = None, title: str, ax: Any = None
+    density: Floats,
+    scene: Scene,
+    *,
+    classes: Classes | None = None,
+    from_zero: bool = True,
+    title: str,
+    ax: Any = None,
 ) -> Any:
     """Draw a density on a rectangle, dark where it is high.
 
@@ -48,12 +55,14 @@ def draw_density(
         density: its values at the points of a grid, (r, r); the first axis runs to the right.
         scene: the rectangle, and the data points on it.
         classes: names and colours of the labels of the points, if they have labels.
+        from_zero: whether colours begin at zero; else at the least value.
         title: the title.
         ax: where to draw; new Axes if None.
     """
     ax = axes_or_new(ax, (5.6, 4.6))
+    low = 0.0 if from_zero else float(density.min())
     (s0, t0), (s1, t1) = scene.domain.min(axis=0), scene.domain.max(axis=0)
-    image = ax.imshow(density.T, origin="lower", extent=(s0, s1, t0, t1), cmap="magma_r", vmin=0.0)
+    image = ax.imshow(density.T, origin="lower", extent=(s0, s1, t0, t1), cmap="magma_r", vmin=low)
     ax.figure.colorbar(image, ax=ax, label="density", shrink=0.85)
     if classes is not None and scene.point_labels is not None:
         draw_legend(ax, np.empty(0, int), np.empty(0), classes, scene.point_labels)
@@ -97,3 +106,109 @@ def _log_steps(ax: Any, curves: Mapping[str, tuple[Floats, Floats]]) -> None:
     if last > 10:
         ax.set_xscale("symlog", linthresh=1.0)
         ax.set_xlim(left=0)
+
+
+MARKERS = "osD^vP*X<>"
+
+
+def draw_counts(
+    counts: npt.NDArray[np.int64], mean: float, interval: tuple[float, float], *, title: str, ax: Any = None
+) -> Any:
+    """How many probes have how many regions, with the mean and its 95 % interval."""
+    ax = axes_or_new(ax, (5.6, 3.4))
+    values, frequency = np.unique(counts, return_counts=True)
+    ax.bar(values, frequency, color=TEN[0], width=0.9)
+    ax.axvline(mean, color="black", lw=1.5, label=f"mean {mean:.2f}")
+    if not np.isnan(interval[0]):
+        ax.axvspan(*interval, color="black", alpha=0.15, lw=0, label="95 % interval")
+    ax.set_xlabel("decision regions on a probe")
+    ax.set_ylabel("probes")
+    ax.set_title(title)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.legend(frameon=False)
+    return ax
+
+
+def draw_ranking(
+    names: Sequence[str],
+    means: Sequence[float],
+    intervals: Sequence[tuple[float, float]],
+    probabilities: Sequence[float],
+    *,
+    ax: Any = None,
+) -> Any:
+    """Models from fewest regions (top) to most, and between neighbours the probability of that order."""
+    ax = axes_or_new(ax, (6.4, 1.2 + 0.42 * len(names)))
+    rows = np.arange(len(names))
+    reach = np.abs(np.array(intervals).T - np.array(means))
+    ax.errorbar(means, rows, xerr=reach, fmt="o", color=TEN[0], ecolor=TEN[8], capsize=3)
+    for row, p in enumerate(probabilities):
+        ax.text(1.02, row + 0.5, f"{p:.1%}", transform=ax.get_yaxis_transform(), va="center", fontsize=9)
+    ax.set_yticks(rows, names)
+    ax.invert_yaxis()
+    ax.set_xlabel("region count (95 % interval); right: how likely the upper model has fewer")
+    return ax
+
+
+def draw_scatter(
+    groups: dict[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]],
+    *,
+    xlabel: str,
+    ylabel: str,
+    title: str,
+    ax: Any = None,
+) -> Any:
+    """One marker and colour per group of points (x, y)."""
+    ax = axes_or_new(ax, (6.2, 4.4))
+    for i, (name, (x, y)) in enumerate(groups.items()):
+        ax.scatter(
+            x,
+            y,
+            marker=MARKERS[i % len(MARKERS)],
+            color=TEN[i % len(TEN)],
+            edgecolor="black",
+            lw=0.5,
+            label=name,
+        )
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    ax.set_title(title)
+    ax.grid(alpha=0.3)
+    ax.legend(frameon=False)
+    return ax
+
+
+def draw_distances(of_layers: Sequence[Floats], names: Sequence[str], *, title: str, ax: Any = None) -> Any:
+    """How far the hyperplanes of each layer's units are: a stroke for each, the nearest of all in black."""
+    ax = axes_or_new(ax, (6.0, max(2.2, 0.35 * len(names) + 1.4)))
+    for k, distances in enumerate(of_layers):
+        ax.vlines(distances, k - 0.35, k + 0.35, color=TEN[k % len(TEN)], lw=1, alpha=0.6)
+    nearest = min((float(d.min()) for d in of_layers if len(d)), default=None)
+    if nearest is not None:
+        ax.axvline(nearest, color="black", lw=1.5)
+        ax.set_xscale("log" if nearest > 0 else "linear")
+        title = f"{title}, the nearest {nearest:.3g} away"
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+    ax.set_ylabel("layer")
+    ax.set_xlabel("distance to the hyperplane of a unit")
+    ax.set_title(title)
+    return ax
+
+
+def draw_bracket(lower: float, upper: float, *, title: str, ax: Any = None) -> Any:
+    """What is known of a distance: one label for sure up to `lower`, another one at `upper`."""
+    ax = axes_or_new(ax, (6.0, 1.9))
+    known = [f"one label up to {lower:.4g}"] * math.isfinite(lower)
+    known += [f"another at {upper:.4g}" if math.isfinite(upper) else "no other found"]
+    far = next((b for b in (upper, 2 * lower) if 0 < b < math.inf), 1.0)
+    near = min(lower, far)
+    ax.barh([0], [near], color=TEN[0], height=0.5)
+    ax.barh([0], [far - near], left=[near], color=TEN[0], alpha=0.25, height=0.5)
+    if math.isfinite(upper):
+        ax.axvline(upper, color="black", lw=1.5)
+    ax.set_yticks([])
+    ax.set_xlim(0, 1.05 * far)
+    ax.set_xlabel(f"distance: {', '.join(known)}")
+    ax.set_title(title)
+    return ax

@@ -13,9 +13,20 @@ from inscape.measures.result import Measurement
 from inscape.measures.robustness import AdversarialAccuracy, adversarial_accuracy
 from inscape.measures.sharpness import Sharpness, sharpness
 from inscape.measures.total_variation import TotalVariation, total_variation
+from inscape.measures.unlabelled.agreement import Agreement, agreement
+from inscape.measures.unlabelled.confidence import (
+    Confidence,
+    NuclearNorm,
+    PredictionEntropy,
+    confidence,
+    nuclear_norm,
+    prediction_entropy,
+)
 
 __all__ = [
     "AdversarialAccuracy",
+    "Agreement",
+    "Confidence",
     "DensityMap",
     "HullCrossings",
     "LocalComplexity",
@@ -24,20 +35,26 @@ __all__ = [
     "MeasureTable",
     "Measurement",
     "Norm",
+    "NuclearNorm",
     "ParameterDistance",
+    "PredictionEntropy",
     "Ranking",
     "RegionCount",
     "Sharpness",
     "TotalVariation",
     "adversarial_accuracy",
+    "agreement",
+    "confidence",
     "density_map",
     "hull_crossings",
     "local_complexity",
     "local_rank",
     "margin",
     "measure",
+    "nuclear_norm",
     "parameter_distance",
     "path_norm",
+    "prediction_entropy",
     "rank",
     "region_count",
     "sharpness",

@@ -10,16 +10,15 @@ much the slope changes at a kink.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from inscape.arguments import renamed, superseded, whole_number
-from inscape.arrays import Floats
+from inscape.arrays import MEMORY, Floats
+from inscape.budget import BUDGET, as_budget, within_budget
 from inscape.errors import MeasureError, unknown_name
-from inscape.measures.result import Measurement
-from inscape.measures.statistics import crossed_mean
-from inscape.memory import MEMORY
+from inscape.measures.result import Measurement, crossed_mean
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn, DrawnByClass, Look
 from inscape.probes import Patch
@@ -34,8 +33,12 @@ if TYPE_CHECKING:
     from inscape.measures.jacobian.tallies import ComplexityTally
     from inscape.models.graph import Graph
 
-FORMS = ("theorem", "norms", "authors")
+FORMS = ("theorem", "density", "norms", "authors")
 PRECISIONS = ("float64", "float32")
+REMEDY = "give fewer points, a smaller n_noise, or a number of random n_directions"
+MAP_REMEDY = "lower the resolution or n_noise"
+MAP_NOISE = 8
+"""Perturbed networks of a map, where neighbouring points are looked at together anyway."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -115,10 +118,11 @@ def local_complexity(
     noise: str = "bias",
     form: str = "theorem",
     precision: str = "float64",
-    n_directions: int | None = None,
+    n_directions: int | Literal["auto"] | None = "auto",
     memory: int = MEMORY,
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
 ) -> LocalComplexity:
     """LC of Theorem 2: the expected density of the non-linear locus of a network with noisy biases, at data.
 
@@ -140,16 +144,21 @@ def local_complexity(
         n_noise: how many noisy networks; all are looked at in every point.
         noise: "bias", or "bias+weights" to add N(0, sigma^2) to every weight of linear maps and convolutions
             too (batch-norm merged in).
-        form: "theorem"; "norms" for eq. 41, sum_i E |grad z_i|, without density and indicator; or "authors",
-            what the published code computes: exp(-z_i^2 / (2 sigma^2)) in place of rho_i, so neither
-            normalised nor centred at the bias, and no indicator.
+        form: "theorem"; "density" for eq. 40, sum_i E |grad z_i| rho_i without the indicator, which is what
+            the appendix says is estimated, an upper bound that wide networks attain; "norms" for eq. 41,
+            sum_i E |grad z_i|, without density and indicator; or "authors", what the published code computes:
+            exp(-z_i^2 / (2 sigma^2)) in place of rho_i, so neither normalised nor centred at the bias, and no
+            indicator.
         precision: "float64" or "float32".
         n_directions: None for exact gradients. A number k estimates |grad z_i| without bias from k random
-            directions, at the cost of k evaluations instead of one per input (multilayer perceptrons have
-            exact gradients for less).
+            directions in each noisy network, at the cost of k evaluations instead of one per input
+            (multilayer perceptrons have exact gradients for less). "auto" is exact for perceptrons and up to
+            64 inputs, and takes 8 directions else; the result's `method` says which.
         memory: bytes that derivatives may fill at once, for networks other than perceptrons.
         random_state: a seed, a generator, or None; the seed is recorded.
         progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
+        budget: seconds that it may take as its first second foresees it, else a `BudgetError` says how long
+            it would; None for no limit.
 
     One neuron, v relu(w x - beta): |w| times the normal density at w x - beta.
 
@@ -173,8 +182,10 @@ def local_complexity(
         memory=memory,
         seed=as_seed(random_state),
     )
+    limit = as_budget(budget)
     with meter(progress, "local complexity") as show:
-        (result,) = measured(wrap(model), x, [request], show)
+        watch = within_budget(show, limit, "local complexity of these points", REMEDY)
+        (result,) = measured(wrap(model), x, [request], watch)
     assert isinstance(result, LocalComplexity)
     return result
 
@@ -186,13 +197,14 @@ def density_map(
     resolution: int = 200,
     *,
     sigma: float,
-    n_noise: int = 32,
+    n_noise: int = MAP_NOISE,
     within: str = "space",
     noise: str = "bias",
     form: str = "theorem",
     precision: str = "float64",
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
 ) -> DensityMap:
     """The density f(x) of kinks on a grid of a patch, as in Fig. 1 and 4 to 6 of the paper.
 
@@ -209,6 +221,7 @@ def density_map(
         precision: likewise.
         random_state: likewise.
         progress: likewise.
+        budget: likewise.
     """
     from inscape.measures.jacobian.passes import measured
 
@@ -221,11 +234,14 @@ def density_map(
         noise=noise,
         form=form,
         precision=precision,
+        n_directions="auto",
         seed=as_seed(random_state),
         plane=patch.axes if within == "patch" else None,
     )
+    limit = as_budget(budget)
     with meter(progress, "density map") as show:
-        (result,) = measured(wrap(model), _grid_of(patch, r), [request], show)
+        watch = within_budget(show, limit, f"a density map of {r} x {r} points", MAP_REMEDY)
+        (result,) = measured(wrap(model), _grid_of(patch, r), [request], watch)
     assert isinstance(result, LocalComplexity)
     return DensityMap(
         value=result.value,
@@ -249,7 +265,7 @@ def complexity_request(
     form: str,
     precision: str,
     seed: int,
-    n_directions: int | None = None,
+    n_directions: int | Literal["auto"] | None = None,
     memory: int = MEMORY,
     plane: Floats | None = None,
 ) -> "Request":
@@ -279,8 +295,8 @@ def complexity_request(
     draws = Draws(sigma, whole_number(n_noise, "n_noise", 1, MeasureError), noise, seed)
     if precision not in PRECISIONS:
         raise MeasureError(unknown_name("precision", precision, PRECISIONS))
-    if n_directions is not None:
-        hint = ", or None for exact gradients"
+    if n_directions is not None and n_directions != "auto":
+        hint = ", None for exact gradients, or 'auto'"
         n_directions = whole_number(n_directions, "n_directions", 1, MeasureError, hint)
     memory = whole_number(memory, "memory", 1, MeasureError)
     directions = None
@@ -304,12 +320,13 @@ def _result(tally: "ComplexityTally", graph: "Graph", model: Model, settings: "S
         status = Status("complete", "the network has no units, it is affine")
     n, m = tally.terms.shape[:2]
     draws, k = tally.draws, settings.n_directions
+    assert k != "auto"
     return LocalComplexity(
         value=value,
         std_error=error,
         interval=interval,
         n=n,
-        method="exact gradients" if k is None else f"{k} random directions",
+        method="exact gradients" if k is None else f"{k} random directions per noisy network",
         status=status,
         settings={
             "sigma": draws.sigma,

@@ -2,8 +2,9 @@
 
 What high and low mean: the rank of a layer's Jacobian is the dimension of its feature manifold near the
 point; a fall during training says that the layer has come to ignore directions of the input. When it does
-not hold: the count depends on eps, and eps on the scale of inputs and weights, so look at several; and a low
-rank does not say that the directions kept are the right ones.
+not hold: the count depends on eps, and eps on the scale of inputs and weights, so look at several, or at one
+relative to the largest singular value; and a low rank does not say that the
+directions kept are the right ones.
 """
 
 from dataclasses import dataclass
@@ -15,8 +16,7 @@ from inscape.arguments import positive_number
 from inscape.arrays import Floats
 from inscape.errors import MeasureError, NotApplicableError, PartitionError
 from inscape.measures.points import measuring, points_of
-from inscape.measures.result import Measurement
-from inscape.measures.statistics import crossed_mean, mean_with_error
+from inscape.measures.result import Measurement, crossed_mean, mean_with_error
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
@@ -57,6 +57,7 @@ def local_rank(
     x: Any,
     *,
     eps: float,
+    relative: bool = False,
     sigma: float | None = None,
     n_noise: int = 32,
     random_state: RandomState = None,
@@ -74,6 +75,8 @@ def local_rank(
         model: a piecewise-affine model, or any differentiable torch module.
         x: the points, as for `inscape.sample_probes`.
         eps: the smallest singular value that counts.
+        relative: whether eps is a part of the largest singular value of each Jacobian, so that scaling
+            inputs or weights changes nothing.
         sigma: the standard deviation of noise on the biases; None for none.
         n_noise: how many noisy networks, if there is noise.
         random_state: a seed, a generator, or None.
@@ -87,7 +90,9 @@ def local_rank(
     from inscape.measures.jacobian.passes import measured
 
     wrapped = wrap(model)
-    request = rank_request(eps=eps, sigma=sigma, n_noise=n_noise, seed=as_seed(random_state))
+    request = rank_request(
+        eps=eps, relative=relative, sigma=sigma, n_noise=n_noise, seed=as_seed(random_state)
+    )
     with meter(progress, "local rank") as show:
         try:
             (result,) = measured(wrapped, x, [request], show)
@@ -97,17 +102,21 @@ def local_rank(
             if sigma is not None or not isinstance(error.__cause__, PartitionError):
                 raise
         with measuring(wrapped):
-            return _by_reverse(wrapped, points_of(wrapped, x), float(eps), show)
+            return _by_reverse(wrapped, points_of(wrapped, x), float(eps), relative, show)
 
 
-def rank_request(*, eps: float, sigma: float | None, n_noise: int, seed: int) -> "Request":
+def rank_request(
+    *, eps: float, sigma: float | None, n_noise: int, seed: int, relative: bool = False
+) -> "Request":
     """What local rank asks of a pass, its settings checked."""
     from inscape.measures.jacobian.passes import Request
     from inscape.measures.jacobian.tallies import RankTally
     from inscape.measures.jacobian.units import Draws
 
     eps = positive_number(eps, "eps", MeasureError, ": the smallest singular value that counts")
-    tally = RankTally(Draws.on_biases(sigma, n_noise, seed), eps)
+    if relative and eps > 1:
+        raise MeasureError(f"eps={eps:g} with relative=True is a part of the largest: give at most 1")
+    tally = RankTally(Draws.on_biases(sigma, n_noise, seed), eps, relative)
     return Request("local rank", tally, lambda graph, model, settings: _result(tally, model))
 
 
@@ -123,7 +132,7 @@ def _result(tally: "RankTally", model: Model) -> LocalRank:
         interval=interval,
         n=len(means),
         method="exact Jacobians",
-        settings={"eps": tally.eps} | noise,
+        settings={"eps": tally.eps, "relative": tally.relative} | noise,
         provenance=Provenance.of(model, draws.seed if draws.sigma is not None else None, "float64"),
         per_layer=tally.ranks.mean(axis=(0, 1)),
         layers=tally.layers,
@@ -131,10 +140,11 @@ def _result(tally: "RankTally", model: Model) -> LocalRank:
     )
 
 
-def _by_reverse(model: Model, x: Floats, eps: float, show: Meter) -> LocalRank:
+def _by_reverse(model: Model, x: Floats, eps: float, relative: bool, show: Meter) -> LocalRank:
     import torch
 
     from inscape.measures.jacobian.reverse import jacobian, private_copy, weighted_values
+    from inscape.measures.jacobian.tallies import rank_of
 
     scores = private_copy(model.undecided, "local rank")
     ranks, names = [], []
@@ -143,7 +153,7 @@ def _by_reverse(model: Model, x: Floats, eps: float, show: Meter) -> LocalRank:
         found = weighted_values(scores, point)
         names = [name for name, _ in found]
         matrices = [jacobian(v.reshape(1, -1), point)[0] for _, v in found]
-        ranks.append([int((torch.linalg.svdvals(m) >= eps).sum()) for m in matrices])
+        ranks.append([int(rank_of(torch.linalg.svdvals(m)[None], eps, relative)) for m in matrices])
         show(i + 1, len(x))
     if not names:
         raise NotApplicableError(f"local rank needs hidden layers, and {model.name} has none")
@@ -155,7 +165,7 @@ def _by_reverse(model: Model, x: Floats, eps: float, show: Meter) -> LocalRank:
         interval=interval,
         n=len(x),
         method="reverse differentiation",
-        settings={"eps": eps, "sigma": None},
+        settings={"eps": eps, "relative": relative, "sigma": None},
         provenance=Provenance.of(model, None, "float64"),
         per_layer=table.mean(axis=0),
         layers=tuple(names),

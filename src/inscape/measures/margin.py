@@ -17,14 +17,13 @@ from inscape.arrays import Floats
 from inscape.errors import MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
 from inscape.measures.points import labelled_points, measuring
-from inscape.measures.result import Measurement
-from inscape.measures.statistics import mean_with_error
+from inscape.measures.result import Measurement, mean_with_error
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn
 from inscape.provenance import Provenance
 
 NORMALISE = ("none", "gradient", "spectral")
-_ROWS = 64
+POINTS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -119,10 +118,10 @@ def _distances(model: Model, x: Floats, columns: npt.NDArray[np.int64]) -> Float
 
     scores = differentiable_scores(model, x.shape[1:], "a margin over gradients")
     found = []
-    for i in range(0, len(x), _ROWS):
-        points = torch.from_numpy(x[i : i + _ROWS]).requires_grad_()
+    for i in range(0, len(x), POINTS_AT_ONCE):
+        points = torch.from_numpy(x[i : i + POINTS_AT_ONCE]).requires_grad_()
         values = scores(points)
-        j, c = jacobian(values, points).numpy(), columns[i : i + _ROWS]
+        j, c = jacobian(values, points).numpy(), columns[i : i + POINTS_AT_ONCE]
         gaps = differences(values.detach().numpy(), c, model.name)
         slopes = j if j.shape[1] == 1 else j[np.arange(len(c)), c][:, None] - j
         norms = np.linalg.norm(slopes, axis=2)

@@ -6,28 +6,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, signature
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import in_new_spelling
+from inscape.budget import BUDGET, as_budget, within_budget
 from inscape.errors import InscapeWarning, MeasureError, NotApplicableError, unknown_name
 from inscape.measures import own
 from inscape.measures.accuracy import chance_note, correct
 from inscape.measures.hull_crossings import hull_crossings
-from inscape.measures.local_complexity import complexity_request, local_complexity
+from inscape.measures.local_complexity import REMEDY, complexity_request, local_complexity
 from inscape.measures.local_rank import local_rank, rank_request
 from inscape.measures.margin import margin
 from inscape.measures.parameters.distance import parameter_distance
 from inscape.measures.parameters.norms import path_norm, spectral_norm
 from inscape.measures.points import as_targets, measuring
 from inscape.measures.region_count import region_count
-from inscape.measures.result import Measurement
+from inscape.measures.result import Measurement, mean_with_error, wilson
 from inscape.measures.robustness import adversarial_accuracy
 from inscape.measures.sharpness import sharpness
-from inscape.measures.statistics import mean_with_error, wilson
 from inscape.measures.total_variation import total_variation, variation_request
+from inscape.measures.unlabelled.agreement import agreement
+from inscape.measures.unlabelled.confidence import confidence, nuclear_norm, prediction_entropy
 from inscape.models import Model, wrap
 from inscape.pictures import Shown
 from inscape.probes.source import PointSource
@@ -53,6 +55,19 @@ COLUMNS: Columns = {
     "status": ("status", ""),
 }
 """The table as text; a column that no row has a value of is left out."""
+
+
+class Doing(NamedTuple):
+    """What all measures of a table have in common: how they are computed, not what."""
+
+    seed: int
+    progress: bool | Meter | None = None
+    budget: float | None = None
+
+    def arguments_of(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """Those that a function takes."""
+        common = {"random_state": self.seed, "progress": self.progress, "budget": self.budget}
+        return {k: v for k, v in common.items() if k in signature(function).parameters}
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +102,14 @@ class MeasureTable(Shown):
 
     def to_text(self, *, width: int | None = None) -> str:
         """The table, the notes on its rows, and the settings of each; in lines of `width`, none is cut."""
+        parts = [text_table(self.rows, COLUMNS, width=width), self.notes_and_settings(width=width)]
+        return "\n\n".join(part for part in parts if part)
+
+    def notes_and_settings(self, *, width: int | None = None) -> str:
+        """The notes on the rows, and the settings of each."""
         notes = [(row["measure"], row["note"]) for row in self.rows]
         used = [(row["measure"], _as_words(row["settings"])) for row in self.rows]
         parts = [
-            text_table(self.rows, COLUMNS, width=width),
             notes_below(notes, width=width),
             notes_below([(f"settings of {name}", text) for name, text in used], width=width),
         ]
@@ -120,6 +139,7 @@ def measure(
     measures: Measures | None = None,
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
 ) -> MeasureTable:
     """A tidy table of measures of one model.
 
@@ -132,12 +152,15 @@ def measure(
         y: the classes of x, if x does not carry them; or targets (n, c), for a sharpness of another loss.
         measures: names ("region_count", "accuracy", "local_complexity", "local_rank", "total_variation",
             "hull_crossings", "sharpness", "margin", "parameter_distance", "spectral_norm", "path_norm",
-            "adversarial_accuracy", and those of installed packages), functions of your own (see
+            "adversarial_accuracy", "confidence", "prediction_entropy", "nuclear_norm", "agreement", and
+            those of installed packages), functions of your own (see
             `inscape.measures.own`), or name -> settings of that measure, or a function; by default the region
             count, and the accuracy if classes are known. Settings that a function requires have the
             defaults of `DEFAULTS` here; the row says which were used.
         random_state: a seed, a generator, or None; every measure starts from the same seed.
         progress: as for `inscape.region_count`.
+        budget: seconds that sharpness, and the measures of Jacobians, may each be foreseen to take; None for
+            no limit.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(50, 2))
@@ -150,7 +173,9 @@ def measure(
     >>> round(measure(sign, x, measures=[positive_part])["positive_part"]["value"], 2)
     0.5
     """
-    table = table_of(model, x, y, measures=measures, random_state=random_state, progress=progress)
+    table = table_of(
+        model, x, y, measures=measures, random_state=random_state, progress=progress, budget=budget
+    )
     for row in table.rows:
         if row["measure"] == "accuracy" and row["status"] == COMPLETE and row["note"]:
             warnings.warn(row["note"], InscapeWarning, stacklevel=2)
@@ -165,6 +190,7 @@ def table_of(
     measures: Measures | None = None,
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
+    budget: float | None = None,
 ) -> MeasureTable:
     """The table of `measure`, without its warning of an accuracy at chance, where training has only begun."""
     wrapped, seed = wrap(model), as_seed(random_state)
@@ -177,11 +203,12 @@ def table_of(
             f"measures={measures!r} names none: leave it out, or name one such as 'region_count'"
         )
     with measuring(wrapped):
-        rows = _jacobian_rows(wrapped, source, seed, progress, settings)
+        how = Doing(seed, progress, budget)
+        rows = _jacobian_rows(wrapped, source, how, settings)
         for name, options in settings.items():
             if name not in rows:
                 start = time.perf_counter()
-                row = _measured(name, options)(wrapped, source, seed, progress)
+                row = _measured(name, options)(wrapped, source, how)
                 rows[name] = {"measure": name, **row, "seconds": time.perf_counter() - start}
         provenance = Provenance.of(wrapped, seed)
     return MeasureTable(wrapped.name, tuple(rows[name] for name in settings), provenance)
@@ -234,14 +261,16 @@ def _checked(name: str, settings: Settings) -> Settings:
 
 
 def _measured(name: str, settings: Settings) -> Callable[..., Row]:
-    """The function from model, source, seed and progress to the row of a measure."""
+    """The function from model, source and how it is done to the row of a measure."""
     if callable(settings):
         return partial(_own_row, settings)
     return partial(MEASURES[name] if name in MEASURES else partial(_own_row, own.load(name)), **settings)
 
 
-def _own_row(function: Callable[..., Any], *given: Any, **settings: Any) -> Row:
-    return _row_of(_applied(own.apply, function, *given, **settings))
+def _own_row(
+    function: Callable[..., Any], model: Model, source: PointSource, how: Doing, /, **settings: Any
+) -> Row:
+    return _row_of(_applied(own.apply, function, model, source, how.seed, how.progress, **settings))
 
 
 def _as_words(settings: Mapping[str, Any]) -> str:
@@ -259,15 +288,13 @@ def _as_word(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _jacobian_rows(
-    model: Model, source: PointSource, seed: int, progress: bool | Meter | None, settings: dict[str, Any]
-) -> dict[str, Row]:
+def _jacobian_rows(model: Model, source: PointSource, how: Doing, settings: dict[str, Any]) -> dict[str, Row]:
     """The rows of the measures that come from Jacobians; each bears an equal share of its pass's time."""
     rows = {}
     for group in _shared_passes(settings):
         start = time.perf_counter()
         wanted = {name: settings[name] for name in group}
-        results = jacobian_measures(model, source, wanted, seed, progress)
+        results = jacobian_measures(model, source, wanted, how)
         seconds = (time.perf_counter() - start) / len(group)
         for name, result in results.items():
             rows[name] = {"measure": name, **_row_of(result), "seconds": seconds}
@@ -282,7 +309,7 @@ def _shared_passes(settings: Mapping[str, Mapping[str, Any]]) -> list[list[str]]
     """
     names = [name for name in REQUESTS if name in settings]
     complexity = settings.get("local_complexity", {})
-    is_random = complexity.get("n_directions") is not None
+    is_random = complexity.get("n_directions", "auto") not in (None, "auto")
     if (is_random or complexity.get("precision", "float64") != "float64") and "local_rank" in names:
         return [["local_complexity"], [name for name in names if name != "local_complexity"]]
     if is_random:
@@ -294,8 +321,7 @@ def jacobian_measures(
     model: Model,
     source: PointSource,
     settings: Mapping[str, Mapping[str, Any]],
-    seed: int,
-    progress: bool | Meter | None,
+    how: Doing,
 ) -> dict[str, Measurement | NotApplicableError]:
     """Local complexity, local rank and total variation from one pass, each as its own function returns it.
 
@@ -305,14 +331,16 @@ def jacobian_measures(
         from inscape.measures.jacobian.passes import measured
 
         every = {name: _defaults(name) | dict(options) for name, options in settings.items()}
-        requests = [REQUESTS[name](**options, seed=seed) for name, options in every.items()]
+        requests = [REQUESTS[name](**options, seed=how.seed) for name, options in every.items()]
+        limit = as_budget(how.budget)
         try:
-            with meter(progress, "Jacobians") as show:
-                return dict(zip(settings, measured(model, source, requests, show), strict=True))
+            with meter(how.progress, "Jacobians") as show:
+                watch = within_budget(show, limit, " and ".join(settings), REMEDY)
+                return dict(zip(settings, measured(model, source, requests, watch), strict=True))
         except NotApplicableError:
             pass  # each function has a way of its own, or says why not
     return {
-        name: _applied(FUNCTIONS[name], model, source, random_state=seed, progress=progress, **options)
+        name: _applied(FUNCTIONS[name], model, source, **how.arguments_of(FUNCTIONS[name]), **options)
         for name, options in settings.items()
     }
 
@@ -331,12 +359,10 @@ def _applied(function: Any, *args: Any, **options: Any) -> Any:
         return error
 
 
-def _region_count(
-    model: Model, source: PointSource, seed: int, progress: bool | Meter | None, **options: Any
-) -> Row:
-    result = region_count(model, source, random_state=seed, progress=progress, **options)
+def _region_count(model: Model, source: PointSource, how: Doing, /, **options: Any) -> Row:
+    result = region_count(model, source, **how.arguments_of(region_count), **options)
     off = result.classes_off_data
-    settings = {"seed": seed, "n_evaluations": result.n_evaluations, "reason": result.reason}
+    settings = {"seed": how.seed, "n_evaluations": result.n_evaluations, "reason": result.reason}
     row, note = _row_of(result), _off_data_note(model, off or ())
     return row | {
         "note": "; ".join(text for text in (row["note"], note) if text),
@@ -349,7 +375,7 @@ def _off_data_note(model: Model, labels: tuple[int, ...]) -> str:
     return f"classes {names} are predicted on the probes but at none of their data points" if names else ""
 
 
-def _accuracy(model: Model, source: PointSource, seed: int, progress: bool | Meter | None) -> Row:
+def _accuracy(model: Model, source: PointSource, how: Doing) -> Row:
     x, y = source.everything()
     if y is None:
         return _row((None,) * 4, status=NOT_APPLICABLE, note="needs y, the true classes")
@@ -366,15 +392,11 @@ def _accuracy(model: Model, source: PointSource, seed: int, progress: bool | Met
 
 def _plain_measure(function: Callable[..., Measurement]) -> Callable[..., Row]:
     """The row of a measure that shares no work."""
-    given = signature(function).parameters
+    takes_points = "x" in signature(function).parameters
 
-    def row(
-        model: Model, source: PointSource, seed: int, progress: bool | Meter | None, **options: Any
-    ) -> Row:
-        common = {"random_state": seed, "progress": progress}
-        options = {k: v for k, v in common.items() if k in given} | options
-        positional = (model, source) if "x" in given else (model,)
-        return _row_of(_applied(function, *positional, **options))
+    def row(model: Model, source: PointSource, how: Doing, /, **options: Any) -> Row:
+        positional = (model, source) if takes_points else (model,)
+        return _row_of(_applied(function, *positional, **how.arguments_of(function), **options))
 
     return row
 
@@ -383,6 +405,12 @@ def _distance(model: Model, initial_state: Any = None) -> Measurement:
     if initial_state is None:
         raise NotApplicableError("needs the setting initial_state, the state_dict() before training")
     return parameter_distance(model, initial_state)
+
+
+def _agreement(model: Model, x: Any, others: Any = None) -> Measurement:
+    if others is None:
+        raise NotApplicableError("needs the setting others, models to agree with")
+    return agreement(model, x, others=others)
 
 
 def _row_of(result: Measurement | NotApplicableError) -> Row:
@@ -429,6 +457,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "spectral_norm": spectral_norm,
     "path_norm": path_norm,
     "adversarial_accuracy": adversarial_accuracy,
+    "confidence": confidence,
+    "prediction_entropy": prediction_entropy,
+    "nuclear_norm": nuclear_norm,
+    "agreement": _agreement,
 }
 MEASURES: dict[str, Callable[..., Row]] = {
     **{name: _plain_measure(function) for name, function in FUNCTIONS.items()},

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from inscape.errors import MeasureError, NotApplicableError
-from inscape.measures.result import Measurement
-from inscape.measures.statistics import mean_with_error
+from inscape.measures.result import Measurement, mean_with_error
 from inscape.models import Model
 from inscape.probes.source import PointSource
 from inscape.progress import Meter
@@ -28,7 +27,7 @@ from inscape.provenance import Provenance
 
 GROUP = "inscape.measures"
 """The entry points of packages that have measures."""
-NO_SETTINGS = {"model", "x", "y", "probes", "random_state", "progress"}
+NO_SETTINGS = {"model", "x", "y", "probes", "random_state", "progress", "budget"}
 """Arguments of a measure that are not settings of it."""
 
 

@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from inscape.errors import DataError, NotApplicableError, PartitionError
 from inscape.models import Model
-from inscape.models.base import check_size
+from inscape.models.base import check_size, gradients
 from inscape.models.class_names import as_labels
-from inscape.models.gradients import gradients
 from inscape.probes.source import PointSource
 
 if TYPE_CHECKING:

@@ -4,18 +4,21 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Self
 
+import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.errors import DataError, InscapeWarning, MeasureError, ModelError, ProbeError
+from inscape.errors import DataError, InscapeWarning, MeasureError, ModelError, NotApplicableError, ProbeError
 from inscape.measures.accuracy import chance_note, correct
-from inscape.measures.points import as_source
+from inscape.measures.points import as_source, points_of
 from inscape.measures.region_count import RegionCount, draw_counter
-from inscape.measures.statistics import Z, probability_less
+from inscape.measures.result import Z, probability_less
+from inscape.measures.unlabelled.confidence import confidence, nuclear_norm
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn
 from inscape.probes.source import PointSource
@@ -29,6 +32,7 @@ MEANING = (
     "often went with a smaller gap (training minus test accuracy), but it does not say which model is more "
     "accurate."
 )
+UNLABELLED = ("confidence", "nuclear_norm", "agreement")
 FITTED = 0.98
 """The training accuracy below which a model does not fit its data, and its count says little of its gap."""
 COLUMNS: Columns = {
@@ -41,6 +45,9 @@ COLUMNS: Columns = {
     "train_accuracy": ("train", ".1%"),
     "accuracy": ("accuracy", ".1%"),
     "gap": ("gap", ".1%"),
+    "confidence": ("confidence", ".1%"),
+    "nuclear_norm": ("nuclear", ".3f"),
+    "agreement": ("agreement", ".1%"),
     "method": ("method", ""),
     "status": ("status", ""),
 }
@@ -62,6 +69,9 @@ class Ranking(Drawn):
         results: the region count of each model, all on the same probes, each by its own method.
         accuracy: the accuracy of each model on the data, where their classes are known.
         train_accuracy: the same on the training data, where these were given.
+        unlabelled: "confidence", "nuclear_norm" and "agreement" (with the other models) on the data ->
+            model -> value, see `inscape.measures.unlabelled.confidence`: what orders models without labels
+            too, often better.
         notes: what else to know of a model.
         meaning: what the order says, and what it does not.
     """
@@ -71,6 +81,7 @@ class Ranking(Drawn):
     results: dict[str, RegionCount]
     accuracy: dict[str, float] = field(default_factory=dict)
     train_accuracy: dict[str, float] = field(default_factory=dict)
+    unlabelled: dict[str, dict[str, float]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     meaning: str = MEANING
 
@@ -106,6 +117,7 @@ class Ranking(Drawn):
                     "train_accuracy": self.train_accuracy.get(name),
                     "accuracy": self.accuracy.get(name),
                     "gap": self.gap.get(name),
+                    **{measure: self.unlabelled.get(measure, {}).get(name) for measure in UNLABELLED},
                     "method": result.method,
                     "status": result.status.kind,
                     "note": "; ".join(note for note in notes if note),
@@ -134,7 +146,7 @@ class Ranking(Drawn):
 
     def _draw(self, ax: Any) -> Any:
         """Each model's mean and interval, in order."""
-        from inscape.drawing.counts import draw_ranking
+        from inscape.drawing.measures import draw_ranking
 
         means = [self.results[name].mean for name in self.order]
         intervals = [self.results[name].interval for name in self.order]
@@ -181,7 +193,7 @@ def rank(
     by the best method that fits it: exactly where that is possible, else adaptively. What an adaptive count
     missed, by its own estimate, is added to it for the order, and the error of that estimate, the part of
     `missed_interval` above it over 1.96, enters the probability. Each probability
-    (`inscape.measures.statistics.probability_less`) is one look at one neighbouring pair, not corrected
+    (`inscape.measures.result.probability_less`) is one look at one neighbouring pair, not corrected
     for having looked at many.
 
     The order is one of simplicity between data points, not of accuracy. Over many networks that fit their
@@ -248,6 +260,7 @@ def rank(
         results=results,
         accuracy=yardstick.accuracy,
         train_accuracy=yardstick.train_accuracy,
+        unlabelled=yardstick.unlabelled(),
         notes=yardstick.notes,
     )
 
@@ -288,9 +301,24 @@ class _Yardstick:
         self.accuracy: dict[str, float] = {}
         self.train_accuracy: dict[str, float] = {}
         self.notes: dict[str, str] = {}
+        self._scored: dict[str, dict[str, float]] = {"confidence": {}, "nuclear_norm": {}}
+        self._labels: dict[str, npt.NDArray[np.int64]] = {}
+        self._classes: list[Any] = []
+
+    def unlabelled(self) -> dict[str, dict[str, float]]:
+        """What the predictions say without labels; agreement where all models have the same classes."""
+        found = {measure: values for measure, values in self._scored.items() if values}
+        if any(classes != self._classes[0] for classes in self._classes):
+            return found
+        shares = {
+            name: float(np.mean([(mine == other).mean() for n, other in self._labels.items() if n != name]))
+            for name, mine in self._labels.items()
+        }
+        return found | {"agreement": shares}
 
     def apply(self, name: str, model: Model) -> None:
         """Note how often a model is right; warn if it is so no more often than by chance."""
+        self._look(name, model)
         if self._data.has_labels:
             x, y = self._data.everything()
             assert y is not None
@@ -310,6 +338,14 @@ class _Yardstick:
                     f"labels only {fitted:.0%} of its training data right: the count of a model that does "
                     "not fit them says little about its gap"
                 )
+
+    def _look(self, name: str, model: Model) -> None:
+        points = points_of(model, self._data)
+        self._labels[name] = model.labels(points)
+        self._classes.append(None if model.classes is None else list(model.classes))
+        for measure, function in (("confidence", confidence), ("nuclear_norm", nuclear_norm)):
+            with suppress(NotApplicableError):  # a model that gives labels only
+                self._scored[measure][name] = function(model, points).value
 
 
 def _probability(a: RegionCount, b: RegionCount) -> float:

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from inscape.arguments import whole_number
 from inscape.arrays import Floats, Ints
 from inscape.errors import InscapeWarning, MeasureError, PartitionError, ProbeError
-from inscape.measures.result import Measurement
-from inscape.measures.statistics import Z, mean_with_error
+from inscape.measures.result import Measurement, Z, mean_with_error
 from inscape.models import Model, wrap
 from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import exact_regions
@@ -131,7 +130,7 @@ class RegionCount(Measurement, Drawn):
 
     def _draw(self, ax: Any) -> Any:
         """How the counts are distributed over probes."""
-        from inscape.drawing.counts import draw_counts
+        from inscape.drawing.measures import draw_counts
 
         return draw_counts(self.counts, self.mean, self.interval, title=self.provenance.model, ax=ax)
 

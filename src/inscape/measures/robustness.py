@@ -2,8 +2,8 @@
 
 What high and low mean: a high value says that no small change that this attack found flips a right
 prediction. When it does not hold: an attack gives an upper bound, a stronger one (more steps, other losses)
-may find more; gradients that vanish or are masked stop the attack, not the adversary; and values compare
-only at equal norm, eps, steps and input scale.
+may find more; gradients that vanish or are masked stop the attack, not the adversary (see `loss`); and
+values compare only at equal norm, eps, steps and input scale.
 """
 
 from collections.abc import Callable
@@ -17,8 +17,7 @@ from inscape.arguments import positive_number, whole_number
 from inscape.errors import DataError, MeasureError, NotApplicableError, PartitionError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns, correct
 from inscape.measures.points import labelled_points, measuring
-from inscape.measures.result import Measurement
-from inscape.measures.statistics import wilson
+from inscape.measures.result import Measurement, wilson
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
@@ -26,6 +25,7 @@ from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 
 NORMS = ("linf", "l2")
+LOSSES = ("margin", "softmax-cross-entropy")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -63,6 +63,7 @@ def adversarial_accuracy(
     steps: int,
     step_size: float,
     norm: str = "linf",
+    loss: str = "margin",
     box: tuple[float, float] | None = None,
     random_start: bool = True,
     random_state: RandomState = None,
@@ -84,6 +85,11 @@ def adversarial_accuracy(
         steps: how many gradient steps.
         step_size: the length of each, in the norm.
         norm: "linf" or "l2".
+        loss: what the attack climbs: "margin", the logarithm of the sum of exp of the other scores minus the
+            own score, whose gradient has the direction of the cross-entropy's but never vanishes; or
+            "softmax-cross-entropy", the cross-entropy of probabilities taken for scores, whose gradient
+            vanishes where the network is sure. It is there to show what that hides: an attack that stands
+            still looks like robustness.
         box: the lowest and highest value that an input may have, such as (0, 1); None for no bounds.
         random_start: whether to start at a random point of the ball instead of its centre.
         random_state: a seed, a generator, or None; the seed is recorded.
@@ -100,6 +106,8 @@ def adversarial_accuracy(
     """
     if norm not in NORMS:
         raise MeasureError(unknown_name("norm", norm, NORMS))
+    if loss not in LOSSES:
+        raise MeasureError(unknown_name("loss", loss, LOSSES))
     eps = positive_number(eps, "eps", MeasureError, zero=True)
     step_size = positive_number(step_size, "step_size", MeasureError)
     box = None if box is None else _checked_box(box)
@@ -113,7 +121,8 @@ def adversarial_accuracy(
         )
     columns = class_columns(wrapped, truth)
     with meter(progress, "attacked points") as show, measuring(wrapped):
-        attack = _Attack(_scores(wrapped, points.shape[1:]), eps, steps, step_size, norm, box, random_start)
+        scores = _scores(wrapped, points.shape[1:])
+        attack = _Attack(scores, eps, steps, step_size, norm, loss, box, random_start)
         right = correct(wrapped, points, truth)
         check_columns(columns, wrapped.scores(points[:1]).shape[1], wrapped.name)
         robust = right.copy()
@@ -137,6 +146,7 @@ def adversarial_accuracy(
                 "steps": steps,
                 "step_size": step_size,
                 "norm": norm,
+                "loss": loss,
                 "box": None if box is None else list(box),
                 "random_start": random_start,
             },
@@ -162,8 +172,8 @@ def _scores(model: Model, input_shape: tuple[int, ...]) -> Callable[[Any], Any]:
 
     module = getattr(model, "module", None)
     if isinstance(module, torch.nn.Module):
-        from inscape.models.deciding.decided_module import scores_before_head
-        from inscape.models.untouched import eval_copy, one_at_a_time
+        from inscape.models.module_wrappers import scores_before_head
+        from inscape.models.torch_module import eval_copy, one_at_a_time
 
         device, dtype = model.device, model.torch_dtype  # type: ignore[attr-defined]
         if any(p.is_inference() for p in module.parameters()):
@@ -193,6 +203,7 @@ class _Attack:
     steps: int
     step_size: float
     norm: str
+    loss: str
     box: tuple[float, float] | None
     random_start: bool
 
@@ -214,7 +225,7 @@ class _Attack:
             alive &= label == y
             if step == self.steps or not bool(alive.any()):
                 break
-            (gradient,) = torch.autograd.grad(_loss(scores, y.to(scores.device)), at)
+            (gradient,) = torch.autograd.grad(_loss(scores, y.to(scores.device), self.loss), at)
             at = self._project(at.detach() + self._step(gradient), centre)
         return alive.numpy()
 
@@ -252,14 +263,17 @@ class _Attack:
         return moved if self.box is None else moved.clamp(*self.box)
 
 
-def _loss(scores: Any, y: Any) -> Any:
-    """The sum of t = log sum_{j != y} exp(f_j) - f_y over points.
+def _loss(scores: Any, y: Any, kind: str) -> Any:
+    """The sum of t = log sum_{j != y} exp(f_j) - f_y over points, or of the cross-entropy of probabilities.
 
     Cross-entropy is softplus(t), so its gradient has the same direction at every point, but that of t does
     not vanish where the network is sure.
     """
     import torch
 
+    if kind == "softmax-cross-entropy":
+        both = scores if scores.shape[1] > 1 else torch.cat([torch.zeros_like(scores), scores], dim=1)
+        return torch.nn.functional.cross_entropy(both.softmax(dim=1), y, reduction="sum")
     if scores.shape[1] == 1:
         return (-scores[:, 0] * (2 * y - 1).to(scores.dtype)).sum()
     own = scores.gather(1, y[:, None])[:, 0]

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from inscape.arguments import positive_number, renamed, whole_number
 from inscape.arrays import Floats
+from inscape.budget import BUDGET, as_budget, check_budget, timed
 from inscape.errors import DataError, MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
-from inscape.measures.hessian.eigenvalues import MANY, dense, lanczos, rough_start
 from inscape.measures.points import TargetSource, as_targets, check_weights, measuring, points_of
 from inscape.measures.result import Measurement
 from inscape.models import Model, wrap
@@ -32,6 +32,11 @@ from inscape.status import COMPLETE, Status
 LOSSES = ("cross_entropy", "mse")
 METHODS = ("auto", "dense", "lanczos")
 PRECISIONS = ("float64", "float32")
+TIMED_POINTS = 64
+QUICK_NUMBERS = 2**22
+"""Parameters times points up to which a product takes no time that is worth foreseeing."""
+PRODUCTS_PER_EIGENVALUE = 30
+"""Of all points in float64, or as much work in float32, as an iteration typically takes."""
 _DENSE = 500
 """Parameters up to which the whole Hessian is cheaper than an iteration."""
 
@@ -85,6 +90,7 @@ def sharpness(
     precision: str = "float64",
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
 ) -> Sharpness:
     """lambda_max of the Hessian of the mean loss over the data, in all trainable parameters.
 
@@ -109,6 +115,8 @@ def sharpness(
         random_state: of the iteration's start.
         progress: None for a bar after two seconds, False for none; a function gets
             (products made, products at most).
+        budget: seconds that it may take as a product on a few points foresees it, else a `BudgetError` says
+            how long it would; None for no limit.
 
     Least squares, f(x) = w x: the Hessian of 1 / (2 n) sum (w x - y)^2 is the mean of x^2.
 
@@ -119,7 +127,7 @@ def sharpness(
     """
     import torch
 
-    from inscape.measures.hessian.loss_hessian import LossHessian
+    from inscape.measures.hessian import START_ON_SOME_FROM_POINTS, LossHessian, dense, lanczos, rough_start
 
     _check(loss, method, precision)
     tolerance = positive_number(tolerance, "tolerance", MeasureError)
@@ -138,7 +146,7 @@ def sharpness(
         x, y = points[::every], targets[::every]
         return LossHessian(module, x, y, function, dtype=dtype, batch_size=batch_size)
 
-    k = whole_number(k, "k", 1, MeasureError)
+    k, limit = whole_number(k, "k", 1, MeasureError), as_budget(budget)
     with measuring(wrapped), meter(progress, "Hessian products") as show:
         hessian = hessian_in(torch.float64 if precision == "float64" else torch.float32)
         if k > hessian.size:
@@ -146,12 +154,19 @@ def sharpness(
                 f"k={k} is more than the {hessian.size} parameters: give at most {hessian.size}"
             )
         is_dense = method == "dense" or (method == "auto" and hessian.size <= max(_DENSE, k + 1))
+        n_products = hessian.size if is_dense else PRODUCTS_PER_EIGENVALUE * k
+        if hessian.size * len(points) > QUICK_NUMBERS and limit < np.inf:
+            few = hessian_in(hessian.dtype, -(-len(points) // TIMED_POINTS))
+            seconds = timed(lambda: few.product(np.ones(few.size))) * len(points) / len(few.x) * n_products
+            work = f"sharpness on {len(points):,} points, some {n_products:,} products with the Hessian,"
+            check_budget(work, seconds, limit, "give fewer points, or precision='float32'")
         if is_dense:
             values, residuals = dense(hessian, k)
         else:
             start = np.random.default_rng(seed).standard_normal(hessian.size)
             if precision == "float64":
-                rough = [hessian_in(torch.float32, e) for e in ((8, 1) if len(points) >= MANY else (1,))]
+                every = (8, 1) if len(points) >= START_ON_SOME_FROM_POINTS else (1,)
+                rough = [hessian_in(torch.float32, e) for e in every]
                 start = rough_start(rough, k, tolerance, start, show)
                 hessian.n_products = sum(h.n_products for h in rough if len(h.x) == len(points))
             values, residuals = lanczos(hessian, k, tolerance, max_products, start, show)
@@ -207,7 +222,7 @@ def _points_and_targets(model: Model, x: Any, y: Any, loss: Any) -> tuple[Floats
 
 
 def _loss_of(model: Model, x: Floats, y: npt.NDArray[Any], loss: Any) -> Callable[[Any, Any], Any]:
-    from inscape.measures.hessian.loss_hessian import cross_entropy, half_square
+    from inscape.measures.hessian import cross_entropy, half_square
 
     if loss == "mse":
         return half_square

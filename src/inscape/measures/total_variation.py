@@ -14,8 +14,7 @@ import numpy as np
 from inscape.arrays import Floats
 from inscape.errors import MeasureError, NotApplicableError, unknown_name
 from inscape.measures.points import measuring, points_of
-from inscape.measures.result import Measurement
-from inscape.measures.statistics import crossed_mean, mean_with_error
+from inscape.measures.result import Measurement, crossed_mean, mean_with_error
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from inscape.measures.jacobian.passes import Request
     from inscape.measures.jacobian.tallies import VariationTally
 
-OF = ("scores", "predicted")
-_ROWS = 64
+OF = ("scores", "predicted", "probabilities", "hidden")
+POINTS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -70,7 +69,9 @@ def total_variation(
         model: a piecewise-affine model, or any differentiable torch module.
         x: the points, as for `inscape.sample_probes`.
         of: "scores" for all outputs of the network, whatever rule decides by them; "predicted" for the score
-            of the label alone.
+            of the label alone; "probabilities" for the softmax of the scores (of a single one its sigmoid and
+            the rest), which is bounded; "hidden" for the pre-activations of the last hidden layer, which is
+            what the published code of the paper draws.
         sigma: the standard deviation of noise on the biases; None for none.
         n_noise: how many noisy networks, if there is noise.
         random_state: a seed, a generator, or None.
@@ -87,7 +88,7 @@ def total_variation(
 
     wrapped, seed = wrap(model), as_seed(random_state)
     with meter(progress, "total variation") as show:
-        if sigma is not None:
+        if sigma is not None or of in ("probabilities", "hidden"):
             if of == "predicted" and wrapped.undecided is not wrapped:
                 raise NotApplicableError(
                     "total variation with noise is of all outputs: leave out of='predicted'"
@@ -109,7 +110,7 @@ def variation_request(*, of: str, sigma: float | None, n_noise: int, seed: int) 
     from inscape.measures.jacobian.passes import Request
 
     tally = _tally(of, sigma, n_noise, seed)
-    name = "total variation" if sigma is None else "total variation with noise"
+    name = "total variation" + (f" of {of}" if of in OF[2:] else "") + (" with noise" if sigma else "")
     return Request(name, tally, lambda graph, model, settings: _result(tally, model, settings.precision))
 
 
@@ -131,11 +132,11 @@ def _by_reverse(model: Model, x: Floats, of: str, show: Meter) -> Floats:
 
     scores = differentiable_scores(model, x.shape[1:], "total variation")
     norms = []
-    for i in range(0, len(x), _ROWS):
-        points = torch.from_numpy(x[i : i + _ROWS]).requires_grad_()
+    for i in range(0, len(x), POINTS_AT_ONCE):
+        points = torch.from_numpy(x[i : i + POINTS_AT_ONCE]).requires_grad_()
         values = scores(points)
         norms.append(gradient_norms(jacobian(values, points), values.detach(), of).numpy())
-        show(min(i + _ROWS, len(x)), len(x))
+        show(min(i + POINTS_AT_ONCE, len(x)), len(x))
     return np.concatenate(norms)[:, None]
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +18,10 @@ from inscape.arrays import Shape
 from inscape.errors import InscapeError, InscapeWarning, ModelError, NonFiniteScoresError, PartitionError
 
 if TYPE_CHECKING:
-    from inscape.models.deciding.chosen_output import Output
+    from inscape.models.decision import Output
     from inscape.models.graph import Graph
+    from inscape.models.trees import TreeEnsemble
+
 
 Array = npt.NDArray[Any]
 Answer = TypeVar("Answer")
@@ -44,9 +47,9 @@ class Model(ABC):
     A one-column score is that of a binary net: its label is `score > 0`.
 
     Attributes:
-        structure: what exact methods may rely on. "piecewise-affine": exact on segments and planes. On
-            segments: "trees", "quadratic" (scores are parabolas along a line), "neighbours" (the nearest of
-            given points vote) and "votes" (of members that are exact). "black-box": nothing is known.
+        structure: what exact methods may rely on. "piecewise-affine", "trees": exact on segments and planes.
+            On segments: "quadratic" (scores are parabolas along a line), "neighbours" (the nearest of given
+            points vote) and "votes" (of members that are exact). "black-box": nothing is known.
         name: how results and error messages call the model.
         input_shape: the shape of one point that the model takes, or None if it does not say.
         classes: the class names in label order, or None.
@@ -139,6 +142,14 @@ class Model(ABC):
         if self._decided is None or self._decided[0] is not network:
             self._decided = network, self._with_own_rule(network)
         return self._decided[1]
+
+    @property
+    def trees(self) -> "TreeEnsemble":
+        """The trees of a model of structure "trees"; an error says why there are none."""
+        raise PartitionError(
+            f"{self.name} is not made of trees",
+            remedy='use decision_regions(..., method="adaptive") or method="grid"',
+        )
 
     def known_shape(self) -> Shape | None:
         """The shape of the points that the model takes, as far as it is known."""
@@ -292,6 +303,8 @@ class Model(ABC):
             ending = self.ending(input_shape)
             if ending is not None:
                 self._threshold = 0.5 if ending in ("sigmoid", "softmax") else 0.0
+                if ending in ONE_SIDED:
+                    warn_of_one_label(self.name, ending)
             elif outputs is not None and not between_0_and_1(outputs):
                 self._threshold = 0.0
             elif outputs is not None and np.isin(outputs, (0.0, 1.0)).all():
@@ -334,8 +347,8 @@ class Model(ABC):
 
     def _with_own_rule(self, network: "Graph") -> "Graph":
         """The graph of the scores where no rule was given: one output minus its threshold."""
-        from inscape.models.deciding.decided import graph_with_rule
-        from inscape.models.deciding.decision_rules import Threshold
+        from inscape.models.decision import graph_with_rule
+        from inscape.models.decision_rules import Threshold
         from inscape.models.graph.trace import HEADS
 
         has_outputs = network.head is None or network.head in HEADS
@@ -381,7 +394,7 @@ class Model(ABC):
             line = next(iter(str(error).strip().splitlines()), "no message")
             raise ModelError(
                 f"{self.name} failed on a batch of shape {x.shape}: {type(error).__name__}: {line}"
-                + (self._layout_hint(x.shape[1:]) or self._input_hint())
+                + (self._layout_hint(x.shape[1:]) or self._input_hint(error))
             ) from error
 
     def _layout_hint(self, shape: Shape) -> str:
@@ -404,7 +417,8 @@ class Model(ABC):
             return False
         return True
 
-    def _input_hint(self) -> str:
+    def _input_hint(self, error: BaseException) -> str:
+        """What to do about an error that the model raised at points of a shape that it may not take."""
         return (
             "" if self.input_shape is not None else "; pass input_shape=... if the points need another shape"
         )
@@ -594,6 +608,22 @@ def between_0_and_1(values: Array) -> bool:
     return bool(((values >= 0) & (values <= 1)).all())
 
 
+ONE_SIDED = {"exp": "above", "softplus": "above", "log_sigmoid": "below"}
+"""Functions that end a model -> on which side of 0 all their values are."""
+
+
+def warn_of_one_label(name: str, ending: str) -> None:
+    """Say that a score never changes its sign, so that all points have one label."""
+    side = ONE_SIDED[ending]
+    warnings.warn(
+        f"{name} ends in {ending}, whose values are all {side} 0, with which one score is compared: every "
+        f"point has the label {int(side == 'above')}; say threshold=... (--threshold) with a number that is "
+        "reached, or levels=[...] for a regression",
+        InscapeWarning,
+        stacklevel=4,
+    )
+
+
 def warn_of_probabilities(name: str) -> None:
     """Say that outputs were taken for probabilities."""
     warnings.warn(
@@ -602,3 +632,19 @@ def warn_of_probabilities(name: str) -> None:
         InscapeWarning,
         stacklevel=4,
     )
+
+
+@contextmanager
+def gradients() -> Iterator[None]:
+    """A time in which torch records gradients and makes ordinary tensors, though its caller has said not to.
+
+    For callers inside `torch.no_grad()` or `torch.inference_mode()`. Enter it in a function that ends by
+    itself, not in a generator: one that is given up would set the caller's mode back much later, when it is
+    collected.
+    """
+    torch = sys.modules.get("torch")  # before it is loaded nothing can have been switched off
+    if torch is None:
+        yield
+        return
+    with torch.inference_mode(False), torch.enable_grad():
+        yield

@@ -10,7 +10,7 @@ from inscape.arguments import as_array
 from inscape.errors import InscapeError
 from inscape.models.base import Array
 
-_FEW = 3
+_MOST_LISTED = 3
 
 
 class ClassNames:
@@ -94,4 +94,4 @@ def listed(values: Iterable[Any]) -> str:
     """
     known = np.unique(np.asarray(list(values))).tolist()
     shown = [repr(v) if isinstance(v, str) else f"{v:g}" if isinstance(v, float) else str(v) for v in known]
-    return ", ".join(shown[:_FEW] + ["..."] * (len(shown) > _FEW))
+    return ", ".join(shown[:_MOST_LISTED] + ["..."] * (len(shown) > _MOST_LISTED))

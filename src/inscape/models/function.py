@@ -15,7 +15,7 @@ from inscape.models.base import Array, Model
 from inscape.models.class_names import ClassNames
 
 if TYPE_CHECKING:
-    from inscape.models.deciding.chosen_output import Output
+    from inscape.models.decision import Output
 
 
 class FunctionModel(Model):

@@ -15,7 +15,8 @@ from inscape.arrays import Shape
 from inscape.errors import MissingExtraError, ModelError
 from inscape.files import check_sizes
 from inscape.models.base import Model
-from inscape.models.deciding import Output
+from inscape.models.booster import FILES, load_booster
+from inscape.models.decision import Output
 from inscape.models.export_archive import harmless
 from inscape.models.onnx_file import OnnxModel, read_model_file
 from inscape.models.wrapping import read
@@ -40,7 +41,9 @@ TRUSTED = [
 """Parts of scikit-learn's classifiers that skops does not trust by itself. Loading them runs no code of the
 file; a forged tree can make a wrong prediction or crash, no more. A whole package is never trusted: some of
 its functions run what they are given."""
-KINDS = ".onnx, .onnx.gz, .skops, .pt2, or package.module:factory"
+KINDS = (
+    ".onnx, .onnx.gz, .skops, .pt2, .json, .ubj, .txt and .cbm of boosted trees, or package.module:factory"
+)
 
 
 def load(
@@ -56,8 +59,9 @@ def load(
     """The model that a path or an import path names, wrapped.
 
     Args:
-        model: a file (.onnx, .onnx.gz, .skops, .pt2) or `package.module:factory`, where the factory takes no
-            argument and returns anything that `wrap` takes.
+        model: a file (.onnx, .onnx.gz, .skops, .pt2; .json or .ubj of XGBoost, .txt of LightGBM, .cbm or
+            .json of CatBoost) or `package.module:factory`, where the factory takes no argument and returns
+            anything that `wrap` takes.
         weights: a state for the factory's torch module: .safetensors, or .pt/.pth read with
             `weights_only=True`.
         trust_pickle: also read pickles (.pkl, .joblib, .pt, .pth), and a .pt2 file as it is. A pickle can run
@@ -71,7 +75,7 @@ def load(
     suffix = Path(name).suffix.lower() if not name.lower().endswith(".onnx.gz") else ".onnx"
     options: dict[str, Any] = {"input_shape": input_shape, "batch_size": batch_size, "output": output}
     is_import_path = (
-        ":" in name and not Path(name).exists() and not suffix.startswith((".onnx", ".skops", ".pt"))
+        ":" in name and not Path(name).exists() and not suffix.startswith((".onnx", ".skops", ".pt", *FILES))
     )
     if is_import_path:
         return read(_from_factory(name, weights), device=device, **options)
@@ -85,6 +89,10 @@ def load(
         return read(_from_skops(Path(name)), device=device, **options)
     if suffix == ".pt2":
         return _from_export(Path(name), trust=trust_pickle, device=device, **options)
+    if suffix in FILES:
+        found = read(load_booster(Path(name)), device=device, **options)
+        found.name = Path(name).name
+        return found
     if suffix in PICKLES:
         return read(_from_pickle(Path(name), trust=trust_pickle), device=device, **options)
     raise ModelError(f"cannot tell what kind of model {name!r} is: expected {KINDS}")

@@ -1,6 +1,7 @@
 """ONNX files, evaluated by onnxruntime and read by onnx (extra `onnx`)."""
 
 import hashlib
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -8,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from inscape.arrays import Shape
-from inscape.errors import InscapeError, MissingExtraError, ModelError
+from inscape.errors import InscapeError, MissingExtraError, ModelError, PartitionError
 from inscape.files import gunzipped
 from inscape.models.base import Array, Model, labels_of, squeezed
 from inscape.models.class_names import ClassNames
-from inscape.models.deciding.chosen_output import Output, Step, follow
-from inscape.models.deciding.decision_rules import Argmin
+from inscape.models.decision import Output, Step, follow
+from inscape.models.decision_rules import Argmin
+from inscape.models.trees import TreeEnsemble, Unread, check_agreement
 
 if TYPE_CHECKING:
     from inscape.models.graph import Graph
@@ -39,7 +41,13 @@ _MOVES = frozenset(
         "Transpose",
     ]
 )
-_HEADS = {"Sigmoid": "sigmoid", "Softmax": "softmax", "LogSoftmax": "log_softmax"}
+_HEADS = {
+    "Sigmoid": "sigmoid",
+    "Softmax": "softmax",
+    "LogSoftmax": "log_softmax",
+    "Exp": "exp",
+    "Softplus": "softplus",
+}
 _LAYERS = frozenset(["Gemm", "MatMul", "Conv", "ConvTranspose", "BatchNormalization"])
 
 
@@ -97,6 +105,7 @@ class OnnxModel(Model):
         self._one_by_one = False
         self._traced: tuple[Shape, Trace] | None = None
         self._seen_shape: Shape | None = None
+        self._forest: tuple[Shape, TreeEnsemble | Unread | None] | None = None
         self.dtype = np.dtype(_DTYPES[self._input.type])
         self._files_outputs = {o.name: o for o in self._session.get_outputs()}
         self._label_output, self._score_output, self._steps = self._choose_outputs()
@@ -177,7 +186,55 @@ class OnnxModel(Model):
         A file that leaves the size of its input open is a black box until it is wrapped with `input_shape` or
         has seen points.
         """
+        if isinstance(self._tree_form(), TreeEnsemble):
+            return "trees"
         return "piecewise-affine" if self._has_graph() else "black-box"
+
+    @property
+    def trees(self) -> TreeEnsemble:
+        """The trees of the file as flat arrays; an error says why there are none."""
+        found = self._tree_form()
+        if found is None:
+            return super().trees
+        if isinstance(found, Unread):
+            raise PartitionError(
+                f"{self.name} cannot be counted exactly because {found}",
+                remedy='use method="adaptive", or method="grid" to compare with grids',
+            )
+        return found
+
+    def _tree_form(self) -> "TreeEnsemble | Unread | None":
+        """The trees that the file's output comes from, or why they are not read; None if there are none."""
+        shape = self.known_shape()
+        if self._steps or shape is None:
+            return None
+        if self._forest is None or self._forest[0] != shape:
+            try:
+                self._forest = shape, self._read_trees(shape)
+            except Unread as reason:
+                self._forest = shape, reason
+        return self._forest[1]
+
+    def _read_trees(self, shape: Shape) -> TreeEnsemble | None:
+        try:
+            import onnx
+        except ImportError:
+            return None
+        from inscape.models.from_onnx import read_tree_node, tree_node
+
+        model, output = onnx.load_model_from_string(self._content), self._label_output or self._score_output
+        assert output is not None
+        if tree_node(model, output) is None:
+            return None
+        threshold = 0.0
+        if self._label_output is None:
+            threshold = self.natural_threshold(shape)
+        ensemble, classes = read_tree_node(model, output, math.prod(shape), threshold)
+        if self._label_output is not None and classes is not None:
+            names = self._numbered(np.asarray(classes))
+            ensemble = replace(ensemble, vote=ensemble.vote._replace(classes=np.asarray(names, np.int64)))
+        check_agreement(ensemble, lambda x: self.predict(x.reshape(-1, *shape), with_scores=False).labels)
+        return ensemble
 
     def known_shape(self) -> Shape | None:
         """The file's own shape, the one given, or that of the points seen last."""
@@ -185,6 +242,12 @@ class OnnxModel(Model):
 
     def network(self, input_shape: Shape) -> "Graph":
         """The piecewise-affine graph of the file."""
+        if self._tree_form() is not None:
+            _ = self.trees
+            raise PartitionError(
+                f"{self.name} is made of trees, which are piecewise constant",
+                remedy='it has no linear pieces; use decision_regions(..., method="exact")',
+            )
         return self.trace(self.input_shape or input_shape).require(self.name)
 
     def trace(self, input_shape: Shape) -> "Trace":
@@ -207,7 +270,7 @@ class OnnxModel(Model):
             out = self._run(x)
             labels, scores = self._labels_and_scores(out)
         if self._steps:
-            from inscape.models.deciding.picked_graph import picked
+            from inscape.models.module_wrappers import picked
 
             ending = ending_of(self._content, output)
             found = picked(replace(found, ending=ending), self._steps, out[output].shape[1:])
@@ -224,7 +287,7 @@ class OnnxModel(Model):
         """The graph that decides as the file's own labels do at points x; refused if it does not."""
         import torch
 
-        from inscape.models.deciding.decided import graph_with_rule
+        from inscape.models.decision import graph_with_rule
         from inscape.models.graph import Foreign
         from inscape.models.graph.trace import Trace
 

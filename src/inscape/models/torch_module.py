@@ -1,27 +1,28 @@
-"""torch modules: evaluated in eval mode and left exactly as they were found."""
+"""torch modules: evaluated in eval mode and left exactly as they were found, also by several threads."""
 
 import copy
 import hashlib
+import inspect
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
-from inscape.arrays import Shape
+from inscape.arrays import Shape, checksum
 from inscape.errors import ModelError
 from inscape.models.base import Array, Model, layout_advice, squeezed
-from inscape.models.checksum import checksum
-from inscape.models.deciding.chosen_output import Output, described, parts_of, scores_among
-from inscape.models.deciding.decided_module import OutputModule
+from inscape.models.decision import Output, described, parts_of, scores_among
 from inscape.models.from_torch import trace
 from inscape.models.from_torch.tracing import N_ROWS
 from inscape.models.graph import Graph
 from inscape.models.graph.trace import Trace
-from inscape.models.untouched import one_at_a_time, untouched
+from inscape.models.module_wrappers import OutputModule
+from inscape.seeding import random_state_kept
 
 
 class TorchModel(Model):
@@ -59,6 +60,7 @@ class TorchModel(Model):
         self._fingerprint: tuple[tuple[Any, ...], str] | None = None
         self._traced: tuple[tuple[Any, ...], Trace] | None = None
         self._seen: Array | None = None
+        self._guessed: tuple[tuple[Any, ...], Shape | None] | None = None
         self.torch_dtype = next((t.dtype for t in tensors if t.dtype.is_floating_point), torch.float32)
         self.dtype = np.dtype(np.float64 if self.torch_dtype == torch.float64 else np.float32)
         # On a processor a layer's output should stay in the cache of the core that made it.
@@ -68,8 +70,8 @@ class TorchModel(Model):
     def structure(self) -> str:  # type: ignore[override]
         """Piecewise-affine if the module's graph holds no foreign operation, else black-box.
 
-        Without `input_shape` the shape is that of the points seen last, or guessed from the first layer; a
-        module that refuses every guess is a black box until it has seen points.
+        Without `input_shape` the shape is that of the points seen last, or one that fits the first weights
+        (a square for images); a module that takes none of these is a black box until it has seen points.
         """
         return "piecewise-affine" if self._has_graph() else "black-box"
 
@@ -77,12 +79,20 @@ class TorchModel(Model):
         """The shape that was given or seen last, or the first guess that the module takes."""
         if self.input_shape is not None or self._seen is not None:
             return self.input_shape if self._seen is None else self._seen.shape[1:]
-        for shape in guessed_shapes(self.module):
-            try:
-                self.trace(shape)
-            except ModelError:
-                continue
-            return shape
+        state = self._state()
+        if self._guessed is None or self._guessed[0] != state:
+            self._guessed = state, self._first_fitting()
+        return self._guessed[1]
+
+    def _first_fitting(self) -> Shape | None:
+        """The first guess that the module takes."""
+        with self.session():
+            for shape in guessed_shapes(self.module):
+                try:
+                    self.trace(shape)
+                except ModelError:
+                    continue
+                return shape
         return None
 
     def network(self, input_shape: Shape) -> Graph:
@@ -92,7 +102,7 @@ class TorchModel(Model):
     def trace(self, input_shape: Shape) -> Trace:
         """The module's graph or its foreign operations, recorded anew when weights or layers have changed.
 
-        It is recorded on noise, or on points seen before if it does not take that.
+        It is recorded on noise; if it does not take that, on points seen before, or on zeros.
         """
         state = (input_shape, *self._state())
         found = self._traced
@@ -100,10 +110,12 @@ class TorchModel(Model):
             seen = None if self._seen is None or self._seen.shape[1:] != input_shape else self._seen
             try:
                 found = state, self._recorded(input_shape, None)
-            except ModelError:
-                if seen is None:
-                    raise
-                found = state, self._recorded(input_shape, torch.from_numpy(seen))
+            except ModelError as error:
+                points = np.zeros((N_ROWS, *input_shape)) if seen is None else seen
+                try:
+                    found = state, self._recorded(input_shape, torch.from_numpy(points))
+                except ModelError:
+                    raise error from None
             self._traced = found
         return found[1]
 
@@ -202,13 +214,35 @@ class TorchModel(Model):
             return ""
         return f"; its first layer takes {shape[-1]} channels, the last axis here: {layout_advice('HWC')}"
 
-    def _input_hint(self) -> str:
+    def _input_hint(self, error: BaseException) -> str:
+        missing = _missing_arguments(self.module)
+        if missing and isinstance(error, TypeError):
+            return (
+                f"; its forward needs {', '.join(missing)} too: wrap a small module whose forward takes the "
+                "points alone and calls this one with the rest held fixed, which keeps it exact"
+            )
+        table = next((p for p, m in self.module.named_modules() if isinstance(m, torch.nn.Embedding)), None)
+        if table is not None and isinstance(error, IndexError | RuntimeError):
+            return (
+                f"; its Embedding {table!r} looks whole numbers up in a table, and there is nothing between "
+                "them: embed the data first, and wrap a module of the layers behind it"
+            )
         for layer in self.module.modules():
             if isinstance(layer, torch.nn.Linear):
-                return f"; its first layer takes {layer.in_features} features" + super()._input_hint()
+                return f"; its first layer takes {layer.in_features} features" + super()._input_hint(error)
             if isinstance(layer, torch.nn.Conv1d | torch.nn.Conv2d | torch.nn.Conv3d):
-                return f"; its first layer takes {layer.in_channels} channels" + super()._input_hint()
-        return super()._input_hint()
+                return f"; its first layer takes {layer.in_channels} channels" + super()._input_hint(error)
+        return super()._input_hint(error)
+
+
+def _missing_arguments(module: torch.nn.Module) -> list[str]:
+    """What forward must be given besides the points."""
+    try:
+        arguments = list(inspect.signature(module.forward).parameters.values())[1:]
+    except (TypeError, ValueError):  # a forward without a signature
+        return []
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [a.name for a in arguments if a.default is inspect.Parameter.empty and a.kind not in kinds]
 
 
 def _rows(out: torch.Tensor) -> Array:
@@ -225,16 +259,47 @@ def _first_name(returned: Any) -> Any:
     return int(first) if first.isdigit() else first
 
 
-def guessed_shapes(module: torch.nn.Module) -> list[Shape]:
-    """Input shapes that the first layer with weights would take."""
+SIDES = {1: (128, *range(1, 1025)), 2: (32, 28, 64, 224, *range(1, 257)), 3: tuple(range(1, 65))}
+"""By the number of spatial axes, sides of inputs in the order in which they are tried."""
+
+
+def guessed_shapes(module: torch.nn.Module) -> Iterator[Shape]:
+    """Input shapes that the module may take: what it declares itself, or what its first weights fit."""
+    declared = getattr(module, "input_shape", None)  # as Keras has it, with None for the batch
+    if isinstance(declared, tuple) and all(isinstance(n, int) for n in declared[1:]):
+        yield declared[1:]
     for layer in module.modules():
-        if isinstance(layer, torch.nn.Linear):
-            return [(layer.in_features,)]
-        if isinstance(layer, torch.nn.Conv1d):
-            return [(layer.in_channels, n) for n in (128, 1024)]
-        if isinstance(layer, torch.nn.Conv2d):
-            return [(layer.in_channels, n, n) for n in (32, 28, 64, 224)]
-    return []
+        if isinstance(layer, torch.nn.RNNBase):
+            yield (N_STEPS_GUESSED, layer.input_size)
+            return
+    weight = next((p for p in module.parameters() if p.ndim > 1), None)
+    if weight is None:
+        return
+    if weight.ndim == 2:
+        yield (weight.shape[1],)
+        return
+    first = next((m for m in module.modules() if isinstance(m, torch.nn.modules.conv._ConvNd)), None)
+    channels, n_axes = weight.shape[1] if first is None else first.in_channels, weight.ndim - 2
+    shapes = [(channels, *[side] * n_axes) for side in SIDES.get(n_axes, ())]
+    if isinstance(module, torch.jit.ScriptModule):  # it computes on its own tensors only
+        yield from shapes[:4]
+        return
+    state = {k: v.detach().to("meta") for k, v in (*module.named_parameters(), *module.named_buffers())}
+    yield from (shape for shape in shapes if _fits(module, state, shape))
+
+
+N_STEPS_GUESSED = 4
+"""The length of sequences that recurrent layers are tried with: they take any."""
+
+
+def _fits(module: torch.nn.Module, state: dict[str, torch.Tensor], shape: Shape) -> bool:
+    """Whether the layers take a point of this shape; with tensors on "meta" nothing else is computed."""
+    x = torch.empty(2, *shape, device="meta", dtype=next(iter(state.values())).dtype)
+    try:
+        torch.func.functional_call(module, state, x)
+    except Exception:  # whatever a layer says of a shape that it does not take
+        return False
+    return True
 
 
 def _check_layers(module: torch.nn.Module) -> None:
@@ -302,3 +367,124 @@ def as_device(device: str | torch.device) -> torch.device:
     if found.type == "meta":
         raise ModelError("device='meta' computes nothing: give a device such as 'cpu'")
     return found
+
+
+@contextmanager
+def untouched(module: torch.nn.Module) -> Iterator[None]:
+    """Put `module` into eval mode and, on leaving, restore all that evaluation could change.
+
+    The mode is set on each submodule directly: `eval()` may be overridden, and its inverse
+    `train(mode)` cannot restore mixed modes. `no_grad`, set by the caller, and not `inference_mode`
+    is used to evaluate, because a module may cache tensors that its owner later trains with.
+
+    Sessions on one module, or on modules that share layers, may overlap in time: the first to come keeps the
+    state and the last to go restores it. No lock is held in between, so that no two can wait for each other.
+    """
+    modules = list(module.modules())
+    _OPEN.enter(modules)
+    try:
+        with random_state_kept():
+            yield
+    finally:
+        _OPEN.leave(modules)
+
+
+def eval_copy(module: torch.nn.Module) -> torch.nn.Module:
+    """A private copy in eval mode; call it outside `inference_mode`, so that its tensors have gradients."""
+    copied = copy.deepcopy(module)
+    for m in copied.modules():
+        m.training = False
+    return copied
+
+
+def one_at_a_time(module: torch.nn.Module) -> threading.RLock:
+    """The lock to hold during one forward pass: a module may keep what it computes in its own attributes."""
+    with _OPEN.lock:
+        return _OPEN.passes.setdefault(module, threading.RLock())
+
+
+class _Sessions:
+    """The sessions that are open, in all threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.passes: WeakKeyDictionary[torch.nn.Module, threading.RLock] = WeakKeyDictionary()
+        self._states: dict[int, _State] = {}
+        self._n_sessions = 0
+        self._world = ExitStack()
+
+    def enter(self, modules: list[torch.nn.Module]) -> None:
+        with self.lock:
+            if self._n_sessions == 0:
+                self._world.enter_context(_world_kept())
+            self._n_sessions += 1
+            for module in modules:
+                state = self._states.get(id(module))
+                if state is None:
+                    state = self._states[id(module)] = _State(module)
+                    state.set_eval()
+                state.n_sessions += 1
+
+    def leave(self, modules: list[torch.nn.Module]) -> None:
+        with self.lock:
+            self._n_sessions -= 1
+            if self._n_sessions == 0:
+                self._world.close()
+            for module in modules:
+                state = self._states[id(module)]
+                state.n_sessions -= 1
+                if state.n_sessions == 0:
+                    del self._states[id(module)]
+                    state.restore()
+
+
+@contextmanager
+def _world_kept() -> Iterator[None]:
+    """What a module could change outside of itself: random states and the default precision."""
+    dtype = torch.get_default_dtype()
+    with random_state_kept():
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
+
+
+class _State:
+    """Mode, buffers and tensor attributes of one submodule, and how many sessions need it in eval mode.
+
+    Plain tensor attributes matter: the hooks of `weight_norm` and `spectral_norm` assign the weight anew in
+    each forward pass, without gradients in ours.
+    """
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self.module = module
+        self.n_sessions = 0
+        self.training = getattr(module, "training", None)  # frozen TorchScript has no mode
+        self.attributes = {k: v for k, v in vars(module).items() if isinstance(v, torch.Tensor)}
+        self.buffers = dict(module._buffers.items())
+        self.values = {k: b.clone() for k, b in self.buffers.items() if b is not None}
+
+    def set_eval(self) -> None:
+        if self.training is not None:
+            self.module.training = False
+
+    def restore(self) -> None:
+        if self.training is not None:
+            self.module.training = self.training
+        vars(self.module).update(self.attributes)
+        now = dict(self.module._buffers.items())
+        if now.keys() != self.buffers.keys() or any(now[k] is not b for k, b in self.buffers.items()):
+            self.module._buffers.clear()
+            self.module._buffers.update(self.buffers)
+        for name, value in self.values.items():
+            buffer = self.buffers[name]
+            if buffer is not None and not _same(buffer, value):
+                with torch.no_grad():
+                    buffer.copy_(value)
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return bool(torch.equal(a, b)) or bool(torch.allclose(a, b, rtol=0, atol=0, equal_nan=True))
+
+
+_OPEN = _Sessions()

@@ -10,9 +10,13 @@ from inscape.arguments import whole_number
 from inscape.arrays import Shape
 from inscape.errors import ModelError
 from inscape.models.base import Model, as_points
-from inscape.models.deciding import Output, decided, rule_of
+from inscape.models.decision import Output, decided
+from inscape.models.decision_rules import rule_of
 from inscape.models.function import FunctionModel
-from inscape.models.preparing import Preparation, prepared
+from inscape.models.preparation import Preparation, prepared
+from inscape.models.trees.libraries import kind_in_library
+
+_BOOSTERS = (("xgboost", "Booster"), ("lightgbm", "Booster"), ("catboost", "CatBoost"))
 
 
 def wrap(
@@ -31,8 +35,9 @@ def wrap(
     """The model as inscape sees it: `.labels(x)`, `.scores(x)` and `.structure`.
 
     Args:
-        model: a `torch.nn.Module`, a fitted scikit-learn classifier or pipeline, a path to an .onnx,
-            .skops or .pt2 file, a callable from points (n, ...) to labels (n,) or scores (n, c), or a
+        model: a `torch.nn.Module`, a fitted scikit-learn classifier or pipeline, a classifier or booster of
+            XGBoost, LightGBM or CatBoost, a path to an .onnx, .skops or .pt2 file or to one of boosted trees
+            (.json, .ubj, .txt, .cbm), a callable from points (n, ...) to labels (n,) or scores (n, c), or a
             model that is wrapped already.
         input_shape: the shape of one point of the data; flat points of equal size are reshaped, while points
             with the same axes in another order are refused.
@@ -79,13 +84,10 @@ def wrap(
             )
         return model
     chosen, rule = Output.of(output), rule_of(decide, threshold, levels)
-    return prepared(
-        lambda shape: decided(
-            read(model, input_shape=shape, device=device, batch_size=batch_size, output=chosen), rule
-        ),
-        Preparation.of(layout, preprocess),
-        input_shape,
-    )
+    preparation = Preparation.of(layout, preprocess)
+    shape = preparation.inside(input_shape)
+    inner = decided(read(model, input_shape=shape, device=device, batch_size=batch_size, output=chosen), rule)
+    return prepared(inner, preparation, input_shape)
 
 
 def read(
@@ -111,8 +113,17 @@ def read(
         from inscape.models.torch_module import TorchModel
 
         return TorchModel(model, device=device, **options)
+    skorch = sys.modules.get("skorch")
+    if skorch is not None and isinstance(model, skorch.NeuralNet):
+        from inscape.models.skorch_net import read_skorch
+
+        return read_skorch(model, device=device, **options)
     if device is not None:
         raise ModelError(f"device={device!r} is for torch modules, not for a {type(model).__name__}")
+    if kind_in_library(model) in _BOOSTERS:
+        from inscape.models.booster import BoosterModel
+
+        return BoosterModel(model, **options)
     if hasattr(model, "predict") and hasattr(model, "fit"):
         return _estimator(model, **options)
     if not callable(model):
@@ -128,10 +139,10 @@ def _estimator(model: Any, *, output: Output | None, **options: Any) -> Model:
     from sklearn.base import is_regressor
 
     if output is not None or is_regressor(model):
-        from inscape.models.deciding.estimator_outputs import EstimatorOutputs
+        from inscape.models.sklearn_estimator import EstimatorOutputs
 
         return EstimatorOutputs(model, output=output, **options)
-    from inscape.models.sklearn_classifier import SklearnModel
+    from inscape.models.sklearn_estimator import SklearnModel
 
     return SklearnModel(model, **options)
 

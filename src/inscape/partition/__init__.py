@@ -3,7 +3,18 @@
 from inscape.arguments import old_names
 from inscape.partition.decision import DecisionRegions, decision_regions
 from inscape.partition.linear import LinearPlane, LinearSegment, linear_regions
+from inscape.partition.linear.space import BoundaryDistance, LinearRegion, boundary_distance, linear_region
 
-__all__ = ["DecisionRegions", "LinearPlane", "LinearSegment", "decision_regions", "linear_regions"]
+__all__ = [
+    "BoundaryDistance",
+    "DecisionRegions",
+    "LinearPlane",
+    "LinearRegion",
+    "LinearSegment",
+    "boundary_distance",
+    "decision_regions",
+    "linear_region",
+    "linear_regions",
+]
 
 __getattr__ = old_names(__name__, {"PlaneRegions": LinearPlane, "SegmentPieces": LinearSegment})

@@ -1,5 +1,6 @@
 """What a report shows of a study: findings on its claims, charts to look into, and the summary of both."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -8,11 +9,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+WORDS = {True: "held", False: "did not hold", None: "cannot be said"}
+NO_VARIATION = "no variation to test"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """Whether a claim held in these rows (None: they cannot say), and the figures that show it.
 
-    `value` and `interval` are the one number that the claim is about, `published` what was reported of it.
+    `value` and `interval` are the one number that the claim is about, `published` what was reported of it;
+    `unsaid` says why nothing can be said, in the place of "cannot be said".
     """
 
     holds: bool | None
@@ -20,6 +26,78 @@ class Finding:
     value: float | None = None
     interval: tuple[float, float] | None = None
     published: str = ""
+    unsaid: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """In words.
+
+        >>> Finding(holds=None, evidence="", unsaid=NO_VARIATION).verdict
+        'no variation to test'
+        """
+        return self.unsaid if self.holds is None and self.unsaid else WORDS[self.holds]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Whether a claim held, None if that cannot be said, and then why if there is a word for it."""
+
+    holds: bool | None
+    unsaid: str = ""
+
+
+def judge(
+    interval: tuple[float, float],
+    *,
+    strong: float = 0.0,
+    published: float | None = None,
+    variation: float | None = math.inf,
+) -> Verdict:
+    """What the interval of an effect that is claimed to be positive says: the one rule of all studies.
+
+    Held: the interval is above zero and reaches what is called strong. Did not hold, since a failure needs
+    power: the whole interval is below both what is called strong and the published effect, and what is
+    compared varies more between configurations than between seeds. If it does not vary more, there was no
+    variation to test; else it cannot be said.
+
+    Args:
+        interval: the two ends, NaN where there is none.
+        strong: the least effect that the claim is about; 0 where it is about the sign alone.
+        published: the effect that was reported, if it was.
+        variation: the ratio of the variation between configurations to that between seeds, see
+            `inscape.correlation.configurations.variation`; None where no configuration has two seeds, so
+            that a failure cannot be told from noise; infinite for a claim that compares no configurations.
+
+    >>> judge((0.7, 1.0), strong=0.5).holds, judge((0.1, 0.4), strong=0.5, published=0.9, variation=3.0).holds
+    (True, False)
+    >>> judge((0.1, 0.4), strong=0.5, published=0.9, variation=0.8).unsaid
+    'no variation to test'
+    """
+    low, high = interval
+    if math.isnan(low) or math.isnan(high):
+        return Verdict(holds=None)
+    if low > 0 and high >= strong:
+        return Verdict(holds=True)
+    if variation is not None and not variation > 1:
+        return Verdict(holds=None, unsaid=NO_VARIATION)
+    bound = strong if published is None else min(strong, published)
+    return Verdict(holds=False if high < bound and variation is not None else None)
+
+
+def all_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """The claim that all of some claims hold: it did not as soon as one did not.
+
+    >>> all_of([Verdict(holds=True), Verdict(holds=None, unsaid=NO_VARIATION)]).unsaid
+    'no variation to test'
+    """
+    known = list(verdicts)
+    if any(v.holds is False for v in known):
+        return Verdict(holds=False)
+    open_ones = [v for v in known if v.holds is None]
+    if not open_ones:
+        return Verdict(holds=True if known else None)
+    words = {v.unsaid for v in open_ones}
+    return Verdict(holds=None, unsaid=words.pop() if len(words) == 1 else "")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

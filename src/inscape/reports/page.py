@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 MOST_LINES = 60
 """Of a table on the page; its CSV file has all."""
-WORDS = {True: "held", False: "did not hold", None: "cannot be said"}
 _MARKUP = re.compile(
     r"\\(?=[!-/:-@\[-`{-~])|`|(?<!\s)\*|\*(?!\s)|(?<!\w)_|_(?!\w)"  # escapes, code, emphasis
     r"|<(?=[A-Za-z/!?])|\](?=[(\[:])|&(?=#?\w+;)|~(?=~)"  # elements, links and pictures, entities, strokes
@@ -31,7 +30,7 @@ def write_page(path: Path, *, title: str, claims: Mapping[str, str], summary: Su
     lines = [f"# {literal(title)}", ""]
     for key, statement in claims.items():
         finding = summary.findings[key]
-        lines.append(f"- **{WORDS[finding.holds]}**: {literal(statement)} ({literal(finding.evidence)})")
+        lines.append(f"- **{finding.verdict}**: {literal(statement)} ({literal(finding.evidence)})")
     if claims:
         lines.append("")
     if summary.notes:

@@ -21,7 +21,7 @@ from inscape.errors import StudyError
 from inscape.files import replacing
 from inscape.reports.charts import explorer, spec
 from inscape.reports.findings import Finding
-from inscape.reports.page import WORDS, file_stem
+from inscape.reports.page import file_stem
 from inscape.reports.study_run import last_line
 from inscape.reports.tables import as_table, duration, rows_table, shown, with_interval
 
@@ -300,7 +300,7 @@ def _claim(statement: str, finding: Finding) -> Claim:
         value, low, high = with_interval(finding.value, *finding.interval)
     return Claim(
         statement=statement,
-        verdict=WORDS[finding.holds],
+        verdict=finding.verdict,
         mark=MARKS[finding.holds],
         evidence=finding.evidence,
         value=value,

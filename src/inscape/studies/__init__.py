@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from inscape.correlation.choices import choose
 from inscape.correlation.correlate import correlate
 from inscape.reports.findings import Chart, Finding, Summary
 from inscape.reports.study_run import StudyRun
@@ -13,10 +14,23 @@ if TYPE_CHECKING:
     from inscape.sweeps.run import reopen, run
     from inscape.sweeps.store import Store
 
-__all__ = ["Chart", "Finding", "Store", "Study", "StudyRun", "Summary", "cell", "correlate", "reopen", "run"]
+__all__ = [
+    "Chart",
+    "Finding",
+    "Store",
+    "Study",
+    "StudyRun",
+    "Summary",
+    "cell",
+    "choose",
+    "correlate",
+    "reopen",
+    "run",
+]
 
 register(
     {
+        "choosing": "inscape.studies.choosing:STUDY",
         "digits": "inscape.studies.digits:STUDY",
         "edge-of-stability": "inscape.studies.region_counts.edge_of_stability:STUDY",
         "effective-regions": "inscape.studies.effective_regions.limit:STUDY",
@@ -28,6 +42,7 @@ register(
         "minima-stability-weight": "inscape.studies.minima_stability.weight:STUDY",
         "region-counts": "inscape.studies.region_counts:STUDY",
         "overparameterisation": "inscape.studies.effective_regions.width:STUDY",
+        "same-model-twice": "inscape.studies.same_model_twice:STUDY",
         "weight-clusters": "inscape.studies.local_complexity.weight_clusters:STUDY",
         "weight-decay": "inscape.studies.local_complexity.weight_decay:STUDY",
     }

@@ -21,7 +21,7 @@ from inscape.errors import InscapeError, StudyError
 from inscape.files import replacing
 from inscape.measures.accuracy import correct
 from inscape.measures.region_count import RegionCount, draw_counter
-from inscape.measures.statistics import probability_less
+from inscape.measures.result import probability_less
 from inscape.models import Model
 from inscape.partition import decision_regions
 from inscape.probes import Patch
@@ -334,7 +334,7 @@ def _write_files(out: Path, models: list[DemoModel], split: Split) -> tuple[Path
 
 def _draw(out: Path, models: list[DemoModel], split: Split) -> tuple[Path, ...]:
     """The scatter, and one plane through three test images for the smallest and the largest gap."""
-    from inscape.drawing.counts import draw_scatter
+    from inscape.drawing.measures import draw_scatter
 
     groups = {}
     for family in FAMILIES:

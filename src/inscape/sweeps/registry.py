@@ -1,14 +1,229 @@
-"""The studies that are known by name; and those of the user."""
+"""The studies that are known by name; and those of the user, in a module or in a TOML file.
 
+A TOML file says what to vary, and names the function from configuration to row:
+
+name = "rates"
+title = "Learning rates on the digits"
+replicates = 3
+function = "inscape.sweeps.trained_model:cell"   # the default: train and measure; declared as a cell
+
+[grid]                                      # or several [[grid]]: each value of a list with each other
+model = "mlp"
+data = "digits"
+learning_rate = [0.1, 0.01]
+batch_size = 16
+epochs = 50
+hidden = [[128, 128]]                       # a list as a value stands in a list
+
+[correlate]                                 # what the summary says; any arguments of inscape.correlate
+by = ["learning_rate"]
+
+[smoke]                                     # at that scale, instead: replicates or values of the grid
+epochs = 2
+"""
+
+import math
+import re
+import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
+from inspect import signature
+from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from inscape.correlation.correlate import correlate, positive
 from inscape.errors import StudyError, unknown_name
+from inscape.reports.findings import Finding, Summary
 from inscape.sweeps.references import Announce, find_object, silent
-from inscape.sweeps.study import Study
-from inscape.sweeps.toml_file import read_study
+from inscape.sweeps.study import SCALES, Configuration, Study, is_cell
+from inscape.sweeps.trained_model import batch, cell, check, columns, together
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _known: dict[str, str] = {}
+COMPARED = {"measure": "region_count", "target": "gap"}
+"""The arguments of `correlate` that name columns of results, and their defaults."""
+MOST_CELLS = 250_000
+"""Configurations times replicates, all of which are in memory at once: about 1 kB each."""
+KEYS = ("name", "title", "replicates", "function", "grid", "correlate", *SCALES)
+
+
+def read_study(path: Path, announce: Announce = silent) -> Study:
+    """The study that a TOML file describes; `announce` is told of the code that it names before that runs."""
+    try:
+        with path.open("rb") as file:
+            content = tomllib.load(file)
+    except OSError as error:
+        raise StudyError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise StudyError(f"{path} is not valid TOML: {error}") from error
+    for key in content:
+        if key not in KEYS:
+            raise StudyError(f"{path}: " + unknown_name("key", key, KEYS))
+    if "grid" not in content:
+        raise StudyError(f"{path} has no [grid]: it says which values each key of a configuration takes")
+    _check_types(content, path)
+    name = content.get("name", path.stem)
+    more: dict[str, Any] = {"batch": batch, "together": together, "check": check}
+    function: Any = cell
+    if "function" in content:
+        function, more = find_object(content["function"], announce), {}
+        if not is_cell(function):
+            raise StudyError(
+                f"{path}: {content['function']} is not declared as the cell of a study: put "
+                "@inscape.studies.cell above it if it is one, a function from configuration to row"
+            )
+    if "correlate" in content or "function" not in content:
+        _check_correlation(content, path)
+        correlation = _Correlation(content.get("correlate", {}))
+        more |= {"summarise": correlation, "claims": {"correlation": correlation.claim}}
+    return Study(
+        name=name,
+        title=content.get("title", name),
+        configurations=_Grid(content, path),
+        cell=function,
+        **more,
+    )
+
+
+def _check_types(content: dict[str, Any], path: Path) -> None:
+    """Refuse values of the wrong kind, before any work is done."""
+    for key in ("name", "title", "function"):
+        if not isinstance(content.get(key, ""), str):
+            raise StudyError(f"{path}: {key} = {content[key]!r} must be a text")
+    if not re.fullmatch(r"\w[\w. -]*", name := content.get("name", path.stem)):
+        raise StudyError(
+            f"{path}: the name {name!r} names a file: a letter, then letters, digits, '.', '-', '_'"
+        )
+    grids = _grids(content)
+    if not grids or not all(isinstance(grid, dict) for grid in grids):
+        raise StudyError(f"{path}: grid must be a table, [grid], or several, [[grid]]")
+    if not all(len(values) for grid in grids for values in _lists(grid).values()):
+        raise StudyError(f"{path}: a key of the grid has no value: give one, or a list of some")
+    for key in ("correlate", *SCALES):
+        if not isinstance(content.get(key, {}), dict):
+            raise StudyError(f"{path}: {key} must be a table, [{key}]")
+    for where in (content, *(content.get(scale, {}) for scale in SCALES)):
+        n = where.get("replicates", 1)
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise StudyError(f"{path}: replicates = {n!r} must be a whole number of at least 1")
+    known = {key for grid in grids for key in grid}
+    for scale in SCALES:
+        for key in content.get(scale, {}):
+            if key != "replicates" and key not in known:
+                what = unknown_name("key", key, sorted(known))
+                raise StudyError(f"{path}: [{scale}] changes {key!r}, which is not in the grid: {what}")
+
+
+def _check_correlation(content: dict[str, Any], path: Path) -> None:
+    """Refuse arguments of `correlate` that it does not have, and columns that no row will have."""
+    arguments = content.get("correlate", {})
+    known = [name for name in signature(correlate).parameters if name != "frame"]
+    for name in arguments:
+        if name not in known:
+            raise StudyError(f"{path}: [correlate] " + unknown_name("argument", name, known))
+    if "function" in content:
+        return  # which columns its rows have is not known before
+    keys = {key for grid in _grids(content) for key in grid}
+    found = keys.union(*(columns({k: v[0] for k, v in _lists(grid).items()}) for grid in _grids(content)))
+    by = arguments.get("by", ())
+    wanted = [*((by,) if isinstance(by, str) else by), *(arguments[k] for k in COMPARED if k in arguments)]
+    for name in wanted:
+        if name not in found:
+            raise StudyError(f"{path}: [correlate] " + unknown_name("column", name, sorted(found)))
+
+
+def _grids(content: dict[str, Any]) -> list[Any]:
+    return content["grid"] if isinstance(content["grid"], list) else [content["grid"]]
+
+
+class _Grid:
+    """The configurations of the file at a scale."""
+
+    def __init__(self, content: dict[str, Any], path: Path) -> None:
+        self._content, self._path = content, path
+
+    def __call__(self, scale: str) -> list[Configuration]:
+        changes = dict(self._content.get(scale, {}))
+        replicates = changes.pop("replicates", self._content.get("replicates", 1))
+        grids = _grids(self._content)
+        changed = [_lists(g | {key: value for key, value in changes.items() if key in g}) for g in grids]
+        self._check_size(scale, sum(math.prod(map(len, g.values())) for g in changed), replicates)
+        found = [dict(zip(g, chosen, strict=True)) for g in changed for chosen in product(*g.values())]
+        return [{**c, "replicate": i} for c in found for i in range(replicates)]
+
+    def _check_size(self, scale: str, n_configurations: int, replicates: int) -> None:
+        if (n_cells := n_configurations * replicates) > MOST_CELLS:
+            raise StudyError(
+                f"{self._path} has {n_cells:,} cells at the scale {scale}, {n_configurations:,} "
+                f"configurations by {replicates:,} replicates: more than the {MOST_CELLS:,} of one study; "
+                "shorten the lists of the grid, or divide it into several files"
+            )
+
+
+def _lists(grid: dict[str, Any]) -> dict[str, list[Any]]:
+    """The values of each key; a single one stands for a list of one."""
+    return {key: value if isinstance(value, list) else [value] for key, value in grid.items()}
+
+
+class _Correlation:
+    """The correlation of two columns as text and picture."""
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        self._arguments = arguments
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        measure, target = (str(self._arguments.get(key, default)) for key, default in COMPARED.items())
+        return measure, target
+
+    @property
+    def claim(self) -> str:
+        measure, target = (name.replace("_", " ") for name in self._names)
+        return f"The larger the {measure}, the larger the {target}."
+
+    def __call__(self, frame: "pd.DataFrame", out: Path) -> Summary:
+        finite = self._finite(frame)
+        left_out = len(frame) - len(finite)
+        note = f"{left_out} of {len(frame)} rows are not finite and left out.\n\n" if left_out else ""
+        if left_out == len(frame):
+            nothing = Finding(holds=None, evidence="no row is finite")
+            return Summary(findings={"correlation": nothing}, notes=note + "There is nothing to correlate.")
+        try:
+            result = correlate(finite, **self._arguments)
+        except TypeError as error:
+            raise StudyError(f"[correlate]: {error}") from error
+        result.plot().figure.savefig(out / "scatter.png", dpi=150)
+        return Summary(
+            findings={"correlation": _finding(result)},
+            figures={
+                "scatter.png": f"{self.claim} Each point is a configuration, the mean of its replicates."
+            },
+            charts=(result.chart(),),
+            notes=f"{note}```\n{result}\n```",
+            limits=("A correlation over the configurations of one grid is no cause, and no other grid's.",),
+        )
+
+    def _finite(self, frame: "pd.DataFrame") -> "pd.DataFrame":
+        """The rows whose compared columns are numbers; diverged networks have others."""
+        measure, target = self._names
+        names = {measure, *(("train_accuracy", "test_accuracy") if target not in frame else (target,))}
+        kept = frame
+        for name in names & set(frame):
+            bad = [v is None or (isinstance(v, float) and not math.isfinite(v)) for v in kept[name]]
+            kept = kept[[not b for b in bad]]
+        return kept
+
+
+def _finding(result: Any) -> Finding:
+    """Whether the correlation is positive, beside that of each model where several are pooled."""
+    pooled = positive(result.pearson)
+    if not result.models:
+        return pooled
+    apart = ", ".join(f"{name} {one.pearson}" for name, one in result.models.items())
+    return replace(pooled, evidence=f"{pooled.evidence}; apart: {apart}")
 
 
 def register(studies: Mapping[str, str]) -> None:

@@ -53,7 +53,7 @@ def run(
 
     Args:
         name: a known study (`inscape study list`), a .toml file, package.module:STUDY, or a `Study`.
-        scale: "smoke" (seconds), "small" (minutes) or "paper" (what was published).
+        scale: "smoke" (seconds), "small" (minutes), "paper" (what was published), or another of the study.
         out: the folder of the store, the figures, summary.md and report.html.
         options: further choices that the study offers (`inscape study show NAME`), by name.
         settings: other values for keys of its configurations, which `inscape study show NAME` lists: key ->

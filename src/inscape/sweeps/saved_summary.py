@@ -150,6 +150,7 @@ def _finding(content: dict[str, Any]) -> Finding:
         value=None if value is None else float(value),
         interval=None if interval is None else (float(interval[0]), float(interval[1])),
         published=_text(content["published"]),
+        unsaid=_text(content.get("unsaid", "")),  # stores of 0.1.0 have none
     )
 
 

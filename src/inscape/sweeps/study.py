@@ -55,7 +55,7 @@ Configuration = dict[str, Any]
 Row = Mapping[str, Any]
 
 SCALES = ("smoke", "small", "paper")
-"""Seconds; minutes on one machine; what was published."""
+"""Seconds; minutes on one machine; what was published. A study may have more, see `Study.scales`."""
 
 
 def cell(function: Function) -> Function:
@@ -84,7 +84,7 @@ def _no_summary(frame: "pd.DataFrame", out: Path) -> Summary:
 class Study:
     """A grid of configurations, how each becomes a row, and what the rows are asked; see the module.
 
-    `paper` says which figure, table or theorem of which paper this is.
+    `paper` says which figure, table or theorem of which paper this is, `scales` at which sizes it can be run.
     """
 
     name: str
@@ -99,3 +99,4 @@ class Study:
     paper: str = ""
     check: Callable[[Configuration], None] | None = None
     concerns: Callable[[str, Configuration], bool] | None = None
+    scales: tuple[str, ...] = SCALES

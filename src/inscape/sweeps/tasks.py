@@ -8,7 +8,7 @@ from typing import Any
 
 from inscape.arguments import whole_number
 from inscape.errors import InscapeError, StudyError, unknown_name
-from inscape.sweeps.study import SCALES, Configuration, Study
+from inscape.sweeps.study import Configuration, Study
 
 Key = tuple[str, int]
 
@@ -63,8 +63,8 @@ def grid(
     settings: Mapping[str, Any] | None = None,
 ) -> list[Task]:
     """The tasks of a study at a scale, with its options, and with other settings; all checked."""
-    if scale not in SCALES:
-        raise StudyError(unknown_name("scale", scale, SCALES))
+    if scale not in study.scales:
+        raise StudyError(unknown_name("scale", scale, study.scales))
     for option in options or {}:
         if option not in study.options:
             known = sorted(study.options)

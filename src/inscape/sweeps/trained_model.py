@@ -20,7 +20,7 @@ OUTCOMES = (
     "n_parameters",
 )
 """The columns of any trained model."""
-DATA_KEYS = ("data", "n_train", "n_test", "split_seed")
+DATA_KEYS = ("data", "n_train", "n_test", "split_seed", "image_size")
 MEASURE_KEYS = ("measures", "n_probes", "probe_seed")
 _OWN_KEYS = (*DATA_KEYS, *MEASURE_KEYS, "seed", "replicate", "replicate_seed")
 
@@ -88,6 +88,7 @@ def split_of(configuration: Configuration) -> Any:
         n_train=configuration.get("n_train"),
         n_test=configuration.get("n_test"),
         random_state=configuration.get("split_seed", 0),
+        image_size=configuration.get("image_size"),
     )
 
 
@@ -121,7 +122,7 @@ def _row(fitted: Any, split: Any, configuration: Configuration) -> dict[str, Any
     row = outcome(fitted, split)
     wanted = configuration.get("measures", {"region_count": {"n_probes": configuration.get("n_probes", 100)}})
     seed = configuration.get("probe_seed", 0)
-    table = measure(fitted.model, split.x_test, split.y_test, measures=wanted, random_state=seed)
+    table = measure(fitted.model, split.x_test, split.y_test, measures=wanted, random_state=seed, budget=None)
     for line in table.rows:
         name = line["measure"]
         row |= {name: line["value"], f"{name}_error": line["std_error"], f"{name}_status": line["status"]}

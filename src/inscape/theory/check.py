@@ -14,6 +14,21 @@ VACUOUS = 1e3
 """A bound this many times the quantity that it bounds says nothing."""
 
 _ROUNDING = 1e-9
+STATEMENT = "the statement itself"
+REFUTED = {
+    "rc_theorem5": STATEMENT,
+    "lc_gradient_bound": STATEMENT,
+    "lc_corollary3_lower": "the xi of the proof; the corollary says that some xi exists, and one does",
+    "lc_theorem5_upper": STATEMENT,
+    "lc_theorem5_lower": STATEMENT,
+    "lc_corollary14": STATEMENT,
+    "lc_theorem7": "the estimate of C_l by eq. 42; with true Lipschitz constants the theorem holds",
+    "lc_proposition8": STATEMENT,
+    "lc_proposition9": STATEMENT,
+    "lc_proposition17": "the C of the proof; the proposition says that some C exists, and one does",
+    "ms_theorem2": "the printed Delta, half of what we can derive; no violation is known",
+}
+"""Statement with a corrected form -> which reading of it a violation of the stated form refutes."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -65,6 +80,11 @@ class Check(Shown):
         return "violated" if not self.holds else "vacuous" if self.is_vacuous else "holds"
 
     @property
+    def refutes(self) -> str:
+        """Which reading of the statement a violation of this form refutes; "" of a corrected form."""
+        return REFUTED.get(self.name, STATEMENT) if self.form == "stated" else ""
+
+    @property
     def unmet(self) -> tuple[str, ...]:
         """The assumptions that are not met."""
         return tuple(name for name, met in self.assumptions.items() if met is False)
@@ -81,6 +101,7 @@ class Check(Shown):
             "interval": None if self.interval is None else [_finite(end) for end in self.interval],
             "holds": self.holds,
             "verdict": self.verdict,
+            "refutes": self.refutes if self.verdict == "violated" else "",
             "assumptions": dict(self.assumptions),
             "note": self.note,
             "trivial": _finite(self.trivial),

@@ -208,6 +208,11 @@ def _theorem5(case: _Case, form: str) -> Check:
     )
 
 
+def _pl_condition(case: _Case, form: str) -> Check:
+    places, _ = case.places()
+    return effective_regions.el_pl_condition(case.shallow(), places, case.signs())
+
+
 def _theorem42(case: _Case, form: str) -> Check:
     places, _ = case.places()
     return effective_regions.el_theorem42(case.shallow(), places, case.signs())
@@ -231,6 +236,9 @@ STATEMENTS: dict[str, tuple[tuple[str, ...], Callable[[_Case, str], Check]]] = {
         ),
     ),
     "el_theorem42": (("stated",), _theorem42),
+    "el_theorem23": (("stated",), _elsewhere("about starts of gradient flow: call theory.el_theorem23")),
+    "el_breakpoints": (("stated",), _elsewhere("needs the teacher: call theory.el_breakpoints")),
+    "el_pl_condition": (("stated",), _pl_condition),
     "el_theorem31": (("stated",), _elsewhere("about starts of gradient flow: call theory.el_theorem31")),
     "el_theorem32": (("stated",), _elsewhere("about many narrow networks: call theory.el_theorem32")),
     "el_corollary51": (("stated",), _elsewhere("needs the teacher: call theory.el_corollary51")),
@@ -248,6 +256,14 @@ STATEMENTS: dict[str, tuple[tuple[str, ...], Callable[[_Case, str], Check]]] = {
         FORMS,
         _elsewhere("about global optima and a reference: call theory.lc_proposition9"),
     ),
+    "lc_theorem18": (
+        ("stated",),
+        _elsewhere("about global optima and a reference: call theory.lc_theorem18"),
+    ),
+    "lc_good_at_start": (
+        ("stated",),
+        _elsewhere("about networks before training: call theory.lc_good_at_start"),
+    ),
     "lc_corollary10": (
         ("stated",),
         _elsewhere("about runs of several weight decays: call theory.lc_corollary10"),
@@ -257,6 +273,15 @@ STATEMENTS: dict[str, tuple[tuple[str, ...], Callable[[_Case, str], Check]]] = {
         ("stated",),
         lambda case, form: minima_stability.ms_lemma1(case.shallow(), *case.places(), case.eta()),
     ),
+    "ms_lemma2": (
+        ("stated",),
+        lambda case, form: minima_stability.ms_lemma2(case.shallow(), *case.places(), case.eta()),
+    ),
+    "ms_lemma3": (
+        ("stated",),
+        lambda case, form: minima_stability.ms_lemma3(case.shallow(), *case.places(), case.eta()),
+    ),
+    "ms_lemma5": (("stated",), lambda case, form: minima_stability.ms_lemma5(case.shallow(), *case.places())),
     "ms_lemma4": (("stated",), lambda case, form: minima_stability.ms_lemma4(case.shallow(), *case.places())),
     "ms_theorem1": (
         ("stated",),

@@ -265,7 +265,10 @@ def _minima(width: int, step_size: float, seed: int) -> Checks:
     run = gradient_descent(start, x, y, step_size, 300_000, warm_up=20_000, tolerance=1e-12, patience=5_000)
     about = {"family": "minima", "width": width, "step_size": step_size, "status": run.status}
     yield about, minima_stability.ms_lemma1(run.net, x, y, step_size)
+    yield about, minima_stability.ms_lemma2(run.net, x, y, step_size)
+    yield about, minima_stability.ms_lemma3(run.net, x, y, step_size)
     yield about, minima_stability.ms_lemma4(run.net, x, y)
+    yield about, minima_stability.ms_lemma5(run.net, x, y)
     yield about, minima_stability.ms_theorem1(run.net, x, y, step_size)
     for form in FORMS:
         yield about, minima_stability.ms_theorem2(run.net, x, y, step_size, form=form)
@@ -287,6 +290,9 @@ def _flows(width: int, n_changes: int, scale: float, seed: int) -> Checks:
         about,
         effective_regions.el_theorem31(start, x, y, shortest=1 / (n_changes + 1), max_steps=50, **sizes),
     )
+    yield about, effective_regions.el_theorem23(start, x, y, teacher, max_steps=50, **sizes)
+    yield about, effective_regions.el_pl_condition(start, x, y)
+    yield about, effective_regions.el_breakpoints(start, x, teacher)
 
 
 def _narrow(n_changes: int, n_nets: int, seed: int) -> Checks:
@@ -324,9 +330,11 @@ def _optima(width: int, depth: int, settings: dict[str, Any], seed: int) -> Chec
     reference = Layers((first, np.array([[1.0, 0.0]])), (np.zeros(2), np.zeros(1)))
     x = units[0][None]
     m = moments(_module(weights), x, random_state=seed, **settings)
+    about = {"family": "optima", "width": width, "depth": depth}
     for form in FORMS:
-        check = local_complexity.lc_proposition9(m, x, [1.0], reference, form=form, is_optimum=True)
-        yield {"family": "optima", "width": width, "depth": depth}, check
+        yield about, local_complexity.lc_proposition9(m, x, [1.0], reference, form=form, is_optimum=True)
+    yield about, local_complexity.lc_theorem18(m.layers, x, [1.0], reference, is_optimum=True)
+    yield about, local_complexity.lc_good_at_start(width, (width,) * depth, random_state=seed)
 
 
 def _decays(width: int, epochs: int, settings: dict[str, Any], seed: int) -> Checks:

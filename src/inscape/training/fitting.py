@@ -8,7 +8,7 @@ import numpy as np
 
 from inscape.errors import ModelError, unknown_name
 from inscape.models import Model, wrap
-from inscape.models.gradients import gradients
+from inscape.models.base import gradients
 from inscape.training.data.splits import Split
 from inscape.training.recipe import History, Recipe
 
@@ -17,7 +17,7 @@ _NETWORK = ("width", "hidden", "he_scale", "init", "normalise")
 CLASSICAL_SETTINGS: dict[str, tuple[str, ...]] = {
     "tree": ("max_depth", "criterion", "splitter"),
     "forest": ("max_depth", "criterion", "n_estimators"),
-    "knn": ("n_neighbors", "weights"),
+    "knn": ("n_neighbors", "weights", "p"),
     "svm": ("C", "kernel", "gamma"),
     "logistic": ("C",),
 }
@@ -81,8 +81,8 @@ def fit_many(
     Args:
         settings: of each model "model", its name, and what goes with it: for a network the fields of
             `Recipe` and width, hidden, he_scale (factor on the initial weights), init ("he" or "torch") and
-            normalise (whether pixels are normalised by mean and deviation of the training points, as the
-            network's first layer); for the others those of scikit-learn.
+            normalise (as the network's first layer: True for mean and deviation of the training points, False
+            for nothing, or mean and deviation themselves, per channel); for the others those of scikit-learn.
         split: the data.
         seeds: of each model.
         monitors: of each model, if given, which must all be networks.
@@ -134,7 +134,10 @@ def _network(settings: Mapping[str, Any], split: Split, seed: int) -> tuple[Any,
 
     x = split.x_train
     more: dict[str, Any] = {key: settings[key] for key in ("width", "hidden", "init") if key in settings}
-    if settings.get("normalise", True):
+    given = settings.get("normalise", True)
+    if isinstance(given, list | tuple):
+        more["normalise"] = tuple(given)
+    elif given:
         axes = tuple(a for a in range(x.ndim) if not (a == 1 and x.ndim == 4))
         std = x.std(axis=axes, dtype=np.float64)
         more["normalise"] = (x.mean(axis=axes, dtype=np.float64), np.where(std > 0, std, 1.0))

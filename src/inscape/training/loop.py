@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from inscape.arguments import as_array, renamed
 from inscape.errors import DataError, InscapeError, MissingExtraError
 from inscape.files import replacing
-from inscape.models.gradients import gradients
+from inscape.models.base import gradients
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed, random_state_kept
 from inscape.status import COMPLETE, DIVERGED, LOSS_REACHED
@@ -44,7 +44,7 @@ def train(
 ) -> History:
     """Train `module` in place, where its parameters are and in their precision.
 
-    The loss is the cross-entropy of classes, or the mean square of the error of targets.
+    The loss is the recipe's of classes, or the mean square of the error of targets.
 
     Batches, augmentation and dropout are drawn from `random_state` alone: the same seed on the same device
     gives the same weights, and the global random state is left as it was. The module ends in eval mode.
@@ -132,7 +132,7 @@ class _Run:
 
     def _one_step(self, rows: torch.Tensor) -> float:
         batch = self._augment(self._points[rows], self._labels[rows])
-        loss = batch.loss(self._scores(batch.x))
+        loss = batch.loss(self._scores(batch.x), self._recipe.loss)
         self._optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         rate = self._recipe.rate_at(self.step, self._recipe.epochs * self._per_epoch, self._per_epoch)
@@ -214,14 +214,20 @@ def _place(module: nn.Module) -> tuple[torch.device, torch.dtype]:
 
 def _optimiser(module: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     common: dict[str, Any] = {"lr": recipe.learning_rate, "weight_decay": recipe.weight_decay}
+    parameters: Any = module.parameters()
+    if not recipe.decay_biases:
+        named = dict(module.named_parameters())
+        biases = [p for name, p in named.items() if name.split(".")[-1] == "bias"]
+        rest = [p for name, p in named.items() if name.split(".")[-1] != "bias"]
+        parameters = [{"params": rest}, {"params": biases, "weight_decay": 0.0}]
     kinds: dict[str, Any] = {
         "adam": torch.optim.Adam,
         "adamw": torch.optim.AdamW,
         "adagrad": torch.optim.Adagrad,
     }
     if recipe.optimiser == "sgd":
-        return torch.optim.SGD(module.parameters(), momentum=recipe.momentum, **common)
-    optimiser: torch.optim.Optimizer = kinds[recipe.optimiser](module.parameters(), **common)
+        return torch.optim.SGD(parameters, momentum=recipe.momentum, **common)
+    optimiser: torch.optim.Optimizer = kinds[recipe.optimiser](parameters, **common)
     return optimiser
 
 
@@ -266,9 +272,11 @@ class Batch:
     other: Tensor | None = None
     share: float = 1.0
 
-    def loss(self, scores: Tensor) -> Tensor:
-        """The mean cross-entropy of classes, or the mean square of the error of targets."""
+    def loss(self, scores: Tensor, kind: str = "cross-entropy") -> Tensor:
+        """The mean of the loss of that kind for classes, or of the square of the error of targets."""
         of = torch.nn.functional.mse_loss if self.y.is_floating_point() else torch.nn.functional.cross_entropy
+        if kind == "softmax-cross-entropy" and not self.y.is_floating_point():
+            scores = scores.softmax(dim=1)
         loss = of(scores, self.y)
         if self.other is None:
             return loss

@@ -1,9 +1,9 @@
 """Train many networks on the same data: what can be stacked as one program, the rest one by one.
 
-Stacked are MLPs of one shape, as one batched program with a backward pass by hand. Layer l of all R runs is
-one array (R, n_in + 1, n_out), whose last row is the bias, since every layer's input carries a column of
-ones. A step of all runs together is then two or three batched products per layer; with SGD the one that gives
-the gradient adds it to the velocity of the momentum at once.
+Stacked are MLPs of one shape, as one batched program with a backward pass by hand. The parameters of all R
+runs are one array (R, p), the weights of all layers first and then the biases, of which each layer sees its
+part as (R, n_in, n_out) and (R, 1, n_out); so are the gradients, and one fused call moves them all. A step of
+all runs together is two or three batched products per layer, into memory that is taken once.
 """
 
 import math
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from inscape.errors import InscapeError
-from inscape.models.gradients import gradients
+from inscape.models.base import gradients
 from inscape.progress import Meter, meter
 from inscape.seeding import as_seed
 from inscape.status import COMPLETE, DIVERGED
@@ -189,58 +189,105 @@ class Stack:
 
     def __init__(self, layers: Sequence[Sequence[nn.Linear]], recipes: Sequence[Recipe]) -> None:
         """Take the linear layers of each run, and how it is trained; with Adam all learning rates agree."""
-        self._layers, self._momentum = layers, recipes[0].momentum
-        self._weights = [
-            torch.stack([torch.cat([part.weight.T, part.bias[None]]) for part in same]).contiguous()
-            for same in zip(*layers, strict=True)
+        self._layers, self._momentum, self._loss = layers, recipes[0].momentum, recipes[0].loss
+        runs = [
+            torch.cat([p.weight.T.flatten() for p in run] + [p.bias for p in run]).detach() for run in layers
         ]
-        self._velocities = [torch.zeros_like(w) for w in self._weights]
-        like = self._weights[0]
-        self._rates = like.new_tensor([r.learning_rate for r in recipes])[:, None, None]
+        self._all = torch.stack(runs)
+        self._slopes = torch.zeros_like(self._all)
+        self._weights, self._biases = self._parts(self._all)
+        self._weight_slopes, self._bias_slopes = self._parts(self._slopes)
+        self._rates = self._all.new_tensor([r.learning_rate for r in recipes])[:, None]
+        n_weights = sum(w[0].numel() for w in self._weights)
+        self._decaying = slice(None) if recipes[0].decay_biases else slice(n_weights)
         decays = [r.weight_decay for r in recipes]
-        self._decays = like.new_tensor(decays)[:, None, None] if any(decays) else None
-        self._adam: _Adam | None = None
+        self._decays = self._all.new_tensor(decays)[:, None] if any(decays) else None
+        self._scratch: dict[int, list[Tensor]] = {}
+        self._adam: torch.optim.Adam | None = None
         if recipes[0].optimiser != "sgd":
-            self._adam = _Adam(self._weights, self._velocities, self._decays, recipes[0])
+            self._all.grad = self._slopes
+            self._decoupled = recipes[0].optimiser == "adamw"
+            self._adam = torch.optim.Adam([self._all], lr=recipes[0].learning_rate, fused=True)
+
+    def _parts(self, flat: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """What each layer sees of (R, p): its weights (R, n_in, n_out) and biases (R, 1, n_out)."""
+        shapes = [(p.in_features, p.out_features) for p in self._layers[0]]
+        sizes = [n * m for n, m in shapes] + [m for _, m in shapes]
+        parts = torch.split(flat, sizes, dim=1)
+        weights = [part.view(len(part), *shape) for part, shape in zip(parts, shapes, strict=False)]
+        return weights, [part[:, None] for part in parts[len(shapes) :]]
 
     def step(self, x: Tensor, y: Tensor, factor: float) -> Tensor:
         """Move every run by factor times its learning rate, and return its summed loss before, (R,).
 
         Args:
-            x: the batch of each run with a column of ones, (R, b, n_in + 1).
+            x: the batch of each run, (R, b, n_in).
             y: its classes, (R, b), or targets, (R, b, c).
             factor: where the schedule is.
         """
-        inputs, sums = [x], []
-        for weights in self._weights[:-1]:
-            sums.append(torch.bmm(inputs[-1], weights))
-            inputs.append(_rectified(sums[-1]))
-        scores = torch.bmm(inputs[-1], self._weights[-1])
-        losses, slope = (_squares if y.is_floating_point() else _cross_entropy)(scores, y)
+        inputs = [x]
+        for weights, bias, out in zip(self._weights, self._biases, self._memory(x.shape[1]), strict=True):
+            torch.baddbmm(bias, inputs[-1], weights, out=out)
+            inputs.append(out)
+            if len(inputs) <= len(self._weights):
+                out.clamp_(min=0)
+        losses, slope = _loss_and_slope(inputs.pop(), y, self._loss)
         slope.div_(x.shape[1])
         for i in range(len(self._weights) - 1, -1, -1):
-            weights, velocity = self._weights[i], self._velocities[i]
+            weight_slope, bias_slope = self._weight_slopes[i], self._bias_slopes[i]
             if self._adam is None:
-                velocity.baddbmm_(inputs[i].transpose(1, 2), slope, beta=self._momentum)
+                weight_slope.baddbmm_(inputs[i].transpose(1, 2), slope, beta=self._momentum)
+                bias_slope.mul_(self._momentum).add_(slope.sum(1, keepdim=True))
             else:
-                torch.bmm(inputs[i].transpose(1, 2), slope, out=velocity)
+                torch.bmm(inputs[i].transpose(1, 2), slope, out=weight_slope)
+                torch.sum(slope, 1, keepdim=True, out=bias_slope)
             if i > 0:
-                back = torch.bmm(slope, weights[:, :-1].transpose(1, 2))
-                slope = torch.ops.aten.threshold_backward(back, sums[i - 1], 0)
-            if self._adam is None:
-                if self._decays is not None:
-                    velocity.addcmul_(weights, self._decays)
-                weights.addcmul_(velocity, self._rates, value=-factor)
-        if self._adam is not None:
-            self._adam.step(factor)
+                back = torch.bmm(slope, self._weights[i].transpose(1, 2))
+                slope = torch.ops.aten.threshold_backward(back, inputs[i], 0)
+        self._move(factor)
         return losses
+
+    def _memory(self, n: int) -> list[Tensor]:
+        """Where the outputs of all layers go, for batches of n points."""
+        if n not in self._scratch:
+            self._scratch[n] = [w.new_empty(len(w), n, w.shape[2]) for w in self._weights]
+        return self._scratch[n]
+
+    def _move(self, factor: float) -> None:
+        """Update all parameters by their slopes; with SGD these are velocities."""
+        part = self._decaying
+        if self._adam is None:
+            if self._decays is not None:
+                self._slopes[:, part].addcmul_(self._all[:, part], self._decays)
+            self._all.addcmul_(self._slopes, self._rates, value=-factor)
+            return
+        rate = factor * float(self._rates[0])
+        self._adam.param_groups[0]["lr"] = rate
+        if self._decays is not None:
+            if self._decoupled:
+                self._all[:, part].mul_(1 - rate * self._decays)
+            else:
+                self._slopes[:, part].addcmul_(self._all[:, part], self._decays)
+        self._adam.step()
 
     def write_back(self) -> None:
         """Put the parameters into the layers they came from."""
         for r, run in enumerate(self._layers):
-            for weights, layer in zip(self._weights, run, strict=True):
-                layer.weight.copy_(weights[r, :-1].T)
-                layer.bias.copy_(weights[r, -1])
+            for weights, bias, layer in zip(self._weights, self._biases, run, strict=True):
+                layer.weight.copy_(weights[r].T)
+                layer.bias.copy_(bias[r, 0])
+
+
+def _loss_and_slope(scores: Tensor, y: Tensor, kind: str) -> tuple[Tensor, Tensor]:
+    """The summed loss of each run, (R,), and its gradient by the scores, (R, b, c)."""
+    if y.is_floating_point():
+        error, c = scores - y, y.shape[2]
+        return error.square().sum((1, 2)) / c, error.mul_(2 / c)
+    if kind == "cross-entropy":
+        return _cross_entropy(scores, y)
+    shares = scores.softmax(2)
+    losses, slope = _cross_entropy(shares, y)
+    return losses, shares * (slope - (shares * slope).sum(2, keepdim=True))
 
 
 def _cross_entropy(scores: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -251,46 +298,6 @@ def _cross_entropy(scores: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     slope = logs.exp_()
     slope.scatter_add_(2, index, slope.new_full((1, 1, 1), -1).expand_as(index))
     return losses, slope
-
-
-def _squares(scores: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """The same for the square of the error, its mean over the targets of a point."""
-    error, c = scores - y, y.shape[2]
-    return error.square().sum((1, 2)) / c, error.mul_(2 / c)
-
-
-class _Adam:
-    """One step of Adam or AdamW on stacked weights, each run with its own weight decay."""
-
-    def __init__(
-        self, weights: list[Tensor], gradients: list[Tensor], decays: Tensor | None, recipe: Recipe
-    ) -> None:
-        self._weights, self._gradients, self._decays = weights, gradients, decays
-        self._rate, self._decoupled = recipe.learning_rate, recipe.optimiser == "adamw"
-        for weight, gradient in zip(weights, gradients, strict=True):
-            weight.grad = gradient
-        self._optimiser = torch.optim.Adam(weights, lr=recipe.learning_rate, fused=True)
-
-    def step(self, factor: float) -> None:
-        """Move by the gradients, with factor times the learning rate."""
-        rate = factor * self._rate
-        self._optimiser.param_groups[0]["lr"] = rate
-        if self._decays is not None:
-            for weight, gradient in zip(self._weights, self._gradients, strict=True):
-                if self._decoupled:
-                    weight.mul_(1 - rate * self._decays)
-                else:
-                    gradient.addcmul_(weight, self._decays)
-        self._optimiser.step()
-
-
-def _rectified(sums: Tensor) -> Tensor:
-    """ReLU, with a column of ones behind."""
-    r, b, n = sums.shape
-    out = sums.new_empty(r, b, n + 1)
-    torch.clamp_min(sums, 0, out=out[:, :, :n])
-    out[:, :, n] = 1
-    return out
 
 
 @torch.no_grad()
@@ -311,7 +318,6 @@ def train_stacked(
     sizes = batch_sizes(n, min(common.batch_size, n))
     per_epoch = len(sizes)
     stack = Stack(layers, recipes)
-    points = torch.cat([x, x.new_ones(n, 1)], 1)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     unit = replace(common, learning_rate=1.0)
     losses: list[list[float]] = []
@@ -323,7 +329,7 @@ def train_stacked(
         total = x.new_zeros(len(layers))
         for rows in order.split(sizes, 1):  # type: ignore[no-untyped-call]
             factor = unit.rate_at(step, common.epochs * per_epoch, per_epoch)
-            total += stack.step(points[rows], y[rows], factor)
+            total += stack.step(x[rows], y[rows], factor)
             step += 1
             if observe is not None:
                 observe(step, stack.write_back)
@@ -331,6 +337,41 @@ def train_stacked(
         show(epoch + 1, common.epochs)
     stack.write_back()
     return [_history([epoch[r] for epoch in losses], per_epoch, seed) for r, seed in enumerate(seeds)]
+
+
+Draw = Callable[[int], tuple[npt.NDArray[Any], npt.NDArray[Any]]]
+
+
+@torch.no_grad()
+def train_on_fresh(
+    module: nn.Module, draw: Draw, recipe: Recipe, *, n_steps: int, monitor: StepMonitor | None = None
+) -> float:
+    """Train a plain MLP in place on points that are never seen twice; the mean loss of the last step.
+
+    Args:
+        module: a plain MLP, as `train_many` stacks them.
+        draw: points and their classes or targets, as many as it is told.
+        recipe: how; its epochs do not matter, and its learning rate stays what it is.
+        n_steps: how many steps.
+        monitor: as in `train_many`.
+    """
+    parts = mlp_parts(module)
+    if parts is None or not can_stack(recipe) or recipe.schedule != "constant":
+        raise InscapeError("fresh points need a plain MLP, and a constant recipe without augmentation")
+    first, layers = parts
+    before, like = nn.Sequential(*first), layers[0].weight
+    stack = Stack([layers], [recipe])
+    watch = None if monitor is None else _Watch([module], [monitor])
+    losses = like.new_zeros(1)
+    for step in range(n_steps + 1):
+        if watch is not None:
+            watch(step, stack.write_back)
+        if step < n_steps:
+            x, y = as_tensors(*draw(recipe.batch_size), like.dtype)
+            losses = stack.step(before(x)[None], y[None], 1.0)
+    stack.write_back()
+    module.eval()
+    return float(losses[0]) / recipe.batch_size
 
 
 def _history(losses: list[float], per_epoch: int, seed: int) -> History:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
+from inscape.compare.churn import NAME, churn_of
 from inscape.errors import MeasureError
 from inscape.measures.measure import NOT_APPLICABLE, Measures, Settings, checked_settings, table_of
 from inscape.measures.points import TargetSource, as_targets, measuring
@@ -38,13 +39,17 @@ class Monitor(Drawn):
         measures: as for `inscape.measure`, functions of your own too, with the settings and defaults there; a
             further setting "n_points" measures at the first few of the drawn points only. By default `CHEAP`:
             local complexity and total variation, both of the same two noisy networks at 10 points; and
-            accuracy and margin if classes are known.
+            accuracy and margin if classes are known. One measure more than there: "churn", the share of
+            `n_probes` (20) segments between the points on which the label is not that of the last look, and
+            as "churn_first" not that of the first.
         every: a number of steps; "log" for about ten steps per power of ten, ..., 10, 13, 16, 20, ...; or a
             function of the step that says whether to measure.
         n_points: how many points are drawn; None for all.
         also: a function of the wrapped model that gives further columns, {name: number}.
         log_fn: called with ({name: value}, step) after each measurement; fits `wandb.log`,
             `mlflow.log_metrics`, or a loop over `SummaryWriter.add_scalar`.
+        keep_models: whether to keep a copy of the model at each measured step, in `models`, by which
+            `inscape.explore(monitor, x)` shows a slider over training.
         random_state: of the points and of all measures.
 
     >>> import torch
@@ -66,6 +71,7 @@ class Monitor(Drawn):
         n_points: int | None = 128,
         also: Callable[[Model], Mapping[str, float]] | None = None,
         log_fn: Callable[[dict[str, float], int], Any] | None = None,
+        keep_models: bool = False,
         random_state: RandomState = 0,
     ) -> None:
         source = as_targets(x, y)
@@ -74,10 +80,14 @@ class Monitor(Drawn):
         if measures is None:
             labelled = ("accuracy", "margin") if source.has_labels else ()
             measures = CHEAP | {name: {} for name in labelled}
+        measures, churn = _without_churn(measures)
+        self.churn = None if churn is None else churn_of(self.x, churn, self.seed)
         self.measures, self._n_points = _checked(measures)
         self.settings: dict[str, dict[str, Any]] = {}
         self.also, self.log_fn = also, log_fn
         self.rows: list[dict[str, Any]] = []
+        self.models: dict[int, Any] = {}
+        self._keeps_models = keep_models
         self.notes: dict[str, str] = {}
         self._due = _schedule(every)
 
@@ -98,7 +108,8 @@ class Monitor(Drawn):
         with random_state_kept():
             entries = self._entries(wrapped)
             with measuring(wrapped):
-                further = {} if self.also is None else dict(self.also(wrapped))
+                further: dict[str, Any] = {} if self.churn is None else self.churn.look(wrapped)
+                further |= {} if self.also is None else dict(self.also(wrapped))
         row: dict[str, Any] = {"step": step, "seconds": 0.0}
         for entry in entries:
             name = entry["measure"]
@@ -108,8 +119,12 @@ class Monitor(Drawn):
             if entry["status"] == NOT_APPLICABLE:
                 self.notes[name] = entry["note"]
         row |= further
+        if self.churn is not None:
+            self.settings[NAME] = dict(self.churn.settings)
         row["seconds"] = time.perf_counter() - start
         self.rows.append(row)
+        if self._keeps_models:
+            self.models[step] = copy.deepcopy(model)
         if self.log_fn is not None:
             self.log_fn({name: row[name] for name in self._names() if row.get(name) is not None}, step)
         return row
@@ -162,6 +177,16 @@ class Monitor(Drawn):
     def __repr__(self) -> str:
         names = ", ".join(self._names()) or "nothing yet"
         return f"<monitor of {len(self.x)} points, {len(self.rows)} steps: {names}>"
+
+
+def _without_churn(measures: Measures) -> tuple[Measures, dict[str, Any] | None]:
+    """The measures without churn, which a single look has not; its settings, None if it is not wanted."""
+    if isinstance(measures, Mapping):
+        rest = {name: settings for name, settings in measures.items() if name != NAME}
+        settings = measures.get(NAME)
+        return rest, None if NAME not in measures else dict(settings or {})  # type: ignore[arg-type]
+    names = [measures] if isinstance(measures, str) or callable(measures) else list(measures)
+    return [name for name in names if name != NAME], {} if NAME in names else None
 
 
 def _checked(measures: Measures) -> tuple[dict[str, Settings], dict[str, int]]:

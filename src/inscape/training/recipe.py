@@ -10,7 +10,8 @@ from inscape.serialising import plain, plain_fields, restored_fields
 from inscape.status import Status
 
 OPTIMISERS = ("sgd", "adam", "adamw", "adagrad")
-SCHEDULES = ("cosine", "step", "constant")
+SCHEDULES = ("cosine", "epoch-cosine", "step", "constant")
+LOSSES = ("cross-entropy", "softmax-cross-entropy")
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,18 @@ class Recipe:
         momentum: of SGD; the other optimisers have none.
         weight_decay: added to the gradient as weight_decay times the weights; AdamW decays them directly.
         optimiser: "sgd", "adam", "adamw" or "adagrad".
-        schedule: "cosine" to zero over all steps, "step" or "constant".
+        schedule: "cosine" to zero over all steps, "epoch-cosine" likewise but constant inside an epoch,
+            "step" or "constant".
         milestones: fractions of the epochs after which "step" multiplies the step size by `decay`.
         decay: see `milestones`.
         mixup: alpha of the Beta distribution that mixes pairs of points; 0 for none.
         crop: pixels of black border from which images are cropped back at random; 0 for none.
         flip: mirror images left to right, each with probability 1/2.
         stop_loss: stop after the first epoch whose mean training loss is at most this.
+        decay_biases: whether biases decay too.
+        loss: of classes: "cross-entropy" of the scores, or "softmax-cross-entropy", which takes the
+            probabilities for scores, so that it is never below log(1 + (c - 1) / e) and saturates where the
+            network is sure. Targets have the mean square of the error.
     """
 
     learning_rate: float
@@ -47,12 +53,16 @@ class Recipe:
     crop: int = 0
     flip: bool = False
     stop_loss: float | None = None
+    decay_biases: bool = True
+    loss: str = "cross-entropy"
 
     def __post_init__(self) -> None:
         if self.optimiser not in OPTIMISERS:
             raise InscapeError(unknown_name("optimiser", self.optimiser, OPTIMISERS))
         if self.schedule not in SCHEDULES:
             raise InscapeError(unknown_name("schedule", self.schedule, SCHEDULES))
+        if self.loss not in LOSSES:
+            raise InscapeError(unknown_name("loss", self.loss, LOSSES))
         for name, least in (("batch_size", 1), ("epochs", 1), ("crop", 0)):
             value = getattr(self, name)
             if not _is_number(value) or not least <= value < math.inf or value != int(value):
@@ -79,8 +89,10 @@ class Recipe:
         """
         if self.schedule == "cosine":
             return self.learning_rate * (1 + math.cos(math.pi * step / n_steps)) / 2
+        epoch = step // steps_per_epoch
+        if self.schedule == "epoch-cosine":
+            return self.learning_rate * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
         if self.schedule == "step":
-            epoch = step // steps_per_epoch
             return self.learning_rate * self.decay ** sum(epoch >= m * self.epochs for m in self.milestones)
         return self.learning_rate
 

@@ -15,10 +15,14 @@ from inscape.univariate.knots import RegionTable
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.stability import (
     Flattest,
+    LinearStability,
     Stability,
+    StrongStability,
     flattest,
+    linear_stability,
     population_weight,
     stability,
+    strong_stability,
     weight,
 )
 from inscape.univariate.teacher import (
@@ -28,6 +32,7 @@ from inscape.univariate.teacher import (
     population_error,
     random_teacher,
     shortest_interval,
+    strict_teacher_of,
     teacher_of,
 )
 
@@ -37,9 +42,11 @@ __all__ = [
     "Flow",
     "KKTResidual",
     "LimitRegions",
+    "LinearStability",
     "RegionTable",
     "ShallowNet",
     "Stability",
+    "StrongStability",
     "alternating_teacher",
     "effective_linear_regions",
     "flattest",
@@ -50,12 +57,15 @@ __all__ = [
     "labels_of",
     "least_error",
     "limit_regions",
+    "linear_stability",
     "population_error",
     "population_weight",
     "random_teacher",
     "region_bound",
     "shortest_interval",
     "stability",
+    "strict_teacher_of",
+    "strong_stability",
     "teacher_of",
     "theorem_sizes",
     "weight",

@@ -38,8 +38,29 @@ def teacher_of(changes: npt.ArrayLike) -> ShallowNet:
     return ShallowNet(np.ones_like(knots), -knots, jumps)
 
 
+def strict_teacher_of(changes: npt.ArrayLike) -> ShallowNet:
+    """The zigzag with the same changes of sign that is zero nowhere else: Theorem 4.2 asks for y N(x) > 0.
+
+    One more neuron is a constant, so that the left end lies below zero: the width is r + 1.
+
+    >>> teacher = strict_teacher_of([-0.5, 0.25])
+    >>> teacher.sign_changes().tolist(), float(teacher(-1.0)) < 0
+    ([-0.5, 0.25], True)
+    """
+    zigzag = teacher_of(changes)
+    depth = float(np.diff(zigzag.knots).min()) if zigzag.width > 1 else 1.0
+    b = zigzag.b.copy()
+    b[0] += depth  # the first piece rises from -depth, and is zero where it was
+    return ShallowNet(np.append(zigzag.w, 0.0), np.append(b, 1.0), np.append(zigzag.v, -depth))
+
+
 def random_teacher(
-    n_changes: int, *, radius: float = 1.0, shortest: float | None = None, random_state: RandomState = None
+    n_changes: int,
+    *,
+    radius: float = 1.0,
+    shortest: float | None = None,
+    strict: bool = False,
+    random_state: RandomState = None,
 ) -> ShallowNet:
     """A teacher of width r with r changes of sign at random places of [-radius, radius].
 
@@ -48,6 +69,7 @@ def random_teacher(
         radius: R.
         shortest: the least length of an interval of one sign, rho; R / (r + 1), half of what equal intervals
             have, if None. What is left of the length is shared out uniformly.
+        strict: whether it is to be zero nowhere but at the changes, which takes a neuron more.
         random_state: seed.
     """
     r = whole_number(n_changes, "n_changes", 1, UnivariateError)
@@ -59,7 +81,8 @@ def random_teacher(
             "make them shorter"
         )
     cuts = np.sort(as_generator(random_state).uniform(0, spare, r))
-    return teacher_of(-radius + cuts + least * np.arange(1, r + 1))
+    changes = -radius + cuts + least * np.arange(1, r + 1)
+    return strict_teacher_of(changes) if strict else teacher_of(changes)
 
 
 def labels_of(net: ShallowNet, x: npt.ArrayLike) -> Floats:

@@ -12,7 +12,7 @@ from torch import nn
 import inscape
 from inscape import Patch, Simplex
 from inscape.drawing.palette import PATTERNS, TEN, pattern_colours
-from inscape.drawing.planes import paths
+from inscape.drawing.planes import polygons
 from inscape.errors import PartitionError
 
 SQUARE = Patch([0.0, 0.0], np.eye(2))
@@ -76,7 +76,7 @@ def test_edges_can_be_left_out(q):
 
 
 def test_edges_get_thinner():
-    widths = [paths.line_width(n) for n in (1, 50, 10**3, 10**4, 10**6)]
+    widths = [polygons.line_width(n) for n in (1, 50, 10**3, 10**4, 10**6)]
     assert widths == sorted(widths, reverse=True)
     assert widths[0] == widths[1]
     assert widths[-1] > 0
@@ -194,7 +194,7 @@ def test_a_ring_is_named_off_its_hole():
 @pytest.mark.parametrize("n", [100, 30_000])
 def test_large_pictures_are_rasterised(n):
     from inscape.drawing.planes.frame import Scene
-    from inscape.drawing.planes.linear import draw_faces
+    from inscape.drawing.planes.polygons import draw_faces
 
     k = int(n**0.5)
     side = np.linspace(0, 1, k + 1)
@@ -219,7 +219,7 @@ def test_large_pictures_are_rasterised(n):
     assert n_polygons(filled) == k * k
     assert n_polygons(edges) == len(ends)
     assert len(filled.get_paths()) <= 64 + k * k // 10_000
-    assert bool(filled.get_rasterized()) == (n > paths.RASTER_LIMIT)
+    assert bool(filled.get_rasterized()) == (n > polygons.RASTER_LIMIT)
 
 
 def test_a_grid_on_a_polygon_ends_at_its_border():

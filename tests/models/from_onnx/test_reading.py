@@ -15,7 +15,7 @@ from onnx_files import check, node, run, save
 import inscape
 from inscape import Segment
 from inscape.errors import InscapeError, MissingExtraError, PartitionError
-from inscape.partition.decision.exact.segments import exact_segments
+from inscape.partition.decision.exact.networks import exact_segments
 from inscape.partition.linear import linear_regions
 
 rng = np.random.default_rng(3)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from estimators import CASES, THREE, X
+from predictions import assert_along, assert_on_plane
 from sklearn.linear_model import RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -25,17 +26,6 @@ def segments():
     return [Segment(X[i], X[j], span=SPAN) for i, j in PAIRS]
 
 
-def assert_predicted(model, regions):
-    """The labels of the regions are those of the model, at dense points and next to every boundary."""
-    low, high = regions.span
-    t = np.linspace(low, high, 2001)
-    t = np.concatenate([t, regions.boundaries - NEAR, regions.boundaries + NEAR])
-    gaps = np.abs(t[:, None] - regions.boundaries).min(axis=1, initial=np.inf)
-    t = t[(gaps >= 0.99 * NEAR) & (t >= low) & (t <= high)]
-    expected = regions.labels[np.searchsorted(regions.boundaries, t)]
-    assert np.array_equal(model.labels(regions.probe.points(t)), expected)
-
-
 @pytest.mark.parametrize("name", cases("segments", "exact"))
 def test_segments_are_exact(name):
     model = inscape.wrap(CASES[name].build())
@@ -44,7 +34,7 @@ def test_segments_are_exact(name):
     for regions in found:
         assert regions.method == "exact"
         assert regions.is_exact
-        assert_predicted(model, regions)
+        assert_along(model, regions, NEAR)
     if name != "DummyClassifier":
         assert max(regions.n_regions for regions in found) > 1
 
@@ -62,15 +52,7 @@ def test_what_is_not_exact_says_why(name):
 def test_planes_are_exact(name):
     model = inscape.wrap(CASES[name].build())
     regions = inscape.decision_regions(model, Patch.through(X[[0, 5, 17]]), method="exact")
-    (low, high), (bottom, top) = regions.probe.bounds
-    at = np.random.default_rng(0).uniform((low, bottom), (high, top), (2000, 2))
-    far = np.ones(len(at), bool)
-    for start, end in regions.boundary:
-        along = np.clip((at - start) @ (end - start) / ((end - start) @ (end - start)), 0, 1)
-        far &= np.linalg.norm(at - start - along[:, None] * (end - start), axis=1) > NEAR
-    assert far.mean() > 0.99
-    expected = model.labels(regions.probe.points(at[far]))
-    assert np.array_equal(regions.labels[regions.locate(at[far])], expected)
+    assert_on_plane(model, regions, NEAR)
 
 
 @pytest.mark.parametrize("name", [n for n in cases("segments", "exact") if n in cases("planes", "adaptive")])
@@ -98,7 +80,7 @@ def test_a_subclass_is_not_read():
 def test_a_class_of_prior_zero_never_wins():
     model = inscape.wrap(GaussianNB(priors=[0.5, 0.0, 0.5]).fit(X, THREE))
     for regions in inscape.decision_regions(model, segments(), method="exact"):
-        assert_predicted(model, regions)
+        assert_along(model, regions, NEAR)
         assert 1 not in regions.labels
 
 
@@ -106,7 +88,7 @@ def test_behind_preprocess_a_graph_stays_exact_and_the_rest_says_why_not():
     linear, nearest = RidgeClassifier().fit(X / 10, THREE), KNeighborsClassifier(3).fit(X / 10, THREE)
     model = inscape.wrap(linear, preprocess={"scale": 0.1})
     for regions in inscape.decision_regions(model, segments(), method="exact"):
-        assert_predicted(model, regions)
+        assert_along(model, regions, NEAR)
     model = inscape.wrap(nearest, preprocess={"scale": 0.1})
     assert model.structure == "black-box"
     with pytest.raises(

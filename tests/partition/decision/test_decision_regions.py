@@ -248,6 +248,23 @@ def test_progress_counts_points():
     assert seen[-1] == (30, 30)
 
 
+def test_progress_of_one_adaptive_plane_counts_its_samples():
+    seen = []
+    plane = Patch([0.0, 0.0], np.eye(2))
+    rings = lambda x: np.c_[np.sin(9 * np.hypot(x[:, 0], x[:, 1])), 0 * x[:, 0]]  # noqa: E731
+    decision_regions(
+        inscape.wrap(rings, batch_size=100),
+        plane,
+        method="adaptive",
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    done = [d for d, _ in seen]
+    assert {total for _, total in seen} == {1000}
+    assert (done[0], done[-1]) == (0, 1000)
+    assert len({d for d in done if 0 < d < 1000}) > 3
+    assert done == sorted(done)
+
+
 def test_results_say_where_they_came_from():
     p = decision_regions(stripes(2), corner(2))
     assert p.provenance.version == inscape.__version__

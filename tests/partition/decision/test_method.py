@@ -12,7 +12,7 @@ import inscape
 from inscape import Patch, Segment, decision_regions
 from inscape.errors import InscapeWarning, NonGenericError, PartitionError
 from inscape.partition.decision import DecisionRegions, method
-from inscape.partition.linear import cost
+from inscape.partition.linear import exact_cost
 from tests.fixtures.networks import cnn, mlp
 
 
@@ -68,7 +68,7 @@ def test_the_cost_of_a_plane_is_foreseen(sizes):
     triangle = inscape.Simplex(rng.normal(size=(3, sizes[0])))
     for probe in (patch, triangle, Patch(patch.origin, patch.axes, corners=[[0, 0], [2, 0], [1, 1.5]])):
         true = inscape.linear_regions(model, probe).n_regions
-        assert true / 4 < cost.plane_cost(model, [probe]).n_regions < 4 * true
+        assert true / 4 < exact_cost.plane_cost(model, [probe]).n_regions < 4 * true
 
 
 def test_lines_drawn_at_random_are_counted_as_they_cross():
@@ -81,7 +81,7 @@ def test_lines_drawn_at_random_are_counted_as_they_cross():
         net[0].bias.copy_(torch.tensor(distance))
     model, patch = inscape.wrap(net), Patch([0.0, 0.0], np.eye(2))
     true = inscape.linear_regions(model, patch).n_regions
-    assert cost.plane_cost(model, [patch]).n_regions == pytest.approx(true, rel=0.3)
+    assert exact_cost.plane_cost(model, [patch]).n_regions == pytest.approx(true, rel=0.3)
 
 
 def test_a_plane_with_far_more_regions_than_foreseen_is_given_up(monkeypatch):
@@ -107,8 +107,8 @@ def test_auto_falls_back_on_any_failure_of_exact_and_says_why(monkeypatch, dim, 
     def fails(*args, **settings):
         raise error
 
-    monkeypatch.setattr("inscape.partition.decision.exact.planes.exact_plane", fails)
-    monkeypatch.setattr("inscape.partition.decision.exact.segments.exact_segments", fails)
+    monkeypatch.setattr("inscape.partition.decision.exact.networks.exact_plane", fails)
+    monkeypatch.setattr("inscape.partition.decision.exact.networks.exact_segments", fails)
     net = mlp(2, 8, 3)
     probe = Segment([0.0, 0.0], [1.0, 1.0]) if dim == 1 else Patch([0.0, 0.0], np.eye(2))
     with pytest.warns(InscapeWarning, match="method='adaptive' instead of exact"):
@@ -141,7 +141,7 @@ def test_who_interrupts_an_exact_count_is_not_given_another_one(monkeypatch):
     def interrupted(*args, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("inscape.partition.decision.exact.segments.exact_segments", interrupted)
+    monkeypatch.setattr("inscape.partition.decision.exact.networks.exact_segments", interrupted)
     with pytest.raises(KeyboardInterrupt):
         decision_regions(mlp(2, 8, 3), Segment([0.0, 0.0], [1.0, 1.0]))
 

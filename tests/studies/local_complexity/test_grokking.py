@@ -6,54 +6,100 @@ import pytest
 import torch
 
 import inscape
-from inscape.studies.local_complexity.grokking.outcome import bound, findings, prepared
-from inscape.studies.local_complexity.grokking.training import Lipschitz
+from inscape.errors import StudyError
+from inscape.studies.local_complexity.grokking.outcome import THRESHOLDS, bound, findings, prepared
+from inscape.studies.local_complexity.grokking.training import (
+    PLAIN,
+    PUBLISHED_LOSS,
+    Lipschitz,
+    configurations,
+)
 from inscape.studies.local_complexity.training_curves import coefficients, log_steps
 from inscape.theory import lc_theorem7, moments
 from inscape.training.networks import mlp
 
+ALL = ("accuracy", "attacked_published", "attacked_margin", "attacked_0.02", "attacked_0.05")
 
-def run(he, replicate, lc, attacked, regions, tv, fit_at=1, depth=4, width=200):
+
+def run(he, replicate, lc, attacked, regions, tv, fit_at=1, depth=4, width=200, loss=PUBLISHED_LOSS, top=1.0):
     n = len(lc)
     row = {"depth": depth, "width": width, "he_scale": he, "replicate": replicate, "seconds": 1.0}
+    row |= {"loss": loss, "normalise": True, "decay_biases": False, "tolerance": 0.01, "attack": 0.1}
     row |= {"n_train": 10, "data": "none", "learning_rate": 1e-4, "weight_decay": 0.01, "batch_size": 4}
-    row |= {"n_points": 2, "n_noise": 2, "step": list(range(n)), "lc": lc, "tv": tv, "region_count": regions}
-    row |= {"accuracy": [0.5] * n, "not_good": [0.0] * n, "attacked_0.05": attacked}
-    row |= {"attacked_0.02": attacked, "attacked_0.1": attacked}
-    row |= {"train_accuracy": [1.0 if i >= fit_at else 0.5 for i in range(n)]}
+    row |= {"n_points": 2, "n_noise": 2, "lc": lc, "tv": tv, "region_count": regions, "optimiser": "adamw"}
+    row |= {"step": [100_000 * i for i in range(n)], "not_good": [0.0] * n}
+    row |= dict.fromkeys(ALL, attacked) | {"attacked_margin": [a / 20 for a in attacked]}
+    row |= {"tv_hidden": tv, "tv_probabilities": tv}
+    row |= {"train_accuracy": [top if i >= fit_at else 0.5 for i in range(n)]}
     row |= {"lipschitz_stated": [2.0] * n, "lipschitz_corrected": [4.0] * n}
-    row |= {f"lr_{eps}_{k}": list(lc) for eps in ("0.1", "1") for k in range(1, depth + 1)}
+    row |= {f"{t.name}_{k}": list(lc) for t in THRESHOLDS for k in range(1, depth + 1)}
     return row | {"theorem_7_stated": -1.0, "theorem_7_corrected": -2.0}
 
 
-def frame_of(fall):
+def frame_of(fall, **further):
     """Runs whose local complexity falls after the fit, or rises, with all else alike."""
     lc = [9.0, 10.0, 8.0, 6.0, 5.0] if fall else [9.0, 5.0, 6.0, 8.0, 10.0]
     up, down = [0.0, 0.1, 0.2, 0.3, 0.4], [5.0, 4.0, 3.0, 2.0, 1.0]
     regions = [5.0, 4.5, 3.0, 1.5, 1.0]
-    rows = [run(he, i, lc, up, regions, down) for he, n in ((1, 8), (2, 1), (3, 1)) for i in range(n)]
-    rows += [run(1, 0, lc, up, down, down, depth=3), run(1, 0, lc, up, down, down, width=10)]
+    settings = ((1, 8), (2, 1), (3, 1))
+    rows = [run(he, i, lc, up, regions, down, **further) for he, n in settings for i in range(n)]
+    rows += [run(1, 0, lc, up, down, down, depth=3, **further)]
+    rows += [run(1, 0, lc, up, down, down, width=10, **further)]
+    rows += [run(2, 0, up, up, regions, [1.0, 2.0, 3.0, 4.0, 5.0], loss=PLAIN, **further)]
     return pd.DataFrame(rows)
 
 
 def test_findings_follow_the_runs():
     falls = findings(prepared(frame_of(True)))
     assert {k for k, f in falls.items() if f.holds} == set(falls) - {"breaks"}
-    assert falls["drop"].value == pytest.approx(-0.5)
+    assert falls["drop"].value == pytest.approx(-50)
     assert falls["together"].value == pytest.approx(-1)
     assert falls["decision"].value == pytest.approx(1)
     assert "the number is that of He 1" in falls["drop"].evidence
     rises = findings(prepared(frame_of(False)))
     assert {k for k, f in rises.items() if f.holds is False} == {
-        *("drop", "together", "breaks", "rank", "decision")
+        *("drop", "together", "loss", "breaks", "rank", "decision")
     }
 
 
+def test_a_plateau_below_one_is_a_fit():
+    frame = frame_of(True, top=0.89)
+    assert prepared(frame)["fit"].tolist() == [1] * len(frame)
+    assert findings(prepared(frame))["drop"].holds
+
+
+def test_a_fit_at_the_last_look_says_nothing():
+    found = findings(prepared(frame_of(False, fit_at=4)))
+    changes = ("drop", "robust", "masked", "variation", "loss", "breaks", "constant", "rank")
+    assert {found[k].holds for k in changes} == {None}
+    assert "no run has a look after the fit" in found["drop"].evidence
+
+
+def test_short_runs_cannot_deny_a_late_change():
+    frame = frame_of(False)
+    frame["step"] = [[s // 100 for s in steps] for steps in frame["step"]]
+    found = findings(prepared(frame))
+    assert found["drop"].holds is None
+    assert "runs end before the published change" in found["drop"].evidence
+    assert found["robust"].holds
+
+
+def test_a_fall_at_some_he_scales_is_none_at_every():
+    frame = frame_of(True)
+    frame["train_accuracy"] = [
+        [0.5] * 4 + [1.0] if he == 3 else a
+        for he, a in zip(frame["he_scale"], frame["train_accuracy"], strict=True)
+    ]
+    drop = findings(prepared(frame))["drop"]
+    assert drop.holds is None
+    assert "not seen after the fit at He 3" in drop.evidence
+
+
 def test_columns_that_fall_one_after_the_other_do_not_fall_together():
-    frame = frame_of(True).assign(replicate=range(12))
-    frame["lc"] = [[9.0, 8.9, 8.8, 8.7, 5.0, 2.0]] * 12
-    frame["region_count"] = [[9.0, 6.0, 4.0, 2.0, 1.9, 1.8]] * 12
-    assert coefficients(frame.assign(fit=0), "lc", "region_count", "fit") == pytest.approx([1.0] * 12)
+    frame = frame_of(True).assign(replicate=range(13))
+    frame["lc"] = [[9.0, 8.9, 8.8, 8.7, 5.0, 2.0]] * 13
+    frame["region_count"] = [[9.0, 6.0, 4.0, 2.0, 1.9, 1.8]] * 13
+    assert coefficients(frame.assign(fit=0), "lc", "region_count", "fit") == pytest.approx([1.0] * 13)
     assert max(coefficients(frame.assign(fit=0), "lc", "region_count", "fit", changes=True)) < -0.5
 
 
@@ -99,3 +145,15 @@ def test_steps_begin_at_zero_and_end_at_the_last(n_steps, n_times):
     assert steps[-1] == n_steps
     assert len(steps) <= n_times
     assert list(steps) == sorted(set(steps))
+
+
+def test_options_change_every_run():
+    given = {"loss": PLAIN, "normalise": "false", "decay_biases": "true", "tolerance": "0.5", "attack": "0.1"}
+    found = configurations("smoke", **given)
+    assert {c["loss"] for c in found} == {PLAIN}
+    assert {(c["normalise"], c["decay_biases"], c["tolerance"], c["attack"]) for c in found} == {
+        (False, True, 0.5, 0.1)
+    }
+    for wrong in ({"loss": "square"}, {"normalise": "perhaps"}, {"tolerance": "no"}, {"attack": 0}):
+        with pytest.raises(StudyError, match=next(iter(wrong))):
+            configurations("smoke", **wrong)

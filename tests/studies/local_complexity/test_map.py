@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,7 +11,7 @@ from inscape.errors import DataError
 from inscape.studies.local_complexity.map import coordinate_network, density
 from inscape.studies.local_complexity.map.coordinate_network import drawn_image, fingerprint, read_image
 from inscape.studies.local_complexity.map.density import edge_lengths, lengths_in_squares
-from inscape.studies.local_complexity.map.resemblance import length_fit
+from inscape.studies.local_complexity.map.resemblance import MAIN, length_fit, resemblance
 
 
 @settings(max_examples=40, deadline=None)
@@ -103,6 +104,35 @@ def test_an_image_file_is_read_in_grey_and_named_by_its_content(tmp_path):
     (tmp_path / "text.png").write_text("no image")
     with pytest.raises(DataError, match=r"cannot read the image .*text.png: it is of no known format"):
         density.configurations("smoke", image=str(tmp_path / "text.png"))
+
+
+def test_an_image_of_an_array_file_is_that_of_its_picture(tmp_path):
+    grey = (255 * drawn_image(24)).round().astype(np.uint8)
+    Image.fromarray(grey).save(tmp_path / "a.png")
+    np.savez(tmp_path / "many.npz", a=grey, real=grey / 255, mask=grey > 99, colours=np.stack([grey] * 3, -1))
+    np.save(tmp_path / "one.npy", grey)
+    expected = read_image(str(tmp_path / "a.png"), 12)
+    for name in ("many.npz:a", "many.npz:real", "many.npz:colours", "one.npy"):
+        assert np.abs(read_image(str(tmp_path / name), 12) - expected).max() <= 1 / 255
+    assert set(np.unique(read_image(str(tmp_path / "many.npz:mask"), 24))) == {0.0, 1.0}
+    cells = density.configurations("smoke", image=str(tmp_path / "many.npz:a"))
+    assert coordinate_network.image_of(cells[0]).shape == (24, 24)
+    with pytest.raises(DataError, match=r"many\.npz:b: it has a, real, mask, colours"):
+        read_image(str(tmp_path / "many.npz:b"), 12)
+    np.save(tmp_path / "wrong.npy", np.zeros(5))
+    with pytest.raises(DataError, match=r"expected pixels \(h, w\)"):
+        read_image(str(tmp_path / "wrong.npy"), 12)
+
+
+def test_a_resemblance_is_undecided_where_its_interval_has_the_limit():
+    def found(*values):
+        rows = [{"maps": "a", "sigma": MAIN, "pearson": v} for v in values]
+        return resemblance(pd.DataFrame(rows), "a")
+
+    assert found(0.54, -0.15, 0.55, 0.01).holds is None
+    assert found(0.9).holds is None
+    assert found(0.9, 0.95, 0.92).holds is True
+    assert found(0.1, 0.12, 0.09).holds is False
 
 
 def test_an_image_of_16_bits_keeps_its_greys(tmp_path):

@@ -1,6 +1,7 @@
 """The five studies of the local-complexity paper, each in a reduced form."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from inscape.studies.local_complexity import gaussian, weight_clusters, weight_d
 from inscape.studies.local_complexity.gaussian import layer_correlation, mean_curve_correlation
 from inscape.studies.local_complexity.grokking import training as grokking
 from inscape.studies.local_complexity.map import density
+from inscape.studies.local_complexity.training_curves import Threshold
 from inscape.sweeps.registry import find
 
 FIGURES = {
@@ -18,7 +20,7 @@ FIGURES = {
     "local-complexity-map": {"map.png", "sigmas.png", "variants.png", "lengths.png"},
     "local-rank-gaussian": {"rank.png", "scatter.png"},
     "weight-clusters": {"clusters.png"},
-    "weight-decay": {"decay.png"},
+    "weight-decay": {"decay.png", "decay-l2.png"},
 }
 
 
@@ -35,13 +37,15 @@ def reduced(monkeypatch):
             (4, 12, 3.0, 160, 1),
         )
     ]
+    settings.append(replace(settings[0], loss=grokking.PLAIN))
     monkeypatch.setitem(grokking.SETTINGS, "smoke", settings)
     small = {"n_train": 40, "n_test": 30, "n_points": 6, "learning_rate": 0.01}
     monkeypatch.setitem(grokking.FIXED, "smoke", grokking.FIXED["smoke"] | small)
     decay = weight_decay.SETTINGS["smoke"]
-    fixed = decay["fixed"] | {"width": 20, "n_steps": 200, "n_times": 4, "n_points": 10, "n_train": 60}
-    monkeypatch.setitem(weight_decay.SETTINGS, "smoke", decay | {"fixed": fixed})
-    gauss = {"width": 12, "n_train": 500, "n_steps": 60, "n_times": 4, "n_points": 5}
+    fixed = decay["fixed"] | {"width": 20, "n_times": 4, "n_points": 10, "n_train": 60}
+    shorter = {"fixed": fixed, "n_steps": {"adamw": 200, "adam": 200}}
+    monkeypatch.setitem(weight_decay.SETTINGS, "smoke", decay | shorter)
+    gauss = {"width": 12, "n_steps": 60, "n_times": 4, "n_points": 5}
     smoke = gaussian.SETTINGS["smoke"]
     monkeypatch.setitem(gaussian.SETTINGS, "smoke", smoke | gauss)
     clusters = weight_clusters.SETTINGS["smoke"] | {"width": 30, "n_steps": 100, "n_times": 4, "n_points": 5}
@@ -88,7 +92,12 @@ def test_every_scale_has_configurations_that_differ(name):
 def test_the_settings_of_the_paper():
     small = grokking.configurations("small")
     assert {c["he_scale"] for c in small if (c["depth"], c["width"]) == (4, 200)} == {1.0, 2.0, 3.0}
-    assert sum((c["depth"], c["width"], c["he_scale"]) == (4, 200, 1.0) for c in small) == 8
+    he_2 = {c["loss"] for c in small if c["he_scale"] == 2}
+    assert he_2 == {"softmax-cross-entropy", "cross-entropy"}
+    assert {c["loss"] for c in small if c["he_scale"] != 2} == {"softmax-cross-entropy"}
+    assert all(c["normalise"] and not c["decay_biases"] and c["tolerance"] == 0.01 for c in small)
+    assert {round(c["attack"] / 0.3081, 3) for c in small} == {round(80 / 255, 3)}
+    assert {c["n_steps"] for c in grokking.configurations("paper")} == {1_000_000}
     assert any((c["depth"], c["width"]) == (3, 200) for c in small)
     assert all(c["data"] == "mnist" and c["n_train"] == 1000 for c in small)
     assert all(
@@ -96,6 +105,10 @@ def test_the_settings_of_the_paper():
     )
     assert {c["data"] for c in grokking.configurations("smoke")} == {"digits"}
     assert len(gaussian.configurations("small")) == 6
+    assert {(c["optimiser"], c["decay_biases"]) for c in gaussian.configurations("paper")} == {
+        ("adamw", False)
+    }
+    assert {c["optimiser"] for c in weight_decay.configurations("paper")} == {"adam", "adamw"}
     assert density.SIGMAS == (0.025, 0.05, 0.1)
     assert weight_clusters.configurations("paper", projection="pca")[0]["width"] == 5000
     assert {c["width"] for c in weight_decay.configurations("small")} == {1000}
@@ -144,10 +157,10 @@ def test_the_correlation_of_layers_resamples_runs():
             "lr_1_2": [(2 * steps + 2 * i).tolist() for i in range(6)],
         }
     )
-    found = layer_correlation(frame, 1.0, 2)
+    found = layer_correlation(frame, Threshold(1.0), 2)
     assert found.value == pytest.approx(1)
     assert found.n == 30
-    assert mean_curve_correlation(frame, 1.0, 2).value == pytest.approx(1)
+    assert mean_curve_correlation(frame, Threshold(1.0), 2).value == pytest.approx(1)
 
 
 def test_means_over_runs_correlate_where_runs_are_offset_against_each_other():
@@ -156,9 +169,50 @@ def test_means_over_runs_correlate_where_runs_are_offset_against_each_other():
     lc = [time + 5 * rng.normal() for _ in range(6)]
     rank = [time + 5 * rng.normal() for _ in range(6)]
     frame = pd.DataFrame({"lc": [v.tolist() for v in lc], "lr_1_2": [v.tolist() for v in rank]})
-    found = mean_curve_correlation(frame, 1.0, 2)
+    found = mean_curve_correlation(frame, Threshold(1.0), 2)
     assert found.value == pytest.approx(np.corrcoef(np.mean(lc, axis=0), np.mean(rank, axis=0))[0, 1])
     assert found.interval == pytest.approx((1, 1))
-    assert abs(layer_correlation(frame, 1.0, 2).value) < 0.9
+    assert abs(layer_correlation(frame, Threshold(1.0), 2).value) < 0.9
     flat = frame.assign(lr_1_2=[[3.0] * 9] * 6)
-    assert np.isnan(mean_curve_correlation(flat, 1.0, 2).value)
+    assert np.isnan(mean_curve_correlation(flat, Threshold(1.0), 2).value)
+
+
+def gaussian_runs(n_steps, ends, lc=(40.0, 44.0, 20.0), n=6):
+    """Runs of three looks whose ranks start at 90 and end as told, per layer."""
+    rows = []
+    for i in range(n):
+        row = {"replicate": i, "width": 8, "step": [0, n_steps // 10, n_steps], "lc": [v + i for v in lc]}
+        for t in gaussian.THRESHOLDS:
+            row |= {f"{t.name}_{k}": [90.0 + i, 90.0 + i, end + i] for k, end in enumerate(ends, start=1)}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def gaussian_findings(frame):
+    means = {k: mean_curve_correlation(frame, gaussian.MAIN, k) for k in (2, 3, 4)}
+    pooled = {k: layer_correlation(frame, gaussian.MAIN, k) for k in (2, 3, 4)}
+    return gaussian.findings_of(frame, means, pooled)
+
+
+def test_a_rank_that_hardly_moves_says_nothing_and_short_runs_deny_nothing():
+    published = gaussian_findings(gaussian_runs(500_000, (90, 74, 34, 6)))
+    assert {k for k, f in published.items() if f.holds} == set(published)
+    fall = np.mean([(20 + i) / (44 + i) for i in range(6)]) - 1
+    assert published["fall"].value == pytest.approx(100 * fall)
+    alone = gaussian_findings(gaussian_runs(500_000, (90, 74, 34, 6), lc=(40.0, 44.0, 34.0), n=1))
+    assert alone["fall"].holds is None  # -23 %, one run
+    still = gaussian_findings(gaussian_runs(500_000, (90, 89, 88, 87), lc=(40.0, 44.0, 43.0)))
+    assert {still[f"layer_{k}"].holds for k in (2, 3, 4)} == {None}
+    assert "no variation to test" in still["layer_2"].evidence
+    assert still["fall"].holds is False
+    short = gaussian_findings(gaussian_runs(12_500, (90, 89, 88, 87)))
+    assert short["fall"].holds is None
+    assert "our runs before" in short["fall"].evidence
+
+
+def test_decoupled_decay_that_had_no_time_to_act_says_nothing():
+    row = {"optimiser": "adamw", "learning_rate": 1e-4, "step": [0, 2500], "drop_step": np.nan}
+    rows = [row | {"weight_decay": d, "log_inverse": -np.log(d), "final": 1.0} for d in (0.001, 0.01, 0.1)]
+    found = weight_decay.findings_of(pd.DataFrame(rows))
+    assert {f.holds for f in found.values()} == {None}
+    assert "no time to act" in found["linear"].evidence

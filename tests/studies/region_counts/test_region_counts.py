@@ -7,12 +7,18 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+import skops.io
+from PIL import Image
+from scipy.ndimage import label
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import inscape
 from inscape.correlation.coefficients import Correlation
 from inscape.errors import StudyError
+from inscape.probes import sample_probes
 from inscape.studies.region_counts import STUDY, claims, model_grid, paper_tables, rows, settings
+from inscape.studies.region_counts.claims import Compared
 from inscape.studies.region_counts.rows import count_regions
 from inscape.studies.region_counts.selection import Subject
 from inscape.sweeps.run import reopen
@@ -74,7 +80,7 @@ def test_the_scale_paper_is_table_1():
     assert {c["model"] for c in cells if c["part"] == "augmentation"} == {"resnet18"}
 
 
-@pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
+@pytest.mark.parametrize("scale", STUDY.scales)
 def test_no_cell_comes_twice_and_cheap_models_and_the_sweep_come_first(scale):
     cells = STUDY.configurations(scale)
     as_tasks(cells, 0)  # raises if two are the same
@@ -96,11 +102,92 @@ def test_data_and_nets_can_be_chosen():
         ({"nets": "mlp,resnet"}, "unknown model 'resnet'"),
         ({"nets": "mlp,mlp"}, "model 'mlp' is named twice"),
         ({"data": "digits", "nets": "resnet18"}, "resnet18 needs larger images"),
+        ({"rates": "fast"}, "cannot read --rates fast: expected positive numbers"),
+        ({"batches": "16,.5"}, "cannot read --batches 16,.5: expected positive whole numbers"),
+        ({"n_train": "-3"}, "cannot read --n-train -3"),
+        ({"init": "xavier"}, "unknown init 'xavier'"),
+        ({"counting": "best "}, "unknown counting 'best '"),
     ],
 )
 def test_wrong_options_say_so(options, message):
     with pytest.raises(StudyError, match=message):
         STUDY.configurations("smoke", **options)
+
+
+def test_options_take_the_place_of_what_the_scale_says():
+    given = {"n_train": "500", "n_test": "all", "width": ".25", "epochs": "7", "rates": ".1,.03"}
+    given |= {"batches": "8", "seeds": "4", "init": "he", "n_lines": "30"}
+    cells = STUDY.configurations("small", nets="resnet18,tree", data="cifar10", **given)
+    nets = [c for c in cells if c["model"] == "resnet18" and c["part"] == "sweep"]
+    assert len(nets) == 2 * 1 * 1 * 4
+    assert {c["learning_rate"] for c in nets} == {0.1, 0.03}
+    for key, value in {"n_train": 500, "n_test": None, "width": 0.25, "epochs": 7, "init": "he"}.items():
+        assert {c[key] for c in nets} == {value}
+    assert all(c["counts"]["lines"] == 30 for c in cells)
+    assert nets[0]["epochs_seen"] == [0, 7]
+    assert sum(c["model"] == "tree" for c in cells) == 60 * 4
+
+
+@pytest.mark.parametrize("scale", STUDY.scales)
+def test_networks_are_trained_as_published_at_every_scale(scale):
+    cells = STUDY.configurations(scale, data="cifar10", nets="resnet18")
+    cells += [c for c in STUDY.configurations(scale) if c["model"] == "mlp"]
+    assert all(c["init"] == "torch" for c in cells)
+    published = {"adam": "constant", "adagrad": "step"}
+    assert all(c["schedule"] == published.get(c.get("optimiser"), "epoch-cosine") for c in cells)
+    pixels = {c.get("normalise", "own") for c in cells if c["data"] == "cifar10" and c["model"] != "mlp"}
+    assert pixels == {((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))}
+    (steps,) = {c["milestones"] for c in cells if c.get("optimiser") == "adagrad"} or {(0.25, 0.5, 0.75)}
+    assert [200 * m for m in steps] == [50, 100, 150]
+    assert all(c["flip"] and c["crop"] == 4 for c in STUDY.configurations(scale, "cifar100", "resnet18"))
+
+
+def test_the_scale_medium_is_table_1_in_small():
+    cells = STUDY.configurations("medium")
+    for net in ("resnet18", "senet18", "vgg19"):
+        mine = pd.DataFrame([c for c in cells if c["model"] == net])
+        assert len(mine) == 27
+        assert mine[["n_train", "n_test", "width", "epochs"]].drop_duplicates().to_numpy().tolist() == [
+            [2500, 10_000, 0.125, 60]
+        ]
+        assert set(mine["learning_rate"]) == {0.05 if net == "vgg19" else 0.1, 0.01, 0.001}
+        assert set(mine["batch_size"]) == {16, 32, 64}
+        measured = {name for counts in mine["counts"] for name in counts["measures"]}
+        assert measured == set(rows.UNLABELLED)  # what is cheap: others would cost more than training
+    with pytest.raises(StudyError, match="unknown scale 'medium'"):
+        inscape.studies.run("digits", scale="medium", out="nowhere")
+
+
+def test_neighbours_and_support_vectors_are_rows_when_asked_for():
+    cells = STUDY.configurations("paper", nets="knn,svm")
+    assert [sum(c["model"] == m for c in cells) for m in ("knn", "svm")] == [64, 16]
+    assert not {c["model"] for c in STUDY.configurations("paper")} & {"knn", "svm"}
+    configuration = next(c for c in STUDY.configurations("smoke", nets="knn") if c["p"] == 1) | {"seed": 0}
+    row, split = rows.cell(configuration), split_of(configuration)
+    x = split.x_train.reshape(len(split.x_train), -1)
+    model = KNeighborsClassifier(3, weights="uniform", p=1).fit(x, split.y_train)
+    test = model.score(split.x_test.reshape(len(split.x_test), -1), split.y_test)
+    assert row["test_accuracy"] == pytest.approx(test)
+
+
+def test_a_folder_of_images_is_a_data_set(tmp_path):
+    rng = np.random.default_rng(0)
+    for split, n in (("train", 12), ("val", 8)):
+        for name in ("cat", "dog"):
+            (tmp_path / split / name).mkdir(parents=True)
+            for i in range(n // 2):
+                pixels = rng.integers(0, 128, (9, 12, 3), dtype=np.uint8) + 127 * (name == "dog")
+                Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / split / name / f"{i}.png")
+    cells = STUDY.configurations(
+        "smoke", data=str(tmp_path), nets="tree", image_size="8", n_train="all", n_test="all", n_lines="6"
+    )
+    row = rows.cell(cells[0] | {"seed": 0})
+    assert (row["train_accuracy"], row["test_accuracy"]) == (1.0, 1.0)  # one is dark, the other bright
+    assert 1 <= row["region_count"] <= 2
+    assert {c["image_size"] for c in cells} == {8}
+    assert split_of(cells[0]).x_train.shape == (12, 3, 8, 8)
+    with pytest.raises(StudyError, match="unknown data set"):
+        STUDY.configurations("smoke", data=str(tmp_path / "nowhere"))
 
 
 def test_crops_are_an_eighth_of_the_image():
@@ -131,13 +218,49 @@ def test_networks_that_do_not_fit_are_left_out():
     assert table["left out"].tolist() == [36]
 
 
-def test_two_networks_are_pooled_and_the_weakest_counts():
-    good, bad = sweep_frame(1.0, noise=0.01), sweep_frame(-1.0, noise=0.01, seed=1).assign(data="cifar10")
-    found = paper_tables.correlations(pd.concat([good, bad.assign(configuration=bad["configuration"] + "x")]))
-    assert set(found) == {Subject("mlp", "mnist"), Subject("mlp", "cifar10"), Subject("networks together")}
+def test_networks_are_pooled_on_one_data_set_and_the_weakest_counts():
+    good, bad = sweep_frame(1.0, noise=0.01), sweep_frame(-1.0, noise=0.01, seed=1).assign(model="cnn")
+    there = bad.assign(data="cifar10", configuration=bad["configuration"] + "y")
+    frame = pd.concat([good, bad.assign(configuration=bad["configuration"] + "x"), there], ignore_index=True)
+    found = paper_tables.correlations(frame)
+    one = {Subject(name, "mnist") for name in ("mlp", "cnn", "networks together")}
+    assert set(found) == {*one, Subject("cnn", "cifar10")}
     finding = claims.main_findings(found)["networks"]
     assert (finding.holds, round(finding.value)) == (False, -1)
     assert "mlp on mnist: r = +1.00" in finding.evidence
+    table = paper_tables.correlation_table(frame, found).set_index("model")
+    accuracy = table["r test accuracy"]  # the rows have it as a constant minus the slope times the count
+    assert accuracy[Subject("mlp", "mnist")] == pytest.approx(-1, abs=1e-3)
+    assert accuracy[Subject("cnn", "mnist")] == pytest.approx(1, abs=1e-3)
+
+
+def test_published_numbers_are_those_of_the_data_set():
+    frame = sweep_frame(1.0, noise=0.1).assign(model="resnet18", data="cifar10")
+    for data, known in (("cifar10", [0.98, 0.74, 0.6, 0.16]), ("mnist", [])):
+        mine = frame.assign(data=data)
+        table = paper_tables.correlation_table(mine, paper_tables.correlations(mine))
+        baselines = paper_tables.baseline_table(mine)["published"]
+        assert [*table["published"].dropna(), *baselines.dropna()] == known
+
+
+def test_what_does_not_vary_more_than_seeds_do_is_no_failure():
+    still = sweep_frame(0.0, noise=0.01).assign(region_count=lambda f: np.arange(len(f)) % 7)
+    finding = claims.main_findings(paper_tables.correlations(still))["networks"]
+    assert (finding.holds, finding.verdict) == (None, "no variation to test")
+    assert "variation 0." in finding.evidence
+    one_seed = sweep_frame(-1.0, noise=0.01)[::2]
+    finding = claims.main_findings(paper_tables.correlations(one_seed))["networks"]
+    assert (finding.verdict, finding.evidence.endswith("one seed")) == ("cannot be said", True)
+
+
+def test_margin_over_distance_is_a_baseline():
+    rng = np.random.default_rng(0)
+    frame = sweep_frame(1.0, noise=0.1)
+    frame["distance"] = rng.uniform(1, 2, len(frame))
+    frame["margin"] = frame["gap"] * frame["distance"]
+    table = paper_tables.baseline_table(frame).set_index("measure")
+    assert table.loc["margin over distance", "r"] == pytest.approx(1.0)
+    assert table.loc["margin", "r"] < 0.9
 
 
 def test_published_numbers_go_by_the_network_and_grids_are_judged_on_networks_alone():
@@ -165,14 +288,19 @@ def test_baselines_lead_or_trail():
     frame = sweep_frame(1.0, noise=0.02)
     assert claims.baseline_finding(frame).holds is True
     better = frame.assign(margin=frame["gap"], region_count=frame["margin"])
-    assert claims.baseline_finding(better).holds is False
+    assert claims.baseline_finding(better).verdict == "no variation to test"  # counts of seeds alone
+    steady = frame.groupby("configuration")["distance"].transform("mean") + 0.01 * frame["margin"]
+    assert claims.baseline_finding(better.assign(region_count=steady)).holds is False
 
 
 def test_a_correlation_cannot_be_said_where_its_interval_is_wide():
-    assert claims.strongly_positive(Correlation(0.4, (-0.3, 0.9), 5)) is None
-    assert claims.strongly_positive(Correlation(0.4, (np.nan, np.nan), 3)) is None
+    assert Compared(Correlation(0.4, (-0.3, 0.9), 5), 2.0).judged().holds is None
+    assert Compared(Correlation(0.4, (np.nan, np.nan), 3), 2.0).judged().holds is None
     assert claims.weakest({}).holds is None
-    constant = {"a": Correlation(0.9, (0.8, 1.0), 9), "b": Correlation(np.nan, (np.nan, np.nan), 9)}
+    constant = {
+        "a": Compared(Correlation(0.9, (0.8, 1.0), 9), 2.0),
+        "b": Compared(Correlation(np.nan, (np.nan, np.nan), 9)),
+    }
     assert claims.weakest(constant).holds is None
     assert claims.weakest(constant).evidence.endswith("b: no variation")
 
@@ -250,7 +378,8 @@ def test_one_command_from_nothing_to_the_claims(tmp_path):
     assert run.failed == {}
     assert set(run.summary.findings) == set(STUDY.claims)
     figures = set(run.summary.figures)
-    assert {"correlation.png", "trends.png", "baselines.png", "grids.png", "planes.png"} <= figures
+    named = ("correlation", "trends", "baselines", "grids", "planes", "augmentation")
+    assert {f"{name}.png" for name in named} <= figures
     assert all((tmp_path / name).stat().st_size > 1000 for name in figures)
     assert len(run.summary.tables) >= 11
     assert "## Kind of probe (Table 8)" in (tmp_path / "summary.md").read_text()
@@ -293,6 +422,79 @@ def test_every_way_of_counting_on_a_half_space():
     assert all(1 <= v <= 2 for v in counts.values())
     assert row["region_count"] == pytest.approx(counts["count_grid_200"])
     assert counts["count_span_5"] >= counts["count_span_1"] >= 1.5
+
+
+def test_counting_as_published_is_their_grid():
+    split = split_data("digits", n_train=300)
+    x = split.x_train.reshape(300, -1)
+    tree = DecisionTreeClassifier(max_depth=6, random_state=0).fit(x, split.y_train)
+    plan = model_grid.counted(replace(settings.SMOKE_MLP.counts, rule="as published"), "sweep")
+    row = count_regions(inscape.wrap(tree), split, plan | {"dims": {"2": None, "3": None}, "fewer": 6}, 0)
+    assert row["count_method"] == row["plane_method"] == "grid"
+    probes = sample_probes(split.x_train, dim=3, n=6, random_state=0)
+    steps = np.linspace(0, 1, 5)
+    found = []
+    for probe in probes:  # the labels on 5^3 weights, without those of sum above 1; equal faces are joined
+        a = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), -1).reshape(-1, 3)
+        points = probe.generators[0] + np.tensordot(a, probe.generators[1:] - probe.generators[0], 1)
+        labels = tree.predict(points.reshape(125, -1)).reshape(5, 5, 5)
+        inside = (a.sum(axis=1) <= 1 + 1e-9).reshape(5, 5, 5)
+        found.append(sum(label(inside & (labels == c))[1] for c in range(10)))
+    assert row["count_dim_3"] == np.mean(found)
+    assert (
+        row["count_dim_3"]
+        > inscape.region_count(
+            tree, split.x_train, dim=3, n_probes=6, resolution=5, method="grid", random_state=0
+        ).mean
+    )
+
+
+# models of the user's own -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A folder of three trees, and what is known of them."""
+    split = split_data("digits", n_train=300)
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    lines = ["file,model,data,n_train,max_depth,criterion"]
+    for depth in (2, 4, 8):
+        tree = DecisionTreeClassifier(max_depth=depth, random_state=0)
+        skops.io.dump(tree.fit(split.x_train.reshape(300, -1), split.y_train), folder / f"{depth}.skops")
+        lines.append(f"{depth}.skops,tree,digits,300,{depth},gini")
+    (folder / "models.csv").write_text("\n".join(lines))
+    return folder
+
+
+@pytest.mark.slow
+def test_models_of_ones_own_stand_in_the_same_tables(own, tmp_path):
+    options = {"nets": "none", "own": str(own), "n_lines": "10"}
+    with ThreadPoolExecutor(1) as executor:
+        run = inscape.studies.run(
+            "region-counts", scale="smoke", options=options, out=tmp_path / "out", executor=executor
+        )
+    split = split_data("digits", n_train=300)
+    tree = DecisionTreeClassifier(max_depth=4, random_state=0).fit(
+        split.x_train.reshape(300, -1), split.y_train
+    )
+    row = run.frame[run.frame["max_depth"] == 4].iloc[0]
+    assert row["test_accuracy"] == tree.score(split.x_test.reshape(len(split.x_test), -1), split.y_test)
+    count = inscape.region_count(tree, split.x_test, n_probes=10, method="exact", random_state=0)
+    assert row["region_count"] == count.mean
+    table = run.summary.tables["Correlation of region count and gap (Fig. 2 and 5)"]
+    assert table["model"].tolist() == ["tree on digits"]
+
+
+def test_what_a_folder_of_ones_own_lacks_is_said(own):
+    (own / "4.skops").unlink()
+    with pytest.raises(StudyError, match=r"models.csv names '4.skops', which is not in"):
+        STUDY.configurations("smoke", nets="none", own=str(own))
+    (own / "models.csv").write_text("file,model\n2.skops,tree\n")
+    with pytest.raises(StudyError, match="has no column 'data'"):
+        STUDY.configurations("smoke", nets="none", own=str(own))
+    with pytest.raises(StudyError, match=r"cannot read .*models.csv"):
+        STUDY.configurations("smoke", nets="none", own=str(own.parent))
 
 
 def test_watching_changes_nothing():

@@ -10,12 +10,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 
 from inscape.errors import DataError
 from inscape.training import load_data
 from inscape.training.data import image_sets
-from inscape.training.data.download import download
-from inscape.training.data.image_sets import IMAGE_SETS, KEYS, ImageSet, find_or_fetch
+from inscape.training.data.image_sets import IMAGE_SETS, KEYS, ImageSet, download, find_or_fetch
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -213,6 +213,22 @@ def test_cifar_from_its_archive(name, server, cache, rng, monkeypatch):
         assert np.array_equal(data.y, expected[:, n_labels - 1])
         pixels = expected[:, n_labels:].reshape(-1, 3, 32, 32)  # channel first: all red, all green, all blue
         assert np.allclose(data.x, pixels / 255, atol=1e-7)
+
+
+def test_svhn_from_its_matlab_files(server, cache, rng, monkeypatch):
+    pixels = rng.integers(256, size=(2, 5, 32, 32, 3), dtype=np.uint8)
+    digits = np.array([[1, 10, 3, 4, 9], [10, 2, 3, 4, 5]], np.uint8)
+    files = {}
+    for name, x, y in zip(("train.mat", "test.mat"), pixels, digits, strict=True):
+        buffer = io.BytesIO()
+        savemat(buffer, {"X": x.transpose(1, 2, 3, 0), "y": y[:, None]})
+        files[name] = buffer.getvalue()
+    server.files = {f"/{name}": content for name, content in files.items()}
+    monkeypatch.setitem(IMAGE_SETS, "svhn", as_set(files, server.url, "svhn"))
+    for i, split in enumerate(("train", "test")):
+        data = load_data("svhn", split=split)
+        assert data.y.tolist() == (digits[i] % 10).tolist()  # their 10 is the digit 0
+        assert np.allclose(data.x, pixels[i].transpose(0, 3, 1, 2) / 255, atol=1e-7)
 
 
 def test_an_npz_of_another_kind(cache):

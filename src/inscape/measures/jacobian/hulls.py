@@ -11,7 +11,7 @@ from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend
 from inscape.progress import Meter
 
-_NUMBERS = 2**24
+NUMBERS_AT_ONCE = 2**24
 
 
 def crossings(
@@ -21,7 +21,7 @@ def crossings(
     graph = graph.cast(torch.float64)
     layers = unit_layers(graph)
     counts = np.zeros((len(points), len(layers)), dtype=np.int64)
-    size = max(1, _NUMBERS // (2 * p * sum(int(np.prod(s)) for s in graph.shapes)))
+    size = max(1, NUMBERS_AT_ONCE // (2 * p * sum(int(np.prod(s)) for s in graph.shapes)))
     for i in range(0, len(points), size):
         corners = _corners(points[i : i + size], p, radius, rng)
         counts[i : i + size] = _between_corners(graph, layers, corners, 2 * p)

@@ -5,20 +5,20 @@ It hands each measure, a `Consumer`, one `Block` after the other.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from inscape.arrays import Ints
-from inscape.measures.jacobian.active_paths import good_units
+from inscape.arrays import MEMORY, Ints
 from inscape.measures.jacobian.forward import (
     PrefixedNetwork,
     State,
     directions_at_once,
     evaluate,
+    good_units,
     prefixed,
     push,
 )
@@ -26,7 +26,6 @@ from inscape.measures.jacobian.perceptron import Chain, as_chain, push_alike, pu
 from inscape.measures.jacobian.units import Draws, Layer
 from inscape.measures.points import graph_at
 from inscape.measures.result import Measurement
-from inscape.memory import MEMORY
 from inscape.models import Model
 from inscape.models.graph import Graph
 from inscape.progress import Meter
@@ -69,6 +68,8 @@ class Consumer(ABC):
     draws: Draws
     wants_spectra: bool = False
     wants_good: bool = False
+    takes_estimates: bool = False
+    """Whether norms of gradients may be estimated, without bias."""
 
     @abstractmethod
     def begin(self, layers: tuple[Layer, ...], n_points: int) -> None:
@@ -86,16 +87,25 @@ class Settings:
     Attributes:
         precision: "float64" or "float32".
         memory: bytes that the tangents of a network that is no perceptron may fill.
-        n_directions: None for exact gradients; else how many random directions estimate their norms.
+        n_directions: None for exact gradients; else how many random directions estimate their norms, "auto"
+            for `AUTO_DIRECTIONS` of them where exact gradients take over `FEW_INPUTS` evaluations.
         seed: of those directions.
         directions: orthonormal directions (k, ...) to which gradients are projected; None for all.
     """
 
     precision: str = "float64"
     memory: int = MEMORY
-    n_directions: int | None = None
+    n_directions: int | Literal["auto"] | None = None
     seed: int = 0
     directions: Tensor | None = None
+
+    def for_network(self, network: PrefixedNetwork, consumers: "Sequence[Consumer]") -> "Settings":
+        """The same with a number for "auto"."""
+        if self.n_directions != "auto":
+            return self
+        few = self.directions is not None or network.is_matrix or network.n_directions() <= FEW_INPUTS
+        is_exact = few or not all(c.takes_estimates for c in consumers)
+        return replace(self, n_directions=None if is_exact else AUTO_DIRECTIONS)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -103,6 +113,9 @@ class Settings:
         return DTYPES[self.precision]
 
 
+FEW_INPUTS = 64
+AUTO_DIRECTIONS = 8
+"""Random directions for each perturbed network: 32 of these see 256 different ones."""
 ROWS_AT_ONCE = 256
 _ALIKE = 4
 """Perturbed networks from which on it pays to look at a point in all of them at once."""
@@ -130,20 +143,23 @@ def measured(model: Model, x: Any, requests: Sequence[Request], show: Meter) -> 
     """The result of each request, all from one pass over the points."""
     settings = next((r.settings for r in requests if r.settings is not None), Settings())
     with graph_at(model, x, " and ".join(r.measure for r in requests)) as (graph, points):
-        jacobian_pass(graph, points, [r.consumer for r in requests], settings, show)
+        settings = jacobian_pass(graph, points, [r.consumer for r in requests], settings, show)
         return [r.result(graph, model, settings) for r in requests]
 
 
 def jacobian_pass(
     graph: Graph, x: Tensor, consumers: Sequence[Consumer], settings: Settings, meter: Meter
-) -> None:
+) -> Settings:
     """Show every consumer its perturbed networks at all points; consumers with equal draws share them.
+
+    Returns how it was computed.
 
     The cost per point and perturbed network is, for a perceptron of width h and depth L, about L k^2 h
     products with k active units per layer, whatever the dimension d of the input; for any other network it is
     that of d evaluations, or of `n_directions`.
     """
     network = prefixed(graph.cast(settings.dtype))
+    settings = settings.for_network(network, consumers)
     for consumer in consumers:
         consumer.begin(network.layers, len(x))
     groups = {c.draws: [d for d in consumers if d.draws == c.draws] for c in consumers}
@@ -160,8 +176,9 @@ def jacobian_pass(
         for k in range(draws.n):
             noisy = draws.graph(k, graph)
             engine = shared
-            if noisy is not graph:
-                engine = Engine(prefixed(noisy.cast(settings.dtype)), x.to(settings.dtype), settings)
+            if noisy is not graph or settings.n_directions is not None:
+                own = network if noisy is graph else prefixed(noisy.cast(settings.dtype))
+                engine = Engine(own, x.to(settings.dtype), settings, k)
             noise = draws.biases(k, network.layers, settings.dtype)
             for rows in engine.blocks():
                 block = engine.block(k, rows, noise, group)
@@ -169,13 +186,17 @@ def jacobian_pass(
                     consumer.see(block)
                 done += rows.stop - rows.start
                 meter(done, total)
+    return settings
 
 
 class Engine:
-    """A network ready to be differentiated at given points."""
+    """A network ready to be differentiated at given points.
 
-    def __init__(self, network: PrefixedNetwork, x: Tensor, settings: Settings) -> None:
-        self.network, self.settings = network, settings
+    Random directions are others for each draw, so that the spread over draws tells of theirs, too.
+    """
+
+    def __init__(self, network: PrefixedNetwork, x: Tensor, settings: Settings, draw: int = 0) -> None:
+        self.network, self.settings, self.draw = network, settings, draw
         self.start = network.start(x)
         self.given = self._given()
         few = network.is_matrix or self.given is not None
@@ -189,8 +210,8 @@ class Engine:
     def _given(self) -> Tensor | None:
         """Directions that are not to be all of them: those asked for, or random ones."""
         given, k = self.settings.directions, self.settings.n_directions
-        if given is None and k is not None:
-            rng = np.random.default_rng([self.settings.seed, 3])
+        if given is None and isinstance(k, int):
+            rng = np.random.default_rng([self.settings.seed, 3, self.draw])
             given = torch.from_numpy(rng.standard_normal((k, *self.network.input_shape)))
         if given is None:
             return None
@@ -285,7 +306,7 @@ class Engine:
             if layer == len(layers):
                 output.append(g)
                 return
-            norms[layer].append(torch.linalg.vector_norm(g, dim=2))
+            norms[layer].append(g.square().sum(dim=2).sqrt())  # coordinates are not the innermost in memory
             if spectra:
                 values[layer].append(torch.linalg.svdvals(g.double()))
 
@@ -314,7 +335,8 @@ class Engine:
         size = directions_at_once(tail, n, self.settings.dtype, self.settings.memory)
         for part in self._portions(size):
             push(tail, block.state, part, wanted, seen)
-        scale = 1.0 if self.settings.n_directions is None else _mean_chi(self.settings.n_directions)
+        k = self.settings.n_directions
+        scale = _mean_chi(k) if isinstance(k, int) else 1.0
         block.norms = [(s.sqrt() / scale).to(self.settings.dtype) for s in squares]
         block.output = torch.cat(kept[tail.output], dim=1).transpose(1, 2)
         if spectra:

@@ -9,8 +9,8 @@ from torch import Tensor
 from inscape.errors import NotApplicableError, PartitionError
 from inscape.measures.points import check_weights
 from inscape.models import Model
-from inscape.models.deciding.chosen_output import scores_among
-from inscape.models.untouched import eval_copy
+from inscape.models.decision import scores_among
+from inscape.models.torch_module import eval_copy
 
 Scores = Callable[[Tensor], Tensor]
 _SEEDS = 2**22

@@ -7,22 +7,24 @@ import torch
 from torch import Tensor
 
 from inscape.errors import NotApplicableError
-from inscape.measures.jacobian.active_paths import AtKink, good_at_kink
+from inscape.measures.jacobian.forward import AtKink, good_at_kink
 from inscape.measures.jacobian.passes import Block, Consumer
 from inscape.measures.jacobian.units import Draws, Layer
 from inscape.models.graph.affine import Affine
 
 EVERY_UNIT_UP_TO = 64
-"""Networks of at most so many units have every unit looked at in its own kink; larger ones a random one."""
+"""Up to this many units each is judged in its own kink; of a larger network a random one is."""
+EVERY_UNIT_UP_TO_EVALUATIONS = 2**22
+"""Of units, at all points in all perturbed networks; beyond, a random one is judged in small ones, too."""
 
 
 class RankTally(Consumer):
-    """Counts the singular values of each layer's Jacobian that are at least eps."""
+    """Counts the singular values of each layer's Jacobian that are at least eps, or eps times the largest."""
 
     wants_spectra = True
 
-    def __init__(self, draws: Draws, eps: float) -> None:
-        self.draws, self.eps = draws, eps
+    def __init__(self, draws: Draws, eps: float, relative: bool = False) -> None:
+        self.draws, self.eps, self.relative = draws, eps, relative
 
     def begin(self, layers: tuple[Layer, ...], n_points: int) -> None:
         """Make room."""
@@ -32,11 +34,17 @@ class RankTally(Consumer):
     def see(self, block: Block) -> None:
         """Count in a block."""
         for k, values in enumerate(block.spectra):
-            self.ranks[block.points, block.draws, k] = (values >= self.eps).sum(dim=1).numpy()
+            self.ranks[block.points, block.draws, k] = rank_of(values, self.eps, self.relative).numpy()
+
+
+def rank_of(values: Tensor, eps: float, relative: bool) -> Tensor:
+    """How many singular values (n, r), the largest first, are at least eps, or eps times the largest > 0."""
+    least = eps * values[:, :1] if relative else eps
+    return ((values >= least) & (values > 0)).sum(dim=1)
 
 
 class VariationTally(Consumer):
-    """Takes the norm of the gradient of all scores, or of the winning one."""
+    """Takes the norm of the gradient of what `total_variation` is of."""
 
     def __init__(self, draws: Draws, of: str) -> None:
         self.draws, self.of = draws, of
@@ -47,18 +55,31 @@ class VariationTally(Consumer):
 
     def see(self, block: Block) -> None:
         """Take the norms of a block."""
-        self.norms[block.points, block.draws] = gradient_norms(
-            block.output, block.state.output, self.of
-        ).numpy()
+        if self.of == "hidden":
+            if not block.norms:
+                raise NotApplicableError('of="hidden" needs a hidden layer, and the network has none')
+            norms = block.norms[-1].double().square().sum(dim=1).sqrt()
+        else:
+            norms = gradient_norms(block.output, block.state.output, self.of)
+        self.norms[block.points, block.draws] = norms.numpy()
 
 
 def gradient_norms(gradients: Tensor, scores: Tensor, of: str) -> Tensor:
-    """The norm at each point of gradients (n, c, r): Frobenius over all scores, or of the winning one's."""
-    norms = gradients.double().square().sum(dim=2).sqrt()
-    if of == "scores":
+    """The norm at each point of gradients (n, c, r): Frobenius over all scores, or of the winning one's.
+
+    Of probabilities p, the softmax of the scores or, of a single one, its sigmoid and the rest, it is
+    Frobenius of the rows p_i (g_i - sum_j p_j g_j).
+    """
+    gradients, scores = gradients.double(), scores.double().reshape(len(gradients), -1)
+    if of == "probabilities":
+        if scores.shape[1] == 1:
+            scores, gradients = (torch.cat([v, torch.zeros_like(v)], dim=1) for v in (scores, gradients))
+        p = scores.softmax(dim=1)[..., None]
+        gradients = p * (gradients - (p * gradients).sum(dim=1, keepdim=True))
+    norms = gradients.square().sum(dim=2).sqrt()
+    if of != "predicted":
         return norms.square().sum(dim=1).sqrt()
-    best = scores.reshape(len(norms), -1).argmax(dim=1, keepdim=True)
-    return norms.gather(1, best)[:, 0]
+    return norms.gather(1, scores.argmax(dim=1, keepdim=True))[:, 0]
 
 
 class ComplexityTally(Consumer):
@@ -72,10 +93,12 @@ class ComplexityTally(Consumer):
 
     Args:
         draws: the perturbed networks.
-        form: "theorem"; "norms" for eq. (41), the sum of |grad z_i|; "authors" for the published code.
+        form: "theorem"; "density" for eq. (40), without good; "norms" for eq. (41), the sum of |grad z_i|;
+            "authors" for the published code.
     """
 
     wants_good = True
+    takes_estimates = True
 
     def __init__(self, draws: Draws, form: str) -> None:
         self.draws, self.form = draws, form
@@ -97,7 +120,7 @@ class ComplexityTally(Consumer):
         if self.form == "theorem":
             sums = self._good_sums(block, terms)
         else:
-            sums = torch.stack([t[0].sum(dim=1) for t in terms], dim=1)
+            sums = torch.stack([torch.stack(t).sum(dim=(0, 2)) for t in terms], dim=1)
         self.terms[block.points, block.draws] = sums.numpy()
 
     def _terms(self, block: Block, k: int) -> list[Tensor]:
@@ -120,7 +143,9 @@ class ComplexityTally(Consumer):
             [(torch.stack(ts) * g).sum(dim=(0, 2)) for ts, g in zip(terms, block.good, strict=True)], dim=1
         )
         kinks = [(k, j) for k, ts in enumerate(terms) for j in range(len(ts))]
-        if sum(terms[k][j].shape[1] for k, j in kinks) <= EVERY_UNIT_UP_TO:
+        n_kinks = sum(terms[k][j].shape[1] for k, j in kinks)
+        n_evaluations = n_kinks * self.terms.shape[0] * self.terms.shape[1]
+        if n_kinks <= EVERY_UNIT_UP_TO and n_evaluations <= EVERY_UNIT_UP_TO_EVALUATIONS:
             for k, j in kinks:
                 t, g = terms[k][j], block.good[k]
                 sums[:, k] += (t * (self._every_unit(block, k, j).double() - g.double())).sum(dim=1)

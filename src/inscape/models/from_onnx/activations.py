@@ -1,6 +1,10 @@
-"""How piecewise-linear ONNX operations become nodes."""
+"""How ONNX operations that are not linear become nodes.
+
+Those that may end a file without a change of labels (softmax, increasing functions, argmax) are set aside.
+"""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -16,11 +20,21 @@ from inscape.models.from_onnx.arithmetic import (
     scaled,
     shifted,
 )
-from inscape.models.from_onnx.heads import position
 from inscape.models.from_onnx.shapes import full
-from inscape.models.from_onnx.steps import Array, Live, Opaque, Step, Translation, Value, tensor
+from inscape.models.from_onnx.steps import (
+    Array,
+    Head,
+    Live,
+    Opaque,
+    Step,
+    Translation,
+    Value,
+    path_of,
+    tensor,
+    unknown,
+)
 from inscape.models.graph import affine, sorting
-from inscape.models.graph.network import Jumps
+from inscape.models.graph.network import Foreign, Jumps, NotPiecewiseAffine, NotSupportedYet
 from inscape.models.graph.piecewise import Clip, Leaky, MaxOver
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -154,6 +168,76 @@ def _global_max(step: Step) -> Value:
     return reduced(step, live, list(range(2, len(live.shape))), lambda axes: MaxOver(axes))
 
 
+HEADS = {
+    "Softmax": "softmax",
+    "LogSoftmax": "log_softmax",
+    "Sigmoid": "sigmoid",
+    "Tanh": "tanh",
+    "Softplus": "softplus",
+    "Exp": "exp",
+    "Elu": "elu",
+    "Selu": "selu",
+    "Atan": "atan",
+    "Asinh": "asinh",
+    "Sinh": "sinh",
+    "Erf": "erf",
+}
+_SETTINGS = {"Elu": {"alpha": 1.0}, "Selu": {"alpha": 1.6732632423543772, "gamma": 1.0507009873554805}}
+"""Attributes with which a function is the one in the table of heads, their defaults."""
+
+
+def _set_aside(step: Step) -> Value:
+    """The scores themselves, marked: whatever but the output reads them makes the operation foreign."""
+    live, name = step.live(), HEADS[step.kind]
+    if step.kind in ("Softmax", "LogSoftmax"):
+        rank = len(live.shape)
+        # before version 13 all axes from `axis` on were taken together
+        axis = step.axis(-1 if step.opset >= 13 else 1, rank)
+        _check_all(step, live, live.shape[axis : axis + 1] if step.opset >= 13 else live.shape[axis:])
+        if math.prod(live.shape) == 1:
+            raise NotPiecewiseAffine(f"{step.kind} of one score, which is constant")
+    settings = _SETTINGS.get(step.kind, {})
+    if any(not np.isclose(step.attributes.get(k, v), v, rtol=1e-6) for k, v in settings.items()):
+        raise unknown(step.kind)
+    return replace(live, head=Head(name, Foreign(step.kind, path_of(step.node))))
+
+
+def _logarithm(step: Step) -> Value:
+    """Of probabilities: the logarithm of a softmax or sigmoid changes no label either."""
+    live = step.live(behind_head=True)
+    name = (
+        None
+        if live.head is None
+        else {"softmax": "log_softmax", "sigmoid": "log_sigmoid"}.get(live.head.name)
+    )
+    if name is None:
+        raise NotPiecewiseAffine("Log")
+    return replace(live, head=Head(name, Foreign("Log", path_of(step.node))))
+
+
+def _extreme(step: Step) -> Value:
+    live = step.live(behind_head=True)
+    axis, keep = step.axis(0, len(live.shape)), bool(step.attributes.get("keepdims", 1))
+    if step.attributes.get("select_last_index", 0):
+        raise NotSupportedYet(f"{step.kind} of the last among equal scores")
+    return position(step, live, axis, is_largest=step.kind == "ArgMax", keep=keep)
+
+
+def position(step: Step, live: Live, axis: int, *, is_largest: bool, keep: bool) -> Live:
+    """Where the largest or smallest score of a point is, which is its label if the file ends there."""
+    _check_all(step, live, live.shape[axis : axis + 1])
+    if math.prod(live.shape) == 1:
+        raise NotPiecewiseAffine(f"{step.kind} of one score, which is constant")
+    node = live.node if is_largest else negated(step, replace(live, head=None)).node
+    origin = Foreign(step.kind, path_of(step.node), unknown("ArgMax").verdict)
+    return Live(node, (1,) * (len(live.shape) if keep else len(live.shape) - 1), Head("argmax", origin))
+
+
+def _check_all(step: Step, live: Live, group: tuple[int, ...]) -> None:
+    if math.prod(group) != math.prod(live.shape):
+        raise NotPiecewiseAffine(f"{step.kind} over a part of the scores")
+
+
 TRANSLATIONS: dict[str, Translation] = {
     "Relu": _relu,
     "Abs": _abs,
@@ -169,4 +253,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "ThresholdedRelu": _thresholded,
     "Shrink": _shrink,
     "TopK": _top,
+    **dict.fromkeys(HEADS, _set_aside),
+    "Log": _logarithm,
+    **dict.fromkeys(["ArgMax", "ArgMin"], _extreme),
 }

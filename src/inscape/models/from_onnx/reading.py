@@ -13,11 +13,8 @@ from inscape.models.base import Array
 from inscape.models.from_onnx import (
     activations,
     arithmetic,
-    choices,
-    heads,
+    linear_models,
     products,
-    recurrence,
-    resize,
     selections,
     shapes,
     windows,
@@ -30,13 +27,10 @@ TRANSLATIONS: dict[str, Translation] = {
     **shapes.TRANSLATIONS,
     **selections.TRANSLATIONS,
     **arithmetic.TRANSLATIONS,
-    **choices.TRANSLATIONS,
     **products.TRANSLATIONS,
-    **recurrence.TRANSLATIONS,
     **windows.TRANSLATIONS,
-    **resize.TRANSLATIONS,
     **activations.TRANSLATIONS,
-    **heads.TRANSLATIONS,
+    **linear_models.TRANSLATIONS,
 }
 
 
@@ -82,7 +76,7 @@ def _trace_of(model: Any, input_shape: Shape, output: str | None) -> Trace:
     reader = Reader(input_shape, opsets, TRANSLATIONS, batch, _dtype_of(inputs[0]))
     reader.values.update(constants)
     reader.values[inputs[0].name] = Live(0, shape)
-    reader.read(_needed(graph, name))
+    reader.read(needed(graph, name))
     found = reader.values.get(name)
     if reader.foreign:
         return Trace(None, tuple(reader.foreign))
@@ -115,7 +109,7 @@ def _dtype_of(info: Any) -> torch.dtype:
     return kinds.get(info.type.tensor_type.elem_type, torch.float32)
 
 
-def _needed(graph: Any, output: str) -> list[Any]:
+def needed(graph: Any, output: str) -> list[Any]:
     """The nodes that an output depends on, in order."""
     wanted, kept = {output}, []
     for node in reversed(graph.node):
@@ -143,7 +137,10 @@ def check(graph: Graph, x: Array, scores: Array | None) -> Trace:
         return Trace(None, (strange,))
     if scores is not None:
         found = graph.evaluate(points if points.dtype == torch.float64 else points.float())
-        values = found if graph.head is None else HEADS[graph.head](found)
-        if not agree(values, tensor(scores)):
+        if graph.head == "order":
+            same = bool((found.argmax(1) == tensor(scores).argmax(1)).all())
+        else:
+            same = agree(found if graph.head is None else HEADS[graph.head](found), tensor(scores))
+        if not same:
             return _refused("a result that is not that of each point alone", MixesPoints)
     return Trace(graph)

@@ -179,7 +179,7 @@ class Reader:
     def _results(self, node: Any, inputs: list[Value | None]) -> Sequence[Value]:
         kind, where = node.op_type, path_of(node)
         opaque: list[Value] = [Opaque() for _ in node.output]
-        known = node.domain in ("", "ai.onnx") and (kind in self.translations or kind == "If")
+        known = node.domain in ("", "ai.onnx", "ai.onnx.ml") and (kind in self.translations or kind == "If")
         varies = any(isinstance(v, Live | Compared) for v in inputs) or kind in RANDOM
         self._path = where
         if any(isinstance(v, Opaque) for v in inputs):

@@ -2,7 +2,8 @@
 
 from inscape.models.from_sklearn.fitted_estimators import fitted_parts, read_estimator
 from inscape.models.from_sklearn.forms import Duels, Form, Neighbours, Quadratics, Votes
-from inscape.models.from_sklearn.transformers import Unread
+from inscape.models.from_sklearn.tree_forms import view_behind
+from inscape.models.trees import Unread
 
 __all__ = [
     "Duels",
@@ -13,4 +14,5 @@ __all__ = [
     "Votes",
     "fitted_parts",
     "read_estimator",
+    "view_behind",
 ]

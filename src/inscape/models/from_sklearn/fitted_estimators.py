@@ -1,14 +1,17 @@
 """From a fitted estimator to what it is along a line: graph, trees, parabolas, neighbours or votes."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.arrays import Floats, Shape
+from inscape.arrays import Floats, Shape, checksum
 from inscape.models.from_sklearn.forms import Duels, Form, Neighbours, Quadratics, Votes
-from inscape.models.from_sklearn.transformers import Named, Take, Unread, kind_of, unrolled
-from inscape.models.trees import obstacle, read_trees
+from inscape.models.from_sklearn.transformers import Named, Take, kind_of, unrolled
+from inscape.models.from_sklearn.tree_forms import average_of, trees_behind, vote_of
+from inscape.models.trees import Unread, is_made_of_trees
+from inscape.models.trees.libraries import state_of
 
 if TYPE_CHECKING:
     from inscape.models.graph import Graph
@@ -32,8 +35,15 @@ def fitted_parts(estimator: Any) -> list[Any]:
     steps, last = unrolled(estimator)
     parts: list[Any] = []
     for _, step in [*steps, ("", last)]:
-        _collect(vars(step) if hasattr(step, "__dict__") else {}, parts)
+        _collect_of(step, parts)
     return parts
+
+
+def _collect_of(estimator: Any, parts: list[Any]) -> None:
+    """Append what an estimator holds, and the state of a booster, which may be trained where it is."""
+    _collect(vars(estimator) if hasattr(estimator, "__dict__") else {}, parts)
+    if is_made_of_trees(estimator) and kind_of(estimator) == "":
+        parts.append(state_of(estimator))
 
 
 def _collect(held: Any, parts: list[Any]) -> None:
@@ -41,13 +51,11 @@ def _collect(held: Any, parts: list[Any]) -> None:
     for part in held.values() if isinstance(held, dict) else held:
         parts.append(part)
         if isinstance(part, np.ndarray) and part.dtype != object:
-            from inscape.models.checksum import checksum
-
             parts.append(checksum(part))
         elif isinstance(part, list | tuple) or (isinstance(part, np.ndarray) and part.dtype == object):
             _collect(part, parts)
         elif hasattr(part, "get_params") and hasattr(part, "__dict__"):
-            _collect(vars(part), parts)
+            _collect_of(part, parts)
 
 
 def _read(steps: Sequence[Named], estimator: Any, input_shape: Shape) -> Form:
@@ -55,27 +63,13 @@ def _read(steps: Sequence[Named], estimator: Any, input_shape: Shape) -> Form:
     more, last = unrolled(estimator)
     steps = [*steps, *more]
     kind = kind_of(last)
-    whole = _pipeline(steps, last)
-    if whole is not None and obstacle(whole) is None:
-        return read_trees(whole)
+    if is_made_of_trees(last):
+        return trees_behind(steps, last, math.prod(input_shape))
     if kind in _READERS:
         return _READERS[kind](steps, last, input_shape)
     if kind in _NOT_EXACT:
         raise Unread(f"{kind} {_NOT_EXACT[kind]}")
-    if whole is not None and _is_tree(kind):
-        raise Unread(str(obstacle(whole)))
     return _graph(steps, last, input_shape)
-
-
-def _pipeline(steps: Sequence[Named], last: Any) -> Any:
-    """Fitted steps and what follows them as one pipeline, as trees are read; None if that cannot be."""
-    if not steps:
-        return last
-    if any(isinstance(step, Take) for _, step in steps):
-        return None
-    from sklearn.pipeline import Pipeline
-
-    return Pipeline([*steps, ("last", last)])
 
 
 def _graph(steps: Sequence[Named], estimator: Any, input_shape: Shape) -> "Graph":
@@ -158,65 +152,66 @@ def _neighbours(steps: Sequence[Named], e: Any, input_shape: Shape) -> Neighbour
     )
 
 
-def _voting(steps: Sequence[Named], e: Any, input_shape: Shape) -> Votes:
-    if e.voting != "hard":
-        raise Unread(f"{type(e).__name__} with voting='soft' averages probabilities, which are not affine")
+def _voting(steps: Sequence[Named], e: Any, input_shape: Shape) -> Form:
     weights = [1.0] * len(e.estimators_) if e.weights is None else e._weights_not_none
     columns = np.eye(len(e.classes_))
-    return _votes(
-        [(steps, member) for member in e.estimators_],
-        [w * columns[np.asarray(m.classes_)] for w, m in zip(weights, e.estimators_, strict=True)],
-        1.0,
+    own = [columns[np.asarray(m.classes_)] for m in e.estimators_]
+    members = _members([(steps, member) for member in e.estimators_], input_shape)
+    if e.voting == "hard":
+        return _votes(members, [w * c for w, c in zip(weights, own, strict=True)], 1.0)
+    found = average_of(members, weights, own, float(np.sum(weights)))
+    if found is None:
+        raise Unread(f"{type(e).__name__} with voting='soft' averages probabilities, which are not affine")
+    return found
+
+
+def _bagging(steps: Sequence[Named], e: Any, input_shape: Shape) -> Form:
+    own = [np.eye(len(e.classes_))[np.asarray(m.classes_)] for m in e.estimators_]
+    n = len(e.estimators_)
+    members = _members(
+        [
+            ([*steps, ("", Take(np.asarray(columns)))], member)
+            for columns, member in zip(e.estimators_features_, e.estimators_, strict=True)
+        ],
         input_shape,
     )
-
-
-def _bagging(steps: Sequence[Named], e: Any, input_shape: Shape) -> Votes:
-    if hasattr(e.estimators_[0], "predict_proba"):
+    if not hasattr(e.estimators_[0], "predict_proba"):
+        return _votes(members, own, float(n))
+    found = average_of(members, [1.0] * n, own, float(n))
+    if found is None:
         kind = type(e.estimators_[0]).__name__
         raise Unread(f"{type(e).__name__} averages the probabilities of {kind}, which are not affine")
-    columns = np.eye(len(e.classes_))
-    return _votes(
-        [
-            ([*steps, ("", Take(np.asarray(columns_of)))], member)
-            for columns_of, member in zip(e.estimators_features_, e.estimators_, strict=True)
-        ],
-        [columns[np.asarray(m.classes_)] for m in e.estimators_],
-        float(len(e.estimators_)),
-        input_shape,
-    )
+    return found
 
 
-def _boosting(steps: Sequence[Named], e: Any, input_shape: Shape) -> Votes:
+def _boosting(steps: Sequence[Named], e: Any, input_shape: Shape) -> Form:
     if getattr(e, "algorithm", "SAMME") == "SAMME.R":
         raise Unread(f"{type(e).__name__} with algorithm='SAMME.R' adds logarithms of probabilities")
     classes = np.asarray(e.classes_)
     return _votes(
-        [(steps, member) for member in e.estimators_],
+        _members([(steps, member) for member in e.estimators_], input_shape),
         [
             np.where(np.asarray(m.classes_)[:, None] == classes, w, -1 / (len(classes) - 1) * w)
             for w, m in zip(e.estimator_weights_, e.estimators_, strict=False)
         ],
         float(np.sum(e.estimator_weights_)),
-        input_shape,
     )
 
 
-def _votes(
-    members: list[tuple[Sequence[Named], Any]], values: list[Floats], divisor: float, input_shape: Shape
-) -> Votes:
-    """The form of members, each behind its steps."""
+def _members(members: list[tuple[Sequence[Named], Any]], input_shape: Shape) -> list[Form]:
+    """What each member is, behind its steps."""
     read = []
     for i, (steps, member) in enumerate(members):
         try:
             read.append(_read(steps, member, input_shape))
         except Unread as reason:
             raise Unread(f"of its member {i}: {reason}") from None
-    return Votes(tuple(read), tuple(values), divisor)
+    return read
 
 
-def _is_tree(kind: str) -> bool:
-    return any(word in kind for word in ("Tree", "Forest", "GradientBoosting"))
+def _votes(members: list[Form], values: list[Floats], divisor: float) -> Form:
+    """Members that vote by their labels: one ensemble where each is a tree."""
+    return vote_of(members, values, divisor) or Votes(tuple(members), tuple(values), divisor)
 
 
 _READERS: dict[str, Callable[[Sequence[Named], Any, Shape], Form]] = {

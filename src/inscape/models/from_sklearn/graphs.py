@@ -16,7 +16,6 @@ from inscape.models.from_sklearn.transformers import (
     Named,
     Product,
     Take,
-    Unread,
     dense,
     kind_of,
     read_transformers,
@@ -24,6 +23,7 @@ from inscape.models.from_sklearn.transformers import (
 )
 from inscape.models.graph import INPUT, Graph, Node, affine
 from inscape.models.graph.piecewise import Bend, Clip, Leaky
+from inscape.models.trees import Unread
 
 
 class Scores(NamedTuple):

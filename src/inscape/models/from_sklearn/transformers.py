@@ -6,18 +6,15 @@ Scalers keep the operations of scikit-learn in their order, so that a chain roun
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from inscape.arrays import Floats, Ints
+from inscape.models.trees import AffineMap, Unread
 
 Named = tuple[str, Any]
 """A step of a pipeline: its name and what was fitted."""
-
-
-class Unread(Exception):
-    """A fitted object cannot be read; the message says which, and why, as the end of "because ..."."""
 
 
 class Each:
@@ -85,15 +82,6 @@ class Join:
 Map = Each | Take | Product | Limit | Join
 Chain = tuple[Map, ...]
 """Maps one after the other; the empty chain is the identity."""
-
-
-class AffineMap(NamedTuple):
-    """y = M x + b."""
-
-    matrix: Floats
-    """M, (m, d)."""
-    offset: Floats
-    """b, (m,)."""
 
 
 def applied(chain: Chain, x: Floats, *, linear: bool = False) -> Floats:

@@ -300,7 +300,7 @@ def _joining(varying: Sequence[bool], rows: Sequence[Tensor], axis: int, functio
     return Affine("concat", apply, tuple(r[None] for r in rows), n_offsets=len(rows))
 
 
-MOVES: dict[str, Translation] = {
+MOVING: dict[str, Translation] = {
     **dict.fromkeys(_SPATIAL.split(), _spatial),
     **dict.fromkeys(_RESHAPES.split(), _reshape),
     **dict.fromkeys([*_IDENTITIES.split(), "_to_copy"], _same),

@@ -229,6 +229,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._stack: list[torch.nn.Module] = []
         self._translations = translations
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """That torch need not guard this mode against its compiler, for which it would load all of that."""
+        return False
+
     def value(self, tensor: Tensor) -> Value | None:
         """What is known of a tensor, or None for a constant."""
         return self._values.get(id(tensor))

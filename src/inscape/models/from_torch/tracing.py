@@ -1,4 +1,4 @@
-"""A module runs once, and what was recorded becomes a graph."""
+"""A module runs once, and what was recorded of its ATen calls becomes a graph."""
 
 from typing import Any
 
@@ -7,13 +7,27 @@ from torch import Tensor
 
 from inscape.arrays import Shape
 from inscape.models.base import labels_of
-from inscape.models.deciding.chosen_output import scores_among
+from inscape.models.decision import scores_among
 from inscape.models.from_torch.known_names import called
+from inscape.models.from_torch.moving import MOVING
+from inscape.models.from_torch.nonlinear import BENDS, ENDINGS
 from inscape.models.from_torch.recorder import WRITES, Recorder, Translation, Value
+from inscape.models.from_torch.sums_and_products import MATRICES, SUMS
+from inscape.models.from_torch.writes import REPLACEMENTS
 from inscape.models.graph.gates import Positive
-from inscape.models.graph.network import Foreign, Graph, NotSupportedYet, folded, needed
-from inscape.models.graph.trace import HEADS, INCREASING, PROBABILITIES, Trace, agree, infinite_node
+from inscape.models.graph.network import Foreign, Graph, NotSupportedYet, OnlyRounding, folded, needed
+from inscape.models.graph.trace import (
+    HEADS,
+    INCREASING,
+    PROBABILITIES,
+    Trace,
+    agree,
+    infinite_node,
+    is_residue,
+)
 
+TRANSLATIONS: dict[str, Translation] = {**MOVING, **SUMS, **MATRICES, **BENDS, **REPLACEMENTS, **ENDINGS}
+"""How each ATen call becomes nodes, by its name without overload."""
 _LAYERS = (
     "linear conv conv_transpose batch_norm addmm mm bmm matmul convolution native_batch_norm "
     "_native_batch_norm_legit_no_training cudnn_batch_norm"
@@ -27,20 +41,14 @@ LAYERS, MOVES = (frozenset(names.split()) for names in (_LAYERS, _MOVES))
 N_ROWS = 3  # enough to tell the batch axis from axes of size one or two
 
 
-def recorded(
-    module: torch.nn.Module,
-    input_shape: Shape,
-    translations: dict[str, Translation],
-    *,
-    n_rows: int | None = None,
-    points: Tensor | None = None,
+def trace(
+    module: torch.nn.Module, input_shape: Shape, *, n_rows: int | None = None, points: Tensor | None = None
 ) -> Trace:
     """The graph of a module on inputs of one shape, or why it has none.
 
     Args:
         module: runs once; call this with the module in the state that it is to be read in (eval mode).
         input_shape: the shape of one point.
-        translations: how each ATen call becomes nodes, by its name without overload.
         n_rows: the only batch length that the module takes, if it is fixed.
         points: the batch to record, (n, *input_shape); by default a few rows of noise.
 
@@ -52,18 +60,18 @@ def recorded(
     noise = torch.Generator().manual_seed(0)
     x = torch.randn(n_rows or N_ROWS, *input_shape, generator=noise) if points is None else points
     x = x.to(like.device, dtype)
-    found = _run(module, module, x.clone(), translations)
+    found = _run(module, module, x.clone())
     if not any(WRITES in f.operation for f in found.foreign):
         return found
     try:  # the same without side effects: a write into part of a tensor makes a new one
-        return _run(module, torch.func.functionalize(module), x, translations)
+        return _run(module, torch.func.functionalize(module), x)
     except RuntimeError:  # not every module can be rewritten so
         return found
 
 
-def _run(module: torch.nn.Module, function: Any, x: Tensor, translations: dict[str, Translation]) -> Trace:
+def _run(module: torch.nn.Module, function: Any, x: Tensor) -> Trace:
     """What is recorded of one call of a function, in which a module runs."""
-    recorder = Recorder(x, {m: name for name, m in module.named_modules()}, translations)
+    recorder = Recorder(x, {m: name for name, m in module.named_modules()}, TRANSLATIONS)
     rows = x.detach().cpu().clone()
     with torch.no_grad(), recorder.paths(), recorder:
         out = scores_among(function(x))
@@ -88,9 +96,15 @@ def _trace_of(recorder: Recorder, rows: Tensor, out: Any, input_shape: Shape) ->
     if strange is not None:
         return Trace(None, (strange,), ending)
     if not _reproduces(graph, rows, out):
-        reason = "an operation that torch does not record"
-        return Trace(None, (Foreign(reason, "", NotSupportedYet.verdict),))
+        return Trace(None, (_difference(graph, rows, out),))
     return Trace(graph, ending=ending)
+
+
+def _difference(graph: Graph, rows: Tensor, out: Tensor) -> Foreign:
+    """Why the graph does not give a module's own output."""
+    if graph.head not in ("argmax", "positive") and is_residue(graph, rows, out):
+        return Foreign(f"scores no larger than {float(out.abs().max()):.1g}", "", OnlyRounding.verdict)
+    return Foreign("an operation that torch does not record", "", NotSupportedYet.verdict)
 
 
 def _reproduces(graph: Graph, rows: Tensor, out: Tensor) -> bool:

@@ -6,6 +6,8 @@ is padded once and split into stride x stride phases, so that each tap of the ke
 a flattened plane; four output planes and three taps are summed in one vector loop.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 import math
 from collections.abc import Callable
 

@@ -50,13 +50,21 @@ class Jumps(Unreadable):
     verdict = "cannot be counted exactly because of {}, which jumps"
 
 
+class OnlyRounding(Unreadable):
+    """Scores are of the size of the rounding errors on the way to them."""
+
+    verdict = "cannot be counted exactly because of {}, which rounding makes of much larger numbers"
+
+
 class NotSupportedYet(Unreadable):
     """The operation may well be affine or piecewise linear, but it is not read."""
 
     verdict = "cannot be counted exactly; not supported yet: {}"
 
 
-VERDICTS = tuple(kind.verdict for kind in (IsRandom, NotPiecewiseAffine, MixesPoints, Jumps, NotSupportedYet))
+VERDICTS = tuple(
+    kind.verdict for kind in (IsRandom, NotPiecewiseAffine, MixesPoints, Jumps, OnlyRounding, NotSupportedYet)
+)
 """The one that leaves least hope comes first: a model is called by the first that applies to it."""
 
 

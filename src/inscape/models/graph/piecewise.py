@@ -46,6 +46,11 @@ class Bend(ABC):
         """By how much the slope changes at each kink, moving up; None if entries differ in that."""
         return None
 
+    @property
+    def lines(self) -> tuple[tuple[float | Tensor, float], ...]:
+        """Slope and offset of an elementwise function below its first kink and above each."""
+        return ()
+
     def largest(self, size: float) -> float:
         """How large an entry of the result can be, if those of the batch are at most `size`."""
         return size
@@ -97,6 +102,11 @@ class Leaky(Bend):
         """1 - a at 0, if a is a number."""
         return None if isinstance(self.slope, Tensor) else tuple(1.0 - self.slope for _ in self.kinks)
 
+    @property
+    def lines(self) -> tuple[tuple[float | Tensor, float], ...]:
+        """The line a z below 0 and z above, or z alone."""
+        return ((self.slope, 0.0), (1.0, 0.0)) if self.kinks else ((1.0, 0.0),)
+
     def largest(self, size: float) -> float:
         """As large as before, or |a| times that."""
         return size * max(1.0, float(torch.as_tensor(self.slope).abs().max()))
@@ -135,6 +145,12 @@ class Clip(Bend):
     def slope_jumps(self) -> tuple[float, ...]:
         """1 at the lower bound, -1 at the upper one."""
         return (1.0,) * math.isfinite(self.low) + (-1.0,) * math.isfinite(self.high)
+
+    @property
+    def lines(self) -> tuple[tuple[float | Tensor, float], ...]:
+        """The bound below, z between, the bound above, as far as they are finite."""
+        low, high = (((0.0, b),) if math.isfinite(b) else () for b in (self.low, self.high))
+        return (*low, (1.0, 0.0), *high)
 
     def largest(self, size: float) -> float:
         """As large as before, or as a bound."""

@@ -1,4 +1,4 @@
-"""What a front end found in a model: its graph, or the operations that stand in the way."""
+"""What a front end found in a model: its graph, compared with the model, or the operations in the way."""
 
 import math
 from collections.abc import Callable
@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from inscape.errors import ModelError, PartitionError
+from inscape.models.base import Model, check_size
 from inscape.models.graph.network import Foreign, Graph, Node, refuse
 
 _SELU = 1.0507009873554805, 1.6732632423543772
@@ -76,6 +78,19 @@ class Trace:
 def same_outputs(graph: Graph, x: npt.NDArray[np.float64], outputs: npt.NDArray[Any]) -> bool:
     """Whether the graph gives a model's outputs (n, k) at points (n, ...), up to rounding on the way."""
     found = torch.from_numpy(np.ascontiguousarray(outputs))
+    out, largest = _followed(graph, torch.from_numpy(x.reshape(-1, *graph.input_shape)))
+    out = out.reshape(len(x), -1)
+    return out.shape == found.shape and (agree(out, found) or _is_rounding(out, found, largest))
+
+
+def is_residue(graph: Graph, x: Tensor, outputs: Tensor) -> bool:
+    """Whether a model's outputs differ from the graph's by no more than rounding on the way."""
+    out, largest = _followed(graph, x)
+    return out.numel() == outputs.numel() and _is_rounding(out.reshape(outputs.shape), outputs, largest)
+
+
+def _followed(graph: Graph, x: Tensor) -> tuple[Tensor, float]:
+    """What a graph returns in double precision, head included, and the largest number on the way."""
     largest = 0.0
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
@@ -85,12 +100,13 @@ def same_outputs(graph: Graph, x: npt.NDArray[np.float64], outputs: npt.NDArray[
         return value
 
     with torch.no_grad():
-        points = torch.from_numpy(x.reshape(-1, *graph.input_shape))
-        out = graph.cast(torch.float64).walk(points, visit, until=graph.returned)
-    out = out if graph.head is None else HEADS[graph.head](out)
-    out = out.reshape(len(x), -1)
-    error = float((out - found.double()).abs().max()) if out.shape == found.shape else math.inf
-    return agree(out, found) or error <= 1024 * torch.finfo(found.dtype).eps * largest
+        out = graph.cast(torch.float64).walk(x.double(), visit, until=graph.returned)
+    return (out if graph.head is None else HEADS[graph.head](out)), largest
+
+
+def _is_rounding(out: Tensor, found: Tensor, largest: float) -> bool:
+    error = float((out - found.detach().cpu().double()).abs().max())
+    return error <= 1024 * torch.finfo(found.dtype).eps * largest
 
 
 def same_labels(graph: Graph, x: npt.NDArray[np.float64], labels: npt.NDArray[Any]) -> bool:
@@ -123,3 +139,49 @@ def agree(scores: Tensor, out: Tensor) -> bool:
     scale = expected.abs().max().clamp(min=1e-30)
     error = (scores.reshape(expected.shape) - expected).abs().max()
     return bool(error <= math.sqrt(torch.finfo(out.dtype).eps) * scale)
+
+
+def graph_of(
+    model: Model, input_shape: tuple[int, ...], points: Callable[[], npt.NDArray[np.float64]]
+) -> Graph:
+    """The model's graph on points of a shape, compared with the model once, at a few `points` of a request.
+
+    A model that branches on its input in a way that tracing does not see, or that is random, is caught here.
+    """
+    check_size(model, input_shape)
+    check_precision(model)
+    graph = model.graph(input_shape)
+    if not graph.is_confirmed:
+        _confirm(graph, model, points())
+    return graph
+
+
+def check_precision(model: Model) -> None:
+    """Raise an error for a network of so few bits that it is no longer piecewise affine."""
+    if model.coarse_precision is not None:
+        raise PartitionError(
+            f"{model.name} cannot be counted exactly since its parameters are {model.coarse_precision}, "
+            "whose rounding turns its linear pieces into steps",
+            remedy="convert it to float32 (a torch module with .float()) to count the pieces that it stands "
+            "for, or use method='adaptive' or 'grid'",
+        )
+
+
+def _confirm(graph: Graph, model: Model, x: npt.NDArray[np.float64]) -> None:
+    """Compare the graph with the model at points x, one by one."""
+    if graph.head == "order":
+        agrees = same_labels(graph, x, np.concatenate([model.labels(p[None]) for p in x]))
+    elif graph.head in ("argmax", "positive"):
+        agrees = True  # it returns labels, of which a few tell little
+    else:
+        try:
+            outputs = [model.outputs(p[None]) for p in x]
+        except ModelError:  # a map of scores, or labels only: nothing to compare with
+            outputs = []
+        agrees = not outputs or same_outputs(graph, x, np.concatenate(outputs))
+    if not agrees:
+        raise PartitionError(
+            f"{model.name} is not what was recorded of it: on these probes it computes other scores, so "
+            "it branches on its input or is random; use method='grid' or 'adaptive'"
+        )
+    graph.is_confirmed = True

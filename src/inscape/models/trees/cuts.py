@@ -1,13 +1,15 @@
 r"""Where a split really cuts: the last number that `predict` sends to the left.
 
 A node of a tree sends a point to the left if g(x_f) <= theta, where g is what happens to the feature on
-the way: scaling in float64, then, in all but the histogram trees, a cast to float32 (round to nearest,
-ties to even). Both are monotone, so the node is the same as one that compares x_f itself,
+the way: scaling in float64, then, in all trees but those of LightGBM and the histogram trees of scikit-learn,
+a cast to float32 (round to nearest, ties to even). Both are monotone, so the node is the same as one that
+compares x_f itself,
 
     g(x) <= theta   <=>   x <= cut,      cut = max {x in float64 : g(x) <= theta},
 
 and the cast moves a threshold by at most half a float32 spacing. With the cuts in place of the
-thresholds, "the regions of `predict`" is a statement about real numbers.
+thresholds, "the regions of `predict`" is a statement about real numbers. A node that asks for g(x_f) < theta,
+as XGBoost does, asks for <= the number before theta.
 """
 
 from collections.abc import Callable
@@ -15,15 +17,22 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats
-from inscape.models.trees.scaling import Scaling
+from inscape.arrays import Bools, Floats
+from inscape.models.trees.views import Scaling
 
 Indices = npt.NDArray[np.int32]
 
 _MOST_DOUBLINGS = 2100  # from the smallest to the largest float64; a handful is usual
 
 
-def cuts(threshold: Floats, feature: Indices, scaling: Scaling, *, single: bool) -> Floats:
+def cuts(
+    threshold: Floats,
+    feature: Indices,
+    scaling: Scaling,
+    *,
+    single: bool,
+    strict: Bools | bool = False,
+) -> Floats:
     """The last float64 number of each `feature` that is sent to the left of its `threshold`, (n,).
 
     Args:
@@ -31,12 +40,14 @@ def cuts(threshold: Floats, feature: Indices, scaling: Scaling, *, single: bool)
         feature: the feature f that each node looks at, (n,).
         scaling: what happens to the features before the trees see them.
         single: whether the trees see float32.
+        strict: whether a node asks for less than its threshold, (n,) or for all.
 
     >>> none = np.zeros(1, dtype=np.int32)
     >>> cuts(np.array([0.5]), none, Scaling(), single=True) - 0.5   # half of 2 ** -24
     array([2.98023224e-08])
     """
     with np.errstate(all="ignore"):  # overflow to infinity and subnormal numbers are meant
+        threshold = np.where(strict, np.nextafter(threshold, -np.inf), threshold)
         last = _last_before_cast(threshold) if single else threshold
         return _last_before_scaling(last, feature, scaling) if scaling.steps else last
 

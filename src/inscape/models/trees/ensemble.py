@@ -1,7 +1,7 @@
 """A tree ensemble as flat arrays, all trees in one numbering of nodes."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats
+from inscape.arrays import Bools, Floats, Ints
 from inscape.models.trees.cuts import Indices, blurs, cuts
-from inscape.models.trees.scaling import Scaling
+from inscape.models.trees.views import AffineMap, Scaling, View
 
 Nodes = npt.NDArray[np.int64]
 
@@ -22,7 +22,7 @@ class Rule(IntEnum):
     ARGMAX = 0
     """The column of the greatest score, the first of them on a tie."""
     POSITIVE = 1
-    """One score: label 1 if it is > 0 (histogram gradient boosting)."""
+    """One score: label 1 if it is > 0 (histogram gradient boosting, and other libraries)."""
     NON_NEGATIVE = 2
     """One score: label 1 if it is >= 0 (gradient boosting)."""
 
@@ -37,6 +37,29 @@ class Tree(NamedTuple):
     value: Floats
     """(n, w): what a leaf adds to the scores in columns `column` to `column + w - 1`."""
     column: int
+    strict: Bools | bool = False
+    """Whether a node sends a point to the left if it is less than the threshold, not equal, (n,)."""
+    resolution: float = 0.0
+    """Numbers around zero that are nearer to each other than this are one to the library."""
+
+
+class Ballots(NamedTuple):
+    """Members that vote by their labels: each has score columns of its own.
+
+    Attributes:
+        first: where the columns of each of g members begin, and where the last end, (g + 1,).
+        rules: how the scores of each become its label, (g,).
+        gives: what each label of a member gives to the c classes, (g, labels, c); the largest sum wins.
+        close: sums that differ by no more than this may be equal but for rounding; negative if all are whole.
+    """
+
+    first: npt.NDArray[np.int64]
+    rules: npt.NDArray[np.int64]
+    gives: Floats
+    close: float
+
+
+NO_BALLOTS = Ballots(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros((0, 0, 0)), -1.0)
 
 
 class Vote(NamedTuple):
@@ -48,27 +71,63 @@ class Vote(NamedTuple):
     doubt: float = -1.0
     """A lead of no more than this, after the division, may be a matter of the order or precision of the
     model's own sums: then the model is asked. Negative where we add as it does."""
+    are_fractions: bool = False
+    """Whether the scores are the model's probabilities, as in forests."""
+    classes: Ints | None = None
+    """The label of each column, (c,) or (2,), where it is not the number of the column itself."""
+
+    ballots: Ballots = NO_BALLOTS
+    """How the scores become a label where they are those of several members; there is no `rule` then."""
+
+    def named(self, columns: Ints) -> Ints:
+        """The labels of columns, (n,); what is negative stays."""
+        if self.classes is None:
+            return columns
+        return np.where(columns < 0, columns, self.classes[np.maximum(columns, 0)])
+
+    def elected(self, scores: Floats) -> tuple[Ints, Floats]:
+        """Which column of scores (n, c) wins at each point, and by how much; see `line_walk.elected`."""
+        first, rules, gives, close = self.ballots
+        if not len(rules):
+            return _winners(scores, self.rule)
+        totals, least = np.zeros((len(scores), gives.shape[2])), np.full(len(scores), np.inf)
+        for g, rule in enumerate(rules):
+            labels, lead = _winners(scores[:, first[g] : first[g + 1]], Rule(rule))
+            totals, least = totals + gives[g, labels], np.minimum(least, lead)
+        labels, lead = _winners(totals, Rule.ARGMAX)
+        return labels, np.where(lead > close, least, 0.0)
+
+
+def _winners(scores: Floats, rule: Rule) -> tuple[Ints, Floats]:
+    """The winning column of each row, and its lead."""
+    if rule != Rule.ARGMAX:
+        score = scores[:, 0]
+        wins = (score > 0) | ((score == 0) & (rule == Rule.NON_NEGATIVE))
+        return wins.astype(np.int64), np.abs(score)
+    ordered = np.sort(scores, axis=1)
+    lead = ordered[:, -1] - ordered[:, -2] if scores.shape[1] > 1 else np.full(len(scores), np.inf)
+    return scores.argmax(axis=1), lead
 
 
 @dataclass(frozen=True, eq=False)
 class TreeEnsemble:
     """k trees with n nodes in all; nodes 0 to k - 1 are the roots, siblings are neighbours.
 
-    An inner node sends a point x to `child` if x[feature] <= cut, else to `child + 1`. The scores of a
-    point are (vote.start + the values of the k leaves that it reaches, added in the order of the
-    trees) / vote.divisor, all in float64, as scikit-learn computes them.
+    The coordinates u of a point x are x itself, or M x + b. An inner node sends it to `child` if
+    u[feature] <= cut, else to `child + 1`. The scores of a point are (vote.start + the values of the k leaves
+    that it reaches, added in the order of the trees) / vote.divisor, all in float64.
 
     Attributes:
-        feature: (n,) the input coordinate that a node looks at; -1 - j at a leaf of tree j.
+        feature: (n,) the coordinate that a node looks at; -1 - j at a leaf of tree j.
         child: (n,) the left child of a node; the row of `value` at a leaf.
         cut: (n,) the last float64 number that `predict` sends to the left (see `cuts`).
-        threshold: (n,) the stored threshold in the units of the input, for arithmetic without rounding.
+        threshold: (n,) the stored threshold in the units of u, for arithmetic without rounding.
         blur: (n,) the spacing of the numbers that `predict` can tell apart around the threshold.
         value: (m, w) the different leaf values.
         column: (k,) the first score column that a tree adds to.
         vote: how the values become a label.
-        scaling: what happens to the input before the trees see it.
-        single: whether the trees see float32.
+        views: how the trees see a point; several where models with transformers of their own vote.
+        oblique: M and b, if coordinates are directions of the input space.
         n_features: the number d of input coordinates.
     """
 
@@ -80,8 +139,8 @@ class TreeEnsemble:
     value: Floats
     column: Indices
     vote: Vote
-    scaling: Scaling
-    single: bool
+    views: tuple[View, ...]
+    oblique: AffineMap | None
     n_features: int
 
     @property
@@ -105,13 +164,70 @@ class TreeEnsemble:
 
     @property
     def precision(self) -> str:
-        """The precision of the numbers that the trees see, in words."""
-        return "float32" if self.single else "float64"
+        """The coarsest precision of the numbers that the trees see, in words."""
+        return min(view.precision for view in self.views)
 
     @property
     def limit(self) -> float:
-        """The largest number that the trees can take."""
-        return float(np.finfo(np.float32).max) if self.single else float(np.finfo(np.float64).max) / 4
+        """The largest number that all trees can take."""
+        return min(view.limit for view in self.views)
+
+    @property
+    def n_coordinates(self) -> int:
+        """The number of coordinates."""
+        return self.n_features if self.oblique is None else len(self.oblique.offset)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether the trees see coordinates of the input as they are, but for a cast."""
+        return all(view.is_plain for view in self.views)
+
+    def coordinates(self, x: Floats) -> Floats:
+        """The coordinates u of points (n, d)."""
+        return x if self.oblique is None else self.oblique.points(x)
+
+    def seen(self, x: Floats) -> Floats:
+        """All numbers that trees compare with thresholds at points (n, d), infinite where they overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.concatenate([view.seen(x) for view in self.views], axis=1)
+
+    def blur_between(self, corners: Callable[[], Floats]) -> Floats:
+        """`blur` and, if coordinates are directions, their rounding anywhere between points (n, d)."""
+        if self.oblique is None:
+            return self.blur
+        return np.asarray(self.blur + self.oblique.rounding(corners())[np.maximum(self.feature, 0)])
+
+    def behind(self, factor: Floats, offset: Floats) -> "TreeEnsemble":
+        """The ensemble of points x that are given to this one as factor x + offset, (d,) each."""
+        scaling = Scaling((("*", factor), ("+", offset)))
+        if self.oblique is None and scaling.is_increasing:
+            feature = np.maximum(self.feature, 0)
+            return replace(
+                self,
+                cut=cuts(self.cut, feature, scaling, single=False),
+                threshold=scaling.inverse(self.threshold, feature),
+                blur=self.blur / scaling.slope(feature),
+                views=tuple(replace(view, before=scaling) for view in self.views),
+            )
+        matrix, own = self.oblique or AffineMap(np.eye(self.n_features), np.zeros(self.n_features))
+        oblique = AffineMap(matrix * factor, matrix @ offset + own)
+        views = (View(oblique=oblique, single=any(view.single for view in self.views)),)
+        return replace(self, oblique=oblique, views=views)
+
+    def labels(self, x: Floats) -> Ints:
+        """The label of each point (n, d), or -1 where the lead is in doubt."""
+        u, tree = self.coordinates(x), np.arange(self.n_trees)
+        node = np.broadcast_to(tree, (len(x), self.n_trees))
+        for _ in range(self.depth):
+            f = self.feature[node]
+            right = np.take_along_axis(u, np.maximum(f, 0), axis=1) > self.cut[node]
+            node = np.where(f >= 0, self.child[node] + right, node)
+        sums = np.tile(self.vote.start, (len(x), 1))
+        for k in tree:
+            values = self.value[self.child[node[:, k]]]
+            sums[:, self.column[k] : self.column[k] + values.shape[1]] += values
+        columns, lead = self.vote.elected(sums / self.vote.divisor)
+        return self.vote.named(np.where(lead > self.vote.doubt, columns, -1))
 
     @cached_property
     def rounding(self) -> float:
@@ -125,9 +241,7 @@ class TreeEnsemble:
         return float(np.finfo(np.float64).eps * bound)
 
 
-def assemble(
-    trees: Sequence[Tree], vote: Vote, scaling: Scaling, *, single: bool, n_features: int
-) -> TreeEnsemble:
+def assemble(trees: Sequence[Tree], vote: Vote, view: View, *, n_features: int) -> TreeEnsemble:
     """The ensemble of `trees`, its nodes renumbered level by level."""
     sizes = np.array([len(t.feature) for t in trees])
     root = np.cumsum(sizes) - sizes
@@ -139,19 +253,22 @@ def assemble(
     value, row = _different_rows(np.concatenate([t.value for t in trees])[order][leaf])
     child = np.empty(len(order), dtype=np.int32)
     child[leaf], child[~leaf] = row, len(trees) + 2 * np.arange((~leaf).sum())
-    feature = np.where(leaf, -1 - tree, np.concatenate([t.feature for t in trees])[order]).astype(np.int32)
+    seen = np.where(leaf, 0, np.concatenate([t.feature for t in trees])[order]).astype(np.int32)
+    strict = np.concatenate([np.broadcast_to(t.strict, len(t.feature)) for t in trees])[order] & ~leaf
     threshold = np.where(leaf, np.inf, np.concatenate([t.threshold for t in trees])[order])
+    feature = seen if view.columns is None else view.columns[seen]
+    least = max(t.resolution for t in trees) / view.scaling.slope(seen)
     return TreeEnsemble(
-        feature=feature,
+        feature=np.where(leaf, -1 - tree, feature).astype(np.int32),
         child=child,
-        cut=cuts(threshold, np.maximum(feature, 0), scaling, single=single),
-        threshold=scaling.inverse(threshold, np.maximum(feature, 0)),
-        blur=blurs(threshold, np.maximum(feature, 0), scaling, single=single),
+        cut=cuts(threshold, seen, view.scaling, single=view.single, strict=strict),
+        threshold=view.scaling.inverse(threshold, seen),
+        blur=np.maximum(blurs(threshold, seen, view.scaling, single=view.single), least),
         value=value,
         column=np.array([t.column for t in trees], dtype=np.int32),
         vote=vote,
-        scaling=scaling,
-        single=single,
+        views=(view,),
+        oblique=view.oblique,
         n_features=n_features,
     )
 

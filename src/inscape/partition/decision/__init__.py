@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any, overload
 
 from inscape.arguments import old_names
+from inscape.budget import BUDGET, as_budget
 from inscape.errors import ProbeError
 from inscape.models import wrap
 from inscape.partition.decision.adaptive import adaptive_regions
-from inscape.partition.decision.exact import exact_regions
+from inscape.partition.decision.exact import CHEAPLY, exact_regions
 from inscape.partition.decision.grid.grid import grid_regions
 from inscape.partition.decision.method import Request
 from inscape.partition.decision.regions import (
@@ -52,6 +53,7 @@ def decision_regions(
     tolerance: float | None = ...,
     precision: str = ...,
     progress: bool | Meter | None = ...,
+    budget: float | None = ...,
 ) -> DecisionRegions: ...
 @overload
 def decision_regions(
@@ -64,6 +66,7 @@ def decision_regions(
     tolerance: float | None = ...,
     precision: str = ...,
     progress: bool | Meter | None = ...,
+    budget: float | None = ...,
 ) -> list[DecisionRegions]: ...
 def decision_regions(
     model: Any,
@@ -75,6 +78,7 @@ def decision_regions(
     tolerance: float | None = None,
     precision: str = "float64",
     progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
 ) -> DecisionRegions | list[DecisionRegions]:
     """The regions of equal prediction on a probe, or on each of a list of probes in one batch.
 
@@ -99,6 +103,8 @@ def decision_regions(
         precision: "float64", or "float32" for a faster "exact" method whose near ties are repaired; its
             regions agreed in all our tests, but that is not proved, so they are not called exact.
         progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
+        budget: seconds that method="exact" may be foreseen to take on planes of a network, as for
+            `linear_regions`; None for no limit. "auto" has limits of its own, and takes another method.
 
     >>> import numpy as np
     >>> from inscape import Segment
@@ -120,7 +126,11 @@ def decision_regions(
         tolerance=tolerance,
         precision=precision,
     )
-    first = request.choose(wrapped, probes)
+    first, limit = request.choose(wrapped, probes), as_budget(budget)
+    if method == "exact" and wrapped.structure not in CHEAPLY and {p.dim for p in probes} == {2}:
+        from inscape.partition.linear.exact_cost import check_planes
+
+        check_planes(wrapped, probes, limit)
     with meter(progress, "decision regions") as show:
         choice, regions = request.carry_out(
             first,

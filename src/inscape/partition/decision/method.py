@@ -176,7 +176,7 @@ def _best(model: Model, probes: Sequence[Probe]) -> Choice:
 
 def _if_affordable(model: Model, probes: Sequence[Probe], dim: int) -> Choice:
     """Exact regions of a network, if what a few lines across the probes foresee of them is affordable."""
-    from inscape.partition.linear.cost import plane_cost, segment_cost
+    from inscape.partition.linear.exact_cost import plane_cost, segment_cost
 
     n, allowed = len(probes), AFFORDABLE_SECONDS
     if dim == 1:

@@ -346,7 +346,7 @@ class DecisionPlane(DecisionRegions):
 
     def _draw(self, ax: Any, look: Look) -> Any:
         """The regions filled by class, over the linear regions of a network, and the spanning points."""
-        from inscape.drawing.planes.decision import draw_decision_faces
+        from inscape.drawing.planes.polygons import draw_decision_faces
 
         planar = self.subdivision.planar
         drawn = (self._sides[:, 0] != self._sides[:, 1]) | (self.trees is None)

@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from typing import Any, overload
 
-from inscape.arguments import old_names
-from inscape.errors import PartitionError, ProbeError
-from inscape.memory import MEMORY
+from inscape.arguments import old_names, positive_number, whole_number
+from inscape.arrays import MEMORY
+from inscape.budget import BUDGET, as_budget, within_budget
+from inscape.errors import PartitionError, ProbeError, unknown_name
 from inscape.models import Model, wrap
 from inscape.partition.linear.regions import (
     KNOT_TOLERANCE,
+    PRECISIONS,
     LinearPlane,
     LinearSegment,
-    check_arguments,
 )
 from inscape.probes import Patch, Probe, Segment
 from inscape.probes.segment import as_segments
@@ -33,6 +34,7 @@ def linear_regions(
     tolerance: float = ...,
     precision: str = ...,
     progress: bool | Meter | None = ...,
+    budget: float | None = ...,
 ) -> LinearSegment: ...
 @overload
 def linear_regions(
@@ -45,6 +47,7 @@ def linear_regions(
     tolerance: float = ...,
     precision: str = ...,
     progress: bool | Meter | None = ...,
+    budget: float | None = ...,
 ) -> LinearPlane: ...
 @overload
 def linear_regions(
@@ -57,6 +60,7 @@ def linear_regions(
     tolerance: float = ...,
     precision: str = ...,
     progress: bool | Meter | None = ...,
+    budget: float | None = ...,
 ) -> list[LinearSegment]: ...
 @overload
 def linear_regions(
@@ -69,6 +73,7 @@ def linear_regions(
     tolerance: float = ...,
     precision: str = ...,
     progress: bool | Meter | None = ...,
+    budget: float | None = ...,
 ) -> list[LinearPlane]: ...
 @overload
 def linear_regions(
@@ -81,6 +86,7 @@ def linear_regions(
     tolerance: float = ...,
     precision: str = ...,
     progress: bool | Meter | None = ...,
+    budget: float | None = ...,
 ) -> LinearSegment | LinearPlane: ...
 @overload
 def linear_regions(
@@ -93,6 +99,7 @@ def linear_regions(
     tolerance: float = ...,
     precision: str = ...,
     progress: bool | Meter | None = ...,
+    budget: float | None = ...,
 ) -> list[LinearSegment] | list[LinearPlane]: ...
 def linear_regions(
     model: Any,
@@ -104,6 +111,7 @@ def linear_regions(
     tolerance: float = KNOT_TOLERANCE,
     precision: str = "float64",
     progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
 ) -> Any:
     """The linear regions of a piecewise-affine network on a segment or a plane, or on each of a list.
 
@@ -124,6 +132,9 @@ def linear_regions(
         precision: on segments, "float64", or "float32" for speed; see `LinearSegment.precision`.
         progress: None for a bar after two seconds, False for none; a function gets
             (thousandths of probes done, in all).
+        budget: seconds that it may take, as a few lines across a plane and a small part of it foresee, or on
+            segments the first second of work; else a `BudgetError` says how long it would take. None for no
+            limit; a plane for which `n_layers` or `max_regions` is given has none.
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).double()
@@ -136,20 +147,35 @@ def linear_regions(
     wrapped = wrap(model)
     probes = [probe] if isinstance(probe, Probe) else list(probe)
     check_arguments(memory, tolerance, precision)
+    limit = as_budget(budget)
     if len({p.dim for p in probes if isinstance(p, Probe)}) > 1:
         raise ProbeError("the probes of one call must have one dimension: give segments or planes, not both")
     with meter(progress, "linear regions") as show, wrapped.unchanged():
         if probes and all(isinstance(p, Probe) and p.dim == 2 for p in probes):
+            from inscape.partition.linear.exact_cost import check_planes
+
             if precision != "float64":
                 raise PartitionError(f"precision={precision!r} is for segments: planes are cut in float64")
+            if n_layers is None and max_regions is None:
+                check_planes(wrapped, probes, limit)
             results = _on_planes(wrapped, probes, n_layers, max_regions, memory, show)
         else:
             if n_layers is not None or max_regions is not None:
                 raise ProbeError(
                     "n_layers and max_regions are for planes: a Patch or a Simplex with three vertices"
                 )
-            results = _on_segments(wrapped, probes, memory, tolerance, precision, show)
+            watch = within_budget(show, limit, "these segments", "give fewer or shorter ones")
+            results = _on_segments(wrapped, probes, memory, tolerance, precision, watch)
     return results[0] if isinstance(probe, Probe) else results
+
+
+def check_arguments(memory: int, tolerance: float, precision: str) -> None:
+    """Raise an error for arguments that make no sense."""
+    if precision not in PRECISIONS:
+        raise PartitionError(unknown_name("precision", precision, PRECISIONS))
+    whole_number(memory, "memory", 1, PartitionError, f", in bytes; {MEMORY} is the default")
+    if positive_number(tolerance, "tolerance", PartitionError, zero=True) >= 1:
+        raise PartitionError(f"tolerance={tolerance} must be at least 0 and below 1: a fraction of the span")
 
 
 def _on_segments(

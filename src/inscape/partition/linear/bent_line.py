@@ -16,6 +16,8 @@ the points are taken in order, and each breakpoint that is passed costs a column
 Which maps of a network read a bent tensor directly, so that this applies, `fusions` says.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary

@@ -3,12 +3,15 @@
 Windows are followed along the rows of a batch: `segments.breakpoints` says what these are.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 import numpy as np
 
-from inscape.compiled import compiled
+from inscape.arrays import Floats, Ints
+from inscape.compiled import compiled, inlined, kernel
 
 
-@compiled
+@inlined
 def _first_of_steepest(first, last, line, s, bound):
     """Of the lines that meet `line` at s, up to the bound, the steepest; of those along it, the first."""
     steepest = line
@@ -23,9 +26,25 @@ def _first_of_steepest(first, last, line, s, bound):
     return steepest
 
 
-@compiled
-def envelope(first, last, bound):
+def envelope(first: Floats, last: Floats, bound: float) -> tuple[Floats, Ints]:
     """The upper envelope of k lines on [0, 1], given their values at both ends, (k,) each.
+
+    Returns:
+        s (m,) of the changes, strictly inside, and the lines that lead, (m + 1,).
+    """
+    changes, leads = np.empty(len(first)), np.empty(len(first), np.int64)
+    m = _envelope(first, last, bound, changes, leads)
+    return changes[:m], leads[: m + 1]
+
+
+@kernel
+def _envelope(first, last, bound, changes, leads):
+    return walk_envelope(first, last, bound, changes, leads)
+
+
+@inlined
+def walk_envelope(first, last, bound, changes, leads):
+    """Write the changes of the upper envelope, strictly inside, (k,), and the lines that lead, (k,).
 
     `bound` is how far two values may differ by rounding. The walk starts at 0: the line that leads just after
     it is the largest, then the steepest, then the first; the next is the one that overtakes it soonest, the
@@ -33,7 +52,7 @@ def envelope(first, last, bound):
     If one line leads at both ends it leads between, since the envelope is convex.
 
     Returns:
-        s (m,) of the changes, strictly inside, and the lines that lead, (m + 1,).
+        m, how many changes there are; m + 1 lines lead.
     """
     # 1. who leads just after 0
     k = len(first)
@@ -42,12 +61,11 @@ def envelope(first, last, bound):
         gap = first[j] - first[lead]
         if gap > bound or (abs(gap) <= bound and last[j] > last[lead] + bound):
             lead = j
-    changes, leads = np.empty(k), np.empty(k, np.int64)
     leads[0] = lead
     m, s = 0, 0.0
     while m < k - 1:
         # 2. who overtakes soonest, the steepest of those
-        soonest, following = 1.0, -1
+        soonest, following = 1.0, np.int64(-1)  # a literal would be a type of its own
         rise = last[lead] - first[lead]
         for j in range(k):
             end = last[j] - last[lead]
@@ -57,7 +75,7 @@ def envelope(first, last, bound):
             at = max(behind / (behind + end), s)
             tied = following >= 0 and at == soonest
             if at < soonest or (tied and last[j] - first[j] > last[following] - first[following]):
-                soonest, following = at, j
+                soonest, following = at, np.int64(j)
         # 3. the new leader, unless nobody is steeper
         if following < 0 or last[following] - first[following] <= rise:
             break
@@ -66,14 +84,15 @@ def envelope(first, last, bound):
             changes[m] = s
             m += 1
         leads[m] = lead
-    return changes[:m], leads[: m + 1]
+    return m
 
 
 @compiled
 def grown(array, n):
     """A copy with room for n entries."""
     out = np.empty(n, dtype=array.dtype)
-    out[: len(array)] = array
+    for i in range(len(array)):
+        out[i] = array[i]
     return out
 
 
@@ -107,7 +126,8 @@ def window_winners(z, gather):
     row = np.empty(h + 1, z.dtype)
     row[h] = -np.inf
     for r in range(n):
-        row[:h] = z[r]
+        for u in range(h):
+            row[u] = z[r, u]
         _best_of_windows(row, gather, best, winner[r])
         for w in range(len(best)):
             size[r] = max(size[r], abs(best[w]))
@@ -135,6 +155,7 @@ def window_crossings(z, segment, table, gather, relative):
     interval, position = np.empty(room, np.int64), np.empty(room)
     before, after, gap = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
     first, last = np.empty(size), np.empty(size)
+    changes, leads = np.empty(size), np.empty(size, np.int64)
     m = 0
     for i in range(n - 1):
         if segment[i] != segment[i + 1]:
@@ -150,15 +171,16 @@ def window_crossings(z, segment, table, gather, relative):
                 if u >= 0:
                     first[k], last[k] = z[i, u], z[i + 1, u]
                     k += 1
-            changes, _ = envelope(first[:k], last[:k], relative * max(scale[i], scale[i + 1]))
+            bound = relative * max(scale[i], scale[i + 1])
+            n_changes = walk_envelope(first[:k], last[:k], bound, changes, leads)
             # 3. keep the changes
-            if m + len(changes) > room:
-                room = 2 * room + len(changes)
+            if m + n_changes > room:
+                room = 2 * room + n_changes
                 interval, position = grown(interval, room), grown(position, room)
                 before, after, gap = grown(before, room), grown(after, room), grown(gap, room)
             a, b = table[w, winner[i, w]], table[w, winner[i + 1, w]]
-            for s in changes:
-                interval[m], position[m] = i, s
+            for c in range(n_changes):
+                interval[m], position[m] = i, changes[c]
                 before[m], after[m] = a, b
                 gap[m] = max(abs(z[i, a] - z[i, b]), abs(z[i + 1, a] - z[i + 1, b]))
                 m += 1

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Bools, Floats, Ints
-from inscape.errors import PartitionError, unknown_name
-from inscape.memory import MEMORY
+from inscape.errors import PartitionError
 from inscape.partition.region_files import Exported, polygon_feature, well_known_text
 from inscape.pictures import Colours, DrawnByClass, Look, Names, finished
 from inscape.probes import Probe, Segment
@@ -330,7 +328,7 @@ class LinearPlane(DrawnByClass, Exported):
             legend: whether to draw the legend of points.
             points: data points x, or (x, y) for points in the colour of their class.
         """
-        from inscape.drawing.planes.linear import draw_faces
+        from inscape.drawing.planes.polygons import draw_faces
 
         values, kind = self._colours(colour)
         planar = self.subdivision.planar
@@ -438,12 +436,3 @@ class LinearPlane(DrawnByClass, Exported):
 
     def __repr__(self) -> str:
         return f"<{self.n_regions} linear regions on {self.probe!r}, {self.status}>"
-
-
-def check_arguments(memory: int, tolerance: float, precision: str) -> None:
-    """Raise an error for arguments that make no sense."""
-    if precision not in PRECISIONS:
-        raise PartitionError(unknown_name("precision", precision, PRECISIONS))
-    whole_number(memory, "memory", 1, PartitionError, f", in bytes; {MEMORY} is the default")
-    if positive_number(tolerance, "tolerance", PartitionError, zero=True) >= 1:
-        raise PartitionError(f"tolerance={tolerance} must be at least 0 and below 1: a fraction of the span")

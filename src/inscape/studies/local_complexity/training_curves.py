@@ -3,14 +3,14 @@
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.arrays import Floats
 from inscape.errors import InscapeWarning
-from inscape.measures.statistics import mean_with_error
+from inscape.measures.result import mean_with_error
 from inscape.reports.findings import Chart
 from inscape.sweeps.study import Configuration
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from inscape.models import Model
     from inscape.training.data.splits import Split
+    from inscape.training.many import Draw
 
 Columns = dict[str, list[float]]
 FIRST = 10
@@ -37,13 +38,30 @@ def log_steps(n_steps: int, n_times: int) -> tuple[int, ...]:
     return (0, *sorted(set(rest.tolist())))
 
 
-def image_split(c: Configuration) -> "Split":
-    """The images of a replicate, flat; "data", "n_train" and "n_test" say which and how many."""
+def image_split(c: Configuration, scale: tuple[float, float] = (0.0, 1.0)) -> "Split":
+    """The images of a replicate, flat; "data", "n_train" and "n_test" say which and how many.
+
+    Pixels p of 0..1 become (p - mean) / deviation, if `scale` gives these two.
+    """
     from inscape.training.data.splits import Split, split_data
 
     split = split_data(c["data"], n_train=c["n_train"], n_test=c["n_test"], random_state=c["replicate_seed"])
-    x_train, x_test = (x.reshape(len(x), -1) for x in (split.x_train, split.x_test))
+    mean, deviation = scale
+    x_train, x_test = ((x.reshape(len(x), -1) - mean) / deviation for x in (split.x_train, split.x_test))
     return Split(x_train, split.y_train, x_test, split.y_test)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """From which singular value on a direction counts for the local rank."""
+
+    eps: float
+    relative: bool = False
+
+    @property
+    def name(self) -> str:
+        """In columns, as in `lr_0.1_2`, the rank of layer 2."""
+        return f"lr_{'relative_' * self.relative}{self.eps:g}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,7 +72,8 @@ class Look:
         x: the points, (n, d).
         sigma: the standard deviation of the noise on biases.
         n_noise: how many noisy networks.
-        rank_eps: the smallest singular values that count, for a local rank each.
+        variations: of what total variation is taken, besides the scores: "tv_probabilities" and so on.
+        thresholds: of the local rank, one each.
         rank_points: at how many of the points the local rank is taken.
         also: what else is looked at.
     """
@@ -62,27 +81,37 @@ class Look:
     x: npt.NDArray[Any]
     sigma: float
     n_noise: int
-    rank_eps: Sequence[float] = ()
+    variations: Sequence[str] = ()
+    thresholds: Sequence[Threshold] = ()
     rank_points: int = 30
     also: Sequence[Callable[["Model"], Mapping[str, float]]] = ()
 
     def __call__(self, model: "Model") -> dict[str, float]:
         """The columns of one model; LC and TV are of the same noisy networks, LR of the network itself."""
-        from inscape.measures.local_rank import local_rank
-        from inscape.measures.measure import jacobian_measures
-        from inscape.measures.points import as_source
+        from inscape.measures.jacobian.passes import measured
+        from inscape.measures.local_complexity import complexity_request
+        from inscape.measures.local_rank import rank_request
+        from inscape.measures.total_variation import variation_request
 
-        noise: dict[str, Any] = {"sigma": self.sigma, "n_noise": self.n_noise}
-        wanted = {"local_complexity": noise | {"precision": "float32"}, "total_variation": noise}
-        found: Any = jacobian_measures(model, as_source(self.x), wanted, 0, None)
-        lc, tv = found["local_complexity"], found["total_variation"]
+        noise: dict[str, Any] = {"sigma": self.sigma, "n_noise": self.n_noise, "seed": 0}
+        requests = [complexity_request(noise="bias", form="theorem", precision="float32", **noise)]
+        requests += [variation_request(of=of, **noise) for of in ("scores", *self.variations)]
+        lc, tv, *others = (cast("Any", r) for r in measured(model, self.x, requests, _silent))
         row = {"lc": lc.value, "tv": tv.value, "not_good": lc.n_not_good} | _layers("lc", lc.per_layer)
-        for eps in self.rank_eps:
-            rank = local_rank(model, self.x[: self.rank_points], eps=eps)
-            row |= _layers(f"lr_{eps:g}", rank.per_layer)
+        row |= {f"tv_{of}": other.value for of, other in zip(self.variations, others, strict=True)}
+        if self.thresholds:
+            alone: dict[str, Any] = {"sigma": None, "n_noise": 1, "seed": 0}
+            asked = [rank_request(eps=t.eps, relative=t.relative, **alone) for t in self.thresholds]
+            found = measured(model, self.x[: self.rank_points], asked, _silent)
+            for threshold, rank in zip(self.thresholds, found, strict=True):
+                row |= _layers(threshold.name, cast("Any", rank).per_layer)
         for further in self.also:
             row |= further(model)
         return row
+
+
+def _silent(done: float, total: float) -> None:
+    """Show no progress."""
 
 
 def _layers(name: str, values: Iterable[float]) -> dict[str, float]:
@@ -91,7 +120,7 @@ def _layers(name: str, values: Iterable[float]) -> dict[str, float]:
 
 def watch(
     module: "nn.Module",
-    train: tuple[npt.NDArray[Any], npt.NDArray[Any]],
+    train: "tuple[npt.NDArray[Any], npt.NDArray[Any]] | Draw",
     test: tuple[npt.NDArray[Any], npt.NDArray[Any]],
     c: Configuration,
     look: Look,
@@ -100,17 +129,19 @@ def watch(
     """Train as the configuration says; "step", the measures on test points and the look, each as a list.
 
     The keys of the configuration: "n_steps", "n_times", "batch_size", "learning_rate", "optimiser",
-    "weight_decay", and "seed".
+    "weight_decay", "decay_biases", "seed", and for classes "loss". What draws points is asked for fresh ones
+    at every step.
     """
-    from inscape.training.many import train_many
+    from inscape.training.many import train_many, train_on_fresh
     from inscape.training.monitor import Monitor
     from inscape.training.recipe import Recipe, batch_sizes
 
-    x, y = train
-    per_epoch = len(batch_sizes(len(x), min(c["batch_size"], len(x))))
-    epochs = max(1, c["n_steps"] // per_epoch)
-    steps = set(log_steps(epochs * per_epoch, c["n_times"]))
-    due = steps.__contains__
+    n_steps, epochs = c["n_steps"], 1
+    if not callable(train):
+        per_epoch = len(batch_sizes(len(train[0]), min(c["batch_size"], len(train[0]))))
+        epochs = max(1, n_steps // per_epoch)
+        n_steps = epochs * per_epoch
+    due = set(log_steps(n_steps, c["n_times"])).__contains__
     monitor = Monitor(*test, measures=measures, every=due, n_points=None, also=look)
     recipe = Recipe(
         c["learning_rate"],
@@ -118,11 +149,16 @@ def watch(
         epochs,
         optimiser=c["optimiser"],
         weight_decay=c["weight_decay"],
+        decay_biases=c["decay_biases"],
+        loss=c.get("loss", "cross-entropy"),
         schedule="constant",
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InscapeWarning)  # a network of one class is a finding here
-        train_many([module], x, y, [recipe], seeds=[c["seed"]], monitors=[monitor])
+        if callable(train):
+            train_on_fresh(module, train, recipe, n_steps=n_steps, monitor=monitor)
+        else:
+            train_many([module], *train, [recipe], seeds=[c["seed"]], monitors=[monitor])
     names = [n for n in monitor.rows[0] if n != "seconds" and not n.endswith("_error")]
     return {name: [row[name] for row in monitor.rows] for name in names}
 

@@ -1,6 +1,6 @@
 """Region counts and the generalisation gap, end to end (Li et al. 2025, arXiv 2505.11370).
 
-    inscape study run region-counts --scale smoke|small|paper --data mnist,cifar10 --nets mlp,resnet18,tree
+    inscape study run region-counts --scale small --data mnist,cifar10 --nets mlp,resnet18,tree
 
 `settings` and `model_grid` say what is trained, `rows` what is measured, `selection` and `paper_tables` what
 is asked of the rows, `claims` what they answer, `summary` how that looks. `edge_of_stability` is a study of
@@ -8,7 +8,7 @@ its own, of the paper's Theorem 6.
 """
 
 from inscape.studies.region_counts.claims import CLAIMS, concerns
-from inscape.studies.region_counts.model_grid import configurations
+from inscape.studies.region_counts.model_grid import OPTIONS, configurations
 from inscape.studies.region_counts.rows import batch, cell
 from inscape.studies.region_counts.summary import summarise
 from inscape.sweeps.study import Study
@@ -25,8 +25,6 @@ STUDY = Study(
     batch=batch,
     together=together,
     concerns=concerns,
-    options={
-        "data": "data sets, as mnist,cifar10 (digits, mnist, fashion_mnist, cifar10, cifar100)",
-        "nets": "models, as mlp,resnet18,tree,forest; each is trained on each data set",
-    },
+    options=OPTIONS,
+    scales=("smoke", "small", "medium", "paper"),
 )

@@ -1,19 +1,26 @@
 """The configurations of the study: every model that is trained, and what is counted on it."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from inscape.errors import StudyError, unknown_name
 from inscape.studies.region_counts.settings import (
     ABLATED,
+    AUGMENTED,
     CLASSICAL,
     DATA,
     EPOCHS_SEEN,
     INSTEAD,
+    KERNELS,
     KINDS,
+    MEDIUM_NETS,
     NINE,
+    NORMALISATION,
+    SCHEDULE_OF,
+    TREES,
     Counts,
     Growing,
     Training,
@@ -26,24 +33,127 @@ SMALL_IMAGES = ("digits",)
 EXACT_LINES = 5
 """Segments on which a network too large for exact counts is counted exactly all the same, as a check."""
 SIDES = {"digits": 8, "mnist": 28, "fashion_mnist": 28}
+COUNTING = ("best", "as published")
+OPTIONS = {
+    "data": "data sets, as mnist,cifar10 (digits, mnist, fashion_mnist, cifar10, cifar100, svhn), or the "
+    "path of a folder of images, with train and test (or val) and a folder for each class in both",
+    "image_size": "pixels each way to which images of a folder are scaled and cut",
+    "nets": "models, as mlp,resnet18,tree,forest, each trained on each data set; `none` for --own alone",
+    "n_train": "training points; `all` for all",
+    "n_test": "test points; `all` for all",
+    "width": "factor on the channels of image networks (on the hidden neurons of an mlp)",
+    "epochs": "of every network",
+    "rates": "learning rates of the sweep, as .1,.01,.001",
+    "batches": "batch sizes of the sweep, as 16,32,64",
+    "seeds": "of each configuration of the sweep",
+    "init": "initial weights: torch (as published) or he",
+    "n_lines": "segments of every count",
+    "counting": "best, or 'as published': the authors' grids, neighbours and points",
+    "own": "a folder of models of yours, see `inscape study add`",
+}
+"""What can be asked for besides a scale, with a line of help each."""
 
 
-def configurations(scale: str, data: str | None = None, nets: str | None = None) -> list[Configuration]:
+def configurations(
+    scale: str, data: str | None = None, nets: str | None = None, own: str | None = None, **given: Any
+) -> list[Configuration]:
     """Table 1 for every network on every data set, the ablations, and trees and forests.
 
     Args:
-        scale: "smoke", "small" or "paper".
+        scale: "smoke", "small", "medium" or "paper".
         data: names of data sets with commas between them.
         nets: names of models likewise; each is trained on each data set. By default those of the paper on
             "paper"; else MLPs on small grey images, a narrow ResNet18, trees and forests on CIFAR.
+        own: a folder of models that are measured beside these.
+        given: other values for what the scale says, as texts: the rest of `OPTIONS`.
     """
+    kinds = _changed(KINDS[scale], given)
+    size = {"image_size": _whole(given, "image_size")} if given.get("image_size") is not None else {}
     grid: list[Configuration] = []
-    for source in _names(data or DATA[scale], _data_sets(), "data set"):
+    for source in _sources(data or DATA[scale]):
+        if nets == "none":
+            break
         chosen = _names(nets, _models(), "model") if nets else _usual(scale, source)
         for net in chosen:
-            grid += _of_model(scale, source, net)
+            grid += [c | size for c in _of_model(scale, source, net, kinds)]
     order = list(dict.fromkeys(c["part"] for c in grid))
-    return sorted(grid, key=lambda c: (c["model"] not in CHEAP, order.index(c["part"])))
+    grid.sort(key=lambda c: (c["model"] not in CHEAP, order.index(c["part"])))
+    if own is not None:
+        from inscape.studies.region_counts.own_models import own_configurations
+
+        grid += own_configurations(Path(own), counted(kinds[1].counts, "own"))
+    return grid
+
+
+Kinds = tuple[Training, Training, Growing]
+
+
+def _changed(kinds: Kinds, given: dict[str, Any]) -> Kinds:
+    """How models are swept, with the values that options give in place of the scale's."""
+    mlp, image, trees = kinds
+    if given.get("init") not in (None, "torch", "he"):
+        raise StudyError(unknown_name("init", given["init"], ("torch", "he")))
+    if given.get("counting") not in (None, *COUNTING):
+        raise StudyError(unknown_name("counting", given["counting"], COUNTING))
+    points: dict[str, Any] = {
+        key: _points(given, key) for key in ("n_train", "n_test") if given.get(key) is not None
+    }
+    grid: dict[str, Any] = {
+        field: _numbers(given, key, kind)
+        for key, field, kind in (("rates", "rates", float), ("batches", "sizes", int))
+        if given.get(key) is not None
+    }
+    seeds: dict[str, Any] = {"seeds": _whole(given, "seeds")} if given.get("seeds") is not None else {}
+    fixed: dict[str, Any] = {}
+    if given.get("epochs") is not None:
+        fixed["epochs"] = _whole(given, "epochs")
+    if given.get("width") is not None:
+        fixed["width"] = _numbers(given, "width", float)[0]
+    if given.get("init") is not None:
+        fixed["init"] = given["init"]
+    networks = [
+        replace(k, **points, **grid, **seeds, fixed={**k.fixed, **fixed}, counts=_counts(k.counts, given))
+        for k in (mlp, image)
+    ]
+    return networks[0], networks[1], replace(trees, **points, **seeds, counts=_counts(trees.counts, given))
+
+
+def _counts(counts: Counts, given: dict[str, Any]) -> Counts:
+    if given.get("n_lines") is not None:
+        n = _whole(given, "n_lines")
+        counts = replace(counts, lines=n, fewer=n)
+    return replace(counts, rule="as published") if given.get("counting") == COUNTING[1] else counts
+
+
+def _points(given: dict[str, Any], key: str) -> int | None:
+    return None if str(given[key]).strip() == "all" else _whole(given, key)
+
+
+def _whole(given: dict[str, Any], key: str) -> int:
+    return int(_numbers(given, key, int)[0])
+
+
+def _numbers(given: dict[str, Any], key: str, kind: type) -> tuple[Any, ...]:
+    """The positive numbers of a text with commas between them, or of a list."""
+    value = given[key]
+    listed = value if isinstance(value, list | tuple) else [value]
+    words = value.split(",") if isinstance(value, str) else listed
+    try:
+        numbers = tuple(kind(word) for word in words)
+    except (TypeError, ValueError):
+        numbers = ()
+    if not numbers or not all(0 < n < float("inf") for n in numbers):
+        shown = f"--{key.replace('_', '-')} {value}"
+        what = "whole numbers" if kind is int else "numbers"
+        raise StudyError(f"cannot read {shown}: expected positive {what} with commas between them")
+    return numbers
+
+
+def _sources(text: str) -> list[str]:
+    """The data sets that are named; a path stands alone, since it may hold commas."""
+    if text not in _data_sets() and Path(text).is_dir():
+        return [str(Path(text).resolve())]
+    return _names(text, _data_sets(), "data set")
 
 
 def _data_sets() -> tuple[str, ...]:
@@ -53,7 +163,7 @@ def _data_sets() -> tuple[str, ...]:
 
 
 def _models() -> tuple[str, ...]:
-    return ("mlp", "cnn", *NINE, *CLASSICAL)
+    return ("mlp", "cnn", "mobilenet_v1", *NINE, *CLASSICAL)
 
 
 def _names(text: str, known: tuple[str, ...], what: str) -> list[str]:
@@ -67,15 +177,17 @@ def _names(text: str, known: tuple[str, ...], what: str) -> list[str]:
 
 
 def _usual(scale: str, source: str) -> tuple[str, ...]:
-    if scale == "paper" and source != "digits":
-        return (*NINE, *CLASSICAL)
     if source == "digits":
-        return ("mlp", *CLASSICAL)
-    return ("resnet18", *CLASSICAL) if source.startswith("cifar") else ("mlp",)
+        return ("mlp", *TREES)
+    if scale == "paper":
+        return (*NINE, *TREES)
+    if source not in ("cifar10", "cifar100", "svhn") and not Path(source).is_dir():
+        return ("mlp",)
+    return (*MEDIUM_NETS, *TREES) if scale == "medium" else ("resnet18", *TREES)
 
 
-def _of_model(scale: str, source: str, net: str) -> Iterator[Configuration]:
-    mlp, image, trees = KINDS[scale]
+def _of_model(scale: str, source: str, net: str, kinds: Kinds) -> Iterator[Configuration]:
+    mlp, image, trees = kinds
     if net in CLASSICAL:
         yield from _grown(source, net, trees)
         return
@@ -101,8 +213,18 @@ def _base(source: str, net: str, how: Training | Growing, part: str) -> Configur
     }
 
 
+def _network(source: str, net: str, how: Training, part: str) -> Configuration:
+    """What all networks of a part have: pixels, initial weights and schedule as published."""
+    base = _base(source, net, how, part) | {"init": "torch"} | SCHEDULE_OF["sgd"]
+    if source in NORMALISATION:
+        base["normalise"] = NORMALISATION[source]
+    if source in AUGMENTED:
+        base |= _augmented("crop+flip", source)
+    return base | dict(how.fixed)
+
+
 def _swept(source: str, net: str, how: Training) -> Iterator[Configuration]:
-    base = _base(source, net, how, "sweep") | dict(how.fixed)
+    base = _network(source, net, how, "sweep")
     if net != "mlp":  # MLPs train many at a time and are watched in configurations of their own
         base["epochs_seen"] = _seen(how)
     for rate, size, decay, i in product(how.rates, how.sizes, how.decays, range(how.seeds)):
@@ -115,14 +237,15 @@ def _seen(how: Training) -> list[int]:
 
 
 def _varied(source: str, net: str, how: Training, part: str, values: Any) -> Iterator[Configuration]:
-    base = _base(source, net, how, part) | dict(how.fixed)
+    base = _network(source, net, how, part)
     if part == "evolution":
         base["epochs_seen"] = _seen(how)
     for chosen in product(*values.values()):
         setting: Configuration = {"weight_decay": how.decays[0], "replicate": 0}
         setting |= dict(zip(values, chosen, strict=True))
         setting["learning_rate"] = INSTEAD.get((net, setting["learning_rate"]), setting["learning_rate"])
-        yield base | setting | _augmented(setting.get("augmentation"), source)
+        schedule = SCHEDULE_OF[setting.get("optimiser", "sgd")]
+        yield base | schedule | setting | _augmented(setting.get("augmentation"), source)
 
 
 def _augmented(kind: str | None, source: str) -> Configuration:
@@ -134,18 +257,21 @@ def _augmented(kind: str | None, source: str) -> Configuration:
 
 def _grown(source: str, net: str, how: Growing) -> Iterator[Configuration]:
     base = _base(source, net, how, "sweep")
-    if net == "forest":
-        base["n_estimators"] = how.n_estimators
-    splitters = ("best", "random") if net == "tree" else (None,)
-    for depth, criterion, splitter, i in product(
-        how.depths, ("gini", "entropy"), splitters, range(how.seeds)
-    ):
-        more = {} if splitter is None else {"splitter": splitter}
-        yield base | {"max_depth": depth, "criterion": criterion, **more, "replicate": i}
+    criteria = {"max_depth": how.depths, "criterion": ("gini", "entropy")}
+    varied: dict[str, dict[str, tuple[Any, ...]]] = {
+        "tree": criteria | {"splitter": ("best", "random")},
+        "forest": criteria | {"n_estimators": (how.n_estimators,)},
+        "knn": {"n_neighbors": how.neighbours, "weights": ("uniform", "distance"), "p": (1, 2)},
+        "svm": {"C": how.softness, "kernel": KERNELS},
+    }
+    for *chosen, i in product(*varied[net].values(), range(how.seeds)):
+        yield base | dict(zip(varied[net], chosen, strict=True)) | {"replicate": i}
 
 
 def counted(counts: Counts, part: str) -> dict[str, Any]:
     """What is counted: everything in the sweep, the lines alone in the other parts, or a few exactly."""
-    if part == "sweep":
-        return {**asdict(counts), "dims": {str(d): r for d, r in counts.dims.items()}}
-    return {"lines": counts.lines} | ({"exact": EXACT_LINES} if part == "exact" else {})
+    rule = {"rule": counts.rule} if counts.rule else {}
+    if part in ("sweep", "own"):
+        every = asdict(counts) | {"dims": {str(d): r for d, r in counts.dims.items()}}
+        return {k: v for k, v in every.items() if k not in ("measures", "rule") or v}
+    return {"lines": counts.lines} | rule | ({"exact": EXACT_LINES} if part == "exact" else {})

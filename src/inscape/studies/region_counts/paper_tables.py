@@ -18,13 +18,30 @@ from inscape.studies.region_counts.selection import (
     networks,
     part,
     pooled,
+    variation_of,
     with_gap,
 )
+from inscape.studies.region_counts.settings import CLASSICAL, TREES
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LINES = tuple(published.LINES)
+OTHERS = CLASSICAL[len(TREES) :]
+"""Models of scikit-learn that the paper does not pool with trees and forests."""
+RESNET18 = ("resnet18", published.DATA)
+COMPARED = ("count", "gap")
+BASELINES = {
+    "region_count": "region count",
+    "distance": "distance",
+    "margin": "margin",
+    "margin_over_distance": "margin over distance",
+    "sharpness": "sharpness",
+    "local_complexity": "local complexity",
+    "confidence": "average confidence",
+    "nuclear_norm": "nuclear norm of predictions",
+}
+"""Column of the rows -> what it is called beside the count."""
 KINDS_OF_PROBE = {
     "region_count": "test pairs",
     "count_train_pairs": "train pairs",
@@ -43,8 +60,12 @@ def correlations(frame: "pd.DataFrame") -> dict[Subject, Correlations]:
         for subject, rows in groups.items():
             if rows["configuration"].nunique() > 1:
                 found[subject] = correlate(rows, by=[b for b in by if b in rows and rows[b].notna().any()])
-        if len(groups) > 1:
-            found[together] = correlate(pooled(groups), by=[b for b in by if b in sweep])
+        for data in dict.fromkeys(subject.data for subject in groups):
+            mine = {s: rows for s, rows in groups.items() if s.data == data and s.model not in OTHERS}
+            if len(mine) > 1:
+                runs = pooled(mine)
+                known = [b for b in by if b in runs and runs[b].notna().any()]
+                found[Subject(together, data)] = correlate(runs, by=known)
     return found
 
 
@@ -57,10 +78,26 @@ def correlation_table(frame: "pd.DataFrame", found: dict[Subject, Correlations])
     for subject, c in found.items():
         left_out = len(every[subject]) - c.n_runs if subject in every else 0
         line = {"model": subject, "runs": c.n_runs, "left out": left_out, **columns_of(c.pearson)}
+        line |= {
+            f"variation of {name}": ratio for name, ratio in zip(COMPARED, c.variation.values(), strict=True)
+        }
+        line |= {"r test accuracy": _with_test_accuracy(frame, subject)}
         line |= {"spearman": c.spearman.value, "kendall": c.kendall.value, "single runs": c.single_runs.value}
         line |= {f"granulated {h}": v for h, v in c.granulated.items()}
-        lines.append(line | {"published": published.CORRELATION.get(subject.model)})
+        lines.append(line | {"published": published.correlation(subject.model, subject.data)})
     return pd.DataFrame(lines)
+
+
+def _with_test_accuracy(frame: "pd.DataFrame", subject: Subject) -> float:
+    """Pearson's correlation of the count with test accuracy, as in Fig. 5, over the same runs."""
+    import pandas as pd
+
+    sweep = part(frame, "sweep")
+    trees = subject.model in (*CLASSICAL, TREES_TOGETHER)
+    groups = classical(sweep) if trees else networks(sweep)
+    together = [s for s in groups if s.data == subject.data and s.model not in OTHERS]
+    mine = [groups[s] for s in (together if subject.is_pooled else [subject])]
+    return with_gap(pd.concat(mine), "region_count", "test_accuracy").value
 
 
 def strata_table(found: dict[Subject, Correlations]) -> "pd.DataFrame":
@@ -104,9 +141,14 @@ def hyper_parameter_table(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def baseline_table(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """The count, the distance to the initial weights and the margin against the gap: Fig. 4."""
-    names = {"region_count": "region count", "distance": "distance", "margin": "margin"}
-    return _by_column(frame, names, "measure")
+    """The count and what one had before it against the gap, Fig. 4 and more; without its sign as |r|."""
+    table = _by_column(with_ratio(frame), BASELINES, "measure")
+    names = {shown: column for column, shown in BASELINES.items()}
+    table["published"] = [
+        published.BASELINES.get(names[measure]) if (s.model, s.data) == RESNET18 else None
+        for s, measure in zip(table["model"], table["measure"], strict=True)
+    ]
+    return table
 
 
 def probe_table(frame: "pd.DataFrame") -> "pd.DataFrame":
@@ -118,7 +160,7 @@ def probe_table(frame: "pd.DataFrame") -> "pd.DataFrame":
         "test pairs": tuple(published.CORRELATION.values())[: len(published.DIRECTION)],
     }
     table["published"] = [
-        published.of_network(lists[probe], subject.model)
+        published.of_network(lists[probe], subject.model, subject.data)
         for probe, subject in zip(table["probe"], table["model"], strict=True)
     ]
     return table
@@ -134,8 +176,18 @@ def dimension_table(frame: "pd.DataFrame") -> "pd.DataFrame":
     """Counts on hulls of more points: Table 5."""
     names = {"region_count": 1} | {f"count_dim_{d}": d for d in (2, 3, 4, 5)}
     table = _by_column(frame, names, "dimension")
-    table["published ResNet18"] = [published.DIMENSIONS.get(d, np.nan) for d in table["dimension"]]
+    table["published"] = [
+        published.DIMENSIONS.get(d) if (s.model, s.data) == RESNET18 else None
+        for s, d in zip(table["model"], table["dimension"], strict=True)
+    ]
     return table
+
+
+def with_ratio(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """The rows with the third panel of Fig. 4, margin over distance."""
+    if not {"margin", "distance"} <= set(frame):
+        return frame
+    return frame.assign(margin_over_distance=frame["margin"] / frame["distance"])
 
 
 def _by_column(frame: "pd.DataFrame", names: dict[str, Any], title: str) -> "pd.DataFrame":
@@ -147,8 +199,10 @@ def _by_column(frame: "pd.DataFrame", names: dict[str, Any], title: str) -> "pd.
         for column, shown in names.items():
             if column in rows and rows[column].notna().any():
                 line = {"model": subject, title: shown, "mean": rows[column].mean()}
-                lines.append(line | columns_of(with_gap(rows, column)))
-    return pd.DataFrame(lines, columns=["model", title, "mean", "configurations", "r", "low", "high"])
+                line |= columns_of(with_gap(rows, column))
+                lines.append(line | {"variation": variation_of(rows, column)})
+    columns = ["model", title, "mean", "configurations", "r", "low", "high", "variation"]
+    return pd.DataFrame(lines, columns=columns)
 
 
 def grid_table(frame: "pd.DataFrame") -> "pd.DataFrame":
@@ -213,7 +267,7 @@ def evolution_table(frame: "pd.DataFrame") -> "pd.DataFrame":
                 "count": group["count"].mean(),
                 "gap": group["gap"].mean(),
             }
-            line |= columns_of(with_gap(group, "count"))
+            line |= columns_of(with_gap(group, "count")) | {"variation": variation_of(group, "count")}
             lines.append(line | {"published count": published.EVOLUTION.get(int(str(epoch)))})
     return pd.DataFrame(lines)
 
@@ -226,12 +280,12 @@ def optimiser_table(frame: "pd.DataFrame") -> "pd.DataFrame":
     lines = []
     others = networks(part(frame, "optimiser"), fitted=False)
     for subject, rows in networks(part(frame, "sweep"), fitted=False).items():
-        groups = {"sgd": (rows, published.CORRELATION.get(subject.model))}
+        groups = {"sgd": (rows, published.correlation(subject.model, subject.data))}
         for optimiser, reported in lists.items():
             mine = (
                 others[subject][others[subject]["optimiser"] == optimiser] if subject in others else rows[:0]
             )
-            groups[optimiser] = (mine, published.of_network(reported, subject.model))
+            groups[optimiser] = (mine, published.of_network(reported, subject.model, subject.data))
         for optimiser, (group, reported_r) in groups.items():
             fitted = networks(group).get(subject, group[:0])
             if len(group):
@@ -239,6 +293,7 @@ def optimiser_table(frame: "pd.DataFrame") -> "pd.DataFrame":
                 line |= {
                     "count": fitted["region_count"].mean(),
                     **columns_of(with_gap(fitted, "region_count")),
+                    "variation": variation_of(fitted, "region_count"),
                 }
                 lines.append(line | {"published": reported_r})
     return pd.DataFrame(lines)
@@ -272,10 +327,21 @@ def augmentation_table(frame: "pd.DataFrame") -> "pd.DataFrame":
                 }
                 | {"gap": both["gap"].mean(), "plain gap": both["gap_plain"].mean()}
                 | {"train accuracy": both["train_accuracy"].mean()}
-                | {"published count": published.AUGMENTATION.get(str(kind))}
-                | {"published plain": published.AUGMENTATION["plain"]}
+                | _inside(group)
+                | (
+                    {"published count": published.AUGMENTATION.get(str(kind))}
+                    | {"published plain": published.AUGMENTATION["plain"]}
+                    if (subject.model, subject.data) == RESNET18
+                    else {}
+                )
             )
     return pd.DataFrame(lines)
+
+
+def _inside(group: "pd.DataFrame") -> dict[str, float]:
+    """The correlation of count and test error inside augmented runs, as Fig. 7 and 8 have it."""
+    r = with_gap(group.assign(test_error=1 - group["test_accuracy"]), "region_count", "test_error")
+    return {"r inside": r.value, "r low": r.interval[0], "r high": r.interval[1]}
 
 
 def check_table(frame: "pd.DataFrame") -> "pd.DataFrame":

@@ -1,7 +1,7 @@
 """The row of a trained model: accuracies, baselines, counts, and the picture of a plane."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,15 @@ from inscape.sweeps.trained_model import outcome, settings_of, split_of
 
 HEADLINE = "region_count"
 NORM_OF_DIRECTION = 0.5
-"""Of a random direction from a test point, in standard deviations of a pixel, as in the code of the published
-files; the text says training points, and other versions of the code have 0.1, where little is crossed."""
+"""Of a random direction from a test point, in normalised pixels, as in the code of the published files; the
+text says training points, and other versions of the code have 0.1, where little is crossed."""
+AS_PUBLISHED = {2: 10, 3: 5, 4: 5, 5: 5}
+"""Dimension -> points along each axis of the authors' grid on the hull of *training* points: joined with all
+eight neighbours in two dimensions, along axes alone above. On a line they take 200 points."""
 OWN_KEYS = ("part", "counts", "epochs_seen", "augmentation")
+MEASURED_POINTS = 200
+"""Training points at which other measures are taken beside the counts."""
+UNLABELLED = ("confidence", "prediction_entropy", "nuclear_norm")
 PROBE_SEED = 0
 WATCHED_LINES = 100
 """Most segments of each count while a network is trained; half of those at its end if these are few."""
@@ -29,9 +35,12 @@ def cell(configuration: Configuration) -> Row:
 
 def batch(configurations: list[Configuration]) -> list[Row]:
     """The rows of configurations that agree in their data, and in whether they are watched."""
-    from inscape.training.fitting import fit_many
+    from inscape.studies.region_counts.own_models import own_model
+    from inscape.training.fitting import Fitted, fit_many
 
     split = split_of(configurations[0])
+    if "file" in configurations[0]:
+        return [_row(Fitted(own_model(c)), split, c) for c in configurations]
     if "epochs_seen" in configurations[0]:
         return [_watched(c, split) for c in configurations]
     settings = [settings_of(c, without=OWN_KEYS) for c in configurations]
@@ -40,12 +49,38 @@ def batch(configurations: list[Configuration]) -> list[Row]:
 
 
 def _row(fitted: Any, split: Any, configuration: Configuration) -> dict[str, Any]:
-    plan = configuration["counts"]
+    plan = _plan(configuration)
     row = outcome(fitted, split) | _baselines(fitted, split)
     row |= count_regions(fitted.model, split, plan, PROBE_SEED)
+    row |= _measured(fitted.model, split, plan.get("measures", ()))
     if "picture" in plan:
         row |= picture(fitted.model, split, plan["picture"])
     return row
+
+
+def _plan(configuration: Configuration) -> dict[str, Any]:
+    """What is counted, and the deviation by which the model divides pixels, if the configuration says it."""
+    given = configuration.get("normalise")
+    more = {"deviation": float(np.mean(given[1]))} if isinstance(given, list | tuple) else {}
+    counts: dict[str, Any] = configuration["counts"]
+    return counts | more
+
+
+def _measured(model: Any, split: Any, names: Sequence[str]) -> dict[str, float | None]:
+    """Other measures: those that need no labels on the test points, the rest on some training points."""
+    from inscape.measures import measure
+
+    if not names:
+        return {}
+    free = [n for n in names if n in UNLABELLED]
+    held = [n for n in names if n not in UNLABELLED]
+    found: dict[str, float | None] = {}
+    some = split.x_train[:MEASURED_POINTS], split.y_train[:MEASURED_POINTS]
+    for chosen, (x, y) in ((free, split.test), (held, some)):
+        if chosen:
+            table = measure(model, x, y, measures=chosen, random_state=PROBE_SEED)
+            found |= {row["measure"]: row["value"] for row in table.rows}
+    return found
 
 
 def _baselines(fitted: Any, split: Any) -> dict[str, float | None]:
@@ -135,15 +170,16 @@ def _variants(split: Any, plan: Mapping[str, Any]) -> dict[str, tuple[Any, dict[
     """Name of the column -> the points that span the probes, and the settings of `region_count`."""
     test, train = split.x_test, split.x_train
     found: dict[str, tuple[Any, dict[str, Any]]] = {HEADLINE: (test, {"n_probes": plan["lines"]})}
+    if plan.get("rule"):
+        return _as_published(split, plan)
     if "exact" in plan:
         for method in ("exact", "adaptive", "grid"):
             found[f"count_check_{method}"] = (test, {"n_probes": plan["exact"], "method": method})
     if "fewer" not in plan:
         return found
     few = {"n_probes": plan["fewer"]}
-    length = NORM_OF_DIRECTION * float(test.std()) * float(np.sqrt(test[0].size))
     found["count_train_pairs"] = (train, few)
-    found["count_direction"] = (test, {**few, "how": "direction", "length": length})
+    found["count_direction"] = (test, {**few, **_direction(split, plan)})
     for r in plan["grids"]:
         found[f"count_grid_{r}"] = (test, {"n_probes": plan["lines"], "resolution": r})
     for k in plan["spans"]:
@@ -155,6 +191,31 @@ def _variants(split: Any, plan: Mapping[str, Any]) -> dict[str, tuple[Any, dict[
     return found
 
 
+def _direction(split: Any, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """A Gaussian step of `NORM_OF_DIRECTION` in each normalised pixel: in so many it has one length."""
+    deviation = plan.get("deviation") or float(split.x_test.std())
+    length = NORM_OF_DIRECTION * deviation * float(np.sqrt(split.x_test[0].size))
+    return {"how": "direction", "length": length}
+
+
+def _as_published(split: Any, plan: Mapping[str, Any]) -> dict[str, tuple[Any, dict[str, Any]]]:
+    """The same columns, each counted as the authors did: for comparison with their numbers only."""
+    test, train = split.x_test, split.x_train
+    line = {"n_probes": plan["lines"], "method": "grid", "resolution": 200}
+    found: dict[str, tuple[Any, dict[str, Any]]] = {HEADLINE: (test, line)}
+    if "fewer" not in plan:
+        return found
+    few = line | {"n_probes": plan["fewer"]}
+    found["count_train_pairs"] = (train, few)
+    found["count_direction"] = (test, few | _direction(split, plan))
+    for k in plan["spans"]:
+        found[f"count_span_{k}"] = (test, few | {"span": (-float(k), 1.0 + k)})
+    for d in map(int, plan["dims"]):
+        how = {"dim": d, "resolution": AS_PUBLISHED[d], "connectivity": "full" if d == 2 else "axes"}
+        found[f"count_dim_{d}"] = (train, few | how)
+    return found
+
+
 def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
@@ -163,7 +224,9 @@ def picture(model: Any, split: Any, resolution: int) -> dict[str, Any]:
     """The labels on a grid of the plane through the first test images of three classes, row by row."""
     from inscape.probes import Patch
 
-    first = np.sort(np.unique(split.y_test, return_index=True)[1])[:PICTURED]
+    one_each = np.unique(split.y_test, return_index=True)[1]
+    others = np.setdiff1d(np.arange(len(split.y_test)), one_each)  # for data of two classes
+    first = np.concatenate([np.sort(one_each), others])[:PICTURED]
     patch = Patch.through(split.x_test[first])
     grid = np.meshgrid(*(np.linspace(low, high, resolution) for low, high in patch.bounds))
     points = patch.points(np.stack(grid, axis=-1).reshape(-1, 2))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.correlation.coefficients import Correlation, correlation
+from inscape.correlation.configurations import variation
 from inscape.studies.region_counts.settings import CLASSICAL
 
 if TYPE_CHECKING:
@@ -15,31 +16,32 @@ if TYPE_CHECKING:
 FITTED = 0.99
 """Networks of a lower training accuracy are left out: of them no correlation is claimed."""
 HYPER_PARAMETERS = ("learning_rate", "batch_size", "weight_decay")
-TREE_PARAMETERS = ("max_depth", "criterion", "splitter")
+TREE_PARAMETERS = ("max_depth", "criterion", "splitter", "n_neighbors", "weights", "p", "C", "kernel")
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a group of rows is of: a model on a data set; `data` is empty for several models taken together.
+    """What a group of rows is of: a model, or several taken together, on a data set.
 
-    >>> print(Subject("resnet18", "cifar10"), Subject("networks together"), sep=", ")
-    resnet18 on cifar10, networks together
+    >>> print(Subject("resnet18", "cifar10"))
+    resnet18 on cifar10
     """
 
     model: str
-    data: str = ""
+    data: str
 
     @property
     def is_pooled(self) -> bool:
         """Whether these are several models."""
-        return not self.data
+        return self.model in POOLED
 
     def __str__(self) -> str:
-        return self.model if self.is_pooled else f"{self.model} on {self.data}"
+        return f"{self.model} on {self.data}"
 
 
-NETWORKS_TOGETHER = Subject("networks together")
-TREES_TOGETHER = Subject("trees and forests")
+NETWORKS_TOGETHER = "networks together"
+TREES_TOGETHER = "trees and forests"
+POOLED = (NETWORKS_TOGETHER, TREES_TOGETHER)
 
 
 def part(frame: "pd.DataFrame", *names: str) -> "pd.DataFrame":
@@ -83,12 +85,12 @@ def seed_means(rows: "pd.DataFrame", columns: Iterable[str]) -> "pd.DataFrame":
     return rows.groupby("configuration", sort=False)[wanted].mean().dropna()
 
 
-def with_gap(rows: "pd.DataFrame", column: str) -> Correlation:
-    """Pearson's correlation of a column with the gap, over configurations."""
-    means = seed_means(rows, [column, "gap"]) if column in rows else rows[:0]
+def with_gap(rows: "pd.DataFrame", column: str, target: str = "gap") -> Correlation:
+    """Pearson's correlation of a column with the gap, or another target, over configurations."""
+    means = seed_means(rows, [column, target]) if column in rows else rows[:0]
     if len(means) < 2:
         return Correlation(np.nan, (np.nan, np.nan), len(means))
-    return correlation(means[column], means["gap"])
+    return correlation(means[column], means[target])
 
 
 def columns_of(c: Correlation) -> dict[str, Any]:
@@ -96,9 +98,22 @@ def columns_of(c: Correlation) -> dict[str, Any]:
     return {"configurations": c.n, "r": c.value, "low": c.interval[0], "high": c.interval[1]}
 
 
+def variation_of(rows: "pd.DataFrame", column: str, target: str = "gap") -> float | None:
+    """The smaller of the two ratios, of a column and of the gap: what varies less limits what can be seen."""
+    known = rows[rows[column].notna() & rows[target].notna()] if column in rows else rows[:0]
+    ratios = [variation(known[name], known["configuration"]) for name in (column, target) if len(known)]
+    return least_variation(ratios)
+
+
+def least_variation(ratios: Iterable[float | None]) -> float | None:
+    """The smallest of some ratios, None as soon as one is not known."""
+    known = list(ratios)
+    return None if not known or None in known else min(r for r in known if r is not None)
+
+
 def mean_interval(values: Iterable[float]) -> tuple[float, float, float]:
     """A mean and its 95 % interval over independent values, from Student's t."""
-    from inscape.measures.statistics import mean_with_error
+    from inscape.measures.result import mean_with_error
 
     mean, _, (low, high) = mean_with_error(np.asarray(list(values), np.float64))
     return mean, low, high

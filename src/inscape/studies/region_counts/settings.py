@@ -1,4 +1,7 @@
-"""What is trained and what is counted at each scale; "paper" is what was published."""
+"""What is trained and what is counted at each scale; "paper" is what was published.
+
+What differs from the published runs at every scale, and why, is listed in docs/studies.md.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,11 +19,31 @@ NINE = (
     "simple_dla",
 )
 """The networks of the paper, in the order of its Table 7."""
-CLASSICAL = ("tree", "forest")
+CLASSICAL = ("tree", "forest", "knn", "svm")
+"""Models that are not networks: the paper's two, and two more that are in the authors' files only."""
+TREES = CLASSICAL[:2]
 RATES = (0.1, 0.01, 0.001)
 SIZES = (256, 512, 1024)
 DECAYS = (1e-5, 1e-6, 1e-7)
 DEPTHS = tuple(range(3, 18))
+NEIGHBOURS = tuple(range(3, 34, 2))
+KERNELS = ("linear", "poly", "rbf", "sigmoid")
+SOFTNESS = (0.01, 0.1, 1.0, 10.0)
+"""C of support vector machines; as NEIGHBOURS, read off the number of lines in the authors' files."""
+NORMALISATION = {
+    "cifar10": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+    "cifar100": ((0.5071, 0.4867, 0.4408), (0.2675, 0.2565, 0.2761)),
+}
+"""Mean and deviation of pixels in the authors' code; on other data those of the training points."""
+SCHEDULE_OF: dict[str, dict[str, Any]] = {
+    "sgd": {"schedule": "epoch-cosine"},
+    "adam": {"schedule": "constant"},
+    "adagrad": {"schedule": "step", "milestones": (0.25, 0.5, 0.75), "decay": 0.1},
+}
+"""Optimiser -> the schedule of the published runs; Adagrad's steps are after 50, 100 and 150 of 200
+epochs."""
+AUGMENTED = ("cifar100",)
+"""Data sets on which all networks were trained with crop and flip."""
 EPOCHS_SEEN = (0, 10, 20, 50)
 """When a network is looked at while it is trained, besides the end."""
 
@@ -37,6 +60,9 @@ class Counts:
         dims: dimension -> grid points along each axis, None for the best method there is.
         spans: how far segments reach beyond both points.
         picture: points along each side of the picture of a plane.
+        measures: of `inscape.measure`, taken beside the counts.
+        rule: "as published" to count as the authors did (see `rows.AS_PUBLISHED`), "" for the best count
+            there is.
     """
 
     lines: int = 500
@@ -46,6 +72,8 @@ class Counts:
     dims: Mapping[int, int | None] = field(default_factory=dict)
     spans: tuple[int, ...] = (1, 2, 3, 4, 5)
     picture: int = 64
+    measures: tuple[str, ...] = ()
+    rule: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +101,13 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class Growing:
-    """How trees and forests are swept; `seeds` of each."""
+    """How trees, forests and the other models of scikit-learn are swept; `seeds` of each."""
 
     n_train: int | None = None
     n_test: int | None = None
     depths: tuple[int, ...] = DEPTHS
+    neighbours: tuple[int, ...] = NEIGHBOURS
+    softness: tuple[float, ...] = SOFTNESS
     seeds: int = 1
     n_estimators: int = 100
     counts: Counts = Counts()
@@ -113,7 +143,7 @@ PAPER = Training(
             **_SEEDS,
         },
     },
-    fixed={"epochs": 200, "init": "torch"},
+    fixed={"epochs": 200},
     counts=Counts(dims={2: None, 3: 28, 4: 14, 5: 11}),
 )
 PAPER_MLP = replace(
@@ -179,8 +209,29 @@ SMALL_NET = Training(
         picture=48,
     ),
 )
-TREES = Counts(grids=(200,), planes=(), dims={2: 30}, spans=())
-SMALL_TREES = Growing(n_train=1000, n_test=2000, counts=replace(TREES, fewer=30))
+MEDIUM_NET = Training(
+    n_train=2500,
+    n_test=10_000,
+    sizes=(16, 32, 64),
+    seeds=1,
+    fixed={"width": 1 / 8, "epochs": 60},
+    counts=Counts(
+        lines=100,
+        fewer=100,
+        grids=(200,),
+        planes=(),
+        dims={2: 30},
+        spans=(),
+        measures=("confidence", "prediction_entropy", "nuclear_norm"),
+        picture=48,
+    ),
+)
+"""The 27 settings of Table 1 on a twentieth of the images, with batches a sixteenth as large: about as many
+steps in an epoch as published. Networks of an eighth of the width, for hours on one machine without a GPU.
+Sharpness and local complexity of such a network would take longer than its training: they are left out."""
+MEDIUM_NETS = ("resnet18", "senet18", "vgg19")
+TREE_COUNTS = Counts(grids=(200,), planes=(), dims={2: 30}, spans=())
+SMALL_TREES = Growing(n_train=1000, n_test=2000, counts=replace(TREE_COUNTS, fewer=30))
 SMOKE_MLP = Training(
     n_train=300,
     rates=(0.1, 0.03),
@@ -220,16 +271,19 @@ SMOKE_NET = replace(
 SMOKE_TREES = Growing(
     n_train=300,
     depths=(3, 5, 8),
+    neighbours=(3, 9, 33),
+    softness=(0.1, 1.0),
     n_estimators=20,
-    counts=replace(TREES, dims={2: 15}, lines=100, fewer=20, picture=32),
+    counts=replace(TREE_COUNTS, dims={2: 15}, lines=100, fewer=20, picture=32),
 )
 KINDS: dict[str, tuple[Training, Training, Growing]] = {
     "smoke": (SMOKE_MLP, SMOKE_NET, SMOKE_TREES),
     "small": (SMALL_MLP, SMALL_NET, SMALL_TREES),
-    "paper": (PAPER_MLP, PAPER, Growing(counts=TREES)),
+    "medium": (SMALL_MLP, MEDIUM_NET, replace(SMALL_TREES, n_train=10_000, n_test=10_000)),
+    "paper": (PAPER_MLP, PAPER, Growing(counts=replace(TREE_COUNTS, lines=100))),
 }
 """Scale -> how MLPs, image networks, and trees and forests are swept."""
-DATA = {"smoke": "digits", "small": "mnist,cifar10", "paper": "cifar10"}
+DATA = {"smoke": "digits", "small": "mnist,cifar10", "medium": "cifar10", "paper": "cifar10"}
 ABLATED = {
     "learning rate": ("resnet18", "efficientnet_b0", "senet18"),
     "batch size": ("resnet18", "efficientnet_b0", "senet18"),

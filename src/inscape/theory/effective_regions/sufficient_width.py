@@ -71,7 +71,7 @@ def el_theorem31(
     }
     runs = (gradient_flow(net, x, y, loss, max_steps=max_steps) for net in nets)
     failed = sum(float(run.history.log_loss.min()) > -math.log(2 * n) for run in runs)
-    low, high = _binomial(failed, len(nets))
+    low, high = binomial_interval(failed, len(nets))
     note = f"{len(nets) - failed} of {len(nets)} starts reach the loss 1/(2n) = {1 / (2 * n):.4g}"
     interval = (delta - high, delta - low)
     return compare("el_theorem31", failed / len(nets), delta, assumptions=met, note=note, interval=interval)
@@ -108,7 +108,7 @@ def el_theorem32(
     target = alternating_teacher(r) if teacher is None else teacher
     losses = np.array([population_error(net, target, *SUPPORT, loss=loss) for net in trained])
     n_above = int((losses >= limit).sum())
-    low, high = _binomial(n_above, len(trained))
+    low, high = binomial_interval(n_above, len(trained))
     met: dict[str, bool | None] = {
         "width k >= r": k >= r,
         "0.75 k < r, else the loss is only >= 0": 0.75 * k < r,
@@ -124,7 +124,7 @@ def el_theorem32(
     )
 
 
-def _binomial(k: int, n: int) -> tuple[float, float]:
+def binomial_interval(k: int, n: int) -> tuple[float, float]:
     """The 95 % interval of Clopper and Pearson of a probability, from k of n."""
     from scipy.special import betaincinv
 

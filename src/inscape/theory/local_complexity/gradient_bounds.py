@@ -1,19 +1,27 @@
 """Patel and Montufar (submission of 2024), Corollary 3: local complexity and the gradients of the units.
 
-Mistakes, each with its counter-example in the tests and in docs/theory.md:
+Each line has its counter-example in the tests and in docs/theory.md:
 
 - C_grad = max_l |W_l ... W_1| does not bound the gradients: switching off a unit can raise the norm of a
   product. The product of the norms does.
-- In the lower bound the proof takes E|z - b|^2 <= E z^2 + E b^2, which is false where z and b have opposite
-  signs. The least xi that the argument allows is c_bias^eta sum_i E |grad z_i| 1{|z_i - beta_i| > eta}.
-
-The proof also needs B, the number of units that are not good, with each unit at its own kink, where the
-density of Theorem 2 is taken, not at drawn biases. The corrected form does that; we know no network on which
-this difference alone breaks the bound.
+- The lower bound asserts that some xi of an order exists, and one does. The explicit xi of its proof is too
+  small: it takes E|z - b|^2 <= E z^2 + E b^2, which is false where z and b have opposite signs (twice the
+  right side is true). The least xi that the argument allows is
+  c_bias^eta sum_i E |grad z_i| 1{|z_i - beta_i| > eta}.
+- The proof needs B, the number of units that are not good, with each unit at its own kink, where the density
+  of Theorem 2 is taken, not at drawn biases as printed. Two units of one input tell the readings apart.
 """
 
+import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Unpack
 
+import numpy as np
+
+from inscape.arguments import whole_number
+from inscape.errors import TheoryError
+from inscape.seeding import RandomState, as_generator
 from inscape.theory.check import Check, checked_form, compare, only_stated
 from inscape.theory.jackknife import compare_means
 from inscape.theory.local_complexity.moments import Moments, Settings, moments
@@ -70,9 +78,10 @@ def lc_corollary3_lower(
     Args:
         model: a relu network, or `moments(...)` of it.
         x: points.
-        form: "stated" takes xi = c_bias^eta C_grad sum_i (E z_i^2 + E b_i^2) / eta^2 from the proof and the
-            paper's C_grad and B; "corrected" the least xi that the argument allows, the product of norms, and
-            B with each unit at its kink.
+        form: "stated" takes the explicit xi = c_bias^eta C_grad sum_i (E z_i^2 + E b_i^2) / eta^2 of the
+            proof and the paper's C_grad and B (a violation refutes these, not that some xi exists);
+            "corrected" the least xi that the argument allows, the product of norms, and B with each unit at
+            its kink.
         settings: see `moments`; eta is sigma if not given.
     """
     m = moments(model, x, **settings)
@@ -102,3 +111,50 @@ def lost_terms(m: Moments, mean: Any) -> float:
 
 def _note(m: Moments) -> str:
     return f"sigma {m.sigma:g}, eta {m.eta:g}, {len(m.draws['variation'])} noisy networks"
+
+
+def lc_good_at_start(
+    n_inputs: int,
+    widths: Sequence[int],
+    *,
+    form: str = "stated",
+    n_starts: int = 1000,
+    random_state: RandomState = 0,
+) -> Check:
+    """At initialisation P(a unit is good) >= 1 - sum_l 2^{-n_l}, so B <= N sum_l 2^{-n_l} <= N L 2^{-n}.
+
+    Left is B of networks with Gaussian weights and zero biases, the mean over starts at a random point; right
+    N sum_l 2^{-n_l}. For such starts B is known: sum_{l < h} n_l (1 - prod_k (1 - 2^{-n_k})), since a layer
+    is dead with probability 2^{-n_k} and then all that follow are.
+
+    Args:
+        n_inputs: n_0.
+        widths: n_1, n_2, ..., the units of the hidden layers.
+        form: "stated" is the only one: it holds so.
+        n_starts: how many networks.
+        random_state: a seed, a generator, or None.
+
+    >>> lc_good_at_start(3, (20, 20)).lhs
+    0.0
+    """
+    only_stated("lc_good_at_start", form)
+    sizes = [whole_number(n, "width", 1, TheoryError) for n in (n_inputs, *widths)]
+    starts = whole_number(n_starts, "n_starts", 2, TheoryError)
+    rng = as_generator(random_state)
+    a, alive = rng.standard_normal((starts, sizes[0])), np.ones((starts, 0), dtype=bool)
+    for n_in, n_out in pairwise(sizes):
+        a = np.maximum(np.einsum("soi,si->so", rng.standard_normal((starts, n_out, n_in)), a), 0.0)
+        alive = np.column_stack([alive, a.any(axis=1)])
+    later = np.column_stack([alive[:, 1:], np.ones(starts, dtype=bool)])
+    good = np.cumprod(later[:, ::-1], axis=1)[:, ::-1]  # every later hidden layer has an active unit
+    counts = (1 - good) @ np.array(sizes[1:], dtype=np.float64)
+    n, share = sum(sizes[1:]), sum(0.5**width for width in sizes[1:])
+    error = float(counts.std(ddof=1)) / math.sqrt(starts)
+    slack = n * share - float(counts.mean())
+    return compare(
+        "lc_good_at_start",
+        float(counts.mean()),
+        n * share,
+        note=f"{starts} starts; N L 2^-n is {n * len(widths) * 0.5 ** min(sizes[1:]):.4g}",
+        interval=(slack - 1.96 * error, slack + 1.96 * error),
+    )

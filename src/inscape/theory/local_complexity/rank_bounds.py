@@ -1,10 +1,12 @@
 """Patel and Montufar (submission of 2024), Theorem 5 and Corollary 14: local complexity and local rank.
 
-Mistakes, each with its counter-example in the tests and in docs/theory.md:
+Each line has its counter-example in the tests and in docs/theory.md:
 
 - Claim 2, E|J_l|_F >= (1/n_0) sum_i E|grad z_i|: 100 equal units of one input have |J| = 10, and 100
   gradients of norm 1. True is sum_i |grad z_i| <= sqrt(n_l) |J_l|_F.
-- Eq. 12 loses a square: eps^2 rank <= |J|_F^2 <= C_grad sum_i |grad z_i|, not <= sum_i |grad z_i|.
+- Eq. 12 loses a square: eps^2 rank <= |J|_F^2 <= C_grad sum_i |grad z_i|, not <= sum_i |grad z_i|. No
+  constant mends it: with weights, sigma, eta and eps scaled by s the left side stays, the right falls like
+  1 / s.
 """
 
 import math

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from inscape.arrays import Floats
-from inscape.measures.jacobian.active_paths import AtKink, good_at_kink
+from inscape.measures.jacobian.forward import AtKink, good_at_kink
 from inscape.measures.jacobian.passes import Block, Consumer
 from inscape.measures.jacobian.units import Draws, Layer
 

@@ -1,6 +1,6 @@
 """Patel and Montufar (submission of 2024), Propositions 8, 9 and 17 and Corollary 10: LC and the weights.
 
-Mistakes, each with its counter-example in the tests and in docs/theory.md:
+Each line has its counter-example in the tests and in docs/theory.md:
 
 - Proposition 8 uses |A|_F <= n^{1/2 - 1/p} |A|_p, which is false for rank-one A if p < 2, and Claim 2 of
   Theorem 5. True is |J_l|_F <= prod_{j <= l} |W_j|_F <= (sum_{j <= l} |W_j|_F^2 / l)^{l/2}.
@@ -8,8 +8,8 @@ Mistakes, each with its counter-example in the tests and in docs/theory.md:
   computes it. But local complexity belongs to the parameters: relu(x) = (1/c) relu(c x) has LC = c C_bias at
   0 for every c, and cost sqrt 2.
 - Proposition 9 inherits all this.
-- The proof of Proposition 17 drops the change of the density: C = n_1 / (sqrt(2 pi) sigma) is too small as
-  soon as a bias moves.
+- Proposition 17 asserts that some constant exists, and one does, since LC is locally Lipschitz. Its proof
+  drops the change of the density: the explicit C = n_1 / (sqrt(2 pi) sigma) is too small once a bias moves.
 """
 
 import math
@@ -23,7 +23,9 @@ from inscape.errors import NotApplicableError, TheoryError
 from inscape.theory.check import Check, checked_form, compare, only_stated
 from inscape.theory.jackknife import compare_means
 from inscape.theory.layers import Layers, as_points, layers_of
+from inscape.theory.local_complexity.margin_problem import checked_labels, least_norm, shallower_bound
 from inscape.theory.local_complexity.moments import Settings, moments
+from inscape.theory.local_complexity.representation_cost import representation_cost
 
 
 def lc_proposition8(
@@ -31,7 +33,7 @@ def lc_proposition8(
     x: Any = None,
     *,
     form: str = "corrected",
-    cost: float | None = None,
+    cost: float | str | None = None,
     **settings: Unpack[Settings],
 ) -> Check:
     """Eq. 14: n_0 LC / C_bias <= n^{(1-L)/2} L^{1-L/2} R^L, n the largest width, R the representation cost.
@@ -41,12 +43,21 @@ def lc_proposition8(
         x: points.
         form: "stated", in the more generous of two readings of L (hidden layers, or all matrices); or
             "corrected": LC <= C_bias sum_l sqrt(n_l) (sum_{j <= l} |W_j|_F^2 / l)^{l/2}.
-        cost: R, if known; |theta|, which is at least R, if None. Only the stated form uses it.
+        cost: R, if known; "computed" for `representation_cost`, exact for one hidden layer and one output;
+            |theta|, which is at least R, if None. Only the stated form uses it.
         settings: see `moments`.
     """
     m = moments(model, x, **settings)
     net = m.layers
-    r = net.size if cost is None else positive_number(cost, "cost", TheoryError)
+    note = f"norm of the parameters {net.size:.4g}"
+    if cost == "computed":
+        found = representation_cost(net, np.zeros((1, net.n_inputs)))
+        r, note = (
+            found.value,
+            f"{note}, representation cost {'' if found.is_exact else '<= '}{found.value:.4g}",
+        )
+    else:
+        r = net.size if cost is None else positive_number(cost, "cost", TheoryError)
     if checked_form(form):
         depth = np.arange(1, net.n_hidden + 1)
         powers = (np.cumsum(net.squares[:-1]) / depth) ** (depth / 2)
@@ -58,7 +69,7 @@ def lc_proposition8(
         m.draws,
         lambda mean: (mean.complexity.sum(), m.density * bound),
         form=form,
-        note=f"norm of the parameters {net.size:.4g}",
+        note=note,
     )
 
 
@@ -93,16 +104,15 @@ def lc_proposition9(
             the corrected Proposition 8, LC <= C_bias sum_l sqrt(n_l) O^l prod_{j <= l} a_j, and the product
             of all a_l >= 1 is at most their mean to the power L.
         is_optimum: whether the network is a global optimum. Nothing here can tell; only what contradicts it
-            is looked for: biases, a margin that is not 1, Frobenius norms that differ.
+            is looked for: biases, a margin that is not 1, Frobenius norms that differ, KKT conditions that
+            are not met (`margin_kkt`).
         settings: see `moments`.
     """
     points = as_points(x)
     m = moments(model, points, **settings)
     net, other = m.layers, layers_of(reference, points)
-    labels = np.asarray(y, dtype=np.float64).reshape(-1)
-    if labels.shape != (len(points),) or not np.isin(labels, (-1.0, 1.0)).all():
-        raise TheoryError("y must hold a label -1 or +1 for every point")
-    depth, b = len(net.weights), math.sqrt(float(other.squares.max()))
+    labels = checked_labels(y, len(points))
+    depth = len(net.weights)
     ratios = np.sqrt(net.squares) / net.norms
     gamma = float((np.sqrt(ratios.max()) - np.sqrt(ratios.min())) ** 2)
     largest = float(net.norms.max())
@@ -115,33 +125,11 @@ def lc_proposition9(
             first = (lc / float((np.sqrt(net.widths) * powers).sum())) ** (1 / depth)
         else:
             first = (net.n_inputs * lc / _stated_cost(net, 1.0, depth)) ** (1 / depth) / (depth * largest)
-        rhs = (
-            math.sqrt(2) * (b / math.sqrt(2)) ** (len(other.weights) / depth) * math.sqrt((depth + 1) / depth)
-        )
-        return first - gamma, rhs
+        return first - gamma, shallower_bound(net, other)
 
-    met = _least_norm(net, other, points, labels, is_optimum)
-    note = f"gamma {gamma:.4g}, B {b:.4g}"
+    met = least_norm(net, other, points, labels, is_optimum)
+    note = f"gamma {gamma:.4g}"
     return compare_means("lc_proposition9", m.draws, sides, form=form, assumptions=met, note=note)
-
-
-def _least_norm(
-    net: Layers, other: Layers, points: Floats, labels: Floats, is_optimum: bool
-) -> dict[str, bool | None]:
-    """What Proposition 9 presupposes of the network and of its reference."""
-    margins, frobenius = labels * _output(net, points), np.sqrt(net.squares)
-    looks = bool(abs(margins.min() - 1) <= 1e-6 and np.ptp(frobenius) <= 1e-6 * frobenius.max())
-    return {
-        "no biases": not any(c.any() for c in net.offsets),
-        "a global optimum of the margin problem": is_optimum and looks,
-        "a point with |x| <= 1": bool((np.linalg.norm(points, axis=1) <= 1 + 1e-12).any()),
-        "the reference has margins of at least 1": bool((labels * _output(other, points)).min() >= 1 - 1e-9),
-        "the reference has 2 <= depth < L and width of at least 2": bool(
-            2 <= len(other.weights) < len(net.weights)
-            and other.widths.min() >= 2
-            and other.widths.max() <= net.widths.min()
-        ),
-    }
 
 
 def lc_proposition17(start: Any, end: Any, x: Any, *, sigma: float = 0.1, form: str = "corrected") -> Check:
@@ -182,16 +170,6 @@ def _closed_form(net: Layers, x: Floats, sigma: float) -> float:
     w, u = net.weights[0], x @ net.weights[0].T + net.offsets[0]
     density = np.exp(-0.5 * (u / sigma) ** 2) / (math.sqrt(2 * math.pi) * sigma)
     return float((np.linalg.norm(w, axis=1) * density).sum(axis=1).mean())
-
-
-def _output(net: Layers, x: Floats) -> Floats:
-    """The only score, or the difference of two, (n,)."""
-    for w, c in zip(net.weights[:-1], net.offsets[:-1], strict=True):
-        x = np.maximum(x @ w.T + c, 0.0)
-    scores = x @ net.weights[-1].T + net.offsets[-1]
-    if scores.shape[1] > 2:
-        raise NotApplicableError(f"the proposition is about two classes, not {scores.shape[1]}")
-    return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0])
 
 
 def lc_corollary10(

@@ -16,8 +16,9 @@ from inscape.arrays import Floats
 from inscape.errors import TheoryError
 from inscape.theory.check import Check, checked_form, compare, only_stated
 from inscape.theory.layers import as_shallow
-from inscape.univariate import ShallowNet, Stability, gradient_descent, stability
-from inscape.univariate.stability.gram import features
+from inscape.univariate import ShallowNet, Stability, gradient_descent, stability, strong_stability
+from inscape.univariate.stability.gram import features, toggling
+from inscape.univariate.stability.linearised import KNOT_TOL, modes_of
 
 _PUSH = 1e-6
 """How far from the minimum the trial run starts, relative to the size of the parameters."""
@@ -64,6 +65,95 @@ def ms_lemma1(
         note=_note(measured),
         tolerance=_EDGE_TOLERANCE,
     )
+
+
+def ms_lemma2(
+    net: Any, x: npt.ArrayLike, y: npt.ArrayLike, step_size: float, *, form: str = "stated"
+) -> Check:
+    """Lemma 2: at a strongly stable minimum lambda_lower <= 2 / eta + delta.
+
+    q is the top eigenvector of the sharpest mode, lambda_m = q' H_m q, lambda_lower the least of them and
+    delta the largest |H_m q - lambda_upper q|; gamma is zero at an interpolating minimum. Strongly stable is
+    not met where the switching system was seen to go further away, and on trust where it was not.
+
+    Args:
+        net: as for `ms_lemma1`.
+        x: places, (n,).
+        y: values, (n,).
+        step_size: eta.
+        form: "stated" is the only one: it holds so.
+    """
+    only_stated("ms_lemma2", form)
+    net, measured = _measured(net, x, y, step_size)
+    met = _minimum(measured)
+    if not measured.interpolates:
+        return compare("ms_lemma2", np.nan, np.nan, assumptions=met)
+    found = strong_stability(net, x, y, step_size)
+    met["strongly stable"] = found.is_strongly_stable
+    note = f"delta {found.deviation:.4g}, {found.n_modes} modes{'' if found.every_mode else ' of more'}"
+    return compare("ms_lemma2", found.lower, found.limit + found.deviation, assumptions=met, note=note)
+
+
+def ms_lemma3(
+    net: Any, x: npt.ArrayLike, y: npt.ArrayLike, step_size: float, *, form: str = "stated"
+) -> Check:
+    """Lemma 3: if every mode has sharpness at most 2 / eta, the minimum is strongly stable.
+
+    Left is the largest growth of the distance that the switching system shows from many starts, right is 1.
+
+    Args:
+        net: as for `ms_lemma1`.
+        x: places, (n,).
+        y: values, (n,).
+        step_size: eta.
+        form: "stated" is the only one: it holds so.
+
+    >>> net = ShallowNet([1.0, 1.0], [0.0, -1.0], [1.0, -2.0])
+    >>> ms_lemma3(net, [-1, 0, 1, 2], net([-1, 0, 1, 2]), 0.1)
+    <ms_lemma3 (stated): 1 <= 1, holds>
+    """
+    only_stated("ms_lemma3", form)
+    net, measured = _measured(net, x, y, step_size)
+    met = _minimum(measured) | {
+        "the sharpness of every mode <= 2 / eta": measured.bracket[1] <= measured.limit
+    }
+    if False in met.values():
+        return compare("ms_lemma3", np.nan, 1.0, assumptions=met, note=_note(measured))
+    found = strong_stability(net, x, y, step_size)
+    return compare("ms_lemma3", found.growth, 1.0, assumptions=met, note=f"{found.n_modes} modes")
+
+
+def ms_lemma5(net: Any, x: npt.ArrayLike, y: npt.ArrayLike, *, form: str = "stated") -> Check:
+    """Lemma 5, eq. (33): |H_m q - lambda q| <= sqrt(3) C (sqrt lambda + sqrt lambda_m) sqrt(p_max / n).
+
+    q and lambda are the top eigenpair of any mode, lambda_m the sharpness of another, C the largest entry of
+    a gradient of f, p_max the most neurons that toggle on one point. The pair of modes with the least slack
+    is reported; with the sharpest mode for the first it is eq. (34).
+
+    Args:
+        net: as for `ms_lemma1`.
+        x: places, (n,).
+        y: values, (n,).
+        form: "stated" is the only one: it holds so.
+    """
+    only_stated("ms_lemma5", form)
+    net, measured = _measured(net, x, y, 1.0)
+    places = np.asarray(x, dtype=np.float64).reshape(-1)
+    modes, every = modes_of(net, places, np.random.default_rng(0))
+    phis = [features(net, places, mode) for mode in modes]
+    n, c = len(places), max(float(np.abs(phi).max()) for phi in phis)
+    p_max = int(toggling(net, places, KNOT_TOL).sum(axis=1).max())
+    tops = [np.linalg.svd(phi, full_matrices=False) for phi in phis]
+    roots = np.array([s[0] / np.sqrt(n) for _, s, _ in tops])
+    pairs = []
+    for (_, _, v), root in zip(tops, roots, strict=True):
+        for phi, other in zip(phis, roots, strict=True):
+            left = float(np.linalg.norm(phi.T @ (phi @ v[0]) / n - root**2 * v[0]))
+            pairs.append((left, float(np.sqrt(3) * c * (root + other) * np.sqrt(p_max / n))))
+    worst = min(pairs, key=lambda pair: pair[1] - pair[0])
+    met = _minimum(measured) | {"a knot lies on a data point": p_max > 0}
+    note = f"C {c:.4g}, p_max {p_max}, {len(modes)} modes{'' if every else ' of more'}"
+    return compare("ms_lemma5", *worst, assumptions=met, note=note, scale=float(roots.max() ** 2))
 
 
 def ms_lemma4(net: Any, x: npt.ArrayLike, y: npt.ArrayLike, *, form: str = "stated") -> Check:

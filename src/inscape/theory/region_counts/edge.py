@@ -12,7 +12,7 @@ import numpy as np
 from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Floats
 from inscape.errors import TheoryError
-from inscape.measures.statistics import mean_with_error
+from inscape.measures.result import mean_with_error
 from inscape.seeding import RandomState, as_generator
 from inscape.theory.check import Check, compare, only_stated
 from inscape.theory.layers import as_points

@@ -54,7 +54,8 @@ def load_data(
 
     Args:
         source: "digits" (8x8 images in 0..1), "iris", "wine", "breast_cancer"; "mnist", "fashion_mnist"
-            (28x28), "cifar10", "cifar100" (3x32x32); a folder with a folder of images for each class; or a
+            (28x28), "cifar10", "cifar100", "svhn" (3x32x32); a folder with a folder of images for each
+            class; or a
             file: .npz with `x` and optionally `y` (or `x_train`, `y_train`, `x_test`, `y_test`), .npy with x,
             .csv with a header, whose column y, label, target or class, if there is one, holds the classes.
         split: "train" or "test", for what has both; the default is "test" there.

@@ -1,11 +1,16 @@
-"""The image sets that papers use, from a folder of the user, the cache, or their official sources."""
+"""The image sets that papers use, from a folder of the user, the cache, or their official sources.
+
+Downloads are checked, resumed where they broke off, and never two processes at one file.
+"""
 
 import gzip
+import hashlib
 import io
 import os
 import sys
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,11 +21,13 @@ import numpy.typing as npt
 
 from inscape.errors import DataError
 from inscape.files import replacing
-from inscape.progress import Meter
-from inscape.training.data.download import checksum, download
+from inscape.progress import Meter, meter
 from inscape.training.data.own_files import read_npz
 
 Arrays = dict[str, npt.NDArray[np.uint8]]
+ATTEMPTS = 3
+TIMEOUT = 30.0
+_CHUNK = 1 << 16
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 
 
@@ -64,6 +71,18 @@ def _cifar_parser(
         return arrays
 
     return parse
+
+
+def _parse_svhn(contents: list[bytes]) -> Arrays:
+    """Two MATLAB files with X (32, 32, 3, n) and y (n, 1), in which the digit 0 is called 10."""
+    from scipy.io import loadmat
+
+    arrays = {}
+    for split, content in zip(("train", "test"), contents, strict=True):
+        found = loadmat(io.BytesIO(content))
+        arrays[f"x_{split}"] = found["X"].transpose(3, 0, 1, 2)
+        arrays[f"y_{split}"] = (found["y"][:, 0] % 10).astype(np.uint8)
+    return arrays
 
 
 _TORONTO = ("https://www.cs.toronto.edu/~kriz/",)
@@ -133,6 +152,16 @@ IMAGE_SETS = {
             (("cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8"),),
             _cifar_parser("cifar-100-binary", ("train.bin",), "test.bin", 2),
             tuple(name.replace("_", " ") for name in _CIFAR100.split()),
+        ),
+        ImageSet(
+            "svhn",
+            ("http://ufldl.stanford.edu/housenumbers/",),
+            (
+                ("train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373"),
+                ("test_32x32.mat", "eb5a983be6a315427106f1b164d9cef3"),
+            ),
+            _parse_svhn,
+            tuple("0123456789"),
         ),
     )
 }
@@ -213,3 +242,104 @@ def _save(path: Path, arrays: Arrays) -> None:
             np.savez_compressed(draft, allow_pickle=False, **arrays)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def download(urls: Sequence[str], path: Path, md5: str, *, progress: bool | Meter | None = None) -> Path:
+    """Fetch the first of some equal files that can be had, unless it is there already, and check it.
+
+    What came before a connection broke stays in `path` with ".part" behind, and the next attempt asks for
+    the rest. A file with another checksum is deleted.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(path.with_name(f"{path.name}.lock")):
+            if path.is_file() and checksum(path) == md5:
+                return path
+            part = path.with_name(f"{path.name}.part")
+            _fetch_any(urls, part, md5, progress)
+            part.replace(path)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from error
+    return path
+
+
+def _fetch_any(urls: Sequence[str], part: Path, md5: str, progress: bool | Meter | None) -> None:
+    """The file from one of the sources, each tried a few times."""
+    reasons = []
+    for url in urls:
+        for _ in range(ATTEMPTS):
+            try:
+                with meter(progress, part.name.removesuffix(".part")) as show:
+                    _fetch_rest(url, part, show)
+            except _Refused as error:
+                reasons.append(f"{url}: {error}")
+                break
+            except _BrokenOff as error:
+                reasons.append(f"{url}: {error}")
+                continue
+            if checksum(part) == md5:
+                return
+            part.unlink()
+            reasons.append(f"{url}: wrong checksum, so not the file that was published")
+            break
+    raise DataError("; ".join(dict.fromkeys(reasons)))
+
+
+class _Refused(Exception):
+    """The source does not give the file."""
+
+
+class _BrokenOff(Exception):
+    """The source gave a part of the file."""
+
+
+def _fetch_rest(url: str, part: Path, show: Meter) -> None:
+    """Append to `part` what is missing."""
+    import urllib.error
+    import urllib.request
+    from http.client import HTTPException
+
+    have = part.stat().st_size if part.exists() else 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+            if answer.status != 206:
+                have = 0  # the source sends all of it
+            length = answer.headers.get("Content-Length")
+            total = have + int(length) if length else 0
+            with part.open("r+b" if have else "wb") as file:
+                file.seek(have)
+                while chunk := answer.read(_CHUNK):
+                    file.write(chunk)
+                    have += len(chunk)
+                    show(have, max(total, have))
+    except urllib.error.HTTPError as error:
+        if error.code == 416:  # nothing is missing
+            return
+        raise _Refused(f"{error.code} {error.reason}") from error
+    except urllib.error.URLError as error:
+        raise _Refused(str(error.reason)) from error
+    except (HTTPException, ConnectionError, TimeoutError) as error:
+        raise _BrokenOff(f"broke off after {have} bytes ({error})") from error
+    if total and have < total:
+        raise _BrokenOff(f"broke off after {have} of {total} bytes")
+
+
+def checksum(path: Path) -> str:
+    """The MD5 of a file, which is what the publishers of the data sets give."""
+    digest = hashlib.md5(usedforsecurity=False)
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Wait until no other process holds the lock; it ends with the process, however that ends."""
+    with lock.open("a+b") as file:
+        if os.name == "posix":
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

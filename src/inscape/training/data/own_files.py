@@ -10,9 +10,9 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import in_bytes
 from inscape.errors import DataError, unknown_name
 from inscape.files import check_sizes
-from inscape.memory import in_bytes
 from inscape.seeding import RandomState
 from inscape.training.data.subset import balanced_rows
 

@@ -40,7 +40,12 @@ class Split:
 
 
 def split_data(
-    source: str, *, n_train: int | None = None, n_test: int | None = None, random_state: RandomState = 0
+    source: str,
+    *,
+    n_train: int | None = None,
+    n_test: int | None = None,
+    random_state: RandomState = 0,
+    image_size: int | None = None,
 ) -> Split:
     """Training and test points of a data set by name or file.
 
@@ -51,6 +56,7 @@ def split_data(
         n_train: training points; the default is all there are, of an embedded set two thirds.
         n_test: test points; the default is all (the rest).
         random_state: seed of the choice.
+        image_size: of a folder of images, as for `load_data`.
 
     >>> split = split_data("digits", n_train=600)
     >>> len(split.x_train), len(split.x_test)
@@ -59,7 +65,7 @@ def split_data(
     seed = as_seed(random_state)
     if source not in EMBEDDED:
         parts = [
-            load_data(source, split=name, n=n, random_state=seed)
+            load_data(source, split=name, n=n, random_state=seed, image_size=image_size)
             for name, n in (("train", n_train), ("test", n_test))
         ]
         return Split(*_labelled(parts[0]), *_labelled(parts[1]))

@@ -12,7 +12,7 @@ from torch import nn
 from inscape.arguments import renamed
 from inscape.errors import ModelError, unknown_name
 from inscape.seeding import RandomState, as_seed, random_state_kept
-from inscape.training.networks.mobile import efficientnet_b0, mobilenet_v2, shufflenet_v2
+from inscape.training.networks.mobile import efficientnet_b0, mobilenet_v1, mobilenet_v2, shufflenet_v2
 from inscape.training.networks.plain import cnn, mlp, vgg19
 from inscape.training.networks.residual import regnet_x_200mf, resnet18, resnet34, senet18, simple_dla
 from inscape.training.networks.shared_layers import Pixels, check_sizes, initialise, scaled
@@ -22,6 +22,7 @@ _IMAGE_NETWORKS: dict[str, Callable[[int, int, float], nn.Sequential]] = {
     "resnet18": resnet18,
     "resnet34": resnet34,
     "vgg19": vgg19,
+    "mobilenet_v1": mobilenet_v1,
     "mobilenet_v2": mobilenet_v2,
     "senet18": senet18,
     "shufflenet_v2": shufflenet_v2,

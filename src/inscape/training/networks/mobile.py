@@ -1,12 +1,35 @@
 """Networks made for small machines, here for small images.
 
-MobileNetV2 (Sandler et al. 2018), EfficientNetB0 (Tan and Le 2019), ShuffleNetV2 (Ma et al. 2018).
+MobileNetV1 (Howard et al. 2017) and V2 (Sandler et al. 2018), EfficientNetB0 (Tan and Le 2019),
+ShuffleNetV2 (Ma et al. 2018).
 """
 
 import torch
 from torch import Tensor, nn
 
 from inscape.training.networks.shared_layers import Head, SqueezeExcite, conv_norm, scaled
+
+# channels and stride of each block
+MOBILENET_V1_BLOCKS = (
+    *((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2)),
+    *((512, 1),) * 5,
+    *((1024, 2), (1024, 1)),
+)
+
+
+def mobilenet_v1(channels: int, n_classes: int, width: float) -> nn.Sequential:
+    """A 3x3 stem, and thirteen blocks that filter each channel with 3x3, then mix them with 1x1."""
+    c_in = scaled(32, width)
+    layers: list[nn.Module] = [conv_norm(channels, c_in, activation=nn.ReLU())]
+    for size, stride in MOBILENET_V1_BLOCKS:
+        c_out = scaled(size, width)
+        layers += [
+            conv_norm(c_in, c_in, stride=stride, groups=c_in, activation=nn.ReLU()),
+            conv_norm(c_in, c_out, 1, activation=nn.ReLU()),
+        ]
+        c_in = c_out
+    return nn.Sequential(*layers, Head(c_in, n_classes))
+
 
 # expansion, channels, blocks, stride of the first block
 MOBILENET_STAGES = (

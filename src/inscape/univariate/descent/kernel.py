@@ -13,6 +13,8 @@ summed bias and slope of the neurons that turn there. Running sums along x fill 
 second into f, so a step costs O(k + n) instead of O(k n).
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 import numpy as np
 
 from inscape.compiled import compiled

@@ -16,7 +16,7 @@ from inscape.partition.decision.adaptive.first_look import N_POINTS
 from inscape.partition.decision.adaptive.segments import FINEST, N_STEPS, start_positions
 
 LINE = Segment([0.0], [1.0])
-N_START = len(start_positions("scores"))
+N_START = len(start_positions("scores", 0.0))
 TRIAL = 3 * N_POINTS
 
 
@@ -225,10 +225,10 @@ def test_probabilities_are_read_as_their_logarithms(seed):
 
 
 def test_the_first_samples_where_only_labels_count_are_at_most_a_64th_apart():
-    gaps = np.diff(start_positions("labels"))
+    gaps = np.diff(start_positions("labels", 0.0))
     assert gaps.min() > 0
     assert gaps.max() <= 1 / 64
-    assert start_positions("labels")[[0, -1]].tolist() == [0, 1]
+    assert start_positions("labels", 0.0)[[0, -1]].tolist() == [0, 1]
 
 
 @given(

@@ -11,7 +11,7 @@ import inscape
 from inscape import Segment, decision_regions
 from inscape.partition.decision.adaptive.first_look import N_POINTS
 from inscape.partition.decision.adaptive.missed import unmet_regions
-from inscape.partition.decision.adaptive.segments import N_STEPS
+from inscape.partition.decision.adaptive.segments import N_STEPS, N_UNEVEN
 
 LINE = Segment([0.0], [1.0])
 N_PROBES = 40
@@ -73,6 +73,15 @@ def test_together_they_miss_fewer_regions_than_grids_of_as_many_points(counted):
     assert ours < grids
 
 
+@pytest.mark.parametrize("i", range(len(FITTED)), ids=[type(e).__name__ for e in FITTED])
+def test_no_segment_has_fewer_regions_than_on_the_default_grid(data, counted, i):
+    """Its 200 points are among the samples, and a sample more never takes a region away."""
+    grid = inscape.region_count(
+        black_box(FITTED[i]), data[0], method="grid", resolution=200, n_probes=N_PROBES, random_state=1
+    )
+    assert (counted[i][1].counts >= grid.counts).all()
+
+
 def test_nearest_neighbours_are_covered(data):
     x, y = data
     model = black_box(KNeighborsClassifier(5).fit(x, y))
@@ -114,7 +123,7 @@ def test_unmet_regions_are_estimated_without_bias(rng):
 
 def test_one_plateau_takes_the_first_samples_only():
     p = decision_regions(lambda x: np.tile([1.0, 0.0], (len(x), 1)), LINE, method="adaptive")
-    assert p.n_evaluations == N_STEPS + 3 * N_POINTS
+    assert p.n_evaluations == N_STEPS + N_UNEVEN + 3 * N_POINTS
     assert (p.n_regions, p.missed) == (1, 0)
     assert (
         p.status

@@ -162,7 +162,7 @@ def test_counts_on_triangles():
 
 
 def test_memory_changes_nothing():
-    from inscape.partition.decision.exact.planes import exact_plane
+    from inscape.partition.decision.exact.networks import exact_plane
 
     net, probe = zoo.make("vgg"), random_patch(zoo.shape_of("vgg"), 1, 0.02)
     one = decision_regions(net, probe, method="exact")
@@ -204,7 +204,7 @@ def test_auto_samples_where_lines_meet_too_closely(probe, method, monkeypatch):
     def tied(*_, **__):
         raise NonGenericError("lines meet too closely", remedy="at (0, 0)")
 
-    monkeypatch.setattr("inscape.partition.decision.exact.planes.subdivision_on", tied)
+    monkeypatch.setattr("inscape.partition.linear.planes.subdivision.subdivision_on", tied)
     net = mlp(2, 5, 3, seed=0)
     with pytest.warns(InscapeWarning, match="instead of exact, since lines meet too closely"):
         assert decision_regions(net, probe).method == method

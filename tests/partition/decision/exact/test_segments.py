@@ -13,7 +13,7 @@ from torch import nn
 
 from inscape import Segment, wrap
 from inscape.errors import PartitionError
-from inscape.partition.decision.exact.segments import exact_segments
+from inscape.partition.decision.exact.networks import exact_segments
 
 
 def lines(*pairs):

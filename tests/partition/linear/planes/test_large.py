@@ -26,7 +26,7 @@ WAYS = {
     "units left out": [
         (linear_map, "SKIP_DEAD_UNITS_FROM_ROWS", 0),
         (linear_map, "_BLOCK_WITHOUT_DEAD_UNITS", 150),
-        (linear_map, "_BLOCK", 1),
+        (linear_map, "_NUMBERS_IN_BLOCK", 1),
     ],
     "memory": [(linear_map, "SCRATCH_FROM", 0), (plan, "_ASKED_FOR", 50)],
     "blocks": [(buffers, "HUGE_PAGES_FROM_BYTES", 0)],

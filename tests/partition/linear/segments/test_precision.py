@@ -8,9 +8,9 @@ from networks import cnn, mlp
 from torch.overrides import TorchFunctionMode
 
 from inscape import Segment, wrap
-from inscape.partition.decision.exact.segments import exact_segments
+from inscape.partition.decision.exact.networks import exact_segments
 from inscape.partition.linear import linear_regions
-from inscape.partition.linear.cost import segment_cost
+from inscape.partition.linear.exact_cost import segment_cost
 from inscape.partition.linear.segments import walk
 
 

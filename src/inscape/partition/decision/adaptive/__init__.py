@@ -1,6 +1,7 @@
 """Adaptive counting: decision regions of any model, at a small fraction of the evaluations of a grid."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, islice
 from typing import Any
 
@@ -22,6 +23,8 @@ MOST_DIMENSIONS = 10
 """Of a probe: above, a cell has too many edges, and the first cells are as large as the probe."""
 TYPICAL_EVALUATIONS = 30
 """On a segment of a trained network."""
+MOST_OF_A_BLOCK = 0.95
+"""The part of a block that is shown as done before it is: it may take more samples than usual."""
 SECONDS_PER_SAMPLE = 2e-5
 """Of looking after the cells at a sample, beside the evaluation of the model."""
 
@@ -41,14 +44,16 @@ def adaptive_regions(
     """
     check_settings(probes, resolution, tolerance)
     done = 0
-    meter(0, len(probes))
+    show = _of_probes(meter, len(probes))
+    show(done)
     with model.session():
         trial = try_out(model, probes)
         provenance = Provenance.of(model)  # how it is evaluated is known now
         for (_, dim, _), group in groupby(probes, key=lambda p: (isinstance(p, Patch), p.dim, p.input_shape)):
             while block := _next_block(group, trial, resolution):
+                heard = replace(trial, asked=_of_samples(show, done, block))
                 for probe, own in zip(
-                    block, _found(model, trial, block, resolution, tolerance, done), strict=True
+                    block, _found(model, heard, block, resolution, tolerance, done), strict=True
                 ):
                     common: dict[str, Any] = {
                         "probe": probe,
@@ -65,7 +70,19 @@ def adaptive_regions(
                         yield DecisionSegment(model=model, **common, **own)
                     else:
                         yield DecisionMesh(**common, **own)
-                meter(done, len(probes))
+                show(done)
+
+
+def _of_probes(meter: Meter, n: int) -> Callable[[float], None]:
+    """A meter of n probes that takes parts of them, too; a single one is shown in thousandths."""
+    each = 1000 if n == 1 else 1
+    return lambda done: meter(int(each * done), each * n)
+
+
+def _of_samples(show: Callable[[float], None], before: int, block: Sequence[Probe]) -> Callable[[int], None]:
+    """How far a block of probes is, by the samples that it usually takes."""
+    usual = len(block) * typical_evaluations(block[0])
+    return lambda n_samples: show(before + len(block) * min(MOST_OF_A_BLOCK, n_samples / usual))
 
 
 def _next_block(group: Iterator[Probe], trial: Trial, resolution: int | None) -> list[Probe]:

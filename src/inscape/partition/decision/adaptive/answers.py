@@ -54,6 +54,7 @@ class Answers:
             self.labels[start + first : start + rows.stop] = told.labels
             if told.scores is not None:
                 self.margins[start + first : start + rows.stop] = self._trial.margins(told.scores)
+            self._trial.asked(start + rows.stop)
         self.n = start + n_points
 
     def _make_room(self, n: int) -> None:

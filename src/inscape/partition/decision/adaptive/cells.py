@@ -10,11 +10,20 @@ import numpy.typing as npt
 from inscape.arrays import Floats, Ints
 from inscape.models import Model
 from inscape.partition.decision.adaptive.answers import Answers, grown
+from inscape.partition.decision.adaptive.bridges import Bridges, joined_by, points_on, possible_bridges
 from inscape.partition.decision.adaptive.first_look import N_POINTS, Trial
 from inscape.partition.decision.adaptive.mesh import Mesh, placed, weights_at
-from inscape.partition.decision.adaptive.missed import LATE, Doubt, status_of
+from inscape.partition.decision.adaptive.missed import (
+    LATE,
+    MOST_STOOD_FOR_ON_PLANES,
+    Doubt,
+    status_of,
+    unmet_regions,
+)
 from inscape.probes import Patch, Probe
 
+STEP_CHANCE = 0.1
+"""Between steps, the least chance of a hidden region that asks for a cut; see `scan_step_cells`."""
 CAUTION = 0.75
 """How many times the bend that the last two cuts showed is allowed for inside a cell, which is smaller."""
 PLANE_RESOLUTION = 200
@@ -24,13 +33,15 @@ BLUR = 0.5
 FINER = 2
 """Where the scores ask for it, cells are cut this many halvings finer than that grid."""
 START = 10
-"""The first cells are cut this often at most, and no finer than 1/16 of the side."""
+"""The first cells are cut this often at most: in planes down to 1/16 of the side, between steps to 1/32."""
 BUDGET = 4096
 """By default, most samples per probe in three dimensions and more, as on a grid."""
 SHARE = 0.1
 """In a plane, or where a resolution is given: most evaluations per probe, as a share of those of the grid."""
 QUARTER_UP_TO_SAMPLES = 1000
 """Where that is fewer than this, up to a quarter of those of the grid are allowed."""
+BRIDGE_SHARE = 0.1
+"""Between steps, the share of the budget that is kept for bridges."""
 GROWTH = 1.5
 """How many times more edges may have to be split at the end after one more round of cuts."""
 BITS_OF_A_KEY = 46
@@ -66,7 +77,13 @@ def limits_for(probe: Probe, rule: str, resolution: int | None) -> Limits:
         else max(int(SHARE * grid), min(grid // 4, QUARTER_UP_TO_SAMPLES))
     )
     budget = max(1, budget - 3 * N_POINTS)
-    return Limits(depth, min(START, 4 * d, d * depth), BLUR / r, budget)
+    start = min(START, 4 * d, d * depth)
+    fine = (2 ** (START // 2) + 1) ** 2 // (
+        1 if isinstance(probe, Patch) else 2
+    )  # first samples, if 1/32 apart
+    if rule != "scores" and d == 2 and 2 * fine <= budget:  # between steps nothing but samples tells
+        start = min(START, d * depth)
+    return Limits(depth, start, BLUR / r, budget)
 
 
 class Cells:
@@ -75,10 +92,12 @@ class Cells:
     Attributes:
         mesh: the meshes.
         answers: what the model said at their vertices.
+        is_patch: whether the probes are patches.
         urgency: how urgent it is to cut each cell, (room,); 1 asks for a cut.
         wanted: whether each cell is to be cut, be it only for a crisp boundary, (room,).
         spent: the probes whose budget was reached, (b,).
         n_start: how many of the samples are the first, even ones.
+        n_on_bridges: how often the model was asked on bridges, (b,).
         doubt: what is known of the regions still missed.
     """
 
@@ -87,10 +106,12 @@ class Cells:
     ) -> None:
         probe = probes[0]
         self.answers, self.doubt = Answers(model, trial, probe.input_shape), Doubt()
+        self.n_on_bridges = np.zeros(len(probes), np.int64)
         self.mesh = Mesh(probe.dim, isinstance(probe, Patch), len(probes), limits.depth)
         self.spent = np.zeros(len(probes), np.bool_)
         self._limits, self._rounding, self._first = limits, trial.rounding, first
-        self._is_patch = isinstance(probe, Patch)
+        self._rule, self._asking = trial.rule, (model, trial, probe.input_shape)
+        self.is_patch = isinstance(probe, Patch)
         found = [placed(p) for p in probes]
         self.order = [order for _, order in found]
         self._generators = np.stack([g.reshape(len(g), -1) for g, _ in found])
@@ -99,12 +120,18 @@ class Cells:
         self.n_start = self.mesh.n_vertices
         self.urgency: Floats = np.zeros(len(self.mesh.cells))
         self.wanted: npt.NDArray[np.bool_] = np.zeros(len(self.mesh.cells), np.bool_)
+        self._crossed_to = self.mesh.depth * probe.dim
         self._ask()
 
     def refine(self) -> None:
         """Cut the cells that ask for it; then split the edges on which a third label leads."""
+        if self._rule == "steps":  # regions first, crisp boundaries with what is left of the budget
+            self._crossed_to = self._limits.start + 1
+            self._cut_all()
+            self._crossed_to, self.spent[:] = self.mesh.depth * self.mesh.vertices.shape[1], False
+            self.mesh.fresh[: self.mesh.n_cells] = True
         self._cut_all()
-        if self.answers.has_scores:
+        if self._rule == "scores":
             self._split()
 
     def _cut_all(self) -> None:
@@ -130,9 +157,12 @@ class Cells:
         mesh = self.mesh
         owner = mesh.probe[mesh.cells[marked, 0]]
         allowed, place = np.bincount(owner, minlength=len(self.spent)), _places(owner, urgency)
-        budget, kept = np.full(len(self.spent), self._limits.budget), np.ones(len(marked), np.bool_)
+        most = (
+            self._limits.budget if self._rule == "scores" else int((1 - BRIDGE_SHARE) * self._limits.budget)
+        )
+        budget, kept = np.full(len(self.spent), most), np.ones(len(marked), np.bool_)
         tight = self._n_samples() + 3 * allowed > budget / 2
-        if self.answers.has_scores and tight.any():
+        if self._rule == "scores" and tight.any():
             edges, _, _ = self._crossings(tight)
             n_edges = np.bincount(mesh.probe[edges[:, 0]], minlength=len(budget))
             budget -= np.ceil(GROWTH * n_edges).astype(np.int64)
@@ -176,12 +206,42 @@ class Cells:
         edges, first = np.unique(edges, axis=0, return_index=True)
         return edges, where[first], lead[first]
 
+    def pieces(self) -> Ints:
+        """The component of each vertex, named by its first one; bands are joined where bridges show it."""
+        from inscape.partition.decision.adaptive.mesh_kernels import joined
+
+        mesh, a = self.mesh, self.answers
+        roots = np.asarray(joined(mesh.n_cells, mesh.cells, a.labels, a.n))
+        if self._rule == "scores":
+            return roots
+        x, room = mesh.coordinates(slice(0, a.n)), self._limits.budget - self._n_samples()
+        order, begins = _grouped(mesh.probe[: a.n], len(self.spent))
+        all_ends: list[Ints] = []
+        all_points: list[Floats] = []
+        owners: list[Ints] = []
+        for i in range(len(self.spent)):
+            own = order[begins[i] : begins[i + 1]]  # in the order of vertices, so that roots are first ones
+            local = np.searchsorted(own, roots[own])
+            bridges = possible_bridges(x[own], a.labels[own], local, 1 / (mesh.side - 1))
+            kept = np.cumsum(bridges.n_points) <= room[i]
+            bridges = Bridges(bridges.ends[kept], bridges.n_points[kept])
+            points, owner = points_on(x[own], bridges)
+            owners.append(owner + sum(len(ends) for ends in all_ends))
+            all_ends.append(own[bridges.ends])
+            all_points.append(points)
+            self.n_on_bridges[i] = len(points)
+        ends, owner, at = np.concatenate(all_ends), np.concatenate(owners), np.concatenate(all_points)
+        asked = Answers(*self._asking)
+        self._evaluate(asked, at, mesh.probe[ends[owner, 0]])
+        differs = np.bincount(owner, asked.labels[: asked.n] != a.labels[ends[owner, 0]], len(ends))
+        return joined_by(roots, ends[differs == 0])
+
     def _n_samples(self) -> Ints:
         """How many samples there are on each probe."""
         return np.bincount(self.mesh.probe[: self.mesh.n_vertices], minlength=len(self.spent))
 
     def _scan(self) -> None:
-        from inscape.partition.decision.adaptive.mesh_kernels import crossed, scan_cells
+        from inscape.partition.decision.adaptive.mesh_kernels import crossed, scan_cells, scan_step_cells
 
         mesh, a = self.mesh, self.answers
         if len(self.urgency) < len(mesh.cells):
@@ -190,7 +250,7 @@ class Cells:
         chosen = np.flatnonzero(mesh.fresh[: mesh.n_cells])
         mesh.fresh[chosen] = False
         urgency, blur = np.zeros(len(chosen)), np.zeros(len(chosen))
-        if a.has_scores:
+        if self._rule == "scores":
             scan_cells(
                 chosen,
                 mesh.cells,
@@ -203,21 +263,28 @@ class Cells:
                 urgency,
                 blur,
             )
-            wanted = (CAUTION * urgency > 1) | (blur > self._limits.blur)
+            urgency *= CAUTION
+            wanted = (urgency > 1) | (blur > self._limits.blur)
         else:
-            wanted = crossed(chosen, mesh.cells, a.labels)
+            wanted = crossed(chosen, mesh.cells, a.labels) & (mesh.level[chosen] < self._crossed_to)
+            if self._rule == "steps":
+                scan_step_cells(chosen, mesh.cells, mesh.last, a.labels, a.margins, urgency)
+                urgency /= STEP_CHANCE
+                wanted |= urgency > 1
         can = mesh.level[chosen] < mesh.depth * mesh.vertices.shape[1]
-        self.urgency[chosen], self.wanted[chosen] = CAUTION * urgency, wanted & can
+        self.urgency[chosen], self.wanted[chosen] = urgency, wanted & can
 
     def _ask(self) -> None:
-        """Evaluate the vertices that are new, in one stream of batches."""
+        """Evaluate the vertices that are new."""
+        rows = slice(self.answers.n, self.mesh.n_vertices)
+        self._evaluate(self.answers, self.mesh.coordinates(rows), self.mesh.probe[rows])
+
+    def _evaluate(self, answers: Answers, x: Floats, probe: Ints) -> None:
+        """Ask at coordinates x (m, d) of the unit domain of some probes, in one stream of batches."""
         from inscape.partition.decision.adaptive.segment_kernels import combine
 
-        mesh = self.mesh
-        rows = slice(self.answers.n, mesh.n_vertices)
-        weights = weights_at(mesh.coordinates(rows), self._is_patch)
-        probe = mesh.probe[rows]
-        self.answers.ask(
+        weights = weights_at(x, self.is_patch)
+        answers.ask(
             len(weights),
             lambda rows, out: combine(weights[rows], probe[rows], self._generators, out),
             lambda row: f"probe {self._first + probe[row]} at the weights {weights[row].round(6).tolist()}",
@@ -226,7 +293,7 @@ class Cells:
 
 def cell_block_length(probe: Probe, trial: Trial, resolution: int | None) -> int:
     """How many probes fit into one block: of their cells, of their scores and of their generators."""
-    budget = limits_for(probe, trial.by_labels().rule, resolution).budget
+    budget = limits_for(probe, trial.rule, resolution).budget
     cells, scores = budget * int(3 ** (probe.dim - 1)), budget * trial.n_classes
     return max(
         1,
@@ -242,15 +309,14 @@ def cell_block(
     model: Model, trial: Trial, probes: Sequence[Probe], resolution: int | None, first: int
 ) -> Iterator[dict[str, Any]]:
     """What a `DecisionMesh` holds beyond the common, for each probe of a block."""
-    trial = trial.by_labels()
     cells = Cells(model, trial, probes, limits_for(probes[0], trial.rule, resolution), first)
     if trial.is_deterministic:
         cells.refine()
     mesh, a, b = cells.mesh, cells.answers, len(probes)
-    roots = _roots(mesh.cells[: mesh.n_cells], a.labels, a.n)
+    roots = cells.pieces()
     by_vertex, vertices = _grouped(mesh.probe[: a.n], b)
     by_cell, owned = _grouped(mesh.probe_of_cells(), b)
-    late = None if a.has_scores else _late(cells, roots)
+    unmet = None if trial.rule == "scores" else _unmet(cells, roots)
     is_open = _open(cells)
     position = np.empty(a.n, np.int64)
     position[by_vertex] = np.arange(a.n) - vertices[mesh.probe[by_vertex]]
@@ -261,7 +327,7 @@ def cell_block(
         heads, regions = np.unique(roots[own], return_inverse=True)
         urgency = cells.urgency[cell]
         near = int(((urgency > 0.5) & (urgency <= 1)).sum())
-        missed = near * cells.doubt.chance if late is None else float(late[i])
+        missed = near * cells.doubt.chance if unmet is None else float(unmet[i])
         placed_weights = np.empty((len(own), weights.shape[1]))
         placed_weights[:, cells.order[i]] = weights[own]
         yield {
@@ -271,17 +337,11 @@ def cell_block(
             "sample_labels": a.labels[own],
             "sample_regions": regions.reshape(-1),
             "sample_margins": a.margins[own],
-            "n_evaluations": len(own),
+            "n_evaluations": len(own) + int(cells.n_on_bridges[i]),
             "status": status_of(trial, int(is_open[cell].sum()), missed, is_spent=bool(cells.spent[i])),
             "missed": missed,
-            "missed_basis": cells.doubt.basis(near) if late is None else LATE,
+            "missed_basis": cells.doubt.basis(near) if unmet is None else LATE,
         }
-
-
-def _roots(cells: Ints, labels: Ints, n: int) -> Ints:
-    from inscape.partition.decision.adaptive.mesh_kernels import joined
-
-    return np.asarray(joined(len(cells), cells, labels, n))
 
 
 def _grouped(owner: Ints, n: int) -> tuple[Ints, Ints]:
@@ -301,13 +361,22 @@ def _open(cells: Cells) -> npt.NDArray[np.bool_]:
     return np.asarray((cells.urgency[: mesh.n_cells] > 1) & ~at_boundary[all_cells].any(axis=1))
 
 
-def _late(cells: Cells, roots: Ints) -> Ints:
-    """How many regions of each probe hold none of the first samples."""
-    mesh, n = cells.mesh, cells.answers.n
-    holds = np.zeros(n, np.bool_)
-    holds[roots[: cells.n_start]] = True
-    heads = np.flatnonzero((roots == np.arange(n)) & ~holds)
-    return np.bincount(mesh.probe[heads], minlength=len(cells.spent))
+def _unmet(cells: Cells, roots: Ints) -> Floats:
+    """How many regions of each probe are estimated not to be met: see `unmet_regions`, with areas for widths.
+
+    Those that were found without holding one of the first samples stand for one more each.
+    """
+    mesh, n, b = cells.mesh, cells.answers.n, len(cells.spent)
+    per_corner = 0.5 ** mesh.level[: mesh.n_cells] / (mesh.cells.shape[1] * (2 if cells.is_patch else 1))
+    corners = mesh.cells[: mesh.n_cells]
+    shares = np.repeat(per_corner, corners.shape[1])
+    area = np.bincount(roots[corners].ravel(), shares, n).astype(np.float64)
+    is_met = np.zeros(n, np.bool_)
+    is_met[roots[: cells.n_start]] = True
+    heads = np.flatnonzero(roots == np.arange(n))
+    ones = np.ones(len(heads), np.int64)
+    unmet = unmet_regions(area[heads], ones, b / cells.n_start, MOST_STOOD_FOR_ON_PLANES)
+    return np.bincount(mesh.probe[heads], np.where(is_met[heads], unmet, 1.0), b).astype(np.float64)
 
 
 def _places(owner: Ints, urgency: Floats) -> Ints:

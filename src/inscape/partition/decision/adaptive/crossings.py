@@ -1,5 +1,7 @@
 """Compiled loops of the last splits of adaptive cells: where a third label leads between two others."""
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 import numpy as np
 
 from inscape.compiled import compiled
@@ -17,7 +19,7 @@ def third_leads(chosen, cells, labels, margins):
         which they cross; and by how much the third leads, as a fraction of what the first label loses along
         the edge.
     """
-    room = 64
+    room = len(chosen) * cells.shape[1] * (cells.shape[1] - 1) // 2
     edges, where, lead = np.empty((room, 2), np.int64), np.empty(room), np.empty(room)
     m = 0
     for t in chosen:
@@ -39,10 +41,6 @@ def third_leads(chosen, cells, labels, margins):
                 if best <= 0.0:
                     continue
                 # 3. keep the edge
-                if m == room:
-                    edges, where = np.concatenate((edges, edges)), np.concatenate((where, where))
-                    lead = np.concatenate((lead, lead))
-                    room *= 2
                 edges[m, 0], edges[m, 1], where[m], lead[m] = i, j, x, best / fall
                 m += 1
     return edges[:m], where[:m], lead[:m]
@@ -65,7 +63,8 @@ def split_cells(cells, edges, n_vertices):
     start = np.zeros(n_vertices + 1, np.int64)  # edges start[v] .. start[v + 1] have the smaller vertex v
     for e in range(len(edges)):
         start[edges[e, 0] + 1] += 1
-    start = np.cumsum(start)
+    for v in range(n_vertices):
+        start[v + 1] += start[v]
     out = np.concatenate((cells, np.empty((64, cells.shape[1]), np.int64)))
     parents = np.arange(len(out))
     n = len(cells)
@@ -77,7 +76,9 @@ def split_cells(cells, edges, n_vertices):
             continue
         if n == len(out):
             out, parents = np.concatenate((out, out)), np.concatenate((parents, parents))
-        out[n], parents[n] = out[t], parents[t]
+        for k in range(out.shape[1]):
+            out[n, k] = out[t, k]
+        parents[n] = parents[t]
         out[t, p] = out[n, q] = n_vertices + e
         n += 1
     return out[:n], parents[len(cells) : n]

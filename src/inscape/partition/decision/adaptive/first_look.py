@@ -1,8 +1,8 @@
 """A first look at a model: has it scores that tell how near a boundary is, and does it repeat itself?"""
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 import numpy as np
@@ -33,6 +33,7 @@ class Trial:
         as_logarithms: whether the scores are probabilities, whose logarithms are compared.
         rounding: the unit of rounding of the scores.
         n_probes: on how many probes the model was tried.
+        asked: is told, after each batch, at how many samples of its block the model has been evaluated.
     """
 
     rule: str
@@ -42,10 +43,7 @@ class Trial:
     as_logarithms: bool
     rounding: float
     n_probes: int
-
-    def by_labels(self) -> "Trial":
-        """The same where steps are of no use, as on planes: the labels alone decide."""
-        return replace(self, rule="labels") if self.rule == "steps" else self
+    asked: Callable[[int], None] = field(default=lambda n_samples: None, compare=False)
 
     def n_evaluations_on(self, i: int) -> int:
         """How many evaluations the trial took on probe i."""

@@ -4,10 +4,12 @@ Vertices have integer coordinates 0..2^L in the unit cube; each is found by its 
 addressing. Importing this module imports numba.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 import numpy as np
 
 from inscape.compiled import compiled
-from inscape.partition.decision.adaptive.segment_kernels import same_label, third_label
+from inscape.partition.decision.adaptive.segment_kernels import is_step, overtaken, same_label, third_label
 
 
 @compiled
@@ -90,9 +92,10 @@ def cut(marked, cells, tag, level, last, fresh, n, vertices, probe, n_vertices, 
             cells[n, k] = cells[m, k + 1]
         cells[n, g], cells[m, g] = z, z
         # 3. what the children remember: the last two edges that were cut, the next one, the level
-        last[m, 1] = last[m, 0]
+        for k in range(3):
+            last[m, 1, k] = last[n, 1, k] = last[m, 0, k]
         last[m, 0, 0], last[m, 0, 1], last[m, 0, 2] = v, w, z
-        last[n] = last[m]
+        last[n, 0, 0], last[n, 0, 1], last[n, 0, 2] = v, w, z
         tag[m] = tag[n] = g - 1 if g > 1 else d
         level[m] += 1
         level[n] = level[m]
@@ -141,17 +144,69 @@ def scan_cells(chosen, cells, last, vertices, labels, margins, rounding, side, u
         urgency[m] = blur[m] = 0.0
         for p in range(len(cell)):
             for q in range(p):
+                # 1. between two vertices of one label another one may lead
                 i, j = cell[q], cell[p]
                 a, b = labels[i], labels[j]
                 bound = 8.0 * rounding * max(abs(margins[i, a]), abs(margins[j, b]))
                 if a == b:
                     urgency[m] = max(urgency[m], same_label(i, j, a, margins, bend, bound)[0])
                     continue
+                # 2. between two labels a third one may, and the boundary is a part of the edge off its chord
                 urgency[m] = max(urgency[m], third_label(i, j, a, b, margins, bend, bound)[0])
                 total = (margins[i, a] - margins[i, b]) + (margins[j, b] - margins[j, a])
                 sag = max(abs(bend[0, a] - bend[0, b]), abs(bend[1, a] - bend[1, b]))
-                length = np.abs(vertices[i] - vertices[j]).max() / (side - 1)
+                longest = 0  # along any axis
+                for k in range(vertices.shape[1]):
+                    longest = max(longest, abs(vertices[i, k] - vertices[j, k]))
+                length = longest / (side - 1)
                 blur[m] = max(blur[m], length * (min(1.0, 0.25 * sag / total) if total > 0.0 else 1.0))
+
+
+@compiled
+def _add_change(i, j, top, scores, spread):
+    """Add the squared changes, from sample i to j, of the lead of class `top` over each; whether any is."""
+    for c in range(scores.shape[1]):
+        change = (scores[j, top] - scores[i, top]) - (scores[j, c] - scores[i, c])
+        spread[c] += change * change
+    return is_step(i, j, scores)
+
+
+@compiled
+def scan_step_cells(chosen, cells, last, labels, margins, chance):
+    """The chance that each of the chosen cells hides a region, where scores are constant between jumps.
+
+    As on segments, see `segment_kernels.scan_steps`: what is seen along the edges of the cell, and along the
+    last two that were cut to make it, tells how many jumps to expect on an edge and how large they are.
+    """
+    spread = np.empty(margins.shape[1])
+    for m in range(len(chosen)):
+        cell, chance[m] = cells[chosen[m]], 0.0
+        for first in range(len(cell)):
+            # 1. the number and the size of jumps, in leads of the label of one corner
+            a, n, n_steps = labels[cell[first]], 0, 0
+            spread[:] = 0.0
+            for p in range(len(cell)):
+                for q in range(p):
+                    n += 1
+                    n_steps += _add_change(cell[q], cell[p], a, margins, spread)
+            own_steps = n_steps
+            for side in range(2):
+                v, w, z = last[chosen[m], side]
+                if z >= 0:
+                    n += 2
+                    n_steps += _add_change(v, z, a, margins, spread) + _add_change(z, w, a, margins, spread)
+            share = min((n_steps + 0.5) / (n + 1.0), 0.95)
+            expected = -np.log(1.0 - share)
+            # 2. one jump more than is seen, or two where none is
+            more = 1.0 - np.exp(-expected)
+            if own_steps == 0:
+                more -= expected * np.exp(-expected)
+            # 3. what they do on the edges from this corner
+            for q in range(len(cell)):
+                if q != first:
+                    i, j = cell[first], cell[q]
+                    hidden = overtaken(i, j, a, labels[j], margins, spread / n)
+                    chance[m] = max(chance[m], more * hidden)
 
 
 @compiled

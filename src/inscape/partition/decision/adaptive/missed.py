@@ -90,25 +90,33 @@ class StepDoubt:
 
 MOST_STOOD_FOR = 10.0
 """A region narrower than the first step stands for at most so many."""
-LEAST_LEFT = 0.5
+LEAST_LEFT = 0.25
 """Of the regions that the first samples did not meet, the least share that looks are taken to have left."""
 PER_HIDING = 2.0
 """Regions missed for each place that was followed and hid one: two are lost where one is not met."""
 
 
 def unmet_regions(
-    width: npt.NDArray[np.float64], n_lost: npt.NDArray[np.int64], step: float
+    width: npt.NDArray[np.float64],
+    n_lost: npt.NDArray[np.int64],
+    step: float,
+    most: float = MOST_STOOD_FOR,
 ) -> npt.NDArray[np.float64]:
     """How many regions were not met for each one that was: see `StepDoubt`.
 
     >>> unmet_regions(np.array([0.5, 0.01, 0.0025]), np.array([1, 2, 2]), 0.005).tolist()
     [0.0, 0.0, 2.0]
     """
-    stood_for = np.minimum(step / np.maximum(width, step / MOST_STOOD_FOR), MOST_STOOD_FOR)
+    stood_for = np.minimum(step / np.maximum(width, step / most), most)
     return np.asarray(n_lost * np.maximum(0.0, stood_for - 1))
 
 
-LATE = "as many as were found that hold none of the first samples"
+MOST_STOOD_FOR_ON_PLANES = 5.0
+"""The same where the area of a region is known from few cells."""
+LATE = (
+    "as many as were found that hold none of the first samples, and for each that holds some but is smaller "
+    "than the part of one, as many as it stands for"
+)
 
 
 def status_of(trial: Trial, n_open: int, missed: float, *, is_spent: bool = False) -> Status:

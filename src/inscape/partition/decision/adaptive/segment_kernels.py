@@ -5,6 +5,8 @@ order of u, -1 at its ends, so that a new sample is put between two others witho
 interval is named by its left sample. Importing this module imports numba.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 import numpy as np
 
 from inscape.compiled import compiled
@@ -15,7 +17,7 @@ EDGE = 0.05
 """A new sample keeps this fraction of its interval away from either end."""
 RUN = 6
 """Without margins, a region is resolved when this many neighbouring samples lie in it."""
-GRADE = 2.0
+GRADE = 2.2
 """Without margins, an interval is at most this many times as wide as the next one."""
 SWAP_BACK = 0.1
 """Between steps, the chance that one more jump next to a boundary makes a region there."""
@@ -230,7 +232,7 @@ def scan_labels(intervals, u, labels, before, after, finest, urgency, where):
         if after[j] >= 0:
             narrowest = min(narrowest, u[after[j]] - u[j])
         short = _run(i, labels, before, after) < RUN or _run(j, labels, before, after) < RUN
-        urgency[m] = np.inf if short or width > 1.001 * GRADE * narrowest else 0.0
+        urgency[m] = np.inf if short or width > GRADE * narrowest else 0.0
         edge = min(max(0.35, finest / width), 0.5)
         where[m] = edge + (1.0 - 2.0 * edge) * ((9973.0 * (u[i] + u[j])) % 1.0)
 
@@ -252,7 +254,7 @@ def _window(i, before, after):
 
 
 @compiled
-def _is_step(i, j, scores):
+def is_step(i, j, scores):
     """Whether any score changes between two samples."""
     n_changes = 0
     for c in range(scores.shape[1]):
@@ -271,7 +273,7 @@ def _spread(first, n, top, scores, after, spread):
     spread[:] = 0.0
     for _ in range(n):
         right = after[k]
-        if _is_step(k, right, scores):
+        if is_step(k, right, scores):
             n_steps += 1
             for c in range(scores.shape[1]):
                 change = (scores[right, top] - scores[k, top]) - (scores[right, c] - scores[k, c])
@@ -281,7 +283,7 @@ def _spread(first, n, top, scores, after, spread):
 
 
 @compiled
-def _overtaken(i, j, a, b, scores, variance):
+def overtaken(i, j, a, b, scores, variance):
     """The largest chance that a third class leads between samples i of label a and j of label b.
 
     A lead of p and q at the ends, of this variance in between, meets zero with the chance
@@ -303,7 +305,7 @@ def scan_steps(intervals, u, scores, labels, before, after, chance):
     1. Around the interval, a share f of n intervals of mean width w changes a score: there are about
        -log(1 - f) / w jumps per unit of u. Squared changes show the variance of each lead.
     2. A hidden region takes one jump more than the change that is seen, and two where none is seen.
-    3. These have to bring a third class to the top, see `_overtaken`, or the end labels to swap back.
+    3. These have to bring a third class to the top, see `overtaken`, or the end labels to swap back.
     """
     spread, other = np.empty(scores.shape[1]), np.empty(scores.shape[1])
     for m in range(len(intervals)):
@@ -321,10 +323,10 @@ def scan_steps(intervals, u, scores, labels, before, after, chance):
         expected = -np.log(1.0 - share) * n / length * width
         # 2. one jump more, or two
         more = 1.0 - np.exp(-expected)
-        if not _is_step(i, j, scores):
+        if not is_step(i, j, scores):
             more -= expected * np.exp(-expected)
         # 3. what they do
-        hidden = _overtaken(i, j, a, b, scores, spread * (width / length))
+        hidden = overtaken(i, j, a, b, scores, spread * (width / length))
         if a != b:
             hidden = max(hidden, SWAP_BACK)
         chance[m] = more * hidden

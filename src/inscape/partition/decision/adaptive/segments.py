@@ -22,7 +22,11 @@ N_START = 14
 NEAR_ENDS = 0.02
 """One more sample this near to either end, as a fraction of the span: the scores often turn next to data."""
 N_STEPS = 200
-"""Samples to begin with where the model has steps only, as many as on the default grid."""
+"""Even samples to begin with where the model has steps only: those of the default grid."""
+N_UNEVEN = 16
+"""Then so many more at uneven places, since even ones are blind to what repeats with them."""
+LEAST_PART = 0.46
+"""Each leaves at least so much of the interval that it divides, so that it asks for no look by itself."""
 STEP_CHANCE = 0.03
 """Between steps, the least chance of a hidden region that asks for a look; see `scan_steps`."""
 ROUNDING_WIDTH = 2.0**-30
@@ -35,14 +39,17 @@ MOST_NUMBERS_IN_BLOCK = 2**22
 MOST_SAMPLES_IN_BLOCK = 2**13
 
 
-def start_positions(rule: str) -> Floats:
-    """The first samples, as fractions of the span; for steps uneven ones, since even ones can hide a comb."""
-    if rule != "scores":
-        j = np.arange(N_STEPS)
-        uneven = 0.3 * (np.random.default_rng(0).uniform(size=N_STEPS) - 0.5)
-        uneven[[0, -1]] = 0.0
-        return np.asarray((j + uneven) / (N_STEPS - 1))
-    return np.union1d(np.linspace(0, 1, N_START), [NEAR_ENDS, 1 - NEAR_ENDS])
+def start_positions(rule: str, finest: float) -> Floats:
+    """The first samples, as fractions of the span; for steps those of the default grid and uneven ones."""
+    if rule == "scores":
+        return np.union1d(np.linspace(0, 1, N_START), [NEAR_ENDS, 1 - NEAR_ENDS])
+    even = np.linspace(0, 1, N_STEPS)
+    if finest > LEAST_PART / (N_STEPS - 1):  # no sample may be nearer to another
+        return even
+    rng = np.random.default_rng(0)
+    intervals = rng.choice(N_STEPS - 1, N_UNEVEN, replace=False)
+    uneven = intervals + rng.uniform(LEAST_PART, 1 - LEAST_PART, N_UNEVEN)
+    return np.union1d(even, uneven / (N_STEPS - 1))
 
 
 class Samples:
@@ -55,6 +62,7 @@ class Samples:
         after: the sample to its right, -1 for none, (room,).
         urgency: how urgent it is to look between a sample and the next one, (room,); 1 asks for a look.
         answers: what the model said.
+        n_first: how many samples each segment began with.
         doubt: what is known of the regions still missed.
     """
 
@@ -71,7 +79,9 @@ class Samples:
         self._rule, self._rounding = trial.rule, trial.rounding
         self._finest, self._first = 1.0 / finest, first
         self._generators = generators.reshape(len(generators), 2, -1)
-        self._start(start_positions(trial.rule))
+        first_places = start_positions(trial.rule, self._finest)
+        self.n_first = len(first_places)
+        self._start(first_places)
 
     def _start(self, u: Floats) -> None:
         b, p = len(self._generators), len(u)
@@ -278,7 +288,7 @@ def block_length(probe: Probe, trial: Trial) -> int:
     samples = (
         MOST_NUMBERS_IN_BLOCK // (64 * trial.n_classes)
         if trial.rule == "scores"
-        else MOST_SAMPLES_IN_BLOCK // N_STEPS
+        else MOST_SAMPLES_IN_BLOCK // (N_STEPS + N_UNEVEN)
     )
     return max(1, min(MOST_NUMBERS_IN_BLOCK // probe.generators.size, samples))
 
@@ -308,7 +318,8 @@ def segment_block(
 
 def _step_doubt(samples: Samples, n_probes: int, follows: bool) -> StepDoubt:
     """What the regions that are narrower than the first step, and boundaries down to rounding, tell."""
-    a, n_first, step = samples.answers, n_probes * N_STEPS, 1 / (N_STEPS - 1)
+    a, each, step = samples.answers, samples.n_first, 1 / (N_STEPS - 1)
+    n_first = n_probes * each
     order = np.lexsort((samples.u[: a.n], samples.probe[: a.n]))
     probe, labels, u = samples.probe[order], a.labels[order], samples.u[order]
     begins = np.flatnonzero((labels[1:] != labels[:-1]) | (probe[1:] != probe[:-1])) + 1
@@ -320,7 +331,7 @@ def _step_doubt(samples: Samples, n_probes: int, follows: bool) -> StepDoubt:
     left, right = begins[:-1][inner], begins[1:][inner]
     width = (at[1:] - at[:-1])[inner]
     unmet = unmet_regions(width, 1 + (labels[left - 1] == labels[right]), step)
-    first_changes = np.diff(a.labels[:n_first].reshape(n_probes, N_STEPS), axis=1) != 0
+    first_changes = np.diff(a.labels[:n_first].reshape(n_probes, each), axis=1) != 0
     n_late = int(len(begins) - (n_probes - 1) - first_changes.sum())
     chance_left = np.bincount(probe, samples.chance_left()[order], n_probes).astype(np.float64)
     n_hiding = samples.follow() if follows else np.zeros(n_probes, np.int64)

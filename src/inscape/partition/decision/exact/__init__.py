@@ -10,7 +10,6 @@ from inscape.errors import InscapeError, PartitionError
 from inscape.models import Model
 from inscape.models.base import check_size
 from inscape.partition.decision.regions import DecisionRegions, DecisionSegment
-from inscape.partition.linear.confirmed import check_precision
 from inscape.probes import Probe, Segment
 from inscape.probes.segment import as_segment
 from inscape.progress import Meter
@@ -38,6 +37,8 @@ def why_not_exact(model: Model, input_shape: Shape, dim: int) -> str | None:
         return None if dim == 1 else f"exact regions of this kind ({words}) are computed on segments only"
     if model.structure == "trees":
         return None
+    from inscape.models.graph.trace import check_precision
+
     try:
         check_precision(model)
         model.graph(input_shape)
@@ -83,7 +84,7 @@ def _on_planes(
             yield tree_plane(model, probe, provenance=provenance)
             meter(1000 * (done + i + 1), 1000 * total)
         return
-    from inscape.partition.decision.exact.planes import exact_plane
+    from inscape.partition.decision.exact.networks import exact_plane
 
     for i, probe in enumerate(probes):
         with model.unchanged():
@@ -117,7 +118,7 @@ def _on_block(
         from inscape.partition.decision.exact.estimators import estimator_segments
 
         return estimator_segments(model, segments, provenance=provenance, progress=meter)
-    from inscape.partition.decision.exact.segments import exact_segments
+    from inscape.partition.decision.exact.networks import exact_segments
 
     return exact_segments(model, segments, precision=precision, provenance=provenance, progress=meter)
 

@@ -10,17 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from inscape.arrays import Bools, Floats, Ints
+from inscape.arrays import MEMORY, Bools, Floats, Ints
 from inscape.errors import PartitionError
-from inscape.memory import MEMORY
 from inscape.models import Model
 from inscape.models.from_sklearn import Duels, Form, Neighbours, Quadratics, Votes
 from inscape.models.graph import Graph
-from inscape.models.sklearn_classifier import SklearnModel
+from inscape.models.sklearn_estimator import SklearnModel
 from inscape.models.trees import TreeEnsemble
 from inscape.partition.decision.exact.nearest_points import candidates, nearest_labels
+from inscape.partition.decision.exact.networks import graph_labels
 from inscape.partition.decision.exact.parabolas import UNITS, largest_parabola
-from inscape.partition.decision.exact.segments import graph_labels
 from inscape.partition.decision.exact.trees import regions_along
 from inscape.partition.decision.regions import DecisionSegment
 from inscape.partition.linear.envelope import envelope
@@ -317,7 +316,7 @@ def _graph(form: Graph, segments: Sequence[Segment]) -> Iterator[Pieces]:
 
 def _trees(form: TreeEnsemble, segments: Sequence[Segment]) -> Iterator[Pieces]:
     for own in regions_along(form, list(segments), form.cut):
-        yield Pieces(own["boundaries"], own["labels"], np.zeros(len(own["labels"]), bool))
+        yield Pieces(own["boundaries"], np.maximum(own["labels"], 0), own["labels"] < 0)
 
 
 _ALONG: dict[type, Callable[[Any, Sequence[Segment]], Iterator[Pieces]]] = {

@@ -4,6 +4,8 @@ The squared distance of x(s) = m + s v to a point p is |v|^2 s^2 + s 2 v (m - p)
 is common to all points, so that their order is that of *lines* in s, and two change places at most once.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 import numpy as np
 
 from inscape.arrays import Floats, Ints

@@ -1,5 +1,7 @@
 """The largest of several parabolas along a line: compiled loops for scores that are quadratic."""
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 import math
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Connected components of equal labels on many grids at once, compiled."""
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 import numpy as np
 import numpy.typing as npt
 
@@ -26,11 +28,12 @@ def components(
     >>> ids.tolist(), counts.tolist()
     ([[0, 0, 1, 2]], [3])
     """
-    return _components(np.ascontiguousarray(labels), sites, neighbours, cells)  # type: ignore[no-any-return]
+    ids, counts = _components(np.ascontiguousarray(labels), sites, neighbours, cells)
+    return ids, counts
 
 
 @compiled
-def _components(labels, sites, neighbours, cells):  # type: ignore[no-untyped-def] # pragma: no cover - compiled
+def _components(labels, sites, neighbours, cells):  # pragma: no cover - compiled
     # 1. which point is at each position of the bordered grid
     n, p = labels.shape
     point_at = np.full(cells, -1, np.int32)
@@ -70,7 +73,7 @@ def _components(labels, sites, neighbours, cells):  # type: ignore[no-untyped-de
 
 
 @compiled
-def _is_saddle(labels, j, k, sites, neighbours, m, point_at):  # type: ignore[no-untyped-def] # pragma: no cover
+def _is_saddle(labels, j, k, sites, neighbours, m, point_at):  # pragma: no cover
     """Whether the step between j and k, which share a label, runs between two parts of another region."""
     inner = point_at[sites[j] + neighbours[m, 1]]
     outer = point_at[sites[j] + neighbours[m, 2]]
@@ -82,7 +85,7 @@ def _is_saddle(labels, j, k, sites, neighbours, m, point_at):  # type: ignore[no
 
 
 @compiled
-def _goes_inwards(labels, j, sites, neighbours, point_at):  # type: ignore[no-untyped-def] # pragma: no cover
+def _goes_inwards(labels, j, sites, neighbours, point_at):  # pragma: no cover
     """Whether a step back along an axis stays in the region of j."""
     for m in range(len(neighbours)):
         if neighbours[m, 1] == 0:

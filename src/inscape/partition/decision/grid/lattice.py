@@ -18,7 +18,7 @@ DEFAULT_BUDGET = 4096
 """Most grid points per probe, by default, in three dimensions and more."""
 MOST_CELLS = 2**24
 """Of the grid on one probe: about a gigabyte of memory."""
-CONNECTIVITIES = ("face", "full")
+CONNECTIVITIES = ("face", "full", "axes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,9 @@ class Lattice:
         "full" also joins along diagonals (8 neighbours in 2D), saddle or not. On a simplex the first
         barycentric weight changes by the sum of the steps; diagonals that change it by more than two
         would lead across whole regions and are left out.
+
+        "axes" joins along axes alone, on a simplex too: thin slabs shatter there. It is for comparison with
+        counts that were made so (Li et al. 2025, in three dimensions and more).
         """
         check_connectivity(connectivity)
         d = self.coordinates.shape[1]
@@ -71,7 +74,7 @@ class Lattice:
             flat = steps[np.abs(steps.sum(axis=1)) <= 2] @ strides
             return np.array([(o, 0, 0) for o in np.sort(flat[flat > 0])])
         along = [(o, 0, 0) for o in strides[::-1]]
-        if self.is_patch:
+        if self.is_patch or connectivity == "axes":
             return np.array(along)
         i, j = np.triu_indices(d, 1)
         return np.array([*along, *zip(strides[i] - strides[j], -strides[i], strides[j], strict=True)])

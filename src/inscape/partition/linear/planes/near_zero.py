@@ -23,7 +23,7 @@ from inscape.partition.linear.planes.complex.half_edges import (
 from inscape.partition.linear.rounding import evaluated
 from inscape.probes.plane import Plane
 
-_NEAR = 1e-6
+_NEARLY_ZERO = 1e-6
 """A unit nearly vanishes if it is this small, relative to its size at the corners."""
 
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)
@@ -36,11 +36,11 @@ def centre_of(graph: Graph, plane: Plane, corners: Floats) -> Floats | None:
         return None
     first, least = _at_zero(graph)
     points = plane.origin + corners @ plane.axes
-    if least > _NEAR * max(1.0, float(np.abs(points).max())):
+    if least > _NEARLY_ZERO * max(1.0, float(np.abs(points).max())):
         return None
     x = torch.from_numpy(np.concatenate([np.zeros((1, len(plane.origin))), points]))
     z = graph.evaluate(x.reshape(-1, *graph.input_shape), until=first).reshape(len(x), -1).numpy()
-    vanish = np.abs(z[0]) <= _NEAR * np.abs(z[1:]).max(axis=0)
+    vanish = np.abs(z[0]) <= _NEARLY_ZERO * np.abs(z[1:]).max(axis=0)
     return centre if vanish.sum() > 1 else None
 
 

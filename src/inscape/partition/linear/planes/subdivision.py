@@ -17,12 +17,12 @@ from inscape.errors import NonGenericError, PartitionError
 from inscape.models import Model
 from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows, window_table
-from inscape.partition.linear.confirmed import graph_of
+from inscape.models.graph.trace import graph_of
 from inscape.partition.linear.planes.complex.dissolve import dissolve
 from inscape.partition.linear.planes.complex.half_edges import BORDER, PlanarComplex, joined, polygon_complex
 from inscape.partition.linear.planes.layer.sign_vectors import hash_rows
 from inscape.partition.linear.planes.near_zero import centre_of, fan
-from inscape.partition.linear.planes.walk import Lineage, PlaneWalk, walk_plane
+from inscape.partition.linear.planes.walk import Lineage, PlaneWalk, Sink, walk_plane
 from inscape.partition.linear.regions import LinearPlane
 from inscape.partition.linear.rounding import ROUNDING
 from inscape.probes import Probe
@@ -167,6 +167,7 @@ def subdivide(
     n_layers: int | None = None,
     max_faces: float = np.inf,
     with_labels: bool = False,
+    sink: Sink | None = None,
     done: Callable[[float], None] = lambda _: None,
 ) -> Subdivision:
     """Cut a convex polygon with corners (k, 2), anticlockwise; the rest is as in `walk_plane`."""
@@ -185,6 +186,7 @@ def subdivide(
         n_layers=n_layers,
         max_faces=max_faces,
         with_labels=with_labels,
+        sink=None if sink is None else _from_centre(sink, centre),
         done=done,
     )
     whole = _assembled(graph, plane, walk)
@@ -193,6 +195,11 @@ def subdivide(
         whole = replace(whole, planar=replace(whole.planar, xy=whole.planar.xy + centre), plane=given)
     check(whole, corners, is_simple=centre is None and not walk.is_tied and len(walk.chunks) == 1)
     return whole
+
+
+def _from_centre(sink: Sink, centre: Floats | None) -> Sink:
+    """A sink of the coordinates that were given, where a walk counts them from a centre."""
+    return sink if centre is None else lambda xy, output: sink(xy + centre, output)
 
 
 def _assembled(graph: Graph, plane: Plane, walk: PlaneWalk) -> Subdivision:

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inscape.arrays import Ints
+from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph, flat
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend, Windows
@@ -114,6 +114,7 @@ def walk_plane(
     n_layers: int | None = None,
     max_faces: float = math.inf,
     with_labels: bool = False,
+    sink: "Sink | None" = None,
     done: Callable[[float], None] = lambda _: None,
 ) -> PlaneWalk:
     """Cut a complex that covers some of `plane` along every layer of `graph`.
@@ -126,12 +127,17 @@ def walk_plane(
         n_layers: how many piecewise-linear nodes to take into account, None for all.
         max_faces: stop before a layer that would make more faces.
         with_labels: whether to cut the faces where the largest score changes, in the end.
+        sink: takes the coordinates of all vertices, and the output there, before that.
         done: told which fraction of the work is finished, from 0 to 1.
     """
-    walker = _Walker(graph.cast(torch.float64), plane, memory, n_layers, max_faces, with_labels, done)
+    walker = _Walker(graph.cast(torch.float64), plane, memory, n_layers, max_faces, with_labels, sink, done)
     with torch.no_grad():
         walker.run(planar)
     return walker.result
+
+
+Sink = Callable[[Floats, Tensor], None]
+"""Receives the coordinates of the vertices of each finished chunk, (v, 2), and the output there, (v, c)."""
 
 
 class _BudgetReachedError(Exception):
@@ -171,13 +177,15 @@ class _Walker:
         n_layers: int | None,
         max_faces: float,
         with_labels: bool,
+        sink: Sink | None,
         done: Callable[[float], None],
     ) -> None:
-        self.graph, self.plane, self.done = graph, plane, done
+        self.graph, self.plane, self.sink, self.done = graph, plane, sink, done
         layers = tuple(i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine)
         self.layers = layers if n_layers is None else layers[:n_layers]
-        last = graph.output if with_labels else max(self.layers, default=0)
-        self.plan = Plan(graph, plane, self.layers, last, with_labels, memory, Scratch(graph, memory))
+        has_output = with_labels or sink is not None
+        last = graph.output if has_output else max(self.layers, default=0)
+        self.plan = Plan(graph, plane, self.layers, last, has_output, memory, Scratch(graph, memory))
         self.with_labels = with_labels
         self.max_faces, self.n_finished = max_faces, 0
         self.agreement = Agreement()
@@ -230,6 +238,8 @@ class _Walker:
 
     def _finish(self, state: State, share: tuple[float, float]) -> None:
         planar, lineage, labels = state.planar, state.lineage, None
+        if self.sink is not None and self.result.is_complete:
+            self.sink(planar.xy, state.live[self.graph.output].reshape(len(planar.xy), -1))
         if self.with_labels and self.result.is_complete:
             scores = state.live[self.graph.output].reshape(len(planar.xy), -1)
             rounding = PlaneRounding(self.graph, self.plane, planar.xy, self.graph.output)

@@ -19,10 +19,10 @@ from inscape.arrays import Bools, Floats, Ints
 from inscape.models import Model
 from inscape.models.graph import Graph, Node, flat
 from inscape.models.graph.piecewise import Bend, Windows, window_table
-from inscape.partition.linear.confirmed import graph_on
+from inscape.models.graph.trace import graph_of
 from inscape.partition.linear.regions import LinearSegment
 from inscape.partition.linear.rounding import SLACK, points_at, slopes
-from inscape.partition.linear.segments.breakpoints import NEAR, Rows, rows_touching_threshold
+from inscape.partition.linear.segments.breakpoints import NEAR_IN_UNITS, Rows, rows_touching_threshold
 from inscape.partition.linear.segments.walk import CHUNK, walk
 from inscape.probes import Segment
 from inscape.progress import Meter
@@ -267,7 +267,9 @@ def _is_clear(graph: Graph, points: Tensor) -> Bools:
 
 def _sides_are_clear(op: Bend, z: Tensor) -> Tensor:
     rows = flat(z)
-    near = rows.dtype.type(NEAR * float(np.finfo(rows.dtype).eps) * float(np.abs(rows).max(initial=0.0)))
+    near = rows.dtype.type(
+        NEAR_IN_UNITS * float(np.finfo(rows.dtype).eps) * float(np.abs(rows).max(initial=0.0))
+    )
     if isinstance(op, Windows):
         return _winners_are_clear(op, z, float(near))
     apart = np.arange(len(rows))  # every row a segment of its own
@@ -283,3 +285,13 @@ def _winners_are_clear(op: Windows, z: Tensor, near: float) -> Tensor:
     top = entries.topk(2, dim=-1).values
     gap = top[..., 0] - top[..., 1]
     return ((gap > near) | (gap == 0)).all(dim=1)
+
+
+def graph_on(model: Model, segments: Sequence[Segment]) -> Graph:
+    """The model's graph on the segments' points, compared with the model at a few of them once."""
+    few = [segments[i] for i in sorted({0, len(segments) // 2, len(segments) - 1})]
+    return graph_of(
+        model,
+        segments[0].input_shape,
+        lambda: np.concatenate([s.points(np.linspace(*s.span, 3)) for s in few]),
+    )

@@ -13,6 +13,8 @@ between two old rows the node's output bends, and the map follows from its value
 of two vectors; products are needed at the old rows only.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

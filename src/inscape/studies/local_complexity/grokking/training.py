@@ -1,4 +1,9 @@
-"""Late in training linear regions leave the data (Patel, Montufar 2025, Fig. 3, 8, 9, 10 and 12)."""
+"""Late in training linear regions leave the data (Patel, Montufar 2025, Fig. 3, 8, 9, 10 and 12).
+
+The setting is that of the authors' public code: the network ends in a softmax, whose probabilities the
+cross-entropy takes for scores; inputs are normalised; AdamW decays weights, not biases. The same with the
+cross-entropy of scores runs beside it, since what falls and what rises depends on the loss.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,16 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from inscape.studies.local_complexity.grokking.outcome import CLAIMS, ETA, SIGMA, summarise
-from inscape.studies.local_complexity.training_curves import Look, image_split, watch
+from inscape.errors import StudyError
+from inscape.studies.local_complexity.grokking.outcome import (
+    CLAIMS,
+    ETA,
+    PIXEL_ATTACKS,
+    SIGMA,
+    THRESHOLDS,
+    summarise,
+)
+from inscape.studies.local_complexity.training_curves import Look, Threshold, image_split, watch
 from inscape.sweeps.study import Configuration, Study
 
 if TYPE_CHECKING:
     from inscape.models import Model
 
-RANK_EPS = (0.1, 1.0)
-ATTACKS = (0.02, 0.05, 0.1)
-"""Radii of the attack, in pixels of 0..1."""
+PUBLISHED_LOSS, PLAIN = "softmax-cross-entropy", "cross-entropy"
+MEAN, DEVIATION = 0.1307, 0.3081
+"""Of the pixels of MNIST, by which the published code normalises."""
+RADIUS = round(80 / 255 * DEVIATION, 4)
+"""Of the published attack, in pixels of 0..1: 80/255 of normalised ones. It takes ten steps of an eighth."""
 _COMMON = {"batch_size": 64, "learning_rate": 1e-4, "optimiser": "adamw", "weight_decay": 0.01}
 FIXED: dict[str, dict[str, Any]] = {
     "smoke": {
@@ -26,20 +41,8 @@ FIXED: dict[str, dict[str, Any]] = {
         "n_noise": 2,
         "learning_rate": 1e-3,
     },
-    "small": {
-        "data": "mnist",
-        "n_train": 1000,
-        "n_test": 1000,
-        "n_points": 100,
-        "n_noise": 4,
-    },
-    "paper": {
-        "data": "mnist",
-        "n_train": 1000,
-        "n_test": 1000,
-        "n_points": 500,
-        "n_noise": 16,
-    },
+    "small": {"data": "mnist", "n_train": 1000, "n_test": 1000, "n_points": 50, "n_noise": 4},
+    "paper": {"data": "mnist", "n_train": 1000, "n_test": 1000, "n_points": 500, "n_noise": 16},
 }
 
 
@@ -53,63 +56,112 @@ class Setting:
     n_steps: int
     n_times: int
     n_runs: int
+    loss: str = PUBLISHED_LOSS
 
 
 SETTINGS: dict[str, tuple[Setting, ...]] = {
     "smoke": (
-        Setting(depth=4, width=32, he_scale=2.0, n_steps=1_500, n_times=8, n_runs=1),
+        Setting(depth=4, width=32, he_scale=2.0, n_steps=1_000, n_times=8, n_runs=1),
+        Setting(depth=4, width=32, he_scale=2.0, n_steps=1_000, n_times=8, n_runs=1, loss=PLAIN),
         Setting(depth=3, width=32, he_scale=1.0, n_steps=800, n_times=8, n_runs=1),
         Setting(depth=4, width=4, he_scale=1.0, n_steps=800, n_times=8, n_runs=1),
         Setting(depth=4, width=32, he_scale=1.0, n_steps=800, n_times=8, n_runs=2),
-        Setting(depth=4, width=32, he_scale=3.0, n_steps=1_500, n_times=8, n_runs=1),
     ),
     "small": (
-        Setting(depth=4, width=200, he_scale=2.0, n_steps=100_000, n_times=22, n_runs=1),
+        Setting(depth=4, width=200, he_scale=2.0, n_steps=100_000, n_times=24, n_runs=1),
+        Setting(depth=4, width=200, he_scale=2.0, n_steps=100_000, n_times=24, n_runs=1, loss=PLAIN),
         Setting(depth=3, width=200, he_scale=1.0, n_steps=20_000, n_times=16, n_runs=1),
         Setting(depth=4, width=5, he_scale=1.0, n_steps=12_000, n_times=16, n_runs=1),
-        Setting(depth=4, width=200, he_scale=1.0, n_steps=12_000, n_times=16, n_runs=8),
+        Setting(depth=4, width=200, he_scale=1.0, n_steps=12_000, n_times=16, n_runs=4),
         Setting(depth=4, width=200, he_scale=3.0, n_steps=40_000, n_times=18, n_runs=1),
     ),
     "paper": (
-        Setting(depth=4, width=200, he_scale=2.0, n_steps=1_000_000, n_times=40, n_runs=8),
-        Setting(depth=3, width=200, he_scale=1.0, n_steps=1_000_000, n_times=40, n_runs=8),
-        Setting(depth=4, width=10, he_scale=1.0, n_steps=1_000_000, n_times=40, n_runs=8),
+        Setting(depth=4, width=200, he_scale=2.0, n_steps=1_000_000, n_times=40, n_runs=3),
+        Setting(depth=4, width=200, he_scale=2.0, n_steps=1_000_000, n_times=40, n_runs=3, loss=PLAIN),
+        Setting(depth=3, width=200, he_scale=1.0, n_steps=1_000_000, n_times=40, n_runs=3),
+        Setting(depth=4, width=10, he_scale=1.0, n_steps=1_000_000, n_times=40, n_runs=3),
         Setting(depth=4, width=200, he_scale=1.0, n_steps=1_000_000, n_times=40, n_runs=8),
-        Setting(depth=4, width=200, he_scale=3.0, n_steps=1_000_000, n_times=40, n_runs=8),
+        Setting(depth=4, width=200, he_scale=3.0, n_steps=1_000_000, n_times=40, n_runs=3),
     ),
 }
 
 
-def configurations(scale: str) -> list[Configuration]:
-    """MLPs of depth 4 at He scale 1, 2 and 3, one of depth 3 and a narrow one; each with its replicates."""
-    return [
+def configurations(
+    scale: str,
+    loss: str | None = None,
+    normalise: Any = True,
+    decay_biases: Any = False,
+    tolerance: Any = THRESHOLDS[0].eps,
+    attack: Any = RADIUS,
+) -> list[Configuration]:
+    """MLPs of depth 4 at several He scales and losses, one of depth 3, a narrow one; with replicates."""
+    if loss not in (None, PUBLISHED_LOSS, PLAIN):
+        raise StudyError(f"loss={loss!r} is not known: give {PUBLISHED_LOSS} or {PLAIN}")
+    chosen = {
+        "normalise": _yes_or_no(normalise, "normalise"),
+        "decay_biases": _yes_or_no(decay_biases, "decay_biases"),
+        "tolerance": _positive(tolerance, "tolerance"),
+        "attack": _positive(attack, "attack"),
+    }
+    found = [
         {
             "depth": s.depth,
             "width": s.width,
             "he_scale": s.he_scale,
             "n_steps": s.n_steps,
             "n_times": s.n_times,
+            "loss": loss or s.loss,
             **(_COMMON | FIXED[scale]),
+            **chosen,
             "replicate": i,
         }
         for s in SETTINGS[scale]
         for i in range(s.n_runs)
     ]
+    return [c for i, c in enumerate(found) if c not in found[:i]]
+
+
+def _yes_or_no(given: Any, name: str) -> bool:
+    known = {"true": True, "yes": True, "false": False, "no": False}
+    if str(given).lower() not in known:
+        raise StudyError(f"{name}={given!r} must be true or false")
+    return known[str(given).lower()]
+
+
+def _positive(given: Any, name: str) -> float:
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        value = 0.0
+    if not value > 0:
+        raise StudyError(f"{name}={given!r} must be a number above 0")
+    return value
 
 
 def cell(c: Configuration) -> Mapping[str, Any]:
     """One run, watched."""
     from inscape.training.networks import mlp
 
-    split = image_split(c)
+    unit = DEVIATION if c["normalise"] else 1.0
+    centre = MEAN if c["normalise"] else 0.0
+    split = image_split(c, (centre, unit))
     hidden = (c["width"],) * c["depth"]
     net = mlp(split.x_train.shape[1], hidden, split.n_classes, random_state=c["seed"], scale=c["he_scale"])
+    chosen = Threshold(c["tolerance"])
+    box = (
+        min(-centre / unit, float(split.x_test.min())),
+        max((1 - centre) / unit, float(split.x_test.max())),
+    )
     look = Look(
         x=split.x_test[: c["n_points"]],
         sigma=SIGMA,
         n_noise=c["n_noise"],
-        rank_eps=RANK_EPS,
-        also=(_Accuracies(*split.train, *split.test), Lipschitz(split.x_test[:1])),
+        variations=("probabilities", "hidden"),
+        thresholds=tuple(dict.fromkeys((chosen, *THRESHOLDS))),
+        also=(
+            _Accuracies(split.train, split.test, c["attack"], unit, box),
+            Lipschitz(split.x_test[:1]),
+        ),
     )
     measures = {"accuracy": {}, "region_count": {"n_probes": 2 * c["n_points"]}}
     columns = watch(net, split.train, split.test, c, look, measures)
@@ -118,24 +170,34 @@ def cell(c: Configuration) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class _Accuracies:
-    """Accuracy on training points, and on test points under attack."""
+    """Accuracy on training points, and on test points under attacks.
 
-    x_train: npt.NDArray[Any]
-    y_train: npt.NDArray[Any]
-    x_test: npt.NDArray[Any]
-    y_test: npt.NDArray[Any]
+    "attacked_published" climbs the cross-entropy of probabilities, as the published code does,
+    "attacked_margin" a loss that does not saturate within the same radius, "attacked_0.02" and so on the
+    latter within others. Radii are in pixels of 0..1, of which one is 1 / `unit` of the inputs.
+    """
+
+    train: tuple[npt.NDArray[Any], npt.NDArray[Any]]
+    test: tuple[npt.NDArray[Any], npt.NDArray[Any]]
+    radius: float
+    unit: float
+    box: tuple[float, float]
 
     def __call__(self, model: "Model") -> dict[str, float]:
         from inscape.measures.accuracy import correct
+
+        row = {"train_accuracy": float(correct(model, *self.train).mean())}
+        row["attacked_published"] = self._attacked(model, self.radius, 8, "softmax-cross-entropy")
+        row["attacked_margin"] = self._attacked(model, self.radius, 8, "margin")
+        return row | {f"attacked_{r:g}": self._attacked(model, r, 4, "margin") for r in PIXEL_ATTACKS}
+
+    def _attacked(self, model: "Model", radius: float, parts: int, loss: str) -> float:
         from inscape.measures.robustness import adversarial_accuracy
 
-        row = {"train_accuracy": float(correct(model, self.x_train, self.y_train).mean())}
-        n = min(500, len(self.x_test))
-        for eps in ATTACKS:
-            attack: dict[str, Any] = {"eps": eps, "steps": 10, "step_size": eps / 4, "random_state": 0}
-            found = adversarial_accuracy(model, self.x_test[:n], self.y_test[:n], box=(0, 1), **attack)
-            row[f"attacked_{eps:g}"] = found.value
-        return row
+        x, y = (v[:500] for v in self.test)
+        eps = radius / self.unit
+        how: dict[str, Any] = {"eps": eps, "steps": 10, "step_size": eps / parts, "random_state": 0}
+        return adversarial_accuracy(model, x, y, loss=loss, box=self.box, **how).value
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,4 +234,11 @@ STUDY = Study(
     configurations=configurations,
     cell=cell,
     summarise=summarise,
+    options={
+        "loss": f"{PUBLISHED_LOSS} or {PLAIN} for all runs; by default the first, and both at He scale 2",
+        "normalise": "whether pixels are normalised; true by default",
+        "decay_biases": "whether biases decay too; false by default",
+        "tolerance": f"the threshold of the local rank of findings; {THRESHOLDS[0].eps} by default",
+        "attack": f"the radius of the published attack, in pixels of 0..1; {RADIUS} by default",
+    },
 )

@@ -122,20 +122,63 @@ def drawn_image(size: int) -> Floats:
 
 
 def read_image(path: str, size: int) -> Floats:
-    """The middle square of an image file in grey, 0..1, scaled to (size, size)."""
+    """The middle square of an image in grey, 0..1, scaled to (size, size).
+
+    Args:
+        path: an image file, a .npy file of one, or a .npz file and the name of one, as images.npz:bunny.
+        size: pixels per side.
+    """
     from PIL import Image, UnidentifiedImageError
 
+    file_name, name = _file_and_name(path)
     try:
+        if Path(file_name).suffix in (".npy", ".npz"):
+            return _square(Image.fromarray(_grey_array(file_name, name)), size)
         with Image.open(path) as file:
             grey = _eight_bits(file) if file.mode.startswith("I") else file.convert("L")
     except UnidentifiedImageError as error:
         raise DataError(f"cannot read the image {path}: it is of no known format") from error
     except OSError as error:
         raise DataError(f"cannot read the image {path}: {error.strerror or error}") from error
+    return _square(grey, size)
+
+
+def _square(grey: "Image", size: int) -> Floats:
+    """The middle square of a grey image of 0..255, scaled to (size, size) pixels of 0..1."""
+    from PIL import Image as Images
+
     side = min(grey.size)
     left, top = (grey.width - side) // 2, (grey.height - side) // 2
-    square = grey.crop((left, top, left + side, top + side)).resize((size, size), Image.Resampling.LANCZOS)
-    return np.asarray(square, dtype=np.float64) / 255
+    square = grey.crop((left, top, left + side, top + side)).resize((size, size), Images.Resampling.LANCZOS)
+    return np.clip(np.asarray(square, dtype=np.float64) / 255, 0.0, 1.0)
+
+
+def _file_and_name(path: str) -> tuple[str, str]:
+    """The file, and which of its arrays: images.npz:bunny is the bunny of images.npz."""
+    file, colon, name = path.rpartition(".npz:")
+    return (f"{file}.npz", name) if colon else (path, "")
+
+
+def _grey_array(path: str, name: str) -> npt.NDArray[np.uint8]:
+    """An image of an array file: whole numbers of 0..255 or real ones of 0..1, grey or with colours last."""
+    try:
+        found = np.load(path, allow_pickle=False)
+        if not isinstance(found, np.ndarray):
+            with found:
+                if name not in found:
+                    raise DataError(f"cannot read the image {path}:{name}: it has {', '.join(found)}")
+                found = found[name]
+    except ValueError as error:
+        raise DataError(f"cannot read the image {path}: {error}") from error
+    values = found * 255 if found.dtype.kind == "b" or found.dtype.kind == "f" else found
+    if values.ndim == 3 and values.shape[2] in (3, 4):
+        values = values[..., :3] @ np.array([0.299, 0.587, 0.114])
+    if found.dtype.kind not in "buif" or values.ndim != 2 or values.min() < 0 or values.max() > 255.5:
+        raise DataError(
+            f"cannot read the image {path}: expected pixels (h, w) or (h, w, 3), whole numbers of 0..255 or "
+            f"real ones of 0..1, not {found.dtype} of shape {found.shape}"
+        )
+    return np.asarray(np.round(values), dtype=np.uint8)
 
 
 def _eight_bits(image: "Image") -> "Image":
@@ -148,4 +191,4 @@ def _eight_bits(image: "Image") -> "Image":
 def fingerprint(path: str) -> str:
     """Twelve digits that say which image it is, so that another under the same name is another study."""
     read_image(path, 1)
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]
+    return hashlib.sha256(Path(_file_and_name(path)[0]).read_bytes()).hexdigest()[:12]

@@ -79,7 +79,7 @@ def cell(c: Configuration) -> dict[str, Any]:
     from inscape.partition import linear_regions
 
     net, loss = fitted(c)
-    regions = linear_regions(net, patch())
+    regions = linear_regions(net, patch(), budget=None)
     row: dict[str, Any] = {"loss": loss, "n_regions": regions.n_regions, "weights": weights_of(net)}
     for sigma in SIGMAS:
         for noise in NOISES:
@@ -94,6 +94,7 @@ def cell(c: Configuration) -> dict[str, Any]:
                     form=form,
                     precision="float32",
                     random_state=c["seed"],
+                    budget=None,
                 )
                 row[map_name(sigma, noise, form)] = np.round(found.density, 4)
         row |= {f"{key}_{sigma:g}": value for key, value in compared(net, c, sigma).items()}
@@ -114,7 +115,9 @@ def compared(net: "nn.Sequential", c: Configuration, sigma: float) -> dict[str, 
     t = np.arange(n * PER_SQUARE)
     corners = np.stack(np.meshgrid(t, t, indexing="ij"), axis=-1).reshape(-1, 2)
     points = -PROBE + 2 * PROBE * (corners + rng.random(corners.shape)) / (n * PER_SQUARE)
-    found = local_complexity(net, points, sigma=sigma, n_noise=c["n_networks"], random_state=c["seed"])
+    found = local_complexity(
+        net, points, sigma=sigma, n_noise=c["n_networks"], random_state=c["seed"], budget=None
+    )
     density = found.density.reshape(n, PER_SQUARE, n, PER_SQUARE).mean(axis=(1, 3))
     lengths = [edge_lengths(with_noise(net, sigma, rng), n) for _ in range(c["n_networks"])]
     return {"density": density.ravel(), "length": np.round(np.array(lengths).reshape(len(lengths), -1), 6)}
@@ -156,7 +159,7 @@ def edge_lengths(net: "nn.Sequential", n_squares: int) -> Floats:
     """The length of the edges of the exact linear regions per area, in each square, flat."""
     from inscape.partition import linear_regions
 
-    regions = linear_regions(net, patch())
+    regions = linear_regions(net, patch(), budget=None)
     inner = regions.edges[regions.edge_layers > 0]
     a, b = regions.vertices[inner[:, 0]], regions.vertices[inner[:, 1]]
     area = (2 * PROBE / n_squares) ** 2
@@ -171,5 +174,5 @@ STUDY = Study(
     configurations=configurations,
     cell=cell,
     summarise=summarise,
-    options={"image": "a grey or colour image file to fit instead of the one that is drawn"},
+    options={"image": "an image file to fit instead of the one that is drawn, a .npy file, or FILE.npz:NAME"},
 )

@@ -31,7 +31,7 @@ CLAIMS = {
 MAIN = 0.05
 N_RESAMPLES = 1000
 _ALIKE = 0.5
-"""Maps resemble each other if they correlate by more than this."""
+"""Maps resemble each other if they correlate by more than this; undecided if the interval has it."""
 
 
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
@@ -104,9 +104,9 @@ def _findings(fits: "dict[float, LengthFit]", alike: "pd.DataFrame") -> dict[str
             interval=main.total[1],
             published="1 (Theorem 2)",
         ),
-        "resembles": _alike(alike, "f and lengths of the network itself"),
-        "weights": _alike(alike, "f with noise on biases and on weights too"),
-        "factor": _alike(alike, "without Gaussian factor and lengths of the network itself"),
+        "resembles": resemblance(alike, "f and lengths of the network itself"),
+        "weights": resemblance(alike, "f with noise on biases and on weights too"),
+        "factor": resemblance(alike, "without Gaussian factor and lengths of the network itself"),
     }
 
 
@@ -139,7 +139,8 @@ class LengthFit:
         value: the slope.
         slope: its interval.
         total: all length over all density, and its interval.
-        scatter: the root mean square of residuals from slope 1 in units of their standard errors.
+        scatter: the root mean square of residuals from slope 1 in units of their standard errors, over what
+            it is by chance alone: sqrt((m - 1) / (m - 3)), as the errors are those of m networks themselves.
         n: how many squares of the grid.
     """
 
@@ -168,7 +169,7 @@ def length_fit(frame: "pd.DataFrame", sigma: float) -> LengthFit:
         _slope(density.ravel(), mean.ravel()),
         _middle(slopes),
         (total, _middle(totals)),
-        float(np.sqrt((z**2).mean())) if len(z) else 0.0,
+        float(np.sqrt((z**2).mean() * (m - 3) / (m - 1))) if len(z) and m > 3 else 0.0,
         density.size,
     )
 
@@ -217,15 +218,17 @@ def _coarse(values: Floats, n: int) -> Floats:
     return np.asarray(np.bincount(flat, weights=values.ravel(), minlength=n * n) / np.maximum(count, 1))
 
 
-def _alike(alike: "pd.DataFrame", what: str) -> Finding:
+def resemblance(alike: "pd.DataFrame", what: str) -> Finding:
+    """Whether two maps correlate by more than `_ALIKE`, over all networks."""
     here = alike[(alike["maps"] == what) & (alike["sigma"] == MAIN)]["pearson"]
     mean, interval = mean_of(here)
     interval = None if interval is None else (max(interval[0], -1.0), min(interval[1], 1.0))
     others = alike[alike["maps"] == what].groupby("sigma")["pearson"].mean()
     words = ", ".join(f"{r:+.2f} at sigma {s:g}" for s, r in others.items())
+    decided = interval is not None and not interval[0] <= _ALIKE <= interval[1]
     return Finding(
-        holds=bool(mean > _ALIKE),
-        evidence=f"Pearson's r of {what}: {words}",
+        holds=bool(mean > _ALIKE) if decided else None,
+        evidence=f"Pearson's r of {what}: {words}, over {len(here)} networks",
         value=mean,
         interval=interval,
         published="by eye",
@@ -260,10 +263,10 @@ def _notes(frame: "pd.DataFrame") -> str:
     losses = ", ".join(f"{v:.2g}" for v in frame["loss"])
     return (
         f"{len(frame)} networks {c['depth']}x{c['width']} of two coordinates, fitted to "
-        f"{c['size']}x{c['size']} pixels of the image ({c['image']}) by Adam {c['learning_rate']:g} over "
-        f"{c['epochs']} epochs (mean square error {losses}); {counts} linear regions. Lengths are those of "
-        f"the exact partition of {c['n_networks']} networks with noise on biases, in "
-        f"{c['n_cells']}x{c['n_cells']} cells."
+        f"{c['size']}x{c['size']} pixels of the image ({Path(c['image']).name}) by Adam "
+        f"{c['learning_rate']:g} over {c['epochs']} epochs (mean square error {losses}); {counts} linear "
+        f"regions. Lengths are those of the exact partition of {c['n_networks']} networks with noise on "
+        f"biases, in {c['n_cells']}x{c['n_cells']} cells."
     )
 
 
@@ -283,7 +286,7 @@ def draw_all(frame: "pd.DataFrame", out: Path, fits: Mapping[float, Any]) -> dic
         "sigma = 0.05 (Fig. 1).",
         "sigmas.png": "f at three values of sigma (Fig. 4).",
         "variants.png": "sigma = 0.05: noise on biases (left) and on weights too (right, Fig. 5), with (top) "
-        "and without (bottom, Fig. 6) the Gaussian factor.",
+        "and without (bottom, Fig. 6) the Gaussian factor, where colours begin at the least value.",
         "lengths.png": "Length of boundary per area of the exact partition, averaged over noisy networks, "
         "against f, cell by cell; black: slope 1 (not in the paper).",
     }
@@ -303,7 +306,7 @@ def _map(run: Any, path: Path) -> None:
     shown = wrap(net).scores(points).reshape(200, 200)
     axes[1].imshow(shown, cmap="gray", vmin=0, vmax=1, extent=(-1, 1, -1, 1), origin="lower")
     axes[1].set_title("network")
-    regions = linear_regions(net, patch())
+    regions = linear_regions(net, patch(), budget=None)
     regions.plot(ax=axes[2])
     axes[2].set_title(f"{regions.n_regions:,} linear regions")
     _density(run, MAIN, "bias", "density", axes[3], "density f, sigma = 0.05")
@@ -357,7 +360,7 @@ def _density(run: Any, sigma: float, noise: str, kind: str, ax: Any, title: str)
     from inscape.drawing.planes.frame import Scene
 
     values = np.array(run[f"map_{sigma:g}_{noise}_{kind}"])
-    draw_density(values, Scene(_SQUARE), title=title, ax=ax)
+    draw_density(values, Scene(_SQUARE), from_zero=kind == "density", title=title, ax=ax)
 
 
 def _plain(ax: Any) -> None:

@@ -23,7 +23,7 @@ from inscape.errors import PartitionError
 from inscape.models import wrap
 from inscape.models.trees import Rule
 from inscape.models.trees.ensemble import Tree, Vote, assemble
-from inscape.models.trees.scaling import Scaling
+from inscape.models.trees.views import View
 from inscape.partition.decision.exact.trees import regions_along, tree_segments
 from inscape.probes import Segment, Simplex, sample_probes
 
@@ -234,7 +234,7 @@ def hand_made(trees, n_features, n_classes):
             leaf = np.array([-1])
             built.append(Tree(leaf, np.zeros(1), leaf, leaf, np.array([tree], dtype=float), 0))
     vote = Vote(np.zeros(n_classes), float(len(trees)), Rule.ARGMAX)
-    return assemble(built, vote, Scaling(), single=False, n_features=n_features)
+    return assemble(built, vote, View(), n_features=n_features)
 
 
 def test_sums_that_the_division_makes_equal_tie():
@@ -429,9 +429,11 @@ def test_no_segments_give_no_results():
 def test_other_models_are_refused_with_a_reason():
     x, y = data()
     segments = [Segment(x[0], x[1])]
-    with pytest.raises(PartitionError, match=r"LogisticRegression is not one of .*; use method='grid'"):
+    with pytest.raises(
+        PartitionError, match=r"LogisticRegression has no exact regions of trees.*use method='grid'"
+    ):
         tree_segments(LogisticRegression().fit(x, y), segments)
-    with pytest.raises(PartitionError, match="its structure is 'black-box'; use method='grid'"):
+    with pytest.raises(PartitionError, match="its structure is 'black-box': use method='grid'"):
         tree_segments(lambda points: points[:, 0] > 0, segments)
 
 

@@ -9,8 +9,7 @@ from inscape.arrays import Floats, Ints
 from inscape.errors import PartitionError
 from inscape.models import wrap
 from inscape.models.base import Model
-from inscape.models.sklearn_classifier import SklearnModel
-from inscape.models.trees import TreeEnsemble, obstacle
+from inscape.models.trees import TreeEnsemble
 from inscape.partition.decision.exact.trees.notes import status_on_segment
 from inscape.partition.decision.regions import DecisionSegment, TreeCounts
 from inscape.probes.segment import Segment
@@ -109,15 +108,11 @@ def tree_segments(
 
 def trees_of(model: Model) -> TreeEnsemble:
     """The trees of a wrapped model; an error says why there are none."""
-    if model.structure == "trees" and isinstance(model, SklearnModel):
+    if model.structure == "trees":
         return model.trees
-    reason = (
-        obstacle(model.estimator)
-        if isinstance(model, SklearnModel)
-        else f"its structure is {model.structure!r}"
-    )
     raise PartitionError(
-        f"{model.name} has no exact regions of trees: {reason}; use method='grid' or 'adaptive' instead"
+        f"{model.name} has no exact regions of trees: its structure is {model.structure!r}",
+        remedy="use method='grid' or 'adaptive' instead",
     )
 
 
@@ -159,27 +154,22 @@ def regions_along(
 
     vote = ensemble.vote
     trees = (ensemble.feature, ensemble.child, cut, ensemble.n_trees)
-    votes = (
-        ensemble.value,
-        ensemble.column,
-        vote.start,
-        vote.divisor,
-        int(vote.rule),
-        ensemble.blur,
-        vote.doubt,
-    )
+    blur = ensemble.blur_between(lambda: np.concatenate([s.generators.reshape(2, -1) for s in segments]))
+    decision = (vote.start, vote.divisor, int(vote.rule), blur, vote.doubt, tuple(vote.ballots))
+    votes = (ensemble.value, ensemble.column, *decision)
     slack = 4 * ensemble.rounding  # a crossing adds and subtracts, ours and the model's sums both round
     scratch = _scratch(ensemble.n_leaves, ensemble.n_trees, len(vote.start))
     found = _room_for_pieces(ensemble.n_leaves)
-    line = np.empty((ensemble.n_features, 2))
+    line = np.empty((ensemble.n_coordinates, 2))
     for i, segment in enumerate(segments):
-        low, high = _ends(segment, ensemble)
-        if not lay(segment.start.ravel(), segment.end.ravel(), line, low, high, ensemble.limit):
+        start, end, low, high = _ends(segment, ensemble)
+        if not lay(start, end, line, low, high, ensemble.limit):
             raise PartitionError(
                 f"segment {i} leaves the range +-{ensemble.limit:.3g} in which the trees compute: "
                 "shorten its span"
             )
         k, n_pieces, n_nodes, n_tied, n_lone = decide(line, segment.span, trees, votes, slack, scratch, found)
+        found[1][:k] = vote.named(found[1][:k])
         n_asked = _ask_for(k, segment, found, ask)
         k, n_narrow = sift(join(k, found), segment.span[1], not narrow, found)
         counts = TreeCounts(n_tied, n_narrow, n_lone, n_nodes, n_asked)
@@ -203,13 +193,20 @@ def _ask_for(k: int, segment: Segment, found: tuple[Any, ...], ask: Ask | None) 
     return len(unknown)
 
 
-def _ends(segment: Segment, ensemble: TreeEnsemble) -> tuple[Floats, Floats]:
-    """Both ends of the span as the trees see them, infinite where they overflow."""
-    if segment.span == (0.0, 1.0) and not ensemble.scaling.steps:
-        return segment.start.ravel(), segment.end.ravel()
+def _ends(segment: Segment, ensemble: TreeEnsemble) -> tuple[Floats, Floats, Floats, Floats]:
+    """Coordinates at t = 0 and 1, and all numbers that the trees see at both ends of the span.
+
+    The latter are infinite where they overflow.
+    """
+    if ensemble.is_plain:
+        start, end = segment.start.ravel(), segment.end.ravel()
+        if segment.span == (0.0, 1.0):
+            return start, end, start, end
+    else:
+        start, end = ensemble.coordinates(np.stack([segment.start.ravel(), segment.end.ravel()]))
     with np.errstate(over="ignore", invalid="ignore"):
-        low, high = ensemble.scaling.forward(segment.generators.reshape(2, -1))
-    return low, high
+        low, high = ensemble.seen(segment.generators.reshape(2, -1))
+    return start, end, low, high
 
 
 def _scratch(n_leaves: int, n_trees: int, n_columns: int) -> tuple[Any, ...]:

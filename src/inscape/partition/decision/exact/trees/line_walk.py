@@ -23,6 +23,7 @@ def lay(start: Any, end: Any, line: Any, low: Any, high: Any, limit: float) -> A
     inside = True
     for f in range(len(start)):
         line[f, 0], line[f, 1] = start[f], end[f] - start[f]
+    for f in range(len(low)):
         inside &= (abs(low[f]) <= limit) & (abs(high[f]) <= limit)
     return inside
 
@@ -170,10 +171,32 @@ def winner(scores: Any, rule: int) -> Any:
 
 
 @compiled
+def elected(scores: Any, rule: int, ballots: Any) -> Any:
+    """The label of `scores`, and by how much it wins; where members vote, by how much the least sure of them.
+
+    A vote of members that rounding may decide has the lead 0.
+    """
+    # 1. one ensemble decides for itself
+    first, rules, gives, close = ballots
+    if len(rules) == 0:
+        return winner(scores, rule)
+    # 2. the label of each member, and what it gives to the classes
+    totals, least = np.zeros(gives.shape[2]), np.inf
+    for g in range(len(rules)):
+        label, lead = winner(scores[first[g] : first[g + 1]], rules[g])
+        least = min(least, lead)
+        for j in range(len(totals)):
+            totals[j] += gives[g, label, j]
+    # 3. the largest sum
+    label, lead = winner(totals, ARGMAX)
+    return label, least if lead > close else 0.0
+
+
+@compiled
 def label_at(t: float, line: Any, trees: Any, votes: Any) -> Any:
     """The label of the very point at t, which is on the left of the cuts that it lies on."""
     feature, child, cut, n_trees = trees
-    value, column, start, divisor, rule, _, _ = votes
+    value, column, start, divisor, rule, _, _, ballots = votes
     row = np.empty(n_trees, dtype=np.int32)
     for k in range(n_trees):
         at = np.int64(k)
@@ -184,7 +207,7 @@ def label_at(t: float, line: Any, trees: Any, votes: Any) -> Any:
         row[k] = child[at]
     sums = start.copy()
     add_in_order(row, value, column, start, sums)
-    return winner(sums / divisor, rule)[0]
+    return elected(sums / divisor, rule, ballots)[0]
 
 
 @compiled(inline="always")  # called at every crossing
@@ -218,7 +241,7 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
     """
     # 1. the leaves that the line meets, in the order of t
     front, found, order, count, row, sums = scratch
-    value, column, start, divisor, rule, blur, doubt = votes
+    value, column, start, divisor, rule, blur, doubt, ballots = votes
     begins, labels, blurs = result
     n, n_nodes, touched = walk(line, span, trees, front, found)
     times, tree, rows = found
@@ -226,7 +249,7 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
     # 2. the label on the first piece
     row[tree[order[: len(row)]]] = rows[order[: len(row)]]  # every tree's first leaf starts with the span
     add_in_order(row, value, column, start, sums)
-    label, margin = winner(sums / divisor, rule)
+    label, margin = elected(sums / divisor, rule, ballots)
     begins[0], labels[0], blurs[0] = span[0], label if margin > doubt else -1, 0.0
     n_found, n_pieces, n_tied = 1, 1, int(margin == 0)
     # 3. from crossing to crossing: the trees that change leaf, and the vote where it may change
@@ -236,10 +259,10 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
         i, changed = advance(i, n, order, found, row, value, column, sums)
         if not changed:
             continue
-        label, margin = winner(sums, rule)
+        label, margin = elected(sums, rule, ballots)
         if slack > 0 and margin <= slack * n:
             add_in_order(row, value, column, start, sums)
-            label, margin = winner(sums / divisor, rule)
+            label, margin = elected(sums / divisor, rule, ballots)
         else:
             margin /= divisor
         n_pieces += 1

@@ -114,7 +114,7 @@ def faces_on(
     trees = trees._replace(line=np.concatenate([trees.line, _sides(corners)]))
     state = divided(ensemble, trees, corners, MOST_FACES)
     planar, is_contact = overlaid(state, trees.line, len(corners))
-    labels = state.faces.label.astype(np.int64)
+    labels = ensemble.vote.named(state.faces.label.astype(np.int64))
     unknown = np.flatnonzero(labels == ASK)
     if len(unknown):
         labels[unknown] = ask(planar.centroids()[unknown])
@@ -139,9 +139,7 @@ def _check(domain: Domain, ensemble: TreeEnsemble) -> None:
     n = domain.plane.origin.size
     if n != ensemble.n_features:
         raise PartitionError(f"the plane has points of {n} numbers, but the trees take {ensemble.n_features}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        seen = ensemble.scaling.forward(domain.plane.points(domain.corners))
-    if not (np.abs(seen) <= ensemble.limit).all():
+    if not (np.abs(ensemble.seen(domain.plane.points(domain.corners))) <= ensemble.limit).all():
         raise PartitionError(
             f"the plane leaves the range +-{ensemble.limit:.3g} in which the trees compute: make it smaller"
         )

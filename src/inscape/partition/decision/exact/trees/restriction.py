@@ -48,12 +48,16 @@ def restricted(
 
     With `narrow`, lines are known up to rounding, as `predict` has them.
     """
-    blur = np.zeros_like(ensemble.blur) if narrow else ensemble.blur
+    blur = ensemble.blur_between(lambda: plane.points(corners))
+    blur = blur - ensemble.blur if narrow else blur
+    origin, axes = plane.origin, plane.axes
+    if ensemble.oblique is not None:
+        origin, axes = ensemble.coordinates(origin[None])[0], axes @ ensemble.oblique.matrix.T
     line, child, row, tree, n_narrow = restrict(
         ensemble.n_trees,
         ensemble.depth,
         (ensemble.feature, ensemble.child, ensemble.cut, blur),
-        (plane.origin, plane.axes[0].copy(), plane.axes[1].copy()),
+        (origin, axes[0].copy(), axes[1].copy()),
         corners,
     )
     low, high = bounds(child, row, ensemble.value)

@@ -25,7 +25,7 @@ from inscape.arrays import Floats
 from inscape.compiled import compiled, inlined, kernel
 from inscape.errors import PartitionError
 from inscape.models.trees import TreeEnsemble
-from inscape.partition.decision.exact.trees.line_walk import ARGMAX, add_in_order, winner
+from inscape.partition.decision.exact.trees.line_walk import ARGMAX, add_in_order, elected, winner
 from inscape.partition.decision.exact.trees.restriction import RestrictedTrees
 
 ASK = -2
@@ -97,6 +97,7 @@ class Votes(NamedTuple):
     rule: int
     slack: float
     doubt: float
+    ballots: Any
 
 
 class Partition(NamedTuple):
@@ -122,7 +123,14 @@ def divided(ensemble: TreeEnsemble, trees: RestrictedTrees, corners: Floats, mos
         4 * ensemble.rounding * ensemble.n_trees * (ensemble.depth + 1) + max(vote.doubt, 0.0) * vote.divisor
     )
     votes = Votes(
-        ensemble.value, ensemble.column, vote.start, vote.divisor, int(vote.rule), slack, vote.doubt
+        ensemble.value,
+        ensemble.column,
+        vote.start,
+        vote.divisor,
+        int(vote.rule),
+        slack,
+        vote.doubt,
+        tuple(vote.ballots),
     )
     state = _one_cell(ensemble, trees, corners)
     while state.counts[CELLS]:
@@ -256,6 +264,29 @@ def certain(low: Any, high: Any, rule: int, slack: float) -> int:
         if j != best and not high[j] < low[best] - slack:
             return UNDECIDED
     return best
+
+
+@compiled
+def settled(low: Any, high: Any, votes: Any) -> int:
+    """The label that wins whatever the scores are between `low` and `high`, also where members vote."""
+    # 1. one ensemble decides for itself
+    first, rules, gives, close = votes.ballots
+    if len(rules) == 0:
+        return int(certain(low, high, votes.rule, votes.slack))
+    # 2. what each class gets at least and at most: a member that is not sure may give what any label gives
+    c, n_sure = gives.shape[2], 0
+    least, most = np.zeros(c), np.zeros(c)
+    for g in range(len(rules)):
+        a, b = first[g], first[g + 1]
+        label = certain(low[a:b], high[a:b], rules[g], votes.slack)
+        n_sure += label != UNDECIDED
+        for j in range(c):
+            least[j] += gives[g, label, j] if label != UNDECIDED else gives[g, :, j].min()
+            most[j] += gives[g, label, j] if label != UNDECIDED else gives[g, :, j].max()
+    # 3. a tie of whole numbers is one, any other may be rounding
+    if n_sure == len(rules) and close < 0.0:
+        return int(winner(least, ARGMAX)[0])
+    return int(certain(least, most, ARGMAX, max(close, 0.0)))
 
 
 @inlined
@@ -418,7 +449,7 @@ def vote(corner: Any, xy: Any, trees: Any, votes: Any) -> Any:
         rows[k] = trees.row[at]
     sums = np.empty(len(votes.start))
     add_in_order(rows, votes.value, votes.column, votes.start, sums)
-    return winner(sums / votes.divisor, votes.rule)
+    return elected(sums / votes.divisor, votes.rule, votes.ballots)
 
 
 @kernel
@@ -460,13 +491,13 @@ def divide(trees: Any, votes: Any, state: Any, most_faces: int) -> None:
         corner, along = cells.vertex[first : first + n].copy(), cells.chord[first : first + n].copy()
         low, high, m = cells.low[cell], cells.high[cell], cells.n_nodes[cell]
         # 2. unless it is decided, let its trees go down as far as no line cuts it
-        label, pick = certain(low, high, votes.rule, votes.slack), -1
+        label, pick = settled(low, high, votes), -1
         if label == UNDECIDED:
             begin = cells.first_node[cell]
             nodes = cells.node[begin : begin + m]
             m, pick, n_narrow = go_on(corner, nodes, trees, votes.column, vertices, low, high)
             counts[NARROW] += n_narrow
-            label = certain(low, high, votes.rule, votes.slack)
+            label = settled(low, high, votes)
         # 3. with no tree left to go down, ties and rounding decide as in `predict`
         if label == UNDECIDED and m == 0:
             label, lead = vote(corner, vertices.xy, trees, votes)

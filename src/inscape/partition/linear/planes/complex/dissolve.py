@@ -3,6 +3,8 @@
 Vertices where only two edges are left go too.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 from dataclasses import replace
 
 import numpy as np

@@ -16,6 +16,8 @@ The loop of face f is loop[start[f]], ..., loop[start[f + 1] - 1]; after the las
 The functions below are for compiled loops, which they become a part of; to arrays their `py_func` applies.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 import itertools
 from dataclasses import dataclass, replace
 from typing import Any

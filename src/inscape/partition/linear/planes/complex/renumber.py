@@ -5,6 +5,8 @@ All that comes later goes through vertices, edges and faces in the order of thei
 what is near. The faces inside a small face are near to each other anyway.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 from dataclasses import replace
 
 import numpy as np

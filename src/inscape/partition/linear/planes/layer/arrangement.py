@@ -11,6 +11,8 @@ and matter only where two chords that meet a third meet each other too; if such 
 is left to the slower path for ties.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 import numpy as np
 
 from inscape.compiled import inlined

@@ -10,6 +10,8 @@ Indices are unsigned where compiled loops read them, so that these need not look
 count from the end; two of them must not be subtracted as they are.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 from typing import Any, NamedTuple
 
 import numpy as np

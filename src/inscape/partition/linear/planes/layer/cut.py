@@ -4,6 +4,8 @@ The steps: the sign vectors at the vertices; the crossings on the edges; in ever
 crossings of one unit, and the faces between the chords; the edges and vertices of the new complex.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Where units change sign along the edges of a complex, and the points that this cuts the edges at."""
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast

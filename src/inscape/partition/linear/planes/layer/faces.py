@@ -5,6 +5,8 @@ new faces between them. Faces with no chord or one, which are most, go shorter w
 are marked and left out.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 import numpy as np
 
 from inscape.compiled import inlined, kernel

@@ -5,6 +5,8 @@ k-th block of words. A unit at a vertex is above its kink, below, or on it up to
 second bit: vectors of zeros are made only where there are any.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 

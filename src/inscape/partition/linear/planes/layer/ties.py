@@ -5,6 +5,8 @@ Units are taken one after the other: a part with nodes on both sides of a unit i
 or through new nodes on its edges. Whatever lies along a line that is there already cuts nothing.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 from typing import Any
 
 import numpy as np

@@ -8,6 +8,8 @@ other, see `complex.renumber`: at those of a block most units are on the same si
 are off, and 0, at all of them take no part in a large product.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -42,7 +44,7 @@ SCRATCH_FROM = 2**22
 SKIP_DEAD_UNITS_FROM_ROWS = 2**12
 """From this many rows on units that are off in a whole block take no part in its product."""
 
-_BLOCK = 2**20
+_NUMBERS_IN_BLOCK = 2**20
 """How many numbers a block has."""
 
 _BLOCK_WITHOUT_DEAD_UNITS = 2**15
@@ -219,7 +221,7 @@ class Product:
         self.bias = torch.zeros(n_out, dtype=torch.float64) if bias is None else bias
         self.columns = columns
         self.leaves_out = n >= SKIP_DEAD_UNITS_FROM_ROWS and isinstance(op, Leaky) and op.slope == 0.0
-        self.size = max(1, (_BLOCK_WITHOUT_DEAD_UNITS if self.leaves_out else _BLOCK) // n_in)
+        self.size = max(1, (_BLOCK_WITHOUT_DEAD_UNITS if self.leaves_out else _NUMBERS_IN_BLOCK) // n_in)
         if self.leaves_out:
             self._used, self._n_used = np.full(n_in + 1, n_in, np.uint32), 1  # the first stands for the bias
             self._bent, self._chosen = np.ones((self.size, n_in + 1)), np.empty((n_in + 1, n_out))

@@ -3,6 +3,8 @@
 On lines a linear map of a bent tensor follows without a product each, by the formula of `bent_line`.
 """
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -1,0 +1,80 @@
+"""What work will cost in seconds, foreseen from a short timed part of it, and how much a call may take.
+
+Seconds are measured on the day and on the machine: nothing here is a constant of some other computer. A call
+that is foreseen to take longer than its budget is refused with the estimate, before the user has waited.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from inscape.errors import BudgetError
+from inscape.progress import Meter, duration_text
+
+BUDGET = 60.0
+"""Seconds that a call may be foreseen to take: the default of every argument `budget`."""
+TIMED_SECONDS = 1.0
+"""Of work, after which the rest of it is foreseen."""
+
+
+def as_budget(budget: Any) -> float:
+    """A `budget=` argument in seconds; None is no limit.
+
+    >>> as_budget(None), as_budget(5)
+    (inf, 5.0)
+    """
+    try:
+        seconds = math.inf if budget is None else float(budget)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not seconds > 0 or isinstance(budget, bool):
+        raise BudgetError(f"budget={budget!r} must be a positive number of seconds, or None for no limit")
+    return seconds
+
+
+def check_budget(work: str, seconds: float, budget: float, remedy: str) -> None:
+    """Raise an error if the work is foreseen to take longer than the budget.
+
+    >>> check_budget("a plane of 3,000,000 regions", 1200.0, 60.0, "take a smaller patch")
+    Traceback (most recent call last):
+    inscape.errors.BudgetError: a plane of 3,000,000 regions would take about 20 minutes, over the budget of \
+60 s: take a smaller patch, or allow it with budget=None (--budget inf)
+    """
+    if seconds > budget:
+        raise BudgetError(
+            f"{work} would take about {duration_text(seconds)}, over the budget of {duration_text(budget)}",
+            remedy=f"{remedy}, or allow it with budget=None (--budget inf)",
+        )
+
+
+def within_budget(show: Meter, budget: float, work: str, remedy: str) -> Meter:
+    """A meter that shows as another does, and stops work whose first second foresees too much of it.
+
+    The clock runs from the first report, so that what happens once (reading, compiling) is left out.
+    """
+    start: tuple[float, int] | None = None
+    is_foreseen = False
+
+    def meter(done: int, total: int) -> None:
+        nonlocal start, is_foreseen
+        show(done, total)
+        if is_foreseen or math.isinf(budget):
+            return
+        if start is None:
+            start = time.perf_counter(), done
+            return
+        seconds, part = time.perf_counter() - start[0], done - start[1]
+        if seconds >= TIMED_SECONDS and part > 0:
+            is_foreseen = True
+            check_budget(work, seconds * total / part, budget, remedy)
+
+    return meter
+
+
+def timed(job: Callable[[], object]) -> float:
+    """The seconds of the second run of a job: the first one compiles, and fills caches."""
+    job()
+    start = time.perf_counter()
+    job()
+    return time.perf_counter() - start

@@ -1,0 +1,175 @@
+"""`inscape compare`: where two models or more differ, on a plane, a segment, or on random probes."""
+
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from inscape.cli import options
+from inscape.cli.output import line_width, print_json, print_lines
+from inscape.cli.plot import ENDINGS, class_names_of, probe_of
+from inscape.errors import InscapeError, ModelError
+from inscape.files import replacing
+from inscape.text_table import Columns, text_table
+
+COLUMNS: Columns = {
+    "a": ("a", ""),
+    "b": ("b", ""),
+    "agreement": ("agreement", ".4f"),
+    "std_error": ("+-", ".4f"),
+    "at_points": ("at the data", ".4f"),
+    "how": ("method", ""),
+}
+
+
+@options.command
+def compare(
+    models: options.Models,
+    *,
+    source: options.DataOptions,
+    points: Annotated[
+        tuple[int, int, int] | None,
+        typer.Option(metavar="I J K", help="Compare on the plane through three data points, by their rows."),
+    ] = None,
+    segment: Annotated[
+        tuple[int, int] | None,
+        typer.Option(metavar="I J", help="Compare on the segment between two data points."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Picture: .png, .pdf, .svg or .jpg."),
+    ] = None,
+    probes: Annotated[
+        int, typer.Option(min=1, help="Without --points, --segment and --out: over so many random probes.")
+    ] = 100,
+    dim: Annotated[int, typer.Option(min=1, max=2, help="Of the random probes.")] = 1,
+    method: options.Method = "auto",
+    resolution: Annotated[
+        int | None, typer.Option(help="Grid points per axis; with --method adaptive, its finest step.")
+    ] = None,
+    scores: Annotated[
+        str, typer.Option(help="What the largest difference is of: own, or softmax for probabilities.")
+    ] = "own",
+    margin: Annotated[
+        float, typer.Option(min=0.0, help="How far to look beyond the points, of their extent.")
+    ] = 0.25,
+    seed: options.Seed = 0,
+    weights: Annotated[
+        list[Path] | None,
+        typer.Option(help="Compare these states of the one factory that MODEL names; repeat it."),
+    ] = None,
+    loading: options.ModelOptions,
+    json: options.Json = False,
+) -> None:
+    """Say where two models or more have different labels, on how much of a plane, and by how much."""
+    if out is not None and out.suffix.lower() not in ENDINGS:
+        raise InscapeError(f"cannot draw into {out}: the file must end in {', '.join(ENDINGS)}")
+    if points is not None and segment is not None:
+        raise InscapeError("give --points for a plane or --segment for a line, not both")
+    loaded = source.read()
+    named = {
+        name: loading.read(model, state, x=loaded.x)
+        for name, (model, state) in options.candidates(models, weights or []).items()
+    }
+    if len(named) < 2:
+        raise ModelError("one model alone cannot be compared: give two or more, or two --weights")
+    if points is None and segment is None and out is None:
+        _over_probes(named, loaded.x, probes, dim, method, resolution, seed, json)
+        return
+    probe = probe_of(loaded, points, segment, margin)
+    settings: dict[str, Any] = {
+        "method": method,
+        "resolution": resolution,
+        "scores": scores,
+        "progress": True,
+    }
+    if len(named) == 2:
+        _two(named, probe, settings, loaded, out, json)
+    else:
+        _several(named, probe, settings, out, json)
+
+
+def _two(
+    named: dict[str, Any], probe: Any, settings: dict[str, Any], data: Any, out: Path | None, json: bool
+) -> None:
+    """Two models on one probe."""
+    from inscape.compare import compare as compare_models
+
+    a, b = named.values()
+    first, second = named
+    found = compare_models(a, b, probe, names=(first, second), **settings)
+    lines = [
+        found.certificate,
+        f"mean overlap of the classes (IoU) {found.iou:.4g}, {found.n_regions} regions",
+    ]
+    try:
+        lines.append(repr(found.max_difference).strip("<>"))
+    except InscapeError as error:
+        lines.append(str(error))
+    ax = None if out is None else found.plot(class_names=class_names_of(None, a, data))
+    _finish(found.to_dict(polygons=True), lines, ax, out, json)
+
+
+def _several(
+    named: dict[str, Any], probe: Any, settings: dict[str, Any], out: Path | None, json: bool
+) -> None:
+    """More models on one probe."""
+    from inscape.compare import compare as compare_models
+
+    found = compare_models(named, probe, **settings)
+    rows = [
+        {"model": name} | {other: float(share) for other, share in zip(found.names, own, strict=True)}
+        for name, own in zip(found.names, found.disagreement, strict=True)
+    ]
+    columns: Columns = {"model": ("labels differ on", "")} | {name: (name, ".2%") for name in found.names}
+    lines = [text_table(rows, columns, width=line_width()), repr(found).strip("<>")]
+    _finish(found.to_dict(), lines, None if out is None else found.plot(), out, json)
+
+
+def _finish(written: dict[str, Any], lines: list[str], ax: Any, out: Path | None, json: bool) -> None:
+    """Draw, and print what was found."""
+    if out is not None:
+        try:
+            with replacing(out) as draft:
+                ax.figure.savefig(draft, dpi=150)
+        except OSError as error:
+            raise InscapeError(f"cannot write {out}: {error.strerror or error}") from error
+    if json:
+        print_json(written | ({} if out is None else {"picture": str(out)}))
+        return
+    for line in lines:
+        typer.echo(line)
+    if out is not None:
+        typer.echo(str(out))
+
+
+def _over_probes(
+    named: dict[str, Any],
+    x: Any,
+    probes: int,
+    dim: int,
+    method: str,
+    resolution: int | None,
+    seed: int,
+    json: bool,
+) -> None:
+    """Each two models over random probes."""
+    from inscape.compare import agreement
+
+    settings: dict[str, Any] = {"n_probes": probes, "dim": dim, "method": method, "resolution": resolution}
+    found = {
+        (a, b): agreement(named[a], named[b], x, **settings, random_state=seed, progress=True)
+        for a, b in combinations(named, 2)
+    }
+    if json:
+        print_json({"pairs": [{"a": a, "b": b} | r.to_dict() for (a, b), r in found.items()]})
+        return
+    rows = [
+        {"a": a, "b": b, "agreement": r.mean, "std_error": r.std_error, "at_points": r.at_points}
+        | {"how": f"{r.method}, {r.status.heading}"}
+        for (a, b), r in found.items()
+    ]
+    kind = "segments" if dim == 1 else "triangles"
+    title = f"share of {probes} random {kind} between data points on which labels are equal (seed {seed})"
+    print_lines(title, text_table(rows, COLUMNS, width=line_width()))

@@ -1,0 +1,156 @@
+"""Two models on one probe: where they differ, by how much, and a certificate where they do not."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from inscape.compare.comparison import Comparison, shares_of
+from inscape.compare.differences import SCALES, MaxDifference
+from inscape.compare.matching import Matching
+from inscape.compare.on_probes import Pair, Regions, regions_on
+from inscape.compare.pair_agreement import PairAgreement, agreement
+from inscape.compare.several import ComparisonMatrix, all_pairs, named_models
+from inscape.errors import ModelError, PartitionError, ProbeError, unknown_name
+from inscape.models import Model, wrap
+from inscape.probes import Probe
+from inscape.progress import Meter, meter
+
+__all__ = ["Comparison", "ComparisonMatrix", "MaxDifference", "PairAgreement", "agreement", "compare"]
+
+MOST_DIMENSIONS = 2
+
+Settings = dict[str, Any]
+
+
+def compare(
+    a: Any,
+    b: Any,
+    probe: Probe | Sequence[Probe] | None = None,
+    *,
+    method: str = "auto",
+    resolution: int | None = None,
+    scores: str = "own",
+    names: tuple[str, str] | None = None,
+    progress: bool | Meter | None = None,
+) -> Any:
+    """Where two models differ on a probe, or on each of a list of probes in one batch.
+
+    The regions of a pair are the connected sets on which neither label changes. On a segment they follow from
+    the boundaries of both models, on a plane from laying the exact regions of both over each other. The cost
+    is that of `decision_regions` of both models, and little more.
+
+    More than two: `compare([a, b, c], probe)`, or a dictionary of models by name, gives the matrix of
+    disagreements, and of a list of probes a list of such matrices.
+
+    Args:
+        a: anything that `inscape.wrap` takes; or a list or dictionary of models, then `b` is the probe.
+        b: another model of the same inputs and classes. Classes are matched by name where both models have
+            names, else by place.
+        probe: a segment, a triangle or a patch, or a list of them.
+        method: as for `inscape.decision_regions`. "auto" is exact where that is possible and affordable for
+            both models; on segments each of them is followed by the method that fits it, on planes the pair
+            is one adaptive search where one of them is not exact.
+        resolution: grid points per axis, as for `inscape.decision_regions`.
+        scores: what `max_difference` compares: "own" scores, as the models give them; "softmax" makes
+            probabilities of them, for models of which only one does so itself.
+        names: what the models are to be called, by default by their own names.
+        progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
+
+    >>> from inscape import Segment
+    >>> steep, flat = (lambda x: np.c_[0 * x, x - 0.5]), (lambda x: np.c_[0 * x, 2 * x - 0.5])
+    >>> d = compare(steep, flat, Segment([0.0], [1.0]))
+    >>> round(d.disagreement, 6), d.labels.tolist(), round(d.iou, 6)
+    (0.25, [[0, 0], [0, 1], [1, 1]], 0.583333)
+    """
+    settings: Settings = {"method": method, "resolution": resolution, "scores": scores}
+    if probe is None:
+        if names is not None:
+            raise ModelError("names are for two models: give several as a dictionary of models by name")
+        return _several(a, b, settings, progress)
+    probes = _listed(probe)
+    with meter(progress, "two models") as show:
+        found = _comparisons(wrap(a), wrap(b), probes, settings, names, show)
+    return found[0] if isinstance(probe, Probe) else found
+
+
+def _comparisons(
+    a: Model, b: Model, probes: list[Probe], settings: Settings, names: tuple[str, str] | None, show: Meter
+) -> list[Comparison]:
+    """The comparison of two models on each probe."""
+    scores, rest = settings["scores"], {k: settings[k] for k in ("method", "resolution")}
+    if scores not in SCALES:
+        raise PartitionError(unknown_name("scores", scores, SCALES))
+    pair = Pair(a, b, Matching(a, b, _a_few_points(probes[0])))
+    found: list[Comparison] = []
+    for _, group in groupby(probes, key=lambda p: (p.dim, p.input_shape)):
+        every = regions_on(pair, list(group), show=show, **rest)
+        found += [_comparison(pair, regions, scores, names) for regions in every]
+    return found
+
+
+def _several(models: Any, probe: Any, settings: Settings, progress: bool | Meter | None) -> Any:
+    """The matrix of several models on a probe, or on each of several."""
+    if isinstance(models, str) or not isinstance(models, Iterable):
+        raise ProbeError("there is no probe: give compare(a, b, probe), or compare([a, b, ...], probe)")
+    probes, named = _listed(probe), named_models(models)
+    names, wrapped = tuple(named), list(named.values())
+    pairs = all_pairs(len(names))
+    with meter(progress, "several models") as show:
+        every = {
+            (i, j): _comparisons(
+                wrapped[i],
+                wrapped[j],
+                probes,
+                settings,
+                (names[i], names[j]),
+                _part(show, k, len(pairs)),
+            )
+            for k, (i, j) in enumerate(pairs)
+        }
+    found = [
+        ComparisonMatrix.of(names, {pair: own[n] for pair, own in every.items()}) for n in range(len(probes))
+    ]
+    return found[0] if isinstance(probe, Probe) else found
+
+
+def _part(show: Meter, k: int, n: int) -> Meter:
+    """A meter for the k-th of n pairs of models."""
+    return lambda done, total: show(k * total + done, n * total)
+
+
+def _listed(probe: Any) -> list[Probe]:
+    probes = [probe] if isinstance(probe, Probe) else list(probe) if isinstance(probe, Iterable) else []
+    if not probes or not all(isinstance(p, Probe) for p in probes):
+        raise ProbeError(f"expected a Segment, Simplex or Patch, or a list of them, got {probe!r}")
+    if (dim := max(p.dim for p in probes)) > MOST_DIMENSIONS:
+        raise ProbeError(f"models are compared on segments, triangles and patches, not in {dim} dimensions")
+    return probes
+
+
+def _a_few_points(probe: Probe) -> Any:
+    """Points of a probe, (n, ...): corners, and mixtures of them."""
+    corners = probe.generators.reshape(len(probe.generators), -1)
+    if type(probe).__name__ == "Patch":
+        from inscape.probes.plane import domain_of
+
+        domain = domain_of(probe)
+        corners = domain.plane.points(domain.corners)
+    weights = np.random.default_rng(0).dirichlet(np.ones(len(corners)), 12)
+    return np.concatenate([corners, weights @ corners]).reshape(-1, *probe.input_shape)
+
+
+def _comparison(pair: Pair, found: Regions, scores: str, names: tuple[str, str] | None) -> Comparison:
+    return Comparison(
+        regions=found.regions,
+        pairs=found.pairs,
+        shares=shares_of(found.regions),
+        names=names or pair.names,
+        class_names=pair.matching.names,
+        matched_by=pair.matching.by,
+        note=pair.matching.why_not_scores or "",
+        scores=scores,
+        provenance=found.provenance,
+        pair=pair,
+    )

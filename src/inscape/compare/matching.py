@@ -1,0 +1,150 @@
+"""Which class of the one model is which of the other, and whether their scores can be compared."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arrays import Ints
+from inscape.errors import ModelError
+from inscape.measures.unlabelled.confidence import are_probabilities
+from inscape.models import Model
+from inscape.models.class_names import ClassNames
+
+HEADS = {
+    "softmax": "probabilities",
+    "sigmoid": "probabilities",
+    "log_softmax": "logarithms of probabilities",
+    "log_sigmoid": "logarithms of probabilities",
+}
+"""What a network returns that ends so."""
+
+
+class Matching:
+    """The labels of two models in one numbering.
+
+    Attributes:
+        by: "name", or "place" where not both models have names.
+        names: the class names in that numbering; None where neither model has names.
+        n: how many classes there are; None if that is not known.
+        columns: for each score of the first model the column of the second one's; None where one of them has
+            no score for each class, or they have not the same number of them.
+        kinds: what the scores of each model are: "scores", "probabilities", ...; None without scores.
+    """
+
+    def __init__(self, a: Model, b: Model, x: npt.NDArray[Any]) -> None:
+        """Match the classes of two models, which are asked at a few points x for that."""
+        told = [m.predict(x, with_scores=m.has_scores) for m in (a, b)]
+        self._models = a, b
+        self._scores = [t.scores for t in told]
+        self._revealed = ClassNames() if _reveals(a) or _reveals(b) else None
+        sizes = [_n_classes(m, t.scores) for m, t in zip((a, b), told, strict=True)]
+        own = [None if _are_places(m.classes) else m.classes for m in (a, b)]
+        self._order: Ints | None = None
+        self.by: str
+        self.names: tuple[str, ...] | None
+        if own[0] is not None and own[1] is not None:
+            self.by, self.names = "name", own[0]
+            if self._revealed is None:
+                self._order = _ordered(a, b, own[0], own[1])
+        else:
+            self.by, self.names = "place", own[0] or own[1] or a.classes or b.classes
+            _check_sizes(a, b, sizes)
+        self.n = None if self._revealed is not None else sizes[0] or sizes[1]
+        self.columns = self._columns()
+        self.kinds = tuple(_kind(m, s, x.shape[1:]) for m, s in zip((a, b), self._scores, strict=True))
+
+    def common(self, first: Ints, second: Ints) -> tuple[Ints, Ints]:
+        """Labels of both models, (n,) each, in one numbering."""
+        if self._revealed is not None and self.by == "name":
+            a, b = self._models
+            names = [np.array([m.class_name(k) for k in v.tolist()]) for m, v in ((a, first), (b, second))]
+            numbers = [self._revealed.number(v) for v in names]
+            self.names = self._revealed.seen
+            return numbers[0], numbers[1]
+        return first, second if self._order is None else self._order[second]
+
+    def name(self, label: int) -> str:
+        """What a label of the common numbering is called."""
+        known = self.names is not None and 0 <= label < len(self.names)
+        return self.names[label] if known and self.names is not None else str(label)
+
+    def _columns(self) -> Ints | None:
+        one, other = self._scores
+        if one is None or other is None or one.shape[1] != other.shape[1]:
+            return None
+        if not all(m.labels_are_columns for m in self._models):
+            return None
+        n = one.shape[1]
+        if self._order is None:
+            return np.arange(n)
+        return np.argsort(self._order) if n == len(self._order) else None
+
+    @property
+    def why_not_scores(self) -> str | None:
+        """Why the scores of the models cannot be compared; None if they can."""
+        (a, b), (first, second) = self._models, self.kinds
+        for model, kind in ((a, first), (b, second)):
+            if kind is None:
+                return f"{model.name} has labels but no score per class"
+        if self.columns is None:
+            return "the models have not the same number of scores"
+        if first != second:
+            return f"{a.name} gives {first} and {b.name} {second}, which are on different scales"
+        return None
+
+
+def _reveals(model: Model) -> bool:
+    """Whether a model has names, and only those that were met so far."""
+    return model.reveals_classes and model.classes is not None
+
+
+def _are_places(names: tuple[str, ...] | None) -> bool:
+    """Whether names are none, or only the numbers of their places."""
+    return names is None or all(name == str(i) for i, name in enumerate(names))
+
+
+def _n_classes(model: Model, scores: npt.NDArray[Any] | None) -> int | None:
+    if model.classes is not None and not model.reveals_classes:
+        return len(model.classes)
+    return None if scores is None or not model.labels_are_columns else max(2, scores.shape[1])
+
+
+def _ordered(a: Model, b: Model, first: tuple[str, ...], second: tuple[str, ...]) -> Ints:
+    """The label of the first model for each label of the second."""
+    if set(first) != set(second):
+        raise ModelError(
+            f"the models tell different classes apart: {a.name} has {_listed(first)}, {b.name} has "
+            f"{_listed(second)}",
+            remedy="compare models of one set of classes",
+        )
+    return np.array([first.index(name) for name in second])
+
+
+def _check_sizes(a: Model, b: Model, sizes: list[int | None]) -> None:
+    if None not in sizes and sizes[0] != sizes[1]:
+        own = [
+            _listed(m.classes) if m.classes else f"{n} classes" for m, n in zip((a, b), sizes, strict=True)
+        ]
+        raise ModelError(
+            f"the models tell different classes apart: {a.name} has {own[0]}, {b.name} has {own[1]}",
+            remedy="compare models of one set of classes",
+        )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    shown = ", ".join(repr(name) for name in names[:20])
+    return f"{shown}, ... ({len(names)} in all)" if len(names) > 20 else shown
+
+
+def _kind(model: Model, scores: npt.NDArray[Any] | None, shape: tuple[int, ...]) -> str | None:
+    """What the scores (n, c) of a model are; of a network, as it ends."""
+    if scores is None:
+        return None
+    if model.structure == "piecewise-affine":
+        return HEADS.get(model.graph(shape).head or "", "scores")
+    if scores.shape[1] > 1 and are_probabilities(scores):
+        return "probabilities"
+    if scores.shape[1] > 1 and are_probabilities(np.exp(scores.astype(np.float64))):
+        return "logarithms of probabilities"
+    return "scores"

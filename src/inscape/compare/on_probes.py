@@ -1,0 +1,279 @@
+"""The regions of a pair of models on probes: those of each, laid over each other, or those of the pair."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inscape.arrays import Floats, Ints
+from inscape.compare.matching import Matching
+from inscape.compare.paired_model import PairedModel
+from inscape.models import Model
+from inscape.partition.decision.adaptive import adaptive_regions
+from inscape.partition.decision.exact import exact_regions
+from inscape.partition.decision.grid.grid import grid_regions
+from inscape.partition.decision.method import Choice, Request
+from inscape.partition.decision.regions import (
+    DecisionGrid,
+    DecisionMesh,
+    DecisionPlane,
+    DecisionRegions,
+    DecisionSegment,
+)
+from inscape.probes import Probe
+from inscape.progress import Meter
+from inscape.provenance import Provenance
+from inscape.status import COMPLETE, CONVERGED, Status
+
+if TYPE_CHECKING:
+    from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
+
+TOLERANCE = 1e-6
+"""Of the span, how far an adaptive boundary on a segment may be from the truth: two models often differ in
+little more than where their boundaries are."""
+UNKNOWN = 2**20
+"""What stands for the number of classes where a model tells only those that it meets."""
+SAME_PLACE = 1e-12
+"""Of the span: boundaries of the two models that are no further apart are one, up to rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two models to compare.
+
+    Attributes:
+        a: the first.
+        b: the second.
+        matching: which class is which.
+    """
+
+    a: Model
+    b: Model
+    matching: Matching
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of the models, told apart."""
+        a, b = self.a.name, self.b.name
+        return (a, b) if a != b else (f"{a} (a)", f"{b} (b)")
+
+    @property
+    def model(self) -> PairedModel:
+        """The pair as one model."""
+        return PairedModel(self.a, self.b, self.matching, self.matching.n or UNKNOWN)
+
+
+class Regions:
+    """What was found of a pair on one probe: regions whose labels are numbers of pairs of labels.
+
+    Attributes:
+        regions: of the pair.
+        pairs: the two labels for each label of the regions, (m, 2).
+        provenance: of both models.
+    """
+
+    def __init__(
+        self,
+        regions: DecisionRegions,
+        first: Ints,
+        second: Ints,
+        matching: Matching,
+        provenance: tuple[Provenance, Provenance],
+    ) -> None:
+        """Regions with labels of any kind; `first` and `second` are the two labels of each region."""
+        self.provenance = provenance
+        both = np.stack([first, second], axis=1)
+        self.pairs, place = np.unique(both, axis=0, return_inverse=True)
+        place = place.reshape(-1).astype(np.int64)
+        names = tuple(_name(matching, *pair) for pair in self.pairs.tolist())
+        changes: dict[str, Any] = {"labels": place, "class_names": names}
+        if isinstance(regions, DecisionGrid | DecisionMesh):
+            changes["sample_labels"] = place[regions.sample_regions]
+        if isinstance(regions, DecisionMesh):
+            changes["sample_margins"] = _columns_of(regions, both, place)
+        self.regions: DecisionRegions = replace(regions, **changes)
+
+
+def _columns_of(mesh: DecisionMesh, both: Ints, place: Ints) -> Floats:
+    """The margins of the pairs that occur; none where labels are no columns."""
+    margins = mesh.sample_margins
+    if not margins.shape[1]:
+        return margins
+    _, first = np.unique(place, return_index=True)
+    return np.ascontiguousarray(margins[:, mesh.labels[first]])
+
+
+def _name(matching: Matching, i: int, j: int) -> str:
+    """What a pair of labels is called: one name where both agree."""
+    return matching.name(i) if i == j else f"{matching.name(i)} | {matching.name(j)}"
+
+
+def regions_on(
+    pair: Pair, probes: Sequence[Probe], *, method: str, resolution: int | None, show: Meter
+) -> list[Regions]:
+    """The regions of a pair on probes of one dimension, 1 or 2, by the best method for each model."""
+    request = Request(method=method, resolution=resolution)
+    both = both_regions(pair, probes, request, show)
+    if both is None:
+        return _of_paired_model(pair, probes, request, show)
+    lay: Any = merged if probes[0].dim == 1 else laid_over
+    return [lay(a, b, pair.matching) for a, b in zip(*both, strict=True)]
+
+
+def both_regions(
+    pair: Pair, probes: Sequence[Probe], request: Request, show: Meter
+) -> tuple[list[Any], list[Any]] | None:
+    """The regions of each model alone, to be laid over each other; None if those of the pair are wanted.
+
+    On segments any two can, unless the grid is asked for; on planes exact ones can.
+    """
+    models = pair.a, pair.b
+    choices = [request.choose(model, probes) for model in models]
+    methods = {choice.method for choice in choices}
+    if "grid" in methods or (probes[0].dim > 1 and methods != {"exact"}):
+        return None
+    first, second = (
+        own_regions(model, probes, request, choice, _half(show, k))
+        for k, (model, choice) in enumerate(zip(models, choices, strict=True))
+    )
+    if probes[0].dim > 1 and not all(isinstance(r, DecisionPlane) for r in (*first, *second)):
+        return None  # exact regions failed
+    return first, second
+
+
+def _half(show: Meter, k: int) -> Meter:
+    """A meter for the first or the second of two models."""
+    return lambda done, total: show(k * total + done, 2 * total)
+
+
+def own_regions(
+    model: Model, probes: Sequence[Probe], request: Request, choice: Choice, show: Meter
+) -> list[Any]:
+    """The regions of one model."""
+    tolerance = TOLERANCE if probes[0].dim == 1 else None
+    chosen, regions = request.carry_out(
+        choice,
+        probes,
+        exact=lambda: [
+            *exact_regions(model, probes, precision="float64", meter=show, max_faces=choice.max_faces)
+        ],
+        adaptive=lambda: [
+            *adaptive_regions(model, probes, resolution=request.resolution, tolerance=tolerance, meter=show)
+        ],
+        grid=lambda: grid_regions(
+            model, probes, resolution=request.resolution, connectivity="face", meter=show
+        ),
+    )
+    return [replace(r, reason=chosen.reason) for r in regions]
+
+
+def _of_paired_model(pair: Pair, probes: Sequence[Probe], request: Request, show: Meter) -> list[Regions]:
+    """The regions of the pair as one model, at points."""
+    model = pair.model
+    choice = request.choose(model, probes)
+    found = own_regions(model, probes, request, choice, show)
+    both = Provenance.of(pair.a), Provenance.of(pair.b)
+    return [Regions(r, r.labels // model.n, r.labels % model.n, pair.matching, both) for r in found]
+
+
+def merged(a: DecisionSegment, b: DecisionSegment, matching: Matching) -> Regions:
+    """The regions of a pair on a segment: a boundary of either model is one of the pair."""
+    first, second = matching.common(a.labels, b.labels)
+    near = SAME_PLACE * (a.span[1] - a.span[0])
+    t = np.concatenate([a.boundaries, b.boundaries])
+    order = np.argsort(t, kind="stable")
+    t = t[order]
+    i = np.cumsum(order < len(a.boundaries))
+    j = np.cumsum(order >= len(a.boundaries))
+    last = np.append(np.diff(t) > near, True)[: len(t)]  # of the boundaries at one place the last one counts
+    i, j = (np.concatenate([[0], places[last]]) for places in (i, j))
+    begins = np.concatenate([[-np.inf], t[last]])
+    labels = first[i], second[j]
+    changes = np.append(True, (np.diff(labels[0]) != 0) | (np.diff(labels[1]) != 0))
+    regions = replace(
+        a,
+        boundaries=begins[changes][1:],
+        labels=i[changes],
+        method=a.method if a.method == b.method else "adaptive",
+        is_exact=a.is_exact and b.is_exact,
+        status=joint_status(a, b),
+        n_evaluations=a.n_evaluations + b.n_evaluations,
+        samples=None,
+        top=None,
+        model=None,
+        n_pieces=None,
+        trees=None,
+        **joint_missed(a, b),
+    )
+    return Regions(regions, labels[0][changes], labels[1][changes], matching, (a.provenance, b.provenance))
+
+
+def disagreement_along(a: DecisionSegment, b: DecisionSegment, matching: Matching | None = None) -> float:
+    """The share of a segment on which the labels of two models differ, from the regions of each.
+
+    Without a matching both have one numbering.
+    """
+    first, second = (a.labels, b.labels) if matching is None else matching.common(a.labels, b.labels)
+    edges = np.sort(np.concatenate([a.span, a.boundaries, b.boundaries]))
+    middle = (edges[1:] + edges[:-1]) / 2
+    differ = first[a.boundaries.searchsorted(middle)] != second[b.boundaries.searchsorted(middle)]
+    shares = np.diff(edges)[differ] / (a.span[1] - a.span[0])
+    return float(shares[shares > SAME_PLACE].sum())
+
+
+def joint_missed(a: DecisionRegions, b: DecisionRegions) -> dict[str, Any]:
+    """What may have been missed of the one or the other, and what the estimate rests on."""
+    known = [r for r in (a, b) if r.missed is not None]
+    reason = a.reason if a.reason == b.reason else f"{a.reason}; {b.reason}"
+    if not known:
+        return {"missed": None, "missed_basis": None, "reason": reason}
+    basis = "; ".join(dict.fromkeys(str(r.missed_basis) for r in known))
+    return {"missed": sum(r.missed or 0.0 for r in known), "missed_basis": basis, "reason": reason}
+
+
+def joint_status(a: DecisionRegions, b: DecisionRegions) -> Status:
+    """The status of the pair: that of the model of which less is known."""
+    order = ["complete", "converged", "ties", "not_shown", "not_converged", "not_deterministic"]
+    both = sorted((a.status, b.status), key=lambda s: order.index(s.kind) if s.kind in order else len(order))
+    if both[1] == COMPLETE and both[0] == CONVERGED:
+        return CONVERGED
+    return both[1]
+
+
+@dataclass(frozen=True, eq=False)
+class OverlaidFaces:
+    """The convex faces of two maps of labels laid over each other."""
+
+    planar: "PlanarComplex"
+
+
+def laid_over(a: DecisionPlane, b: DecisionPlane, matching: Matching) -> Regions:
+    """The regions of a pair on a plane: the exact regions of both models, laid over each other."""
+    from inscape.compare.map_overlay import LabelMap, overlaid
+    from inscape.partition.linear.planes.complex.dissolve import joined_faces
+
+    first, second = matching.common(a.labels, b.labels)
+    maps: list[Any] = []
+    for regions, labels in ((a, first), (b, second)):
+        planar = regions.subdivision.planar
+        left, right = np.append(labels[regions.face_regions], -1)[planar.sides()].T
+        changes = left != right
+        start, end = planar.xy[planar.ends[changes]].transpose(1, 0, 2)
+        maps.append(LabelMap(start, end, left[changes], right[changes]))
+    overlay = overlaid(maps[0], maps[1], a.domain.corners)
+    base = int(overlay.labels.max()) + 1
+    face_regions, numbers = joined_faces(overlay.planar, overlay.labels @ np.array([base, 1]))
+    changed: Any = replace(
+        a,
+        labels=numbers,
+        face_regions=face_regions,
+        subdivision=OverlaidFaces(overlay.planar),  # type: ignore[arg-type]
+        trees=None,
+        is_exact=a.is_exact and b.is_exact,
+        status=joint_status(a, b),
+        n_evaluations=a.n_evaluations + b.n_evaluations,
+        **joint_missed(a, b),
+    )
+    i, j = np.divmod(numbers, base)
+    return Regions(changed, i, j, matching, (a.provenance, b.provenance))

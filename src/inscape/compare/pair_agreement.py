@@ -1,0 +1,239 @@
+"""How far two models agree: on random probes between data points, and at the data points themselves.
+
+What high and low mean: of a model and its next checkpoint, export or quantised copy, how much of what lies
+between the data was left alone; of two trainings, how far the data decide what is learnt. When it does not
+hold: two models that give one label everywhere agree, and so do two that share a mistake.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from inscape.arguments import whole_number
+from inscape.arrays import Floats
+from inscape.compare.comparison import shares_of
+from inscape.compare.matching import Matching
+from inscape.compare.on_probes import (
+    Pair,
+    both_regions,
+    disagreement_along,
+    joint_missed,
+    joint_status,
+    regions_on,
+)
+from inscape.errors import ProbeError
+from inscape.measures.points import as_source
+from inscape.measures.result import Measurement, mean_with_error, wilson
+from inscape.models import wrap
+from inscape.partition.decision.method import Request
+from inscape.pictures import Drawn
+from inscape.probes import Probe
+from inscape.probes.sampling import draw_probes
+from inscape.progress import Meter, meter
+from inscape.provenance import Provenance
+from inscape.seeding import RandomState, as_seed
+from inscape.status import COMPLETE, Status
+
+UNSEEN = 3.0
+"""What is met on none of n probes happens on fewer than 3 / n of them, with 95 % confidence."""
+N_COMPARED = 12
+"""Data points at which classes are matched."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PairAgreement(Measurement, Drawn):
+    """The mean share of random probes on which two models have the same label, with its error.
+
+    The `value` is that mean, `std_error` its standard error over the `n` probes, and the `interval` from
+    Student's t, cut off at 0 and 1; where all shares are 1 its lower end is 1 - 3 / n. The `settings` are
+    dim, how, span, length and resolution.
+
+    Attributes:
+        names: of the two models.
+        shares: the share of each probe's length or area on which they agree, (n,).
+        at_points: the share of the data points at which they do.
+        at_points_interval: its 95 % interval (Wilson).
+        n_points: how many data points that were.
+        is_exact: whether every share is exact (the mean over probes is an estimate all the same).
+        n_evaluations: at how many points the models were asked on the probes, together.
+        missed: what the adaptive method estimates that it missed of the regions of both models, per probe.
+        missed_basis: what that estimate rests on.
+        reason: why this method was taken.
+        second: the provenance of the second model; `provenance` is that of the first.
+    """
+
+    measure: ClassVar[str] = "pair_agreement"
+
+    names: tuple[str, str]
+    shares: Floats
+    at_points: float
+    at_points_interval: tuple[float, float]
+    n_points: int
+    is_exact: bool
+    n_evaluations: int
+    missed: float | None
+    missed_basis: str | None
+    reason: str
+    second: Provenance
+
+    @property
+    def mean(self) -> float:
+        """The mean share of agreement, which is the value."""
+        return self.value
+
+    @property
+    def disagreement(self) -> float:
+        """The mean share on which the labels differ."""
+        return 1.0 - self.value
+
+    def _draw(self, ax: Any) -> Any:
+        """How the shares are distributed over probes."""
+        from inscape.drawing.measures import draw_values
+
+        title = f"{self.names[0]} and {self.names[1]}"
+        return draw_values(self.shares, self.value, xlabel="share of agreement", title=title, ax=ax)
+
+    def __repr__(self) -> str:
+        value = f"{self.value:.4g} +- {self.std_error:.2g} on {self.n} probes"
+        a, b = self.names
+        return (
+            f"<agreement of {a} and {b} = {value}, {self.at_points:.4g} at {self.n_points} data points, "
+            f"{self.method}, {self.status.heading}>"
+        )
+
+
+def agreement(
+    a: Any,
+    b: Any,
+    x: Any,
+    *,
+    n_probes: int = 100,
+    dim: int = 1,
+    method: str = "auto",
+    resolution: int | None = None,
+    how: str = "pairs",
+    span: tuple[float, float] = (0.0, 1.0),
+    length: float | None = None,
+    random_state: RandomState = None,
+    progress: bool | Meter | None = None,
+) -> PairAgreement:
+    """The mean share of random probes on which two models have the same label; and at the data points.
+
+    The cost is that of `inscape.region_count` of both models.
+
+    Args:
+        a: anything that `inscape.wrap` takes.
+        b: another model of the same inputs and classes, matched as `inscape.compare` does.
+        x: the data that span the probes; see `inscape.sample_probes`.
+        n_probes: how many probes.
+        dim: 1 for segments, 2 for triangles.
+        method: see `inscape.compare`.
+        resolution: see `inscape.compare`.
+        how: "pairs" or "direction"; see `inscape.sample_probes`.
+        span: for segments, the interval of t.
+        length: for "direction", how far to go.
+        random_state: a seed, a generator, or None; the seed is recorded.
+        progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
+
+    >>> x = np.linspace(0, 1, 50)[:, None]
+    >>> ours, theirs = (lambda x: np.c_[0 * x, x - 0.5]), (lambda x: np.c_[0 * x, x - 0.6])
+    >>> r = agreement(ours, theirs, x, n_probes=200, random_state=0)
+    >>> bool(r.interval[0] < r.mean < r.interval[1]), r.at_points
+    (True, 0.9)
+    """
+    if dim not in (1, 2):
+        raise ProbeError(f"dim={dim!r}: models are compared on segments (1) and triangles (2)")
+    n_probes = whole_number(n_probes, "n_probes", 1, ProbeError)
+    seed = as_seed(random_state)
+    source = as_source(x)
+    probes = draw_probes(
+        source,
+        dim=dim,
+        n=n_probes,
+        how=how,
+        span=span,
+        length=length,
+        y=None,
+        classes="any",
+        random_state=seed,
+    )
+    first, second = wrap(a), wrap(b)
+    points = source.everything()[0]
+    pair = Pair(first, second, Matching(first, second, points[:N_COMPARED]))
+    request = Request(method=method, resolution=resolution)
+    with meter(progress, "two models") as show:
+        found = _shares(pair, probes, request, show)
+    alike = np.equal(*pair.matching.common(first.labels(points), second.labels(points)))
+    mean, error, interval = mean_with_error(found["shares"])
+    dtype = "float64" if found["is_exact"] else None
+    return PairAgreement(
+        value=mean,
+        std_error=error,
+        interval=_within(interval, found["shares"]),
+        n=len(probes),
+        names=pair.names,
+        at_points=float(alike.mean()),
+        at_points_interval=wilson(int(alike.sum()), len(alike)),
+        n_points=len(alike),
+        settings={
+            "dim": dim,
+            "how": how,
+            "span": [float(span[0]), float(span[1])],
+            "length": probes.length,
+            "resolution": resolution,
+        },
+        provenance=Provenance.of(first, seed, dtype),
+        second=Provenance.of(second, seed, dtype),
+        **found,
+    )
+
+
+def _within(interval: tuple[float, float], shares: Floats) -> tuple[float, float]:
+    """An interval of a mean share: between 0 and 1, and not a point where nothing was seen to differ."""
+    low, high = interval
+    if (shares == 1.0).all():
+        return max(0.0, 1.0 - UNSEEN / len(shares)), 1.0
+    return (low, high) if math.isnan(low) else (max(0.0, low), min(1.0, high))
+
+
+def _shares(pair: Pair, probes: Sequence[Probe], request: Request, show: Meter) -> dict[str, Any]:
+    """The share of agreement on each probe, and how it was found."""
+    both = both_regions(pair, probes, request, show) if probes[0].dim == 1 else None
+    if both is not None:
+        differ = [disagreement_along(a, b, pair.matching) for a, b in zip(*both, strict=True)]
+        regions = [*both[0], *both[1]]
+        missed = [joint_missed(a, b)["missed"] for a, b in zip(*both, strict=True)]
+        status = [joint_status(a, b) for a, b in zip(*both, strict=True)]
+    else:
+        every = regions_on(pair, probes, method=request.method, resolution=request.resolution, show=show)
+        regions = [found.regions for found in every]
+        differ = [
+            float(shares_of(found.regions)[np.not_equal(*found.pairs[found.regions.labels].T)].sum())
+            for found in every
+        ]
+        missed, status = [r.missed for r in regions], [r.status for r in regions]
+    known = [m for m in missed if m is not None]
+    methods = {r.method for r in regions}
+    return {
+        "shares": 1.0 - np.array(differ),
+        "method": methods.pop() if len(methods) == 1 else "adaptive",
+        "is_exact": all(r.is_exact for r in regions),
+        "n_evaluations": sum(r.n_evaluations for r in regions),
+        "missed": float(np.mean(known)) if known else None,
+        "missed_basis": next((r.missed_basis for r in regions if r.missed_basis), None),
+        "reason": "; ".join(dict.fromkeys(r.reason for r in regions if r.reason)),
+        "status": _status(status),
+    }
+
+
+def _status(every: list[Status]) -> Status:
+    """The status of all probes: complete, or that of the first with something to note, and on how many."""
+    special = [s for s in every if s != COMPLETE and s.kind != "converged"]
+    if not special:
+        return every[0]
+    first = special[0]
+    detail = f"on {len(special)} of {len(every)} probes: {first.detail or first.heading}"
+    return Status(first.kind, detail)

@@ -1,0 +1,35 @@
+// Elements from a few words, and numbers as people read them. Texts are set as text, never as markup.
+
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name === "class") element.className = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name in element && name !== "list") element[name] = value;
+    else if (value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** A number with the digits that matter. */
+export function figure(value, digits = 3) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e5 || size < 1e-3) return value.toExponential(digits - 1).replace("e+", "e");
+  return Number(value.toPrecision(digits)).toString().replace("-", "−");
+}
+
+export function grouped(n) {
+  return Math.round(n).toLocaleString("en");
+}
+
+export function counted(n, one, many = `${one}s`) {
+  return `${grouped(n)} ${n === 1 ? one : many}`;
+}
+
+export function percent(part) {
+  if (part > 0 && part < 0.001) return "< 0.1 %";
+  return `${(100 * part).toFixed(part < 0.1 ? 1 : 0)} %`;
+}

@@ -1,0 +1,429 @@
+// One picture with what lies over it, and the hands on it: mouse, touch and keys.
+
+import { counted, figure, grouped, h, percent } from "./elements.js";
+import { scaleSteps } from "./colours.js";
+import { Painter } from "./painter.js";
+import { pointImage } from "./thumbnails.js";
+
+const HANDLE = 11;
+const CLICK = 5;
+const NEAR_POINTS = 250;
+
+export class Stage {
+  /** `viewer` has camera, state, about and the answers to what hands do. */
+  constructor(viewer) {
+    this.viewer = viewer;
+    this.gl = h("canvas", { class: "layer" });
+    this.base = h("canvas", { class: "layer" });
+    this.overlay = h("canvas", { class: "layer" });
+    this.painter = new Painter(this.gl, this.base);
+    this.badge = h("p", { class: "badge", role: "status", "aria-live": "polite" });
+    this.heading = h("p", { class: "heading" });
+    this.legend = h("div", { class: "legend" });
+    this.bar = h("progress", { max: 1, "aria-label": "how far" });
+    this.cancel = h("button", { onclick: () => viewer.cancel(this) }, "cancel");
+    this.waiting = h("span", { class: "note" });
+    this.progress = h("div", { class: "progress", role: "status", hidden: true }, this.bar, this.waiting, this.cancel);
+    this.trouble = h("div", { class: "trouble", role: "alert", hidden: true });
+    this.surface = h(
+      "div",
+      {
+        class: "surface",
+        tabIndex: 0,
+        role: "application",
+        "aria-label": "the plane: arrows move, plus and minus zoom, 0 shows all, shift and arrows point, Enter pins",
+      },
+      this.gl,
+      this.base,
+      this.overlay,
+    );
+    this.element = h("div", { class: "stage" }, this.surface, this.heading, this.progress, this.trouble, h("footer", {}, this.badge, this.legend));
+    this.fingers = new Map();
+    this.listen();
+  }
+
+  // what it shows
+
+  resize() {
+    const ratio = window.devicePixelRatio || 1;
+    const { clientWidth: w, clientHeight: t } = this.surface;
+    if (!w || !t) return;
+    this.viewer.camera.size = [w, t];
+    for (const canvas of [this.gl, this.base, this.overlay]) {
+      [canvas.width, canvas.height] = [Math.round(w * ratio), Math.round(t * ratio)];
+    }
+  }
+
+  take(message) {
+    const { viewer } = this;
+    if (message !== this.message) this.largest = null;
+    this.message = message;
+    this.trouble.hidden = true;
+    const { camera, state, about } = viewer;
+    const [s0, s1, t0, t1] = message.header.window;
+    const pixels = [(s1 - s0) / camera.unit[0], (t1 - t0) / camera.unit[1]];
+    this.painter.take(message, { fill: state.fill, about, dark: viewer.isDark(), corners: viewer.corners }, pixels);
+    this.describe();
+    this.draw();
+  }
+
+  /** Fill the same message in another way. */
+  retake() {
+    if (this.message) this.take(this.message);
+  }
+
+  fail(text, again) {
+    this.trouble.hidden = false;
+    this.trouble.replaceChildren(h("h3", {}, "There is no picture of this plane."), h("p", {}, text), h("button", { onclick: again }, "try again"));
+    this.progress.hidden = true;
+  }
+
+  describe() {
+    const { header } = this.message;
+    const { about } = this.viewer;
+    if (header.method === "coarse") {
+      this.setBadge("coarse", "coarse", `${grouped(header.n_evaluations)} samples, the real picture is on its way`);
+    } else if (header.reply === "difference") {
+      const part = header.disagreement ? `they differ on ${percent(header.disagreement)} of the area` : "they agree everywhere here";
+      this.setBadge(header.is_exact ? "exact" : "adaptive", header.is_exact ? "exact" : header.method, `${part} · ${counted(header.n_regions, "region")} of the pair${this.largestText()}`);
+    } else {
+      const linear = header.n_faces ? ` · ${counted(header.n_faces, "linear region")}` : "";
+      const time = header.seconds >= 0.0005 ? ` · ${header.seconds < 1 ? `${Math.round(1000 * header.seconds)} ms` : `${figure(header.seconds, 2)} s`}` : "";
+      const missed = header.missed > 0 ? `, about ${figure(header.missed, 2)} may be missed` : header.is_exact ? "" : ", smaller ones may be missed";
+      this.setBadge(header.is_exact ? "exact" : "adaptive", header.is_exact ? "exact" : header.method, `${counted(header.n_regions, "decision region")}${missed}${linear}${time}`);
+    }
+    this.badge.title = [header.note, header.status, header.reason].filter(Boolean).join(" · ");
+    const { legend } = this.painter;
+    if (legend?.kind === "scale") {
+      const ramp = h("i", { class: "ramp" });
+      ramp.style.background = `linear-gradient(90deg, ${scaleSteps(legend.scale).join(",")})`;
+      this.legend.replaceChildren(h("span", { class: "quiet" }, legend.title), h("span", {}, figure(legend.low, 2)), ramp, h("span", {}, figure(legend.high, 2)));
+    } else if (legend?.kind === "steps") {
+      this.legend.replaceChildren(h("span", { class: "quiet" }, legend.title), ...legend.steps.map(([name, colour]) => this.chip(name, colour)));
+    } else if (header.reply === "difference") {
+      this.legend.replaceChildren(...this.pairChips(header));
+    } else {
+      const shares = Object.entries(header.label_areas ?? {}).sort((a, b) => b[1] - a[1]);
+      const labels = shares.length ? shares : [...new Set(this.message.arrays.region_labels)].map((label) => [label, null]);
+      this.legend.replaceChildren(
+        ...labels.slice(0, 12).map(([label, share]) => {
+          const known = about.classes.find((c) => c.label === Number(label));
+          return this.chip(known?.name ?? String(label), known?.colour ?? "#888", share === null ? "" : percent(share));
+        }),
+      );
+    }
+  }
+
+  /** What both models say where they differ, the largest parts first. */
+  pairChips({ pairs, label_areas: areas, models }) {
+    const { about } = this.viewer;
+    const known = (label) => about.classes.find((c) => c.label === label);
+    const differing = Object.entries(areas).filter(([k]) => pairs[k][0] !== pairs[k][1]).sort((a, b) => b[1] - a[1]);
+    if (!differing.length) return [];
+    const chips = differing.slice(0, 6).map(([k, share]) => {
+      const [a, b] = pairs[k].map((label) => [known(label)?.name ?? String(label), known(label)?.colour ?? "#888"]);
+      return this.chip(`${a[0]} | ${b[0]}`, `repeating-linear-gradient(135deg, ${a[1]} 0 3px, ${b[1]} 3px 6px)`, percent(share));
+    });
+    return [h("span", { class: "quiet" }, `${about.models[models[0]].name} | ${about.models[models[1]].name}`), ...chips];
+  }
+
+  /** The largest difference of scores, once it is known. */
+  largestText() {
+    const { largest } = this;
+    if (!largest) return "";
+    if (largest.value === undefined) return " · scores cannot be compared";
+    return ` · largest difference of ${largest.of} ${largest.is_exact ? "" : "at least "}${figure(largest.value)}, of ${largest.class_name}`;
+  }
+
+  setBadge(kind, word, text) {
+    this.badge.dataset.kind = kind;
+    this.badge.replaceChildren(h("b", {}, word), ` ${text}`);
+  }
+
+  chip(name, colour, more = "") {
+    const swatch = h("i", { class: "swatch" });
+    swatch.style.background = colour;
+    return h("span", { class: "chip" }, swatch, h("span", {}, name), more ? h("span", { class: "quiet" }, more) : null);
+  }
+
+  draw() {
+    const { camera, state } = this.viewer;
+    this.painter.draw(camera, { edges: state.show.includes("edges"), margin: state.show.includes("margin") });
+    this.drawOverlay();
+  }
+
+  drawOverlay() {
+    const { viewer } = this;
+    const { camera, state, about } = viewer;
+    const context = this.overlay.getContext("2d");
+    const ratio = this.overlay.width / camera.size[0];
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, ...camera.size);
+    context.lineJoin = "round";
+    if (state.show.includes("names") && state.fill === "decision") this.drawNames(context);
+    if (state.show.includes("points") && viewer.points) this.drawPoints(context);
+    this.drawCorners(context);
+    if (viewer.hover) this.drawHover(context, viewer.hover);
+    this.drawPins(context);
+    if (this.largest?.at) this.drawCursor(context, camera.toPixels(this.largest.at));
+    if (viewer.cursor) this.drawCursor(context, camera.toPixels(viewer.cursor));
+  }
+
+  drawNames(context) {
+    const { camera, about } = this.viewer;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    const size = Math.max(13, Math.min(22, camera.size[0] / 50));
+    context.font = `600 ${size}px system-ui, sans-serif`;
+    const [v0, v1, w0, w1] = camera.window();
+    for (const { label, at, share } of this.painter.names()) {
+      const [s0, s1, t0, t1] = this.painter.window;
+      const area = (share * (s1 - s0) * (t1 - t0) * camera.size[0] * camera.size[1]) / ((v1 - v0) * (w1 - w0));
+      if (area < 40 * size * 2) continue;
+      const pair = this.message.header.pairs?.[label] ?? [label, label];
+      const known = about.classes.find((c) => c.label === pair[0]);
+      if (pair[0] !== pair[1]) continue;
+      const [x, y] = camera.toPixels(at);
+      context.lineWidth = 3;
+      const ink = this.message.header.pairs ? "black" : (known?.ink ?? "black");
+      context.strokeStyle = ink === "white" ? "rgb(0 0 0 / 0.35)" : "rgb(255 255 255 / 0.45)";
+      context.strokeText(known?.name ?? String(label), x, y);
+      context.fillStyle = ink;
+      context.fillText(known?.name ?? String(label), x, y);
+    }
+  }
+
+  drawPoints(context) {
+    const { camera, points, about } = this.viewer;
+    const { places, distances, labels, rows } = points.arrays;
+    const isPlane = about.data.kind === "plane";
+    const n = isPlane ? rows.length : Math.min(rows.length, NEAR_POINTS);
+    const far = distances[n - 1] || 1;
+    for (let k = n - 1; k >= 0; k--) {
+      const [x, y] = camera.toPixels([places[2 * k], places[2 * k + 1]]);
+      if (x < -9 || y < -9 || x > camera.size[0] + 9 || y > camera.size[1] + 9) continue;
+      const near = isPlane ? 1 : 1 - distances[k] / (far * 1.05);
+      const radius = isPlane ? (n > 800 ? 2.6 : 3.8) : 2.2 + 3 * near;
+      context.globalAlpha = isPlane ? 0.95 : 0.35 + 0.6 * near;
+      context.beginPath();
+      context.arc(x, y, radius, 0, 2 * Math.PI);
+      context.fillStyle = labels ? deeperColour(about.classes.find((c) => c.label === labels[k])?.colour ?? "#888888") : "#ffffff";
+      context.fill();
+      context.lineWidth = 1;
+      context.strokeStyle = labels ? "white" : "black";
+      context.stroke();
+    }
+    context.globalAlpha = 1;
+  }
+
+  drawCorners(context) {
+    const { camera, corners, about } = this.viewer;
+    if (!corners.length) return;
+    const places = corners.map((c) => camera.toPixels(c));
+    context.beginPath();
+    places.forEach(([x, y], k) => (k ? context.lineTo(x, y) : context.moveTo(x, y)));
+    context.closePath();
+    context.lineWidth = 3;
+    context.strokeStyle = "rgb(255 255 255 / 0.75)";
+    context.stroke();
+    context.lineWidth = 1.2;
+    context.strokeStyle = "#111";
+    context.stroke();
+    const middle = [0, 1].map((k) => places.reduce((a, p) => a + p[k], 0) / 3);
+    places.forEach(([x, y], k) => {
+      if (about.data.kind === "image") this.drawThumbnail(context, k, [x, y], middle);
+      context.beginPath();
+      context.arc(x, y, HANDLE, 0, 2 * Math.PI);
+      context.fillStyle = "white";
+      context.fill();
+      context.lineWidth = 1.6;
+      context.strokeStyle = "#111";
+      context.stroke();
+      context.fillStyle = "#111";
+      context.font = "600 12px system-ui, sans-serif";
+      context.textAlign = "center";
+      context.textBaseline = "middle";
+      context.fillText(String(k + 1), x, y + 0.5);
+    });
+  }
+
+  /** The corner as an image, beside its handle, away from the others. */
+  drawThumbnail(context, k, [x, y], middle) {
+    const input = this.viewer.inputAt(this.viewer.corners[k]);
+    if (!input) return;
+    const { data } = this.viewer.about;
+    this.corner ??= [];
+    this.corner[k] = pointImage(input, data.shape, data.picture, data.limits, this.corner[k]);
+    const side = Math.max(34, Math.min(64, this.viewer.camera.size[0] / 12));
+    const way = [x - middle[0], y - middle[1]];
+    const length = Math.hypot(...way) || 1;
+    const [cx, cy] = [x + (way[0] / length) * side * 0.95, y + (way[1] / length) * side * 0.95];
+    context.imageSmoothingEnabled = false;
+    context.fillStyle = "white";
+    context.fillRect(cx - side / 2 - 2, cy - side / 2 - 2, side + 4, side + 4);
+    context.strokeStyle = "#111";
+    context.lineWidth = 1;
+    context.strokeRect(cx - side / 2 - 2, cy - side / 2 - 2, side + 4, side + 4);
+    context.drawImage(this.corner[k], cx - side / 2, cy - side / 2, side, side);
+  }
+
+  drawHover(context, { header }) {
+    const { camera } = this.viewer;
+    const from = camera.toPixels(header.at);
+    const line = (points, width, colour) => {
+      context.beginPath();
+      points.forEach(([x, y], k) => (k ? context.lineTo(x, y) : context.moveTo(x, y)));
+      context.lineWidth = width;
+      context.strokeStyle = colour;
+      context.stroke();
+    };
+    if (header.edge?.ends) {
+      const ends = header.edge.ends.map((p) => camera.toPixels(p));
+      line(ends, 5, "rgb(255 255 255 / 0.8)");
+      line(ends, 2.4, "#111");
+    }
+    if (header.boundary) {
+      const to = camera.toPixels(header.boundary.at);
+      context.setLineDash([4, 3]);
+      line([from, to], 3, "rgb(255 255 255 / 0.7)");
+      line([from, to], 1.2, "#111");
+      context.setLineDash([]);
+      context.beginPath();
+      context.arc(...to, 3.5, 0, 2 * Math.PI);
+      context.fillStyle = "#111";
+      context.fill();
+    }
+  }
+
+  drawPins(context) {
+    const { camera, state } = this.viewer;
+    const places = state.pins.map((p) => camera.toPixels(p));
+    if (places.length === 2) {
+      for (const [width, colour] of [[5, "rgb(255 255 255 / 0.85)"], [2, "#111"]]) {
+        context.beginPath();
+        context.moveTo(...places[0]);
+        context.lineTo(...places[1]);
+        context.lineWidth = width;
+        context.strokeStyle = colour;
+        context.stroke();
+      }
+    }
+    places.forEach(([x, y], k) => {
+      context.beginPath();
+      context.moveTo(x, y);
+      context.arc(x, y - 16, 9, Math.PI * 0.8, Math.PI * 0.2);
+      context.closePath();
+      context.fillStyle = "#111";
+      context.fill();
+      context.lineWidth = 1.5;
+      context.strokeStyle = "white";
+      context.stroke();
+      context.fillStyle = "white";
+      context.font = "600 11px system-ui, sans-serif";
+      context.textAlign = "center";
+      context.textBaseline = "middle";
+      context.fillText("AB"[k], x, y - 16);
+    });
+  }
+
+  drawCursor(context, [x, y]) {
+    for (const [width, colour] of [[4, "rgb(255 255 255 / 0.85)"], [1.5, "#111"]]) {
+      context.lineWidth = width;
+      context.strokeStyle = colour;
+      context.beginPath();
+      context.moveTo(x - 12, y);
+      context.lineTo(x + 12, y);
+      context.moveTo(x, y - 12);
+      context.lineTo(x, y + 12);
+      context.stroke();
+    }
+  }
+
+  // hands
+
+  listen() {
+    const { surface, viewer } = this;
+    surface.addEventListener("pointerdown", (event) => this.down(event));
+    surface.addEventListener("pointermove", (event) => this.move(event));
+    for (const kind of ["pointerup", "pointercancel"]) surface.addEventListener(kind, (event) => this.up(event));
+    surface.addEventListener("pointerleave", () => viewer.leave());
+    surface.addEventListener(
+      "wheel",
+      (event) => {
+        event.preventDefault();
+        viewer.zoom(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0016)), this.at(event));
+      },
+      { passive: false },
+    );
+    surface.addEventListener("dblclick", (event) => viewer.zoom(2, this.at(event)));
+    surface.addEventListener("keydown", (event) => viewer.key(event, this));
+    surface.addEventListener("dragover", (event) => {
+      if (event.dataTransfer.types.includes("text/x-inscape-row")) event.preventDefault();
+    });
+    surface.addEventListener("drop", (event) => {
+      event.preventDefault();
+      const row = Number(event.dataTransfer.getData("text/x-inscape-row"));
+      const corner = this.cornerAt(this.at(event), 60);
+      if (corner >= 0) viewer.drop(row, corner);
+    });
+  }
+
+  at(event) {
+    const box = this.surface.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  }
+
+  cornerAt([x, y], within = HANDLE + 4) {
+    const { camera, corners } = this.viewer;
+    const distances = corners.map((c) => {
+      const [cx, cy] = camera.toPixels(c);
+      return Math.hypot(cx - x, cy - y);
+    });
+    const best = distances.indexOf(Math.min(...distances));
+    return distances[best] <= within ? best : -1;
+  }
+
+  down(event) {
+    this.surface.setPointerCapture(event.pointerId);
+    const at = this.at(event);
+    this.fingers.set(event.pointerId, at);
+    this.start = at;
+    this.held = this.fingers.size === 1 && !this.viewer.isStored ? this.cornerAt(at) : -1;
+    this.moved = this.fingers.size > 1;
+  }
+
+  move(event) {
+    const at = this.at(event);
+    const { viewer } = this;
+    if (!this.fingers.has(event.pointerId)) {
+      this.surface.style.cursor = !viewer.isStored && this.cornerAt(at) >= 0 ? "grab" : "crosshair";
+      viewer.point(viewer.camera.toPlane(at), this);
+      return;
+    }
+    const before = this.fingers.get(event.pointerId);
+    const other = [...this.fingers].find(([id]) => id !== event.pointerId)?.[1];
+    this.fingers.set(event.pointerId, at);
+    if (Math.hypot(at[0] - this.start[0], at[1] - this.start[1]) > CLICK) this.moved = true;
+    if (other) {
+      const [was, is] = [before, at].map((p) => Math.hypot(p[0] - other[0], p[1] - other[1]));
+      viewer.camera.pan((at[0] - before[0]) / 2, (at[1] - before[1]) / 2);
+      viewer.zoom(is / (was || 1), [(at[0] + other[0]) / 2, (at[1] + other[1]) / 2]);
+    } else if (this.held >= 0) {
+      if (this.moved) viewer.moveCorner(this.held, viewer.camera.toPlane(at));
+    } else if (this.moved) {
+      this.surface.style.cursor = "grabbing";
+      viewer.pan(at[0] - before[0], at[1] - before[1]);
+    }
+  }
+
+  up(event) {
+    this.fingers.delete(event.pointerId);
+    this.surface.style.cursor = "crosshair";
+    if (this.moved || event.type === "pointercancel") this.viewer.settle();
+    else if (this.held < 0) this.viewer.pin(this.viewer.camera.toPlane(this.at(event)), this);
+  }
+}
+
+function deeperColour(hex) {
+  return `rgb(${[1, 3, 5].map((i) => Math.round(0.75 * parseInt(hex.slice(i, i + 2), 16))).join(" ")})`;
+}

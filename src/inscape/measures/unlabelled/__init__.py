@@ -1,0 +1,1 @@
+"""What predictions say without labels."""

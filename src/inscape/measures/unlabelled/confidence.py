@@ -1,0 +1,179 @@
+"""What the scores of a model say of themselves without labels: confidence, entropy, nuclear norm.
+
+What high and low mean: a confident model, of low entropy, tends to be right more often than an unsure one of
+the same kind; a high nuclear norm asks besides that predictions be spread over all classes. None of them sees
+a label, so that each can order models on data that nobody has labelled. When it does not hold: training long,
+or on noisy labels, or a temperature, raises confidence without one prediction changing, and scores of
+different kinds of models (votes of a forest, logits of a network, distances of a support vector machine) do
+not compare.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arrays import Floats
+from inscape.errors import MeasureError, NotApplicableError, unknown_name
+from inscape.measures.points import measuring, points_of
+from inscape.measures.result import Measurement, mean_with_error
+from inscape.models import Model, wrap
+from inscape.provenance import Provenance
+
+SCORES = ("auto", "probabilities", "logits")
+SUM_ERROR = 1e-5
+"""By how much the scores of a point may miss 1 in their sum and be probabilities: votes are kept in
+float32."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Confidence(Measurement):
+    """The mean of the largest probability; `confidences` of each point, (n,)."""
+
+    measure: ClassVar[str] = "confidence"
+
+    confidences: Floats
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PredictionEntropy(Measurement):
+    """The mean entropy of the predicted probabilities; `entropies` of each point, (n,), 1 for a guess."""
+
+    measure: ClassVar[str] = "prediction_entropy"
+
+    entropies: Floats
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class NuclearNorm(Measurement):
+    """The nuclear norm of the matrix of predicted probabilities, over the largest that it can have."""
+
+    measure: ClassVar[str] = "nuclear_norm"
+
+    singular_values: Floats
+
+
+def confidence(model: Any, x: Any, *, scores: str = "auto") -> Confidence:
+    """The mean over points of the largest predicted probability.
+
+    The baseline of Hendrycks and Gimpel 2017 (arXiv 1610.02136).
+
+    Args:
+        model: anything that `inscape.wrap` takes and that has scores.
+        x: the points, as for `inscape.sample_probes`; no classes are needed.
+        scores: "probabilities", or "logits" of which softmax (of a single score, the logistic function) makes
+            them; "auto" takes scores for probabilities where they are in 0..1 and sum to 1 at every point.
+            The result says which it was.
+
+    >>> import numpy as np
+    >>> votes = lambda x: np.column_stack([x[:, 0], 1 - x[:, 0]])
+    >>> confidence(votes, [[0.9], [0.3]]).value
+    0.8
+    """
+    wrapped = wrap(model)
+    p, settings = _predicted(wrapped, x, scores, "confidence")
+    highest = p.max(axis=1)
+    value, error, interval = mean_with_error(highest)
+    return Confidence(
+        value=value,
+        std_error=error,
+        interval=interval,
+        n=len(p),
+        method="scores",
+        settings=settings,
+        provenance=Provenance.of(wrapped),
+        confidences=highest,
+    )
+
+
+def prediction_entropy(model: Any, x: Any, *, scores: str = "auto") -> PredictionEntropy:
+    """The mean over points of -sum_j p_j log p_j / log c: 0 for a sure prediction, 1 for equal probabilities.
+
+    Args:
+        model: as for `confidence`.
+        x: the points.
+        scores: as for `confidence`.
+
+    >>> import numpy as np
+    >>> prediction_entropy(lambda x: np.full((len(x), 4), 0.25), [[0.0], [1.0]]).value
+    1.0
+    """
+    wrapped = wrap(model)
+    p, settings = _predicted(wrapped, x, scores, "prediction_entropy")
+    logs = np.log(p, out=np.zeros_like(p), where=p > 0)
+    entropies = -(p * logs).sum(axis=1) / np.log(p.shape[1])
+    value, error, interval = mean_with_error(entropies)
+    return PredictionEntropy(
+        value=value,
+        std_error=error,
+        interval=interval,
+        n=len(p),
+        method="scores",
+        settings=settings,
+        provenance=Provenance.of(wrapped),
+        entropies=entropies,
+    )
+
+
+def nuclear_norm(model: Any, x: Any, *, scores: str = "auto") -> NuclearNorm:
+    """The sum of the singular values of the matrix P (n, c) of probabilities, over sqrt(n min(n, c)).
+
+    That is at most 1, where every prediction is sure and all classes are predicted equally often (Deng et al.
+    2023, arXiv 2302.01094): confidence and dispersity in one number.
+
+    Args:
+        model: as for `confidence`.
+        x: the points.
+        scores: as for `confidence`.
+
+    >>> import numpy as np
+    >>> round(nuclear_norm(lambda x: np.eye(3)[[0, 1, 2, 0, 1, 2]], np.zeros((6, 1))).value, 12)
+    1.0
+    """
+    wrapped = wrap(model)
+    p, settings = _predicted(wrapped, x, scores, "nuclear_norm")
+    singular = np.sqrt(np.maximum(np.linalg.eigvalsh(p.T @ p), 0.0))[::-1]
+    return NuclearNorm(
+        value=float(singular.sum() / np.sqrt(len(p) * min(p.shape))),
+        n=len(p),
+        method="singular values",
+        settings=settings,
+        provenance=Provenance.of(wrapped),
+        singular_values=singular.copy(),
+    )
+
+
+def _predicted(model: Model, x: Any, scores: str, measure: str) -> tuple[Floats, dict[str, Any]]:
+    if scores not in SCORES:
+        raise MeasureError(unknown_name("scores", scores, SCORES))
+    with measuring(model):
+        found = model.predict(points_of(model, x), with_scores=True).scores
+    if found is None:
+        raise NotApplicableError(f"{measure} needs a score per class, and {model.name} has labels only")
+    kind = ("probabilities" if are_probabilities(found) else "logits") if scores == "auto" else scores
+    return as_probabilities(found, kind), {"scores": kind}
+
+
+def are_probabilities(scores: npt.NDArray[Any]) -> bool:
+    """Whether scores (n, c) are in 0..1 and sum to 1 at every point; a single one, whether it is in 0..1."""
+    if not bool(((scores >= 0) & (scores <= 1)).all()):
+        return False
+    return scores.shape[1] == 1 or bool((np.abs(scores.sum(axis=1, dtype=np.float64) - 1) <= SUM_ERROR).all())
+
+
+def as_probabilities(scores: npt.NDArray[Any], kind: str) -> Floats:
+    """Probabilities (n, c), c at least 2: the scores themselves, or their softmax.
+
+    >>> as_probabilities(np.array([[0.0, 0.0]]), "logits").tolist()
+    [[0.5, 0.5]]
+    >>> as_probabilities(np.array([[0.25]]), "probabilities").tolist()
+    [[0.75, 0.25]]
+    """
+    f = np.asarray(scores, np.float64)
+    if kind == "probabilities":
+        return np.column_stack([1 - f[:, 0], f[:, 0]]) if f.shape[1] == 1 else f
+    if f.shape[1] == 1:
+        f = np.column_stack([np.zeros(len(f)), f[:, 0]])
+    powers = np.exp(f - f.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))

@@ -1,0 +1,274 @@
+"""Boosters of XGBoost, LightGBM and CatBoost themselves, beside their scikit-learn classifiers."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from inscape.arrays import Shape
+from inscape.errors import MissingExtraError, ModelError, PartitionError
+from inscape.models.base import Array, Model, squeezed
+from inscape.models.decision import Output, follow
+from inscape.models.graph import Graph
+from inscape.models.onnx_file import read_model_file
+from inscape.models.sklearn_estimator import estimator_fingerprint
+from inscape.models.trees import TreeEnsemble, Unread, check_agreement, read_trees
+from inscape.models.trees.libraries import kind_in_library, n_features_of, state_of
+
+
+class Answers(NamedTuple):
+    """How a booster predicts.
+
+    Attributes:
+        outputs: from points (n, d) to numbers (n,) or (n, k).
+        threshold: what a single number is compared with; None if it is no score of two classes.
+        labels: from points (n, d) to labels (n,), if `outputs` are not what its own labels are decided by.
+    """
+
+    outputs: Callable[[Array], Any]
+    threshold: float | None
+    labels: Callable[[Array], Any] | None = None
+
+
+class BoosterModel(Model):
+    """A booster that was trained to classify: `predict` gives probabilities, scores or labels.
+
+    Two classes have one output, a probability or a raw score; a regression needs a rule that makes classes.
+    """
+
+    max_batch = 16384
+
+    def __init__(
+        self,
+        booster: Any,
+        *,
+        input_shape: Shape | None = None,
+        batch_size: int | None = None,
+        output: Output | None = None,
+    ) -> None:
+        library, kind = kind_in_library(booster)
+        name = f"{library}.{kind}"
+        shape = (n_features_of(booster),) if input_shape is None else input_shape
+        super().__init__(name, input_shape=shape, batch_size=batch_size, output=output)
+        self.booster = booster
+        self._answers = _LIBRARIES[library](booster)
+        self._read: tuple[int, TreeEnsemble | Unread] | None = None
+        if self._answers.threshold is None and self._n_outputs() == 1:
+            self.needs_rule = (
+                f"{name} predicts numbers, not classes: cut them by levels=[...] or threshold=..."
+            )
+
+    @property
+    def structure(self) -> str:  # type: ignore[override]
+        """The word "trees" if they could be read and no other output was asked for, else "black-box"."""
+        return "trees" if isinstance(self._found(), TreeEnsemble) else "black-box"
+
+    @property
+    def trees(self) -> TreeEnsemble:
+        """The trees as flat arrays; an error says why there are none."""
+        found = self._found()
+        if isinstance(found, TreeEnsemble):
+            return found
+        raise PartitionError(
+            f"{self.name} cannot be counted exactly because {found}",
+            remedy='use method="adaptive", or method="grid" to compare with grids',
+        )
+
+    def network(self, input_shape: Shape) -> Graph:
+        """An error: trees have no linear pieces."""
+        _ = self.trees
+        raise PartitionError(
+            f"{self.name} is made of trees, which are piecewise constant",
+            remedy='it has no linear pieces; use decision_regions(..., method="exact")',
+        )
+
+    def fingerprint(self) -> str:
+        """A hash of the booster."""
+        return self._marked(estimator_fingerprint(self.booster))
+
+    def _found(self) -> TreeEnsemble | Unread:
+        """What was read, or why not, of the booster as it is now."""
+        state = state_of(self.booster)
+        if self._read is None or self._read[0] != state:
+            try:
+                if self.output is not None or self.needs_rule is not None:
+                    raise Unread("it is not asked for its own classes")
+                found: TreeEnsemble | Unread = read_trees(self.booster)
+                assert isinstance(found, TreeEnsemble)
+                check_agreement(found, lambda x: self._call(x, with_scores=False)[0])
+            except Unread as reason:
+                found = reason
+            self._read = state, found
+        return self._read[1]
+
+    def _n_outputs(self) -> int:
+        zeros = np.zeros((1, n_features_of(self.booster)))
+        return int(squeezed(np.asarray(self._answers.outputs(zeros))).shape[1])
+
+    def _outputs(self, x: Array) -> Array:
+        steps = () if self.output is None else self.output.steps
+        found = follow(steps, self._answers.outputs(x.reshape(len(x), -1)), self.name)
+        return squeezed(np.asarray(found, dtype=np.float64))
+
+    def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
+        rows = x.reshape(len(x), -1)
+        own = self._answers.labels
+        if own is not None and self.output is None:
+            return np.asarray(own(rows)).astype(np.int64), self._outputs(x) if with_scores else None
+        return self._by_own_rule(self._outputs(x), x.shape[1:], with_scores)
+
+    def natural_threshold(self, input_shape: Shape, outputs: Array | None = None) -> float:
+        """What the one output of two classes is compared with: 1/2 if it is a probability."""
+        if self._answers.threshold is None or self.output is not None:
+            return super().natural_threshold(input_shape, outputs)
+        return self._answers.threshold
+
+
+def _xgboost(booster: Any) -> Answers:
+    from xgboost import DMatrix
+
+    objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
+
+    def predict(x: Array, **options: Any) -> Any:
+        return booster.predict(DMatrix(x, feature_names=booster.feature_names), **options)
+
+    if objective == "multi:softmax":
+        return Answers(lambda x: predict(x, output_margin=True), None, predict)
+    thresholds = {"binary:logistic": 0.5, "reg:logistic": 0.5, "binary:hinge": 0.5, "binary:logitraw": 0.0}
+    return Answers(predict, thresholds.get(objective))
+
+
+def _lightgbm(booster: Any) -> Answers:
+    objective = str(booster.dump_model(num_iteration=1).get("objective", "")).partition(" ")[0]
+    return Answers(booster.predict, 0.5 if objective in ("binary", "cross_entropy") else None)
+
+
+def _catboost(model: Any) -> Answers:
+    loss = str(model.get_all_params().get("loss_function", "")) if model.is_fitted() else ""
+    return Answers(
+        lambda x: model.predict(x, prediction_type="RawFormulaVal"),
+        0.0 if loss.partition(":")[0] in ("Logloss", "CrossEntropy") else None,
+    )
+
+
+_LIBRARIES: dict[str, Callable[[Any], Answers]] = {
+    "xgboost": _xgboost,
+    "lightgbm": _lightgbm,
+    "catboost": _catboost,
+}
+
+
+FILES = (".json", ".ubj", ".txt", ".cbm")
+"""Files of boosters: of XGBoost and CatBoost, XGBoost, LightGBM, CatBoost."""
+
+
+def load_booster(path: Path) -> Any:
+    """The booster, or CatBoost's classifier, in a file.
+
+    Raises:
+        ModelError: if it is none, or damaged.
+        MissingExtraError: if its library is not installed.
+    """
+    content = read_model_file(path)
+    library = _library_of(path, content)
+    try:
+        return _LOADERS[library](path, content)
+    except ImportError as error:
+        raise MissingExtraError(library, "boosting", f"a model of {library}") from error
+    except Exception as error:  # each library has its own classes for a damaged file
+        line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise ModelError(f"{path} is not a readable model of {library}: {line}") from error
+
+
+def _library_of(path: Path, content: bytes) -> str:
+    suffix = path.suffix.lower()
+    if suffix == ".ubj":
+        return "xgboost"
+    if suffix == ".txt":
+        if not content.startswith(b"tree") or b"\nend of trees" not in content:
+            raise ModelError(f"{path} is no whole model of LightGBM: it lacks its first line, or its end")
+        return "lightgbm"
+    if suffix == ".cbm":
+        return "catboost"
+    try:
+        found = json.loads(content)
+    except ValueError as error:
+        raise ModelError(f"{path} is not readable JSON: {error}") from error
+    keys = set(found) if isinstance(found, dict) else set()
+    if "learner" in keys:
+        return "xgboost"
+    if {"features_info", "model_info"} <= keys:
+        return "catboost"
+    raise ModelError(f"{path} is JSON, but no model of XGBoost or CatBoost")
+
+
+def _load_xgboost(path: Path, content: bytes) -> Any:
+    from xgboost import Booster
+
+    booster = Booster({"nthread": 1})
+    booster.load_model(bytearray(content))
+    return booster
+
+
+def _load_lightgbm(path: Path, content: bytes) -> Any:
+    from lightgbm import Booster
+
+    text = content.decode("utf-8")
+    check_text(text)
+    trees, end, _ = text.partition("\nend of trees")
+    return Booster(model_str=f"{trees}{end}\n")  # what follows are settings of the training
+
+
+def check_text(text: str) -> None:
+    r"""Raise a ValueError if a tree in the text of LightGBM is not one, which the library does not look at.
+
+    >>> check_text("max_feature_idx=1\nTree=0\nnum_leaves=2\nleaf_value=1")
+    Traceback (most recent call last):
+    ValueError: tree 0 has not as many leaves as it says
+    """
+    head, *trees = text.partition("\nend of trees")[0].split("\nTree=")
+    widest = int(_entries(head)["max_feature_idx"])
+    for i, block in enumerate(trees):
+        given = _entries(block)
+        n = int(given["num_leaves"])
+        if not 1 <= n < 2**20 or len(given.get("leaf_value", "0").split()) != n:
+            raise ValueError(f"tree {i} has not as many leaves as it says")
+        if n == 1:
+            continue
+        features, left, right = (
+            [int(v) for v in given[k].split()] for k in ("split_feature", "left_child", "right_child")
+        )
+        if len(given["threshold"].split()) != n - 1 or len(given["decision_type"].split()) != n - 1:
+            raise ValueError(f"tree {i} has not as many splits as it says")
+        # every node and leaf but the root is the child of one node: then there is no way around in a circle
+        if sorted(left + right) != sorted([*range(-n, 0), *range(1, n - 1)]):
+            raise ValueError(f"tree {i} has a child that is no node of it")
+        if len(features) != n - 1 or not all(0 <= f <= widest for f in features):
+            raise ValueError(f"tree {i} looks at a feature that there is not")
+
+
+def _entries(block: str) -> dict[str, str]:
+    """The entries name=value of a block of text, one per line."""
+    return dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+
+
+def _load_catboost(path: Path, content: bytes) -> Any:
+    from catboost import CatBoost, CatBoostClassifier
+
+    kind = "json" if path.suffix.lower() == ".json" else "cbm"
+    model = CatBoostClassifier()
+    model.load_model(str(path), format=kind)
+    if len(model.classes_):
+        return model
+    model = CatBoost()
+    model.load_model(str(path), format=kind)
+    return model
+
+
+_LOADERS: dict[str, Callable[[Path, bytes], Any]] = {
+    "xgboost": _load_xgboost,
+    "lightgbm": _load_lightgbm,
+    "catboost": _load_catboost,
+}

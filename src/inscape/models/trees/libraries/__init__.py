@@ -1,0 +1,84 @@
+"""The tree classifiers of scikit-learn, XGBoost, LightGBM and CatBoost, each read in its own way."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from inscape.errors import ModelError
+from inscape.models.trees.ensemble import TreeEnsemble, assemble
+from inscape.models.trees.libraries import catboost, lightgbm, scikit_learn, xgboost
+from inscape.models.trees.readings import Reading, Unread
+from inscape.models.trees.views import View
+
+READERS: dict[tuple[str, str], Callable[[Any], Reading]] = {
+    **{("sklearn", name): read for name, read in scikit_learn.READERS.items()},
+    ("xgboost", "XGBClassifier"): xgboost.read_classifier,
+    ("xgboost", "XGBRFClassifier"): xgboost.read_classifier,
+    ("xgboost", "Booster"): xgboost.read_booster,
+    ("lightgbm", "LGBMClassifier"): lightgbm.read_classifier,
+    ("lightgbm", "Booster"): lightgbm.read_booster,
+    ("catboost", "CatBoostClassifier"): catboost.read_model,
+    ("catboost", "CatBoost"): catboost.read_model,
+}
+"""Library and class -> how it is read; a subclass is not, since it may predict in its own way."""
+
+
+def kind_in_library(model: Any) -> tuple[str, str]:
+    """The library that a model's class comes from, and the name of the class."""
+    kind = type(model)
+    return kind.__module__.partition(".")[0], kind.__name__
+
+
+def is_made_of_trees(model: Any) -> bool:
+    """Whether a model is of a class that is read as trees."""
+    return kind_in_library(model) in READERS
+
+
+def read_trees(model: Any, view: View | None = None, n_features: int | None = None) -> TreeEnsemble:
+    """The trees of a fitted classifier or booster.
+
+    Args:
+        model: of a class that `is_made_of_trees`.
+        view: what happens to points before it sees them; `single` is filled in.
+        n_features: the number of input coordinates; None for as many as the model takes.
+
+    Raises:
+        Unread: if it holds what is not read, such as categorical splits.
+        ModelError: if it is of another class.
+    """
+    kind = kind_in_library(model)
+    if kind not in READERS:
+        names = ", ".join(name for _, name in READERS)
+        raise ModelError(f"{kind[1]} cannot be read as trees: it is not one of {names}")
+    reading = READERS[kind](model)
+    if not reading.trees:
+        raise Unread(f"{kind[1]} has no trees")
+    view = view or View()
+    return assemble(
+        reading.trees,
+        reading.vote,
+        replace(view, single=reading.single),
+        n_features=n_features or n_features_of(model),
+    )
+
+
+def n_features_of(model: Any) -> int:
+    """The number of features that a model takes."""
+    counts = {("xgboost", "Booster"): "num_features", ("lightgbm", "Booster"): "num_feature"}
+    kind = kind_in_library(model)
+    if kind in counts:
+        return int(getattr(model, counts[kind])())
+    return int(model.n_features_in_ or len(model.feature_names_))  # CatBoost forgets the former in a file
+
+
+def state_of(model: Any) -> int:
+    """A number that changes when a model of another library than scikit-learn is trained further, or anew."""
+    library, kind = kind_in_library(model)
+    if library == "catboost":
+        return hash(model.get_metadata()["model_guid"]) if model.is_fitted() else 0
+    booster = model if kind == "Booster" else getattr(model, "_Booster", None)
+    if booster is None:  # not fitted
+        return 0
+    if library == "xgboost":
+        return int(booster.num_boosted_rounds())
+    return 2**20 * int(booster.best_iteration) + int(booster.num_trees())

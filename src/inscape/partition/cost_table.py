@@ -1,0 +1,254 @@
+"""What each method would cost on the usual probes of a model, measured on a small part and carried over.
+
+Of segments a few are walked, of a plane a small part is subdivided, of the model a batch is evaluated, each
+timed; what is counted there is carried over to all probes by their number, length or linear regions.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from inscape.arrays import MEMORY, in_bytes
+from inscape.budget import timed
+from inscape.errors import PartitionError
+from inscape.models import Model, wrap
+from inscape.partition.decision import decision_regions
+from inscape.partition.decision.adaptive import typical_evaluations
+from inscape.partition.decision.exact import CHEAPLY, why_not_exact
+from inscape.partition.decision.grid.lattice import DEFAULT_RESOLUTION
+from inscape.partition.decision.method import check_method
+from inscape.pictures import Shown
+from inscape.probes import Patch, Probe, Segment, sample_probes
+from inscape.probes.segment import as_segments
+from inscape.probes.source import PointSource
+from inscape.progress import Meter, duration_text, meter
+from inscape.provenance import Provenance
+from inscape.seeding import RandomState, as_seed
+from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.text_table import Columns, notes_below, text_table
+
+METHODS = ("exact", "adaptive", "grid")
+COLUMNS: Columns = {
+    "probes": ("probes", ""),
+    "method": ("method", ""),
+    "n_evaluations": ("evaluations", ",.0f"),
+    "n_pieces": ("linear pieces", ",.0f"),
+    "memory_text": ("memory", ""),
+    "time_text": ("time", ""),
+}
+TIMED_SEGMENTS = 10
+TIMED_KNOTS = 2000
+"""Linear pieces of a segment on which its time is measured."""
+TIMED_POINTS = 256
+TIMED_RESOLUTION = 32
+"""Of an adaptive plane on which the time of an evaluation is measured."""
+BYTES_PER_FACE = 400
+"""Of the planar complex itself."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CostTable(Shown):
+    """One row per kind of probe and method: n_evaluations, n_pieces, memory (bytes), seconds, note.
+
+    What is not known is None; a method that the model does not allow has a note that says why.
+    """
+
+    model: str
+    rows: tuple[Row, ...]
+    provenance: Provenance
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; `from_dict` reads it back."""
+        return {"schema": SCHEMA} | plain_fields(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The table that `to_dict` wrote."""
+        check_schema(data, what="table of costs", error=PartitionError)
+        table: Self = restored_fields(cls, data, what="table of costs", error=PartitionError)
+        return table
+
+    def to_text(self, *, width: int | None = None) -> str:
+        """The table, and the notes on its rows."""
+        rows = [
+            row
+            | {
+                "memory_text": "" if row["memory"] is None else in_bytes(row["memory"]),
+                "time_text": "" if row["seconds"] is None else duration_text(row["seconds"]),
+            }
+            for row in self.rows
+        ]
+        notes = [(f"{row['method']} on {row['probes']}", row["note"]) for row in self.rows]
+        parts = [text_table(rows, COLUMNS, width=width), notes_below(notes, width=width)]
+        return "\n\n".join(part for part in parts if part)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{row['method']} on {row['probes']} {duration_text(row['seconds'])}"
+            for row in self.rows
+            if row["seconds"] is not None
+        ]
+        return f"<costs of {self.model}: {', '.join(parts)}>"
+
+
+def cost_table(
+    model: Any,
+    x: Any,
+    *,
+    method: str = "auto",
+    n_probes: int = 100,
+    random_state: RandomState = None,
+    progress: bool | Meter | None = None,
+) -> CostTable:
+    """What region counts and pictures of a model would cost by each method.
+
+    Args:
+        model: anything that `inscape.wrap` takes.
+        x: data, as for `inscape.sample_probes`: segments join pairs of points, the plane goes through
+            three; data of one feature have none.
+        method: "exact", "adaptive" or "grid"; "auto" for all three.
+        n_probes: of segments, as `inscape.region_count` draws them.
+        random_state: a seed, a generator, or None; the seed is recorded.
+        progress: None for a bar after two seconds, False for none; a function gets (rows done, rows in all).
+
+    >>> table = cost_table(lambda x: x @ [[1.0, -1.0]], [[0.0], [1.0], [3.0]], method="grid", random_state=0)
+    >>> [(row["probes"], row["n_evaluations"]) for row in table.rows]
+    [('100 segments', 20000)]
+    """
+    check_method(method)
+    wrapped, seed, source = wrap(model), as_seed(random_state), PointSource(x)
+    segments = sample_probes(source, n=n_probes, random_state=seed)
+    corners = source.everything()[0][_three(len(source), seed)]
+    costs: dict[str, tuple[Callable[..., Row], Callable[..., Row]]] = {
+        "exact": (_exact_segments, _exact_plane),
+        "adaptive": (_adaptive_segments, _adaptive_plane),
+        "grid": (_grid, _grid),
+    }
+    rows: list[Row] = []
+    chosen = METHODS if method == "auto" else (method,)
+    with meter(progress, "costs") as show, wrapped.unchanged():
+        places: list[Sequence[Probe]] = [segments]
+        if corners[0].size > 1:
+            places.append([Patch.through(corners)])
+        for k, probes in enumerate(places):
+            for name in chosen:
+                what = f"{len(probes):,} segments" if k == 0 else "1 plane"
+                rows.append({"probes": what, "method": name} | costs[name][k](wrapped, probes))
+                show(len(rows), len(places) * len(chosen))
+        provenance = Provenance.of(wrapped, seed)
+    return CostTable(wrapped.name, tuple(rows), provenance)
+
+
+def _three(n: int, seed: int) -> Any:
+    """Three of n rows."""
+    if n < 3:
+        raise PartitionError(f"a plane goes through three points, of which there are {n}: give more data")
+    return np.random.default_rng(seed).choice(n, 3, replace=False)
+
+
+def _row(
+    n_evaluations: float | None = None,
+    n_pieces: float | None = None,
+    memory: float | None = None,
+    seconds: float | None = None,
+    note: str = "",
+) -> Row:
+    whole = [None if v is None else round(v) for v in (n_evaluations, n_pieces, memory)]
+    names = ("n_evaluations", "n_pieces", "memory")
+    return dict(zip(names, whole, strict=True)) | {"seconds": seconds, "note": note}
+
+
+def _exact_segments(model: Model, probes: Sequence[Probe]) -> Row:
+    reason = why_not_exact(model, probes[0].input_shape, 1)
+    if reason is not None:
+        return _row(note=f"not possible: {reason}")
+    n = len(probes)
+    if model.structure in CHEAPLY:
+        few = probes[:TIMED_SEGMENTS]
+        return _row(seconds=timed(lambda: decision_regions(model, few, method="exact")) * n / len(few))
+    from inscape.partition.linear.exact_cost import segment_cost
+
+    cost = segment_cost(model, probes)
+    part = min(1.0, TIMED_KNOTS / cost.n_regions)
+    few = [_stretch(segment, part) for segment in as_segments(probes[:TIMED_SEGMENTS])]
+    found: list[Any] = []
+
+    def job() -> None:
+        found[:] = decision_regions(model, few, method="exact")
+
+    seconds = timed(job) / sum(p.n_evaluations for p in found)
+    n_evaluations = n * (cost.n_regions + 1)
+    shapes = model.graph(probes[0].input_shape).shapes
+    widest = max(int(np.prod(shape)) for shape in shapes)
+    memory = min(MEMORY, 2 * 8 * n_evaluations * widest)
+    return _row(n_evaluations, n * cost.n_regions, memory, seconds * n_evaluations)
+
+
+def _stretch(segment: Segment, part: float) -> Segment:
+    """A part around the middle."""
+    low, high = segment.span
+    middle, half = (low + high) / 2, part * (high - low) / 2
+    return Segment(segment.start, segment.end, span=(middle - half, middle + half))
+
+
+def _exact_plane(model: Model, probes: Sequence[Probe]) -> Row:
+    (probe,) = probes
+    reason = why_not_exact(model, probe.input_shape, 2)
+    if reason is not None:
+        return _row(note=f"not possible: {reason}")
+    if model.structure in CHEAPLY:
+        return _row(seconds=timed(lambda: decision_regions(model, probe, method="exact")))
+    from inscape.partition.linear.exact_cost import plane_cost, seconds_per_region
+    from inscape.probes.plane import domain_of
+
+    n_regions = plane_cost(model, probes).n_regions
+    graph = model.graph(probe.input_shape)
+    n_units = sum(
+        int(np.prod(shape))
+        for node, shape in zip(graph.nodes, graph.shapes, strict=True)
+        if not node.is_affine
+    )
+    widest = max(int(np.prod(shape)) for shape in graph.shapes)
+    memory = n_regions * (BYTES_PER_FACE + n_units / 8) + min(MEMORY, 8 * n_regions * widest)
+    seconds = seconds_per_region(graph, domain_of(probe), n_regions) * n_regions
+    return _row(n_regions, n_regions, memory, seconds)
+
+
+def _adaptive_segments(model: Model, probes: Sequence[Probe]) -> Row:
+    few = probes[:TIMED_SEGMENTS]
+    found: list[Any] = []
+
+    def job() -> None:
+        found[:] = decision_regions(model, few, method="adaptive")
+
+    seconds, share = timed(job), len(probes) / len(few)
+    return _row(share * sum(p.n_evaluations for p in found), seconds=share * seconds)
+
+
+def _adaptive_plane(model: Model, probes: Sequence[Probe]) -> Row:
+    (probe,) = probes
+    found: list[Any] = []
+
+    def job() -> None:
+        found[:] = [decision_regions(model, probe, method="adaptive", resolution=TIMED_RESOLUTION)]
+
+    seconds, n_evaluations = timed(job), typical_evaluations(probe)
+    return _row(n_evaluations, seconds=seconds * n_evaluations / found[0].n_evaluations)
+
+
+def _grid(model: Model, probes: Sequence[Probe]) -> Row:
+    dim, r = probes[0].dim, DEFAULT_RESOLUTION[probes[0].dim]
+    n_evaluations = len(probes) * r**dim
+    if dim == 1:
+        batch = probes[0].points(np.linspace(0, 1, TIMED_POINTS))
+    else:
+        batch = probes[0].points(np.zeros((TIMED_POINTS, 2)))
+    seconds = timed(lambda: model.labels(batch)) / len(batch)
+    return _row(n_evaluations, seconds=seconds * n_evaluations)

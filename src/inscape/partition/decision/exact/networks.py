@@ -1,0 +1,397 @@
+"""Exact decision regions of a piecewise-affine network on segments and planes.
+
+On a linear piece of a segment and on a face of a plane every score is affine: labels change where the upper
+envelope of the scores has its corners and edges.
+"""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from inscape.arrays import MEMORY, Floats, Ints
+from inscape.compiled import inlined, kernel
+from inscape.errors import PartitionError
+from inscape.models import Model
+from inscape.models.graph import Graph
+from inscape.partition.decision.regions import DecisionPlane, DecisionSegment
+from inscape.partition.linear import check_arguments
+from inscape.partition.linear.envelope import walk_envelope
+from inscape.partition.linear.regions import KNOT_TOLERANCE
+from inscape.partition.linear.rounding import SLACK, SUSPICIOUS, evaluated_at
+from inscape.partition.linear.segments.breakpoints import Rows
+from inscape.partition.linear.segments.pieces import graph_on
+from inscape.partition.linear.segments.walk import CHUNK, walk
+from inscape.probes import Probe, Segment
+from inscape.probes.segment import as_segments
+from inscape.progress import Meter, meter
+from inscape.provenance import Provenance
+from inscape.status import COMPLETE, Status
+
+TIES = Status(
+    "ties",
+    "the largest scores are equal along a whole stretch, where the smaller label counts",
+    text="ties on an interval",
+)
+_ON_A_FACE = "the largest scores are equal (ties) on a whole face, where the smaller label counts"
+TIES_ON_A_FACE = Status("ties", _ON_A_FACE, text=f"{COMPLETE}; {_ON_A_FACE}")
+
+SHORT = 1e-9
+"""A tie on a shorter fraction of the span is rounding at a crossing, not a tie on an interval."""
+
+DOUBT_FROM_LENGTH = 1e-4
+"""In float32, scores nearer than rounding over a longer fraction of the span are no mere crossing."""
+
+EQUAL_UP_TO_UNITS = 2.0**6
+"""Scores nearer than this many units of rounding, against the leading score, are equal wherever they are."""
+
+
+def exact_segments(
+    model: Model,
+    segments: Sequence[Segment],
+    *,
+    memory: int = MEMORY,
+    precision: str = "float64",
+    provenance: Provenance | None = None,
+    progress: bool | Meter | None = None,
+) -> list[DecisionSegment]:
+    """The decision regions of a piecewise-affine model on each segment: where the largest score changes.
+
+    On a linear piece every score is a straight line, so that the label changes are the corners of the upper
+    envelope of c lines. A one-output net has the label `score > 0`: the envelope of 0 and the score. A final
+    softmax, log-softmax or sigmoid is left out, since it changes no label (for one output behind a sigmoid,
+    that is the threshold 1/2).
+
+    Args:
+        model: a wrapped model of structure "piecewise-affine".
+        segments: of one shape.
+        memory: bytes that the tensors may take.
+        precision: "float64", or "float32" for speed.
+        provenance: of the results; None asks the model.
+        progress: None for a bar after two seconds, False for none; a function gets
+            (thousandths of segments done, in all).
+    """
+    segments = as_segments(list(segments))
+    check_arguments(memory, KNOT_TOLERANCE, precision)
+    graph = graph_on(model, segments)
+    if len(shape := graph.shapes[graph.output]) > 1:
+        raise PartitionError(
+            f"{model.name} returns scores of shape (n, {', '.join(map(str, shape))}): expected (n, c)"
+        )
+    provenance = provenance or Provenance.of(model, dtype=precision)
+    with meter(progress, "segments") as show:
+        labels = graph_labels(graph, segments, memory=memory, precision=precision, show=show)
+    regions = [
+        DecisionSegment(
+            probe=segment,
+            span=segment.span,
+            method="exact",
+            is_exact=precision == "float64",
+            resolution=None,
+            connectivity=None,
+            class_names=model.classes,
+            provenance=provenance,
+            model=model,
+            **own,
+        )
+        for segment, own in zip(segments, labels.results(), strict=True)
+    ]
+    if unsure := labels.unsure():
+        again = [segments[k] for k in unsure]
+        for k, sure in zip(
+            unsure, exact_segments(model, again, memory=memory, provenance=provenance), strict=True
+        ):
+            regions[k] = replace(sure, is_exact=False)
+    return regions
+
+
+def graph_labels(
+    graph: Graph,
+    segments: Sequence[Segment],
+    *,
+    memory: int = MEMORY,
+    precision: str = "float64",
+    show: Meter = lambda done, total: None,
+) -> "Labels":
+    """The labels of a graph along each segment."""
+    labels = Labels(graph, segments)
+    walk(
+        graph,
+        segments,
+        labels.take,
+        memory=memory,
+        tolerance=KNOT_TOLERANCE,
+        dtype=getattr(torch, precision),
+        done=lambda n: show(round(1000 * n), 1000 * len(segments)),
+    )
+    return labels
+
+
+def as_lines(scores: Any) -> Any:
+    """Scores (n, c) whose largest column is the label: a single score competes with 0."""
+    return np.concatenate([np.zeros_like(scores), scores], axis=1) if scores.shape[1] == 1 else scores
+
+
+def _error_of_leads(values: Any, bounds: Any) -> Floats:
+    """How far a difference of two scores that may be the largest can be from the truth, for each row (n,)."""
+    contends = values + bounds >= (values - bounds).max(axis=1, keepdims=True)
+    return np.asarray(2 * np.where(contends, bounds, 0.0).max(axis=1))
+
+
+class Labels:
+    """A sink that follows the label along the segments."""
+
+    def __init__(self, graph: Graph, segments: Sequence[Segment]) -> None:
+        self._graph, self._segments = graph, segments
+        self._lengths = np.array([s.span[1] - s.span[0] for s in segments])
+        self._tied = np.zeros(len(segments))
+        self._n_pieces = np.zeros(len(segments), np.int64)
+        self._changes: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]] = []
+        self._unsure = np.zeros(len(segments), bool)
+        self._label, self._owner = -1, -1
+
+    def take(self, rows: Rows, scores: Tensor, scale: float) -> None:
+        """Add the rows of one chunk, on which scores can be as large as `scale`."""
+        values = as_lines(scores.double().numpy())
+        errors = self._repair(rows, values, scores.dtype, scale)
+        floor = EQUAL_UP_TO_UNITS * float(np.finfo(np.float64).eps)
+        of, at, new, tied, self._label, self._owner = label_changes(
+            rows.t, rows.segment, values, errors, floor, self._lengths, self._label, self._owner
+        )
+        self._tied += tied
+        self._changes.append((of, at, new))
+        inside = rows.segment[1:] == rows.segment[:-1]
+        self._n_pieces += np.bincount(rows.segment[1:][inside], minlength=len(self._n_pieces))
+
+    def _repair(self, rows: Rows, values: Any, dtype: torch.dtype, scale: float) -> Floats:
+        """Evaluate anew, in place, the scores of rows where rounding may decide which is the largest.
+
+        Returns:
+            how far a difference of contending scores may be from the truth at these rows, 0 elsewhere, (n,).
+        """
+        errors = np.zeros(len(values))
+        near = SUSPICIOUS * scale
+        if dtype == torch.float32:
+            size = max(float(np.abs(values).max()), scale / SLACK)
+            near = EQUAL_UP_TO_UNITS * float(np.finfo(np.float32).eps) * size
+        doubt = np.flatnonzero(leads(values) <= near)
+        most = max(1, CHUNK // 8 // max(int(np.prod(s)) for s in self._graph.shapes))
+        for first in range(0, len(doubt), most):
+            chosen = doubt[first : first + most]
+            found = evaluated_at(self._graph, self._segments, rows, chosen, self._graph.output)
+            values[chosen] = as_lines(found.values.flatten(1).numpy())
+            errors[chosen] = _error_of_leads(values[chosen], as_lines(found.bounds.flatten(1).numpy()))
+        if dtype == torch.float32:
+            self._doubt(rows, doubt, leads(values) <= errors)
+        return errors
+
+    def _doubt(self, rows: Rows, doubt: Ints, is_tied: npt.NDArray[np.bool_]) -> None:
+        """Take note of segments with rows that tie up to rounding, or a long interval in doubt.
+
+        In float32 the ends of such an interval are not known well enough for the bounds of float64.
+        """
+        self._unsure[rows.segment[is_tied]] = True
+        after = doubt[1:][np.diff(doubt) == 1]
+        owner = rows.segment[after]
+        is_long = rows.t[after] - rows.t[after - 1] > DOUBT_FROM_LENGTH * self._lengths[owner]
+        self._unsure[owner[is_long & (owner == rows.segment[after - 1])]] = True
+
+    def unsure(self) -> list[int]:
+        """The segments that float32 cannot decide."""
+        return [int(k) for k in np.flatnonzero(self._unsure)]
+
+    def results(self) -> list[dict[str, Any]]:
+        """What is known of the regions of each segment; its first change is its start."""
+        of, at, new = (np.concatenate([c[k] for c in self._changes]) for k in range(3))
+        bounds = np.searchsorted(of, np.arange(len(self._lengths) + 1))
+        return [
+            {
+                "boundaries": at[a + 1 : b].astype(np.float64),
+                "labels": new[a:b].astype(np.int64),
+                "status": TIES if tied > SHORT else COMPLETE,
+                "n_pieces": int(n),
+                "n_evaluations": int(n) + 1,
+            }
+            for a, b, tied, n in zip(bounds[:-1], bounds[1:], self._tied, self._n_pieces, strict=True)
+        ]
+
+
+@inlined
+def _margin(row):
+    """The first largest entry and its lead over the rest."""
+    best, second, where = -np.inf, -np.inf, 0
+    for j in range(len(row)):
+        if row[j] > best:
+            best, second, where = row[j], best, j
+        elif row[j] > second:
+            second = row[j]
+    return where, best - second
+
+
+def leads(scores: Floats) -> Floats:
+    """The lead of the largest score over the next in each row of (n, c), (n,)."""
+    found = np.empty(len(scores))
+    _write_leads(scores, found)
+    return found
+
+
+@kernel
+def _write_leads(scores, found):
+    for i in range(len(scores)):
+        found[i] = _margin(scores[i])[1]
+
+
+@inlined
+def _fraction_in_doubt(first, last, lead, start, stop, error):
+    """The length between `start` and `stop` on which another line comes within `error` of the leading one."""
+    longest = 0.0
+    for j in range(len(first)):
+        if j == lead:
+            continue
+        ahead, rise = first[lead] - first[j], (last[lead] - last[j]) - (first[lead] - first[j])
+        low, high = start, stop
+        if ahead + start * rise > error and ahead + stop * rise > error:
+            continue
+        if ahead + start * rise > error:
+            low = (error - ahead) / rise
+        elif ahead + stop * rise > error:
+            high = (error - ahead) / rise
+        longest = max(longest, high - low)
+    return longest
+
+
+def label_changes(
+    t: Floats,
+    segment: Ints,
+    scores: Floats,
+    errors: Floats,
+    floor: float,
+    lengths: Floats,
+    label: int,
+    owner: int,
+) -> tuple[Ints, Floats, Ints, Floats, int, int]:
+    """Where the label changes along a chunk of rows.
+
+    Between neighbouring rows the scores are linear. One label that leads clearly at both ends leads between;
+    otherwise the upper envelope of the lines is walked. Lines that coincide within their errors count as one,
+    the first of them; on an interval shorter than `SHORT` the label in force stays if it is among them.
+
+    Args:
+        t: parameters of the rows, (n,).
+        segment: (n,).
+        scores: (n, c).
+        errors: for rows where rounding may decide the label, how far a difference of leading scores may be
+            from the truth, (n,); 0 for the others.
+        floor: the least error, as a fraction of the leading scores: a score far below them, such as that of a
+            class that is masked out, does not matter.
+        lengths: the length of each segment's span.
+        label: the label in force before the first row.
+        owner: the segment that it belongs to, -1 for none.
+
+    Returns:
+        segment (m,), t (m,), label (m,) of every change, the start of a segment counting as one; the
+        fraction of each segment's span on which two labels tie; the label in force at the end and its
+        segment.
+    """
+    n, c = scores.shape
+    room = 64 + n + c
+    at, found = np.empty(room), np.empty((2, room), np.int64)
+    tied, changes, leading = np.zeros(len(lengths)), np.empty(c), np.empty(c, np.int64)
+    place = np.array([0, 0, label, owner])
+    while not _find(t, segment, scores, errors, floor, lengths, place, at, found, tied, changes, leading):
+        at = np.concatenate([at, np.empty_like(at)])
+        found = np.concatenate([found, np.empty_like(found)], axis=1)
+    m = place[1]
+    return found[0, :m], at[:m], found[1, :m], tied, int(place[2]), int(place[3])
+
+
+@kernel
+def _find(t, segment, scores, errors, floor, lengths, place, at, found, tied, changes, leading):
+    """Write the changes from a row on; `place` is that row, how many there are, the label and its segment.
+
+    False if there may be no room for those of the next interval, and `place` says where to go on.
+    """
+    m, label, owner = place[1], place[2], place[3]
+    for i in range(place[0], len(scores) - 1):
+        if segment[i] != segment[i + 1]:
+            continue
+        if m + scores.shape[1] > len(at):
+            place[0], place[1], place[2], place[3] = i, m, label, owner
+            return False
+        # 1. a new segment has no label in force
+        if segment[i] != owner:
+            owner, label = segment[i], -1
+        # 2. nothing happens where the label in force leads clearly at both ends
+        first, last = scores[i], scores[i + 1]
+        a, lead_a = _margin(first)
+        b, lead_b = _margin(last)
+        error = max(floor * max(abs(first[a]), abs(last[b])), errors[i], errors[i + 1])
+        if a == b and a == label and lead_a > error and lead_b > error:
+            continue
+        # 3. else the upper envelope tells who leads, and where others come within the error of it
+        fraction = (t[i + 1] - t[i]) / lengths[owner]
+        n_changes = walk_envelope(first, last, error, changes, leading)
+        for k in range(n_changes + 1):
+            start = 0.0 if k == 0 else changes[k - 1]
+            stop = 1.0 if k == n_changes else changes[k]
+            tied[owner] += fraction * _fraction_in_doubt(first, last, leading[k], start, stop, error)
+        # 4. keep the changes; on a very short interval the label in force stays if it is as good
+        for k in range(n_changes + 1):
+            lead = leading[k]
+            if fraction <= SHORT and label >= 0:
+                close = abs(first[label] - first[lead]) <= error and abs(last[label] - last[lead]) <= error
+                lead = label if close else lead
+            if lead != label:
+                at[m] = t[i] if k == 0 else t[i] + changes[k - 1] * (t[i + 1] - t[i])
+                found[0, m], found[1, m], label = owner, lead, lead
+                m += 1
+    place[1], place[2], place[3] = m, label, owner
+    return True
+
+
+def exact_plane(
+    model: Model, probe: Probe, *, meter: Meter, memory: int = MEMORY, max_faces: float = math.inf
+) -> DecisionPlane:
+    """The decision regions of a piecewise-affine model on a patch or a triangle.
+
+    On a face of the linear regions every score is affine, so that label changes are edges of the upper
+    envelope of c planes. A one-output net has the label `score > 0`. Faces of one label that share an edge
+    are one region. More than `max_faces` linear regions are given up with an error.
+    """
+    from inscape.partition.linear.planes.complex.dissolve import joined_faces
+    from inscape.partition.linear.planes.subdivision import subdivision_on
+
+    graph = model.graph(probe.input_shape)
+    if len(shape := graph.shapes[graph.output]) > 1:
+        raise PartitionError(
+            f"{model.name} returns scores of shape (n, {', '.join(map(str, shape))}): expected (n, c)"
+        )
+    subdivision, domain = subdivision_on(
+        model, probe, memory=memory, max_faces=max_faces, with_labels=True, meter=meter
+    )
+    if not subdivision.is_complete:
+        raise PartitionError(f"there are more than {max_faces:,.0f} linear regions, far more than foreseen")
+    assert subdivision.labels is not None
+    regions, labels = joined_faces(subdivision.planar, subdivision.labels)
+    return DecisionPlane(
+        probe=probe,
+        labels=labels,
+        method="exact",
+        is_exact=True,
+        status=TIES_ON_A_FACE if subdivision.has_tie else COMPLETE,
+        n_evaluations=len(subdivision.planar.xy),
+        resolution=None,
+        connectivity=None,
+        class_names=model.classes,
+        provenance=Provenance.of(model, dtype="float64"),
+        face_regions=regions,
+        domain=domain,
+        subdivision=subdivision,
+    )

@@ -1,0 +1,276 @@
+"""The linear region of a point in the whole input space: a polytope, and the network's affine map on it."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arrays import MEMORY, Bools, Floats, Ints
+from inscape.errors import NonGenericError, PartitionError, ProbeError
+from inscape.models import Model, wrap
+from inscape.pictures import Drawn
+from inscape.probes.probe import as_point
+from inscape.provenance import Provenance
+from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.status import COMPLETE, Status
+
+if TYPE_CHECKING:
+    from inscape.models.graph import Graph
+    from inscape.partition.linear.space.region_maps import RegionMaps
+
+SAME_HYPERPLANE = 1e-9
+"""Rows of unit length that differ by less, offsets relative to the largest, are one hyperplane."""
+N_RAYS_PER_ROW = 4
+"""Rays in random directions, besides one along each normal, that find facets without a linear program."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LinearRegion(Drawn):
+    """The points around x on which every unit keeps its state: {y : normals y <= offsets}, y flattened.
+
+    There the network is the one affine map y -> weight y + bias. Every row is a unit that would change its
+    state beyond it; units whose pre-activation is constant on the region have none.
+
+    Attributes:
+        x: the point, (*input_shape).
+        normals: outer normals of unit length, (m, d).
+        offsets: (m,).
+        layer: which piecewise-linear layer, from 0, the unit of each row is in, (m,).
+        unit: its number in the layer, (m,); for max-pooling that of the window.
+        weight: the slope of each output, (c, d).
+        bias: (c,).
+        pattern: for each layer the state of every unit: how many of its kinks its input is above (of a relu
+            0 or 1), or which entry of its window wins.
+        layers: the names of the layers.
+        status: "complete".
+        provenance: model, precision, version.
+    """
+
+    x: Floats
+    normals: Floats
+    offsets: Floats
+    layer: Ints
+    unit: Ints
+    weight: Floats
+    bias: Floats
+    pattern: tuple[Ints, ...]
+    layers: tuple[str, ...]
+    status: Status
+    provenance: Provenance
+
+    @cached_property
+    def distances(self) -> Floats:
+        """The Euclidean distance of x to the hyperplane of each row, (m,)."""
+        return np.asarray(self.offsets - self.normals @ self.x.reshape(-1))
+
+    @property
+    def distance(self) -> float:
+        """The distance of x to the border of the region; infinite if it has none.
+
+        The nearest hyperplane is a facet: its foot is on the right side of all others, which are farther.
+        """
+        return float(self.distances.min(initial=math.inf))
+
+    @cached_property
+    def is_facet(self) -> Bools:
+        """Whether each row is a facet of the polytope, (m,); of rows on one hyperplane the first.
+
+        Rays from x find most facets: the first row that a ray meets is one. Each other row takes a linear
+        program: whether the region would be larger without it.
+        """
+        scale = max(float(self.distances.max(initial=0.0)), 1e-300)
+        a, b = self.normals, self.distances / scale
+        first = _first_of_equal(np.column_stack([a, b]))
+        facets = np.zeros(len(b), dtype=bool)
+        facets[first] = _met_by_rays(a[first], b[first])
+        candidates = np.flatnonzero(first)
+        for i in candidates[~facets[candidates]]:
+            others = candidates[candidates != i]
+            facets[i] = _is_needed(a[i], b[i], a[others], b[others])
+        return facets
+
+    @property
+    def n_facets(self) -> int:
+        """The number of facets."""
+        return int(self.is_facet.sum())
+
+    @cached_property
+    def _largest_ball(self) -> tuple[float, Floats | None]:
+        from scipy.optimize import linprog
+
+        m, d = self.normals.shape
+        rows = np.column_stack([self.normals, np.ones(m)])
+        found = linprog(
+            np.append(np.zeros(d), -1.0), rows, self.distances, bounds=[(None, None)] * d + [(0.0, None)]
+        )
+        if found.status == 3 or not m:  # unbounded
+            return math.inf, None
+        if not found.success:
+            raise PartitionError(f"the linear program of the largest ball failed: {found.message}")
+        return float(found.x[-1]), self.x + found.x[:-1].reshape(self.x.shape)
+
+    @property
+    def inradius(self) -> float:
+        """The radius of the largest ball in the region; infinite if it holds arbitrarily large ones."""
+        return self._largest_ball[0]
+
+    @property
+    def centre(self) -> Floats | None:
+        """The centre of such a ball (a Chebyshev centre), (*input_shape); None if there is no largest one."""
+        return self._largest_ball[1]
+
+    def contains(self, points: npt.ArrayLike) -> Bools:
+        """Whether each of n points is in the region, its border included, (n,)."""
+        y = as_point(points, "points").reshape(-1, self.x.size)
+        return np.asarray((y @ self.normals.T <= self.offsets).all(axis=1))
+
+    def __repr__(self) -> str:
+        return (
+            f"<linear region of {self.provenance.model}: {len(self.offsets):,} halfspaces in "
+            f"{self.x.size:,} dimensions, {self.distance:.3g} to its border, {self.status}>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; `from_dict` reads it back."""
+        return {"schema": SCHEMA, "kind": "linear region"} | plain_fields(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The region that `to_dict` wrote."""
+        check_schema(data, "kind", "linear region", what="linear region", error=PartitionError)
+        region: Self = restored_fields(cls, data, what="linear region", error=PartitionError)
+        return region
+
+    def _draw(self, ax: Any) -> Any:
+        """The distances to the hyperplanes of each layer."""
+        from inscape.drawing.measures import draw_distances
+
+        of_layers = [self.distances[self.layer == k] for k in range(len(self.layers))]
+        title = f"{len(self.offsets):,} units around a point"
+        return draw_distances(of_layers, self.layers, title=title, ax=ax)
+
+
+def linear_region(model: Any, x: npt.ArrayLike, *, memory: int = MEMORY) -> LinearRegion:
+    """The linear region of a point: halfspaces, the affine map on them, facets, and how far its border is.
+
+    Args:
+        model: a piecewise-affine network, or what `inscape.wrap` made of one.
+        x: one point, in the shape that the model takes.
+        memory: bytes that the gradients of one layer's units may take.
+
+    Raises:
+        NonGenericError: x is on the kink of a unit up to rounding, where several regions meet.
+
+    The cost is one pass with d directions, for d inputs; facets cost linear programs and are computed when
+    they are asked for. Halfspaces are exact up to the rounding of float64.
+
+    >>> import torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).double()
+    >>> with torch.no_grad():
+    ...     _ = net[0].weight.copy_(torch.eye(2)), net[0].bias.zero_()
+    ...     _ = net[2].weight.fill_(1.0), net[2].bias.zero_()
+    >>> region = linear_region(net, [3.0, 1.0])
+    >>> region.distance, region.n_facets, region.weight.tolist()
+    (1.0, 2, [[1.0, 1.0]])
+    """
+    from inscape.partition.linear.space.region_maps import region_maps
+
+    wrapped = wrap(model)
+    with wrapped.unchanged():
+        graph, point = graph_and_point(wrapped, x)
+        maps = region_maps(graph, point, memory=memory)
+        _check_generic(graph, point, maps)
+        provenance = Provenance.of(wrapped, dtype="float64")
+    nodes = list(maps.pattern)
+    flat = point.reshape(-1)
+    return LinearRegion(
+        x=point,
+        normals=maps.normals,
+        offsets=maps.offsets + maps.normals @ flat,
+        layer=np.searchsorted(nodes, maps.node),
+        unit=maps.unit,
+        weight=maps.jacobian,
+        bias=maps.scores - maps.jacobian @ flat,
+        pattern=tuple(maps.pattern[node] for node in nodes),
+        layers=tuple(graph.nodes[node].path or f"{graph.nodes[node].op.name} {node}" for node in nodes),
+        status=COMPLETE,
+        provenance=provenance,
+    )
+
+
+def graph_and_point(model: Model, x: npt.ArrayLike) -> "tuple[Graph, Floats]":
+    """The model's graph, compared with the model at x, and x as one point of the shape that it takes."""
+    from inscape.models.graph.trace import graph_of
+
+    point = as_point(x, "x")
+    shape = model.known_shape()
+    if shape is not None and point.shape != shape:
+        if point.size != math.prod(shape):
+            raise ProbeError(f"x has shape {point.shape}: give one point of shape {shape}, such as x[0]")
+        point = point.reshape(shape)
+    return graph_of(model, point.shape, lambda: point[None].copy()), point
+
+
+def _check_generic(graph: "Graph", x: Floats, maps: "RegionMaps") -> None:
+    """Raise an error if x is on the kink of a unit up to rounding."""
+    import torch
+
+    from inscape.partition.linear.rounding import evaluated
+
+    graph, start = graph.cast(torch.float64), torch.from_numpy(x[None].copy())
+    for node in np.unique(maps.node).tolist():
+        (source,) = graph.nodes[node].inputs
+        bounds = evaluated(graph, start, source).bounds.reshape(-1).numpy()
+        own = np.flatnonzero(maps.node == node)
+        is_window = len(graph.nodes[node].op.kinks) == 0
+        error = 2 * bounds.max() if is_window else bounds[maps.unit[own]]
+        near = own[maps.offsets[own] * maps.lengths[own] <= error]
+        if len(near):
+            raise NonGenericError(
+                f"x is on the kink of unit {int(maps.unit[near[0]])} of {graph.nodes[node].path or node}, "
+                "where several linear regions meet: move it a little"
+            )
+
+
+def _first_of_equal(rows: Floats) -> Bools:
+    """Whether each row is the first of those that are equal up to rounding."""
+    scale = SAME_HYPERPLANE * max(1.0, float(np.abs(rows[:, -1]).max(initial=0.0)))
+    _, first = np.unique(np.round(rows / scale), axis=0, return_index=True)
+    is_first = np.zeros(len(rows), dtype=bool)
+    is_first[first] = True
+    return is_first
+
+
+def _met_by_rays(normals: Floats, offsets: Floats) -> Bools:
+    """The rows that rays from the origin meet first, clearly before any other, (m,)."""
+    m, d = normals.shape
+    met = np.zeros(m, dtype=bool)
+    if m == 0:
+        return met
+    noise = np.random.default_rng(0).standard_normal((N_RAYS_PER_ROW * m, d))
+    for rays in (normals, noise / np.linalg.norm(noise, axis=1, keepdims=True)):
+        speed = rays @ normals.T
+        with np.errstate(divide="ignore"):
+            time = np.where(speed > 1e-12, offsets / np.maximum(speed, 1e-300), np.inf)
+        order = np.sort(time, axis=1)[:, :2] if m > 1 else np.column_stack([time, np.full(len(time), np.inf)])
+        is_clear = np.isfinite(order[:, 0]) & (order[:, 1] > order[:, 0] * (1 + 1e-6))
+        met[time[is_clear].argmin(axis=1)] = True
+    return met
+
+
+def _is_needed(normal: Floats, offset: float, normals: Floats, offsets: Floats) -> bool:
+    """Whether a polytope would be larger without one of its rows."""
+    from scipy.optimize import linprog
+
+    found = linprog(
+        -normal,
+        np.vstack([normals, normal]),
+        np.append(offsets, offset + 1.0),
+        bounds=[(None, None)] * len(normal),
+    )
+    if not found.success:
+        raise PartitionError(f"the linear program of a facet failed: {found.message}")
+    return bool(-found.fun > offset + 1e-9 * max(1.0, abs(offset)))

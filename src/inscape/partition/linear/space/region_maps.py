@@ -1,0 +1,196 @@
+"""The affine maps of all units on one linear region, by its activation pattern and not by a point of it.
+
+On the region of a pattern every unit is an affine function of the input, z(x + u) = z(x) + J u, also where
+x itself lies outside of it: the pattern says which line of each bend is taken. One walk through the graph
+carries z(x) and the rows of J, as a batch of 1 + d rows. Each unit adds the halfspaces on which it keeps its
+state; so the region is a polytope A u <= b, whose rows are scaled to unit length.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from inscape.arrays import MEMORY, Bools, Floats, Ints, in_bytes
+from inscape.errors import PartitionError
+from inscape.models.graph import Graph, Node
+from inscape.models.graph.piecewise import Bend, Windows, window_table
+
+CONSTANT = 1e-13
+"""A unit whose gradient is this small, relative to the largest of its layer, is constant on the region."""
+EMPTY = 1e-9
+"""A constant unit may miss its state by this much, relative to the largest unit of its layer: by rounding."""
+
+Pattern = Mapping[int, Ints]
+"""Piecewise-linear node -> the state of each unit: how many kinks it is above, or which entry wins."""
+
+
+class Halfspaces(NamedTuple):
+    """The states that the units of one node keep: rows a u <= b, and what a unit becomes beyond each.
+
+    Attributes:
+        normals: a, (m, d).
+        offsets: b, (m,).
+        unit: (m,).
+        beyond: the state of the unit on the other side, (m,).
+    """
+
+    normals: Floats
+    offsets: Floats
+    unit: Ints
+    beyond: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class RegionMaps:
+    """A linear region around an anchor x, in u = y - x.
+
+    Attributes:
+        pattern: which region it is.
+        normals: rows of unit length, (m, d).
+        offsets: the region is normals u <= offsets, (m,).
+        lengths: of the rows before they were scaled, (m,): how much the unit changes per distance.
+        node: the node of the unit of each row, (m,).
+        unit: its number in the node, (m,).
+        beyond: its state on the other side, (m,).
+        scores: the outputs at x by the region's own affine map, (c,).
+        jacobian: (c, d).
+        is_empty: whether a unit that is constant here has another state than the pattern says.
+    """
+
+    pattern: Pattern
+    normals: Floats
+    offsets: Floats
+    lengths: Floats
+    node: Ints
+    unit: Ints
+    beyond: Ints
+    scores: Floats
+    jacobian: Floats
+    is_empty: bool
+
+    def across(self, i: int) -> dict[int, Ints]:
+        """The pattern on the other side of row i."""
+        node = int(self.node[i])
+        states = self.pattern[node].copy()
+        states[self.unit[i]] = self.beyond[i]
+        return {**self.pattern, node: states}
+
+
+def region_maps(graph: Graph, x: Floats, pattern: Pattern | None = None, memory: int = MEMORY) -> RegionMaps:
+    """The region of a pattern; by default of that at x, where a unit on its kink counts as below it.
+
+    Args:
+        graph: the network.
+        x: the anchor, (*input_shape).
+        pattern: the state of every unit, or None.
+        memory: bytes that the largest tensor may take.
+    """
+    d = math.prod(graph.input_shape)
+    needed = 8 * (1 + d) * max(math.prod(shape) for shape in graph.shapes)
+    if needed > memory:
+        raise PartitionError(
+            f"the gradients of all units of a layer take {in_bytes(needed)}, over memory={in_bytes(memory)}",
+            remedy="give a larger memory, or look along segments and planes instead",
+        )
+    states: dict[int, Ints] = {}
+    rows: dict[int, Halfspaces] = {}
+
+    def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
+        op = node.op
+        if not isinstance(op, Bend):
+            return torch.cat([op(*(v[:1] for v in inputs)), op.linear_part(*(v[1:] for v in inputs))])
+        z = inputs[0]
+        chosen, rows[i], value = _in_state(op, z, None if pattern is None else pattern[i])
+        states[i] = chosen
+        return value.reshape(1 + d, *graph.shapes[i])
+
+    point = torch.tensor(x, dtype=torch.float64).reshape(1, *graph.input_shape)
+    start = torch.cat([point, torch.eye(d, dtype=torch.float64).reshape(d, *graph.input_shape)])
+    with torch.no_grad():
+        out = graph.cast(torch.float64).walk(start, visit).reshape(1 + d, -1).numpy()
+    return _region(states, rows, out[0], out[1:].T)
+
+
+def _in_state(op: Bend, z: Tensor, states: Ints | None) -> tuple[Ints, Halfspaces, Tensor]:
+    """The states of a node's units, where they keep them, and the node's value there, (1 + d, units)."""
+    flat = z.reshape(len(z), -1)
+    if isinstance(op, Windows):
+        return _winners(window_table(op, tuple(z.shape[1:])), flat, states)
+    at_x, gradients = flat[0].numpy(), flat[1:].numpy().T
+    if states is None:
+        states = np.zeros(len(at_x), np.int64)
+        for kink in op.kinks:
+            states += at_x > kink
+    # 1. above the kink below, below the kink above
+    normals, offsets, unit, beyond = [], [], [], []
+    for k, kink in enumerate(op.kinks):
+        for side, state, other in ((-1.0, k + 1, k), (1.0, k, k + 1)):
+            own = states == state
+            normals.append(side * gradients[own])
+            offsets.append(side * (kink - at_x[own]))
+            unit.append(np.flatnonzero(own))
+            beyond.append(np.full(int(own.sum()), other))
+    kept = Halfspaces(*(np.concatenate(p) for p in (normals, offsets, unit, beyond))) if op.kinks else NONE
+    # 2. the line of each state
+    row = z.shape[1:]
+    slopes = torch.stack(
+        [torch.as_tensor(s, dtype=torch.float64).expand(row).reshape(-1) for s, _ in op.lines]
+    )
+    shifts = torch.tensor([b for _, b in op.lines], dtype=torch.float64)
+    index = torch.from_numpy(states)
+    value = flat * slopes.gather(0, index[None])
+    value[0] += shifts[index]
+    return states, kept, value
+
+
+NONE = Halfspaces(np.empty((0, 0)), np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def _winners(table: Ints, flat: Tensor, states: Ints | None) -> tuple[Ints, Halfspaces, Tensor]:
+    """The same for windows, whose state is the position of the winner in the table (n_windows, size)."""
+    at_x, gradients = flat[0].numpy(), flat[1:].numpy().T
+    if states is None:
+        states = np.where(table >= 0, at_x[table], -np.inf).argmax(axis=1)
+    winner = table[np.arange(len(table)), states]
+    window, position = np.nonzero((table >= 0) & (np.arange(table.shape[1]) != states[:, None]))
+    other, own = table[window, position], winner[window]
+    kept = Halfspaces(gradients[other] - gradients[own], at_x[own] - at_x[other], window, position)
+    return states, kept, flat[:, torch.from_numpy(winner)]
+
+
+def _region(states: Pattern, rows: Mapping[int, Halfspaces], scores: Floats, jacobian: Floats) -> RegionMaps:
+    """All rows in one polytope, those of constant units left out."""
+    kept: list[tuple[npt.NDArray[Any], ...]] = []
+    is_empty = False
+    for node, half in rows.items():
+        if not len(half.unit):
+            continue
+        lengths = np.linalg.norm(half.normals, axis=1)
+        varies: Bools = lengths > CONSTANT * max(float(lengths.max()), 1e-300)
+        constant = half.offsets[~varies]
+        is_empty |= bool((constant < -EMPTY * max(float(np.abs(half.offsets).max()), 1e-300)).any())
+        normals, offsets, length = half.normals[varies], half.offsets[varies], lengths[varies]
+        of_node = np.full(len(length), node)
+        rest = half.unit[varies], half.beyond[varies]
+        kept.append((normals / length[:, None], offsets / length, length, of_node, *rest))
+    none = np.empty(0, np.int64)
+    kept = kept or [(np.empty((0, jacobian.shape[1])), np.empty(0), np.empty(0), none, none, none)]
+    normals, offsets, length, of_node, unit, beyond = (np.concatenate(p) for p in zip(*kept, strict=True))
+    return RegionMaps(
+        pattern=states,
+        normals=normals,
+        offsets=offsets,
+        lengths=length,
+        node=of_node,
+        unit=unit,
+        beyond=beyond,
+        scores=scores.copy(),
+        jacobian=jacobian.copy(),
+        is_empty=is_empty,
+    )

@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import inscape
+from inscape.budget import as_budget, timed, within_budget
+from inscape.errors import BudgetError
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock of which each look passes so many seconds as the test says."""
+    now = {"time": 0.0, "step": 0.0}
+
+    def look():
+        now["time"] += now["step"]
+        return now["time"]
+
+    monkeypatch.setattr("time.perf_counter", look)
+    return now
+
+
+@pytest.mark.parametrize("budget", [0, -1.0, "soon", True, float("nan")])
+def test_a_budget_is_a_number_of_seconds(budget):
+    with pytest.raises(BudgetError, match="must be a positive number of seconds, or None"):
+        as_budget(budget)
+
+
+def test_work_that_its_first_second_foresees_to_be_too_long_is_stopped(clock):
+    shown = []
+    meter = within_budget(lambda *amount: shown.append(amount), 10.0, "this", "do less")
+    clock["step"] = 0.5
+    meter(1, 100)
+    meter(2, 100)
+    with pytest.raises(BudgetError, match="this would take about 50 s, over the budget of 10 s: do less, or"):
+        meter(3, 100)
+    assert shown == [(1, 100), (2, 100), (3, 100)]
+
+
+def test_work_within_the_budget_goes_on(clock):
+    meter = within_budget(lambda done, total: None, 60.0, "this", "do less")
+    clock["step"] = 0.5
+    for done in range(1, 101):
+        meter(done, 100)
+
+
+def test_the_first_report_is_not_timed(clock):
+    """Whatever happens once, such as compiling, comes before it."""
+    clock["time"] = 1e6
+    meter = within_budget(lambda done, total: None, 60.0, "this", "do less")
+    clock["step"] = 0.1
+    for done in range(1, 101):
+        meter(done, 100)
+
+
+def test_without_a_limit_no_clock_is_looked_at(monkeypatch):
+    monkeypatch.setattr("time.perf_counter", None)
+    within_budget(lambda done, total: None, as_budget(None), "this", "do less")(1, 2)
+
+
+def test_the_second_run_is_timed(clock):
+    runs = []
+
+    def job():
+        runs.append(1)
+        clock["time"] += 100.0 if len(runs) == 1 else 7.0
+
+    assert timed(job) == 7.0
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(8 * 144, 600),
+        nn.ReLU(),
+        nn.Linear(600, 5),
+    )
+
+
+IMAGES = np.random.default_rng(0).random((40, 1, 12, 12))
+LABELS = np.arange(40) % 5
+
+
+@pytest.mark.parametrize(
+    ("call", "work"),
+    [
+        (
+            lambda **how: inscape.sharpness(network(), IMAGES, LABELS, random_state=0, **how),
+            "sharpness on 40 points",
+        ),
+        (
+            lambda **how: inscape.linear_regions(network(), inscape.Patch.through(IMAGES[:3]), **how),
+            r"about [\d,]+ linear regions on this plane",
+        ),
+        (
+            lambda **how: inscape.decision_regions(
+                network(), inscape.Patch.through(IMAGES[:3]), method="exact", **how
+            ),
+            r"about [\d,]+ linear regions on this plane",
+        ),
+    ],
+    ids=["sharpness", "linear plane", "decision plane"],
+)
+def test_what_is_foreseen_to_be_too_long_is_refused(call, work):
+    with pytest.raises(BudgetError, match=rf"{work}.* would take about .*, over the budget of 10 ms: "):
+        call(budget=1e-6)
+
+
+def test_a_small_plane_of_a_large_network_is_not_refused():
+    patch = inscape.Patch.through(IMAGES[:3])
+    small = inscape.Patch(patch.origin, patch.axes, ((0.0, 1e-3), (0.0, 1e-3)))
+    assert inscape.linear_regions(network(), small, budget=20).n_regions >= 1
+
+
+def test_passes_over_points_stop_in_time(monkeypatch):
+    monkeypatch.setattr("inscape.budget.TIMED_SECONDS", 0.0)
+    net = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 2))
+    patch = inscape.Patch([0.0, 0.0], np.eye(2))
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    with pytest.raises(
+        BudgetError, match=r"a density map of 60 x 60 points would take .*lower the resolution"
+    ):
+        inscape.density_map(net, patch, 60, sigma=0.1, random_state=0, budget=1e-9)
+    with pytest.raises(BudgetError, match=r"local complexity of these points would take .*fewer points"):
+        inscape.local_complexity(net, x, sigma=0.1, random_state=0, budget=1e-9)
+    with pytest.raises(BudgetError, match="local_complexity and local_rank would take"):
+        inscape.measure(net, x, measures=["local_complexity", "local_rank"], random_state=0, budget=1e-9)
+    table = inscape.measure(net, x, measures=["local_complexity", "local_rank"], random_state=0, budget=None)
+    assert [row["status"] for row in table.rows] == ["complete", "complete"]
