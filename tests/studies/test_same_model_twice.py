@@ -78,3 +78,12 @@ def test_findings_of_a_table_in_which_every_claim_holds(tmp_path):
 def test_findings_of_a_table_in_which_none_does(tmp_path):
     found = STUDY.summarise(table(0.5, 0.7, 0.3, 0.05, -2.0), tmp_path).findings
     assert {key: f.holds for key, f in found.items()} == dict.fromkeys(STUDY.claims, False)
+
+
+def test_pairs_with_a_network_that_learnt_nothing_are_left_out_and_counted(tmp_path):
+    rows = table(0.8, 0.6, 0.9, 0.002, 1.0)
+    failed = (rows["data"] == "two") & (rows["first"] == "narrow")
+    rows.loc[failed, ["agreement", "accuracy_first"]] = 0.1
+    summary = STUDY.summarise(rows, tmp_path)
+    assert summary.findings["wide"].value == pytest.approx(0.1, abs=0.01)
+    assert "below an accuracy of 0.2: 6 of 18 here" in summary.notes
