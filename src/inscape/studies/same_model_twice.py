@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEARNT = 0.2
-"""Accuracy on ten classes below which a network learnt nothing: claims on networks leave such pairs out, and the
-report says how many those were."""
+"""Accuracy on ten classes below which a network learnt nothing: claims on networks leave such pairs out,
+and the report says how many those were."""
 GRID = 50
 """Points per side of the plane in the literature."""
 MARGIN = 0.1
