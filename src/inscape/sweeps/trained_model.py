@@ -62,10 +62,12 @@ def columns(configuration: Configuration) -> set[str]:
 
 
 def together(configuration: Configuration) -> Hashable:
-    """Networks whose programs can be one: small ones on the same data; any other model is alone."""
-    if configuration["model"] != "mlp":
-        return canonical(configuration)
-    varied = ("learning_rate", "weight_decay", "replicate")
+    """Small networks on the same data, whose programs can be one; trees that are cut from one; else alone."""
+    varied: tuple[str, ...] = ()
+    if configuration["model"] == "mlp":
+        varied = ("learning_rate", "weight_decay", "replicate")
+    elif "grown_depth" in configuration:
+        varied = ("max_depth",)
     return canonical({k: v for k, v in configuration.items() if k not in varied})
 
 
@@ -75,8 +77,14 @@ def batch(configurations: list[Configuration]) -> list[Row]:
 
     split = split_of(configurations[0])
     settings = [settings_of(c) for c in configurations]
-    fitted = fit_many(settings, split, seeds=[c["seed"] for c in configurations])
+    fitted = fit_many(settings, split, seeds=[seed_of(c) for c in configurations])
     return [_row(f, split, c) for f, c in zip(fitted, configurations, strict=True)]
+
+
+def seed_of(configuration: Configuration) -> int:
+    """The seed of a model's training; trees that are cut from one have it in common."""
+    key = "replicate_seed" if "grown_depth" in configuration else "seed"
+    return int(configuration[key])
 
 
 def split_of(configuration: Configuration) -> Any:

@@ -1,6 +1,6 @@
 """Fit any model that a configuration describes: networks by the loop, the others by scikit-learn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -15,13 +15,14 @@ from inscape.training.recipe import History, Recipe
 _RECIPE = tuple(f.name for f in fields(Recipe))
 _NETWORK = ("width", "hidden", "he_scale", "init", "normalise")
 CLASSICAL_SETTINGS: dict[str, tuple[str, ...]] = {
-    "tree": ("max_depth", "criterion", "splitter"),
-    "forest": ("max_depth", "criterion", "n_estimators"),
+    "tree": ("max_depth", "criterion", "splitter", "grown_depth"),
+    "forest": ("max_depth", "criterion", "n_estimators", "grown_depth"),
     "knn": ("n_neighbors", "weights", "p"),
     "svm": ("C", "kernel", "gamma"),
     "logistic": ("C",),
 }
-"""Name of a model of scikit-learn -> the settings that studies vary, called as scikit-learn calls them."""
+"""Name of a model of scikit-learn -> the settings that studies vary, called as scikit-learn calls them.
+`grown_depth` is ours: trees are grown to this depth and cut at `max_depth` (see `tree_depth`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +90,10 @@ def fit_many(
     """
     fitted: dict[int, Fitted] = {}
     networks = [i for i, s in enumerate(settings) if is_network(s["model"])]
-    for i in sorted(set(range(len(settings))) - set(networks)):
-        rest = {k: v for k, v in settings[i].items() if k != "model"}
-        estimator = classical(settings[i]["model"], rest, seed=seeds[i])
-        flat = split.x_train.reshape(len(split.x_train), -1)
-        fitted[i] = Fitted(wrap(estimator.fit(flat, split.y_train)))
+    others = sorted(set(range(len(settings))) - set(networks))
+    if others:
+        grown = [settings[i] for i in others], [seeds[i] for i in others]
+        fitted |= dict(zip(others, _fit_classical(*grown, split), strict=True))
     if networks:
         from inscape.training.many import train_many
 
@@ -106,6 +106,28 @@ def fit_many(
         for i, (module, initial), history in zip(networks, built, histories, strict=True):
             fitted[i] = _trained(module, history, initial, split)
     return [fitted[i] for i in range(len(settings))]
+
+
+def _fit_classical(
+    settings: Sequence[Mapping[str, Any]], seeds: Sequence[int], split: Split
+) -> Iterator[Fitted]:
+    """Models of scikit-learn; trees that differ in the depth at which they are cut alone are grown once."""
+    from inscape.training.tree_depth import cut_at_depth
+
+    flat = split.x_train.reshape(len(split.x_train), -1)
+    by_column = None
+    grown: dict[tuple[str, int], Any] = {}
+    for given, seed in zip(settings, seeds, strict=True):
+        rest = {k: v for k, v in given.items() if k not in ("model", "grown_depth")}
+        if "grown_depth" not in given:
+            yield Fitted(wrap(classical(given["model"], rest, seed=seed).fit(flat, split.y_train)))
+            continue
+        whole = rest | {"max_depth": given["grown_depth"]}
+        key = repr((given["model"], sorted(whole.items()))), seed
+        if key not in grown:
+            by_column = np.asfortranarray(flat) if by_column is None else by_column  # trees read columns
+            grown[key] = classical(given["model"], whole, seed=seed).fit(by_column, split.y_train)
+        yield Fitted(wrap(cut_at_depth(grown[key], given["max_depth"])))
 
 
 def _trained(module: Any, history: History, initial: Mapping[str, Any], split: Split) -> Fitted:
@@ -185,3 +207,8 @@ def _check_classical(name: str, settings: Mapping[str, Any]) -> None:
     for key in settings:
         if key not in ("model", *CLASSICAL_SETTINGS[name]):
             raise ModelError(unknown_name(f"setting of {name}", key, CLASSICAL_SETTINGS[name]))
+    depth, grown = settings.get("max_depth"), settings.get("grown_depth")
+    if grown is not None and (depth is None or depth > grown):
+        raise ModelError(
+            f"max_depth={depth} with grown_depth={grown}: give a depth of at most that to cut at"
+        )

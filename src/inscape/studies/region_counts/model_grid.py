@@ -257,10 +257,11 @@ def _augmented(kind: str | None, source: str) -> Configuration:
 
 def _grown(source: str, net: str, how: Growing) -> Iterator[Configuration]:
     base = _base(source, net, how, "sweep")
-    criteria = {"max_depth": how.depths, "criterion": ("gini", "entropy")}
+    grown = {"max_depth": how.depths, "grown_depth": (max(how.depths),)}
+    criteria = {"criterion": ("gini", "entropy")}
     varied: dict[str, dict[str, tuple[Any, ...]]] = {
-        "tree": criteria | {"splitter": ("best", "random")},
-        "forest": criteria | {"n_estimators": (how.n_estimators,)},
+        "tree": criteria | {"splitter": ("best", "random")} | grown,
+        "forest": criteria | {"n_estimators": (how.n_estimators,)} | grown,
         "knn": {"n_neighbors": how.neighbours, "weights": ("uniform", "distance"), "p": (1, 2)},
         "svm": {"C": how.softness, "kernel": KERNELS},
     }

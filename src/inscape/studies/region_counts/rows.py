@@ -8,7 +8,7 @@ import numpy as np
 
 from inscape.errors import InscapeWarning, NotApplicableError
 from inscape.sweeps.study import Configuration, Row
-from inscape.sweeps.trained_model import outcome, settings_of, split_of
+from inscape.sweeps.trained_model import outcome, seed_of, settings_of, split_of
 
 HEADLINE = "region_count"
 NORM_OF_DIRECTION = 0.5
@@ -44,7 +44,7 @@ def batch(configurations: list[Configuration]) -> list[Row]:
     if "epochs_seen" in configurations[0]:
         return [_watched(c, split) for c in configurations]
     settings = [settings_of(c, without=OWN_KEYS) for c in configurations]
-    fitted = fit_many(settings, split, seeds=[c["seed"] for c in configurations])
+    fitted = fit_many(settings, split, seeds=[seed_of(c) for c in configurations])
     return [_row(f, split, c) for f, c in zip(fitted, configurations, strict=True)]
 
 

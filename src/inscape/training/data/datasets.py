@@ -98,7 +98,7 @@ def _image_set(
 
 
 def _unit(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-    return np.divide(pixels, 255, dtype=np.float32)
+    return np.divide(pixels, 255, dtype=np.float32, order="C")
 
 
 def _embedded(name: str) -> DataSet:
