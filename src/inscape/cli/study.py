@@ -1,4 +1,4 @@
-"""`inscape study`: list, run, add to, show and export studies."""
+"""`inscape study`: list, run, add to, show, export and merge studies."""
 
 from contextlib import nullcontext
 from json import dumps as to_json
@@ -225,11 +225,13 @@ def add_models(
 @study.command("export")
 def export_rows(
     name: Name,
-    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="Table: .csv or .parquet.")],
+    to: Annotated[
+        Path, typer.Option("--to", metavar="FILE", help="Table (.csv, .parquet), or rows to merge (.jsonl).")
+    ],
     out: Out = None,
     trust: Trust = None,
 ) -> None:
-    """Write all rows of a study's store into a table."""
+    """Write all rows of a study's store into a table, or into text that `study merge` reads."""
     from inscape.sweeps.export import export
     from inscape.sweeps.registry import find
     from inscape.sweeps.store import Store
@@ -239,6 +241,35 @@ def export_rows(
     with Store(_folder(found, out) / f"{found.name}.sqlite") as store:
         n_rows = export(store, to)
     typer.echo(f"{n_rows} rows in {to}")
+
+
+@study.command("merge")
+def merge_rows(
+    name: Name,
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FROM...", help="Stores, their folders, or files of `study export --to .jsonl`."
+        ),
+    ],
+    out: Out = None,
+    trust: Trust = None,
+) -> None:
+    """Put the rows of other stores of a study into this one; `study run` then works on what is missing.
+
+    So two machines share a study, and rows that were committed as text are taken up again.
+    """
+    from inscape.sweeps.merge import merge
+    from inscape.sweeps.references import function_name
+    from inscape.sweeps.registry import find
+    from inscape.sweeps.store import Store
+
+    with imports_from(trust):
+        found = find(name, announce)
+    path = _folder(found, out) / f"{found.name}.sqlite"
+    with Store(path, found.name, function_name(found.cell)) as store:
+        for source in sources:
+            typer.echo(f"{source}: {merge(store, source)}")
 
 
 def _print_claims(result: "StudyRun") -> None:

@@ -1,4 +1,4 @@
-"""The rows of a store as one table in a file."""
+"""The rows of a store in a file: a table, or lines that another store can be merged with."""
 
 import json
 from pathlib import Path
@@ -7,13 +7,16 @@ from typing import Any
 from inscape.errors import MissingExtraError, StudyError
 from inscape.files import replacing
 from inscape.reports.tables import write_csv
+from inscape.sweeps.merge import as_text
 from inscape.sweeps.store import Store, lines
 
-ENDINGS = (".csv", ".parquet")
+ENDINGS = (".csv", ".parquet", ".jsonl")
 
 
 def export(store: Store, path: str | Path) -> int:
-    """Write every row, failed ones too, into a .csv or .parquet file; returns how many.
+    """Write every row, failed ones too, into a .csv, .parquet or .jsonl file; returns how many.
+
+    The last is for `merge`: it has the rows as they are stored, but the host. The others are tables.
 
     Besides the columns of a study's frame there are "error", "finished" (seconds since 1970) and "provenance"
     (JSON); where the study has a column of such a name, the store's is called "store_error" and so on. Lists
@@ -24,7 +27,11 @@ def export(store: Store, path: str | Path) -> int:
 
     path = Path(path)
     if path.suffix.lower() not in ENDINGS:
-        raise StudyError(f"cannot export into {path}: the file must end in {' or '.join(ENDINGS)}")
+        raise StudyError(
+            f"cannot export into {path}: the file must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
+        )
+    if path.suffix.lower() == ".jsonl":
+        return _write_lines(store, path)
     frame = pd.DataFrame(
         {key: _text(value) for key, value in line.items()}
         for line in lines(store.records(), more=("error", "finished", "provenance"))
@@ -40,6 +47,16 @@ def export(store: Store, path: str | Path) -> int:
     except OSError as error:
         raise StudyError(f"cannot write {path}: {error.strerror or error}") from error
     return len(frame)
+
+
+def _write_lines(store: Store, path: Path) -> int:
+    content = list(as_text(store))
+    try:
+        with replacing(path) as draft:
+            draft.write_text("\n".join(content) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise StudyError(f"cannot write {path}: {error.strerror or error}") from error
+    return len(content) - 1
 
 
 def _text(value: Any) -> Any:

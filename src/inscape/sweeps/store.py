@@ -8,6 +8,7 @@ a task is worked on and renewed every few seconds; one whose process is gone, or
 `LEASE` seconds, counts as absent. Claims only save work: what is finished twice is still stored once.
 """
 
+import json
 import math
 import os
 import socket
@@ -116,6 +117,12 @@ class Store:
         if found is not None and current(_text(found)) != current(function):
             raise StudyError(f"{self.path} holds rows of {found}, not of {function}: give another folder")
 
+    def function(self) -> str | None:
+        """The function that the rows belong to, if one was named."""
+        with self._explained():
+            found = self._one("SELECT name FROM function") if self._has("function") else None
+            return None if found is None else current(_text(found))
+
     def _tables(self) -> int:
         return int(self._one("SELECT count(*) FROM sqlite_master"))
 
@@ -189,13 +196,25 @@ class Store:
             for t, o in zip(tasks, outcomes, strict=True)
         ]
         with self._explained(), self._writing():
-            self._db.executemany(
-                "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-                "row = excluded.row, error = excluded.error, finished = excluded.finished, "
-                "seconds = excluded.seconds, provenance = excluded.provenance WHERE rows.error IS NOT NULL",
-                rows,
-            )
+            self._put(rows)
             self._db.executemany("DELETE FROM claims WHERE hash = ? AND seed = ?", [t.key for t in tasks])
+
+    def insert_records(self, records: Sequence[dict[str, Any]]) -> None:
+        """Store rows that another store had, as `records` gives them, all or none; see `insert`."""
+        rows = [
+            tuple(json.dumps(r[k]) if k in _AS_JSON and r[k] is not None else r[k] for k in _COLUMNS)
+            for r in records
+        ]
+        with self._explained(), self._writing():
+            self._put(rows)
+
+    def _put(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._db.executemany(
+            "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+            "row = excluded.row, error = excluded.error, finished = excluded.finished, "
+            "seconds = excluded.seconds, provenance = excluded.provenance WHERE rows.error IS NOT NULL",
+            rows,
+        )
 
     def finished(self, retry_before: float = 0.0) -> set[Key]:
         """The keys of all rows but those that failed before `retry_before`."""
@@ -208,10 +227,7 @@ class Store:
         sql = f"SELECT {', '.join(_COLUMNS)} FROM rows ORDER BY finished, hash, seed"
         with self._explained():
             found = self._db.execute(sql).fetchall()
-            return [
-                {name: read(value) for (name, read), value in zip(_COLUMNS.items(), values, strict=True)}
-                for values in found
-            ]
+            return [_record(dict(zip(_COLUMNS, values, strict=True))) for values in found]
 
     def frame(self, tasks: Sequence[Task] | None = None) -> "pd.DataFrame":
         """The rows that did not fail: of these tasks, in their order; or all, in the order of finishing."""
@@ -383,6 +399,24 @@ _COLUMNS: dict[str, Callable[[Any], Any]] = {
     "provenance": _table,
 }
 """Columns of the rows, and how the value of each is read."""
+_AS_JSON = ("configuration", "row", "provenance")
+"""Columns that hold JSON."""
+
+
+def _record(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: read(values[name]) for name, read in _COLUMNS.items()}
+
+
+def as_record(line: dict[str, Any]) -> dict[str, Any]:
+    """A row as `Store.records` gives it, from its JSON; a ValueError if no store can hold it."""
+    texts = {k: json.dumps(v) for k, v in line.items() if k in _AS_JSON and v is not None}
+    try:
+        record = _record(line | texts)
+    except _DamagedError as error:
+        raise ValueError(str(error)) from error
+    if (record["row"] is None) == (record["error"] is None):
+        raise ValueError("a row has either values or an error")
+    return record
 
 
 def lines(records: Sequence[dict[str, Any]], more: Sequence[str] = ()) -> list[dict[str, Any]]:

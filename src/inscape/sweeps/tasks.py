@@ -162,12 +162,21 @@ def _task(configuration: Configuration, study_seed: int) -> Task:
                 'use "replicate" to repeat'
             )
     replicate = whole_number(configuration.get("replicate", 0), "replicate", 0, StudyError)
-    rest = {k: v for k, v in configuration.items() if k != "replicate"}
-    digest = hashlib.sha256(canonical(rest).encode()).hexdigest()[:16]
+    digest = hash_of(configuration)
     seed = hashlib.sha256(canonical([study_seed, digest, replicate]).encode()).digest()
     return Task(
         dict(configuration), digest, int.from_bytes(seed[:4], "big"), replicate_seed(study_seed, replicate)
     )
+
+
+def hash_of(configuration: Configuration) -> str:
+    """The hash of all of a configuration but its replicate.
+
+    >>> hash_of({"rate": 0.1, "replicate": 0}) == hash_of({"replicate": 1, "rate": 0.1})
+    True
+    """
+    rest = {k: v for k, v in configuration.items() if k != "replicate"}
+    return hashlib.sha256(canonical(rest).encode()).hexdigest()[:16]
 
 
 def replicate_seed(study_seed: int, replicate: int) -> int:

@@ -181,7 +181,7 @@ def test_a_folder_of_images_is_a_data_set(tmp_path):
     cells = STUDY.configurations(
         "smoke", data=str(tmp_path), nets="tree", image_size="8", n_train="all", n_test="all", n_lines="6"
     )
-    row = rows.cell(cells[0] | {"seed": 0})
+    row = rows.cell(cells[0] | {"seed": 0, "replicate_seed": 0})
     assert (row["train_accuracy"], row["test_accuracy"]) == (1.0, 1.0)  # one is dark, the other bright
     assert 1 <= row["region_count"] <= 2
     assert {c["image_size"] for c in cells} == {8}
@@ -396,15 +396,27 @@ def test_one_command_from_nothing_to_the_claims(tmp_path):
 
 
 def test_the_row_of_a_tree_is_that_of_scikit_learn():
-    configuration = next(c for c in STUDY.configurations("smoke", nets="tree")) | {"seed": 5}
+    deepest = next(
+        c for c in STUDY.configurations("smoke", nets="tree") if c["max_depth"] == c["grown_depth"]
+    )
+    configuration = deepest | {"seed": 4, "replicate_seed": 5}
     row = rows.cell(configuration)
     split = split_of(configuration)
-    tree = DecisionTreeClassifier(max_depth=3, criterion="gini", splitter="best", random_state=5)
+    tree = DecisionTreeClassifier(max_depth=8, criterion="gini", splitter="best", random_state=5)
     tree.fit(split.x_train.reshape(300, -1), split.y_train)
     assert row["train_accuracy"] == tree.score(split.x_train.reshape(300, -1), split.y_train)
     count = inscape.region_count(tree, split.x_test, n_probes=100, method="exact", random_state=0)
     assert row["region_count"] == count.mean
     assert row["line_counts"].tolist() == count.counts.tolist()
+
+
+def test_trees_of_all_depths_are_cut_from_one_and_go_together():
+    cells = STUDY.configurations("smoke", nets="tree,forest")
+    assert {c["grown_depth"] for c in cells} == {max(settings.SMOKE_TREES.depths)}
+    groups = {}
+    for c in cells:
+        groups.setdefault(STUDY.together(c), []).append(c["max_depth"])
+    assert sorted(groups.values()) == [list(settings.SMOKE_TREES.depths)] * 6
 
 
 def test_every_way_of_counting_on_a_half_space():
