@@ -7,7 +7,7 @@ import torch
 
 from inscape.errors import DataError, InscapeError
 from inscape.training.loop import train
-from inscape.training.many import groups, train_many, train_on_fresh
+from inscape.training.many import is_compilable, train_many, train_on_fresh
 from inscape.training.monitor import Monitor
 from inscape.training.networks import build, mlp
 from inscape.training.recipe import Recipe
@@ -123,12 +123,6 @@ def test_fresh_points_are_those_that_are_drawn(digits):
         train_on_fresh(nets[0], draw, replace(recipe, schedule="cosine"), n_steps=1)
 
 
-def test_adam_groups_have_one_learning_rate():
-    recipes = [Recipe(rate, 16, 2, optimiser="adam", weight_decay=rate) for rate in (0.1, 0.2, 0.1)]
-    nets = [mlp(64, (8,), 10, random_state=0) for _ in recipes]
-    assert groups(nets, recipes) == [[0, 2], [1]]
-
-
 def test_monitors_see_the_weights_of_their_step(digits):
     x, y = digits.x[:40], digits.y[:40]
     recipe = Recipe(0.01, 16, 4, optimiser="adamw", weight_decay=0.1)
@@ -155,7 +149,7 @@ def weight_size(model):
     return {"size": float(sum(p.detach().square().sum() for p in model.module.parameters()))}
 
 
-def test_what_cannot_be_stacked_trains_alone(digits):
+def test_what_cannot_be_compiled_trains_all_the_same(digits):
     recipes = [
         Recipe(0.01, 16, 2),
         Recipe(0.01, 16, 2, optimiser="adagrad"),
@@ -170,21 +164,41 @@ def test_what_cannot_be_stacked_trains_alone(digits):
     assert [h.status for h in together] == ["complete"] * 3 + ["loss reached", "complete"]
 
 
-def test_only_mlps_of_one_kind_are_stacked():
+def test_only_plain_mlps_are_compiled():
     recipe = Recipe(0.1, 16, 2)
-    nets = [
+    frozen = mlp(64, (8,), 10, random_state=0)
+    frozen[1].weight.requires_grad_(False)
+    half = mlp(64, (8,), 10, random_state=0)
+    half[3].double()
+    plain = [
         mlp(64, (8,), 10, random_state=0),
-        mlp(64, (8,), 10, random_state=1),
-        mlp(64, (9,), 10, random_state=0),
         mlp(64, (8,), 10, random_state=0).double(),
         build("mlp", (8, 8), 10, hidden=(8,), normalise=(0.0, 2.0), random_state=0),
+    ]
+    others = [
+        frozen,
+        half,
+        mlp(64, (8,), 10, random_state=0).bfloat16(),
         torch.nn.Sequential(
             torch.nn.Flatten(), torch.nn.Linear(64, 8), torch.nn.Tanh(), torch.nn.Linear(8, 10)
         ),
         torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10), torch.nn.ReLU()),
         torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10, bias=False)),
     ]
-    assert groups(nets, [recipe] * len(nets)) == [[0, 1], *([i] for i in range(2, len(nets)))]
+    assert all(is_compilable(net, recipe) for net in plain)
+    assert not any(is_compilable(net, recipe) for net in others)
+    assert not is_compilable(plain[0], replace(recipe, optimiser="adagrad"))
+
+
+def test_frozen_weights_stay(digits):
+    nets = [mlp(64, (8,), 10, random_state=0).double() for _ in range(2)]
+    for net in nets:
+        net[1].weight.requires_grad_(False)
+    start = nets[0][1].weight.clone()
+    _, _, apart = compare(nets[:1], digits.x[:40], digits.y[:40], [Recipe(0.1, 16, 2)], [0])
+    assert apart == 0
+    assert torch.equal(nets[0][1].weight, start)
+    assert not torch.equal(nets[0][3].weight, nets[1][3].weight)
 
 
 def test_a_run_that_diverges_leaves_the_others_alone(digits):

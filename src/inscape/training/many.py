@@ -1,21 +1,16 @@
-"""Train many networks on the same data: what can be stacked as one program, the rest one by one.
-
-Stacked are MLPs of one shape, as one batched program with a backward pass by hand. The parameters of all R
-runs are one array (R, p), the weights of all layers first and then the biases, of which each layer sees its
-part as (R, n_in, n_out) and (R, 1, n_out); so are the gradients, and one fused call moves them all. A step of
-all runs together is two or three batched products per layer, into memory that is taken once.
-"""
+"""Train many networks on the same data: plain MLPs in a compiled program, the rest in the plain loop."""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from inscape.arrays import Floats
 from inscape.errors import InscapeError
 from inscape.models.base import gradients
 from inscape.progress import Meter, meter
@@ -23,7 +18,12 @@ from inscape.seeding import as_seed
 from inscape.status import COMPLETE, DIVERGED
 from inscape.training.loop import StepMonitor, as_tensors, check_classes, train
 from inscape.training.networks.shared_layers import Pixels
-from inscape.training.recipe import History, Recipe, batch_sizes
+from inscape.training.recipe import LOSSES, History, Recipe, batch_sizes
+
+RULES = ("sgd", "adam", "adamw")
+"""The optimisers of the compiled program."""
+AT_ONCE = 256
+"""At most so many steps on fresh points are drawn together."""
 
 
 def train_many(
@@ -38,11 +38,9 @@ def train_many(
 ) -> list[History]:
     """Train each module in place by its own recipe and seed; the result of each is that of `train`.
 
-    Plain MLPs of one shape whose recipes agree in all but the learning rate, the batch size and the weight
-    decay train together (without augmentation, by SGD, Adam or AdamW; with the last two only those of one
-    learning rate), those of one batch size as one batched program, which is several times faster on a CPU;
-    every other module trains alone. Sums are taken in another order than in `train`, so results agree up
-    to rounding, which training amplifies.
+    A plain MLP on the processor that is trained without augmentation by SGD, Adam or AdamW takes its steps in
+    a compiled program, which is several times faster; every other module trains as in `train`. Sums are
+    taken in another order there, so results agree up to rounding, which training amplifies.
 
     Args:
         modules: the networks, each its own object.
@@ -51,7 +49,7 @@ def train_many(
         recipes: one for each module.
         seeds: one for each module, as in `train`.
         monitors: one for each module, as in `train`; one that also has `due(step)`, as a `Monitor`, is asked
-            first, which spares writing back the weights of a stacked program at the other steps.
+            first, which spares leaving the compiled program at the other steps.
         progress: None for a bar after two seconds, False for none, or a function of
             (networks done, networks).
 
@@ -72,271 +70,16 @@ def train_many(
     if len({id(m) for m in modules}) < len(modules):
         raise InscapeError("a module is given twice: each is trained in place and needs its own")
     seeds = [as_seed(seed) for seed in seeds]
-    results: dict[int, History] = {}
+    watches = [None] * len(modules) if monitors is None else monitors
+    histories: list[History] = []
     with gradients(), meter(progress, "networks") as show:
-        for group in groups(modules, recipes):
-            i = group[0]
-            if not _is_stackable(modules[i], recipes[i]):
-                monitor = None if monitors is None else monitors[i]
-                results[i] = train(modules[i], x, y, recipes[i], random_state=seeds[i], monitor=monitor)
+        for module, recipe, seed, monitor in zip(modules, recipes, seeds, watches, strict=True):
+            if is_compilable(module, recipe):
+                histories.append(_train_compiled(module, x, y, recipe, seed, monitor))
             else:
-                chosen = [modules[i] for i in group]
-                watch = None if monitors is None else _Watch(chosen, [monitors[i] for i in group])
-                histories = _together(
-                    chosen, x, y, [recipes[i] for i in group], [seeds[i] for i in group], watch
-                )
-                results |= zip(group, histories, strict=True)
-            show(len(results), len(modules))
-    return [results[i] for i in range(len(modules))]
-
-
-class _Watch:
-    """The monitors of modules that train together; the weights are written back when one is due."""
-
-    def __init__(self, modules: list[nn.Module], monitors: list[StepMonitor]) -> None:
-        self._pairs = list(zip(modules, monitors, strict=True))
-
-    def __call__(self, step: int, write_back: Callable[[], None]) -> None:
-        due = [(net, monitor) for net, monitor in self._pairs if getattr(monitor, "due", _always)(step)]
-        if due:
-            write_back()
-        with gradients():
-            for module, monitor in due:
-                monitor.step(module, step)
-
-
-def _always(step: int) -> bool:
-    return True
-
-
-def _is_stackable(module: nn.Module, recipe: Recipe) -> bool:
-    return mlp_parts(module) is not None and can_stack(recipe)
-
-
-def groups(modules: Sequence[nn.Module], recipes: Sequence[Recipe]) -> list[list[int]]:
-    """Which modules train together: their positions, in groups."""
-    groups: dict[Any, list[int]] = {}
-    for i, (module, recipe) in enumerate(zip(modules, recipes, strict=True)):
-        key: Any = i
-        parts = mlp_parts(module)
-        if parts is not None and can_stack(recipe):
-            first, linear = parts
-            shape = tuple((layer.in_features, layer.out_features) for layer in linear)
-            place = (linear[0].weight.dtype, str(linear[0].weight.device))
-            before = tuple((p.mean.tolist(), p.std.tolist()) for p in first if isinstance(p, Pixels))
-            rate = 0.0 if recipe.optimiser == "sgd" else recipe.learning_rate
-            key = (shape, place, str(before), replace(recipe, learning_rate=rate, weight_decay=0.0))
-        groups.setdefault(key, []).append(i)
-    return list(groups.values())
-
-
-def _together(
-    modules: list[nn.Module],
-    x: npt.NDArray[Any],
-    y: npt.NDArray[Any],
-    recipes: list[Recipe],
-    seeds: list[int],
-    watch: _Watch | None,
-) -> list[History]:
-    parts = [found for module in modules if (found := mlp_parts(module)) is not None]
-    first, layers = parts[0][0], [linear for _, linear in parts]
-    weight = layers[0][0].weight
-    points, labels = as_tensors(x, y, weight.dtype)
-    check_classes(labels, layers[0][-1].out_features)
-    with torch.no_grad():
-        flat = nn.Sequential(*first)(points.to(weight.device))
-    histories = train_stacked(
-        layers, flat, labels.to(weight.device), recipes, seeds, lambda done, total: None, watch
-    )
-    for module in modules:
-        module.eval()
+                histories.append(train(module, x, y, recipe, random_state=seed, monitor=monitor))
+            show(len(histories), len(modules))
     return histories
-
-
-Observe = Callable[[int, Callable[[], None]], None]
-
-
-def mlp_parts(module: nn.Module) -> tuple[list[nn.Module], list[nn.Linear]] | None:
-    """What a plain MLP does to its input first, and its linear layers; None if it is something else."""
-    if not isinstance(module, nn.Sequential):
-        return None
-    parts = list(module)
-    first: list[nn.Module] = [p for p in parts if isinstance(p, Pixels | nn.Flatten)]
-    rest = parts[len(first) :]
-    linear = [p for p in rest[::2] if isinstance(p, nn.Linear) and p.bias is not None]
-    is_plain = (
-        any(isinstance(p, nn.Flatten) for p in first)
-        and parts[: len(first)] == first
-        and len(linear) == (len(rest) + 1) // 2
-        and len(rest) % 2 == 1
-        and all(isinstance(p, nn.ReLU) for p in rest[1::2])
-        and all(a.out_features == b.in_features for a, b in pairwise(linear))
-    )
-    return (first, linear) if is_plain else None
-
-
-def can_stack(recipe: Recipe) -> bool:
-    """Whether the batched program knows all that the recipe asks for."""
-    return (
-        recipe.optimiser in ("sgd", "adam", "adamw")
-        and not (recipe.mixup or recipe.crop or recipe.flip)
-        and (recipe.stop_loss is None)
-    )
-
-
-class Stack:
-    """The parameters of R MLPs of the same shape, and one step of all of them."""
-
-    def __init__(self, layers: Sequence[Sequence[nn.Linear]], recipes: Sequence[Recipe]) -> None:
-        """Take the linear layers of each run, and how it is trained; with Adam all learning rates agree."""
-        self._layers, self._momentum, self._loss = layers, recipes[0].momentum, recipes[0].loss
-        runs = [
-            torch.cat([p.weight.T.flatten() for p in run] + [p.bias for p in run]).detach() for run in layers
-        ]
-        self._all = torch.stack(runs)
-        self._slopes = torch.zeros_like(self._all)
-        self._weights, self._biases = self._parts(self._all)
-        self._weight_slopes, self._bias_slopes = self._parts(self._slopes)
-        self._rates = self._all.new_tensor([r.learning_rate for r in recipes])[:, None]
-        n_weights = sum(w[0].numel() for w in self._weights)
-        self._decaying = slice(None) if recipes[0].decay_biases else slice(n_weights)
-        decays = [r.weight_decay for r in recipes]
-        self._decays = self._all.new_tensor(decays)[:, None] if any(decays) else None
-        self._scratch: dict[int, list[Tensor]] = {}
-        self._adam: torch.optim.Adam | None = None
-        if recipes[0].optimiser != "sgd":
-            self._all.grad = self._slopes
-            self._decoupled = recipes[0].optimiser == "adamw"
-            self._adam = torch.optim.Adam([self._all], lr=recipes[0].learning_rate, fused=True)
-
-    def _parts(self, flat: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        """What each layer sees of (R, p): its weights (R, n_in, n_out) and biases (R, 1, n_out)."""
-        shapes = [(p.in_features, p.out_features) for p in self._layers[0]]
-        sizes = [n * m for n, m in shapes] + [m for _, m in shapes]
-        parts = torch.split(flat, sizes, dim=1)
-        weights = [part.view(len(part), *shape) for part, shape in zip(parts, shapes, strict=False)]
-        return weights, [part[:, None] for part in parts[len(shapes) :]]
-
-    def step(self, x: Tensor, y: Tensor, factor: float) -> Tensor:
-        """Move every run by factor times its learning rate, and return its summed loss before, (R,).
-
-        Args:
-            x: the batch of each run, (R, b, n_in).
-            y: its classes, (R, b), or targets, (R, b, c).
-            factor: where the schedule is.
-        """
-        inputs = [x]
-        for weights, bias, out in zip(self._weights, self._biases, self._memory(x.shape[1]), strict=True):
-            torch.baddbmm(bias, inputs[-1], weights, out=out)
-            inputs.append(out)
-            if len(inputs) <= len(self._weights):
-                out.clamp_(min=0)
-        losses, slope = _loss_and_slope(inputs.pop(), y, self._loss)
-        slope.div_(x.shape[1])
-        for i in range(len(self._weights) - 1, -1, -1):
-            weight_slope, bias_slope = self._weight_slopes[i], self._bias_slopes[i]
-            if self._adam is None:
-                weight_slope.baddbmm_(inputs[i].transpose(1, 2), slope, beta=self._momentum)
-                bias_slope.mul_(self._momentum).add_(slope.sum(1, keepdim=True))
-            else:
-                torch.bmm(inputs[i].transpose(1, 2), slope, out=weight_slope)
-                torch.sum(slope, 1, keepdim=True, out=bias_slope)
-            if i > 0:
-                back = torch.bmm(slope, self._weights[i].transpose(1, 2))
-                slope = torch.ops.aten.threshold_backward(back, inputs[i], 0)
-        self._move(factor)
-        return losses
-
-    def _memory(self, n: int) -> list[Tensor]:
-        """Where the outputs of all layers go, for batches of n points."""
-        if n not in self._scratch:
-            self._scratch[n] = [w.new_empty(len(w), n, w.shape[2]) for w in self._weights]
-        return self._scratch[n]
-
-    def _move(self, factor: float) -> None:
-        """Update all parameters by their slopes; with SGD these are velocities."""
-        part = self._decaying
-        if self._adam is None:
-            if self._decays is not None:
-                self._slopes[:, part].addcmul_(self._all[:, part], self._decays)
-            self._all.addcmul_(self._slopes, self._rates, value=-factor)
-            return
-        rate = factor * float(self._rates[0])
-        self._adam.param_groups[0]["lr"] = rate
-        if self._decays is not None:
-            if self._decoupled:
-                self._all[:, part].mul_(1 - rate * self._decays)
-            else:
-                self._slopes[:, part].addcmul_(self._all[:, part], self._decays)
-        self._adam.step()
-
-    def write_back(self) -> None:
-        """Put the parameters into the layers they came from."""
-        for r, run in enumerate(self._layers):
-            for weights, bias, layer in zip(self._weights, self._biases, run, strict=True):
-                layer.weight.copy_(weights[r].T)
-                layer.bias.copy_(bias[r, 0])
-
-
-def _loss_and_slope(scores: Tensor, y: Tensor, kind: str) -> tuple[Tensor, Tensor]:
-    """The summed loss of each run, (R,), and its gradient by the scores, (R, b, c)."""
-    if y.is_floating_point():
-        error, c = scores - y, y.shape[2]
-        return error.square().sum((1, 2)) / c, error.mul_(2 / c)
-    if kind == "cross-entropy":
-        return _cross_entropy(scores, y)
-    shares = scores.softmax(2)
-    losses, slope = _cross_entropy(shares, y)
-    return losses, shares * (slope - (shares * slope).sum(2, keepdim=True))
-
-
-def _cross_entropy(scores: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """The summed loss of each run, (R,), and its gradient by the scores, (R, b, c)."""
-    logs = torch.log_softmax(scores, 2)
-    index = y.unsqueeze(2)
-    losses = -logs.gather(2, index).sum((1, 2))
-    slope = logs.exp_()
-    slope.scatter_add_(2, index, slope.new_full((1, 1, 1), -1).expand_as(index))
-    return losses, slope
-
-
-@torch.no_grad()
-def train_stacked(
-    layers: Sequence[Sequence[nn.Linear]],
-    x: Tensor,
-    y: Tensor,
-    recipes: Sequence[Recipe],
-    seeds: Sequence[int],
-    show: Meter,
-    observe: Observe | None = None,
-) -> list[History]:
-    """Train MLPs that share everything but seed, learning rate and weight decay, on flat points x (n, d).
-
-    `observe` is called with the number of steps taken and what writes the weights back.
-    """
-    common, n = recipes[0], len(x)
-    sizes = batch_sizes(n, min(common.batch_size, n))
-    per_epoch = len(sizes)
-    stack = Stack(layers, recipes)
-    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-    unit = replace(common, learning_rate=1.0)
-    losses: list[list[float]] = []
-    step = 0
-    if observe is not None:
-        observe(step, stack.write_back)
-    for epoch in range(common.epochs):
-        order = torch.stack([torch.randperm(n, generator=g) for g in generators]).to(x.device)
-        total = x.new_zeros(len(layers))
-        for rows in order.split(sizes, 1):  # type: ignore[no-untyped-call]
-            factor = unit.rate_at(step, common.epochs * per_epoch, per_epoch)
-            total += stack.step(x[rows], y[rows], factor)
-            step += 1
-            if observe is not None:
-                observe(step, stack.write_back)
-        losses.append((total / n).tolist())
-        show(epoch + 1, common.epochs)
-    stack.write_back()
-    return [_history([epoch[r] for epoch in losses], per_epoch, seed) for r, seed in enumerate(seeds)]
 
 
 Draw = Callable[[int], tuple[npt.NDArray[Any], npt.NDArray[Any]]]
@@ -349,33 +92,174 @@ def train_on_fresh(
     """Train a plain MLP in place on points that are never seen twice; the mean loss of the last step.
 
     Args:
-        module: a plain MLP, as `train_many` stacks them.
+        module: a plain MLP, as `train_many` compiles them.
         draw: points and their classes or targets, as many as it is told.
         recipe: how; its epochs do not matter, and its learning rate stays what it is.
         n_steps: how many steps.
         monitor: as in `train_many`.
     """
-    parts = mlp_parts(module)
-    if parts is None or not can_stack(recipe) or recipe.schedule != "constant":
+    if not is_compilable(module, recipe) or recipe.schedule != "constant":
         raise InscapeError("fresh points need a plain MLP, and a constant recipe without augmentation")
-    first, layers = parts
-    before, like = nn.Sequential(*first), layers[0].weight
-    stack = Stack([layers], [recipe])
-    watch = None if monitor is None else _Watch([module], [monitor])
-    losses = like.new_zeros(1)
-    for step in range(n_steps + 1):
-        if watch is not None:
-            watch(step, stack.write_back)
-        if step < n_steps:
-            x, y = as_tensors(*draw(recipe.batch_size), like.dtype)
-            losses = stack.step(before(x)[None], y[None], 1.0)
-    stack.write_back()
+    program = _Program(module, recipe, monitor)
+    step, size, loss = 0, recipe.batch_size, math.nan
+    program.look(step)
+    while step < n_steps:
+        count = program.until_look(step, min(n_steps - step, AT_ONCE))
+        drawn = [as_tensors(*draw(size), program.dtype) for _ in range(count)]
+        x, y = (torch.cat(parts) for parts in zip(*drawn, strict=True))
+        rates = [recipe.learning_rate] * count
+        loss = program.steps(program.flat(x), y, torch.arange(len(x)), [size] * count, rates)[-1]
+        step += count
+        program.look(step)
+    program.write_back()
     module.eval()
-    return float(losses[0]) / recipe.batch_size
+    return float(loss) / size
 
 
-def _history(losses: list[float], per_epoch: int, seed: int) -> History:
-    lost = next((i for i, loss in enumerate(losses) if not math.isfinite(loss)), None)
-    kept = losses if lost is None else [*losses[:lost], math.nan]
-    status = COMPLETE if lost is None else DIVERGED
-    return History(losses=tuple(kept), n_steps=per_epoch * len(kept), status=status, seed=seed)
+@torch.no_grad()
+def _train_compiled(
+    module: nn.Module,
+    x: npt.NDArray[Any],
+    y: npt.NDArray[Any],
+    recipe: Recipe,
+    seed: int,
+    monitor: StepMonitor | None,
+) -> History:
+    program = _Program(module, recipe, monitor)
+    points, labels = as_tensors(x, y, program.dtype)
+    flat, n = program.flat(points), len(points)
+    sizes = batch_sizes(n, min(recipe.batch_size, n))
+    ends = [0, *accumulate(sizes)]
+    generator = torch.Generator().manual_seed(seed)
+    losses: list[float] = []
+    n_steps, per_epoch = recipe.epochs * len(sizes), len(sizes)
+    program.look(0)
+    for first in range(0, n_steps, per_epoch):
+        order, total, i = torch.randperm(n, generator=generator), 0.0, 0
+        while i < per_epoch:
+            k = i + program.until_look(first + i, per_epoch - i)
+            rates = [recipe.rate_at(first + j, n_steps, per_epoch) for j in range(i, k)]
+            total += float(program.steps(flat, labels, order[ends[i] : ends[k]], sizes[i:k], rates).sum())
+            program.look(first + k)
+            i = k
+        losses.append(total / n if math.isfinite(total) else math.nan)
+        if not math.isfinite(total):
+            break
+    program.write_back()
+    module.eval()
+    status = COMPLETE if math.isfinite(losses[-1]) else DIVERGED
+    return History(losses=tuple(losses), n_steps=per_epoch * len(losses), status=status, seed=seed)
+
+
+def is_compilable(module: nn.Module, recipe: Recipe) -> bool:
+    """Whether the compiled program knows the module, and all that the recipe asks for."""
+    asks_more = recipe.mixup or recipe.crop or recipe.flip or recipe.stop_loss is not None
+    return not asks_more and recipe.optimiser in RULES and _mlp_parts(module) is not None
+
+
+def _mlp_parts(module: nn.Module) -> tuple[nn.Sequential, list[nn.Linear]] | None:
+    """What a plain MLP does to its input first, and its linear layers; None if it is something else."""
+    if not isinstance(module, nn.Sequential):
+        return None
+    parts = list(module)
+    first = [p for p in parts if isinstance(p, Pixels | nn.Flatten)]
+    rest = parts[len(first) :]
+    linear = [p for p in rest[::2] if isinstance(p, nn.Linear) and p.bias is not None]
+    is_plain = (
+        any(isinstance(p, nn.Flatten) for p in first)
+        and parts[: len(first)] == first
+        and len(linear) == (len(rest) + 1) // 2
+        and len(rest) % 2 == 1
+        and all(isinstance(p, nn.ReLU) for p in rest[1::2])
+        and all(a.out_features == b.in_features for a, b in pairwise(linear))
+    )
+    weights = [p for layer in linear for p in layer.parameters()]
+    kinds = {(p.device.type, p.dtype, p.requires_grad, p.is_inference()) for p in weights}
+    known = [{("cpu", kind, True, False)} for kind in (torch.float32, torch.float64)]
+    return (nn.Sequential(*first), linear) if is_plain and kinds in known else None
+
+
+class _Program:
+    """A plain MLP in its compiled program, what the optimiser remembers of it, and who looks at it."""
+
+    def __init__(self, module: nn.Module, recipe: Recipe, monitor: StepMonitor | None) -> None:
+        parts = _mlp_parts(module)
+        assert parts is not None
+        self._module, self._recipe, self._monitor = module, recipe, monitor
+        self._before, self._layers = parts
+        self.dtype = self._layers[0].weight.dtype
+        flat = [v.detach().flatten() for p in self._layers for v in (p.weight.T, p.bias)]
+        self._parameters = torch.cat(flat).numpy()
+        self._velocity = np.zeros_like(self._parameters)
+        self._squares = np.zeros_like(self._parameters)
+        self._widths = np.array([self._layers[0].in_features, *(p.out_features for p in self._layers)])
+        self._decays = recipe.weight_decay * np.array([1.0, float(recipe.decay_biases)])
+        self._n_done = 0
+
+    def flat(self, x: Tensor) -> Tensor:
+        """Points as the first layer sees them, (n, d)."""
+        seen: Tensor = self._before(x)
+        return seen.contiguous()
+
+    def steps(
+        self, x: Tensor, y: Tensor, rows: Tensor, sizes: Sequence[int], rates: Sequence[float]
+    ) -> Floats:
+        """Take a step for each batch; the loss of each before its step, summed over its points.
+
+        Args:
+            x: flat points, (n, d).
+            y: their classes, (n,), or targets, (n, c).
+            rows: of the points, batch after batch.
+            sizes: of the batches.
+            rates: the learning rate of each step.
+        """
+        from inscape.training.perceptron import run_steps
+
+        check_classes(y, int(self._widths[-1]))
+        has_targets = y.is_floating_point()
+        losses: Floats = run_steps(
+            self._parameters,
+            self._velocity,
+            self._squares,
+            self._widths,
+            x.numpy(),
+            np.empty(0, np.int64) if has_targets else y.contiguous().numpy(),
+            y.contiguous().numpy() if has_targets else x[:0].numpy(),
+            rows.numpy(),
+            np.array(sizes),
+            np.array(rates),
+            self._n_done,
+            0 if has_targets else 1 + LOSSES.index(self._recipe.loss),
+            RULES.index(self._recipe.optimiser),
+            self._decays,
+            self._recipe.momentum,
+        )
+        self._n_done += len(sizes)
+        return losses
+
+    def until_look(self, step: int, most: int) -> int:
+        """How many steps from here until the monitor wants to look, or `most`."""
+        return next((i for i in range(1, most) if self._is_due(step + i)), most)
+
+    def look(self, step: int) -> None:
+        """Show the module to the monitor, if it is due."""
+        if self._monitor is not None and self._is_due(step):
+            self.write_back()
+            with gradients():
+                self._monitor.step(self._module, step)
+
+    def _is_due(self, step: int) -> bool:
+        return self._monitor is not None and bool(getattr(self._monitor, "due", _always)(step))
+
+    def write_back(self) -> None:
+        """Put the parameters into the layers they came from."""
+        rest = torch.from_numpy(self._parameters)
+        for layer in self._layers:
+            n, m = layer.weight.numel(), len(layer.bias)
+            layer.weight.copy_(rest[:n].view(layer.weight.T.shape).T)
+            layer.bias.copy_(rest[n : n + m])
+            rest = rest[n + m :]
+
+
+def _always(step: int) -> bool:
+    return True

@@ -1,0 +1,230 @@
+"""The steps of a plain MLP as one compiled program: forward, backward and the optimiser, without autograd.
+
+The parameters are one flat array, layer after layer, weights (n_in, n_out) before biases; so is what the
+optimiser remembers of each. A layer is moved as soon as its slopes are known, while they are in the cache.
+Importing this module imports numba.
+"""
+
+# mypy: allow-untyped-decorators
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.arrays import Floats, Ints
+from inscape.compiled import compiled
+
+Array = npt.NDArray[Any]
+SQUARES, CROSS_ENTROPY, SOFTMAX_CROSS_ENTROPY = range(3)
+SGD, ADAM, ADAMW = range(3)
+FIRST, SECOND, TINY = 0.9, 0.999, 1e-8
+"""Of Adam: how much of both averages is kept, and what is added to the root of the second."""
+
+
+@compiled(error_model="numpy")
+def run_steps(
+    parameters: Array,
+    velocity: Array,
+    squares: Array,
+    widths: Ints,
+    points: Array,
+    classes: Ints,
+    targets: Array,
+    rows: Ints,
+    sizes: Ints,
+    rates: Floats,
+    n_done: int,
+    loss: int,
+    rule: int,
+    decays: Floats,
+    momentum: float,
+) -> Floats:
+    """Take a step for each batch, in place; the loss of each before its step, summed over its points.
+
+    Args:
+        parameters: of all layers, (p,).
+        velocity: of SGD, or the first average of Adam, (p,).
+        squares: the second average of Adam, (p,).
+        widths: of the input and of every layer.
+        points: all of them, (n, d).
+        classes: theirs, (n,), or nothing.
+        targets: theirs, (n, c), or nothing.
+        rows: of the points, batch after batch.
+        sizes: of the batches, (k,).
+        rates: the learning rate of each step, (k,).
+        n_done: steps that were taken before.
+        loss: `SQUARES`, `CROSS_ENTROPY` or `SOFTMAX_CROSS_ENTROPY`.
+        rule: `SGD`, `ADAM` or `ADAMW`.
+        decays: of weights and of biases.
+        momentum: of SGD.
+    """
+    n_layers = len(widths) - 1
+    most, widest = sizes.max(), widths.max()
+    kept = np.empty(most * widths.sum(), parameters.dtype)
+    slopes, back = np.empty(most * widest, parameters.dtype), np.empty(most * widest, parameters.dtype)
+    gradient = np.empty((widths[:-1] * widths[1:]).max(), parameters.dtype)
+    bias_gradient = np.empty(widest, parameters.dtype)
+    losses = np.empty(len(sizes))
+    start = 0
+    for k in range(len(sizes)):
+        n = sizes[k]
+        batch = rows[start : start + n]
+        start += n
+        here = kept[: n * widths[0]].reshape(n, widths[0])
+        for i in range(n):
+            here[i] = points[batch[i]]
+        place, low = n * widths[0], 0
+        for layer in range(n_layers):
+            n_in, n_out = widths[layer], widths[layer + 1]
+            weights = parameters[low : low + n_in * n_out].reshape(n_in, n_out)
+            bias = parameters[low + n_in * n_out : low + n_in * n_out + n_out]
+            out = kept[place : place + n * n_out].reshape(n, n_out)
+            np.dot(here, weights, out)
+            _add_bias(out, bias, layer < n_layers - 1)
+            low, place, here = low + n_in * n_out + n_out, place + n * n_out, out
+        slope = slopes[: n * widths[-1]].reshape(n, widths[-1])
+        if loss == SQUARES:
+            losses[k] = _squares(here, targets, batch, slope)
+        else:
+            losses[k] = _cross_entropies(here, classes, batch, slope, loss == SOFTMAX_CROSS_ENTROPY)
+        place -= n * widths[-1]
+        for layer in range(n_layers - 1, -1, -1):
+            n_in, n_out = widths[layer], widths[layer + 1]
+            low -= n_in * n_out + n_out
+            place -= n * n_in
+            middle, high = low + n_in * n_out, low + n_in * n_out + n_out
+            before = kept[place : place + n * n_in].reshape(n, n_in)
+            weights = parameters[low:middle].reshape(n_in, n_out)
+            weight_slope = gradient[: n_in * n_out].reshape(n_in, n_out)
+            np.dot(before.T, slope, weight_slope)
+            _column_sums(slope, bias_gradient)
+            if layer > 0:
+                further = back[: n * n_in].reshape(n, n_in)
+                np.dot(slope, weights.T, further)
+                _where_on(further, before)
+                slopes, back = back, slopes
+                slope = further
+            moved = (low, middle, high)
+            for part in range(2):
+                a, b = moved[part], moved[part + 1]
+                g = gradient if part == 0 else bias_gradient
+                p, v, s = parameters[a:b], velocity[a:b], squares[a:b]
+                if rule == SGD:
+                    _move(p, v, g, rates[k], decays[part], momentum)
+                else:
+                    _move_adam(p, v, s, g, rates[k], decays[part], n_done + k + 1, rule == ADAMW)
+    return losses
+
+
+@compiled(error_model="numpy")
+def _add_bias(out: Array, bias: Array, is_hidden: bool) -> None:
+    zero = out.dtype.type(0)
+    for i in range(len(out)):
+        row = out[i]
+        if is_hidden:
+            for j in range(len(row)):
+                value = row[j] + bias[j]
+                row[j] = zero if value < zero else value  # what is not a number stays so, as in torch
+        else:
+            for j in range(len(row)):
+                row[j] += bias[j]
+
+
+@compiled(error_model="numpy")
+def _column_sums(slope: Array, total: Array) -> None:
+    n = slope.shape[1]
+    total[:n] = slope[0]
+    for i in range(1, len(slope)):
+        row = slope[i]
+        for j in range(n):
+            total[j] += row[j]
+
+
+@compiled(error_model="numpy")
+def _where_on(slope: Array, before: Array) -> None:
+    zero = slope.dtype.type(0)
+    for i in range(len(slope)):
+        row, here = slope[i], before[i]
+        for j in range(len(row)):
+            row[j] = row[j] if here[j] > zero else zero
+
+
+@compiled(error_model="numpy")
+def _squares(scores: Array, targets: Array, batch: Ints, slope: Array) -> Any:
+    n, c = scores.shape
+    total = 0.0
+    for i in range(n):
+        for j in range(c):
+            error = scores[i, j] - targets[batch[i], j]
+            total += error * error
+            slope[i, j] = 2 * error / (c * n)
+    return total / c
+
+
+@compiled(error_model="numpy")
+def _cross_entropies(
+    scores: Array, classes: Ints, batch: Ints, slope: Array, of_probabilities: bool
+) -> Any:
+    n, c = scores.shape
+    total = 0.0
+    shares = np.empty(c, scores.dtype)
+    for i in range(n):
+        row, here, k = scores[i], slope[i], classes[batch[i]]
+        if of_probabilities:
+            _softmax(row, shares)
+            row = shares
+        total += _softmax(row, here) - row[k]
+        here[k] -= 1
+        if of_probabilities:
+            mean = shares[0] * here[0]
+            for j in range(1, c):
+                mean += shares[j] * here[j]
+            for j in range(c):
+                here[j] = shares[j] * (here[j] - mean)
+        for j in range(c):
+            here[j] /= n
+    return total
+
+
+@compiled(error_model="numpy")
+def _softmax(row: Array, shares: Array) -> Any:
+    """Fill the shares; the logarithm of the sum of exponentials."""
+    top = row[0]
+    for j in range(1, len(row)):
+        top = max(top, row[j])
+    total = row.dtype.type(0)
+    for j in range(len(row)):
+        shares[j] = math.exp(row[j] - top)
+        total += shares[j]
+    for j in range(len(row)):
+        shares[j] /= total
+    return top + math.log(total)
+
+
+@compiled(error_model="numpy")
+def _move(p: Array, v: Array, g: Array, rate: float, decay: float, momentum: float) -> None:
+    kind = p.dtype.type
+    size, shrink, keep = kind(rate), kind(decay), kind(momentum)
+    for i in range(len(p)):
+        v[i] = keep * v[i] + (g[i] + shrink * p[i])
+        p[i] -= size * v[i]
+
+
+@compiled(error_model="numpy")
+def _move_adam(
+    p: Array, v: Array, s: Array, g: Array, rate: float, decay: float, step: int, is_decoupled: bool
+) -> None:
+    kind = p.dtype.type
+    size = kind(rate / (1 - FIRST**step))
+    root = kind(math.sqrt(1 - SECOND**step))
+    first, second, tiny = kind(FIRST), kind(SECOND), kind(TINY)
+    other, another = kind(1 - FIRST), kind(1 - SECOND)
+    shrink = kind(1 - rate * decay) if is_decoupled else kind(1)
+    coupled = kind(0) if is_decoupled else kind(decay)
+    for i in range(len(p)):
+        slope = g[i] + coupled * p[i]
+        v[i] = first * v[i] + other * slope
+        s[i] = second * s[i] + another * slope * slope
+        p[i] = shrink * p[i] - size * v[i] / (math.sqrt(s[i]) / root + tiny)
