@@ -581,7 +581,7 @@ def test_units_not_good_at_the_start(widths):
 
 
 def test_the_bound_at_the_start_holds_for_what_is_measured():
-    """Perturbed biases wake a layer behind a dead one: units of layer 1 are not good if layer 2 is dead, 1/4."""
+    """Perturbed biases wake a layer behind a dead one: layer 1 is not good only if layer 2 is dead, 1/4."""
     from inscape.training.networks import mlp
 
     x = np.random.default_rng(0).normal(size=(1, 3))

@@ -213,7 +213,7 @@ class _Program:
             sizes: of the batches.
             rates: the learning rate of each step.
         """
-        from inscape.training.perceptron import run_steps
+        from inscape.training.descent_kernels import run_steps
 
         check_classes(y, int(self._widths[-1]))
         has_targets = y.is_floating_point()

@@ -125,8 +125,8 @@ def lc_good_at_start(
 
     Left is B of networks with Gaussian weights and zero biases, the mean over starts at a random point; right
     N sum_l 2^{-n_l}. For such starts B is known: sum_{l < h} n_l (1 - prod_k (1 - 2^{-n_k})), since a layer
-    is dead with probability 2^{-n_k} and then all that follow are. Perturbed biases, as `local_complexity` has
-    them, wake the layer behind a dead one: there a unit of layer l is not good with probability
+    is dead with probability 2^{-n_k} and then all that follow are. Perturbed biases, as `local_complexity`
+    has them, wake the layer behind a dead one: there a unit of layer l is not good with probability
     1 - prod_{k > l} (1 - 2^{-n_k}), which is less.
 
     Args:
