@@ -76,7 +76,8 @@ def _one_network() -> None:
             lambda: train(net(), x, y, recipe, random_state=0),
             lambda: train_many([net()], x, y, [recipe], seeds=[0]),
             partial(
-                _products, [p.weight.detach().numpy().T.copy() for p in net() if isinstance(p, nn.Linear)]
+                _products,
+                [p.weight.detach().numpy().T.copy() for p in net().modules() if isinstance(p, nn.Linear)],
             ),
             repeats=3,
         )
