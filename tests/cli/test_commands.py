@@ -467,6 +467,7 @@ def test_curves_over_a_folder_of_checkpoints(run, models, tmp_path, digits):
     printed = run(*base).stdout
     assert printed.index("depth3.skops") < printed.index("depth10.skops")
     assert "2 checkpoints on digits" in printed
+    assert "of depth3.skops:" in printed  # notes, such as values by layer, are of one of them
 
 
 def test_curves_over_weights_of_one_network(run, tmp_path, monkeypatch, digits):

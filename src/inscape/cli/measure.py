@@ -152,19 +152,19 @@ def _show_curve(
     if json:
         print_json({"checkpoints": [{"file": file.name, **t.to_dict()} for file, t in tables.items()]})
         return
-    first = next(iter(tables.values()))
+    file, first = next(iter(tables.items()))
     names = [row["measure"] for row in first.rows]
     columns = {"file": ("checkpoint", "")}
     for name in names:
         columns |= {name: (name, ".4g"), f"{name} +-": ("+-", ".2g")}
     rows = [
-        {"file": file.name}
+        {"file": each.name}
         | {row["measure"]: row["value"] for row in table.rows}
         | {f"{row['measure']} +-": row["std_error"] for row in table.rows}
-        for file, table in tables.items()
+        for each, table in tables.items()
     ]
     print_table(f"{len(rows)} checkpoints on {data} (seed {seed})", rows, columns)
-    print_lines("", first.notes_and_settings(width=line_width()))
+    print_lines(f"of {file.name}:", first.notes_and_settings(width=line_width()))
 
 
 def _draw(tables: "dict[Path, MeasureTable]", picture: Path) -> None:
