@@ -19,9 +19,18 @@ from inscape.models.graph import Graph
 from inscape.models.graph.piecewise import Bend, Windows, window_table
 from inscape.models.graph.trace import graph_of
 from inscape.partition.linear.planes.complex.dissolve import dissolve
-from inscape.partition.linear.planes.complex.half_edges import BORDER, PlanarComplex, joined, polygon_complex
+from inscape.partition.linear.planes.complex.half_edges import (
+    BORDER,
+    PlanarComplex,
+    joined,
+    outward,
+    polygon_complex,
+)
+from inscape.partition.linear.planes.layer.cut import cut
 from inscape.partition.linear.planes.layer.sign_vectors import hash_rows
+from inscape.partition.linear.planes.layer.ties import CrowdedFacesError
 from inscape.partition.linear.planes.near_zero import centre_of, fan
+from inscape.partition.linear.planes.values.values import Values
 from inscape.partition.linear.planes.walk import Lineage, PlaneWalk, Sink, walk_plane
 from inscape.partition.linear.regions import LinearPlane
 from inscape.partition.linear.rounding import ROUNDING
@@ -33,6 +42,12 @@ from inscape.status import BUDGET, COMPLETE
 
 AREA_TOLERANCE = 1e-10
 """How much the areas of all faces may differ from that of the domain, relative to it."""
+
+MOST_TILINGS = 6
+"""How often crowded faces are cut into smaller tiles before they are given up."""
+
+LINES_OF_A_TILE = 50
+"""Of a crowded face, about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +185,10 @@ def subdivide(
     sink: Sink | None = None,
     done: Callable[[float], None] = lambda _: None,
 ) -> Subdivision:
-    """Cut a convex polygon with corners (k, 2), anticlockwise; the rest is as in `walk_plane`."""
+    """Cut a convex polygon with corners (k, 2), anticlockwise; the rest is as in `walk_plane`.
+
+    A sink may be called for the same vertices more than once.
+    """
     centre, given = centre_of(graph, plane, corners), plane
     if centre is None:
         start = polygon_complex(corners)
@@ -178,7 +196,7 @@ def subdivide(
     else:
         start = fan(corners - centre)
         plane = Plane(np.zeros_like(plane.origin), plane.axes)
-    walk = walk_plane(
+    walk, n_tilings = _walk_in_tiles(
         graph,
         plane,
         start,
@@ -190,11 +208,58 @@ def subdivide(
         done=done,
     )
     whole = _assembled(graph, plane, walk)
-    if centre is not None:
+    if centre is not None or n_tilings:
         whole = _without_spokes(whole)
+    if centre is not None:
         whole = replace(whole, planar=replace(whole.planar, xy=whole.planar.xy + centre), plane=given)
-    check(whole, corners, is_simple=centre is None and not walk.is_tied and len(walk.chunks) == 1)
+    is_simple = centre is None and not walk.is_tied and len(walk.chunks) == 1
+    check(whole, corners, is_simple=is_simple and not n_tilings)
     return whole
+
+
+def _walk_in_tiles(
+    graph: Graph, plane: Plane, start: PlanarComplex, **settings: Any
+) -> tuple[PlaneWalk, int]:
+    """The walk over a complex, which is cut into tiles where faces are crowded, and how often it was.
+
+    The faces of such a walk are those of the tiles, until the edges of the tiles are taken away.
+    """
+    n_tilings = 0
+    while True:
+        try:
+            return walk_plane(graph, plane, start, **settings), n_tilings
+        except CrowdedFacesError as error:
+            if n_tilings == MOST_TILINGS:
+                raise
+            n_tilings += 1
+            for box in error.boxes[:MOST_TILINGS]:
+                start = _tiled(start, box, -(-error.n_units // LINES_OF_A_TILE), n_tilings)
+        if plane.extent == 0.0:
+            start = outward(start)
+
+
+def _tiled(start: PlanarComplex, box: Floats, n: int, angle: float) -> PlanarComplex:
+    """A complex cut by n lines each way through a box (2, 2), askew, so that hardly any unit has one."""
+    ways = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
+    reach = np.abs(ways) @ (box[1] - box[0]) / 2
+    places = (ways @ box.mean(axis=0))[:, None] + reach[:, None] * np.linspace(-1, 1, n + 2)[1:-1]
+    heights = (start.xy @ ways.T)[:, :, None] - places
+    values = Values.stored(heights.reshape(len(start.xy), -1))
+    after = cut(start, values, np.zeros(1), _Unrounded(), BORDER)
+    assert after is not None
+    return after.planar
+
+
+class _Unrounded:
+    """Rounding bounds of lines that may be anywhere near where they are said to be."""
+
+    def may_be_zero(self, scale: float) -> bool:
+        """None is zero but by its value."""
+        return False
+
+    def __call__(self, vertices: Ints, entries: Ints) -> Floats:
+        """None."""
+        return np.zeros(len(vertices))
 
 
 def _from_centre(sink: Sink, centre: Floats | None) -> Sink:

@@ -3,6 +3,9 @@
 A unit is positive, negative or zero at each node of a face; zero means within the rounding bound of float64.
 Units are taken one after the other: a part with nodes on both sides of a unit is cut, through its zero nodes
 or through new nodes on its edges. Whatever lies along a line that is there already cuts nothing.
+
+Every unit is known at every node, so that this is for faces with few lines. A tied face with many is refused
+(`CrowdedFacesError`): cut into tiles first, it is tied in a few of them.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -30,8 +33,31 @@ from inscape.partition.linear.planes.layer.sign_vectors import SignVectors
 from inscape.partition.linear.planes.values.values import Values
 from inscape.partition.linear.rounding import RoundingBounds
 
+MOST_SIGNS = 2**20
+"""Nodes inside a tied face times its units, at most."""
+
+_TIED, _CLEAR, _CROWDED = range(3)
+"""How cutting a face ended: signs do not fit together, it is cut, or there would be too many nodes."""
+
 Parts = tuple[Faces, Inside, Lines]
 """What one or more old faces were cut into."""
+
+
+class CrowdedFacesError(NonGenericError):
+    """Tied faces have too many lines.
+
+    Attributes:
+        boxes: the least and greatest coordinates of each of them, (k, 2, 2).
+        n_units: the most units that cut one.
+    """
+
+    def __init__(self, boxes: list[Floats], n_units: int) -> None:
+        super().__init__(
+            f"{n_units} lines cross near {boxes[0].mean(axis=0).tolist()} (in the probe's coordinates), and "
+            "some of them so closely that float64 cannot order them",
+            remedy="move the probe a little",
+        )
+        self.boxes, self.n_units = np.stack(boxes), n_units
 
 
 def with_tied_faces(
@@ -71,17 +97,22 @@ def with_tied_faces(
     points = crossed.point_start, crossed.of_points(crossed.s)
     edges = planar.ends, *points, crossed.start, crossed.unit, crossed.point
     parts: list[Parts] = []
-    at = 0
+    crowded: list[Floats] = []
+    at, n_units = 0, 0
     for t, f in enumerate(tied):
         loop = planar.loop[planar.start[f] : planar.start[f + 1]]
         own = units[start[t] : start[t + 1]]
         n = len(loop) * len(own)
         here = slice(at, at + n)
-        is_clear, node, *cut = _cut_tied_face(
-            loop, *edges, own, h, sizes[here], errors[here], zero, n_old, xy, face_signs[f]
+        end, node, *cut = _cut_tied_face(
+            loop, *edges, own, h, sizes[here], errors[here], zero, n_old, xy, face_signs[f], MOST_SIGNS
         )
         at += n
-        if not is_clear:
+        if end == _CROWDED:
+            crowded.append(np.stack([xy[node].min(axis=0), xy[node].max(axis=0)]))
+            n_units = max(n_units, len(own))
+            continue
+        if end == _TIED:
             near = xy[node].mean(axis=0).tolist()
             raise NonGenericError(
                 f"the zero lines of {len(own)} units meet so closely near {near} "
@@ -91,6 +122,8 @@ def with_tied_faces(
         parts.append(_numbered(int(f), node, cut, n_edges, n_inside))
         n_edges += len(parts[-1][1].ends)
         n_inside += len(parts[-1][1].xy)
+    if crowded:
+        raise CrowdedFacesError(crowded, n_units)
     return _joined(clear, parts)
 
 
@@ -340,7 +373,7 @@ def _half(nodes, start, stop, gate, other, is_new):
 
 
 @compiled
-def _cut_along_units(n, values, errors, signs, xy):
+def _cut_along_units(n, values, errors, signs, xy, most):
     """Cut a face of n boundary nodes along every unit.
 
     Args:
@@ -349,9 +382,10 @@ def _cut_along_units(n, values, errors, signs, xy):
         errors: rounding bounds of the values.
         signs: -1, 0 or 1.
         xy: coordinates of the nodes.
+        most: nodes inside times units, at most.
 
     Returns:
-        is_clear, the parts as loops of nodes, and the four arrays with the new nodes added.
+        how it ended, the parts as loops of nodes, and the four arrays with the new nodes added.
     """
     m = values.shape[1]
     parts = List()
@@ -367,7 +401,7 @@ def _cut_along_units(n, values, errors, signs, xy):
             if out == -1:
                 continue
             if out == -2:
-                return False, parts, values, errors, signs, xy
+                return _TIED, parts, values, errors, signs, xy
             # (2) the gates, where its line enters and leaves: nodes where it is zero, or new ones on edges
             gates = np.empty(2, np.int64)
             is_new = np.zeros(2, np.bool_)
@@ -384,6 +418,8 @@ def _cut_along_units(n, values, errors, signs, xy):
                     if fresh[t, 0] == q and fresh[t, 1] == p:
                         gates[g] = fresh[t, 2]
                 if gates[g] < 0:
+                    if (n_nodes - n) * m > most:
+                        return _CROWDED, parts, values, errors, signs, xy
                     if n_nodes == len(xy):
                         size = 2 * n_nodes + 16
                         values, errors = _larger(values, size), _larger(errors, size)
@@ -391,7 +427,7 @@ def _cut_along_units(n, values, errors, signs, xy):
                     if n_fresh == len(fresh):
                         fresh = _larger(fresh, 2 * n_fresh)
                     if p < n and q < n and (abs(p - q) == 1 or abs(p - q) == n - 1):
-                        return False, parts, values, errors, signs, xy  # boundary edges are cut already
+                        return _TIED, parts, values, errors, signs, xy  # boundary edges are cut already
                     _place_node(values, errors, xy, signs, p, q, k, n_nodes)
                     fresh[n_fresh, 0], fresh[n_fresh, 1], fresh[n_fresh, 2] = p, q, n_nodes
                     gates[g] = n_nodes
@@ -401,7 +437,7 @@ def _cut_along_units(n, values, errors, signs, xy):
             ahead, behind = (out + 1) % len(nodes), (back + 1) % len(nodes)
             parts[c] = _half(nodes, ahead, back, gates[0], gates[1], is_new[1])
             parts.append(_half(nodes, behind, out, gates[1], gates[0], is_new[0]))
-    return True, parts, values[:n_nodes], errors[:n_nodes], signs[:n_nodes], xy[:n_nodes]
+    return _CLEAR, parts, values[:n_nodes], errors[:n_nodes], signs[:n_nodes], xy[:n_nodes]
 
 
 @compiled
@@ -506,6 +542,7 @@ def _cut_tied_face(
     n_vertices,
     xy_of,
     face_signs,
+    most,
 ):
     """Cut one face along `units`, whose signs at its vertices may be zero.
 
@@ -525,10 +562,11 @@ def _cut_tied_face(
         n_vertices: the number of vertices before the cut.
         xy_of: coordinates of the vertices and crossing points.
         face_signs: the face's sign vector.
+        most: nodes inside times units, at most.
 
     Returns:
-        is_clear: whether the signs fit together; the nodes of the boundary; sizes and loops of the parts,
-            their sign vectors; ends of the face's own edges; coordinates of the nodes inside; the lines.
+        how it ended; the nodes of the boundary; sizes and loops of the parts, their sign vectors; ends of
+            the face's own edges; coordinates of the nodes inside; the lines.
     """
     # (1) the boundary
     n = 0
@@ -546,7 +584,9 @@ def _cut_tied_face(
         loop, ends, point_start, point_s, start, unit, point, units, h, values_of, errors_of, zero, n
     )
     # (3) the parts
-    is_clear, parts, values, _, signs, xy = _cut_along_units(n, values, errors, signs, xy)
+    end, parts, values, _, signs, xy = _cut_along_units(n, values, errors, signs, xy, most)
+    if end != _CLEAR:
+        parts, values, signs, xy, units = parts[:0], values[:n], signs[:n], xy[:n], units[:0]
     sizes, own_loop, own_ends = _loops(parts, n, number)
     part_signs = _part_signs(parts, signs, units, h, face_signs)
-    return is_clear, node, sizes, own_loop, part_signs, own_ends, xy[n:], _lines(n, values, signs, units, xy)
+    return end, node, sizes, own_loop, part_signs, own_ends, xy[n:], _lines(n, values, signs, units, xy)
