@@ -115,7 +115,6 @@ def layers_of(model: Any, x: Any) -> Layers:
     import torch
 
     from inscape.models.graph.affine import Affine
-    from inscape.models.graph.piecewise import Leaky
 
     if isinstance(model, Layers):
         return model
@@ -131,14 +130,15 @@ def layers_of(model: Any, x: Any) -> Layers:
                 raise NotApplicableError(
                     f"the statement is about layers in a row; {wrapped.name} has branches"
                 )
-            if isinstance(op, Affine):
-                stage.append(op)
-            elif isinstance(op, Leaky) and isinstance(op.slope, float | int) and op.slope == 0.0:
+            if node.affine is not None:
+                stage.append(node.affine)
+            elif op.is_relu:
                 maps.append(_matrix(stage, shape, wrapped.name))
                 stage, shape = [], graph.shapes[i + 1]
             else:
-                kind = getattr(op, "name", "another operation")
-                raise NotApplicableError(f"the statement is about relu networks; {wrapped.name} has {kind}")
+                raise NotApplicableError(
+                    f"the statement is about relu networks; {wrapped.name} has {op.name}"
+                )
         maps.append(_matrix(stage, shape, wrapped.name))
     if len(maps) < 2:
         raise NotApplicableError(f"{wrapped.name} has no hidden layer")

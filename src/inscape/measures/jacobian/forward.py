@@ -9,6 +9,7 @@ output by a path of active units.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,7 +18,6 @@ from inscape.arrays import MEMORY
 from inscape.measures.jacobian.units import Layer, unit_layers
 from inscape.models.graph import INPUT, Graph, Node
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.piecewise import Bend
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +90,14 @@ def prefixed(graph: Graph) -> PrefixedNetwork:
     current, run, kept = 0, [], 0
     while len(readers[current]) == 1 and current != graph.output:
         current = readers[current][0]
-        op = graph.nodes[current].op
-        if not isinstance(op, Affine) or len(graph.nodes[current].inputs) != 1 or current == graph.output:
+        node = graph.nodes[current]
+        if not node.is_affine or len(node.inputs) != 1 or current == graph.output:
             break
         run.append(current)
-        if op.name in ("linear", "conv"):
+        if node.op.weight is not None:
             kept = len(run)
     run = run[:kept]
-    prefix = tuple(op for i in run if isinstance(op := graph.nodes[i].op, Affine))
+    prefix = tuple(op for i in run if (op := graph.nodes[i].affine) is not None)
     tail = _tail(graph, run)
     return PrefixedNetwork(prefix, tail, unit_layers(tail), graph.input_shape)
 
@@ -117,9 +117,7 @@ def _tail(graph: Graph, run: list[int]) -> Graph:
 
 def _matrix(prefix: tuple[Affine, ...]) -> Tensor | None:
     """The matrix of a prefix that flattens its input and applies one linear map."""
-    if not prefix or prefix[-1].name != "linear" or any(op.name != "reshape" for op in prefix[:-1]):
-        return None
-    return prefix[-1].constants[0]
+    return prefix[-1].matrix if prefix and all(op.is_reshape for op in prefix[:-1]) else None
 
 
 Seen = Callable[[int, Tensor], None]
@@ -134,12 +132,12 @@ class State:
 
     Attributes:
         pre: for each layer, u_i = z_i - beta_i, what unit i reads before its own noise, (n, *shape).
-        slopes: the linear map of each bend at each point, as `Bend.slopes` has it.
+        slopes: the linear map of each node at each point, as its operation's `slopes` has it.
         output: the scores, (n, ...).
     """
 
     pre: list[Tensor]
-    slopes: dict[int, Tensor]
+    slopes: dict[int, Any]
     output: Tensor
 
 
@@ -149,12 +147,11 @@ def evaluate(graph: Graph, layers: tuple[Layer, ...], x: Tensor, noise: list[Ten
     state = State([], {}, x)
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
-        if isinstance(node.op, Bend):
-            if i in of_layer:
-                state.pre.append(inputs[0])
-                if noise is not None:
-                    inputs = [inputs[0] - noise[of_layer[i]]]
-            state.slopes[i] = node.op.slopes(inputs[0])
+        if i in of_layer:
+            state.pre.append(inputs[0])
+            if noise is not None:
+                inputs = [inputs[0] - noise[of_layer[i]]]
+        state.slopes[i] = node.op.slopes(*inputs)
         return node.op(*inputs)
 
     with torch.no_grad():
@@ -180,10 +177,8 @@ def push(graph: Graph, state: State, directions: Tensor, wanted: set[int], seen:
         return tangents
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
-        if isinstance(node.op, Bend):
-            each = inputs[0].reshape(n, k, *inputs[0].shape[1:])
-            return shown(i, node.op.along(state.slopes[i], each).flatten(0, 1))
-        return shown(i, node.op.linear_part(*inputs))
+        each = (t.reshape(n, k, *t.shape[1:]) for t in inputs)
+        return shown(i, node.op.along(state.slopes[i], *each).flatten(0, 1))
 
     with torch.no_grad():
         start = directions[None].expand(n, *directions.shape).reshape(n * k, *directions.shape[1:])
@@ -225,26 +220,10 @@ def good_units(graph: Graph, layers: tuple[Layer, ...], state: State) -> list[Te
         if i in of_layer:
             found[i] = here
         shapes = [graph.shapes[j] for j in node.inputs]
-        if isinstance(node.op, Bend):
-            back = [node.op.back(state.slopes[i], here, shapes[0])]
-        else:
-            back = _back_through_affine(node.op, here, shapes)
+        back = node.op.back(state.slopes[i], here, shapes)
         for j, b in zip(node.inputs, back, strict=True):
             reached[j] = reached[j] | b if j in reached else b
     return [found[layer.node] for layer in layers]
-
-
-def _back_through_affine(op: Affine, here: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
-    if op.name == "linear" and bool((op.constants[0] != 0).all()):
-        return [here.any(dim=-1, keepdim=True).expand(*here.shape[:-1], shapes[0][-1])]
-    inputs = [torch.zeros(len(here), *shape, requires_grad=True) for shape in shapes]
-    with torch.enable_grad():
-        out = op.linear_part.magnitude(*inputs)
-    grads = torch.autograd.grad(out, inputs, here.to(out.dtype), allow_unused=True)
-    return [
-        torch.zeros(len(here), *shape, dtype=torch.bool) if g is None else g > 0
-        for g, shape in zip(grads, shapes, strict=True)
-    ]
 
 
 @dataclass(eq=False)
@@ -276,20 +255,17 @@ def good_at_kink(
 
     def visit(i: int, node: Node, inputs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         values, marks = [v for v, _ in inputs], [m for _, m in inputs]
-        if isinstance(node.op, Affine):
-            mark = (node.op.linear_part.magnitude(*marks) > 0).to(x.dtype)
-            return node.op(*values), mark
-        u = values[0]
         k = of_layer.get(i)
         mine = torch.zeros(0, dtype=torch.long)
         if k is not None:
-            u = (u - noise[k] if noise is not None else u.clone()).contiguous()
+            u = (values[0] - noise[k] if noise is not None else values[0].clone()).contiguous()
             mine = torch.nonzero(which.layer == k)[:, 0]
             u.view(len(u), -1)[mine, which.unit[mine]] = layers[k].kinks[min(kink, len(layers[k].kinks) - 1)]
-        slopes = node.op.slopes(u)
-        mark = (node.op.along(slopes, marks[0][:, None])[:, 0] != 0).to(x.dtype).contiguous()
+            values = [u]
+        slopes: Any = node.op.slopes(*values)
+        mark = node.op.forth(slopes, *marks).to(x.dtype).contiguous()
         mark.view(len(x), -1)[mine, which.unit[mine]] = 1.0
-        return node.op(u), mark
+        return node.op(*values), mark
 
     with torch.no_grad():
         _, marks = graph.walk((x, torch.zeros_like(x)), visit)

@@ -8,7 +8,6 @@ from inscape.arrays import Ints
 from inscape.measures.jacobian.forward import State, directions_at_once, evaluate, push
 from inscape.measures.jacobian.units import Layer, unit_layers
 from inscape.models.graph import Graph
-from inscape.models.graph.piecewise import Bend
 from inscape.progress import Meter
 
 NUMBERS_AT_ONCE = 2**24
@@ -53,7 +52,7 @@ def in_ball(graph: Graph, points: Tensor, radius: float) -> Ints:
     """How many thresholds of the first layer are met by the open ball: |u - kink| < radius |grad u|."""
     graph = graph.cast(torch.float64)
     layers = unit_layers(graph)
-    if not layers or any(isinstance(n.op, Bend) for n in graph.nodes[: layers[0].source]):
+    if not layers or not all(n.is_affine for n in graph.nodes[: layers[0].source]):
         return np.empty(0, dtype=np.int64)
     layer = layers[0]
     before = Graph(graph.nodes[: layer.source + 1], output=layer.source, input_shape=graph.input_shape)

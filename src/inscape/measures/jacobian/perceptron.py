@@ -13,8 +13,6 @@ import torch
 from torch import Tensor
 
 from inscape.measures.jacobian.forward import PrefixedNetwork
-from inscape.models.graph.affine import Affine
-from inscape.models.graph.piecewise import Clip, Leaky
 
 CACHE_BYTES = 5 * 2**19
 """Bytes of the gradients of one layer of one block of rows: past some 2.5 MB products wait for memory."""
@@ -63,12 +61,12 @@ def as_chain(network: PrefixedNetwork, directions: Tensor) -> Chain | None:
         return None
     weights, bends, expect_bend = [], 0, True
     for i, node in enumerate(tail.nodes[1:], start=1):
-        if node.inputs != (i - 1,) or isinstance(node.op, Leaky | Clip) != expect_bend:
+        if node.inputs != (i - 1,) or node.op.is_elementwise != expect_bend:
             return None
         if expect_bend:
             bends += 1
-        elif isinstance(node.op, Affine) and node.op.name == "linear":
-            weights.append(node.op.constants[0].to(directions.dtype).T.contiguous())
+        elif node.op.matrix is not None:
+            weights.append(node.op.matrix.to(directions.dtype).T.contiguous())
         else:
             return None
         expect_bend = not expect_bend

@@ -10,7 +10,6 @@ from inscape.errors import NotApplicableError
 from inscape.measures.jacobian.forward import AtKink, good_at_kink
 from inscape.measures.jacobian.passes import Block, Consumer
 from inscape.measures.jacobian.units import Draws, Layer
-from inscape.models.graph.affine import Affine
 
 EVERY_UNIT_UP_TO = 64
 """Up to this many units each is judged in its own kink; of a larger network a random one is."""
@@ -196,7 +195,7 @@ def _offset(block: Block, layer: Layer) -> Tensor:
         if layer.source
         else (network.prefix[-1] if network.prefix else None)
     )
-    if not (isinstance(op, Affine) and op.name in ("linear", "conv", "batch_norm")):
+    if op is None or (op.weight is None and op.per_channel is None):
         raise NotApplicableError(
             f'form="authors" needs units that follow a linear map or convolution; {layer.name} does not'
         )

@@ -15,11 +15,8 @@ from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Shape
 from inscape.errors import MeasureError, unknown_name
 from inscape.models.graph import Graph, Node
-from inscape.models.graph.affine import Affine
-from inscape.models.graph.piecewise import Bend, Windows
 
 KINDS = ("bias", "bias+weights")
-_WEIGHTED = ("linear", "conv", "conv_transpose")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +51,7 @@ def unit_layers(graph: Graph) -> tuple[Layer, ...]:
     """
     layers: list[Layer] = []
     for i, node in enumerate(graph.nodes):
-        if isinstance(node.op, Bend) and node.op.kinks:
+        if node.op.kinks:
             path = node.path or f"{node.op.name} {len(layers) + 1}"
             layers.append(Layer(i, node.inputs[0], graph.shapes[i], node.op.kinks, path))
     return tuple(layers)
@@ -62,7 +59,7 @@ def unit_layers(graph: Graph) -> tuple[Layer, ...]:
 
 def window_nodes(graph: Graph) -> int:
     """How many max-pooling nodes the graph has: their kinks belong to no unit."""
-    return sum(isinstance(n.op, Windows) for n in graph.nodes)
+    return sum(not (n.is_affine or n.op.is_elementwise) for n in graph.nodes)
 
 
 @dataclass(frozen=True)
@@ -108,14 +105,15 @@ class Draws:
         if self.sigma is None or self.kind == "bias":
             return graph
         rng = np.random.default_rng([self.seed, k, 1])
-        nodes = [Node(_perturbed(n.op, self.sigma, rng), n.inputs, n.path) for n in graph.nodes]
+        nodes = [_perturbed(node, self.sigma, rng) for node in graph.nodes]
         return Graph(nodes, output=graph.output, input_shape=graph.input_shape, head=graph.head)
 
 
-def _perturbed(op: Affine | Bend, sigma: float, rng: np.random.Generator) -> Affine | Bend:
-    """The operation with N(0, sigma^2) added to each of its weights, if it has any."""
-    if not (isinstance(op, Affine) and op.name in _WEIGHTED):
-        return op
-    weight = op.constants[0]
-    noise = torch.from_numpy(rng.standard_normal(tuple(weight.shape)) * sigma)
-    return replace(op, constants=(weight.double() + noise, *op.constants[1:]), then=None)
+def _perturbed(node: Node, sigma: float, rng: np.random.Generator) -> Node:
+    """The node with N(0, sigma^2) added to each of its weights, if it has any."""
+    op = node.affine
+    if op is None or op.weight is None:
+        return node
+    noise = torch.from_numpy(rng.standard_normal(tuple(op.weight.shape)) * sigma)
+    constants = (op.weight.double() + noise, *op.constants[1:])
+    return replace(node, op=replace(op, constants=constants, then=None))

@@ -10,7 +10,6 @@ from torch import Tensor
 from inscape.errors import NotApplicableError
 from inscape.models.graph import Graph, Node
 from inscape.models.graph.affine import Affine
-from inscape.models.graph.piecewise import Windows
 
 _DIAGONAL = ("multiply", "batch_norm")
 _AVERAGES = [
@@ -30,7 +29,7 @@ def operator_norms(graph: Graph) -> list[tuple[str, float]]:
     return [
         (node.path or op.name, _operator_norm(op, graph.shapes[node.inputs[0]]))
         for node in graph.nodes
-        if isinstance(op := node.op, Affine) and op.weights
+        if (op := node.affine) is not None and op.weights
     ]
 
 
@@ -39,9 +38,9 @@ def sum_over_paths(graph: Graph, p: int) -> float:
     graph = graph.cast(torch.float64)
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
-        if isinstance(node.op, Affine):
-            return _powered(node.op, inputs, p)
-        return node.op(inputs[0]) if isinstance(node.op, Windows) else inputs[0]
+        if node.affine is not None:
+            return _powered(node.affine, inputs, p)
+        return inputs[0] if node.op.is_elementwise else node.op(inputs[0])
 
     with torch.no_grad():
         ones = torch.ones(1, *graph.input_shape, dtype=torch.float64)
@@ -83,8 +82,8 @@ def _check_selection(op: Affine, inputs: list[Tensor]) -> None:
 
 
 def _operator_norm(op: Affine, shape: tuple[int, ...]) -> float:
-    if op.name == "linear":
-        return float(torch.linalg.matrix_norm(op.constants[0], 2))
+    if op.matrix is not None:
+        return float(torch.linalg.matrix_norm(op.matrix, 2))
     if op.name in _DIAGONAL:
         return float(op.constants[0].abs().max())
     return _largest_singular_value(op.linear_part, shape)

@@ -67,9 +67,9 @@ def scaled(step: Step, live: Live, factor: Array) -> Live:
 def _with_bias(step: Step, node: int, constant: Tensor) -> int | None:
     """A node W x + c instead of the node W x, if the constant lies along the axis of its results."""
     before = step.reader.nodes[node]
-    if not isinstance(before.op, Affine) or before.op.name != "linear" or len(before.op.constants) > 1:
+    weight = before.op.matrix
+    if weight is None or len(before.op.constants) > 1:
         return None
-    (weight,) = before.op.constants
     if constant.numel() != len(weight) or constant.shape[-1] != len(weight) or constant.dtype != weight.dtype:
         return None
     return step.emit(affine.linear(weight, constant.reshape(-1)), *before.inputs)
@@ -78,7 +78,7 @@ def _with_bias(step: Step, node: int, constant: Tensor) -> int | None:
 def _per_channel(step: Step, node: int, constant: Tensor) -> Tensor | None:
     """The constant as (channels,) if the node is a map whose channels can absorb it; see `folding.folded`."""
     op, row = step.reader.nodes[node].op, step.reader.row(node)
-    if not isinstance(op, Affine) or op.then is None or not row or (op.name == "linear" and len(row) > 1):
+    if op.then is None or not row or (op.matrix is not None and len(row) > 1):
         return None
     if constant.numel() not in (1, row[0]) or constant.shape[0] not in (1, row[0]):
         return None

@@ -274,10 +274,9 @@ def _shifted_product(call: Call) -> Value:
 def _biased(call: Call, value: Value, bias: Tensor) -> Value:
     """A product plus a constant: one linear map if the constant lies along its results."""
     before = call.recorder.nodes[value.node]
-    if before.op.name == "linear" and isinstance(before.op, Affine) and value.axis == 0:
-        (weight,) = before.op.constants
-        if bias.numel() == len(weight) and bias.shape[-1] == len(weight):
-            return value.at(call.emit(affine.linear(weight, bias.reshape(-1)), *before.inputs))
+    weight = before.op.matrix
+    if weight is not None and value.axis == 0 and bias.numel() == len(weight) == bias.shape[-1]:
+        return value.at(call.emit(affine.linear(weight, bias.reshape(-1)), *before.inputs))
     return value.at(call.emit(affine.shift(bias), value.node))
 
 

@@ -8,17 +8,19 @@ the batch axis. Constants are torch tensors of any floating dtype; the graph cas
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from inscape.arrays import Shape
 from inscape.models.graph.convolution import convolve, in_slices, is_faster
+from inscape.models.graph.operation import Operation
 
 
 @dataclass(frozen=True, eq=False)
-class Affine:
+class Affine(Operation):
     """A map y = function(*inputs, *constants) that is affine in its inputs together.
 
     Attributes:
@@ -43,6 +45,8 @@ class Affine:
     n_offsets: int = 0
     factors: tuple[Tensor | float, ...] | None = None
 
+    is_affine: ClassVar[bool] = True
+
     def __call__(self, *inputs: Tensor) -> Tensor:
         """The operation on a batch."""
         return self.function(*inputs, *self.constants)
@@ -57,6 +61,11 @@ class Affine:
         """The constants that are coefficients of A."""
         return self.constants[: len(self.constants) - self.n_offsets]
 
+    @property
+    def offsets(self) -> tuple[Tensor, ...]:
+        """The constants that make up b."""
+        return self.constants[len(self.weights) :]
+
     @cached_property
     def linear_part(self) -> "Affine":
         """The operation d -> A d, which is op(x + d) - op(x) at every x.
@@ -66,14 +75,104 @@ class Affine:
         """
         if not self.n_offsets:
             return self
-        offsets = self.constants[len(self.weights) :]
-        constants = (*self.weights, *(torch.zeros_like(c) for c in offsets))
+        constants = (*self.weights, *(torch.zeros_like(c) for c in self.offsets))
         return replace(self, constants=constants, then=None)
 
     @property
     def owns_result(self) -> bool:
         """Whether its result is memory of its own that may be written over, not a view of an input."""
         return self.name in ("linear", "conv", "batch_norm", "add", "subtract")
+
+    @property
+    def is_reshape(self) -> bool:
+        """Whether it leaves the entries of a row as they are, in another shape."""
+        return self.name == "reshape"
+
+    @property
+    def weight(self) -> Tensor | None:
+        """The matrix, or the kernel of a convolution, that is multiplied with the input."""
+        return self.constants[0] if self.name in ("linear", "conv", "conv_transpose") else None
+
+    @property
+    def matrix(self) -> Tensor | None:
+        """W of a map y = W x + b along the last axis, (out, in)."""
+        return self.constants[0] if self.name == "linear" else None
+
+    @property
+    def per_channel(self) -> tuple[Tensor, Tensor] | None:
+        """Factor and offset of a map along the first row axis, as batch-norm in eval mode; both (c,)."""
+        return (self.constants[0], self.constants[1]) if self.name == "batch_norm" else None
+
+    def n_products(self, size: int, input_size: int) -> int:
+        """How many products of two numbers it takes: each weight is used at every place.
+
+        Each entry of a tensor without weights is touched once. The sizes are those of a row of the result
+        and of the input.
+        """
+        places = input_size if self.name == "conv_transpose" else size
+        return sum(w.numel() // len(w) * places for w in self.weights if w.ndim > 1) or size
+
+    def jvp(self, values: Sequence[Tensor], directions: Sequence[Tensor]) -> Tensor:
+        """Its derivative in some directions, the same at all values: A d."""
+        return self.linear_part(*directions)
+
+    def term_size(self, value: Tensor, sizes: Sequence[Tensor]) -> Tensor:
+        """How large the numbers are that the result was summed up from, given those of its inputs."""
+        return self.magnitude(*sizes)
+
+    def growth(self, shapes: Sequence[Shape]) -> tuple[float, float]:
+        """The largest row sum of |A| and the largest |b|, for inputs of some row shapes."""
+        ones = [torch.ones(1, *shape, dtype=torch.float64) for shape in shapes]
+        offset = self.magnitude(*(torch.zeros_like(r) for r in ones))
+        return float(self.linear_part.magnitude(*ones).max()), float(offset.max())
+
+    def error_scales(
+        self,
+        value: Tensor,
+        values: Sequence[Tensor],
+        terms: Sequence[Tensor],
+        before: Sequence[Tensor],
+        relative: float,
+    ) -> tuple[Tensor, Tensor]:
+        """The scale of the terms that the result is summed up from, and that of the errors it takes over."""
+        return self.magnitude(*terms), self._root_of_squares(before)
+
+    def slope_error_scales(
+        self, values: Sequence[Tensor], slope: Tensor, terms: Sequence[Tensor], before: Sequence[Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """The same of its derivative, `slope`."""
+        return self.linear_part.magnitude(*terms), self._root_of_squares(before)
+
+    def _root_of_squares(self, sizes: Sequence[Tensor]) -> Tensor:
+        """The root of the sum of squares of the terms, without the offset."""
+        linear = self.linear_part
+        squared = replace(linear, constants=tuple(c * c for c in linear.constants))
+        return squared.magnitude(*(s * s for s in sizes)).sqrt()
+
+    def slopes(self, *inputs: Tensor) -> None:
+        """Nothing that depends on the row: A is the same at each."""
+
+    def along(self, slopes: Tensor | None, *d: Tensor) -> Tensor:
+        """What the linear map makes of k directions (n, k, ...) of each row."""
+        made = self.linear_part(*(t.flatten(0, 1) for t in d))
+        return made.reshape(*d[0].shape[:2], *made.shape[1:])
+
+    def forth(self, slopes: Tensor | None, *marks: Tensor) -> Tensor:
+        """Which entries of the result those have an influence on that are marked by a positive number."""
+        return self.linear_part.magnitude(*marks) > 0
+
+    def back(self, slopes: Tensor | None, reached: Tensor, shapes: Sequence[Shape]) -> list[Tensor]:
+        """Which entries of the inputs have an influence on those that are marked, (n, *shape) bool each."""
+        if self.matrix is not None and bool((self.matrix != 0).all()):
+            return [reached.any(dim=-1, keepdim=True).expand(*reached.shape[:-1], shapes[0][-1])]
+        inputs = [torch.zeros(len(reached), *shape, requires_grad=True) for shape in shapes]
+        with torch.enable_grad():
+            out = self.linear_part.magnitude(*inputs)
+        grads = torch.autograd.grad(out, inputs, reached.to(out.dtype), allow_unused=True)
+        return [
+            torch.zeros(len(reached), *shape, dtype=torch.bool) if g is None else g > 0
+            for g, shape in zip(grads, shapes, strict=True)
+        ]
 
     def cast(self, dtype: torch.dtype) -> "Affine":
         """The operation with its constants in another precision."""

@@ -17,9 +17,8 @@ import torch
 from torch import Tensor
 
 from inscape.models.graph import affine
-from inscape.models.graph.affine import Affine
 from inscape.models.graph.network import Jumps, Node, NotSupportedYet
-from inscape.models.graph.piecewise import Clip, Leaky
+from inscape.models.graph.piecewise import Bend, Leaky
 
 Emit = Callable[..., int]
 """Appends an operation on nodes and returns the number of its node."""
@@ -139,11 +138,10 @@ class Gates:
 
     def _expanded(self, i: int) -> Form:
         node = self._nodes[i]
-        if not isinstance(node.op, Affine) or node.op.factors is None:
+        if node.affine is None or node.affine.factors is None:
             return Form({i: _ONE}, _ZERO)
-        offsets = node.op.constants[len(node.op.weights) :]
-        form = Form({}, sum((c.double() for c in offsets), _ZERO))
-        for j, factor in zip(node.inputs, node.op.factors, strict=True):
+        form = Form({}, sum((c.double() for c in node.affine.offsets), _ZERO))
+        for j, factor in zip(node.inputs, node.affine.factors, strict=True):
             form = _sum(form, self._form(j), factor)
         return form
 
@@ -162,8 +160,8 @@ class Gates:
         """The same where e holds bends of d too."""
         bends, straight = [], dict(e.terms)
         for i, factor in e.terms.items():
-            op = self._nodes[i].op
-            if i in d.terms or not isinstance(op, Leaky | Clip):
+            op = self._nodes[i].bend
+            if i in d.terms or op is None or not op.is_elementwise:
                 continue
             inner = self._form(self._nodes[i].inputs[0])
             along = self._ratio(inner, d)
@@ -203,7 +201,7 @@ class Gates:
 class _Bent:
     """The function factor * op(along * d + offset) of one variable d."""
 
-    op: Leaky | Clip
+    op: Bend
     factor: Tensor
     along: Tensor
     offset: Tensor

@@ -106,7 +106,17 @@ class Node:
     @property
     def is_affine(self) -> bool:
         """Whether the node is affine in the nodes that it reads."""
-        return not isinstance(self.op, Bend)
+        return self.op.is_affine
+
+    @property
+    def affine(self) -> Affine | None:
+        """Its operation, if that is affine."""
+        return self.op if isinstance(self.op, Affine) else None
+
+    @property
+    def bend(self) -> Bend | None:
+        """Its operation, if that is piecewise linear."""
+        return self.op if isinstance(self.op, Bend) else None
 
 
 INPUT = Node(identity())
@@ -194,7 +204,7 @@ class Graph:
             return self
         end, returned = self.output, self.returned
         if self.head is None and returned == end:
-            if self.nodes[end].op.name == "reshape":
+            if self.nodes[end].op.is_reshape:
                 end = self.nodes[end].inputs[0]
             returned = end
         nodes = list(self.nodes[: end + 1])
@@ -207,14 +217,13 @@ class Graph:
     @cached_property
     def own_dtype(self) -> torch.dtype:
         """The precision in which the constants were recorded, the least if there are several."""
-        kinds = {
-            c.dtype
-            for n in self._origin.nodes
-            if isinstance(n.op, Affine)
-            for c in n.op.constants
-            if c.dtype.is_floating_point
-        }
+        kinds = {c.dtype for n in self._origin.nodes for c in n.op.constants if c.dtype.is_floating_point}
         return min(kinds, key=lambda d: torch.finfo(d).max, default=torch.float64)
+
+    @cached_property
+    def bends(self) -> dict[int, Bend]:
+        """The piecewise-linear operations by the numbers of their nodes, in order."""
+        return {i: n.bend for i, n in enumerate(self.nodes) if n.bend is not None}
 
     @cached_property
     def last_use(self) -> tuple[int, ...]:
@@ -271,9 +280,7 @@ class Graph:
 
         def visit(i: int, node: Node, inputs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
             value = node.op(*(v for v, _ in inputs))
-            size = value.abs()
-            if isinstance(node.op, Affine):
-                size = node.op.magnitude(*(s for _, s in inputs))
+            size = node.op.term_size(value, [s for _, s in inputs])
             if bool((value.abs() <= 1e-9 * size).all()):
                 cancelling.add(i)
             return value, size
@@ -296,9 +303,7 @@ class Graph:
 
         def visit(i: int, node: Node, inputs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
             values, slopes = [v for v, _ in inputs], [s for _, s in inputs]
-            if isinstance(node.op, Bend):
-                return node.op(*values), node.op.derivative(*values, *slopes)
-            return node.op(*values), node.op.linear_part(*slopes)
+            return node.op(*values), node.op.jvp(values, slopes)
 
         with torch.no_grad():
             return self.cast(x.dtype).walk((x, dx), visit)
@@ -354,12 +359,11 @@ def folded(nodes: Sequence[Node], output: int) -> tuple[list[Node], int]:
     for i, node in enumerate(nodes):
         op, inputs = node.op, tuple(moved[j] for j in node.inputs)
         nodes[i] = Node(op, inputs, node.path)
-        if not (isinstance(op, Affine) and op.name == "batch_norm"):
+        if op.per_channel is None:
             continue
-        before = nodes[inputs[0]].op
-        if isinstance(before, Affine) and before.then is not None and readers[inputs[0]] == 1:
-            factor, offset = op.constants
-            nodes[i] = Node(before.then(factor, offset), nodes[inputs[0]].inputs, nodes[inputs[0]].path)
+        before = nodes[inputs[0]]
+        if before.op.then is not None and readers[inputs[0]] == 1:
+            nodes[i] = Node(before.op.then(*op.per_channel), before.inputs, before.path)
     return pruned(nodes, output)
 
 

@@ -13,20 +13,34 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from inscape.arrays import Ints, Shape
+from inscape.arrays import Floats, Ints, Shape
+from inscape.models.graph.operation import Operation
 
 
-class Bend(ABC):
+class WindowTable(NamedTuple):
+    """The windows of a row, as arrays.
+
+    Attributes:
+        entries: of each window, (n_windows, size), -1 for padding.
+        gather: the same turned round, (size, n_windows), with the length of the row for padding.
+    """
+
+    entries: Ints
+    gather: npt.NDArray[np.int32]
+
+
+class Bend(Operation, ABC):
     """A continuous piecewise-linear function of one batch, alike on every row."""
 
-    name: str
+    is_elementwise: ClassVar[bool] = True
 
     @abstractmethod
     def __call__(self, x: Tensor) -> Tensor:
@@ -37,14 +51,9 @@ class Bend(ABC):
         """Its derivative at `x` in the direction `dx`; at a kink, that of the inactive side."""
 
     @property
-    def kinks(self) -> tuple[float, ...]:
-        """The values of an entry at which the slope of an elementwise function changes; none for windows."""
-        return ()
-
-    @property
-    def slope_jumps(self) -> tuple[float, ...] | None:
-        """By how much the slope changes at each kink, moving up; None if entries differ in that."""
-        return None
+    def form(self) -> tuple[float, float, float | Tensor]:
+        """The numbers low, high, a of an elementwise function z -> min(max(z, low), high) + a min(z, 0)."""
+        return -math.inf, math.inf, 0.0
 
     @property
     def lines(self) -> tuple[tuple[float | Tensor, float], ...]:
@@ -59,6 +68,15 @@ class Bend(ABC):
         """The function on a batch, written over it where that is possible."""
         return self(x)
 
+    def windows(self, shape: Shape) -> WindowTable | None:
+        """Of maxima the windows of a row of `shape`; None for an elementwise function."""
+        return None
+
+    def states(self, x: Tensor) -> Any:
+        """The state of each unit at each row, (n, units), uint8: how many kinks its entry is above."""
+        values: Floats = x.flatten(1).numpy()
+        return sum((values > kink for kink in self.kinks), np.zeros(values.shape, np.uint8))
+
     def slopes(self, x: Tensor) -> Tensor:
         """The linear map at each row of a batch, as `along` and `back` take it: the slope of every entry."""
         return self.derivative(x, torch.ones_like(x))
@@ -67,9 +85,50 @@ class Bend(ABC):
         """What the linear map of each row (n, ...) makes of its k directions (n, k, ...)."""
         return d * slopes[:, None]
 
-    def back(self, slopes: Tensor, reached: Tensor, shape: Shape) -> Tensor:
-        """Which entries of a row of `shape` have an influence on those that are marked, (n, *shape) bool."""
-        return reached & (slopes != 0)
+    def forth(self, slopes: Tensor, marks: Tensor) -> Tensor:
+        """Which entries of the result those have an influence on that are marked by a positive number."""
+        return self.along(slopes, marks[:, None])[:, 0] != 0
+
+    def back(self, slopes: Tensor, reached: Tensor, shapes: Sequence[Shape]) -> list[Tensor]:
+        """Which entries of the input have an influence on those that are marked, one (n, *shape) bool."""
+        return [reached & (slopes != 0)]
+
+    def jvp(self, values: Sequence[Tensor], directions: Sequence[Tensor]) -> Tensor:
+        """Its derivative at values in directions, of which it has one each."""
+        return self.derivative(values[0], directions[0])
+
+    def term_size(self, value: Tensor, sizes: Sequence[Tensor]) -> Tensor:
+        """How large the result is: nothing is summed."""
+        return value.abs()
+
+    def error_scales(
+        self,
+        value: Tensor,
+        values: Sequence[Tensor],
+        terms: Sequence[Tensor],
+        before: Sequence[Tensor],
+        relative: float,
+    ) -> tuple[Tensor, Tensor]:
+        """The scale of the result: its own, but entries that are nothing but rounding keep theirs.
+
+        And the scale of the errors that it takes over: none where the function is surely flat. Errors are at
+        most `relative` times their scale.
+        """
+        size = torch.hypot(terms[0], before[0])
+        kept, inherited = self._inherited(values[0], terms[0], size, relative * size)
+        return torch.maximum(kept, value.abs()), inherited
+
+    def _inherited(self, z: Tensor, terms: Tensor, size: Tensor, bound: Tensor) -> tuple[Tensor, Tensor]:
+        """The terms of entries that may be zero, and the errors that pass, for z known up to `bound`."""
+        steepness = (self(z + bound) - self(z - bound)).abs() / (2 * bound)
+        inherited = torch.where(bound > 0, steepness * size, 0.0)
+        return torch.where(z.abs() <= bound, torch.minimum(terms, inherited), 0.0), inherited
+
+    def slope_error_scales(
+        self, values: Sequence[Tensor], slope: Tensor, terms: Sequence[Tensor], before: Sequence[Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """The same of its derivative, `slope`."""
+        return slope.abs(), self.derivative(values[0], torch.hypot(terms[0], before[0])).abs()
 
     def cast(self, dtype: torch.dtype) -> "Bend":
         """The function with its constants in another precision."""
@@ -107,13 +166,23 @@ class Leaky(Bend):
         """The line a z below 0 and z above, or z alone."""
         return ((self.slope, 0.0), (1.0, 0.0)) if self.kinks else ((1.0, 0.0),)
 
+    @property
+    def form(self) -> tuple[float, float, float | Tensor]:
+        """The function is max(z, 0) + a min(z, 0)."""
+        return 0.0, math.inf, self.slope
+
+    @property
+    def is_relu(self) -> bool:
+        """Whether a is the number 0."""
+        return not isinstance(self.slope, Tensor) and self.slope == 0.0
+
     def largest(self, size: float) -> float:
         """As large as before, or |a| times that."""
         return size * max(1.0, float(torch.as_tensor(self.slope).abs().max()))
 
     def overwrite(self, x: Tensor) -> Tensor:
         """The function on a batch, over which a relu can be written."""
-        return x.relu_() if not isinstance(self.slope, Tensor) and self.slope == 0.0 else self(x)
+        return x.relu_() if self.is_relu else self(x)
 
     def derivative(self, x: Tensor, dx: Tensor) -> Tensor:
         """The slope dz where z > 0, a dz elsewhere."""
@@ -152,6 +221,11 @@ class Clip(Bend):
         low, high = (((0.0, b),) if math.isfinite(b) else () for b in (self.low, self.high))
         return (*low, (1.0, 0.0), *high)
 
+    @property
+    def form(self) -> tuple[float, float, float]:
+        """The function has no slope outside the bounds."""
+        return self.low, self.high, 0.0
+
     def largest(self, size: float) -> float:
         """As large as before, or as a bound."""
         return max([size, *(abs(b) for b in self.kinks)])
@@ -168,9 +242,39 @@ class Clip(Bend):
 class Windows(Bend):
     """The maximum over windows of entries of a row."""
 
+    is_elementwise: ClassVar[bool] = False
+
     @abstractmethod
     def table(self, shape: tuple[int, ...]) -> Tensor:
         """Entry numbers (n_windows, size) in the flattened row of `shape`, -1 for padding."""
+
+    def windows(self, shape: Shape) -> WindowTable:
+        """The windows of a row of `shape`, computed once."""
+        return _window_table(self, shape)
+
+    def states(self, x: Tensor) -> Any:
+        """The position of the largest entry in each window, (n, n_windows), uint8 or uint16."""
+        table = self.windows(tuple(x.shape[1:])).entries
+        entries = np.where(table >= 0, x.flatten(1).numpy()[:, table], -np.inf)
+        return entries.argmax(axis=2).astype(np.uint8 if table.shape[1] < 256 else np.uint16)
+
+    def _inherited(self, z: Tensor, terms: Tensor, size: Tensor, bound: Tensor) -> tuple[Tensor, Tensor]:
+        """The same for maxima: of the entries that may be the largest of their window."""
+        table = self.table(tuple(z.shape[1:]))
+        is_entry = table >= 0
+
+        def of_windows(entries: Tensor) -> Tensor:
+            return entries.flatten(1)[:, table.clamp(min=0)]
+
+        high, low = of_windows(z + bound), of_windows(z - bound)
+        best = low.masked_fill(~is_entry, -torch.inf).amax(dim=-1, keepdim=True)
+        contends = (high >= best) & is_entry
+
+        def largest(entries: Tensor) -> Tensor:
+            row = self(z[:1]).shape[1:]
+            return torch.where(contends, of_windows(entries), 0.0).amax(dim=-1).reshape(len(z), *row)
+
+        return largest(torch.where(z.abs() <= bound, terms, 0.0)), largest(size)
 
     def derivative(self, x: Tensor, dx: Tensor) -> Tensor:
         """The slope dz of the entry that wins; among equal entries, of the one that rises fastest."""
@@ -195,11 +299,11 @@ class Windows(Bend):
         index = slopes.flatten(1)[:, None].expand(n, k, -1)
         return d.flatten(2).gather(2, index).reshape(n, k, *slopes.shape[1:])
 
-    def back(self, slopes: Tensor, reached: Tensor, shape: Shape) -> Tensor:
+    def back(self, slopes: Tensor, reached: Tensor, shapes: Sequence[Shape]) -> list[Tensor]:
         """The winners of the windows that are marked."""
-        n_marks = torch.zeros(len(reached), math.prod(shape), dtype=torch.int32)
+        n_marks = torch.zeros(len(reached), math.prod(shapes[0]), dtype=torch.int32)
         n_marks.scatter_add_(1, slopes.flatten(1), reached.flatten(1).int())
-        return (n_marks > 0).reshape(len(reached), *shape)
+        return [(n_marks > 0).reshape(len(reached), *shapes[0])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,6 +440,7 @@ def max_pool(
 
 
 @lru_cache(maxsize=64)
-def window_table(op: Windows, shape: Shape) -> Ints:
-    """The entries of each window of a row of `shape`, as an array (n_windows, size), -1 for padding."""
-    return np.ascontiguousarray(op.table(shape).numpy())
+def _window_table(op: Windows, shape: Shape) -> WindowTable:
+    entries = np.ascontiguousarray(op.table(shape).numpy())
+    gather = np.where(entries < 0, math.prod(shape), entries).T.astype(np.int32)
+    return WindowTable(entries, np.ascontiguousarray(gather))

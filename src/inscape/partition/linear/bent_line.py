@@ -26,8 +26,6 @@ import numpy as np
 
 from inscape.compiled import inlined
 from inscape.models.graph import Graph
-from inscape.models.graph.affine import Affine
-from inscape.models.graph.piecewise import Bend
 
 
 @inlined
@@ -88,7 +86,7 @@ _KNOWN: WeakKeyDictionary[Graph, dict[int, Fusion]] = WeakKeyDictionary()
 def _fusions(graph: Graph) -> dict[int, Fusion]:
     known = {}
     for i, node in enumerate(graph.nodes):
-        if not isinstance(node.op, Bend) or node.op.slope_jumps is None:
+        if node.is_affine or node.op.slope_jumps is None:
             continue
         k = i + 1
         while k <= graph.output and _is_reshape(graph, k, k - 1) and graph.last_use[k] == k + 1:
@@ -101,18 +99,15 @@ def _fusions(graph: Graph) -> dict[int, Fusion]:
 
 
 def _is_reshape(graph: Graph, k: int, before: int) -> bool:
-    op = graph.nodes[k].op
-    return isinstance(op, Affine) and op.name == "reshape" and graph.nodes[k].inputs == (before,)
+    return graph.nodes[k].op.is_reshape and graph.nodes[k].inputs == (before,)
 
 
 def _fusion(graph: Graph, k: int) -> Fusion | None:
     op, row = graph.nodes[k].op, graph.shapes[k - 1]
-    if not isinstance(op, Affine):
-        return None
-    if op.name == "linear" and len(row) == 1:
-        return Fusion(k, np.ascontiguousarray(op.constants[0].numpy().T), None)
-    if op.name == "conv" and len(row) == 3 and op.geometry is not None:
+    if op.matrix is not None and len(row) == 1:
+        return Fusion(k, np.ascontiguousarray(op.matrix.numpy().T), None)
+    if op.weight is not None and op.geometry is not None and len(row) == 3:
         stride, padding, dilation, groups = op.geometry
         sizes = (*row, *graph.shapes[k], *stride, *padding, *dilation, groups)
-        return Fusion(k, np.ascontiguousarray(op.constants[0].numpy()), sizes)
+        return Fusion(k, np.ascontiguousarray(op.weight.numpy()), sizes)
     return None

@@ -15,7 +15,6 @@ from inscape.arrays import MEMORY, Floats
 from inscape.budget import check_budget, timed
 from inscape.models import Model
 from inscape.models.graph import Graph
-from inscape.models.graph.affine import Affine
 from inscape.models.graph.trace import graph_of
 from inscape.partition.linear.regions import KNOT_TOLERANCE
 from inscape.partition.linear.segments.pieces import Knots, graph_on
@@ -172,13 +171,11 @@ def _sizes_of(graph: Graph) -> tuple[int, int]:
 
 
 def _n_products(graph: Graph, i: int) -> int:
-    """The products of a node: each matrix entry is used at every place, each tensor is touched once."""
+    """The products of a node: each entry of one that is not affine is touched once."""
     node, size = graph.nodes[i], math.prod(graph.shapes[i])
-    if not isinstance(node.op, Affine) or not (weights := [w for w in node.op.weights if w.ndim > 1]):
+    if node.affine is None:
         return size
-    if node.op.name == "conv_transpose":
-        size = math.prod(graph.shapes[node.inputs[0]])
-    return sum(w.numel() // len(w) * size for w in weights)
+    return node.affine.n_products(size, math.prod(graph.shapes[node.inputs[0]]))
 
 
 def _evenly(n: int, most: int) -> list[int]:

@@ -21,8 +21,7 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph, Node
-from inscape.models.graph.affine import Affine
-from inscape.models.graph.piecewise import Bend, Windows
+from inscape.models.graph.piecewise import Bend
 from inscape.probes import Segment
 from inscape.probes.plane import Plane
 
@@ -76,57 +75,12 @@ def evaluated(graph: Graph, x: Tensor, node: int, size: Tensor | None = None) ->
     def visit(i: int, node: Node, inputs: list[_Triple]) -> _Triple:
         values, terms, before = zip(*inputs, strict=True)
         value = node.op(*values)
-        if isinstance(node.op, Bend):
-            return value, *_after_bend(node.op, values[0], terms[0], before[0], value)
-        return value, node.op.magnitude(*terms), _root_of_squares(node.op, *before)
+        return value, *node.op.error_scales(value, values, terms, before, relative)
 
+    relative = ROUNDING * torch.finfo(x.dtype).eps
     start = x, x.abs() if size is None else size, torch.zeros_like(x)
     value, terms, before = graph.walk(start, visit, until=node)
     return Evaluated(value, torch.hypot(terms, before))
-
-
-def _root_of_squares(op: Affine, *sizes: Tensor) -> Tensor:
-    """The root of the sum of squares of an affine operation's terms, without its offset."""
-    linear = op.linear_part
-    squared = replace(linear, constants=tuple(c * c for c in linear.constants))
-    return squared.magnitude(*(s * s for s in sizes)).sqrt()
-
-
-def _after_bend(op: Bend, z: Tensor, terms: Tensor, before: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """The scale of a bent tensor: its own, but entries that are nothing but rounding keep theirs.
-
-    And the scale of the errors that it takes over: none where the operation is surely flat.
-    """
-    relative = ROUNDING * torch.finfo(z.dtype).eps
-    size = torch.hypot(terms, before)
-    if isinstance(op, Windows):
-        return _after_windows(op, z, terms, size, relative, value)
-    bound = relative * size
-    steepness = (op(z + bound) - op(z - bound)).abs() / (2 * bound)
-    inherited = torch.where(bound > 0, steepness * size, 0.0)
-    kept = torch.where(z.abs() <= bound, torch.minimum(terms, inherited), 0.0)
-    return torch.maximum(kept, value.abs()), inherited
-
-
-def _after_windows(
-    op: Windows, z: Tensor, terms: Tensor, size: Tensor, relative: float, value: Tensor
-) -> tuple[Tensor, Tensor]:
-    """The same for maxima: of the entries that may be the largest of their window."""
-    table = op.table(tuple(z.shape[1:]))
-    is_entry = table >= 0
-
-    def of_windows(entries: Tensor) -> Tensor:
-        return entries.flatten(1)[:, table.clamp(min=0)]
-
-    high, low = of_windows(z + relative * size), of_windows(z - relative * size)
-    best = low.masked_fill(~is_entry, -torch.inf).amax(dim=-1, keepdim=True)
-    contends = (high >= best) & is_entry
-
-    def largest(entries: Tensor) -> Tensor:
-        return torch.where(contends, of_windows(entries), 0.0).amax(dim=-1).reshape(value.shape)
-
-    kept = largest(torch.where(z.abs() <= relative * size, terms, 0.0))
-    return torch.maximum(kept, value.abs()), largest(size)
 
 
 def slopes(graph: Graph, x: Tensor, dx: Tensor) -> Evaluated:
@@ -134,12 +88,8 @@ def slopes(graph: Graph, x: Tensor, dx: Tensor) -> Evaluated:
 
     def visit(i: int, node: Node, inputs: list[_Quadruple]) -> _Quadruple:
         values, slopes, terms, before = zip(*inputs, strict=True)
-        if isinstance(node.op, Bend):
-            slope = node.op.derivative(values[0], slopes[0])
-            inherited = node.op.derivative(values[0], torch.hypot(terms[0], before[0])).abs()
-            return node.op(values[0]), slope, slope.abs(), inherited
-        linear = node.op.linear_part
-        return node.op(*values), linear(*slopes), linear.magnitude(*terms), _root_of_squares(node.op, *before)
+        slope = node.op.jvp(values, slopes)
+        return node.op(*values), slope, *node.op.slope_error_scales(values, slope, terms, before)
 
     with torch.no_grad():
         start = x, dx, dx.abs(), torch.zeros_like(dx)
@@ -159,11 +109,8 @@ class Scales:
         self._growth: dict[int, tuple[float, float]] = {}
         with torch.no_grad():
             for i, node in enumerate(double.nodes):
-                if isinstance(node.op, Affine) and node.inputs:
-                    rows = [torch.ones(1, *graph.shapes[j], dtype=torch.float64) for j in node.inputs]
-                    offset = node.op.magnitude(*(torch.zeros_like(r) for r in rows))
-                    growth = node.op.linear_part.magnitude(*rows)
-                    self._growth[i] = float(growth.max()), float(offset.max())
+                if node.affine is not None and node.inputs:
+                    self._growth[i] = node.affine.growth([graph.shapes[j] for j in node.inputs])
 
     def affine(self, node: int, *scales: float) -> float:
         """How large the entries of an affine node can be."""

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from inscape.models.graph import Graph
-from inscape.models.graph.piecewise import Bend, Clip, Leaky
+from inscape.models.graph.piecewise import Bend
 from inscape.partition.linear.bent_line import Fusion, fusions
 from inscape.probes.plane import Plane
 
@@ -118,7 +118,7 @@ class Plan:
         following = self.graph.nodes[node + 1] if node + 1 in self.layers else None
         if following is None or following.inputs != (node,):
             return None
-        return following.op if isinstance(following.op, Leaky | Clip) else None
+        return following.bend if following.op.is_elementwise else None
 
     def ends_with_signs(self, node: int) -> bool:
         """Whether all that is wanted of a node is its signs, for the elementwise node after it, the last."""

@@ -16,7 +16,6 @@ from inscape.arrays import Bools, Floats, Ints
 from inscape.errors import NonGenericError, PartitionError
 from inscape.models import Model
 from inscape.models.graph import Graph
-from inscape.models.graph.piecewise import Bend, Windows, window_table
 from inscape.models.graph.trace import graph_of
 from inscape.partition.linear.planes.complex.dissolve import dissolve
 from inscape.partition.linear.planes.complex.half_edges import (
@@ -116,13 +115,12 @@ class Subdivision:
         0 and 1 for below and above the kink; 0, 1, 2 for a unit with two; the winner's place in a window.
         """
         op = self.graph.nodes[self.layers[layer]].op
-        assert isinstance(op, Bend)
         patterns = self.patterns[layer]
         if patterns is None:
             points = torch.from_numpy(self.plane.points(self.planar.centroids()))
             return states_at(self.graph, self.layers[layer], points)
         own = patterns[self.pattern_numbers[layer]]
-        if isinstance(op, Windows):
+        if not op.is_elementwise:
             return own
         h = int(np.prod(self.graph.shapes[self.layers[layer]]))
         n_bits = 64 * ((h + 63) // 64)
@@ -379,18 +377,11 @@ SLOPE_TOLERANCE = 1e-9
 def states_at(graph: Graph, node: int, x: Tensor) -> Any:
     """The state of every unit of a node at points x (n, d), as in `Subdivision.states`, (n, units)."""
     (j,) = graph.nodes[node].inputs
-    op = graph.nodes[node].op
-    assert isinstance(op, Bend)
+    op = graph.bends[node]
     states = []
     for own in _blocks(graph, len(x)):
         z = graph.evaluate(x[own].reshape(-1, *graph.input_shape), until=j)
-        values = z.reshape(len(z), -1).numpy()
-        if isinstance(op, Windows):
-            table = window_table(op, tuple(z.shape[1:]))
-            entries = np.where(table >= 0, values[:, table], -np.inf)
-            states.append(entries.argmax(axis=2).astype(np.uint8 if table.shape[1] < 256 else np.uint16))
-        else:
-            states.append(sum((values > t for t in op.kinks), np.zeros(values.shape, np.uint8)))
+        states.append(op.states(z))
     return np.concatenate(states)
 
 

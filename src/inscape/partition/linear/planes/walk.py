@@ -21,8 +21,7 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph, flat
-from inscape.models.graph.affine import Affine
-from inscape.models.graph.piecewise import Bend, Windows
+from inscape.models.graph.piecewise import Bend
 from inscape.partition.linear.bent_line import Fusion
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex, chunk, chunk_ranges, outward
 from inscape.partition.linear.planes.layer.buffers import Lines
@@ -213,9 +212,9 @@ class _Walker:
         before = max((self.parts[i] for i in self.layers if i < state.node), default=0.0)
         while state.node <= self.plan.last:
             node, live = state.node, state.live
-            op, inputs = graph.nodes[node].op, graph.nodes[node].inputs
-            if isinstance(op, Bend) and node in self.layers:
-                stage = self._cut(op, state)
+            op, inputs, bend = graph.nodes[node].op, graph.nodes[node].inputs, graph.nodes[node].bend
+            if bend is not None and node in self.layers:
+                stage = self._cut(bend, state)
                 if stage is None:
                     self.result.is_complete = False
                     if self.depth:
@@ -278,9 +277,10 @@ class _Walker:
         layer = self.layers.index(node)
         most = self.max_faces - self.n_finished
         rounding = PlaneRounding(self.graph, self.plane, planar.xy, j)
-        if isinstance(op, Windows):
+        windows = op.windows(self.graph.shapes[j])
+        if windows is not None:
             later = {k: live[k] for k in live if self.plan.is_needed(k, node)}
-            pool = max_pool(planar, live[j], op, rounding, later, node, self.agreement, most)
+            pool = max_pool(planar, live[j], op, windows.entries, rounding, later, node, self.agreement, most)
             if pool is None:
                 return None
             self.result.is_tied |= pool.is_tied
@@ -420,8 +420,7 @@ class AfterElementwise(Stage):
     def _is_free(self) -> bool:
         """Whether the input's tensor is its own, and nobody else needs it."""
         graph = self.plan.graph
-        op = graph.nodes[self.input].op
-        return isinstance(op, Affine) and op.owns_result and graph.last_use[self.input] == self.node
+        return graph.nodes[self.input].op.owns_result and graph.last_use[self.input] == self.node
 
     def _mapped(self, matrix: Fusion, wanted: Ints) -> tuple[Tensor, Values, Packed | None]:
         """The linear map that reads the node, see `LinearMap.evaluate`."""

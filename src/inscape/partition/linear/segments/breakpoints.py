@@ -9,7 +9,6 @@ at the end, find crossings, order them, and fill in the rows between.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from torch import Tensor
 from inscape.arrays import Floats, Ints
 from inscape.compiled import compiled, kernel, summing
 from inscape.models.graph import flat
-from inscape.models.graph.piecewise import Bend, Clip, Leaky, Windows, window_table
+from inscape.models.graph.piecewise import Bend, WindowTable
 from inscape.partition.linear.envelope import interpolated_windows, rows_touching_tie, window_crossings
 from inscape.partition.linear.rounding import SLACK, SUSPICIOUS, SegmentRounding
 
@@ -51,7 +50,7 @@ class Crossings:
         interval: the row after which it bends, (m,).
         s: how far on the way to the next row, (m,).
         entry: which entry bends, (m,); for windows, nothing.
-        is_upper: whether it does at the second of two thresholds, (m,).
+        kink: at which of the operation's kinks, (m,); for windows, nothing.
         n_flat: for each interval the number of entries that lie on a threshold all along it, (rows,).
         start: where the crossings of each interval start, (rows + 1,); known once they are sorted.
     """
@@ -59,16 +58,16 @@ class Crossings:
     interval: Ints
     s: Floats
     entry: Ints
-    is_upper: npt.NDArray[np.bool_]
+    kink: npt.NDArray[np.int8]
     n_flat: Ints
     start: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def chosen(self, which: Any) -> "Crossings":
         """Some of them, or all in another order."""
         if not len(self.entry):  # windows
-            return Crossings(self.interval[which], self.s[which], self.entry, self.is_upper, self.n_flat)
+            return Crossings(self.interval[which], self.s[which], self.entry, self.kink, self.n_flat)
         return Crossings(
-            self.interval[which], self.s[which], self.entry[which], self.is_upper[which], self.n_flat
+            self.interval[which], self.s[which], self.entry[which], self.kink[which], self.n_flat
         )
 
     def sorted_by_place(self, n_rows: int) -> "Crossings":
@@ -79,11 +78,10 @@ class Crossings:
     @staticmethod
     def joined(several: "Sequence[Crossings]", n_flat: Ints) -> "Crossings":
         """All of several crossings, in order of intervals."""
-        interval, s, entry, is_upper = (
-            np.concatenate([getattr(p, name) for p in several])
-            for name in ("interval", "s", "entry", "is_upper")
+        interval, s, entry, kink = (
+            np.concatenate([getattr(p, name) for p in several]) for name in ("interval", "s", "entry", "kink")
         )
-        whole = Crossings(interval, s, entry, is_upper, n_flat)
+        whole = Crossings(interval, s, entry, kink, n_flat)
         return whole.chosen(np.argsort(whole.interval, kind="stable"))
 
 
@@ -127,27 +125,29 @@ def crossings(
     op: Bend, values: Any, shape: tuple[int, ...], segment: Ints, rounding: SegmentRounding
 ) -> Crossings:
     """Every crossing of `op` on values (rows, h), those that are rounding error left out."""
-    if isinstance(op, Windows):
-        table = window_table(op, shape)
-        # in float32 lines that differ at all are different: `repaired` sees to those that hardly do
-        relative = 16 * float(np.finfo(np.float64).eps) if values.dtype == np.float64 else 0.0
-        changes = window_crossings(values, segment, table, gather_table(op, shape), relative)
-        interval, s, before, after, gap = changes
-        if values.dtype == np.float64:
-            kept = _more_than_rounding(interval, before, after, gap, rounding)
-            interval, s = interval[kept], s[kept]
-        none = np.zeros(0, np.int64)
-        return Crossings(interval, s, none, none.astype(bool), none)
-    found = [_threshold(values, segment, theta, rounding) for theta in op.kinks]
-    if len(found) == 1:
-        if isinstance(op, Clip) and np.isinf(op.low):
-            return replace(found[0], is_upper=np.ones(len(found[0].s), bool))
-        return found[0]
-    if not found:
-        none = np.zeros(0, np.int64)
-        return Crossings(none, np.zeros(0), none, none.astype(bool), np.zeros(len(values), np.int64))
-    upper = replace(found[1], is_upper=np.ones(len(found[1].s), bool))
-    return Crossings.joined([found[0], upper], found[0].n_flat + found[1].n_flat)
+    windows = op.windows(shape)
+    if windows is not None:
+        return _window_changes(values, segment, windows, rounding)
+    by_kink = [_threshold(values, segment, k, theta, rounding) for k, theta in enumerate(op.kinks)]
+    if len(by_kink) == 1:
+        return by_kink[0]
+    none = np.zeros(0, np.int64)
+    n_flat = sum((c.n_flat for c in by_kink), np.zeros(len(values), np.int64))
+    start = Crossings(none, np.zeros(0), none, none.astype(np.int8), n_flat)
+    return Crossings.joined([start, *by_kink], n_flat)
+
+
+def _window_changes(values: Any, segment: Ints, windows: WindowTable, rounding: SegmentRounding) -> Crossings:
+    """Where the winner of a window changes."""
+    # in float32 lines that differ at all are different: `repaired` sees to those that hardly do
+    relative = 16 * float(np.finfo(np.float64).eps) if values.dtype == np.float64 else 0.0
+    changes = window_crossings(values, segment, *windows, relative)
+    interval, s, before, after, gap = changes
+    if values.dtype == np.float64:
+        kept = _more_than_rounding(interval, before, after, gap, rounding)
+        interval, s = interval[kept], s[kept]
+    none = np.zeros(0, np.int64)
+    return Crossings(interval, s, none, none.astype(np.int8), none)
 
 
 def repaired(
@@ -162,9 +162,9 @@ def repaired(
     some = values[[0, len(values) // 2, len(values) - 1]]
     size = max(float(np.abs(some).max(initial=0.0)), rounding.scale / SLACK)
     near = values.dtype.type(NEAR_IN_UNITS * eps * size)
-    if isinstance(op, Windows):
-        tables = window_table(op, shape), gather_table(op, shape)
-        touching = rows_touching_tie(values, rows.segment, *tables, near)
+    windows = op.windows(shape)
+    if windows is not None:
+        touching = rows_touching_tie(values, rows.segment, *windows, near)
     else:
         touching = np.zeros(len(values), bool)
         for theta in op.kinks:
@@ -184,8 +184,8 @@ def repaired(
     return Crossings.joined([found.chosen(~close[found.interval]), sure], found.n_flat)
 
 
-def _threshold(values: Any, segment: Ints, theta: float, rounding: SegmentRounding) -> Crossings:
-    """Crossings of one threshold, without those that are rounding error; and entries that lie on it."""
+def _threshold(values: Any, segment: Ints, kink: int, theta: float, rounding: SegmentRounding) -> Crossings:
+    """Crossings of a kink at theta, without those that are rounding error; and entries that lie on it."""
     interval, entry, s, size, n_flat = threshold_crossings(values, segment, values.dtype.type(theta))
     if len(s) and values.dtype == np.float64:
         doubt = np.flatnonzero(size <= SUSPICIOUS * max(rounding.scale, abs(theta)))
@@ -195,7 +195,7 @@ def _threshold(values: Any, segment: Ints, theta: float, rounding: SegmentRoundi
             false[doubt] = (np.abs(ends - theta) <= bounds).all(axis=0)
             np.add.at(n_flat, interval[false], 1)
             interval, entry, s = interval[~false], entry[~false], s[~false]
-    return Crossings(interval, s, entry, np.zeros(len(s), bool), n_flat)
+    return Crossings(interval, s, entry, np.full(len(s), kink, np.int8), n_flat)
 
 
 def _more_than_rounding(
@@ -210,13 +210,6 @@ def _more_than_rounding(
     return kept
 
 
-@lru_cache(maxsize=64)
-def gather_table(op: Windows, shape: tuple[int, ...]) -> npt.NDArray[np.int32]:
-    """The same turned round, with the length of the row for padding."""
-    table = window_table(op, shape)
-    return np.ascontiguousarray(np.where(table < 0, int(np.prod(shape)), table).T.astype(np.int32))
-
-
 def interpolate(z: Tensor, refinement: Refinement) -> Tensor:
     """A tensor that is linear between the old rows, on the new rows."""
     out = torch.empty((len(refinement.rows), *z.shape[1:]), dtype=z.dtype)
@@ -226,26 +219,18 @@ def interpolate(z: Tensor, refinement: Refinement) -> Tensor:
 
 def bent(op: Bend, z: Tensor, refinement: Refinement) -> Tensor:
     """The node's output on the new rows, from its input on the old ones."""
-    if isinstance(op, Windows):
-        shape = op(z[:1]).shape[1:]
-        out = torch.empty((len(refinement.rows), *shape), dtype=z.dtype)
-        gather = gather_table(op, tuple(z.shape[1:]))
-        places = refinement.parent, refinement.fraction
-        interpolated_windows(flat(z), *places, gather, out.view(len(out), -1).numpy())
-        return out
-    out = torch.empty((len(refinement.rows), *z.shape[1:]), dtype=z.dtype)
+    windows = op.windows(tuple(z.shape[1:]))
+    shape = z.shape[1:] if windows is None else op(z[:1]).shape[1:]
+    out = torch.empty((len(refinement.rows), *shape), dtype=z.dtype)
     values, target = flat(z), out.view(len(out), -1).numpy()
-    if isinstance(op, Clip):
-        interpolated_clip(values, refinement.parent, refinement.fraction, op.low, op.high, target)
+    if windows is not None:
+        interpolated_windows(values, refinement.parent, refinement.fraction, windows.gather, target)
         return out
-    assert isinstance(op, Leaky)
-    slope = np.array([op.slope], values.dtype) if not isinstance(op.slope, Tensor) else _slopes(op.slope, z)
-    interpolated_leaky(values, refinement.parent, refinement.fraction, slope, target)
+    low, high, slope = op.form
+    each = torch.as_tensor(slope).to(z.dtype)
+    slopes = (each.expand(z.shape[1:]) if each.ndim else each).reshape(-1).contiguous().numpy()
+    interpolated_bend(values, refinement.parent, refinement.fraction, low, high, slopes, target)
     return out
-
-
-def _slopes(slope: Tensor, z: Tensor) -> Any:
-    return slope.to(z.dtype).expand(z.shape[1:]).reshape(-1).contiguous().numpy()
 
 
 ENTRIES_COUNTED_AT_ONCE = 256
@@ -459,35 +444,28 @@ def interpolated(z, parent, fraction, out):
 
 
 @kernel
-def interpolated_leaky(z, parent, fraction, slope, out):
-    """As `interpolated`, then y -> y if y > 0 else slope y; `slope` is (1,) or (h,)."""
+def interpolated_bend(z, parent, fraction, low, high, slope, out):
+    """As `interpolated`, then y -> min(max(y, low), high) + slope min(y, 0); `slope` is (1,) or (h,)."""
     h = z.shape[1]
-    zero = z.dtype.type(0)
+    lo, hi, zero = z.dtype.type(low), z.dtype.type(high), z.dtype.type(0)
+    is_flat, n_slopes = len(slope) == 1 and slope[0] == 0, len(slope)
     for r in range(len(parent)):
+        # 1. the row is the old one `p`, or lies between that and the next
         p, f = parent[r], z.dtype.type(fraction[r])
         q = p if f == 0 else p + 1
-        if len(slope) == 1 and slope[0] == 0:
+        # 2. bend it; the two frequent cases in loops without a choice of slopes
+        if is_flat:
             for u in range(h):
                 y = z[p, u] + f * (z[q, u] - z[p, u])
-                out[r, u] = y if y > zero else zero
-        elif len(slope) == 1:
+                y = y if y > lo else lo
+                out[r, u] = y if y < hi else hi
+        elif n_slopes == 1:
             for u in range(h):
                 y = z[p, u] + f * (z[q, u] - z[p, u])
-                out[r, u] = y if y > zero else slope[0] * y
+                w = y if y > lo else lo
+                out[r, u] = (w if w < hi else hi) + (slope[0] * y if y < zero else zero)
         else:
             for u in range(h):
                 y = z[p, u] + f * (z[q, u] - z[p, u])
-                out[r, u] = y if y > zero else slope[u] * y
-
-
-@kernel
-def interpolated_clip(z, parent, fraction, low, high, out):
-    """As `interpolated`, then y -> min(max(y, low), high)."""
-    h = z.shape[1]
-    lo, hi = z.dtype.type(low), z.dtype.type(high)
-    for r in range(len(parent)):
-        p, f = parent[r], z.dtype.type(fraction[r])
-        q = p if f == 0 else p + 1
-        for u in range(h):
-            y = z[p, u] + f * (z[q, u] - z[p, u])
-            out[r, u] = min(max(y, lo), hi)
+                w = y if y > lo else lo
+                out[r, u] = (w if w < hi else hi) + (slope[u] * y if y < zero else zero)

@@ -18,7 +18,7 @@ from torch import Tensor
 from inscape.arrays import Bools, Floats, Ints
 from inscape.models import Model
 from inscape.models.graph import Graph, Node, flat
-from inscape.models.graph.piecewise import Bend, Windows, window_table
+from inscape.models.graph.piecewise import Bend
 from inscape.models.graph.trace import graph_of
 from inscape.partition.linear.regions import LinearSegment
 from inscape.partition.linear.rounding import SLACK, points_at, slopes
@@ -256,8 +256,8 @@ def _is_clear(graph: Graph, points: Tensor) -> Bools:
     clear = torch.ones(len(points), dtype=torch.bool)
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
-        if isinstance(node.op, Bend):
-            clear.logical_and_(_sides_are_clear(node.op, inputs[0]))
+        if node.bend is not None:
+            clear.logical_and_(_sides_are_clear(node.bend, inputs[0]))
         return node.op(*inputs)
 
     with torch.no_grad():
@@ -270,8 +270,9 @@ def _sides_are_clear(op: Bend, z: Tensor) -> Tensor:
     near = rows.dtype.type(
         NEAR_IN_UNITS * float(np.finfo(rows.dtype).eps) * float(np.abs(rows).max(initial=0.0))
     )
-    if isinstance(op, Windows):
-        return _winners_are_clear(op, z, float(near))
+    windows = op.windows(tuple(z.shape[1:]))
+    if windows is not None:
+        return _winners_are_clear(torch.from_numpy(windows.entries), z, float(near))
     apart = np.arange(len(rows))  # every row a segment of its own
     clear = np.ones(len(rows), bool)
     for theta in op.kinks:
@@ -279,8 +280,7 @@ def _sides_are_clear(op: Bend, z: Tensor) -> Tensor:
     return torch.from_numpy(clear)
 
 
-def _winners_are_clear(op: Windows, z: Tensor, near: float) -> Tensor:
-    table = torch.from_numpy(window_table(op, tuple(z.shape[1:])))
+def _winners_are_clear(table: Tensor, z: Tensor, near: float) -> Tensor:
     entries = z.reshape(len(z), -1)[:, table.clamp(min=0)].masked_fill(table < 0, -torch.inf)
     top = entries.topk(2, dim=-1).values
     gap = top[..., 0] - top[..., 1]

@@ -28,7 +28,6 @@ from inscape.arrays import Floats, Ints
 from inscape.compiled import inlined, kernel
 from inscape.errors import OutOfRangeError
 from inscape.models.graph import Graph, flat
-from inscape.models.graph.affine import Affine
 from inscape.models.graph.piecewise import Bend
 from inscape.partition.linear.bent_line import Fusion, fusions, pass_breakpoint, start_line
 from inscape.partition.linear.rounding import SegmentRounding, scales_of
@@ -156,9 +155,9 @@ class _Walker:
         """Evaluate from `node` on; split into chunks at the next piecewise-linear node."""
         graph = self.graph
         for i in range(node, graph.output + 1):
-            op, inputs = graph.nodes[i].op, graph.nodes[i].inputs
-            if isinstance(op, Bend):
-                self._bend(i, op, live, scales, rows)
+            op, inputs, bend = graph.nodes[i].op, graph.nodes[i].inputs, graph.nodes[i].bend
+            if bend is not None:
+                self._bend(i, bend, live, scales, rows)
                 return
             live[i] = op(*(live[j] for j in inputs))
             scales[i] = self.scales.affine(i, *(scales[j] for j in inputs))
@@ -204,8 +203,7 @@ class _Walker:
 
     def _may_overwrite(self, node: int, reader: int) -> bool:
         """Whether a node's tensor is its own, and nobody but `reader` needs it."""
-        op = self.graph.nodes[node].op
-        return isinstance(op, Affine) and op.owns_result and self.graph.last_use[node] == reader
+        return self.graph.nodes[node].op.owns_result and self.graph.last_use[node] == reader
 
     def _through(self, node: int, last: int, value: Tensor) -> Tensor:
         """The value of node `last` in a chain of affine nodes that starts after `node`."""
@@ -277,8 +275,7 @@ class Expansion:
 def slope_changes(op: Bend, z: Any, bends: Crossings) -> Any:
     """By how much the slope d h / d s of the bending entry changes at each crossing, (m,)."""
     rise = np.abs(z[bends.interval + 1, bends.entry].astype(np.float64) - z[bends.interval, bends.entry])
-    jumps = op.slope_jumps
-    return np.where(bends.is_upper, jumps[-1], jumps[0]) * rise if jumps else np.zeros(len(rise))
+    return np.array(op.slope_jumps or (0.0,))[bends.kink] * rise
 
 
 @kernel

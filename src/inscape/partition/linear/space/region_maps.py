@@ -19,7 +19,7 @@ from torch import Tensor
 from inscape.arrays import MEMORY, Bools, Floats, Ints, in_bytes
 from inscape.errors import PartitionError
 from inscape.models.graph import Graph, Node
-from inscape.models.graph.piecewise import Bend, Windows, window_table
+from inscape.models.graph.piecewise import Bend
 
 CONSTANT = 1e-13
 """A unit whose gradient is this small, relative to the largest of its layer, is constant on the region."""
@@ -102,11 +102,10 @@ def region_maps(graph: Graph, x: Floats, pattern: Pattern | None = None, memory:
     rows: dict[int, Halfspaces] = {}
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
-        op = node.op
-        if not isinstance(op, Bend):
-            return torch.cat([op(*(v[:1] for v in inputs)), op.linear_part(*(v[1:] for v in inputs))])
-        z = inputs[0]
-        chosen, rows[i], value = _in_state(op, z, None if pattern is None else pattern[i])
+        if node.bend is None:
+            at_x, directions = [v[:1] for v in inputs], [v[1:] for v in inputs]
+            return torch.cat([node.op(*at_x), node.op.jvp(at_x, directions)])
+        chosen, rows[i], value = _in_state(node.bend, inputs[0], None if pattern is None else pattern[i])
         states[i] = chosen
         return value.reshape(1 + d, *graph.shapes[i])
 
@@ -120,13 +119,12 @@ def region_maps(graph: Graph, x: Floats, pattern: Pattern | None = None, memory:
 def _in_state(op: Bend, z: Tensor, states: Ints | None) -> tuple[Ints, Halfspaces, Tensor]:
     """The states of a node's units, where they keep them, and the node's value there, (1 + d, units)."""
     flat = z.reshape(len(z), -1)
-    if isinstance(op, Windows):
-        return _winners(window_table(op, tuple(z.shape[1:])), flat, states)
-    at_x, gradients = flat[0].numpy(), flat[1:].numpy().T
     if states is None:
-        states = np.zeros(len(at_x), np.int64)
-        for kink in op.kinks:
-            states += at_x > kink
+        states = op.states(z[:1])[0].astype(np.int64)
+    windows = op.windows(tuple(z.shape[1:]))
+    if windows is not None:
+        return _winners(windows.entries, flat, states)
+    at_x, gradients = flat[0].numpy(), flat[1:].numpy().T
     # 1. above the kink below, below the kink above
     normals, offsets, unit, beyond = [], [], [], []
     for k, kink in enumerate(op.kinks):
@@ -152,11 +150,9 @@ def _in_state(op: Bend, z: Tensor, states: Ints | None) -> tuple[Ints, Halfspace
 NONE = Halfspaces(np.empty((0, 0)), np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def _winners(table: Ints, flat: Tensor, states: Ints | None) -> tuple[Ints, Halfspaces, Tensor]:
+def _winners(table: Ints, flat: Tensor, states: Ints) -> tuple[Ints, Halfspaces, Tensor]:
     """The same for windows, whose state is the position of the winner in the table (n_windows, size)."""
     at_x, gradients = flat[0].numpy(), flat[1:].numpy().T
-    if states is None:
-        states = np.where(table >= 0, at_x[table], -np.inf).argmax(axis=1)
     winner = table[np.arange(len(table)), states]
     window, position = np.nonzero((table >= 0) & (np.arange(table.shape[1]) != states[:, None]))
     other, own = table[window, position], winner[window]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.models.graph import flat
-from inscape.models.graph.piecewise import Windows, window_table
+from inscape.models.graph.piecewise import Bend
 from inscape.partition.linear.planes.complex.dissolve import dissolve
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
 from inscape.partition.linear.planes.layer.cut import cut
@@ -50,15 +50,18 @@ class MaxPool:
 def max_pool(
     planar: PlanarComplex,
     z: Tensor,
-    op: Windows,
+    op: Bend,
+    table: Ints,
     rounding: PlaneRounding,
     live: dict[int, Tensor],
     layer: int,
     agreement: Agreement,
     most: float,
 ) -> MaxPool | None:
-    """Cut the faces where the winner of a window changes; None if that makes more than `most` faces."""
-    table = window_table(op, tuple(z.shape[1:]))
+    """Cut the faces where the winner of a window changes; None if that makes more than `most` faces.
+
+    `table` holds the entries of each window of `op`, (n_windows, size).
+    """
     order = np.argsort(table < 0, axis=1, kind="stable")  # padding last
     table = np.take_along_axis(table, order, axis=1)
     entries = torch.from_numpy(flat(z))

@@ -21,7 +21,7 @@ from torch import Tensor
 from inscape.arrays import Bools, Floats, Ints
 from inscape.compiled import compiled, inlined, kernel
 from inscape.models.graph import flat
-from inscape.models.graph.piecewise import Bend, Leaky
+from inscape.models.graph.piecewise import Bend
 from inscape.partition.linear.bent_line import Fusion
 from inscape.partition.linear.planes.layer.buffers import Lines
 from inscape.partition.linear.planes.layer.sign_vectors import Packed, SignVectors, cutoff_of, lowest_bit
@@ -220,7 +220,7 @@ class Product:
         self.bend = op.overwrite if is_free else op
         self.bias = torch.zeros(n_out, dtype=torch.float64) if bias is None else bias
         self.columns = columns
-        self.leaves_out = n >= SKIP_DEAD_UNITS_FROM_ROWS and isinstance(op, Leaky) and op.slope == 0.0
+        self.leaves_out = n >= SKIP_DEAD_UNITS_FROM_ROWS and op.is_relu
         self.size = max(1, (_BLOCK_WITHOUT_DEAD_UNITS if self.leaves_out else _NUMBERS_IN_BLOCK) // n_in)
         if self.leaves_out:
             self._used, self._n_used = np.full(n_in + 1, n_in, np.uint32), 1  # the first stands for the bias
