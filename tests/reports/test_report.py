@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 import inscape
 from inscape.errors import StudyError
 from inscape.reports import build_report, write_report
-from inscape.reports.charts import MOST_POINTS, explorer, spec
+from inscape.reports.findings import MOST_POINTS, explorer, spec
 from inscape.reports.report import command, data_in_script, pictures, whisker
 from inscape.reports.report import html as prose
 from inscape.reports.tables import MOST_ROWS, as_table, plain, rows_table, shown

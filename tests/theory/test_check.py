@@ -6,8 +6,7 @@ import pytest
 
 import inscape
 from inscape.theory import Check
-from inscape.theory.check import compare, inapplicable
-from inscape.theory.jackknife import compare_means
+from inscape.theory.check import compare, compare_means, inapplicable
 
 
 def test_every_named_statement_exists_and_is_documented():

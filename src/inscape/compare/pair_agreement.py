@@ -22,15 +22,16 @@ from inscape.compare.on_probes import (
     disagreement_along,
     joint_missed,
     joint_status,
+    own_regions,
     regions_on,
 )
-from inscape.errors import ProbeError
+from inscape.errors import MeasureError, ProbeError, unknown_name
 from inscape.measures.points import as_source
 from inscape.measures.result import Measurement, mean_with_error, wilson
-from inscape.models import wrap
+from inscape.models import Model, wrap
 from inscape.partition.decision.method import Request
 from inscape.pictures import Drawn
-from inscape.probes import Probe
+from inscape.probes import Probe, sample_probes
 from inscape.probes.sampling import draw_probes
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
@@ -237,3 +238,53 @@ def _status(every: list[Status]) -> Status:
     first = special[0]
     detail = f"on {len(special)} of {len(every)} probes: {first.detail or first.heading}"
     return Status(first.kind, detail)
+
+
+NAME = "churn"
+N_PROBES = 20
+
+
+class Churn:
+    """The share of fixed segments on which a model's label is not that of the last look, nor of the first.
+
+    Only the regions of those two looks are kept, no copy of the model.
+
+    Args:
+        x: the points between which the segments run, at least two.
+        n_probes: how many segments.
+        method: see `inscape.decision_regions`.
+        random_state: of the segments.
+    """
+
+    def __init__(self, x: Any, *, n_probes: int = N_PROBES, method: str = "auto", random_state: int) -> None:
+        n_probes = whole_number(n_probes, "n_probes", 1, MeasureError)
+        self.settings = {"n_probes": n_probes, "method": method, "dim": 1}
+        self._probes = sample_probes(x, n=n_probes, random_state=random_state)
+        self._request = Request(method=method)
+        self._first: list[Any] | None = None
+        self._last: list[Any] | None = None
+
+    def look(self, model: Model) -> dict[str, float | None]:
+        """The columns of a look: "churn" against the last one and "churn_first", each with its error.
+
+        They are None at the first look, where there is nothing to compare with.
+        """
+        choice = self._request.choose(model, self._probes)
+        now = own_regions(model, self._probes, self._request, choice, lambda done, total: None)
+        row: dict[str, float | None] = {}
+        for name, before in ((NAME, self._last), (f"{NAME}_first", self._first)):
+            row |= {name: None, f"{name}_error": None}
+            if before is not None:
+                differ = [disagreement_along(a, b) for a, b in zip(before, now, strict=True)]
+                row[name], row[f"{name}_error"] = mean_with_error(np.array(differ))[:2]
+        self._first, self._last = self._first or now, now
+        return row
+
+
+def churn_of(x: Any, settings: dict[str, Any], random_state: int) -> Churn:
+    """The churn with given settings, which are checked."""
+    known = ("n_probes", "method")
+    for name in settings:
+        if name not in known:
+            raise MeasureError(unknown_name(f"setting of {NAME}", name, known))
+    return Churn(x, **settings, random_state=random_state)

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from inscape.arrays import Shape
-from inscape.errors import ModelError
+from inscape.errors import MissingExtraError, ModelError
+from inscape.explorer.conversation import Conversation
 from inscape.explorer.data_points import DataPoints
 from inscape.explorer.exhibit import Exhibit
+from inscape.explorer.viewer_files import script, style
+from inscape.explorer.worker import Worker
 from inscape.pictures import Names
 from inscape.training.monitor import Monitor
 
@@ -82,7 +85,7 @@ class Explorer:
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """What a notebook shows: the widget, or how to install it."""
-        from inscape.explorer.widget import widget_of
+        from inscape.explorer.explorer import widget_of
 
         if self._widget is None:
             self._widget = widget_of(self.exhibit)
@@ -168,3 +171,34 @@ def _is_at_a_prompt() -> bool:
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     is_notebook = getattr(shell, "kernel", None) is not None
     return (hasattr(sys, "ps1") or shell is not None) and not is_notebook
+
+
+def widget_of(exhibit: Exhibit) -> Any:
+    """A widget that shows the models and data; its kernel answers as long as it runs."""
+    try:
+        import anywidget
+    except ImportError as error:
+        raise MissingExtraError("anywidget", "explore", "the explorer in a notebook") from error
+
+    class ExplorerWidget(anywidget.AnyWidget):
+        """The page as a widget: requests come as messages, replies go as buffers."""
+
+        _esm = script()
+        _css = style()
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._worker = Worker()
+            self._worker.submit(self, "warm", lambda job: exhibit.warm(), urgency=0)
+            self._conversation = Conversation(exhibit, self._worker, self._reply)
+            self.on_msg(lambda _, request, buffers: self._conversation.receive(request))
+
+        def _reply(self, message: bytes) -> None:
+            self.send({"kind": "inscape"}, [message])
+
+        def close(self) -> None:
+            """End the worker with the widget."""
+            self._worker.close()
+            super().close()
+
+    return ExplorerWidget()

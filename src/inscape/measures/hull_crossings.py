@@ -84,7 +84,7 @@ def hull_crossings(
     >>> hull_crossings(net, [[0.5], [2.5]], radius=1.0, n_directions=1).counts.tolist()
     [1, 1]
     """
-    from inscape.measures.jacobian.hulls import crossings, in_ball
+    from inscape.measures.jacobian.forward import crossings, in_ball
 
     radius = positive_number(radius, "radius", MeasureError)
     wrapped, seed = wrap(model), as_seed(random_state)

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from inscape.drawing.palette import TEN
 from inscape.errors import StudyError
 from inscape.files import replacing
-from inscape.reports.charts import explorer, spec
-from inscape.reports.findings import Finding
+from inscape.reports.findings import Finding, explorer, spec
 from inscape.reports.page import file_stem
 from inscape.reports.study_run import last_line
 from inscape.reports.tables import as_table, duration, rows_table, shown, with_interval

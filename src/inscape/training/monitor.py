@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.compare.churn import NAME, churn_of
+from inscape.compare.pair_agreement import NAME, churn_of
 from inscape.errors import MeasureError
 from inscape.measures.measure import NOT_APPLICABLE, Measures, Settings, checked_settings, table_of
 from inscape.measures.points import TargetSource, as_targets, measuring

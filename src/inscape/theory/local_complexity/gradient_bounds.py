@@ -22,8 +22,7 @@ import numpy as np
 from inscape.arguments import whole_number
 from inscape.errors import TheoryError
 from inscape.seeding import RandomState, as_generator
-from inscape.theory.check import Check, checked_form, compare, only_stated
-from inscape.theory.jackknife import compare_means
+from inscape.theory.check import Check, checked_form, compare, compare_means, only_stated
 from inscape.theory.local_complexity.moments import Moments, Settings, moments
 
 

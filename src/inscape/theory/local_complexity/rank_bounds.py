@@ -14,8 +14,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from inscape.theory.check import Check, checked_form
-from inscape.theory.jackknife import compare_means
+from inscape.theory.check import Check, checked_form, compare_means
 from inscape.theory.local_complexity.gradient_bounds import lost_terms
 from inscape.theory.local_complexity.moments import Settings, moments
 

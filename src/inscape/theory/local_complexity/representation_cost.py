@@ -19,10 +19,12 @@ from typing import Any, Self
 import numpy as np
 
 from inscape.arrays import Floats
-from inscape.errors import TheoryError
+from inscape.errors import NotApplicableError, TheoryError
 from inscape.pictures import Shown
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
-from inscape.theory.layers import Layers, layers_of
+from inscape.theory.check import Check, compare, only_stated
+from inscape.theory.layers import Layers, as_points, layers_of
+from inscape.univariate import KKTResidual
 
 _SAME = 1e-10
 """Unit vectors closer than this are one."""
@@ -136,3 +138,144 @@ def _affine_cost(affine: Floats, directions: Floats, kinks: Floats, output_bias:
     reach = float(np.linalg.norm(affine)) + float(bound.sum()) + 1
     found = minimize_scalar(cost, bounds=(-reach, reach), method="bounded", options={"xatol": 1e-12})
     return min(float(found.fun), cost(0.0), cost(float(affine[-1])))
+
+
+KKT_TOLERANCE = 1e-6
+"""Up to which residual a network counts as a KKT point."""
+
+
+def margin_kkt(model: Any, x: Any, y: Any, *, active_tol: float = 1e-2) -> KKTResidual:
+    """How far a relu network of any depth is from a KKT point of problem (15).
+
+    Without biases, which are then no parameters, the network is scaled to least margin 1 by one factor on all
+    matrices; one with biases is taken as it is. Multipliers are found by non-negative least squares
+    over the points whose margin is within `active_tol` of the least; the derivative of relu at 0 is 0.
+
+    Args:
+        model: a relu network of layers in a row with one output, or two.
+        x: points, (n, d).
+        y: labels, -1 or +1.
+        active_tol: points with margin up to (1 + active_tol) times the least may have a multiplier.
+    """
+    from scipy.optimize import nnls
+
+    points, net = as_points(x), layers_of(model, x)
+    labels = checked_labels(y, len(points))
+    margins = labels * output_of(net, points)
+    least = float(margins.min())
+    has_biases = any(c.any() for c in net.offsets)
+    if least > 0 and not has_biases:
+        factor = least ** (-1 / len(net.weights))
+        net = Layers(tuple(w * factor for w in net.weights), net.offsets)
+        margins = margins / least
+    gradients = labels[:, None] * _gradients(net, points, has_biases)
+    pairs = zip(net.weights, net.offsets, strict=True)
+    theta = np.concatenate([p.ravel() for w, c in pairs for p in ((w, c) if has_biases else (w,))])
+    active = margins <= max(float(margins.min()), 0.0) * (1 + active_tol) + 1e-12
+    found, _ = nnls(gradients[active].T, theta)
+    multipliers = np.zeros(len(points))
+    multipliers[active] = found
+    total, norm = float(multipliers.sum()), float(np.linalg.norm(theta))
+    return KKTResidual(
+        stationarity=float(np.linalg.norm(theta - multipliers @ gradients)) / norm if norm else 0.0,
+        feasibility=max(0.0, 1 - float(margins.min())),
+        complementarity=abs(float(multipliers @ (margins - 1))) / total if total else 0.0,
+        multipliers=multipliers,
+        margins=margins,
+        n_kinks=0,
+        norm=norm,
+        settings={"active_tol": active_tol, "kink_tol": 0.0},
+    )
+
+
+def _gradients(net: Layers, x: Floats, with_biases: bool) -> Floats:
+    """The gradient of the score by the weights of each layer in turn, and its biases if so asked, (n, p)."""
+    inputs = [x]
+    for w, c in zip(net.weights[:-1], net.offsets[:-1], strict=True):
+        inputs.append(np.maximum(inputs[-1] @ w.T + c, 0.0))
+    last = len(net.weights[-1])
+    back = np.tile(np.array([[1.0]] if last == 1 else [[-1.0, 1.0]]), (len(x), 1))
+    parts: list[Floats] = []
+    for i in range(len(net.weights) - 1, -1, -1):
+        by_weights = np.einsum("no,ni->noi", back, inputs[i]).reshape(len(x), -1)
+        parts[:0] = [by_weights, back] if with_biases else [by_weights]
+        back = (back @ net.weights[i]) * (inputs[i] > 0)
+    return np.concatenate(parts, axis=1)
+
+
+def checked_labels(y: Any, n: int) -> Floats:
+    """Labels -1 and +1, one per point."""
+    labels = np.asarray(y, dtype=np.float64).reshape(-1)
+    if labels.shape != (n,) or not np.isin(labels, (-1.0, 1.0)).all():
+        raise TheoryError("y must hold a label -1 or +1 for every point")
+    return labels
+
+
+def output_of(net: Layers, x: Floats) -> Floats:
+    """The only score, or the difference of two, (n,)."""
+    for w, c in zip(net.weights[:-1], net.offsets[:-1], strict=True):
+        x = np.maximum(x @ w.T + c, 0.0)
+    scores = x @ net.weights[-1].T + net.offsets[-1]
+    if scores.shape[1] > 2:
+        raise NotApplicableError(f"the statement is about two classes, not {scores.shape[1]}")
+    return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0])
+
+
+def least_norm(
+    net: Layers, other: Layers, points: Floats, labels: Floats, is_optimum: bool
+) -> dict[str, bool | None]:
+    """What Theorem 18 and Proposition 9 presuppose of the network and of its reference.
+
+    Of a global optimum what contradicts it is looked for: a margin that is not 1, Frobenius norms that
+    differ, and KKT conditions that are not met.
+    """
+    margins, frobenius = labels * output_of(net, points), np.sqrt(net.squares)
+    looks = bool(abs(margins.min() - 1) <= 1e-6 and np.ptp(frobenius) <= 1e-6 * frobenius.max())
+    is_kkt = bool(margin_kkt(net, points, labels).residual <= KKT_TOLERANCE)
+    return {
+        "no biases": not any(c.any() for c in net.offsets),
+        "a KKT point of the margin problem": is_kkt,
+        "a global optimum of the margin problem": is_optimum and looks and is_kkt,
+        "a point with |x| <= 1": bool((np.linalg.norm(points, axis=1) <= 1 + 1e-12).any()),
+        "the reference has margins of at least 1": bool(
+            (labels * output_of(other, points)).min() >= 1 - 1e-9
+        ),
+        "the reference has 2 <= depth < L and width of at least 2": bool(
+            2 <= len(other.weights) < len(net.weights)
+            and other.widths.min() >= 2
+            and other.widths.max() <= net.widths.min()
+        ),
+    }
+
+
+def shallower_bound(net: Layers, other: Layers) -> float:
+    """The right side, sqrt 2 (B / sqrt 2)^{k / L} sqrt((L + 1) / L), B of the largest matrix of the other."""
+    depth, b = len(net.weights), math.sqrt(float(other.squares.max()))
+    power = math.pow(b / math.sqrt(2), len(other.weights) / depth)
+    return math.sqrt(2) * power * math.sqrt((depth + 1) / depth)
+
+
+def lc_theorem18(
+    model: Any, x: Any, y: Any, reference: Any, *, form: str = "stated", is_optimum: bool = False
+) -> Check:
+    """Theorem 18 (Timor et al. 2023), eq. 38: the harmonic mean of |W_l|_F / |W_l| at an optimum of (15).
+
+    It is at most sqrt 2 (B / sqrt 2)^{k / L} sqrt((L + 1) / L), where a reference network of depth k < L has
+    margins of at least 1 and Frobenius norms of at most B.
+
+    Args:
+        model: the network, without biases.
+        x: points, (n, d).
+        y: labels, -1 or +1.
+        reference: the shallower network.
+        form: "stated" is the only one: it holds so.
+        is_optimum: whether the network is a global optimum; see `margin_kkt` for what can be tested of that.
+    """
+    only_stated("lc_theorem18", form)
+    points = as_points(x)
+    net, other = layers_of(model, points), layers_of(reference, points)
+    labels = checked_labels(y, len(points))
+    ratios = np.sqrt(net.squares) / net.norms
+    mean = len(ratios) / float((1 / ratios).sum())
+    met = least_norm(net, other, points, labels, is_optimum)
+    return compare("lc_theorem18", mean, shallower_bound(net, other), assumptions=met)

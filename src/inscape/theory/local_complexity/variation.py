@@ -17,8 +17,7 @@ from inscape.errors import NotApplicableError, TheoryError
 from inscape.models import wrap
 from inscape.partition import linear_regions
 from inscape.probes import Segment
-from inscape.theory.check import Check, checked_form, compare, only_stated
-from inscape.theory.jackknife import compare_means
+from inscape.theory.check import Check, checked_form, compare, compare_means, only_stated
 from inscape.theory.layers import as_module, as_points
 from inscape.theory.local_complexity.gradient_bounds import lost_scale, lost_terms
 from inscape.theory.local_complexity.moments import Settings, moments

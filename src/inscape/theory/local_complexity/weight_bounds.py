@@ -20,12 +20,15 @@ import numpy as np
 from inscape.arguments import positive_number
 from inscape.arrays import Floats
 from inscape.errors import NotApplicableError, TheoryError
-from inscape.theory.check import Check, checked_form, compare, only_stated
-from inscape.theory.jackknife import compare_means
+from inscape.theory.check import Check, checked_form, compare, compare_means, only_stated
 from inscape.theory.layers import Layers, as_points, layers_of
-from inscape.theory.local_complexity.margin_problem import checked_labels, least_norm, shallower_bound
 from inscape.theory.local_complexity.moments import Settings, moments
-from inscape.theory.local_complexity.representation_cost import representation_cost
+from inscape.theory.local_complexity.representation_cost import (
+    checked_labels,
+    least_norm,
+    representation_cost,
+    shallower_bound,
+)
 
 
 def lc_proposition8(

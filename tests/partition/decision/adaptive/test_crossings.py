@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inscape import Patch, decision_regions
-from inscape.partition.decision.adaptive.crossings import third_leads
 from inscape.partition.decision.adaptive.mesh import Mesh
+from inscape.partition.decision.adaptive.mesh_kernels import third_leads
 
 SQUARE = Patch([0.0, 0.0], np.eye(2))
 

@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import inscape
 from inscape import Patch, decision_regions
-from inscape.partition.decision.adaptive.bridges import (
+from inscape.partition.decision.adaptive.mesh import (
     MOST_STEPS,
     Bridges,
     joined_by,

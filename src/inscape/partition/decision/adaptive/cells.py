@@ -10,9 +10,16 @@ import numpy.typing as npt
 from inscape.arrays import Floats, Ints
 from inscape.models import Model
 from inscape.partition.decision.adaptive.answers import Answers, grown
-from inscape.partition.decision.adaptive.bridges import Bridges, joined_by, points_on, possible_bridges
 from inscape.partition.decision.adaptive.first_look import N_POINTS, Trial
-from inscape.partition.decision.adaptive.mesh import Mesh, placed, weights_at
+from inscape.partition.decision.adaptive.mesh import (
+    Bridges,
+    Mesh,
+    joined_by,
+    placed,
+    points_on,
+    possible_bridges,
+    weights_at,
+)
 from inscape.partition.decision.adaptive.missed import (
     LATE,
     MOST_STOOD_FOR_ON_PLANES,
@@ -198,7 +205,7 @@ class Cells:
 
     def _crossings(self, which: npt.NDArray[np.bool_]) -> tuple[Ints, Floats, Floats]:
         """The edges, on some probes, on which a third label leads; see `third_leads`."""
-        from inscape.partition.decision.adaptive.crossings import third_leads
+        from inscape.partition.decision.adaptive.mesh_kernels import third_leads
 
         mesh, a = self.mesh, self.answers
         chosen = np.flatnonzero(which[mesh.probe_of_cells()])
