@@ -322,7 +322,7 @@ def in_ball(graph: Graph, points: Tensor, radius: float) -> Ints:
     before = Graph(graph.nodes[: layer.source + 1], output=layer.source, input_shape=graph.input_shape)
     squares = torch.zeros(layer.size, dtype=torch.float64)
     d = points[0].numel()
-    one = State([], {}, torch.zeros(1))
+    one = evaluate(before, (), torch.zeros(1, *graph.input_shape, dtype=torch.float64), None)
 
     def seen(node: int, tangents: Tensor) -> None:
         squares.add_(tangents[0].flatten(1).square().sum(dim=0))
