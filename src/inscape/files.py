@@ -46,15 +46,15 @@ def gunzipped(content: bytes, path: Path, error: type[InscapeError]) -> bytes:
     limit = min(MOST_GUNZIPPED, (machine_memory() or MOST_GUNZIPPED) // 4)
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as archive:
-            found = archive.read(limit + 1)
+            unpacked = archive.read(limit + 1)
     except (OSError, EOFError, zlib.error) as reason:
         raise error(f"{path} is not a readable gzip file: {reason}") from reason
-    if len(found) > limit:
+    if len(unpacked) > limit:
         raise error(
             f"{path} unpacks from {in_bytes(len(content))} to more than {in_bytes(limit)}: it is damaged, a "
             "trap, or too large for this machine"
         )
-    return found
+    return unpacked
 
 
 @contextmanager

@@ -129,7 +129,7 @@ class _Shared:
         self, results: dict[str, Any], names: Names | None, colours: Colours | None, points: Any
     ) -> None:
         self._names, self._points = names, points
-        found: dict[str, Any] = {}
+        shared: dict[str, Any] = {}
         self._shown: set[str] = set()
         for result in results.values():
             if isinstance(result, DrawnByClass):
@@ -137,10 +137,10 @@ class _Shared:
                 known = getattr(result, "class_names", None)
                 classes, _ = Look(names, colours).classes(labels, known)
                 given = classes.colours if colours is not None else {}
-                found |= {classes.names[i]: given.get(i) for i in classes.names}
+                shared |= {classes.names[i]: given.get(i) for i in classes.names}
                 self._shown |= {classes.names[label] for label in labels}
-        palette = name_colours(found)
-        self._colours = {name: colour or palette[name] for name, colour in found.items()}
+        palette = name_colours(shared)
+        self._colours = {name: colour or palette[name] for name, colour in shared.items()}
 
     def draw(self, result: Any, ax: Any, name: str) -> None:
         """Draw a result under its name, and its own title in small."""

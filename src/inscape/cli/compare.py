@@ -98,17 +98,17 @@ def _two(
 
     a, b = named.values()
     first, second = named
-    found = compare_models(a, b, probe, names=(first, second), **settings)
+    comparison = compare_models(a, b, probe, names=(first, second), **settings)
     lines = [
-        found.certificate,
-        f"mean overlap of the classes (IoU) {found.iou:.4g}, {found.n_regions} regions",
+        comparison.certificate,
+        f"mean overlap of the classes (IoU) {comparison.iou:.4g}, {comparison.n_regions} regions",
     ]
     try:
-        lines.append(repr(found.max_difference).strip("<>"))
+        lines.append(repr(comparison.max_difference).strip("<>"))
     except InscapeError as error:
         lines.append(str(error))
-    ax = None if out is None else found.plot(class_names=class_names_of(None, a, data))
-    _finish(found.to_dict(polygons=True), lines, ax, out, json)
+    ax = None if out is None else comparison.plot(class_names=class_names_of(None, a, data))
+    _finish(comparison.to_dict(polygons=True), lines, ax, out, json)
 
 
 def _several(
@@ -117,14 +117,14 @@ def _several(
     """More models on one probe."""
     from inscape.compare import compare as compare_models
 
-    found = compare_models(named, probe, **settings)
+    matrix = compare_models(named, probe, **settings)
     rows = [
-        {"model": name} | {other: float(share) for other, share in zip(found.names, own, strict=True)}
-        for name, own in zip(found.names, found.disagreement, strict=True)
+        {"model": name} | {other: float(share) for other, share in zip(matrix.names, own, strict=True)}
+        for name, own in zip(matrix.names, matrix.disagreement, strict=True)
     ]
-    columns: Columns = {"model": ("labels differ on", "")} | {name: (name, ".2%") for name in found.names}
-    lines = [text_table(rows, columns, width=line_width()), repr(found).strip("<>")]
-    _finish(found.to_dict(), lines, None if out is None else found.plot(), out, json)
+    columns: Columns = {"model": ("labels differ on", "")} | {name: (name, ".2%") for name in matrix.names}
+    lines = [text_table(rows, columns, width=line_width()), repr(matrix).strip("<>")]
+    _finish(matrix.to_dict(), lines, None if out is None else matrix.plot(), out, json)
 
 
 def _finish(written: dict[str, Any], lines: list[str], ax: Any, out: Path | None, json: bool) -> None:
@@ -158,17 +158,17 @@ def _over_probes(
     from inscape.compare import agreement
 
     settings: dict[str, Any] = {"n_probes": probes, "dim": dim, "method": method, "resolution": resolution}
-    found = {
+    agreements = {
         (a, b): agreement(named[a], named[b], x, **settings, random_state=seed, progress=True)
         for a, b in combinations(named, 2)
     }
     if json:
-        print_json({"pairs": [{"a": a, "b": b} | r.to_dict() for (a, b), r in found.items()]})
+        print_json({"pairs": [{"a": a, "b": b} | r.to_dict() for (a, b), r in agreements.items()]})
         return
     rows = [
         {"a": a, "b": b, "agreement": r.mean, "std_error": r.std_error, "at_points": r.at_points}
         | {"how": f"{r.method}, {r.status.heading}"}
-        for (a, b), r in found.items()
+        for (a, b), r in agreements.items()
     ]
     kind = "segments" if dim == 1 else "triangles"
     title = f"share of {probes} random {kind} between data points on which labels are equal (seed {seed})"

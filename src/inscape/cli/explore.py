@@ -54,18 +54,18 @@ def explore(
 
     loaded = source.read()
     files, is_sequence = _in_folders(models, weights or [])
-    found = {name: loading.read(*where, x=loaded.x) for name, where in options.candidates(*files).items()}
+    by_name = {name: loading.read(*where, x=loaded.x) for name, where in options.candidates(*files).items()}
     data = DataPoints.of(loaded.x, loaded.y, features=None, image_shape=None, scale="auto")
     if points is not None and (outside := [i for i in points if not 0 <= i < len(data)]):
         raise DataError(f"there is no row {outside[0]}: the page offers rows 0 to {len(data) - 1}")
     exhibit = Exhibit(
-        found,
+        by_name,
         data,
-        class_names=_names(loaded, found),
+        class_names=_names(loaded, by_name),
         rows=points,
         is_sequence=is_sequence,
-        source=_lines(found, files, source, loading),
-        title=None if len(found) == 1 else loaded.name,
+        source=_lines(by_name, files, source, loading),
+        title=None if len(by_name) == 1 else loaded.name,
     )
     explorer = Explorer(exhibit)
     if save is not None:
@@ -90,14 +90,14 @@ def _files(given: str, endings: tuple[str, ...]) -> list[str]:
     folder = Path(given)
     if not folder.is_dir():
         return [given]
-    found = sorted(
+    files = sorted(
         (p for p in folder.iterdir() if p.suffix.lower() in endings), key=lambda p: in_order(p.name)
     )
-    if not found:
+    if not files:
         raise ModelError(
             f"the folder {given} holds no model: expected files that end in {', '.join(endings)}"
         )
-    return [str(path) for path in found]
+    return [str(path) for path in files]
 
 
 def _names(data: Any, models: dict[str, Any]) -> Any:

@@ -45,20 +45,20 @@ class ScaleOptions:
 
     def settings(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Measure -> what is set of it; an error for an option that none of the measures takes."""
-        found: dict[str, dict[str, Any]] = {name: {} for name in names}
+        by_measure: dict[str, dict[str, Any]] = {name: {} for name in names}
         for option, takers in TAKES.items():
             value = getattr(self, option)
             if value is None:
                 continue
-            takers = {name: keys for name, keys in takers.items() if name in found}
+            takers = {name: keys for name, keys in takers.items() if name in by_measure}
             if not takers:
                 known = " or ".join(TAKES[option])
                 raise MeasureError(f"--{option} is for {known}: ask for it with --measure")
             for name, keys in takers.items():
-                found[name] |= dict.fromkeys(keys, value)
-        if "eps" in found.get("adversarial_accuracy", {}):
-            found["adversarial_accuracy"]["step_size"] = found["adversarial_accuracy"]["eps"] / 4
-        return found
+                by_measure[name] |= dict.fromkeys(keys, value)
+        if "eps" in by_measure.get("adversarial_accuracy", {}):
+            by_measure["adversarial_accuracy"]["step_size"] = by_measure["adversarial_accuracy"]["eps"] / 4
+        return by_measure
 
 
 @options.command
@@ -128,10 +128,10 @@ def checkpoints(model: str, weights: Path | None) -> list[Path]:
             "folder of weights as --weights"
         )
     kinds = MODEL_FILES if weights is None else WEIGHT_FILES
-    found = [p for p in folder.iterdir() if p.is_file() and p.name.lower().endswith(kinds)]
-    if not found:
+    files = [p for p in folder.iterdir() if p.is_file() and p.name.lower().endswith(kinds)]
+    if not files:
         raise ModelError(f"{folder} has no file of {', '.join(kinds)}")
-    return sorted(found, key=lambda p: (numbers_in(p.name), p.name))
+    return sorted(files, key=lambda p: (numbers_in(p.name), p.name))
 
 
 def numbers_in(name: str) -> tuple[int, ...]:

@@ -53,9 +53,9 @@ def list_studies(json: options.Json = False) -> None:
 
     rows = []
     for name in registered():
-        found = find(name)
-        sizes = {scale: len(found.configurations(scale)) for scale in SCALES}
-        rows.append({"name": name, **sizes, "repeats": found.paper, "title": found.title})
+        listed = find(name)
+        sizes = {scale: len(listed.configurations(scale)) for scale in SCALES}
+        rows.append({"name": name, **sizes, "repeats": listed.paper, "title": listed.title})
     if json:
         print_json(rows)
     else:
@@ -103,9 +103,9 @@ def run(
     if scheduler is not None and workers is not None:
         raise StudyError("give --workers for this machine or --scheduler for a cluster, not both")
     with imports_from(trust):
-        found = find(name, announce)
-        folder = _folder(found, out)
-        if not resume and (folder / f"{found.name}.sqlite").exists():
+        asked = find(name, announce)
+        folder = _folder(asked, out)
+        if not resume and (folder / f"{asked.name}.sqlite").exists():
             raise StudyError(
                 f"{folder} holds this study already: give another --out, or leave --no-resume out"
             )
@@ -146,10 +146,10 @@ def show(
     from inscape.sweeps.tasks import grid, settings_of
 
     with imports_from(trust):
-        found = find(name, announce)
-        tasks = grid(found, scale, seed, _options(context), _settings(settings))
+        asked = find(name, announce)
+        tasks = grid(asked, scale, seed, _options(context), _settings(settings))
     values = settings_of(task.configuration for task in tasks)
-    path = _folder(found, out) / f"{found.name}.sqlite"
+    path = _folder(asked, out) / f"{asked.name}.sqlite"
     finished, failed = 0, {}
     if path.exists():
         with Store(path) as store:
@@ -159,15 +159,15 @@ def show(
     state = {"cells": len(tasks), "finished": finished, "failed": len(failed)}
     state["missing"] = len(tasks) - finished - len(failed)
     if json:
-        what = {"study": found.name, "repeats": found.paper, "scale": scale, "seed": seed}
+        what = {"study": asked.name, "repeats": asked.paper, "scale": scale, "seed": seed}
         print_json({**what, "settings": values, **state, "errors": failed})
         return
-    typer.echo(f"{found.name}: {found.title}")
-    if found.paper:
-        typer.echo(f"repeats {found.paper}")
-    for key, statement in found.claims.items():
+    typer.echo(f"{asked.name}: {asked.title}")
+    if asked.paper:
+        typer.echo(f"repeats {asked.paper}")
+    for key, statement in asked.claims.items():
         typer.echo(f"  {key}: {statement}")
-    for option, help_text in found.options.items():
+    for option, help_text in asked.options.items():
         typer.echo(f"  --{option.replace('_', '-')}: {help_text}")
     typer.echo(f"settings at the scale {scale}, each to change with --set NAME=VALUE or VALUE,VALUE,...:")
     for key, known in values.items():
@@ -198,16 +198,16 @@ def add_models(
     from inscape.sweeps.registry import find
     from inscape.sweeps.store import Store
 
-    found = find("region-counts")
-    place = _folder(found, out)
-    path = place / f"{found.name}.sqlite"
+    published = find("region-counts")
+    place = _folder(published, out)
+    path = place / f"{published.name}.sqlite"
     last: dict[str, Any] | None = None
     if path.exists():
         with Store(path) as store:
             last = store.last_run()
     last = last or {"scale": "small", "seed": 0, "options": {"nets": "none"}, "settings": {}}
     result = run_study(
-        found.name,
+        published.name,
         scale=last["scale"],
         out=place,
         options=last["options"] | {"own": str(folder)},
@@ -237,8 +237,8 @@ def export_rows(
     from inscape.sweeps.store import Store
 
     with imports_from(trust):
-        found = find(name, announce)
-    with Store(_folder(found, out) / f"{found.name}.sqlite") as store:
+        asked = find(name, announce)
+    with Store(_folder(asked, out) / f"{asked.name}.sqlite") as store:
         n_rows = export(store, to)
     typer.echo(f"{n_rows} rows in {to}")
 
@@ -291,8 +291,8 @@ def _print_claims(result: "StudyRun") -> None:
     )
 
 
-def _folder(found: Any, out: Path | None) -> Path:
-    return Path("inscape-studies") / found.name if out is None else out
+def _folder(study: Any, out: Path | None) -> Path:
+    return Path("inscape-studies") / study.name if out is None else out
 
 
 def _listed(values: list[Any]) -> str:

@@ -71,8 +71,8 @@ def compare(
         return _several(a, b, settings, progress)
     probes = _listed(probe)
     with meter(progress, "two models") as show:
-        found = _comparisons(wrap(a), wrap(b), probes, settings, names, show)
-    return found[0] if isinstance(probe, Probe) else found
+        comparisons = _comparisons(wrap(a), wrap(b), probes, settings, names, show)
+    return comparisons[0] if isinstance(probe, Probe) else comparisons
 
 
 def _comparisons(
@@ -83,11 +83,11 @@ def _comparisons(
     if scores not in SCALES:
         raise PartitionError(unknown_name("scores", scores, SCALES))
     pair = Pair(a, b, Matching(a, b, _a_few_points(probes[0])))
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for _, group in groupby(probes, key=lambda p: (p.dim, p.input_shape)):
         every = regions_on(pair, list(group), show=show, **rest)
-        found += [_comparison(pair, regions, scores, names) for regions in every]
-    return found
+        comparisons += [_comparison(pair, regions, scores, names) for regions in every]
+    return comparisons
 
 
 def _several(models: Any, probe: Any, settings: Settings, progress: bool | Meter | None) -> Any:
@@ -109,10 +109,10 @@ def _several(models: Any, probe: Any, settings: Settings, progress: bool | Meter
             )
             for k, (i, j) in enumerate(pairs)
         }
-    found = [
+    matrices = [
         ComparisonMatrix.of(names, {pair: own[n] for pair, own in every.items()}) for n in range(len(probes))
     ]
-    return found[0] if isinstance(probe, Probe) else found
+    return matrices[0] if isinstance(probe, Probe) else matrices
 
 
 def _part(show: Meter, k: int, n: int) -> Meter:
@@ -141,16 +141,16 @@ def _a_few_points(probe: Probe) -> Any:
     return np.concatenate([corners, weights @ corners]).reshape(-1, *probe.input_shape)
 
 
-def _comparison(pair: Pair, found: Regions, scores: str, names: tuple[str, str] | None) -> Comparison:
+def _comparison(pair: Pair, regions: Regions, scores: str, names: tuple[str, str] | None) -> Comparison:
     return Comparison(
-        regions=found.regions,
-        pairs=found.pairs,
-        shares=shares_of(found.regions),
+        regions=regions.regions,
+        pairs=regions.pairs,
+        shares=shares_of(regions.regions),
         names=names or pair.names,
         class_names=pair.matching.names,
         matched_by=pair.matching.by,
         note=pair.matching.why_not_scores or "",
         scores=scores,
-        provenance=found.provenance,
+        provenance=regions.provenance,
         pair=pair,
     )

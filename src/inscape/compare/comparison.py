@@ -141,13 +141,14 @@ class Comparison(DrawnByClass, Exported):
 
         A certificate, up to rounding, if it is true: it is refused where `max_difference` is not exact.
         """
-        found = self.max_difference
-        if found.value > eps:
+        difference = self.max_difference
+        if difference.value > eps:
             return False
-        if not found.is_exact:
+        if not difference.is_exact:
             raise PartitionError(
-                f"the largest difference that was met is {found.value:.3g}, but this is no bound for others: "
-                f"that {found.of} differ by at most {eps:g} can be shown of piecewise-affine networks only"
+                f"the largest difference that was met is {difference.value:.3g}, but this is no bound for "
+                f"others: that {difference.of} differ by at most {eps:g} can be shown of piecewise-affine "
+                "networks only"
             )
         return True
 
@@ -200,10 +201,12 @@ class Comparison(DrawnByClass, Exported):
         """The comparison that `to_dict` wrote."""
         check_schema(data, "kind", KIND, what=KIND, error=PartitionError)
         regions = DecisionRegions.from_dict(data["regions"])
-        found: Self = restored_fields(cls, data, what=KIND, error=PartitionError, regions=regions, pair=None)
+        comparison: Self = restored_fields(
+            cls, data, what=KIND, error=PartitionError, regions=regions, pair=None
+        )
         if data.get("max_difference") is not None:
-            vars(found)["max_difference"] = MaxDifference.from_dict(data["max_difference"])
-        return found
+            vars(comparison)["max_difference"] = MaxDifference.from_dict(data["max_difference"])
+        return comparison
 
     def _features(self) -> list[dict[str, Any]]:
         features = self.regions._features()
@@ -253,20 +256,22 @@ def shares_of(regions: DecisionRegions) -> Floats:
     return np.asarray(sizes / sizes.sum())
 
 
-def _drawn(found: Comparison, ax: Any, look: Look) -> Any:
+def _drawn(comparison: Comparison, ax: Any, look: Look) -> Any:
     """Draw two models on a segment or a plane."""
     from inscape.drawing.pairs import Pairs, draw_pair_faces, draw_pair_image, draw_pair_segment
 
-    regions, probe = found.regions, found.probe
-    shares: Any = np.bincount(regions.labels, weights=found.shares, minlength=len(found.pairs))
-    title, said = found._title(), np.unique(found.pairs).tolist()
+    regions, probe = comparison.regions, comparison.probe
+    shares: Any = np.bincount(regions.labels, weights=comparison.shares, minlength=len(comparison.pairs))
+    title, said = comparison._title(), np.unique(comparison.pairs).tolist()
     if isinstance(regions, DecisionSegment):
         edges = np.concatenate([[regions.span[0]], regions.boundaries, [regions.span[1]]])
-        pairs = Pairs(found.pairs, shares, look.classes(said, found.class_names)[0])
-        return draw_pair_segment(edges, regions.labels, pairs=pairs, names=found.names, title=title, ax=ax)
+        pairs = Pairs(comparison.pairs, shares, look.classes(said, comparison.class_names)[0])
+        return draw_pair_segment(
+            edges, regions.labels, pairs=pairs, names=comparison.names, title=title, ax=ax
+        )
     frame, domain = frame_of(probe)
-    scene, classes = scene_of(probe, domain, look, said, found.class_names)
-    pairs = Pairs(found.pairs, shares, classes)
+    scene, classes = scene_of(probe, domain, look, said, comparison.class_names)
+    pairs = Pairs(comparison.pairs, shares, classes)
     if isinstance(regions, DecisionPlane):
         planar = regions.subdivision.planar
         sides = planar.sides()

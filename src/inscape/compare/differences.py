@@ -63,8 +63,8 @@ class MaxDifference:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """The difference that `to_dict` wrote."""
-        found: Self = restored_fields(cls, data, what="difference", error=PartitionError)
-        return found
+        difference: Self = restored_fields(cls, data, what="difference", error=PartitionError)
+        return difference
 
 
 def max_difference(pair: Pair, regions: DecisionRegions, scale: str) -> MaxDifference:

@@ -238,9 +238,9 @@ def _of_paired_model(pair: Pair, probes: Sequence[Probe], request: Request, show
     """The regions of the pair as one model, at points."""
     model = pair.model
     choice = request.choose(model, probes)
-    found = own_regions(model, probes, request, choice, show)
+    regions = own_regions(model, probes, request, choice, show)
     both = Provenance.of(pair.a), Provenance.of(pair.b)
-    return [Regions(r, r.labels // model.n, r.labels % model.n, pair.matching, both) for r in found]
+    return [Regions(r, r.labels // model.n, r.labels % model.n, pair.matching, both) for r in regions]
 
 
 def merged(a: DecisionSegment, b: DecisionSegment, matching: Matching) -> Regions:

@@ -166,14 +166,14 @@ def agreement(
     pair = Pair(first, second, Matching(first, second, points[:N_COMPARED]))
     request = Request(method=method, resolution=resolution)
     with meter(progress, "two models") as show:
-        found = _shares(pair, probes, request, show)
+        shares = _shares(pair, probes, request, show)
     alike = np.equal(*pair.matching.common(first.labels(points), second.labels(points)))
-    mean, error, interval = mean_with_error(found["shares"])
-    dtype = "float64" if found["is_exact"] else None
+    mean, error, interval = mean_with_error(shares["shares"])
+    dtype = "float64" if shares["is_exact"] else None
     return PairAgreement(
         value=mean,
         std_error=error,
-        interval=_within(interval, found["shares"]),
+        interval=_within(interval, shares["shares"]),
         n=len(probes),
         names=pair.names,
         at_points=float(alike.mean()),
@@ -188,7 +188,7 @@ def agreement(
         },
         provenance=Provenance.of(first, seed, dtype),
         second=Provenance.of(second, seed, dtype),
-        **found,
+        **shares,
     )
 
 
@@ -210,10 +210,14 @@ def _shares(pair: Pair, probes: Sequence[Probe], request: Request, show: Meter) 
         status = [joint_status(a, b) for a, b in zip(*both, strict=True)]
     else:
         every = regions_on(pair, probes, method=request.method, resolution=request.resolution, show=show)
-        regions = [found.regions for found in every]
+        regions = [pair_regions.regions for pair_regions in every]
         differ = [
-            float(shares_of(found.regions)[np.not_equal(*found.pairs[found.regions.labels].T)].sum())
-            for found in every
+            float(
+                shares_of(pair_regions.regions)[
+                    np.not_equal(*pair_regions.pairs[pair_regions.regions.labels].T)
+                ].sum()
+            )
+            for pair_regions in every
         ]
         missed, status = [r.missed for r in regions], [r.status for r in regions]
     known = [m for m in missed if m is not None]

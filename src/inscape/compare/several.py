@@ -94,7 +94,7 @@ class ComparisonMatrix(Drawn):
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """The matrix that `to_dict` wrote."""
         check_schema(data, "kind", KIND, what=KIND, error=PartitionError)
-        found: Self = restored_fields(
+        matrix: Self = restored_fields(
             cls,
             data,
             what=KIND,
@@ -102,7 +102,7 @@ class ComparisonMatrix(Drawn):
             probe=Probe.from_dict(data["probe_data"]),
             comparisons=LeftOut("comparisons", PartitionError),
         )
-        return found
+        return matrix
 
     def _draw(self, ax: Any) -> Any:
         """The shares of disagreement as a table of colours."""
@@ -122,15 +122,15 @@ class ComparisonMatrix(Drawn):
 def named_models(models: Any) -> dict[str, Any]:
     """Name -> wrapped model, of a list or a dictionary of at least two; equal names are numbered."""
     if isinstance(models, Mapping):
-        found = {str(name): wrap(model) for name, model in models.items()}
+        named = {str(name): wrap(model) for name, model in models.items()}
     else:
         wrapped = [wrap(model) for model in models]
         names = [m.name for m in wrapped]
         once = [n if names.count(n) == 1 else f"{n} {i + 1}" for i, n in enumerate(names)]
-        found = dict(zip(once, wrapped, strict=True))
-    if len(found) < 2:
-        raise ModelError(f"there is nothing to compare among {len(found)} models: give at least two")
-    return found
+        named = dict(zip(once, wrapped, strict=True))
+    if len(named) < 2:
+        raise ModelError(f"there is nothing to compare among {len(named)} models: give at least two")
+    return named
 
 
 def all_pairs(n: int) -> list[tuple[int, int]]:

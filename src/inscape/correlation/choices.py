@@ -88,8 +88,10 @@ def _pairs(liked: Floats, truth: Floats, weights: Floats) -> Floats:
     differ = np.sign(truth[:, None] - truth)
     agree = (np.sign(liked[:, None] - liked) * differ + 1) / 2 * np.abs(differ)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = ((weights @ agree) * weights).sum(axis=1) / ((weights @ np.abs(differ)) * weights).sum(axis=1)
-    return np.asarray(found)
+        shares = ((weights @ agree) * weights).sum(axis=1) / ((weights @ np.abs(differ)) * weights).sum(
+            axis=1
+        )
+    return np.asarray(shares)
 
 
 def _regret(liked: Floats, truth: Floats, weights: Floats) -> Floats:

@@ -209,13 +209,13 @@ def granulated_kendall(
     >>> granulated_kendall(frame, "m", "t", ["rate", "size"])
     {'rate': 0.0, 'size': 0.0}
     """
-    found = {}
+    means = {}
     for name in by:
         held = [*fixed, *(other for other in by if other != name)]
         groups = [g for _, g in frame.groupby(held, dropna=False)] if held else [frame]
         taus = [tau_a(g[measure].to_numpy(), g[target].to_numpy()) for g in groups if len(g) > 1]
-        found[name] = float(np.mean(taus)) if taus else float("nan")
-    return found
+        means[name] = float(np.mean(taus)) if taus else float("nan")
+    return means
 
 
 def tau_a(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float:

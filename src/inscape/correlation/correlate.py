@@ -113,18 +113,18 @@ class Correlations(Drawn):
 
     def _inside_strata(self) -> list[str]:
         """For each hyper-parameter the value inside which the coefficient falls most, if it falls."""
-        found = []
+        inside = []
         for name, strata in self.strata.items():
             falls = {value: self._fall(s) for value, s in strata.items() if s.pearson.n >= FEWEST}
             value = max(falls, key=lambda v: falls[v], default=None)
             if value is None or not falls[value] > DROP:
                 continue
             s, shown = strata[value], f"{value:g}" if isinstance(value, int | float) else value
-            found.append(
+            inside.append(
                 f"inside {name}={shown} alone r = {s.pearson} over {s.pearson.n} configurations, "
                 f"{s.single_runs.value:+.2f} over {s.single_runs.n} single runs"
             )
-        return found
+        return inside
 
     def _fall(self, s: Stratum) -> float:
         """How much lower a stratum is than the whole, over configurations or over single runs."""
@@ -435,16 +435,16 @@ def _strata(
     runs: Any, means: Any, owner: npt.NDArray[np.int64], columns: _Columns, name: str
 ) -> dict[Hashable, Stratum]:
     """The correlations with one hyper-parameter held at each of its values."""
-    found: dict[Hashable, Stratum] = {}
+    strata: dict[Hashable, Stratum] = {}
     for value in sorted(runs[name].dropna().unique(), key=_rank):
         mine, inside = means[means[name] == value], (runs[name] == value).to_numpy()
-        found[value.item() if hasattr(value, "item") else value] = Stratum(
+        strata[value.item() if hasattr(value, "item") else value] = Stratum(
             pearson=columns.correlation(mine, "pearson"),
             spearman=columns.correlation(mine, "spearman"),
             kendall=columns.correlation(mine, "kendall"),
             single_runs=columns.correlation(runs[inside], "pearson", owner[inside]),
         )
-    return found
+    return strata
 
 
 def _rank(value: Any) -> tuple[bool, Any]:
@@ -459,14 +459,14 @@ def _partial(means: Any, columns: _Columns, fixed: tuple[str, ...]) -> dict[str,
 
     names = [*fixed, *columns.by]
     choices = {name: [name] for name in names} | ({"all": names} if len(names) > 1 else {})
-    found = {}
+    partial = {}
     for label, controls in choices.items():
         dummies = pd.get_dummies(means[controls].astype("string"), drop_first=True, dtype=float)
-        found[label] = partial_correlation(
+        partial[label] = partial_correlation(
             means[columns.measure],
             means[columns.target],
             dummies.to_numpy(),
             n_resamples=columns.n_resamples,
             random_state=columns.seed,
         )
-    return found
+    return partial

@@ -93,8 +93,8 @@ class ChosenPlane:
         """
         origin, axes = self.home.origin.reshape(-1), self.home.axes.reshape(2, -1)
         units = 1.0 if self.data.unit is None else self.data.unit.reshape(-1)
-        found, _ = nearest(origin / units, axes / units, points / units)
-        return found, np.linalg.norm(points - origin - found @ axes, axis=1)
+        places, _ = nearest(origin / units, axes / units, points / units)
+        return places, np.linalg.norm(points - origin - places @ axes, axis=1)
 
     def window(self, bounds: Any) -> Patch:
         """The part of the plane between bounds [s0, s1, t0, t1]."""

@@ -218,24 +218,29 @@ class Conversation:
         """Where two models say something else."""
         pair, plane = self._pair(request), ChosenPlane.read(request.get("plane"), self.exhibit.data)
         patch, known = self._seen(plane, request)
-        found = self.exhibit.comparison(pair, plane, patch, self._meter(request, job, "difference"))
-        header, arrays = plane_message(found.regions, set())
+        comparison = self.exhibit.comparison(pair, plane, patch, self._meter(request, job, "difference"))
+        header, arrays = plane_message(comparison.regions, set())
         return {
             **known,
             **header,
             "n_faces": None,
             "models": list(pair),
-            "pairs": found.pairs.tolist(),
-            "disagreement": found.disagreement,
-            "note": found.note,
+            "pairs": comparison.pairs.tolist(),
+            "disagreement": comparison.disagreement,
+            "note": comparison.note,
         }, arrays
 
     def _largest(self, request: Request, job: Job) -> Answer:
         """The largest difference of two models' scores on what a page sees."""
         pair, plane = self._pair(request), ChosenPlane.read(request.get("plane"), self.exhibit.data)
-        found = self.exhibit.comparison(pair, plane, self._seen(plane, request)[0]).max_difference
-        about = {"models": list(pair), "value": found.value, "class_name": found.class_name, "of": found.of}
-        return about | {"at": list(found.coordinates), "is_exact": found.is_exact}, {}
+        difference = self.exhibit.comparison(pair, plane, self._seen(plane, request)[0]).max_difference
+        about = {
+            "models": list(pair),
+            "value": difference.value,
+            "class_name": difference.class_name,
+            "of": difference.of,
+        }
+        return about | {"at": list(difference.coordinates), "is_exact": difference.is_exact}, {}
 
     def _profile(self, request: Request, job: Job) -> Answer:
         """Scores and regions on the segment between two places."""

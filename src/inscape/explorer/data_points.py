@@ -63,7 +63,7 @@ class DataPoints:
             raise DataError(f"the data have {len(points)} points: a plane goes through three")
         if image_shape is not None and int(np.prod(image_shape)) != size:
             raise DataError(f"image_shape={tuple(image_shape)} does not hold the {size} numbers of a point")
-        found = cls(
+        data = cls(
             x=points,
             y=None if classes is None else np.asarray(classes)[:MOST_ROWS],
             n_given=n_given,
@@ -71,8 +71,8 @@ class DataPoints:
             image_shape=None if image_shape is None else tuple(image_shape),
             unit=None,
         )
-        unit = found._unit(scale)
-        return found if unit is None else replace(found, unit=unit)
+        unit = data._unit(scale)
+        return data if unit is None else replace(data, unit=unit)
 
     def __len__(self) -> int:
         return len(self.x)

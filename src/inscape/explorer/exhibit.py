@@ -94,15 +94,15 @@ class Exhibit:
 
     def _n_classes(self) -> int:
         """How many classes the models tell apart, as far as a few points show."""
-        found = 2
+        n_classes = 2
         for model in self.models:
             try:
                 answer = model.predict(self.data.x[:8], with_scores=model.has_scores)
             except Exception:  # the page says so when it asks
                 continue
             columns = 0 if answer.scores is None else answer.scores.shape[1]
-            found = max(found, columns, int(answer.labels.max(initial=0)) + 1)
-        return found
+            n_classes = max(n_classes, columns, int(answer.labels.max(initial=0)) + 1)
+        return n_classes
 
     @cached_property
     def _classes(self) -> tuple[Any, Ints | None]:
@@ -120,8 +120,8 @@ class Exhibit:
             asked = self.models[model]
             answer = asked.predict(self.data.x, with_scores=asked.has_scores)
             known[model] = answer.labels, None if answer.scores is None else margins(answer.scores)
-        found: tuple[Ints, Floats | None] = known[model]
-        return found
+        prediction: tuple[Ints, Floats | None] = known[model]
+        return prediction
 
     @cached_property
     def about(self) -> dict[str, Any]:
@@ -170,12 +170,12 @@ class Exhibit:
             self._sights.move_to_end(key)
             return self._sights[key]
         start = time.perf_counter()
-        found = Sight(patch, decision_regions(self.models[model], patch, progress=meter or False))
+        sight = Sight(patch, decision_regions(self.models[model], patch, progress=meter or False))
         self._seconds[model] = time.perf_counter() - start
-        self._sights[key] = found
+        self._sights[key] = sight
         while len(self._sights) > max(KEPT_SIGHTS, len(self.models)):
             self._sights.popitem(last=False)
-        return found
+        return sight
 
     def is_known(self, model: int, plane: ChosenPlane, patch: Patch) -> bool:
         """Whether the regions of a patch are in memory."""
@@ -211,9 +211,9 @@ class Exhibit:
         else:
             resolution = int(np.clip(math.sqrt(AT_ONCE / 2 / max(per_call, 1e-9)), *COARSE))
         start = time.perf_counter()
-        found = coarse_message(self.models[model], patch, resolution)
+        message = coarse_message(self.models[model], patch, resolution)
         self._per_call[model] = (time.perf_counter() - start) / resolution**2
-        return found
+        return message
 
     def warm(self) -> None:
         """Find the first plane of the first model, so that loops are compiled before a page asks."""

@@ -152,18 +152,18 @@ def _edge_layers(regions: DecisionPlane) -> Ints:
 def _of_networks(regions: DecisionPlane, wanted: set[str]) -> Arrays:
     """Pattern, layer and slope of each face, and the scores at the vertices."""
     subdivision: Any = regions.subdivision
-    found: Arrays = {}
+    arrays: Arrays = {}
     if "pattern" in wanted:
-        found["face_patterns"] = pattern_colours(subdivision.face_hashes()).astype(np.uint8)
+        arrays["face_patterns"] = pattern_colours(subdivision.face_hashes()).astype(np.uint8)
     if "layer" in wanted:
-        found["face_layers"] = np.minimum(subdivision.birth, NO_LAYER).astype(np.uint8)
+        arrays["face_layers"] = np.minimum(subdivision.birth, NO_LAYER).astype(np.uint8)
     if wanted & {"slope", "scores"}:
         scores = vertex_scores(regions)
         if "slope" in wanted:
-            found["face_slopes"] = slope_norms(regions, scores).astype(np.float32)
+            arrays["face_slopes"] = slope_norms(regions, scores).astype(np.float32)
         if "scores" in wanted:
-            found["vertex_scores"] = scores.astype(np.float32)
-    return found
+            arrays["vertex_scores"] = scores.astype(np.float32)
+    return arrays
 
 
 def vertex_scores(regions: DecisionPlane) -> Floats:

@@ -27,14 +27,14 @@ def readout(model: Model, patch: Patch, at: Floats, sight: Sight | None) -> tupl
     """What is known of the place `at` (2,) of a patch; `sight` are the regions there, if they are known."""
     point = patch.points(at[None])
     prediction = model.predict(point, with_scores=model.has_scores)
-    found: dict[str, Any] = {"at": at.tolist(), "label": int(prediction.labels[0])}
+    known: dict[str, Any] = {"at": at.tolist(), "label": int(prediction.labels[0])}
     if prediction.scores is not None:
-        found["scores"] = prediction.scores[0].tolist()
-        found["margin"] = float(margins(prediction.scores)[0])
+        known["scores"] = prediction.scores[0].tolist()
+        known["margin"] = float(margins(prediction.scores)[0])
     arrays: Arrays = {"input": point[0].astype(np.float32)}
     if sight is not None and sight.holds(at):
-        found |= _region(sight, at)
-    return found, arrays
+        known |= _region(sight, at)
+    return known, arrays
 
 
 def _region(sight: Sight, at: Floats) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def _region(sight: Sight, at: Floats) -> dict[str, Any]:
     planar = regions.subdivision.planar
     border = planar.born < 0
     faces = planar.sides()[border].max(axis=1)
-    found: dict[str, Any] = {
+    about: dict[str, Any] = {
         "region": region,
         "area": float(regions.areas[region]),
         "is_cut": bool((regions.face_regions[faces] == region).any()),
@@ -59,8 +59,8 @@ def _region(sight: Sight, at: Floats) -> dict[str, Any]:
     }
     if regions.n_boundary_pieces:
         place, distance = nearest_on(regions.boundary, at, sight.domain.metric)
-        found["boundary"] = {"at": place.tolist(), "distance": distance}
-    return found if regions.trees is not None else found | {"edge": _nearest_edge(sight, at, int(face))}
+        about["boundary"] = {"at": place.tolist(), "distance": distance}
+    return about if regions.trees is not None else about | {"edge": _nearest_edge(sight, at, int(face))}
 
 
 def _sampled_region(sight: Sight, at: Floats) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _sampled_region(sight: Sight, at: Floats) -> dict[str, Any]:
         abs(s1 - s0) * abs(t1 - t0) * sight.domain.area_unit * float((image == region).sum() / inside.sum())
     )
     touches = np.concatenate([image[0], image[-1], image[:, 0], image[:, -1]])
-    found: dict[str, Any] = {
+    about: dict[str, Any] = {
         "region": int(region),
         "area": area,
         "is_cut": bool((touches == region).any()),
@@ -91,8 +91,8 @@ def _sampled_region(sight: Sight, at: Floats) -> dict[str, Any]:
         places = lattice(sight.patch, r)[other]
         distance = sight.domain.lengths(places - at)
         best = int(distance.argmin())
-        found["boundary"] = {"at": places[best].tolist(), "distance": float(distance[best])}
-    return found
+        about["boundary"] = {"at": places[best].tolist(), "distance": float(distance[best])}
+    return about
 
 
 def nearest_on(pieces: Floats, at: Floats, metric: Floats) -> tuple[Floats, float]:
@@ -128,9 +128,9 @@ def _nearest_edge(sight: Sight, at: Floats, face: int) -> dict[str, Any]:
     distances = [nearest_on(piece[None], at, sight.domain.metric)[1] for piece in pieces]
     k = int(np.argmin(distances))
     edge, born = int(inner[k]), int(planar.born[inner[k]])
-    found: dict[str, Any] = {"ends": pieces[k].tolist(), "distance": distances[k]}
+    about: dict[str, Any] = {"ends": pieces[k].tolist(), "distance": distances[k]}
     if born not in subdivision.layers:
-        return found | {"kind": "scores"}
+        return about | {"kind": "scores"}
     layer = subdivision.layers.index(born)
     both = planar.sides()[edge]
     middles = np.stack(
@@ -139,7 +139,7 @@ def _nearest_edge(sight: Sight, at: Floats, face: int) -> dict[str, Any]:
     states = states_at(subdivision.graph, born, torch.from_numpy(subdivision.plane.points(middles)))
     mine = states[0 if both[0] == face else 1]
     units = np.flatnonzero(states[0] != states[1])
-    return found | {
+    return about | {
         "kind": "units",
         "layer": layer + 1,
         "path": subdivision.graph.nodes[born].path,
@@ -191,7 +191,7 @@ def profile(model: Model, start: Floats, end: Floats, meter: Meter) -> tuple[dic
     is_piecewise = regions.method == "exact" and model.structure == "piecewise-affine"
     if is_piecewise:
         knots = linear_regions(model, segment, progress=meter).knots
-    found = {
+    curves = {
         "length": float(np.linalg.norm(end - start)),
         "boundaries": regions.boundaries.tolist(),
         "labels": regions.labels.tolist(),
@@ -202,14 +202,14 @@ def profile(model: Model, start: Floats, end: Floats, meter: Meter) -> tuple[dic
         "status": str(regions.status),
     }
     if not model.has_scores:
-        return found, {}
+        return curves, {}
     is_thinned = len(knots) > MOST_KNOTS
     places = np.unique(np.concatenate([[0.0, 1.0], knots, regions.boundaries]))
     if not is_piecewise or is_thinned:
         places = np.unique(np.concatenate([np.linspace(0, 1, SAMPLES), regions.boundaries]))
     scores = model.scores(segment.points(places))
-    found["is_thinned"] = is_thinned
-    return found, {
+    curves["is_thinned"] = is_thinned
+    return curves, {
         "t": places.astype(np.float32),
         "scores": scores.astype(np.float32),
         "knots": knots[:MOST_KNOTS].astype(np.float32),

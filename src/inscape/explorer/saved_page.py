@@ -64,9 +64,9 @@ def _messages(exhibit: Exhibit, *, count: bool) -> Iterator[bytes]:
                 yield from _if_any(exhibit, about | {"ask": ask, "models": list(pair), "window": window})
     if count:
         running, job = RunningCount(exhibit), Job(None, None, lambda _: None)
-        while not (found := running.advance(job))["is_done"]:
+        while not (progress := running.advance(job))["is_done"]:
             pass
-        yield packed({"reply": "count", **found})
+        yield packed({"reply": "count", **progress})
 
 
 def _if_any(exhibit: Exhibit, request: dict[str, Any]) -> Iterator[bytes]:
@@ -84,11 +84,11 @@ def _window(exhibit: Exhibit) -> list[float]:
 
 def _answer(exhibit: Exhibit, request: dict[str, Any]) -> bytes:
     """The last reply to a request; an error if there is none."""
-    found = _reply(exhibit, request)
-    header, _ = unpacked(found)
+    reply = _reply(exhibit, request)
+    header, _ = unpacked(reply)
     if header["reply"] == "error":
         raise PictureError(f"the page cannot be saved: {header['message']}")
-    return found
+    return reply
 
 
 def _reply(exhibit: Exhibit, request: dict[str, Any]) -> bytes:

@@ -84,18 +84,18 @@ class Server:
 
 
 def _listening(port: int) -> socket.socket:
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((HOST, port))
+        listener.bind((HOST, port))
     except (OSError, OverflowError) as error:
-        found.close()
+        listener.close()
         raise InscapeError(
             f"cannot listen on port {port} of {HOST}: {getattr(error, 'strerror', None) or error}; "
             "give another --port, or 0 for any that is free"
         ) from error
-    found.listen(128)
-    return found
+    listener.listen(128)
+    return listener
 
 
 def application(exhibit: Exhibit, worker: Worker, token: str, port: int) -> Any:

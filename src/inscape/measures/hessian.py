@@ -162,7 +162,7 @@ class LossHessian:
         shape = (self.size, self.size) if batched else (self.size,)
         if not live:
             return torch.zeros(shape, dtype=torch.float64)
-        found = torch.autograd.grad(
+        products = torch.autograd.grad(
             [g for g, _ in live],
             self.parameters,
             [w for _, w in live],
@@ -173,7 +173,7 @@ class LossHessian:
         lead = (self.size,) if batched else ()
         flat = [
             p.new_zeros(*lead, p.numel()) if h is None else h.reshape(*lead, -1)
-            for h, p in zip(found, self.parameters, strict=True)
+            for h, p in zip(products, self.parameters, strict=True)
         ]
         return torch.cat(flat, dim=-1).double().cpu()
 
@@ -197,10 +197,12 @@ def rough_start(rough: list[Any], k: int, tolerance: float, start: Floats, show:
         most = min(_LONGEST, hessian.size, _BASIS // (8 * hessian.size))
         last = hessian is rough[-1]
         first = start if start.ndim == 1 else start.sum(axis=1)
-        found = _plain_lanczos(hessian, k, max(tolerance, _ROUGH) if last else _START, first, most, show)
-        if found is None:
+        approximate = _plain_lanczos(
+            hessian, k, max(tolerance, _ROUGH) if last else _START, first, most, show
+        )
+        if approximate is None:
             return first
-        start = found
+        start = approximate
     return start
 
 
@@ -270,14 +272,14 @@ def _eigsh(
     ncv = min(size, max(2 * k + 1, k + 7))
     operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
     try:
-        found = eigsh(
+        pairs = eigsh(
             operator, k=k, which="LA", tol=tolerance, ncv=ncv, v0=start, maxiter=max(1, max_products // ncv)
         )
     except ArpackNoConvergence as error:
-        found = error.eigenvalues, error.eigenvectors
+        pairs = error.eigenvalues, error.eigenvectors
     except ArpackError:  # products that are not finite
-        found = np.empty(0), np.empty((size, 0))
-    return found[0], found[1]
+        pairs = np.empty(0), np.empty((size, 0))
+    return pairs[0], pairs[1]
 
 
 def _ritz(hessian: Any, vectors: Floats) -> tuple[Floats, Floats]:

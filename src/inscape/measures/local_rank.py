@@ -150,9 +150,9 @@ def _by_reverse(model: Model, x: Floats, eps: float, relative: bool, show: Meter
     ranks, names = [], []
     for i in range(len(x)):
         point = torch.from_numpy(x[i : i + 1]).requires_grad_()
-        found = weighted_values(scores, point)
-        names = [name for name, _ in found]
-        matrices = [jacobian(v.reshape(1, -1), point)[0] for _, v in found]
+        values = weighted_values(scores, point)
+        names = [name for name, _ in values]
+        matrices = [jacobian(v.reshape(1, -1), point)[0] for _, v in values]
         ranks.append([int(rank_of(torch.linalg.svdvals(m)[None], eps, relative)) for m in matrices])
         show(i + 1, len(x))
     if not names:

@@ -117,7 +117,7 @@ def _distances(model: Model, x: Floats, columns: npt.NDArray[np.int64]) -> Float
     from inscape.measures.jacobian.reverse import differentiable_scores, jacobian
 
     scores = differentiable_scores(model, x.shape[1:], "a margin over gradients")
-    found = []
+    distances = []
     for i in range(0, len(x), POINTS_AT_ONCE):
         points = torch.from_numpy(x[i : i + POINTS_AT_ONCE]).requires_grad_()
         values = scores(points)
@@ -127,5 +127,5 @@ def _distances(model: Model, x: Floats, columns: npt.NDArray[np.int64]) -> Float
         norms = np.linalg.norm(slopes, axis=2)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.where(np.isinf(gaps), np.inf, gaps / norms)
-        found.append(np.nanmin(np.where(np.isnan(ratios), 0.0, ratios), axis=1))
-    return np.concatenate(found)
+        distances.append(np.nanmin(np.where(np.isnan(ratios), 0.0, ratios), axis=1))
+    return np.concatenate(distances)

@@ -226,16 +226,16 @@ def _requested(measures: Measures) -> dict[str, Settings]:
     """Name -> settings or function of each measure that is asked for."""
     if isinstance(measures, Mapping):
         return dict(measures)
-    found: dict[str, Settings] = {}
+    requested: dict[str, Settings] = {}
     for each in (measures,) if isinstance(measures, str) or callable(measures) else measures:
         name = own.name_of(each) if callable(each) else each
-        if callable(each) and name in found:
+        if callable(each) and name in requested:
             raise MeasureError(
                 f"two measures are called {name}: name them, as in measures={{name: function}}"
             )
         is_ours = callable(each) and name in MEASURES and str(each.__module__).startswith("inscape.")
-        found[name] = each if callable(each) and not is_ours else {}
-    return found
+        requested[name] = each if callable(each) and not is_ours else {}
+    return requested
 
 
 def _checked(name: str, settings: Settings) -> Settings:

@@ -90,11 +90,11 @@ def apply(
     if "y" in taken and y is None and taken["y"].default is Parameter.empty:
         raise NotApplicableError("needs y, the true classes")
     common = {"y": y, "random_state": seed, "progress": progress}
-    found = function(model, x, **{k: v for k, v in common.items() if k in taken}, **settings)
-    if isinstance(found, Measurement):
-        return found
+    returned = function(model, x, **{k: v for k, v in common.items() if k in taken}, **settings)
+    if isinstance(returned, Measurement):
+        return returned
     used = {k: v for k, v in settings_of(function).items() if v is not Parameter.empty} | settings
-    value, error, interval, n, method = _numbers(found, function, len(x))
+    value, error, interval, n, method = _numbers(returned, function, len(x))
     return Measurement(
         value=value,
         std_error=error,
@@ -107,11 +107,13 @@ def apply(
 
 
 def _numbers(
-    found: Any, function: Callable[..., Any], n: int
+    returned: Any, function: Callable[..., Any], n: int
 ) -> tuple[float, float, tuple[float, float], int, str]:
     """Value, error, interval, number of points and method of what a function returned."""
     try:
-        array = np.asarray(found.detach().cpu() if hasattr(found, "detach") else found, dtype=np.float64)
+        array = np.asarray(
+            returned.detach().cpu() if hasattr(returned, "detach") else returned, dtype=np.float64
+        )
     except (TypeError, ValueError):
         array = np.empty((0, 0))
     if array.ndim == 0:
@@ -119,8 +121,8 @@ def _numbers(
     if array.ndim == 1 and len(array):
         return *mean_with_error(array), len(array), "mean of own function"
     raise MeasureError(
-        f"the measure {function!r} returned {type(found).__name__}: expected a number, one per point, or an "
-        "inscape.measures.Measurement"
+        f"the measure {function!r} returned {type(returned).__name__}: expected a number, one per point, "
+        "or an inscape.measures.Measurement"
     )
 
 

@@ -307,14 +307,14 @@ class _Yardstick:
 
     def unlabelled(self) -> dict[str, dict[str, float]]:
         """What the predictions say without labels; agreement where all models have the same classes."""
-        found = {measure: values for measure, values in self._scored.items() if values}
+        by_measure = {measure: values for measure, values in self._scored.items() if values}
         if any(classes != self._classes[0] for classes in self._classes):
-            return found
+            return by_measure
         shares = {
             name: float(np.mean([(mine == other).mean() for n, other in self._labels.items() if n != name]))
             for name, mine in self._labels.items()
         }
-        return found | {"agreement": shares}
+        return by_measure | {"agreement": shares}
 
     def apply(self, name: str, model: Model) -> None:
         """Note how often a model is right; warn if it is so no more often than by chance."""

@@ -220,8 +220,8 @@ class _Attack:
             at.requires_grad_(step < self.steps)
             with torch.set_grad_enabled(step < self.steps):
                 scores = self.scores(at)
-            found = scores.detach().cpu()
-            label = (found[:, 0] > 0).long() if found.shape[1] == 1 else found.argmax(dim=1)
+            seen = scores.detach().cpu()
+            label = (seen[:, 0] > 0).long() if seen.shape[1] == 1 else seen.argmax(dim=1)
             alive &= label == y
             if step == self.steps or not bool(alive.any()):
                 break

@@ -264,10 +264,10 @@ class Model(ABC):
             scores = [s[:1] for _, s in rows if s is not None]
             return np.concatenate([b[:1] for b, _ in rows]), np.concatenate(scores) if scores else None
         with self._explained(x):
-            labels, found = self._call(self._padded(x), with_scores=with_scores and self.has_scores)
-        if found is not None and found.dtype == np.float16:  # compiled loops know no half precision
-            found = found.astype(np.float32)
-        return labels, found
+            labels, returned = self._call(self._padded(x), with_scores=with_scores and self.has_scores)
+        if returned is not None and returned.dtype == np.float16:  # compiled loops know no half precision
+            returned = returned.astype(np.float32)
+        return labels, returned
 
     def class_name(self, label: int) -> str:
         """The name of a label, or its number where the model has no names."""

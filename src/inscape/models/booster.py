@@ -68,11 +68,11 @@ class BoosterModel(Model):
     @property
     def trees(self) -> TreeEnsemble:
         """The trees as flat arrays; an error says why there are none."""
-        found = self._found()
-        if isinstance(found, TreeEnsemble):
-            return found
+        reading = self._found()
+        if isinstance(reading, TreeEnsemble):
+            return reading
         raise PartitionError(
-            f"{self.name} cannot be counted exactly because {found}",
+            f"{self.name} cannot be counted exactly because {reading}",
             remedy='use method="adaptive", or method="grid" to compare with grids',
         )
 
@@ -95,12 +95,12 @@ class BoosterModel(Model):
             try:
                 if self.output is not None or self.needs_rule is not None:
                     raise Unread("it is not asked for its own classes")
-                found: TreeEnsemble | Unread = read_trees(self.booster)
-                assert isinstance(found, TreeEnsemble)
-                check_agreement(found, lambda x: self._call(x, with_scores=False)[0])
+                reading: TreeEnsemble | Unread = read_trees(self.booster)
+                assert isinstance(reading, TreeEnsemble)
+                check_agreement(reading, lambda x: self._call(x, with_scores=False)[0])
             except Unread as reason:
-                found = reason
-            self._read = state, found
+                reading = reason
+            self._read = state, reading
         return self._read[1]
 
     def _n_outputs(self) -> int:
@@ -109,8 +109,8 @@ class BoosterModel(Model):
 
     def _outputs(self, x: Array) -> Array:
         steps = () if self.output is None else self.output.steps
-        found = follow(steps, self._answers.outputs(x.reshape(len(x), -1)), self.name)
-        return squeezed(np.asarray(found, dtype=np.float64))
+        outputs = follow(steps, self._answers.outputs(x.reshape(len(x), -1)), self.name)
+        return squeezed(np.asarray(outputs, dtype=np.float64))
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
         rows = x.reshape(len(x), -1)
@@ -193,10 +193,10 @@ def _library_of(path: Path, content: bytes) -> str:
     if suffix == ".cbm":
         return "catboost"
     try:
-        found = json.loads(content)
+        document = json.loads(content)
     except ValueError as error:
         raise ModelError(f"{path} is not readable JSON: {error}") from error
-    keys = set(found) if isinstance(found, dict) else set()
+    keys = set(document) if isinstance(document, dict) else set()
     if "learner" in keys:
         return "xgboost"
     if {"features_info", "model_info"} <= keys:

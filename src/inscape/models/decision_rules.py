@@ -434,11 +434,11 @@ def inverse_of(head: str) -> Callable[[float], float] | None:
 
     def inverse(value: float) -> float:
         try:
-            found = INVERSES[head](value)
+            undone = INVERSES[head](value)
         except (ValueError, ZeroDivisionError, OverflowError):
-            found = math.nan
-        if not math.isfinite(found):
+            undone = math.nan
+        if not math.isfinite(undone):
             raise NeverTaken(f"{value:g}")
-        return found
+        return undone
 
     return inverse

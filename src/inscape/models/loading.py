@@ -90,9 +90,9 @@ def load(
     if suffix == ".pt2":
         return _from_export(Path(name), trust=trust_pickle, device=device, **options)
     if suffix in FILES:
-        found = read(load_booster(Path(name)), device=device, **options)
-        found.name = Path(name).name
-        return found
+        booster = read(load_booster(Path(name)), device=device, **options)
+        booster.name = Path(name).name
+        return booster
     if suffix in PICKLES:
         return read(_from_pickle(Path(name), trust=trust_pickle), device=device, **options)
     raise ModelError(f"cannot tell what kind of model {name!r} is: expected {KINDS}")

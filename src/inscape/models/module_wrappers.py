@@ -182,7 +182,7 @@ class PreparedModule(torch.nn.Module):
         return self.network.named_parameters(*args, **options)
 
 
-def picked(found: Trace, steps: tuple[Step, ...], shape: Shape) -> Trace:
+def picked(inner: Trace, steps: tuple[Step, ...], shape: Shape) -> Trace:
     """The trace of a network with steps behind it that pick among its outputs of `shape`.
 
     The steps are traced as torch records them. A sigmoid that the network ends in may stay the end of it all
@@ -194,16 +194,16 @@ def picked(found: Trace, steps: tuple[Step, ...], shape: Shape) -> Trace:
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
         return Trace(None, (Foreign(f"a function that picks the output and fails on noise ({line})", ""),))
     moves_only = behind.graph is not None and all(n.op.name in MOVES for n in behind.graph.nodes[1:])
-    ending = found.ending if moves_only else behind.ending
-    if found.graph is None or behind.graph is None:
-        return Trace(None, (*found.foreign, *behind.foreign), ending)
-    head = found.graph.head
+    ending = inner.ending if moves_only else behind.ending
+    if inner.graph is None or behind.graph is None:
+        return Trace(None, (*inner.foreign, *behind.foreign), ending)
+    head = inner.graph.head
     if head is not None and not (moves_only and head in INCREASING):
         return Trace(None, (Foreign(f"{head} before the function that picks the output", ""),), ending)
-    joined: Graph = behind.graph.after(found.graph)
+    joined: Graph = behind.graph.after(inner.graph)
     if head is not None:
         joined.head = head
-    return replace(found, graph=joined, foreign=(), ending=ending)
+    return replace(inner, graph=joined, foreign=(), ending=ending)
 
 
 class _Steps(torch.nn.Module):

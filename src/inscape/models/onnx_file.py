@@ -193,15 +193,15 @@ class OnnxModel(Model):
     @property
     def trees(self) -> TreeEnsemble:
         """The trees of the file as flat arrays; an error says why there are none."""
-        found = self._tree_form()
-        if found is None:
+        form = self._tree_form()
+        if form is None:
             return super().trees
-        if isinstance(found, Unread):
+        if isinstance(form, Unread):
             raise PartitionError(
-                f"{self.name} cannot be counted exactly because {found}",
+                f"{self.name} cannot be counted exactly because {form}",
                 remedy='use method="adaptive", or method="grid" to compare with grids',
             )
-        return found
+        return form
 
     def _tree_form(self) -> "TreeEnsemble | Unread | None":
         """The trees that the file's output comes from, or why they are not read; None if there are none."""
@@ -263,7 +263,7 @@ class OnnxModel(Model):
 
         output = self._score_output or self._label_output
         assert output is not None
-        found = read_onnx(self._content, self._folder, input_shape, output=output)
+        trace = read_onnx(self._content, self._folder, input_shape, output=output)
         n = self.fixed_batch or N_ROWS
         x = np.random.default_rng(0).standard_normal((n, *input_shape)).astype(self.dtype)
         with self._explained(x):
@@ -273,10 +273,10 @@ class OnnxModel(Model):
             from inscape.models.module_wrappers import picked
 
             ending = ending_of(self._content, output)
-            found = picked(replace(found, ending=ending), self._steps, out[output].shape[1:])
-        if found.graph is None:
-            return found
-        checked = replace(check(found.graph, x, scores), ending=found.ending)
+            trace = picked(replace(trace, ending=ending), self._steps, out[output].shape[1:])
+        if trace.graph is None:
+            return trace
+        checked = replace(check(trace.graph, x, scores), ending=trace.ending)
         if checked.graph is not None and scores is not None and scores.ndim > 2:
             return replace(checked, graph=checked.graph.reshaped(scores.shape[1:]))
         if checked.graph is None or labels is None:
@@ -327,11 +327,11 @@ class OnnxModel(Model):
             n = max(1, N_COMPARED // length) * length
             noise = np.random.default_rng(0).standard_normal((n, *input_shape))
             points = np.concatenate([noise, 10 * noise]).astype(self.dtype)
-            found = [
+            signs = [
                 self._labels_and_scores(self._run(points[i : i + length])) for i in range(0, 2 * n, length)
             ]
-            labels = np.concatenate([b for b, _ in found if b is not None])
-            scores = np.concatenate([s for _, s in found if s is not None])
+            labels = np.concatenate([b for b, _ in signs if b is not None])
+            scores = np.concatenate([s for _, s in signs if s is not None])
             self._sign = self._sign_between(labels, scores, input_shape)
         return self._sign
 
@@ -358,12 +358,12 @@ class OnnxModel(Model):
 
     def _picked(self, returned: Array) -> Array:
         """The scores (n, c) in the output that was chosen."""
-        found: Any = returned
+        output: Any = returned
         if self._steps:
             import torch
 
-            found = follow(self._steps, torch.from_numpy(returned), self.name)
-        scores = squeezed(np.asarray(found))
+            output = follow(self._steps, torch.from_numpy(returned), self.name)
+        scores = squeezed(np.asarray(output))
         return scores if scores.dtype.kind == "f" else scores.astype(np.float64)
 
     def _check_axes(self, scores: Array) -> None:

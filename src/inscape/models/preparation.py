@@ -359,9 +359,9 @@ class PreparedModel(Model):
         for known in self._graphs:
             if known[0].input_shape == shape and known[1] is second and known[2] is inner:
                 return known[0]
-        found = inner.after(first if second is None else second.after(first))
-        self._graphs = [(found, second, inner), *self._graphs[:1]]  # that of the scores and of the outputs
-        return found
+        joined = inner.after(first if second is None else second.after(first))
+        self._graphs = [(joined, second, inner), *self._graphs[:1]]  # that of the scores and of the outputs
+        return joined
 
     def _graph_of_function(self, first: "Graph") -> "Graph | None":
         """The graph of a torch module that prepares points; an error if the function has none."""

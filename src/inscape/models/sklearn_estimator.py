@@ -116,12 +116,12 @@ class SklearnModel(Model):
         known = self._read
         if known is None or known[0] != input_shape or not _identical(known[1], parts):
             try:
-                found: Form | Unread = read_estimator(self.estimator, input_shape)
-                if isinstance(found, TreeEnsemble) and found.vote.doubt >= 0:
-                    check_agreement(found, lambda x: self._call(x, with_scores=False)[0])
+                form: Form | Unread = read_estimator(self.estimator, input_shape)
+                if isinstance(form, TreeEnsemble) and form.vote.doubt >= 0:
+                    check_agreement(form, lambda x: self._call(x, with_scores=False)[0])
             except Unread as reason:
-                found = reason
-            known = self._read = input_shape, parts, found
+                form = reason
+            known = self._read = input_shape, parts, form
         return known[2]
 
     def fingerprint(self) -> str:
@@ -275,8 +275,8 @@ class EstimatorOutputs(Model):
         return self._marked(estimator_fingerprint(self.estimator))
 
     def _outputs(self, x: Array) -> Array:
-        found = getattr(self.estimator, self._method)(as_table(self.estimator, x))
-        numbers = np.asarray(follow(self._steps, found, self.name))
+        outputs = getattr(self.estimator, self._method)(as_table(self.estimator, x))
+        numbers = np.asarray(follow(self._steps, outputs, self.name))
         if numbers.dtype.kind not in "iubf":
             raise ModelError(f"{self.name}.{self._method} returned {numbers.dtype}, no numbers to decide by")
         return squeezed(numbers.astype(np.float64))

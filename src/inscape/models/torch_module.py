@@ -105,19 +105,19 @@ class TorchModel(Model):
         It is recorded on noise; if it does not take that, on points seen before, or on zeros.
         """
         state = (input_shape, *self._state())
-        found = self._traced
-        if found is None or found[0] != state:
+        traced = self._traced
+        if traced is None or traced[0] != state:
             seen = None if self._seen is None or self._seen.shape[1:] != input_shape else self._seen
             try:
-                found = state, self._recorded(input_shape, None)
+                traced = state, self._recorded(input_shape, None)
             except ModelError as error:
                 points = np.zeros((N_ROWS, *input_shape)) if seen is None else seen
                 try:
-                    found = state, self._recorded(input_shape, torch.from_numpy(points))
+                    traced = state, self._recorded(input_shape, torch.from_numpy(points))
                 except ModelError:
                     raise error from None
-            self._traced = found
-        return found[1]
+            self._traced = traced
+        return traced[1]
 
     def _recorded(self, input_shape: Shape, points: torch.Tensor | None) -> Trace:
         x = np.empty((self.fixed_batch or 1, *input_shape))
@@ -360,13 +360,13 @@ def _summary(tensor: torch.Tensor) -> tuple[Shape, int]:
 def as_device(device: str | torch.device) -> torch.device:
     """The device of that name, if it can compute here."""
     try:
-        found = torch.empty(0, device=device).device
+        place = torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as error:
         line = str(error).splitlines()[0]
         raise ModelError(f"device={str(device)!r} cannot be used here: {line}") from error
-    if found.type == "meta":
+    if place.type == "meta":
         raise ModelError("device='meta' computes nothing: give a device such as 'cpu'")
-    return found
+    return place
 
 
 @contextmanager

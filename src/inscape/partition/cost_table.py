@@ -178,12 +178,12 @@ def _exact_segments(model: Model, probes: Sequence[Probe]) -> Row:
     cost = segment_cost(model, probes)
     part = min(1.0, TIMED_KNOTS / cost.n_regions)
     few = [_stretch(segment, part) for segment in as_segments(probes[:TIMED_SEGMENTS])]
-    found: list[Any] = []
+    regions: list[Any] = []
 
     def job() -> None:
-        found[:] = decision_regions(model, few, method="exact")
+        regions[:] = decision_regions(model, few, method="exact")
 
-    seconds = timed(job) / sum(p.n_evaluations for p in found)
+    seconds = timed(job) / sum(p.n_evaluations for p in regions)
     n_evaluations = n * (cost.n_regions + 1)
     shapes = model.graph(probes[0].input_shape).shapes
     widest = max(int(np.prod(shape)) for shape in shapes)
@@ -223,24 +223,24 @@ def _exact_plane(model: Model, probes: Sequence[Probe]) -> Row:
 
 def _adaptive_segments(model: Model, probes: Sequence[Probe]) -> Row:
     few = probes[:TIMED_SEGMENTS]
-    found: list[Any] = []
+    regions: list[Any] = []
 
     def job() -> None:
-        found[:] = decision_regions(model, few, method="adaptive")
+        regions[:] = decision_regions(model, few, method="adaptive")
 
     seconds, share = timed(job), len(probes) / len(few)
-    return _row(share * sum(p.n_evaluations for p in found), seconds=share * seconds)
+    return _row(share * sum(p.n_evaluations for p in regions), seconds=share * seconds)
 
 
 def _adaptive_plane(model: Model, probes: Sequence[Probe]) -> Row:
     (probe,) = probes
-    found: list[Any] = []
+    regions: list[Any] = []
 
     def job() -> None:
-        found[:] = [decision_regions(model, probe, method="adaptive", resolution=TIMED_RESOLUTION)]
+        regions[:] = [decision_regions(model, probe, method="adaptive", resolution=TIMED_RESOLUTION)]
 
     seconds, n_evaluations = timed(job), typical_evaluations(probe)
-    return _row(n_evaluations, seconds=seconds * n_evaluations / found[0].n_evaluations)
+    return _row(n_evaluations, seconds=seconds * n_evaluations / regions[0].n_evaluations)
 
 
 def _grid(model: Model, probes: Sequence[Probe]) -> Row:

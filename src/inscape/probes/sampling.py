@@ -196,14 +196,14 @@ def _check_memory(probes: ProbeSample) -> None:
 
 def _coinciding(points: npt.NDArray[Any], rows: Ints) -> Ints:
     """The hulls in which two of the points are the same."""
-    found = []
+    coinciding = []
     for start in range(0, len(rows), _CHUNK):
         chunk = rows[start : start + _CHUNK]
         flat = points[chunk].reshape(*chunk.shape, -1)
         pairs = combinations(range(chunk.shape[1]), 2)
         same = np.any([(flat[:, i] == flat[:, j]).all(axis=1) for i, j in pairs], axis=0)
-        found.append(start + np.flatnonzero(same))
-    return np.concatenate(found)
+        coinciding.append(start + np.flatnonzero(same))
+    return np.concatenate(coinciding)
 
 
 class DrawAny:

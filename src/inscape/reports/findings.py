@@ -254,14 +254,14 @@ def _parts(frame: "pd.DataFrame", names: list[str]) -> tuple[list[str], list[str
 
 def _varied(frame: "pd.DataFrame") -> list[str]:
     """The columns that differ between rows and are no lists."""
-    found = []
+    columns = []
     for name in frame:
         values = frame[name]
         if name == "configuration" or any(isinstance(v, list | dict | tuple) for v in values):
             continue
         if len({str(plain(v)) for v in values}) > 1:
-            found.append(str(name))
-    return found
+            columns.append(str(name))
+    return columns
 
 
 def _usual_hover(frame: "pd.DataFrame") -> list[str]:

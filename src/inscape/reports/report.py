@@ -341,5 +341,5 @@ def _number(text: str) -> float | None:
     0.7
     """
     outside = re.sub(r"\(.*?\)|(?<=[A-Za-z])\^\d+", "", text)
-    found = re.findall(r"[-+]?\d*\.?\d+(?:e[-+]?\d+)?", outside)
-    return float(found[0]) if len(found) == 1 and not set("%<>≤≥") & set(outside) else None
+    numbers = re.findall(r"[-+]?\d*\.?\d+(?:e[-+]?\d+)?", outside)
+    return float(numbers[0]) if len(numbers) == 1 and not set("%<>≤≥") & set(outside) else None

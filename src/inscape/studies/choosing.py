@@ -89,17 +89,17 @@ BATCH, RATE = 32, 0.05
 def configurations(scale: str, data: str | None = None) -> list[Configuration]:
     """Sizes by training points by shares of wrong labels, two seeds of each: MLPs, trees and forests."""
     g = _GRID[scale]
-    found: list[Configuration] = []
+    every: list[Configuration] = []
     for n, noise, i in product(g["n_train"], g["noise"], range(2)):
         base = {"data": data or g["data"], "n_train": n, "n_test": g["n_test"], "label_noise": noise}
         base |= {"n_lines": g["lines"], "replicate": i}
         epochs = max(1, round(g["steps"] * BATCH / n))
         net = {"model": "mlp", "learning_rate": RATE, "batch_size": BATCH, "epochs": epochs, "init": "torch"}
-        found += [base | net | {"hidden": hidden} for hidden in g["hidden"]]
-        found += [
+        every += [base | net | {"hidden": hidden} for hidden in g["hidden"]]
+        every += [
             base | {"model": model, "max_depth": d} for model in ("tree", "forest") for d in g["depths"]
         ]
-    return found
+    return every
 
 
 def together(configuration: Configuration) -> Hashable:
@@ -165,14 +165,14 @@ def families(frame: "pd.DataFrame") -> "dict[str, pd.DataFrame]":
     """The groups among which one chooses: MLPs in all, of clean labels, of equally many points; trees."""
     nets = frame[frame["model"] == "mlp"]
     trees = frame[frame["model"] != "mlp"]
-    found = {"all MLPs": nets, "MLPs, clean labels": nets[nets["label_noise"] == 0]}
+    groups = {"all MLPs": nets, "MLPs, clean labels": nets[nets["label_noise"] == 0]}
     for n in sorted(set(nets["n_train"])):
         one = nets[nets["n_train"] == n]
-        found[f"MLPs, {n:,} points"] = one
-        found[f"MLPs, {n:,} points, clean labels"] = one[one["label_noise"] == 0]
-    found |= {"all trees and forests": trees}
-    found |= {f"{model}s": trees[trees["model"] == model] for model in ("tree", "forest")}
-    return {name: rows for name, rows in found.items() if len(rows) > 1}
+        groups[f"MLPs, {n:,} points"] = one
+        groups[f"MLPs, {n:,} points, clean labels"] = one[one["label_noise"] == 0]
+    groups |= {"all trees and forests": trees}
+    groups |= {f"{model}s": trees[trees["model"] == model] for model in ("tree", "forest")}
+    return {name: rows for name, rows in groups.items() if len(rows) > 1}
 
 
 def choice_table(frame: "pd.DataFrame") -> "pd.DataFrame":

@@ -113,7 +113,7 @@ def cell(c: Configuration) -> dict[str, Any]:
     exact = compare(pair[0], pair[1], planes, method="exact", progress=False)
     grid = compare(pair[0], pair[1], planes, method="grid", resolution=GRID, progress=False)
     labels = [m.labels(split.x_test) for m in pair]
-    ours, theirs = ([d.agreement for d in found] for found in (exact, grid))
+    ours, theirs = ([d.agreement for d in differences] for differences in (exact, grid))
     return {
         "agreement": float(np.mean(ours)),
         "agreement_grid": float(np.mean(theirs)),

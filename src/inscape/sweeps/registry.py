@@ -127,12 +127,12 @@ def _check_correlation(content: dict[str, Any], path: Path) -> None:
     if "function" in content:
         return  # which columns its rows have is not known before
     keys = {key for grid in _grids(content) for key in grid}
-    found = keys.union(*(columns({k: v[0] for k, v in _lists(grid).items()}) for grid in _grids(content)))
+    present = keys.union(*(columns({k: v[0] for k, v in _lists(grid).items()}) for grid in _grids(content)))
     by = arguments.get("by", ())
     wanted = [*((by,) if isinstance(by, str) else by), *(arguments[k] for k in COMPARED if k in arguments)]
     for name in wanted:
-        if name not in found:
-            raise StudyError(f"{path}: [correlate] " + unknown_name("column", name, sorted(found)))
+        if name not in present:
+            raise StudyError(f"{path}: [correlate] " + unknown_name("column", name, sorted(present)))
 
 
 def _grids(content: dict[str, Any]) -> list[Any]:
@@ -151,8 +151,10 @@ class _Grid:
         grids = _grids(self._content)
         changed = [_lists(g | {key: value for key, value in changes.items() if key in g}) for g in grids]
         self._check_size(scale, sum(math.prod(map(len, g.values())) for g in changed), replicates)
-        found = [dict(zip(g, chosen, strict=True)) for g in changed for chosen in product(*g.values())]
-        return [{**c, "replicate": i} for c in found for i in range(replicates)]
+        chosen_settings = [
+            dict(zip(g, chosen, strict=True)) for g in changed for chosen in product(*g.values())
+        ]
+        return [{**c, "replicate": i} for c in chosen_settings for i in range(replicates)]
 
     def _check_size(self, scale: str, n_configurations: int, replicates: int) -> None:
         if (n_cells := n_configurations * replicates) > MOST_CELLS:

@@ -186,10 +186,10 @@ def _reference(name: "str | Study") -> str:
 def _store_in(path: Path) -> Path:
     if not path.is_dir():
         return path
-    found = sorted(path.glob("*.sqlite"))
-    if len(found) != 1:
-        raise StudyError(f"{path} holds {len(found)} stores (*.sqlite): name one")
-    return found[0]
+    stores = sorted(path.glob("*.sqlite"))
+    if len(stores) != 1:
+        raise StudyError(f"{path} holds {len(stores)} stores (*.sqlite): name one")
+    return stores[0]
 
 
 def _finish(

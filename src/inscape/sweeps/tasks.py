@@ -110,11 +110,11 @@ def settings_of(configurations: Iterable[Configuration]) -> dict[str, list[Any]]
     >>> settings_of([{"rate": 0.1, "epochs": 5}, {"rate": 0.01, "epochs": 5}])
     {'rate': [0.1, 0.01], 'epochs': [5]}
     """
-    found: dict[str, dict[str, Any]] = {}
+    settings: dict[str, dict[str, Any]] = {}
     for configuration in configurations:
         for key, value in configuration.items():
-            found.setdefault(key, {}).setdefault(canonical(value), value)
-    return {key: list(values.values()) for key, values in found.items()}
+            settings.setdefault(key, {}).setdefault(canonical(value), value)
+    return {key: list(values.values()) for key, values in settings.items()}
 
 
 def _check_kind(key: str, value: Any, known: list[Any]) -> None:

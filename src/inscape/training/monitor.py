@@ -131,14 +131,14 @@ class Monitor(Drawn):
 
     def _entries(self, model: Model) -> list[dict[str, Any]]:
         """The rows of all measures; those on the same points are asked for together, to share work."""
-        found: dict[str, dict[str, Any]] = {}
+        entries: dict[str, dict[str, Any]] = {}
         with measuring(model):
             for n in {self._n_points.get(name) for name in self.measures}:
                 group = {name: s for name, s in self.measures.items() if self._n_points.get(name) == n}
                 y = None if self.y is None else self.y[:n]
                 table = table_of(model, self.x[:n], y, measures=group, random_state=self.seed, progress=False)
-                found |= {entry["measure"]: entry for entry in table.rows}
-        return [found[name] for name in self.measures]
+                entries |= {entry["measure"]: entry for entry in table.rows}
+        return [entries[name] for name in self.measures]
 
     def to_frame(self) -> Any:
         """A pandas table, one row per measured step; `attrs["settings"]` has the settings of each measure."""

@@ -130,5 +130,5 @@ def _raster(regions: Ints, frame: Floats, domain: Floats) -> Raster:
     uv = (raster.all_places() - frame[0]) @ np.linalg.inv(frame[1:])
     i, j = np.moveaxis(np.rint(uv * (len(regions) - 1)).astype(int), -1, 0)
     inside = (i >= 0) & (i < len(regions)) & (j >= 0) & (j < len(regions))
-    found = np.where(inside, regions[np.where(inside, i, 0), np.where(inside, j, 0)], -1)
-    return replace(raster, regions=found)
+    colours = np.where(inside, regions[np.where(inside, i, 0), np.where(inside, j, 0)], -1)
+    return replace(raster, regions=colours)

@@ -212,7 +212,7 @@ def good_units(graph: Graph, layers: tuple[Layer, ...], state: State) -> list[Te
     graph = graph.cast(torch.float32)
     n = len(state.output)
     reached: dict[int, Tensor] = {graph.output: torch.ones_like(state.output, dtype=torch.bool)}
-    found: dict[int, Tensor] = {}
+    good: dict[int, Tensor] = {}
     of_layer = {layer.node for layer in layers}
     for i in range(graph.output, 0, -1):
         node = graph.nodes[i]
@@ -220,12 +220,12 @@ def good_units(graph: Graph, layers: tuple[Layer, ...], state: State) -> list[Te
         if here is None:
             here = torch.zeros(n, *graph.shapes[i], dtype=torch.bool)
         if i in of_layer:
-            found[i] = here
+            good[i] = here
         shapes = [graph.shapes[j] for j in node.inputs]
         back = node.op.back(state.slopes[i], here, shapes)
         for j, b in zip(node.inputs, back, strict=True):
             reached[j] = reached[j] | b if j in reached else b
-    return [found[layer.node] for layer in layers]
+    return [good[layer.node] for layer in layers]
 
 
 @dataclass(eq=False)
@@ -303,13 +303,15 @@ def _corners(points: Tensor, p: int, radius: float, rng: np.random.Generator) ->
 def _between_corners(graph: Graph, layers: tuple[Layer, ...], corners: Tensor, per_point: int) -> Ints:
     """How many thresholds of each layer lie between two corners of each point, (n, L)."""
     state = evaluate(graph, layers, corners, None)
-    found = []
+    counts = []
     for layer, u in zip(layers, state.pre, strict=True):
         by_point = u.reshape(-1, per_point, layer.size)
         low, high = by_point.amin(dim=1), by_point.amax(dim=1)
         kinks = torch.tensor(layer.kinks, dtype=u.dtype)[:, None, None]
-        found.append(((low <= kinks) & (high > kinks)).sum(dim=(0, 2)))
-    return torch.stack(found, dim=1).numpy() if found else np.zeros((len(corners) // per_point, 0), np.int64)
+        counts.append(((low <= kinks) & (high > kinks)).sum(dim=(0, 2)))
+    return (
+        torch.stack(counts, dim=1).numpy() if counts else np.zeros((len(corners) // per_point, 0), np.int64)
+    )
 
 
 def in_ball(graph: Graph, points: Tensor, radius: float) -> Ints:

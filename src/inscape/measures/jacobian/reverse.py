@@ -73,12 +73,12 @@ def weighted_values(scores: Any, x: Tensor) -> list[tuple[str, Tensor]]:
 
     The last one's values are the scores. Names are those of the modules.
     """
-    found: list[tuple[str, Tensor]] = []
+    values: list[tuple[str, Tensor]] = []
 
     def note(name: str) -> Callable[..., None]:
         def hook(module: torch.nn.Module, args: Any, out: Any) -> None:
             if isinstance(out, Tensor):
-                found.append((name, out))
+                values.append((name, out))
 
         return hook
 
@@ -92,4 +92,4 @@ def weighted_values(scores: Any, x: Tensor) -> list[tuple[str, Tensor]]:
     finally:
         for hook in hooks:
             hook.remove()
-    return found[:-1]
+    return values[:-1]

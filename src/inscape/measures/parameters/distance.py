@@ -77,8 +77,8 @@ def parameter_distance(model: Any, initial_state: Any) -> ParameterDistance:
     for name, parameter in module.named_parameters():
         start = None if before.get(name) is None else torch.as_tensor(before[name])
         if start is None or tuple(start.shape) != tuple(parameter.shape):
-            found = "is missing" if start is None else f"has shape {tuple(start.shape)}"
-            raise MeasureError(f"{name} {found} in initial_state: expected shape {tuple(parameter.shape)}")
+            problem = "is missing" if start is None else f"has shape {tuple(start.shape)}"
+            raise MeasureError(f"{name} {problem} in initial_state: expected shape {tuple(parameter.shape)}")
         now, then = parameter.detach().cpu().double(), start.detach().cpu().double()
         names.append(name)
         squares.append(float(((now - then) ** 2).sum()))

@@ -63,8 +63,8 @@ def spectral_norm(model: Any, x: Any) -> Norm:
 
     wrapped = wrap(model)
     with graph_at(wrapped, x, "the spectral norm") as (graph, _):
-        found = operator_norms(graph)
-        norms = np.array([norm for _, norm in found])
+        by_layer = operator_norms(graph)
+        norms = np.array([norm for _, norm in by_layer])
         return Norm(
             value=float(norms.prod()),
             n=len(norms),
@@ -72,7 +72,7 @@ def spectral_norm(model: Any, x: Any) -> Norm:
             settings={"norm": "spectral"},
             provenance=Provenance.of(wrapped),
             per_layer=norms,
-            layers=tuple(name for name, _ in found),
+            layers=tuple(name for name, _ in by_layer),
         )
 
 

@@ -148,11 +148,11 @@ def _predicted(model: Model, x: Any, scores: str, measure: str) -> tuple[Floats,
     if scores not in SCORES:
         raise MeasureError(unknown_name("scores", scores, SCORES))
     with measuring(model):
-        found = model.predict(points_of(model, x), with_scores=True).scores
-    if found is None:
+        given = model.predict(points_of(model, x), with_scores=True).scores
+    if given is None:
         raise NotApplicableError(f"{measure} needs a score per class, and {model.name} has labels only")
-    kind = ("probabilities" if are_probabilities(found) else "logits") if scores == "auto" else scores
-    return as_probabilities(found, kind), {"scores": kind}
+    kind = ("probabilities" if are_probabilities(given) else "logits") if scores == "auto" else scores
+    return as_probabilities(given, kind), {"scores": kind}
 
 
 def are_probabilities(scores: npt.NDArray[Any]) -> bool:

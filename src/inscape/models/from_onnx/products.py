@@ -28,23 +28,23 @@ def product(step: Step, a: Live | Array | None, b: Live | Array | None, *, facto
     assert isinstance(a, np.ndarray)
     assert isinstance(b, Live)
     if len(b.shape) == 1:  # a vector on the right is a column
-        found = product(step, a, replace(b, shape=(*b.shape, 1)), factor=factor)
-        return step.reshaped(found, found.shape[:-1])
+        result = product(step, a, replace(b, shape=(*b.shape, 1)), factor=factor)
+        return step.reshaped(result, result.shape[:-1])
     return _times_from_left(step, a if factor == 1 else a * a.dtype.type(factor), b)
 
 
 def _times(step: Step, live: Live, matrix: Array) -> Live:
     """The product x M; a matrix of more than two axes is a stack of matrices."""
     if matrix.ndim == 1:
-        found = _times(step, live, matrix[:, None])
-        return step.reshaped(found, found.shape[:-1])
+        result = _times(step, live, matrix[:, None])
+        return step.reshaped(result, result.shape[:-1])
     if matrix.ndim == 2 or math.prod(matrix.shape[:-2]) == 1:
         weight = tensor(matrix.reshape(matrix.shape[-2:])).T.contiguous()
         shape = (1,) * (matrix.ndim - len(live.shape)) + live.shape
         return Live(step.emit(affine.linear(weight), step.laid(live)), (*shape[:-1], weight.shape[0]))
     if len(live.shape) == 1:
-        found = _times(step, replace(live, shape=(1, *live.shape)), matrix)
-        return step.reshaped(found, (*found.shape[:-2], found.shape[-1]))
+        result = _times(step, replace(live, shape=(1, *live.shape)), matrix)
+        return step.reshaped(result, (*result.shape[:-2], result.shape[-1]))
     rank = max(len(live.shape), matrix.ndim)
     shape = (1,) * (rank - len(live.shape)) + live.shape
     node = step.emit(Affine("matmul", torch.matmul, (tensor(matrix),)), step.laid(live, shape))
@@ -54,8 +54,8 @@ def _times(step: Step, live: Live, matrix: Array) -> Live:
 def _times_from_left(step: Step, matrix: Array, live: Live) -> Live:
     """The product M x along the last axis but one; a matrix of one axis is a row."""
     if matrix.ndim == 1:
-        found = _times_from_left(step, matrix[None], live)
-        return step.reshaped(found, (*found.shape[:-2], found.shape[-1]))
+        result = _times_from_left(step, matrix[None], live)
+        return step.reshaped(result, (*result.shape[:-2], result.shape[-1]))
     if matrix.ndim == 2 and live.shape[-1] == 1:  # columns: the usual product, on one axis less
         column = replace(live, shape=live.shape[:-1])
         node = step.emit(affine.linear(tensor(matrix)), step.laid(column))

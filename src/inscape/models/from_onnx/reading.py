@@ -77,14 +77,14 @@ def _trace_of(model: Any, input_shape: Shape, output: str | None) -> Trace:
     reader.values.update(constants)
     reader.values[inputs[0].name] = Live(0, shape)
     reader.read(needed(graph, name))
-    found = reader.values.get(name)
+    value = reader.values.get(name)
     if reader.foreign:
         return Trace(None, tuple(reader.foreign))
-    if not isinstance(found, Live):
+    if not isinstance(value, Live):
         return _refused(f"an output {name!r} that does not depend on the input")
-    row = (math.prod(reader.row(found.node)),)
-    nodes, end = folded(reader.nodes, reader.laid(found.node, row, ""))
-    head = found.head.name if found.head is not None else None
+    row = (math.prod(reader.row(value.node)),)
+    nodes, end = folded(reader.nodes, reader.laid(value.node, row, ""))
+    head = value.head.name if value.head is not None else None
     return Trace(Graph(nodes, output=end, input_shape=input_shape, head=head))
 
 
@@ -136,11 +136,11 @@ def check(graph: Graph, x: Array, scores: Array | None) -> Trace:
     if strange is not None:
         return Trace(None, (strange,))
     if scores is not None:
-        found = graph.evaluate(points if points.dtype == torch.float64 else points.float())
+        computed = graph.evaluate(points if points.dtype == torch.float64 else points.float())
         if graph.head == "order":
-            same = bool((found.argmax(1) == tensor(scores).argmax(1)).all())
+            same = bool((computed.argmax(1) == tensor(scores).argmax(1)).all())
         else:
-            same = agree(found if graph.head is None else HEADS[graph.head](found), tensor(scores))
+            same = agree(computed if graph.head is None else HEADS[graph.head](computed), tensor(scores))
         if not same:
             return _refused("a result that is not that of each point alone", MixesPoints)
     return Trace(graph)

@@ -23,10 +23,10 @@ def _picked(step: Step) -> Value:
     live = step.live()
     rest = [step.constant(i) for i in range(1, len(step.inputs))]
     numbers = np.arange(math.prod(live.shape), dtype=np.float64).reshape(live.shape)
-    (found,) = evaluated(step.node, [numbers, *rest], step.reader.opsets)
+    (places,) = evaluated(step.node, [numbers, *rest], step.reader.opsets)
     node = step.laid(live, (math.prod(live.shape),))
-    chosen = torch.from_numpy(found.reshape(-1).astype(np.int64))
-    return Live(step.emit(affine.take(0, chosen), node), found.shape)
+    chosen = torch.from_numpy(places.reshape(-1).astype(np.int64))
+    return Live(step.emit(affine.take(0, chosen), node), places.shape)
 
 
 def _scattered(step: Step) -> Value:
@@ -40,8 +40,8 @@ def _scattered(step: Step) -> Value:
     sizes = [math.prod(p.shape) for p in parts]
     first = np.arange(sizes[0], dtype=np.float64).reshape(data.shape)
     second = sizes[0] + np.arange(sizes[1], dtype=np.float64).reshape(updates.shape)
-    (found,) = evaluated(step.node, [first, places, second], step.reader.opsets)
-    chosen = torch.from_numpy(found.reshape(-1).astype(np.int64))
+    (sources,) = evaluated(step.node, [first, places, second], step.reader.opsets)
+    chosen = torch.from_numpy(sources.reshape(-1).astype(np.int64))
     varying = [isinstance(p, Live) for p in parts]
     fixed = [tensor(p).reshape(1, -1) for p in parts if not isinstance(p, Live)]
 
@@ -53,7 +53,7 @@ def _scattered(step: Step) -> Value:
 
     nodes = [step.laid(p, (math.prod(p.shape),)) for p in parts if isinstance(p, Live)]
     op = Affine("scatter", apply, tuple(fixed), n_offsets=len(fixed))
-    return Live(step.emit(op, *nodes), found.shape)
+    return Live(step.emit(op, *nodes), sources.shape)
 
 
 def _cumulated(step: Step) -> Value:

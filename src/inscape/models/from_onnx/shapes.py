@@ -153,8 +153,8 @@ def taken(step: Step, live: Live, axis: int, indices: Array) -> Live:
 def _gather(step: Step) -> Value:
     live, indices = step.live(), step.required(1)
     axis = step.axis(0, len(live.shape))
-    found = taken(step, live, axis, indices.reshape(-1))
-    return step.reshaped(found, (*live.shape[:axis], *indices.shape, *live.shape[axis + 1 :]))
+    entries = taken(step, live, axis, indices.reshape(-1))
+    return step.reshaped(entries, (*live.shape[:axis], *indices.shape, *live.shape[axis + 1 :]))
 
 
 def _slice(step: Step) -> Value:

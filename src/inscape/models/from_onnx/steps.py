@@ -335,8 +335,8 @@ def evaluated(node: Any, inputs: Sequence[Array | None], opsets: dict[str, int])
         for names in (given, node.output)
     )
     graph = helper.make_graph([node], "constant", reads, writes)
-    found = iter(np.asarray(r) for r in ReferenceEvaluator(graph, opsets=opsets).run(None, given))
-    return [next(found) if name else np.empty(0) for name in node.output]
+    results = iter(np.asarray(r) for r in ReferenceEvaluator(graph, opsets=opsets).run(None, given))
+    return [next(results) if name else np.empty(0) for name in node.output]
 
 
 def tensor(array: Array) -> Tensor:

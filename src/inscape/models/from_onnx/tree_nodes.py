@@ -38,10 +38,10 @@ def tree_node(model: Any, output: str) -> Any:
     """The only node of trees that an output of a file depends on; None if there is none."""
     from inscape.models.from_onnx.reading import needed
 
-    found = [n for n in needed(model.graph, output) if n.op_type in KINDS and n.domain == "ai.onnx.ml"]
-    if len(found) > 1:
+    nodes = [n for n in needed(model.graph, output) if n.op_type in KINDS and n.domain == "ai.onnx.ml"]
+    if len(nodes) > 1:
         raise Unread("its output comes from several ensembles of trees")
-    return found[0] if found else None
+    return nodes[0] if nodes else None
 
 
 def read_tree_node(model: Any, output: str, n_features: int, threshold: float) -> OnnxTrees:
@@ -105,8 +105,10 @@ def _start(given: dict[str, Any], kind: str, columns: Ints, threshold: float) ->
 
 def _numbers(given: dict[str, Any], name: str) -> Floats | None:
     """An attribute of numbers, which may be a tensor of float64."""
-    found = given.get(f"{name}_as_tensor", given.get(name))
-    return None if found is None or not len(found) else np.asarray(found, dtype=np.float64).ravel()
+    attribute = given.get(f"{name}_as_tensor", given.get(name))
+    return (
+        None if attribute is None or not len(attribute) else np.asarray(attribute, dtype=np.float64).ravel()
+    )
 
 
 def _trees(given: dict[str, Any], columns: Ints) -> list[Tree]:
@@ -139,13 +141,13 @@ def _trees(given: dict[str, Any], columns: Ints) -> list[Tree]:
     strict, swapped = _modes(["BRANCH_LEQ" if m == "LEAF" else m for m in modes])
     left, right = np.where(swapped, sides[1], sides[0]), np.where(swapped, sides[0], sides[1])
     feature = np.where(is_leaf, 0, np.array(given["nodes_featureids"], dtype=np.int64))
-    found = []
+    trees = []
     for tree in dict.fromkeys(owner.tolist()):
         own = np.flatnonzero(owner == tree)
         children = set(left[own].tolist()) | set(right[own].tolist())
         [root] = [k for k in own.tolist() if k not in children]
-        found.append(_from(root, feature, threshold, left, right, value, strict))
-    return found
+        trees.append(_from(root, feature, threshold, left, right, value, strict))
+    return trees
 
 
 def _ensemble(given: dict[str, Any], columns: Ints) -> list[Tree]:

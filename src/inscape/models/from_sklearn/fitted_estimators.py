@@ -159,10 +159,10 @@ def _voting(steps: Sequence[Named], e: Any, input_shape: Shape) -> Form:
     members = _members([(steps, member) for member in e.estimators_], input_shape)
     if e.voting == "hard":
         return _votes(members, [w * c for w, c in zip(weights, own, strict=True)], 1.0)
-    found = average_of(members, weights, own, float(np.sum(weights)))
-    if found is None:
+    average = average_of(members, weights, own, float(np.sum(weights)))
+    if average is None:
         raise Unread(f"{type(e).__name__} with voting='soft' averages probabilities, which are not affine")
-    return found
+    return average
 
 
 def _bagging(steps: Sequence[Named], e: Any, input_shape: Shape) -> Form:
@@ -177,11 +177,11 @@ def _bagging(steps: Sequence[Named], e: Any, input_shape: Shape) -> Form:
     )
     if not hasattr(e.estimators_[0], "predict_proba"):
         return _votes(members, own, float(n))
-    found = average_of(members, [1.0] * n, own, float(n))
-    if found is None:
+    average = average_of(members, [1.0] * n, own, float(n))
+    if average is None:
         kind = type(e.estimators_[0]).__name__
         raise Unread(f"{type(e).__name__} averages the probabilities of {kind}, which are not affine")
-    return found
+    return average
 
 
 def _boosting(steps: Sequence[Named], e: Any, input_shape: Shape) -> Form:

@@ -106,12 +106,12 @@ class Builder:
 
     def single(self, source: int, steps: Sequence[Named], estimator: Any) -> Scores:
         """The same of two classes in one column, positive for the second."""
-        found = self.scores(source, steps, estimator)
-        if found.n_columns == 2 and found.head == "softmax":
-            return Scores(self.linear(found.node, [[-1.0, 1.0]], 0.0), 1, found.head)
-        if found.n_columns != 1:
+        scores = self.scores(source, steps, estimator)
+        if scores.n_columns == 2 and scores.head == "softmax":
+            return Scores(self.linear(scores.node, [[-1.0, 1.0]], 0.0), 1, scores.head)
+        if scores.n_columns != 1:
             raise Unread(f"{type(estimator).__name__} has no single score of two classes")
-        return found
+        return scores
 
     def graph(self, output: int, input_shape: Shape, head: str | None = None) -> Graph:
         """The graph that ends in a node, on points of a shape."""

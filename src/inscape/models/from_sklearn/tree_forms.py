@@ -56,9 +56,9 @@ def _single_features(chain: Chain, columns: Ints, steps: Steps = ()) -> tuple[In
         elif isinstance(step, Take):
             columns, steps = columns[step.columns], tuple((o, a[step.columns]) for o, a in steps)
         elif isinstance(step, Join):
-            found = [_single_features(branch, columns, steps) for branch in step.branches]
-            branches = [branch for branch in found if branch is not None]
-            if len(branches) < len(found):
+            by_branch = [_single_features(branch, columns, steps) for branch in step.branches]
+            branches = [branch for branch in by_branch if branch is not None]
+            if len(branches) < len(by_branch):
                 return None
             columns, steps = _side_by_side(branches)
         else:

@@ -72,9 +72,9 @@ def replayed(call: Call, value: Value, part: int | None = None, *, moves: bool =
 
     out = call.out if part is None else call.out[part]
     stays = value.axis == 0 and not moves
-    found = value if stays else replace(value, axis=_batch_axis(chosen, value, call.args[0], out))
-    op = affine.structural(called(call.name), lambda x: found.rows(chosen(value.laid(x, n_axes))))
-    return found.at(call.emit(op, value.node))
+    moved = value if stays else replace(value, axis=_batch_axis(chosen, value, call.args[0], out))
+    op = affine.structural(called(call.name), lambda x: moved.rows(chosen(value.laid(x, n_axes))))
+    return moved.at(call.emit(op, value.node))
 
 
 def _batch_axis(run: Callable[[Tensor], Tensor], value: Value, x: Tensor, out: Tensor) -> int:
@@ -188,12 +188,12 @@ def _reshape(call: Call) -> Value:
     place = _place(shape, outer, call.n_rows, inner)
     if place is None:
         raise MixesPoints("a reshape that mixes the batch axis with others")
-    found = Value(value.node, *place)
+    result = Value(value.node, *place)
     condition = call.recorder.conditions.get(value.node)
     if isinstance(condition, Positive):
-        node = call.emit(affine.reshape(found.row(shape)), condition.node)
-        return compared(call, found, Positive(node))
-    return found.at(call.emit(affine.reshape(found.row(shape)), value.node))
+        node = call.emit(affine.reshape(result.row(shape)), condition.node)
+        return compared(call, result, Positive(node))
+    return result.at(call.emit(affine.reshape(result.row(shape)), value.node))
 
 
 def compared(call: Call, like: Value, condition: Condition) -> Value:
@@ -225,12 +225,12 @@ def _permute(call: Call) -> Value:
     else:
         a, b = (int(v) % n_axes for v in call.args[1:3])
         order[a], order[b] = order[b], order[a]
-    found = replace(value, axis=order.index(value.axis))
+    result = replace(value, axis=order.index(value.axis))
     inner = [value.axis + i for i in range(len(value.inner))]
     axes = [i for a in order for i in (inner if a == value.axis else [value.row_axis(a)])]
     if axes == list(range(len(axes))):
-        return found
-    return found.at(call.emit(affine.permute(axes), value.node))
+        return result
+    return result.at(call.emit(affine.permute(axes), value.node))
 
 
 def _expand(call: Call) -> Value:
@@ -280,11 +280,11 @@ def _join(call: Call) -> Value:
         raise NotSupportedYet(f"{called(call.name)} of tensors with the batch axis at different places")
     if dim == first.axis and not is_stack:
         raise MixesPoints("cat along the batch axis")
-    found = replace(first, axis=first.axis + (is_stack and dim <= first.axis))
+    joined = replace(first, axis=first.axis + (is_stack and dim <= first.axis))
     rows = [call.constant_rows(t, first) for t, v in zip(tensors, values, strict=True) if v is None]
-    axis = found.row_axis(dim)
+    axis = joined.row_axis(dim)
     op = _joining([v is not None for v in values], rows, axis, torch.stack if is_stack else torch.cat)
-    return found.at(call.emit(op, *(v.node for v in values if v is not None)))
+    return joined.at(call.emit(op, *(v.node for v in values if v is not None)))
 
 
 def _joining(varying: Sequence[bool], rows: Sequence[Tensor], axis: int, function: Any) -> Affine:

@@ -201,12 +201,12 @@ def _kth(call: Call) -> list[Value | None]:
     place = (m - 1) // 2 if k is None else k - 1
     node = sorting.sort(call.emit, value.node, axis, m, [place])
     node = call.emit(affine.cut(axis, place, place + 1), node)
-    found = value.at(node)
+    result = value.at(node)
     if not call.argument(2 if k is None else 3, "keepdim", False):
         dropped = value.axis - (dim % call.args[0].ndim < value.axis)
-        found = Value(node, dropped, value.before, value.after)
-        found = found.at(call.emit(affine.reshape(found.row(call.out[0].shape)), node))
-    return [found, found.at(call.emit_foreign(unknown("argsort"), value.node))]
+        result = Value(node, dropped, value.before, value.after)
+        result = result.at(call.emit(affine.reshape(result.row(call.out[0].shape)), node))
+    return [result, result.at(call.emit_foreign(unknown("argsort"), value.node))]
 
 
 # windows

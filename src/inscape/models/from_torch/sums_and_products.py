@@ -262,13 +262,13 @@ def _shifted_product(call: Call) -> Value:
     beta, alpha = (float(call.kwargs.get(name, 1)) for name in ("beta", "alpha"))
     if all(call.value(t) is None for t in (a, b)):
         raise NotSupportedYet("a matrix product that is added to a value that depends on the input")
-    found = product(call, a, b, factor=alpha)
+    result = product(call, a, b, factor=alpha)
     if call.value(shift) is None:
-        return _biased(call, found, call.constant(shift, found, call.out.ndim) * beta)
+        return _biased(call, result, call.constant(shift, result, call.out.ndim) * beta)
     c = call.aligned(call.varying(shift), shift, call.out.ndim)
-    if c.at(0) != found.at(0):
+    if c.at(0) != result.at(0):
         raise NotSupportedYet("a matrix product with the batch axis at different places")
-    return found.at(call.emit(affine.add(beta), found.node, c.node))
+    return result.at(call.emit(affine.add(beta), result.node, c.node))
 
 
 def _biased(call: Call, value: Value, bias: Tensor) -> Value:

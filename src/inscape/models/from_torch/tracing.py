@@ -60,13 +60,13 @@ def trace(
     noise = torch.Generator().manual_seed(0)
     x = torch.randn(n_rows or N_ROWS, *input_shape, generator=noise) if points is None else points
     x = x.to(like.device, dtype)
-    found = _run(module, module, x.clone())
-    if not any(WRITES in f.operation for f in found.foreign):
-        return found
+    traced = _run(module, module, x.clone())
+    if not any(WRITES in f.operation for f in traced.foreign):
+        return traced
     try:  # the same without side effects: a write into part of a tensor makes a new one
         return _run(module, torch.func.functionalize(module), x)
     except RuntimeError:  # not every module can be rewritten so
-        return found
+        return traced
 
 
 def _run(module: torch.nn.Module, function: Any, x: Tensor) -> Trace:
@@ -111,8 +111,8 @@ def _reproduces(graph: Graph, rows: Tensor, out: Tensor) -> bool:
     """Whether the graph gives a module's own scores, or its labels, on the rows that were recorded."""
     scores = graph.evaluate(rows.double())
     if graph.head in ("argmax", "positive"):
-        found = labels_of(scores.reshape(len(rows), -1).numpy(), "the graph")
-        return bool((found == out.cpu().reshape(-1).numpy()).all())
+        labels = labels_of(scores.reshape(len(rows), -1).numpy(), "the graph")
+        return bool((labels == out.cpu().reshape(-1).numpy()).all())
     return agree(scores if graph.head is None else HEADS[graph.head](scores), out)
 
 

@@ -54,8 +54,8 @@ def _picking(call: Call, index: Tensor, fixed: Sequence[tuple[int, Tensor]]) -> 
         keep[inside] = 0.0
         n_ahead += len(values) if start == 0 else 0
     places = torch.where(keep > 0, index - n_ahead, 0)
-    for found in (keep, places, fill):
-        if not torch.equal(found, found[:1].expand_as(found)):
+    for array in (keep, places, fill):
+        if not torch.equal(array, array[:1].expand_as(array)):
             raise MixesPoints(f"{called(call.name)} that differs from point to point")
     chosen = places[0]
 

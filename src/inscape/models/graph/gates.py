@@ -216,7 +216,7 @@ class _Bent:
     @property
     def pieces(self) -> list[Piece]:
         """Where the slope changes to the right of 0, and by how much."""
-        found = []
+        pieces = []
         jumps = self.op.slope_jumps
         if jumps is None:
             raise NotSupportedYet("of a prelu by entry")
@@ -224,10 +224,10 @@ class _Bent:
             start = (kink - self.offset) / self.along
             is_right = start > 1e-9 * (1 + self.offset.abs() / self.along.abs())
             if bool(is_right.all()):
-                found.append(Piece(start, self.factor * self.along.abs() * jump))
+                pieces.append(Piece(start, self.factor * self.along.abs() * jump))
             elif bool(is_right.any()):
                 raise NotSupportedYet("that bends at other places from entry to entry")
-        return found
+        return pieces
 
 
 _ONE, _ZERO = torch.tensor(1.0, dtype=torch.float64), torch.tensor(0.0, dtype=torch.float64)

@@ -344,14 +344,14 @@ class MaxPool(Windows):
 
 def _windows(shape: tuple[int, ...], along: Sequence[Tensor]) -> Tensor:
     """Entry numbers of the products of windows `along` each of the last axes of a row, by channel."""
-    found = torch.zeros(1, 1, dtype=torch.int64)
+    entries_of = torch.zeros(1, 1, dtype=torch.int64)
     for size, entries in zip(shape[-len(along) :], along, strict=True):
-        pairs = found[:, None, :, None], entries[None, :, None, :]
+        pairs = entries_of[:, None, :, None], entries[None, :, None, :]
         inside = (pairs[0] >= 0) & (pairs[1] >= 0)
-        found = torch.where(inside, pairs[0] * size + pairs[1], -1).flatten(2).flatten(0, 1)
+        entries_of = torch.where(inside, pairs[0] * size + pairs[1], -1).flatten(2).flatten(0, 1)
     area, n_channels = math.prod(shape[-len(along) :]), math.prod(shape[: -len(along)])
-    lifted = torch.where(found < 0, -1, found + area * torch.arange(n_channels)[:, None, None])
-    return lifted.reshape(-1, found.shape[1])
+    lifted = torch.where(entries_of < 0, -1, entries_of + area * torch.arange(n_channels)[:, None, None])
+    return lifted.reshape(-1, entries_of.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ def stages(m: int) -> list[Comparators]:
     >>> stages(3)
     [[(0, 1)], [(0, 2)], [(1, 2)]]
     """
-    found = []
+    stages = []
     p = 1
     while p < m:
         k = p
@@ -40,10 +40,10 @@ def stages(m: int) -> list[Comparators]:
                 if i // (2 * p) == (i + k) // (2 * p)
             ]
             if pairs:
-                found.append(pairs)
+                stages.append(pairs)
             k //= 2
         p *= 2
-    return found
+    return stages
 
 
 def needed_stages(m: int, wanted: Sequence[int]) -> list[Comparators]:

@@ -77,10 +77,10 @@ class Trace:
 
 def same_outputs(graph: Graph, x: npt.NDArray[np.float64], outputs: npt.NDArray[Any]) -> bool:
     """Whether the graph gives a model's outputs (n, k) at points (n, ...), up to rounding on the way."""
-    found = torch.from_numpy(np.ascontiguousarray(outputs))
+    expected = torch.from_numpy(np.ascontiguousarray(outputs))
     out, largest = _followed(graph, torch.from_numpy(x.reshape(-1, *graph.input_shape)))
     out = out.reshape(len(x), -1)
-    return out.shape == found.shape and (agree(out, found) or _is_rounding(out, found, largest))
+    return out.shape == expected.shape and (agree(out, expected) or _is_rounding(out, expected, largest))
 
 
 def is_residue(graph: Graph, x: Tensor, outputs: Tensor) -> bool:
@@ -104,9 +104,9 @@ def _followed(graph: Graph, x: Tensor) -> tuple[Tensor, float]:
     return (out if graph.head is None else HEADS[graph.head](out)), largest
 
 
-def _is_rounding(out: Tensor, found: Tensor, largest: float) -> bool:
-    error = float((out - found.detach().cpu().double()).abs().max())
-    return error <= 1024 * torch.finfo(found.dtype).eps * largest
+def _is_rounding(out: Tensor, expected: Tensor, largest: float) -> bool:
+    error = float((out - expected.detach().cpu().double()).abs().max())
+    return error <= 1024 * torch.finfo(expected.dtype).eps * largest
 
 
 def same_labels(graph: Graph, x: npt.NDArray[np.float64], labels: npt.NDArray[Any]) -> bool:

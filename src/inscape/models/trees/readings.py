@@ -55,9 +55,9 @@ def check_agreement(ensemble: TreeEnsemble, labels: Callable[[Floats], Ints]) ->
         Unread: if it predicts otherwise, as another version of a library may.
     """
     points = points_at_cuts(ensemble, N_COMPARED)
-    expected, found = ensemble.labels(points), labels(points)
+    expected, predicted = ensemble.labels(points), labels(points)
     known = expected >= 0
-    if not np.array_equal(expected[known], found[known]):
+    if not np.array_equal(expected[known], predicted[known]):
         raise Unread("its trees, as they were read, do not predict what it does: its version is not known")
 
 

@@ -380,7 +380,7 @@ class DecisionPlane(DecisionRegions):
 
     def _features(self) -> list[dict[str, Any]]:
         rows = zip(self.labels.tolist(), self.areas.tolist(), self.polygons, strict=True)
-        found = [
+        features = [
             polygon_feature(
                 rings, kind="region", region=i, label=label, class_name=self._name(label), area=area
             )
@@ -390,8 +390,8 @@ class DecisionPlane(DecisionRegions):
         for a, b in np.unique(pairs, axis=0).tolist():
             pieces = self.boundary[(pairs == (a, b)).all(axis=1)]
             length = float(self.domain.lengths(pieces[:, 1] - pieces[:, 0]).sum())
-            found.append(lines_feature(pieces, kind="border", regions=[a, b], length=length))
-        return found
+            features.append(lines_feature(pieces, kind="border", regions=[a, b], length=length))
+        return features
 
     def to_dict(self, *, polygons: bool = False) -> dict[str, Any]:
         """Plain JSON, with areas and the boundary's length; `from_dict` reads it back.
@@ -402,14 +402,14 @@ class DecisionPlane(DecisionRegions):
         """
         from inscape.partition.linear.planes.complex.half_edges import written_faces
 
-        found = super().to_dict() | {name: plain(getattr(self, name)) for name in self._derived}
+        data = super().to_dict() | {name: plain(getattr(self, name)) for name in self._derived}
         if polygons:
-            found["polygons"] = [[ring.tolist() for ring in rings] for rings in self.polygons]
-            found["boundary"] = self.boundary.tolist()
-            found["boundary_regions"] = np.sort(self._sides[self._is_boundary], axis=1).tolist()
-            found |= written_faces(self.subdivision.planar)
-            found["face_regions"] = self.face_regions.tolist()
-        return found
+            data["polygons"] = [[ring.tolist() for ring in rings] for rings in self.polygons]
+            data["boundary"] = self.boundary.tolist()
+            data["boundary_regions"] = np.sort(self._sides[self._is_boundary], axis=1).tolist()
+            data |= written_faces(self.subdivision.planar)
+            data["face_regions"] = self.face_regions.tolist()
+        return data
 
     @classmethod
     def _restored(cls, data: dict[str, Any], probe: Probe) -> Any:

@@ -190,7 +190,7 @@ def window_crossings(z, segment, table, gather, relative):
 @compiled
 def rows_touching_tie(z, segment, table, gather, near):
     """Which rows hold a window whose largest entries differ by at most `near`, one winner around, (n,)."""
-    found = np.zeros(len(z), np.bool_)
+    touching = np.zeros(len(z), np.bool_)
     winner, _ = window_winners(z, gather)
     for r in range(1, len(z) - 1):
         if segment[r - 1] != segment[r] or segment[r + 1] != segment[r]:
@@ -201,8 +201,8 @@ def rows_touching_tie(z, segment, table, gather, near):
             best = z[r, table[w, winner[r, w]]]
             for k in range(table.shape[1]):
                 if table[w, k] >= 0 and z[r, table[w, k]] < best and best - z[r, table[w, k]] <= near:
-                    found[r] = True
-    return found
+                    touching[r] = True
+    return touching
 
 
 @compiled

@@ -141,13 +141,13 @@ def seconds_per_region(graph: Graph, domain: Domain, n_regions: float) -> float:
     middle = domain.corners.mean(axis=0)
     part = min(1.0, math.sqrt(TIMED_REGIONS / max(1.0, n_regions)))
     corners = middle + part * (domain.corners - middle)
-    found = 1
+    n_faces = 1
 
     def job() -> None:
-        nonlocal found
-        found = subdivide(graph, domain.plane, corners, memory=MEMORY).planar.n_faces
+        nonlocal n_faces
+        n_faces = subdivide(graph, domain.plane, corners, memory=MEMORY).planar.n_faces
 
-    return timed(job) / found
+    return timed(job) / n_faces
 
 
 def seconds_per_evaluation(graph: Graph) -> float:
@@ -187,17 +187,17 @@ def _evenly(n: int, most: int) -> list[int]:
 def _crosses(domain: Domain, n: int) -> list[tuple[Domain, Floats, Floats]]:
     """For each of n places of a polygon two chords through it, (2, 2, 2), and where on them it is, (2,)."""
     low, high = domain.corners.min(axis=0), domain.corners.max(axis=0)
-    found: list[tuple[Domain, Floats, Floats]] = []
+    crosses: list[tuple[Domain, Floats, Floats]] = []
     k = 0
-    while len(found) < n:  # a Kronecker sequence of the plastic number, even in a square
+    while len(crosses) < n:  # a Kronecker sequence of the plastic number, even in a square
         k += 1
         place = low + (high - low) * (np.array([0.7548776662466927, 0.5698402909980532]) * k % 1.0)
         chords = [_chord(domain.corners, place, axis) for axis in (0, 1)]
         if all(chord is not None for chord in chords):
             ends = np.array(chords)
             centres = [(place[a] - ends[a, 0, a]) / (ends[a, 1, a] - ends[a, 0, a]) for a in (0, 1)]
-            found.append((domain, ends, np.array(centres)))
-    return found
+            crosses.append((domain, ends, np.array(centres)))
+    return crosses
 
 
 def _chord(corners: Floats, place: Floats, axis: int) -> Floats | None:

@@ -85,9 +85,9 @@ class LinearSegment(DrawnByClass, Exported):
         edges = self._edges()
         middle = (edges[:-1] + edges[1:]) / 2
         asked = np.union1d(doubt, doubt + 1)
-        found = slopes(self.probe, middle[asked])
+        slopes_there = slopes(self.probe, middle[asked])
         (left, right), (error, other) = (
-            [v[np.searchsorted(asked, doubt + k)] for k in (0, 1)] for v in found
+            [v[np.searchsorted(asked, doubt + k)] for k in (0, 1)] for v in slopes_there
         )
         largest = np.maximum(np.abs(left), np.abs(right)).max(axis=1, initial=0.0)
         equal = np.maximum(SLOPE_TOLERANCE * largest[:, None], error + other)
@@ -407,10 +407,10 @@ class LinearPlane(DrawnByClass, Exported):
         about = {"schema": SCHEMA, "kind": "plane regions", "is_exact": self.is_exact}
         where = {"probe": repr(self.probe), "probe_data": self.probe.to_dict()}
         counts = {name: getattr(self, name) for name in self._derived}
-        found = about | where | counts | plain_fields(self, without=("probe", "domain", "subdivision"))
+        data = about | where | counts | plain_fields(self, without=("probe", "domain", "subdivision"))
         if polygons:
-            found |= written_faces(self.subdivision.planar) | {"areas": self.areas.tolist()}
-        return found
+            data |= written_faces(self.subdivision.planar) | {"areas": self.areas.tolist()}
+        return data
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:

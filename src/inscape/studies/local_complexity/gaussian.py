@@ -137,13 +137,13 @@ class _Error:
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     """Pearson's coefficient of LC and the local rank of each layer, over all looks at all runs."""
     pairs = [(t, k) for t in THRESHOLDS for k in LAYERS]
-    found = {pair: layer_correlation(frame, *pair) for pair in pairs}
+    by_pair = {pair: layer_correlation(frame, *pair) for pair in pairs}
     means = {pair: mean_curve_correlation(frame, *pair) for pair in pairs}
     main = [f"{MAIN.name}_{k}" for k in LAYERS]
     other = [f"{t.name}_{k}" for t in THRESHOLDS[1:] for k in LAYERS]
     curves = mean_frame(frame, ["width"], ["lc", *main], [*other, "tv", "test_mse", *_PARTS])
     _draw(frame, means, out)
-    of_means, pooled = ({k: c[MAIN, k] for k in LAYERS} for c in (means, found))
+    of_means, pooled = ({k: c[MAIN, k] for k in LAYERS} for c in (means, by_pair))
     runs = "one run" if len(frame) == 1 else f"mean of {len(frame)} runs and its 95 % interval"
     return Summary(
         findings=findings_of(frame, of_means, pooled),
@@ -155,7 +155,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         notes=_notes(frame),
         charts=_charts(frame, curves),
         tables={
-            "Correlation per layer": _correlations(found, means).round(4),
+            "Correlation per layer": _correlations(by_pair, means).round(4),
             "Ranks": _ranks(frame).round(2),
             "Curves": curves.round(4),
         },
@@ -169,7 +169,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     )
 
 
-def _correlations(found: Mapping[Any, Correlation], means: Mapping[Any, Correlation]) -> "pd.DataFrame":
+def _correlations(pooled: Mapping[Any, Correlation], means: Mapping[Any, Correlation]) -> "pd.DataFrame":
     import pandas as pd
 
     return pd.DataFrame(
@@ -186,7 +186,7 @@ def _correlations(found: Mapping[Any, Correlation], means: Mapping[Any, Correlat
                 "published": PUBLISHED.get(k),
                 "looks": c.n,
             }
-            for (t, k), c in found.items()
+            for (t, k), c in pooled.items()
         ]
     )
 
@@ -231,8 +231,8 @@ def findings_of(
     frame: "pd.DataFrame", of_means: Mapping[int, Correlation], pooled: Mapping[int, Correlation]
 ) -> dict[str, Finding]:
     """Which claims hold, given both coefficients of each layer at the main threshold."""
-    found = {f"layer_{k}": _agrees(frame, k, of_means[k], pooled[k]) for k in PUBLISHED}
-    return found | {"fall": _both_fall(frame), "depth": _depth(frame)}
+    findings = {f"layer_{k}": _agrees(frame, k, of_means[k], pooled[k]) for k in PUBLISHED}
+    return findings | {"fall": _both_fall(frame), "depth": _depth(frame)}
 
 
 def _agrees(frame: "pd.DataFrame", layer: int, of_means: Correlation, pooled: Correlation) -> Finding:
@@ -364,7 +364,7 @@ def _charts(frame: "pd.DataFrame", curves: "pd.DataFrame") -> list[Chart]:
     ]
 
 
-def _draw(frame: "pd.DataFrame", found: Mapping[tuple[Threshold, int], Correlation], out: Path) -> None:
+def _draw(frame: "pd.DataFrame", pooled: Mapping[tuple[Threshold, int], Correlation], out: Path) -> None:
     from inscape.drawing.curves import draw_fit, draw_runs
     from inscape.drawing.palette import TEN
 
@@ -381,7 +381,7 @@ def _draw(frame: "pd.DataFrame", found: Mapping[tuple[Threshold, int], Correlati
     figure.savefig(out / "rank.png", dpi=100)
     figure = new_figure((11.5, 3.6))
     for ax, k in zip(figure.subplots(1, DEPTH - 1), range(2, DEPTH + 1), strict=True):
-        c = found[MAIN, k]
+        c = pooled[MAIN, k]
         lc, rank = (np.concatenate([np.array(v) for v in frame[n]]) for n in ("lc", f"{MAIN.name}_{k}"))
         title = f"layer {k}: r of means {c.value:.3f} (published {PUBLISHED[k]})"
         draw_fit(lc, rank, None, xlabel="local complexity", ylabel="local rank", title=title, ax=ax)

@@ -102,8 +102,8 @@ class Look:
         if self.thresholds:
             alone: dict[str, Any] = {"sigma": None, "n_noise": 1, "seed": 0}
             asked = [rank_request(eps=t.eps, relative=t.relative, **alone) for t in self.thresholds]
-            found = measured(model, self.x[: self.rank_points], asked, _silent)
-            for threshold, rank in zip(self.thresholds, found, strict=True):
+            results = measured(model, self.x[: self.rank_points], asked, _silent)
+            for threshold, rank in zip(self.thresholds, results, strict=True):
                 row |= _layers(threshold.name, cast("Any", rank).per_layer)
         for further in self.also:
             row |= further(model)
@@ -176,8 +176,8 @@ def mean_of(values: npt.ArrayLike) -> tuple[float, tuple[float, float] | None]:
 def band(steps: Sequence[float], runs: Iterable[Sequence[float]]) -> tuple[Floats, Floats, Floats, Floats]:
     """Steps, the mean over runs at each, and the ends of its interval (NaN for one run)."""
     table = np.array(list(runs), dtype=np.float64)
-    found = [mean_of(column) for column in table.T]
-    low, high = (np.array([np.nan if i is None else i[k] for _, i in found]) for k in (0, 1))
+    means = [mean_of(column) for column in table.T]
+    low, high = (np.array([np.nan if i is None else i[k] for _, i in means]) for k in (0, 1))
     return np.asarray(steps, dtype=np.float64), table.mean(axis=0), low, high
 
 
@@ -238,9 +238,9 @@ def coefficients(frame: "pd.DataFrame", x: str, y: str, start: str, *, changes: 
     """
     from scipy.stats import spearmanr
 
-    found = []
+    values = []
     for _, run in frame.iterrows():
         a, b = (np.diff(run[name][run[start] :], n=int(changes)) for name in (x, y))
         if len(a) > 2 and np.ptp(a) > 0 and np.ptp(b) > 0:
-            found.append(float(spearmanr(a, b).statistic))
-    return found
+            values.append(float(spearmanr(a, b).statistic))
+    return values

@@ -66,7 +66,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
         record=200,
     )
     final = configuration["step_size"] * configuration["factor"]
-    found = stability(run.net, x, y, final)
+    stable = stability(run.net, x, y, final)
     keep = np.unique(np.linspace(0, len(run.history) - 1, N_RECORDS).astype(int))
     before = run.history.steps <= change_at
     return {
@@ -79,16 +79,16 @@ def cell(configuration: Configuration) -> dict[str, Any]:
         "loss_at_change": run.history.loss[before][-1],
         "checksum_at_change": run.history.parameters[before][-1].sum(),
         "largest_loss_after": run.history.loss[~before].max(initial=run.loss),
-        "sharpness": found.sharpness,
-        "limit": found.limit,
-        "roughness": found.roughness,
-        "flattest": found.flattest,
-        "lower_bound": found.lower_bound,
-        "bracket_high": found.bracket[1],
-        "bracket_is_exact": found.bracket_is_exact,
-        "n_knots_on_data": found.n_knots_on_data,
-        "knots": found.knots,
-        "jumps": found.jumps,
+        "sharpness": stable.sharpness,
+        "limit": stable.limit,
+        "roughness": stable.roughness,
+        "flattest": stable.flattest,
+        "lower_bound": stable.lower_bound,
+        "bracket_high": stable.bracket[1],
+        "bracket_is_exact": stable.bracket_is_exact,
+        "n_knots_on_data": stable.n_knots_on_data,
+        "knots": stable.knots,
+        "jumps": stable.jumps,
         **broken_line(run.net, -1.65, 1.65),
     }
 

@@ -43,13 +43,13 @@ def chain_holds(run: Any) -> bool | None:
 
 def chains(runs: Iterable[Any], of_what: str) -> Finding:
     """Held if the chain does in every run; undecided if in some run it is, and it fails in none."""
-    found = [chain_holds(run) for run in runs]
+    verdicts = [chain_holds(run) for run in runs]
     open_ones = [run["bracket_high"] / run["limit"] for run in runs if chain_holds(run) is None]
-    decided = in_all([f for f in found if f is not None], of_what)
+    decided = in_all([f for f in verdicts if f is not None], of_what)
     if not open_ones:
         return decided
     return Finding(
-        holds=False if False in found else None,
+        holds=False if False in verdicts else None,
         evidence=f"{decided.evidence} whose modes are known; those of {len(open_ones)} more are only "
         f"enclosed, up to {max(open_ones):.4f} of 2/η",
     )
@@ -112,16 +112,16 @@ def cell(configuration: Configuration) -> dict[str, Any]:
     )
     size, n_steps, warm_up = (configuration[key] for key in ("step_size", "n_steps", "warm_up"))
     run = gradient_descent(start, x, y, size, n_steps, warm_up=warm_up, tolerance=1e-14, patience=10_000)
-    found = stability(run.net, x, y, size)
-    numbers = found.to_dict()
+    stable = stability(run.net, x, y, size)
+    numbers = stable.to_dict()
     return {
         "status": run.status,
         "interpolates": run.converged,
         "loss": run.loss,
         "steps_done": run.n_steps,
         **{name: numbers[name] for name in _KEPT},
-        "bracket_low": found.bracket[0],
-        "bracket_high": found.bracket[1],
+        "bracket_low": stable.bracket[0],
+        "bracket_high": stable.bracket[1],
         **broken_line(run.net, -1.8, 1.8),
     }
 

@@ -90,14 +90,14 @@ class Compared:
         return f"r = {self.r} over {self.r.n} configurations, {ratio}"
 
 
-def weakest(found: Mapping[Any, Compared], reported: str = "") -> Finding:
+def weakest(compared: Mapping[Any, Compared], reported: str = "") -> Finding:
     """The claim that every one of some correlations is strong; its number is that of the weakest."""
-    known = [c for c in found.values() if not np.isnan(c.r.value)]
-    evidence = "; ".join(f"{name}: {c}" for name, c in found.items() if c.r.n > 1)
+    known = [c for c in compared.values() if not np.isnan(c.r.value)]
+    evidence = "; ".join(f"{name}: {c}" for name, c in compared.items() if c.r.n > 1)
     if not known:
         return Finding(holds=None, evidence=evidence or "too few fitted models", published=reported)
     least = min(known, key=lambda c: c.r.value).r
-    verdict = all_of(c.judged() for c in found.values())
+    verdict = all_of(c.judged() for c in compared.values())
     return _finding(verdict, evidence, least.value, least.interval, reported)
 
 
@@ -115,11 +115,11 @@ def _finding(
     )
 
 
-def main_findings(found: Mapping[Subject, Correlations]) -> dict[str, Finding]:
+def main_findings(by_subject: Mapping[Subject, Correlations]) -> dict[str, Finding]:
     """Each model alone, and pooled."""
     compared = {
         s: Compared(c.pearson, least_variation(c.variation.values()), published.correlation(s.model, s.data))
-        for s, c in found.items()
+        for s, c in by_subject.items()
     }
     nets = {s: c for s, c in compared.items() if not s.is_pooled and s.model not in CLASSICAL}
 
@@ -137,7 +137,7 @@ def main_findings(found: Mapping[Subject, Correlations]) -> dict[str, Finding]:
 
 def trend_findings(frame: "pd.DataFrame") -> dict[str, Finding]:
     """How the count goes with the logarithm of learning rate and batch size, over configurations."""
-    found = {}
+    findings = {}
     for key, which, sign in (("learning_rate", "learning rate", -1), ("batch_size", "batch size", 1)):
         own = networks(part(frame, which))
         trends = {}
@@ -151,8 +151,8 @@ def trend_findings(frame: "pd.DataFrame") -> dict[str, Finding]:
         words = (
             "of the count with log(1 / learning rate)" if sign < 0 else "of the count with log(batch size)"
         )
-        found[key] = replace(finding, evidence=f"correlation {words}: {finding.evidence}")
-    return found
+        findings[key] = replace(finding, evidence=f"correlation {words}: {finding.evidence}")
+    return findings
 
 
 def baseline_finding(frame: "pd.DataFrame") -> Finding:
@@ -188,11 +188,11 @@ def grid_findings(table: "pd.DataFrame") -> dict[str, Finding]:
         "grid": (1, 200, "2.78 with 200 points, 2.78 with 500"),
         "plane_grid": (2, 30, "2.78 with 30 x 30 points, 2.78 with 50 x 50"),
     }
-    found = {}
+    findings = {}
     for key, (dim, points, reported) in said.items():
         mine = [x for x in lines if (x["dimension"], x["points per axis"]) == (dim, points)]
-        found[key] = _fewer(mine, "missed share", FEW_MISSED, "{model}: {missed share:.2%}", reported)
-    return found
+        findings[key] = _fewer(mine, "missed share", FEW_MISSED, "{model}: {missed share:.2%}", reported)
+    return findings
 
 
 def _lines(table: "pd.DataFrame") -> list[dict[str, Any]]:
@@ -215,7 +215,7 @@ def _fewer(lines: list[dict[str, Any]], column: str, bound: float, text: str, re
 
 def variant_findings(tables: "Mapping[str, pd.DataFrame]") -> dict[str, Finding]:
     """The claims that a correlation is there as well: from the tables of the variants."""
-    found = {}
+    findings = {}
     for key, column, usual, said in (
         ("dimension", "dimension", 1, "r = .96 to .97 (ResNet18)"),
         ("span", "span", "[0, 1]", "strong"),
@@ -223,8 +223,8 @@ def variant_findings(tables: "Mapping[str, pd.DataFrame]") -> dict[str, Finding]
         ("optimiser", "optimiser", "sgd", "r = .78 to .99"),
     ):
         lines = [line for line in _lines(tables[key]) if line[column] != usual]
-        found[key] = weakest({f"{x['model']}, {x[column]}": _compared(x) for x in lines}, said)
-    return found
+        findings[key] = weakest({f"{x['model']}, {x[column]}": _compared(x) for x in lines}, said)
+    return findings
 
 
 def _compared(line: dict[str, Any]) -> Compared:

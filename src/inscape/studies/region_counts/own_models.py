@@ -20,7 +20,7 @@ NEEDED = ("file", "model", "data")
 
 def own_configurations(folder: Path, counts: dict[str, Any]) -> list[Configuration]:
     """A configuration for each line of the folder's table; a file is told by its content, not its place."""
-    found = []
+    configurations = []
     for line in _lines(folder / TABLE):
         path = folder / str(line["file"])
         if not path.is_file():
@@ -33,8 +33,8 @@ def own_configurations(folder: Path, counts: dict[str, Any]) -> list[Configurati
             "replicate": 0,
         }
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-        found.append(base | line | {"file": str(path.resolve()), "content": digest})
-    return found
+        configurations.append(base | line | {"file": str(path.resolve()), "content": digest})
+    return configurations
 
 
 def _lines(table: Path) -> list[dict[str, Any]]:

@@ -52,30 +52,32 @@ KINDS_OF_PROBE = {
 def correlations(frame: "pd.DataFrame") -> dict[Subject, Correlations]:
     """Every correlation of the sweep: of each model, and pooled where there are several."""
     sweep = part(frame, "sweep")
-    found = {}
+    by_subject = {}
     for together, groups, by in (
         (NETWORKS_TOGETHER, networks(sweep), HYPER_PARAMETERS),
         (TREES_TOGETHER, classical(sweep), TREE_PARAMETERS),
     ):
         for subject, rows in groups.items():
             if rows["configuration"].nunique() > 1:
-                found[subject] = correlate(rows, by=[b for b in by if b in rows and rows[b].notna().any()])
+                by_subject[subject] = correlate(
+                    rows, by=[b for b in by if b in rows and rows[b].notna().any()]
+                )
         for data in dict.fromkeys(subject.data for subject in groups):
             mine = {s: rows for s, rows in groups.items() if s.data == data and s.model not in OTHERS}
             if len(mine) > 1:
                 runs = pooled(mine)
                 known = [b for b in by if b in runs and runs[b].notna().any()]
-                found[Subject(together, data)] = correlate(runs, by=known)
-    return found
+                by_subject[Subject(together, data)] = correlate(runs, by=known)
+    return by_subject
 
 
-def correlation_table(frame: "pd.DataFrame", found: dict[Subject, Correlations]) -> "pd.DataFrame":
+def correlation_table(frame: "pd.DataFrame", by_subject: dict[Subject, Correlations]) -> "pd.DataFrame":
     """Each model and pooled: the coefficients, what carries them, and what was published."""
     import pandas as pd
 
     every = networks(part(frame, "sweep"), fitted=False)
     lines = []
-    for subject, c in found.items():
+    for subject, c in by_subject.items():
         left_out = len(every[subject]) - c.n_runs if subject in every else 0
         line = {"model": subject, "runs": c.n_runs, "left out": left_out, **columns_of(c.pearson)}
         line |= {
@@ -100,7 +102,7 @@ def _with_test_accuracy(frame: "pd.DataFrame", subject: Subject) -> float:
     return with_gap(pd.concat(mine), "region_count", "test_accuracy").value
 
 
-def strata_table(found: dict[Subject, Correlations]) -> "pd.DataFrame":
+def strata_table(by_subject: dict[Subject, Correlations]) -> "pd.DataFrame":
     """The correlation where one hyper-parameter is held at each of its values."""
     import pandas as pd
 
@@ -112,7 +114,7 @@ def strata_table(found: dict[Subject, Correlations]) -> "pd.DataFrame":
             **columns_of(s.pearson),
             "single runs": s.single_runs.value,
         }
-        for subject, c in found.items()
+        for subject, c in by_subject.items()
         if not c.models
         for h, strata in c.strata.items()
         for value, s in strata.items()

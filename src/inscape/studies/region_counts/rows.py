@@ -74,13 +74,13 @@ def _measured(model: Any, split: Any, names: Sequence[str]) -> dict[str, float |
         return {}
     free = [n for n in names if n in UNLABELLED]
     held = [n for n in names if n not in UNLABELLED]
-    found: dict[str, float | None] = {}
+    measured: dict[str, float | None] = {}
     some = split.x_train[:MEASURED_POINTS], split.y_train[:MEASURED_POINTS]
     for chosen, (x, y) in ((free, split.test), (held, some)):
         if chosen:
             table = measure(model, x, y, measures=chosen, random_state=PROBE_SEED)
-            found |= {row["measure"]: row["value"] for row in table.rows}
-    return found
+            measured |= {row["measure"]: row["value"] for row in table.rows}
+    return measured
 
 
 def _baselines(fitted: Any, split: Any) -> dict[str, float | None]:
@@ -169,26 +169,26 @@ def count_regions(model: Any, split: Any, plan: Mapping[str, Any], seed: int) ->
 def _variants(split: Any, plan: Mapping[str, Any]) -> dict[str, tuple[Any, dict[str, Any]]]:
     """Name of the column -> the points that span the probes, and the settings of `region_count`."""
     test, train = split.x_test, split.x_train
-    found: dict[str, tuple[Any, dict[str, Any]]] = {HEADLINE: (test, {"n_probes": plan["lines"]})}
+    variants: dict[str, tuple[Any, dict[str, Any]]] = {HEADLINE: (test, {"n_probes": plan["lines"]})}
     if plan.get("rule"):
         return _as_published(split, plan)
     if "exact" in plan:
         for method in ("exact", "adaptive", "grid"):
-            found[f"count_check_{method}"] = (test, {"n_probes": plan["exact"], "method": method})
+            variants[f"count_check_{method}"] = (test, {"n_probes": plan["exact"], "method": method})
     if "fewer" not in plan:
-        return found
+        return variants
     few = {"n_probes": plan["fewer"]}
-    found["count_train_pairs"] = (train, few)
-    found["count_direction"] = (test, {**few, **_direction(split, plan)})
+    variants["count_train_pairs"] = (train, few)
+    variants["count_direction"] = (test, {**few, **_direction(split, plan)})
     for r in plan["grids"]:
-        found[f"count_grid_{r}"] = (test, {"n_probes": plan["lines"], "resolution": r})
+        variants[f"count_grid_{r}"] = (test, {"n_probes": plan["lines"], "resolution": r})
     for k in plan["spans"]:
-        found[f"count_span_{k}"] = (test, {**few, "span": (-float(k), 1.0 + k)})
+        variants[f"count_span_{k}"] = (test, {**few, "span": (-float(k), 1.0 + k)})
     for d, r in plan["dims"].items():
-        found[f"count_dim_{d}"] = (test, {**few, "dim": int(d), "resolution": r})
+        variants[f"count_dim_{d}"] = (test, {**few, "dim": int(d), "resolution": r})
     for r in plan["planes"]:
-        found[f"count_plane_{r}"] = (test, {**few, "dim": 2, "resolution": r})
-    return found
+        variants[f"count_plane_{r}"] = (test, {**few, "dim": 2, "resolution": r})
+    return variants
 
 
 def _direction(split: Any, plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,18 +202,18 @@ def _as_published(split: Any, plan: Mapping[str, Any]) -> dict[str, tuple[Any, d
     """The same columns, each counted as the authors did: for comparison with their numbers only."""
     test, train = split.x_test, split.x_train
     line = {"n_probes": plan["lines"], "method": "grid", "resolution": 200}
-    found: dict[str, tuple[Any, dict[str, Any]]] = {HEADLINE: (test, line)}
+    variants: dict[str, tuple[Any, dict[str, Any]]] = {HEADLINE: (test, line)}
     if "fewer" not in plan:
-        return found
+        return variants
     few = line | {"n_probes": plan["fewer"]}
-    found["count_train_pairs"] = (train, few)
-    found["count_direction"] = (test, few | _direction(split, plan))
+    variants["count_train_pairs"] = (train, few)
+    variants["count_direction"] = (test, few | _direction(split, plan))
     for k in plan["spans"]:
-        found[f"count_span_{k}"] = (test, few | {"span": (-float(k), 1.0 + k)})
+        variants[f"count_span_{k}"] = (test, few | {"span": (-float(k), 1.0 + k)})
     for d in map(int, plan["dims"]):
         how = {"dim": d, "resolution": AS_PUBLISHED[d], "connectivity": "full" if d == 2 else "axes"}
-        found[f"count_dim_{d}"] = (train, few | how)
-    return found
+        variants[f"count_dim_{d}"] = (train, few | how)
+    return variants
 
 
 def _finite(value: float) -> float | None:

@@ -60,10 +60,10 @@ LIMITS = (
 
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     """Ask the rows all that the paper asks."""
-    found = paper_tables.correlations(frame)
+    by_subject = paper_tables.correlations(frame)
     made = {
-        "correlation": paper_tables.correlation_table(frame, found),
-        "strata": paper_tables.strata_table(found),
+        "correlation": paper_tables.correlation_table(frame, by_subject),
+        "strata": paper_tables.strata_table(by_subject),
         "hyper-parameters": paper_tables.hyper_parameter_table(frame),
         "baselines": paper_tables.baseline_table(frame),
         "grid": paper_tables.grid_table(frame),
@@ -78,7 +78,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         "models": paper_tables.model_table(frame),
     }
     findings = {
-        **claims.main_findings(found),
+        **claims.main_findings(by_subject),
         **claims.trend_findings(frame),
         "baselines": claims.baseline_finding(frame),
         **claims.grid_findings(made["grid"]),
@@ -93,7 +93,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         notes=_notes(frame),
         charts=charts(frame, named),
         tables={TITLES[key]: table for key, table in named.items() if len(table)},
-        limits=[*_limits_here(frame, found), *LIMITS],
+        limits=[*_limits_here(frame, by_subject), *LIMITS],
     )
 
 
@@ -109,7 +109,7 @@ def _notes(frame: "pd.DataFrame") -> str:
     )
 
 
-def _limits_here(frame: "pd.DataFrame", found: Mapping[Subject, Correlations]) -> list[str]:
+def _limits_here(frame: "pd.DataFrame", by_subject: Mapping[Subject, Correlations]) -> list[str]:
     """What these rows themselves show of where the correlation comes from and where it is not."""
     texts = []
     for name, rows in networks(part(frame, "sweep"), fitted=False).items():
@@ -123,7 +123,7 @@ def _limits_here(frame: "pd.DataFrame", found: Mapping[Subject, Correlations]) -
             texts.append(
                 f"{name}: counts are {'/'.join(sorted(methods))}, not exact: exact ones would cost too much."
             )
-    for name, c in found.items():
+    for name, c in by_subject.items():
         if not c.models:
             texts += [f"{name}: {text}." for text in c.hidden]
         elif c.hidden:
@@ -323,16 +323,16 @@ def charts(frame: "pd.DataFrame", tables: "Mapping[str, pd.DataFrame]") -> list[
     """All charts that the rows allow."""
     sweep = part(frame, "sweep")
     nets, trees = networks(sweep), classical(sweep)
-    found = []
+    every = []
     for title, groups in (("networks", nets), ("trees and forests", trees)):
         if groups:
-            found.append(_scatter(groups, f"Region count and gap: {title}", "region_count", "region count"))
+            every.append(_scatter(groups, f"Region count and gap: {title}", "region_count", "region count"))
     for column, shown in (("distance", "Distance to the initial weights"), ("margin", "Output margin")):
         if nets:
-            found.append(_scatter(nets, f"{shown} and gap", column, shown.lower()))
+            every.append(_scatter(nets, f"{shown} and gap", column, shown.lower()))
     trends = tables["hyper-parameters"]
     for which, rows in trends.groupby("varied", sort=False) if len(trends) else ():
-        found.append(
+        every.append(
             Chart(
                 title=f"Region count by {which}",
                 data=rows,
@@ -349,7 +349,7 @@ def charts(frame: "pd.DataFrame", tables: "Mapping[str, pd.DataFrame]") -> list[
             )
         )
     if len(tables["evolution"]):
-        found.append(
+        every.append(
             Chart(
                 title="Region count over epochs",
                 data=tables["evolution"],
@@ -362,7 +362,7 @@ def charts(frame: "pd.DataFrame", tables: "Mapping[str, pd.DataFrame]") -> list[
                 ylabel="region count",
             )
         )
-    return found
+    return every
 
 
 def _scatter(groups: "Mapping[Subject, pd.DataFrame]", title: str, column: str, xlabel: str) -> Chart:

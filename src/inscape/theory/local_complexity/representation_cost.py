@@ -136,8 +136,8 @@ def _affine_cost(affine: Floats, directions: Floats, kinks: Floats, output_bias:
         return 4 * float(np.linalg.norm(rest)) + constant
 
     reach = float(np.linalg.norm(affine)) + float(bound.sum()) + 1
-    found = minimize_scalar(cost, bounds=(-reach, reach), method="bounded", options={"xatol": 1e-12})
-    return min(float(found.fun), cost(0.0), cost(float(affine[-1])))
+    optimum = minimize_scalar(cost, bounds=(-reach, reach), method="bounded", options={"xatol": 1e-12})
+    return min(float(optimum.fun), cost(0.0), cost(float(affine[-1])))
 
 
 KKT_TOLERANCE = 1e-6
@@ -172,9 +172,9 @@ def margin_kkt(model: Any, x: Any, y: Any, *, active_tol: float = 1e-2) -> KKTRe
     pairs = zip(net.weights, net.offsets, strict=True)
     theta = np.concatenate([p.ravel() for w, c in pairs for p in ((w, c) if has_biases else (w,))])
     active = margins <= max(float(margins.min()), 0.0) * (1 + active_tol) + 1e-12
-    found, _ = nnls(gradients[active].T, theta)
+    weights, _ = nnls(gradients[active].T, theta)
     multipliers = np.zeros(len(points))
-    multipliers[active] = found
+    multipliers[active] = weights
     total, norm = float(multipliers.sum()), float(np.linalg.norm(theta))
     return KKTResidual(
         stationarity=float(np.linalg.norm(theta - multipliers @ gradients)) / norm if norm else 0.0,

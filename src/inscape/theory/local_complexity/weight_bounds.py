@@ -54,10 +54,10 @@ def lc_proposition8(
     net = m.layers
     note = f"norm of the parameters {net.size:.4g}"
     if cost == "computed":
-        found = representation_cost(net, np.zeros((1, net.n_inputs)))
+        least = representation_cost(net, np.zeros((1, net.n_inputs)))
         r, note = (
-            found.value,
-            f"{note}, representation cost {'' if found.is_exact else '<= '}{found.value:.4g}",
+            least.value,
+            f"{note}, representation cost {'' if least.is_exact else '<= '}{least.value:.4g}",
         )
     else:
         r = net.size if cost is None else positive_number(cost, "cost", TheoryError)

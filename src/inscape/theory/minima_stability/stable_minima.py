@@ -88,10 +88,10 @@ def ms_lemma2(
     met = _minimum(measured)
     if not measured.interpolates:
         return compare("ms_lemma2", np.nan, np.nan, assumptions=met)
-    found = strong_stability(net, x, y, step_size)
-    met["strongly stable"] = found.is_strongly_stable
-    note = f"delta {found.deviation:.4g}, {found.n_modes} modes{'' if found.every_mode else ' of more'}"
-    return compare("ms_lemma2", found.lower, found.limit + found.deviation, assumptions=met, note=note)
+    strong = strong_stability(net, x, y, step_size)
+    met["strongly stable"] = strong.is_strongly_stable
+    note = f"delta {strong.deviation:.4g}, {strong.n_modes} modes{'' if strong.every_mode else ' of more'}"
+    return compare("ms_lemma2", strong.lower, strong.limit + strong.deviation, assumptions=met, note=note)
 
 
 def ms_lemma3(
@@ -119,8 +119,8 @@ def ms_lemma3(
     }
     if False in met.values():
         return compare("ms_lemma3", np.nan, 1.0, assumptions=met, note=_note(measured))
-    found = strong_stability(net, x, y, step_size)
-    return compare("ms_lemma3", found.growth, 1.0, assumptions=met, note=f"{found.n_modes} modes")
+    strong = strong_stability(net, x, y, step_size)
+    return compare("ms_lemma3", strong.growth, 1.0, assumptions=met, note=f"{strong.n_modes} modes")
 
 
 def ms_lemma5(net: Any, x: npt.ArrayLike, y: npt.ArrayLike, *, form: str = "stated") -> Check:

@@ -79,9 +79,9 @@ def _parse_svhn(contents: list[bytes]) -> Arrays:
 
     arrays = {}
     for split, content in zip(("train", "test"), contents, strict=True):
-        found = loadmat(io.BytesIO(content))
-        arrays[f"x_{split}"] = found["X"].transpose(3, 0, 1, 2)
-        arrays[f"y_{split}"] = (found["y"][:, 0] % 10).astype(np.uint8)
+        tables = loadmat(io.BytesIO(content))
+        arrays[f"x_{split}"] = tables["X"].transpose(3, 0, 1, 2)
+        arrays[f"y_{split}"] = (tables["y"][:, 0] % 10).astype(np.uint8)
     return arrays
 
 

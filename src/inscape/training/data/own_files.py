@@ -173,19 +173,19 @@ def read_folder(
 
 
 def _of_split(root: Path, split: str | None) -> Path:
-    found = {
+    files = {
         name: root / folder
         for name, folders in _SPLITS.items()
         for folder in reversed(folders)
         if (root / folder).is_dir()
     }
-    if not found:
+    if not files:
         if split is not None:
             raise DataError(f"{root} has no folders train and test (or val): leave split out")
         return root
-    if (split or "test") not in found:
-        raise DataError(f"{root} has no split {split or 'test'!r}: it has {', '.join(found)}")
-    return found[split or "test"]
+    if (split or "test") not in files:
+        raise DataError(f"{root} has no split {split or 'test'!r}: it has {', '.join(files)}")
+    return files[split or "test"]
 
 
 def _read(path: Path, image_size: int | None) -> npt.NDArray[Any]:

@@ -119,9 +119,9 @@ class Cells:
         self._limits, self._rounding, self._first = limits, trial.rounding, first
         self._rule, self._asking = trial.rule, (model, trial, probe.input_shape)
         self.is_patch = isinstance(probe, Patch)
-        found = [placed(p) for p in probes]
-        self.order = [order for _, order in found]
-        self._generators = np.stack([g.reshape(len(g), -1) for g, _ in found])
+        placements = [placed(p) for p in probes]
+        self.order = [order for _, order in placements]
+        self._generators = np.stack([g.reshape(len(g), -1) for g, _ in placements])
         for _ in range(limits.start):
             self.mesh.cut(np.arange(self.mesh.n_cells))
         self.n_start = self.mesh.n_vertices
@@ -155,9 +155,9 @@ class Cells:
             self._ask()
             labels = self.answers.labels
             new = labels[mesh.last[marked[kept], 0, 2]]
-            found = (new[:, None] != labels[corners[kept]]).all(axis=1)
+            is_new = (new[:, None] != labels[corners[kept]]).all(axis=1)
             looks = urgency[kept] > 1
-            self.doubt.note(urgency[kept][looks], found[looks])
+            self.doubt.note(urgency[kept][looks], is_new[looks])
 
     def _cut(self, marked: Ints, urgency: Floats) -> npt.NDArray[np.bool_]:
         """Cut the marked cells, where the budget ends only the most urgent ones; which ones."""

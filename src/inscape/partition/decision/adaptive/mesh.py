@@ -195,7 +195,7 @@ def possible_bridges(x: Floats, labels: Ints, roots: Ints, finest: float) -> Bri
     Bridges(ends=array([[0, 2]]), n_points=array([3]))
     """
     sizes = np.bincount(roots, minlength=len(x))
-    found: dict[tuple[int, int], tuple[float, int, int]] = {}
+    by_pair: dict[tuple[int, int], tuple[float, int, int]] = {}
     for root in np.flatnonzero((sizes > 0) & (sizes < FEW_SAMPLES)):
         own = np.flatnonzero(roots == root)
         others = np.flatnonzero((labels == labels[root]) & (roots != root))
@@ -210,8 +210,8 @@ def possible_bridges(x: Floats, labels: Ints, roots: Ints, finest: float) -> Bri
             if length[k] <= MOST_STEPS * finest:
                 pair = tuple(sorted((int(root), int(roots[others[k]]))))
                 bridge = float(length[k]), int(own[nearest[k]]), int(others[k])
-                found[pair[0], pair[1]] = min(found.get((pair[0], pair[1]), bridge), bridge)
-    shortest = sorted(found.values())
+                by_pair[pair[0], pair[1]] = min(by_pair.get((pair[0], pair[1]), bridge), bridge)
+    shortest = sorted(by_pair.values())
     ends = np.array([sorted((i, j)) for _, i, j in shortest], dtype=np.int64).reshape(-1, 2)
     steps = np.ceil(np.array([length for length, _, _ in shortest]) / finest * (1 - 1e-9))
     return Bridges(ends, np.maximum(1, steps - 1).astype(np.int64))

@@ -107,16 +107,16 @@ def cut(marked, cells, tag, level, last, fresh, n, vertices, probe, n_vertices, 
 @compiled
 def hanging(n, cells, vertices, probe, touched, keys, side):
     """The cells, of the first n, with a vertex in the middle of an edge between two touched vertices."""
-    found = np.empty(n, np.int64)
+    hanging_cells = np.empty(n, np.int64)
     m = 0
     for i in range(n):
         n_touched = 0
         for v in cells[i]:
             n_touched += touched[v]
         if n_touched > 1 and has_hanging(cells[i], vertices, probe, side, keys):
-            found[m] = i
+            hanging_cells[m] = i
             m += 1
-    return found[:m]
+    return hanging_cells[:m]
 
 
 @compiled
@@ -379,12 +379,12 @@ def split_cells(cells, edges, n_vertices):
 @compiled
 def _first_edge(cell, edges, start):
     """The first of the edges that the cell has, and its two corners; -1 if it has none."""
-    found, at_p, at_q = -1, 0, 0
+    edge, at_p, at_q = -1, 0, 0
     for p in range(len(cell)):
         if cell[p] >= len(start) - 1:
             continue
         for e in range(start[cell[p]], start[cell[p] + 1]):
             for q in range(len(cell)):
-                if cell[q] == edges[e, 1] and (found < 0 or e < found):
-                    found, at_p, at_q = e, p, q
-    return found, at_p, at_q
+                if cell[q] == edges[e, 1] and (edge < 0 or e < edge):
+                    edge, at_p, at_q = e, p, q
+    return edge, at_p, at_q

@@ -56,7 +56,7 @@ def insert(left, start, before, after):
 @compiled
 def changed(start, stop, reach, before, after, stamp, round_number):
     """The intervals within `reach` steps of the samples start..stop-1, each once; `stamp` marks them."""
-    found = np.empty((stop - start) * 2 * reach, np.int64)
+    intervals = np.empty((stop - start) * 2 * reach, np.int64)
     n = 0
     for new in range(start, stop):
         i = new
@@ -69,10 +69,10 @@ def changed(start, stop, reach, before, after, stamp, round_number):
                 break
             if stamp[i] != round_number:
                 stamp[i] = round_number
-                found[n] = i
+                intervals[n] = i
                 n += 1
             i = after[i]
-    return found[:n]
+    return intervals[:n]
 
 
 @compiled

@@ -106,8 +106,8 @@ class Samples:
             right = self.after[left]
             self._look(left, self.u[left] + where[chosen] * width[chosen])
             new = self.answers.labels[start : self.answers.n]
-            found = (new != self.answers.labels[left]) & (new != self.answers.labels[right])
-            self.doubt.note(urgency[chosen], found)
+            is_new = (new != self.answers.labels[left]) & (new != self.answers.labels[right])
+            self.doubt.note(urgency[chosen], is_new)
             reach = 2 if self._rule == "scores" else RUN
             intervals = changed(
                 start, self.answers.n, reach, self.before, self.after, self._stamp, round_number

@@ -63,10 +63,12 @@ def exact_regions(
                 remedy="use method='grid' or 'adaptive'",
             )
         if dim == 2:
-            found: Iterator[DecisionRegions] = _on_planes(model, group, max_faces, meter, done, len(probes))
+            on_group: Iterator[DecisionRegions] = _on_planes(
+                model, group, max_faces, meter, done, len(probes)
+            )
         else:
-            found = _on_segments(model, group, precision, meter, done, len(probes))
-        for regions in found:
+            on_group = _on_segments(model, group, precision, meter, done, len(probes))
+        for regions in on_group:
             yield regions
             done += 1
 
@@ -103,8 +105,8 @@ def _on_segments(
             show = _of_block(meter, done, len(block), total)
             done += len(block)
             regions = _on_block(model, [_as_segment(p) for p in block], precision, provenance, show)
-            for probe, found in zip(block, regions, strict=True):
-                yield found if found.probe is probe else replace(found, probe=probe)
+            for probe, fields in zip(block, regions, strict=True):
+                yield fields if fields.probe is probe else replace(fields, probe=probe)
 
 
 def _on_block(

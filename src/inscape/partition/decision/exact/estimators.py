@@ -148,8 +148,8 @@ def _check(model: Model, results: list[DecisionSegment]) -> None:
             continue
         edges = np.concatenate([[r.span[0]], r.boundaries, [r.span[1]]])
         clear = np.flatnonzero(np.diff(edges) > CLEAR_FROM_LENGTH * (r.span[1] - r.span[0]))
-        found = model.labels(as_segment(r.probe).points(_inside(edges, clear)))
-        if not np.array_equal(found, r.labels[clear]):
+        expected = model.labels(as_segment(r.probe).points(_inside(edges, clear)))
+        if not np.array_equal(expected, r.labels[clear]):
             raise PartitionError(
                 f"{model.name} is not what was read of it: on these probes it predicts other labels; use "
                 "method='grid' or 'adaptive'"
@@ -169,23 +169,23 @@ def stretches(graph: Graph | None, segments: Sequence[Segment]) -> tuple[list[St
 
     Without a graph the values are the points themselves.
     """
-    found: list[Stretch] = []
+    every: list[Stretch] = []
     largest = 0.0
     if graph is None:
         for i, segment in enumerate(segments):
             first, last = segment.generators.reshape(2, -1)
-            found.append(Stretch(i, segment.span, (first, last)))
-        return found, largest
+            every.append(Stretch(i, segment.span, (first, last)))
+        return every, largest
 
     def take(rows: Rows, values: Tensor, scale: float) -> None:
         nonlocal largest
         z, largest = values.numpy(), max(largest, scale)
         for i in np.flatnonzero(rows.segment[1:] == rows.segment[:-1]):
             t = float(rows.t[i]), float(rows.t[i + 1])
-            found.append(Stretch(int(rows.segment[i]), t, (z[i].copy(), z[i + 1].copy())))
+            every.append(Stretch(int(rows.segment[i]), t, (z[i].copy(), z[i + 1].copy())))
 
     walk(graph, segments, take, memory=MEMORY, tolerance=KNOT_TOLERANCE)
-    return found, largest
+    return every, largest
 
 
 Inside = tuple[Floats, Ints, Bools]
@@ -196,12 +196,12 @@ def _joined(
     parts: list[Stretch], segments: Sequence[Segment], inside: Callable[[list[Stretch]], Iterator[Inside]]
 ) -> Iterator[Pieces]:
     """The pieces of each segment, from those inside its stretches."""
-    found: list[list[tuple[Floats, Ints, Bools]]] = [[] for _ in segments]
+    by_segment: list[list[tuple[Floats, Ints, Bools]]] = [[] for _ in segments]
     for part, (s, labels, in_doubt) in zip(parts, inside(parts), strict=True):
         low, high = part.t
         t = np.concatenate([[low], 0.5 * (low + high) + 0.5 * (high - low) * s])
-        found[part.segment].append((t, labels, in_doubt))
-    for own in found:
+        by_segment[part.segment].append((t, labels, in_doubt))
+    for own in by_segment:
         t, labels, in_doubt = (np.concatenate([p[k] for p in own]) for k in range(3))
         yield Pieces(t[1:], labels, in_doubt)
 

@@ -185,9 +185,9 @@ class Labels:
         most = max(1, CHUNK // 8 // max(int(np.prod(s)) for s in self._graph.shapes))
         for first in range(0, len(doubt), most):
             chosen = doubt[first : first + most]
-            found = evaluated_at(self._graph, self._segments, rows, chosen, self._graph.output)
-            values[chosen] = as_lines(found.values.flatten(1).numpy())
-            errors[chosen] = _error_of_leads(values[chosen], as_lines(found.bounds.flatten(1).numpy()))
+            anew = evaluated_at(self._graph, self._segments, rows, chosen, self._graph.output)
+            values[chosen] = as_lines(anew.values.flatten(1).numpy())
+            errors[chosen] = _error_of_leads(values[chosen], as_lines(anew.bounds.flatten(1).numpy()))
         if dtype == torch.float32:
             self._doubt(rows, doubt, leads(values) <= errors)
         return errors
@@ -237,15 +237,15 @@ def _margin(row):
 
 def leads(scores: Floats) -> Floats:
     """The lead of the largest score over the next in each row of (n, c), (n,)."""
-    found = np.empty(len(scores))
-    _write_leads(scores, found)
-    return found
+    lead = np.empty(len(scores))
+    _write_leads(scores, lead)
+    return lead
 
 
 @kernel
-def _write_leads(scores, found):
+def _write_leads(scores, lead):
     for i in range(len(scores)):
-        found[i] = _margin(scores[i])[1]
+        lead[i] = _margin(scores[i])[1]
 
 
 @inlined
@@ -302,18 +302,18 @@ def label_changes(
     """
     n, c = scores.shape
     room = 64 + n + c
-    at, found = np.empty(room), np.empty((2, room), np.int64)
+    at, owners = np.empty(room), np.empty((2, room), np.int64)
     tied, changes, leading = np.zeros(len(lengths)), np.empty(c), np.empty(c, np.int64)
     place = np.array([0, 0, label, owner])
-    while not _find(t, segment, scores, errors, floor, lengths, place, at, found, tied, changes, leading):
+    while not _find(t, segment, scores, errors, floor, lengths, place, at, owners, tied, changes, leading):
         at = np.concatenate([at, np.empty_like(at)])
-        found = np.concatenate([found, np.empty_like(found)], axis=1)
+        owners = np.concatenate([owners, np.empty_like(owners)], axis=1)
     m = place[1]
-    return found[0, :m], at[:m], found[1, :m], tied, int(place[2]), int(place[3])
+    return owners[0, :m], at[:m], owners[1, :m], tied, int(place[2]), int(place[3])
 
 
 @kernel
-def _find(t, segment, scores, errors, floor, lengths, place, at, found, tied, changes, leading):
+def _find(t, segment, scores, errors, floor, lengths, place, at, owners, tied, changes, leading):
     """Write the changes from a row on; `place` is that row, how many there are, the label and its segment.
 
     False if there may be no room for those of the next interval, and `place` says where to go on.
@@ -350,7 +350,7 @@ def _find(t, segment, scores, errors, floor, lengths, place, at, found, tied, ch
                 lead = label if close else lead
             if lead != label:
                 at[m] = t[i] if k == 0 else t[i] + changes[k - 1] * (t[i + 1] - t[i])
-                found[0, m], found[1, m], label = owner, lead, lead
+                owners[0, m], owners[1, m], label = owner, lead, lead
                 m += 1
     place[1], place[2], place[3] = m, label, owner
     return True

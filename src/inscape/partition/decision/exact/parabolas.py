@@ -13,11 +13,11 @@ UNITS = 2.0**6
 
 
 @compiled
-def roots_between(a, b, c, found, n):
-    """Append the roots of a s^2 + b s + c strictly inside (-1, 1) to `found`, of which n are filled."""
+def roots_between(a, b, c, roots, n):
+    """Append the roots of a s^2 + b s + c strictly inside (-1, 1) to `roots`, of which n are filled."""
     if a == 0.0:
         if b != 0.0 and abs(c) < abs(b):
-            found[n] = -c / b
+            roots[n] = -c / b
             n += 1
         return n
     discriminant = b * b - 4.0 * a * c
@@ -26,7 +26,7 @@ def roots_between(a, b, c, found, n):
     q = -0.5 * (b + math.copysign(math.sqrt(discriminant), b))  # no cancellation
     for s in (q / a, c / q if q != 0.0 else np.inf):
         if abs(s) < 1.0:
-            found[n] = s
+            roots[n] = s
             n += 1
     return n
 
@@ -44,11 +44,11 @@ def largest_parabola(a, b, c):
     """
     # 1. all crossings, in order
     k = len(a)
-    found, n = np.empty(k * (k - 1)), 0
+    roots, n = np.empty(k * (k - 1)), 0
     for i in range(k):
         for j in range(i):
-            n = roots_between(a[i] - a[j], b[i] - b[j], c[i] - c[j], found, n)
-    s = np.sort(found[:n])
+            n = roots_between(a[i] - a[j], b[i] - b[j], c[i] - c[j], roots, n)
+    s = np.sort(roots[:n])
     # 2. the largest in the middle of each piece
     best, is_tied = np.empty(n + 1, np.int64), np.zeros(n + 1, np.bool_)
     for m in range(n + 1):

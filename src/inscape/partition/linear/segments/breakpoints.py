@@ -113,12 +113,12 @@ def refine(op: Bend, z: Tensor, rows: Rows, tolerance: Floats, rounding: Segment
     """
     values = flat(z)
     shape = tuple(z.shape[1:])
-    found = crossings(op, values, shape, rows.segment, rounding)
+    bends = crossings(op, values, shape, rows.segment, rounding)
     if values.dtype == np.float32:
-        found = repaired(op, values, shape, rows, found, rounding)
-    found = found.sorted_by_place(len(rows))
-    parent, fraction, t, segment = refined(found.start, found.s, rows.t, rows.segment, tolerance)
-    return Refinement(parent, fraction, Rows(t, segment), found)
+        bends = repaired(op, values, shape, rows, bends, rounding)
+    bends = bends.sorted_by_place(len(rows))
+    parent, fraction, t, segment = refined(bends.start, bends.s, rows.t, rows.segment, tolerance)
+    return Refinement(parent, fraction, Rows(t, segment), bends)
 
 
 def crossings(
@@ -151,7 +151,7 @@ def _window_changes(values: Any, segment: Ints, windows: WindowTable, rounding: 
 
 
 def repaired(
-    op: Bend, values: Any, shape: tuple[int, ...], rows: Rows, found: Crossings, rounding: SegmentRounding
+    op: Bend, values: Any, shape: tuple[int, ...], rows: Rows, bends: Crossings, rounding: SegmentRounding
 ) -> Crossings:
     """Crossings of float32 values, those that lie very near to each other placed anew from float64 values.
 
@@ -169,19 +169,19 @@ def repaired(
         touching = np.zeros(len(values), bool)
         for theta in op.kinks:
             touching |= rows_touching_threshold(values, rows.segment, values.dtype.type(theta), near)
-    edge = np.minimum(found.s, 1 - found.s) * (rows.t[found.interval + 1] - rows.t[found.interval])
-    touching[(found.interval + (found.s > 0.5))[edge <= DROPPED]] = True
+    edge = np.minimum(bends.s, 1 - bends.s) * (rows.t[bends.interval + 1] - rows.t[bends.interval])
+    touching[(bends.interval + (bends.s > 0.5))[edge <= DROPPED]] = True
     rounding.doubt(np.flatnonzero(touching))
-    close = intervals_with_close_crossings(found.interval, found.s, rows.t, NEAR_IN_UNITS * eps)
+    close = intervals_with_close_crossings(bends.interval, bends.s, rows.t, NEAR_IN_UNITS * eps)
     again = np.flatnonzero(close)
     if not len(again):
-        return found
+        return bends
     ends = np.stack([again, again + 1], axis=1).reshape(-1)
     needed, where = np.unique(ends, return_inverse=True)
     exact = rounding.exactly(needed)[where]
     sure = crossings(op, exact, shape, np.repeat(np.arange(len(again)), 2), rounding.at(ends))
     sure = replace(sure, interval=again[sure.interval // 2])
-    return Crossings.joined([found.chosen(~close[found.interval]), sure], found.n_flat)
+    return Crossings.joined([bends.chosen(~close[bends.interval]), sure], bends.n_flat)
 
 
 def _threshold(values: Any, segment: Ints, kink: int, theta: float, rounding: SegmentRounding) -> Crossings:
@@ -227,7 +227,7 @@ def bent(op: Bend, z: Tensor, refinement: Refinement) -> Tensor:
         interpolated_windows(values, refinement.parent, refinement.fraction, windows.gather, target)
         return out
     low, high, slope = op.form
-    each = torch.as_tensor(slope).to(z.dtype)
+    each = torch.as_tensor(slope, dtype=z.dtype)
     slopes = (each.expand(z.shape[1:]) if each.ndim else each).reshape(-1).contiguous().numpy()
     interpolated_bend(values, refinement.parent, refinement.fraction, low, high, slopes, target)
     return out
@@ -263,11 +263,11 @@ def threshold_crossings(z: Any, segment: Ints, threshold: Any) -> tuple[Ints, In
     """
     n = len(z)
     room = 4 * n + 2 * ENTRIES_COUNTED_AT_ONCE
-    found: Any = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room)
+    arrays: Any = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room)
     n_flat, at = np.zeros(n, np.int64), np.zeros(3, np.int64)
-    while not _find_crossings(z, segment, threshold, at, *found, n_flat):
-        found = [np.concatenate([array, np.empty_like(array)]) for array in found]
-    interval, entry, s, size = (array[: at[2]] for array in found)
+    while not _find_crossings(z, segment, threshold, at, *arrays, n_flat):
+        arrays = [np.concatenate([array, np.empty_like(array)]) for array in arrays]
+    interval, entry, s, size = (array[: at[2]] for array in arrays)
     return interval, entry, s, size, n_flat
 
 
@@ -323,7 +323,7 @@ def rows_touching_threshold(z, segment, threshold, near):
     neighbour is missing, and any entry that near counts, unless it is on the threshold.
     """
     n, h = z.shape
-    found = np.zeros(n, np.bool_)
+    touching = np.zeros(n, np.bool_)
     for r in range(n):
         if _count_near(z[r], threshold, near) == 0:
             continue
@@ -334,15 +334,15 @@ def rows_touching_threshold(z, segment, threshold, near):
                 turns = before == r or after == r or (z[before, u] > threshold) == (z[after, u] > threshold)
                 flat = (z[before, u] == threshold) & (z[after, u] == threshold)
                 if turns and not flat:
-                    found[r] = True
+                    touching[r] = True
                     break
-    return found
+    return touching
 
 
 @compiled
 def intervals_with_close_crossings(interval, s, t, near):
     """Which intervals hold two crossings nearer than `near` in t, (n,); `interval` is ascending."""
-    found = np.zeros(len(t), np.bool_)
+    close = np.zeros(len(t), np.bool_)
     m, k = len(s), 0
     while k < m:
         first, i = k, interval[k]
@@ -352,9 +352,9 @@ def intervals_with_close_crossings(interval, s, t, near):
             ordered = np.sort(s[first:k])
             for j in range(1, k - first):
                 if (ordered[j] - ordered[j - 1]) * (t[i + 1] - t[i]) <= near:
-                    found[i] = True
+                    close[i] = True
                     break
-    return found
+    return close
 
 
 def ordered(interval: Ints, s: Floats, n: int) -> tuple[Ints, Ints]:

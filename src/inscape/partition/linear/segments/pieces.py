@@ -61,9 +61,9 @@ def pieces(
         dtype=getattr(torch, precision),
         done=lambda n: meter(round(1000 * n), total),
     )
-    found = knots.by_segment(len(segments))
+    by_segment = knots.by_segment(len(segments))
     if len(result.doubts[0]):
-        found = decided(graph, segments, found, result.doubts, memory=memory, tolerance=tolerance)
+        by_segment = decided(graph, segments, by_segment, result.doubts, memory=memory, tolerance=tolerance)
     provenance = Provenance.of(model)
     scores = Scores(graph)
     return [
@@ -79,7 +79,7 @@ def pieces(
             _certain=certain,
             _scores=scores,
         )
-        for segment, n_flat, (t, certain) in zip(segments, result.n_flat.tolist(), found, strict=True)
+        for segment, n_flat, (t, certain) in zip(segments, result.n_flat.tolist(), by_segment, strict=True)
     ]
 
 
@@ -139,26 +139,26 @@ def surely_bends(t: Floats, f: Any, scale: float) -> npt.NDArray[np.bool_]:
 def decided(
     graph: Graph,
     segments: Sequence[Segment],
-    found: list[Found],
+    by_segment: list[Found],
     doubts: tuple[npt.NDArray[np.int64], Floats],
     *,
     memory: int,
     tolerance: float,
 ) -> list[Found]:
     """Knots of a float32 walk, those around doubtful places replaced by the knots of a float64 walk there."""
-    chosen = stretches(graph, segments, [f[0] for f in found], doubts)
+    chosen = stretches(graph, segments, [f[0] for f in by_segment], doubts)
     again = [Segment(segments[k].start, segments[k].end, span=(a, b)) for k, a, b in chosen]
     knots = Knots()
     walk(graph, again, knots.take, memory=memory, tolerance=tolerance)
-    found = list(found)
+    by_segment = list(by_segment)
     for (k, a, b), (t, certain) in zip(chosen, knots.by_segment(len(again)), strict=True):
-        i, j = np.searchsorted(found[k][0], [a, b])
-        old_t, old_certain = found[k]
-        found[k] = (
+        i, j = np.searchsorted(by_segment[k][0], [a, b])
+        old_t, old_certain = by_segment[k]
+        by_segment[k] = (
             np.concatenate([old_t[:i], t, old_t[j:]]),
             np.concatenate([old_certain[:i], certain, old_certain[j:]]),
         )
-    return found
+    return by_segment
 
 
 class Scores:
@@ -181,8 +181,8 @@ class Scores:
         parts = [(nothing, nothing)]
         for start in range(0, len(t), most):
             x = torch.from_numpy(segment.points(t[start : start + most]).reshape(-1, *shape))
-            found = slopes(self.graph, x, direction.expand_as(x))
-            parts.append((found.values.flatten(1).numpy(), found.bounds.flatten(1).numpy()))
+            derivative = slopes(self.graph, x, direction.expand_as(x))
+            parts.append((derivative.values.flatten(1).numpy(), derivative.bounds.flatten(1).numpy()))
         slope, error = (np.concatenate([p[k] for p in parts]) for k in (0, 1))
         return slope, error
 
@@ -203,17 +203,17 @@ def stretches(
         for k in np.unique(doubts[0])
     }
     cuts = _clear_middles(graph, segments, edges, doubts)
-    found: list[Stretch] = []
+    doubtful: list[Stretch] = []
     for k, own in edges.items():
         places = np.concatenate([own[:1], np.sort(cuts.t[cuts.segment == k]), own[-1:]])
         t = np.sort(doubts[1][doubts[0] == k])
         after = np.clip(np.searchsorted(places, t, side="right"), 1, len(places) - 1)
         for j in np.unique(after).tolist():
-            if found and found[-1][0] == k and found[-1][2] == places[j - 1]:
-                found[-1] = (int(k), found[-1][1], float(places[j]))
+            if doubtful and doubtful[-1][0] == k and doubtful[-1][2] == places[j - 1]:
+                doubtful[-1] = (int(k), doubtful[-1][1], float(places[j]))
             else:
-                found.append((int(k), float(places[j - 1]), float(places[j])))
-    return found
+                doubtful.append((int(k), float(places[j - 1]), float(places[j])))
+    return doubtful
 
 
 def _clear_middles(

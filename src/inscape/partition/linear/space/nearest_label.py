@@ -382,17 +382,17 @@ def _by_linear_program(rows: Floats, offsets: Floats, norm: float) -> tuple[Floa
 
     m, d = rows.shape
     if norm == 1.0:
-        found = linprog(np.ones(2 * d), np.hstack([rows, -rows]), offsets, bounds=(0, None))
-        u = None if found.x is None else found.x[:d] - found.x[d:]
+        solution = linprog(np.ones(2 * d), np.hstack([rows, -rows]), offsets, bounds=(0, None))
+        u = None if solution.x is None else solution.x[:d] - solution.x[d:]
     else:
         size = np.hstack([np.vstack([np.eye(d), -np.eye(d)]), -np.ones((2 * d, 1))])
         table = np.vstack([np.hstack([rows, np.zeros((m, 1))]), size])
-        found = linprog(
+        solution = linprog(
             np.append(np.zeros(d), 1.0), table, np.append(offsets, np.zeros(2 * d)), bounds=(None, None)
         )
-        u = None if found.x is None else found.x[:d]
-    if found.status == 2:  # infeasible, for which the other route has weights too
+        u = None if solution.x is None else solution.x[:d]
+    if solution.status == 2:  # infeasible, for which the other route has weights too
         return _by_least_squares(rows, offsets, 2.0)[0], None
-    if not found.success:
-        raise PartitionError(f"the linear program of a distance failed: {found.message}")
-    return -found.ineqlin.marginals[:m], u
+    if not solution.success:
+        raise PartitionError(f"the linear program of a distance failed: {solution.message}")
+    return -solution.ineqlin.marginals[:m], u

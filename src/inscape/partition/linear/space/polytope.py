@@ -103,14 +103,14 @@ class LinearRegion(Drawn):
 
         m, d = self.normals.shape
         rows = np.column_stack([self.normals, np.ones(m)])
-        found = linprog(
+        solution = linprog(
             np.append(np.zeros(d), -1.0), rows, self.distances, bounds=[(None, None)] * d + [(0.0, None)]
         )
-        if found.status == 3 or not m:  # unbounded
+        if solution.status == 3 or not m:  # unbounded
             return math.inf, None
-        if not found.success:
-            raise PartitionError(f"the linear program of the largest ball failed: {found.message}")
-        return float(found.x[-1]), self.x + found.x[:-1].reshape(self.x.shape)
+        if not solution.success:
+            raise PartitionError(f"the linear program of the largest ball failed: {solution.message}")
+        return float(solution.x[-1]), self.x + solution.x[:-1].reshape(self.x.shape)
 
     @property
     def inradius(self) -> float:
@@ -265,12 +265,12 @@ def _is_needed(normal: Floats, offset: float, normals: Floats, offsets: Floats) 
     """Whether a polytope would be larger without one of its rows."""
     from scipy.optimize import linprog
 
-    found = linprog(
+    solution = linprog(
         -normal,
         np.vstack([normals, normal]),
         np.append(offsets, offset + 1.0),
         bounds=[(None, None)] * len(normal),
     )
-    if not found.success:
-        raise PartitionError(f"the linear program of a facet failed: {found.message}")
-    return bool(-found.fun > offset + 1e-9 * max(1.0, abs(offset)))
+    if not solution.success:
+        raise PartitionError(f"the linear program of a facet failed: {solution.message}")
+    return bool(-solution.fun > offset + 1e-9 * max(1.0, abs(offset)))

@@ -197,12 +197,14 @@ def change(
     )
 
 
-def _at_every_scale(found: Finding, seen: "pd.DataFrame", asked: Iterable[float]) -> Finding:
+def _at_every_scale(finding: Finding, seen: "pd.DataFrame", asked: Iterable[float]) -> Finding:
     """The finding, undecided if it held but some He scale was not seen after the fit."""
     missing = ", ".join(f"{he:g}" for he in sorted(set(asked) - set(seen["he_scale"])))
-    if not (found.holds and missing):
-        return found
-    return replace(found, holds=None, evidence=f"{found.evidence}; not seen after the fit at He {missing}")
+    if not (finding.holds and missing):
+        return finding
+    return replace(
+        finding, holds=None, evidence=f"{finding.evidence}; not seen after the fit at He {missing}"
+    )
 
 
 def _masked(runs: "pd.DataFrame") -> Finding:
@@ -247,9 +249,9 @@ def _loss(runs: "pd.DataFrame") -> Finding:
     for (network, he), g in both:
         for loss, falls in (("cross-entropy", False), ("softmax-cross-entropy", True)):
             mine = g[g["loss"] == loss]
-            found = [change(mine, c, falls=falls, published="") for c in ("tv", deepest_rank(runs, mine))]
-            signs += [f.holds for f in found]
-            numbers = " and ".join(f"{f.value:+.0f} %" for f in found)
+            changes = [change(mine, c, falls=falls, published="") for c in ("tv", deepest_rank(runs, mine))]
+            signs += [f.holds for f in changes]
+            numbers = " and ".join(f"{f.value:+.0f} %" for f in changes)
             words.append(f"{network} He {he:g}, {_SHORT[str(loss)]}: {numbers}")
     holds = True if all(signs) else False if any(s is False for s in signs) else None
     return Finding(
@@ -271,16 +273,16 @@ def _not_good_units(runs: "pd.DataFrame") -> Finding:
 
 def _within(runs: "pd.DataFrame", x: str, y: str, *, positive: bool, changes: bool = False) -> Finding:
     """The mean over runs of Spearman's coefficient after the fit; held if the interval says so."""
-    found = coefficients(runs, x, y, "fit", changes=changes)
-    if len(found) < 2:
-        return Finding(holds=None, evidence=f"{len(found)} runs")
-    mean, interval = mean_of(found)
+    values = coefficients(runs, x, y, "fit", changes=changes)
+    if len(values) < 2:
+        return Finding(holds=None, evidence=f"{len(values)} runs")
+    mean, interval = mean_of(values)
     assert interval is not None
     interval = max(interval[0], -1.0), min(interval[1], 1.0)
     return Finding(
         holds=bool(interval[0] > 0 if positive else interval[1] < 0),
         evidence=f"mean Spearman coefficient {mean:+.2f} [{interval[0]:+.2f}, {interval[1]:+.2f}] over "
-        f"{len(found)} runs, {min(found):+.2f} to {max(found):+.2f}",
+        f"{len(values)} runs, {min(values):+.2f} to {max(values):+.2f}",
         value=mean,
         interval=interval,
     )
@@ -290,12 +292,12 @@ def _above(runs: "pd.DataFrame", form: str, published: str) -> Finding:
     lc, bounds = (np.array(runs[name].tolist()) for name in ("lc", f"bound_{form}"))
     if not len(runs):
         return Finding(holds=None, evidence="no runs", published=published)
-    found = in_all((lc > bounds).ravel(), f"looks at {len(runs)} runs")
+    finding = in_all((lc > bounds).ravel(), f"looks at {len(runs)} runs")
     value, interval = mean_of((lc - bounds)[:, -1])
     share = bounds / lc
     return Finding(
-        holds=found.holds,
-        evidence=f"{found.evidence}; the bound is {share.min():.2%} to {share.max():.2%} of local "
+        holds=finding.holds,
+        evidence=f"{finding.evidence}; the bound is {share.min():.2%} to {share.max():.2%} of local "
         "complexity, whose excess at the end is the value; with the terms in xi and B the left side is "
         f"{runs[f'theorem_7_{form}'].mean():.3g} there",
         value=value,

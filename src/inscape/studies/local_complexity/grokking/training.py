@@ -103,7 +103,7 @@ def configurations(
         "tolerance": _positive(tolerance, "tolerance"),
         "attack": _positive(attack, "attack"),
     }
-    found = [
+    every = [
         {
             "depth": s.depth,
             "width": s.width,
@@ -118,7 +118,7 @@ def configurations(
         for s in SETTINGS[scale]
         for i in range(s.n_runs)
     ]
-    return [c for i, c in enumerate(found) if c not in found[:i]]
+    return [c for i, c in enumerate(every) if c not in every[:i]]
 
 
 def _yes_or_no(given: Any, name: str) -> bool:
@@ -221,9 +221,9 @@ def _whole_theorem(net: Any, x: npt.NDArray[Any], n_noise: int) -> dict[str, flo
     """Theorem 7 at the end with all its terms, in both forms: the left side, which is to be at most LC."""
     from inscape.theory import lc_theorem7, moments
 
-    found = moments(net, x, sigma=SIGMA, eta=ETA, n_noise=n_noise, random_state=0)
+    terms = moments(net, x, sigma=SIGMA, eta=ETA, n_noise=n_noise, random_state=0)
     forms = ("stated", "corrected")
-    return {f"theorem_7_{form}": float(lc_theorem7(found, form=form).lhs) for form in forms}
+    return {f"theorem_7_{form}": float(lc_theorem7(terms, form=form).lhs) for form in forms}
 
 
 STUDY = Study(

@@ -162,21 +162,21 @@ def _file_and_name(path: str) -> tuple[str, str]:
 def _grey_array(path: str, name: str) -> npt.NDArray[np.uint8]:
     """An image of an array file: whole numbers of 0..255 or real ones of 0..1, grey or with colours last."""
     try:
-        found = np.load(path, allow_pickle=False)
-        if not isinstance(found, np.ndarray):
-            with found:
-                if name not in found:
-                    raise DataError(f"cannot read the image {path}:{name}: it has {', '.join(found)}")
-                found = found[name]
+        image = np.load(path, allow_pickle=False)
+        if not isinstance(image, np.ndarray):
+            with image:
+                if name not in image:
+                    raise DataError(f"cannot read the image {path}:{name}: it has {', '.join(image)}")
+                image = image[name]
     except ValueError as error:
         raise DataError(f"cannot read the image {path}: {error}") from error
-    values = found * 255 if found.dtype.kind == "b" or found.dtype.kind == "f" else found
+    values = image * 255 if image.dtype.kind == "b" or image.dtype.kind == "f" else image
     if values.ndim == 3 and values.shape[2] in (3, 4):
         values = values[..., :3] @ np.array([0.299, 0.587, 0.114])
-    if found.dtype.kind not in "buif" or values.ndim != 2 or values.min() < 0 or values.max() > 255.5:
+    if image.dtype.kind not in "buif" or values.ndim != 2 or values.min() < 0 or values.max() > 255.5:
         raise DataError(
             f"cannot read the image {path}: expected pixels (h, w) or (h, w, 3), whole numbers of 0..255 or "
-            f"real ones of 0..1, not {found.dtype} of shape {found.shape}"
+            f"real ones of 0..1, not {image.dtype} of shape {image.shape}"
         )
     return np.asarray(np.round(values), dtype=np.uint8)
 

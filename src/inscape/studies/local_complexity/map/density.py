@@ -84,7 +84,7 @@ def cell(c: Configuration) -> dict[str, Any]:
     for sigma in SIGMAS:
         for noise in NOISES:
             for form in ("theorem", "norms"):
-                found = density_map(
+                densities = density_map(
                     net,
                     patch(),
                     c["resolution"],
@@ -96,7 +96,7 @@ def cell(c: Configuration) -> dict[str, Any]:
                     random_state=c["seed"],
                     budget=None,
                 )
-                row[map_name(sigma, noise, form)] = np.round(found.density, 4)
+                row[map_name(sigma, noise, form)] = np.round(densities.density, 4)
         row |= {f"{key}_{sigma:g}": value for key, value in compared(net, c, sigma).items()}
     row["plain_length"] = edge_lengths(net, c["n_cells"])
     return row
@@ -115,10 +115,10 @@ def compared(net: "nn.Sequential", c: Configuration, sigma: float) -> dict[str, 
     t = np.arange(n * PER_SQUARE)
     corners = np.stack(np.meshgrid(t, t, indexing="ij"), axis=-1).reshape(-1, 2)
     points = -PROBE + 2 * PROBE * (corners + rng.random(corners.shape)) / (n * PER_SQUARE)
-    found = local_complexity(
+    complexity = local_complexity(
         net, points, sigma=sigma, n_noise=c["n_networks"], random_state=c["seed"], budget=None
     )
-    density = found.density.reshape(n, PER_SQUARE, n, PER_SQUARE).mean(axis=(1, 3))
+    density = complexity.density.reshape(n, PER_SQUARE, n, PER_SQUARE).mean(axis=(1, 3))
     lengths = [edge_lengths(with_noise(net, sigma, rng), n) for _ in range(c["n_networks"])]
     return {"density": density.ravel(), "length": np.round(np.array(lengths).reshape(len(lengths), -1), 6)}
 

@@ -159,7 +159,7 @@ def regions_along(
     votes = (ensemble.value, ensemble.column, *decision)
     slack = 4 * ensemble.rounding  # a crossing adds and subtracts, ours and the model's sums both round
     scratch = _scratch(ensemble.n_leaves, ensemble.n_trees, len(vote.start))
-    found = _room_for_pieces(ensemble.n_leaves)
+    result = _room_for_pieces(ensemble.n_leaves)
     line = np.empty((ensemble.n_coordinates, 2))
     for i, segment in enumerate(segments):
         start, end, low, high = _ends(segment, ensemble)
@@ -168,14 +168,16 @@ def regions_along(
                 f"segment {i} leaves the range +-{ensemble.limit:.3g} in which the trees compute: "
                 "shorten its span"
             )
-        k, n_pieces, n_nodes, n_tied, n_lone = decide(line, segment.span, trees, votes, slack, scratch, found)
-        found[1][:k] = vote.named(found[1][:k])
-        n_asked = _ask_for(k, segment, found, ask)
-        k, n_narrow = sift(join(k, found), segment.span[1], not narrow, found)
+        k, n_pieces, n_nodes, n_tied, n_lone = decide(
+            line, segment.span, trees, votes, slack, scratch, result
+        )
+        result[1][:k] = vote.named(result[1][:k])
+        n_asked = _ask_for(k, segment, result, ask)
+        k, n_narrow = sift(join(k, result), segment.span[1], not narrow, result)
         counts = TreeCounts(n_tied, n_narrow, n_lone, n_nodes, n_asked)
         yield {
-            "boundaries": found[0][1:k].copy(),
-            "labels": found[1][:k].copy(),
+            "boundaries": result[0][1:k].copy(),
+            "labels": result[1][:k].copy(),
             "n_pieces": n_pieces,
             "n_evaluations": n_pieces,
             "trees": counts,
@@ -183,9 +185,9 @@ def regions_along(
         }
 
 
-def _ask_for(k: int, segment: Segment, found: tuple[Any, ...], ask: Ask | None) -> int:
+def _ask_for(k: int, segment: Segment, result: tuple[Any, ...], ask: Ask | None) -> int:
     """Ask the model in the middle of the pieces that have no label; how many these are."""
-    begins, labels, _ = found
+    begins, labels, _ = result
     unknown = np.flatnonzero(labels[:k] < 0)
     if ask is not None and len(unknown):
         ends = np.append(begins[1:k], segment.span[1])
@@ -213,9 +215,9 @@ def _scratch(n_leaves: int, n_trees: int, n_columns: int) -> tuple[Any, ...]:
     """Room for the worst case, a line that meets every leaf; what is not used takes no memory."""
     size = n_leaves + 1
     front = tuple((np.empty(size, dtype=np.int32), np.empty(size), np.empty(size)) for _ in range(2))
-    found = np.empty(size), np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+    leaves = np.empty(size), np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
     order, count = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-    return front, found, order, count, np.empty(n_trees, dtype=np.int32), np.empty(n_columns)
+    return front, leaves, order, count, np.empty(n_trees, dtype=np.int32), np.empty(n_columns)
 
 
 def _room_for_pieces(n_leaves: int) -> tuple[Any, ...]:

@@ -37,7 +37,7 @@ def crossing(gap: float, d: float) -> float:
 
 
 @compiled(error_model="numpy")
-def walk(line: Any, span: Any, trees: Any, front: Any, found: Any) -> Any:
+def walk(line: Any, span: Any, trees: Any, front: Any, leaves: Any) -> Any:
     """The leaves that the line x(t) = line[:, 0] + t line[:, 1] meets, t in `span`.
 
     All trees are walked at once, level by level. The front holds (node, t0, t1): the interval from t0 to
@@ -48,14 +48,14 @@ def walk(line: Any, span: Any, trees: Any, front: Any, found: Any) -> Any:
     written, and count only if they are there. So several nodes are in flight at once.
 
     Returns:
-        n, n_nodes, touched: `found` holds n leaves, (where each starts, its tree, its row of values);
+        n, n_nodes, touched: `leaves` holds n leaves, (where each starts, its tree, its row of values);
         n_nodes nodes were visited; touched says that an end of the span lies on a cut.
     """
     # 1. every tree begins at its root with the whole span
     feature, child, cut, n_trees = trees
     node, t0, t1 = front[0]
     next_node, next_t0, next_t1 = front[1]
-    found_t, found_tree, found_row = found
+    found_t, found_tree, found_row = leaves
     begin, end = span
     node[:n_trees], t0[:n_trees], t1[:n_trees] = np.arange(n_trees), begin, end
     n, n_nodes, m, touched = 0, 0, n_trees, False
@@ -211,9 +211,9 @@ def label_at(t: float, line: Any, trees: Any, votes: Any) -> Any:
 
 
 @compiled(inline="always")  # called at every crossing
-def advance(i: int, n: int, order: Any, found: Any, row: Any, value: Any, column: Any, sums: Any) -> Any:
+def advance(i: int, n: int, order: Any, leaves: Any, row: Any, value: Any, column: Any, sums: Any) -> Any:
     """Pass all crossings at the time of the i-th of n in `order`: (the next i, whether a value changed)."""
-    times, trees, rows = found
+    times, trees, rows = leaves
     t, changed = times[order[i]], False
     while i < n and times[order[i]] - t <= SAME * abs(t):
         k, new = trees[order[i]], rows[order[i]]
@@ -240,11 +240,11 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
         the span whose own label is not that of their piece).
     """
     # 1. the leaves that the line meets, in the order of t
-    front, found, order, count, row, sums = scratch
+    front, leaves, order, count, row, sums = scratch
     value, column, start, divisor, rule, blur, doubt, ballots = votes
     begins, labels, blurs = result
-    n, n_nodes, touched = walk(line, span, trees, front, found)
-    times, tree, rows = found
+    n, n_nodes, touched = walk(line, span, trees, front, leaves)
+    times, tree, rows = leaves
     put_in_order(times[:n], span, order, count)
     # 2. the label on the first piece
     row[tree[order[: len(row)]]] = rows[order[: len(row)]]  # every tree's first leaf starts with the span
@@ -256,7 +256,7 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
     i = len(row)
     while i < n:
         first, t = i, times[order[i]]
-        i, changed = advance(i, n, order, found, row, value, column, sums)
+        i, changed = advance(i, n, order, leaves, row, value, column, sums)
         if not changed:
             continue
         label, margin = elected(sums, rule, ballots)

@@ -105,7 +105,7 @@ def place_on(v: int, c: int, chord_ends: Any, first_edge: Any, rank: Any) -> Any
 @compiled
 def is_long(xy: Any, ends: Any, own: Any, vertices: Any, line: Any) -> Any:
     """Whether each edge is longer than its ends may be displaced along it: else it is a point of contact."""
-    found = np.ones(len(ends), np.bool_)
+    longer = np.ones(len(ends), np.bool_)
     for e in range(len(ends)):
         a, b = ends[e, 0], ends[e, 1]
         x, y = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
@@ -113,5 +113,5 @@ def is_long(xy: Any, ends: Any, own: Any, vertices: Any, line: Any) -> Any:
         if length <= vertices.error[own[a]] + vertices.error[own[b]]:
             x, y = (x / length, y / length) if length > 0.0 else (0.0, 0.0)
             moved = displacement(own[a], x, y, vertices, line) + displacement(own[b], x, y, vertices, line)
-            found[e] = length > moved
-    return found
+            longer[e] = length > moved
+    return longer

@@ -357,12 +357,12 @@ def new_vertex(p: int, q: int, chord: int, own: int, line: Any, state: Any) -> A
 @kernel
 def nearest(first: int, last: int, corner: Any, own: Any, xy: Any) -> int:
     """The corner nearest to the line `own` among those from `first` to before `last`, around the cell."""
-    found, i = first, first
+    best, i = first, first
     while i != last:
-        if abs(distance(own, xy, corner[i])) < abs(distance(own, xy, corner[found])):
-            found = i
+        if abs(distance(own, xy, corner[i])) < abs(distance(own, xy, corner[best])):
+            best = i
         i = (i + 1) % len(corner)
-    return found
+    return best
 
 
 @compiled

@@ -196,9 +196,9 @@ def joined_faces(planar: PlanarComplex, labels: Ints, through: Bools | None = No
     n = planar.n_faces
     links = coo_matrix((np.ones(int(same.sum())), (left[same], right[same])), shape=(n, n))
     count, region = connected_components(links, directed=False)
-    found = np.empty(count, np.int64)
-    found[region] = labels
-    return region.astype(np.int64), found
+    labels_of = np.empty(count, np.int64)
+    labels_of[region] = labels
+    return region.astype(np.int64), labels_of
 
 
 @compiled
