@@ -64,10 +64,10 @@ def within_budget(show: Meter, budget: float, work: str, remedy: str) -> Meter:
         if start is None:
             start = time.perf_counter(), done
             return
-        seconds, part = time.perf_counter() - start[0], done - start[1]
-        if seconds >= TIMED_SECONDS and part > 0:
+        seconds, fraction = time.perf_counter() - start[0], done - start[1]
+        if seconds >= TIMED_SECONDS and fraction > 0:
             is_foreseen = True
-            check_budget(work, seconds * total / part, budget, remedy)
+            check_budget(work, seconds * total / fraction, budget, remedy)
 
     return meter
 

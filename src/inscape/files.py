@@ -24,17 +24,18 @@ MOST_GUNZIPPED = 2**31
 def check_sizes(archive: zipfile.ZipFile, path: Path, error: type[InscapeError]) -> None:
     """Raise `error` if the parts of an archive would unpack to more than they can sensibly hold."""
     memory = machine_memory()
-    total = sum(part.file_size for part in archive.infolist())
+    total = sum(member.file_size for member in archive.infolist())
     if memory is not None and total > memory:
         raise error(
             f"{path} unpacks to {in_bytes(total)}, and the machine has {in_bytes(memory)} of memory: "
             "keep fewer points or smaller types in it"
         )
-    for part in archive.infolist():
-        if part.file_size > max(ALWAYS_UNPACKED, MOST_EXPANSION * part.compress_size):
+    for member in archive.infolist():
+        if member.file_size > max(ALWAYS_UNPACKED, MOST_EXPANSION * member.compress_size):
             raise error(
-                f"{part.filename} in {path} unpacks from {in_bytes(part.compress_size)} to "
-                f"{in_bytes(part.file_size)}: it is damaged or a trap; if it is neither, save it uncompressed"
+                f"{member.filename} in {path} unpacks from {in_bytes(member.compress_size)} to "
+                f"{in_bytes(member.file_size)}: it is damaged or a trap; "
+                "if it is neither, save it uncompressed"
             )
 
 

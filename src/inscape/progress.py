@@ -187,14 +187,14 @@ def bar_text(description: str, done: int, total: int | None, seconds: float) -> 
     """
     if not total:
         return f"{description}, {duration_text(seconds)} passed"
-    part = min(1.0, done / total)
-    bar = f"[{'#' * int(20 * part):-<20}]"
-    left = f", {duration_text(seconds * (1 / part - 1))} left" if part else ""
+    fraction = min(1.0, done / total)
+    bar = f"[{'#' * int(20 * fraction):-<20}]"
+    left = f", {duration_text(seconds * (1 / fraction - 1))} left" if fraction else ""
     return f"{description} {bar} {amount_text(done, total)}, {duration_text(seconds)} passed{left}"
 
 
 COUNTED_UP_TO = 1000
-"""So many units are shown as a count, more of them as a percentage."""
+"""Up to this many units are shown as a count, more as a percentage."""
 
 
 def amount_text(done: int, total: int | None) -> str:

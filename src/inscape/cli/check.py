@@ -33,7 +33,7 @@ def check(
     eta: Annotated[float | None, typer.Option(help="How near a kink is near. [default: sigma]")] = None,
     eps: Annotated[float, typer.Option(help="Smallest singular value that counts for the rank.")] = 0.1,
     noise: Annotated[int, typer.Option(min=2, help="How many noisy networks.")] = 32,
-    max_points: Annotated[int, typer.Option(min=2, help="Look at so many random points at most.")] = 200,
+    max_points: Annotated[int, typer.Option(min=2, help="At most this many random points.")] = 200,
     seed: options.Seed = 0,
     weights: options.Weights = None,
     loading: options.ModelOptions,

@@ -41,7 +41,7 @@ def compare(
         typer.Option("--out", "-o", metavar="FILE", help="Picture: .png, .pdf, .svg or .jpg."),
     ] = None,
     probes: Annotated[
-        int, typer.Option(min=1, help="Without --points, --segment and --out: over so many random probes.")
+        int, typer.Option(min=1, help="Without --points, --segment and --out: over this many random probes.")
     ] = 100,
     dim: Annotated[int, typer.Option(min=1, max=2, help="Of the random probes.")] = 1,
     method: options.Method = "auto",

@@ -284,7 +284,7 @@ def _spread(parameter: Parameter, groups: dict[str, Any]) -> Iterable[Parameter]
 def _numbers(text: str, name: str) -> float | list[float]:
     """The number, or the numbers between commas; fractions as in 1/255."""
     try:
-        numbers = [_fraction(part) for part in text.split(",")]
+        numbers = [_fraction(word) for word in text.split(",")]
     except (ValueError, ZeroDivisionError) as error:
         raise ModelError(
             f"--{name} {text!r} is not a number: write one, as in 0.5 or 1/255, or one per channel with "

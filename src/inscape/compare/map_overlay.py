@@ -116,8 +116,8 @@ class _Edges(NamedTuple):
 @compiled
 def edge_crossings(low, high, n_first):
     """All places where one of the first edges crosses one of the others, away from the ends of both."""
-    room, n = 1024, 0
-    one, other, xy = np.empty(room, np.int64), np.empty(room, np.int64), np.empty((room, 2))
+    capacity, n = 1024, 0
+    one, other, xy = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty((capacity, 2))
     order = n_first + np.argsort(low[n_first:, 0])
     for i in range(n_first):
         ax, ay = low[i, 0], low[i, 1]
@@ -140,12 +140,12 @@ def edge_crossings(low, high, n_first):
             if s < 0.0 or s > 1.0 or t < 0.0 or t > 1.0:
                 continue
             # 3. keep them
-            if n == room:
-                room *= 2
+            if n == capacity:
+                capacity *= 2
                 more_one, more_other, more_xy = (
-                    np.empty(room, np.int64),
-                    np.empty(room, np.int64),
-                    np.empty((room, 2)),
+                    np.empty(capacity, np.int64),
+                    np.empty(capacity, np.int64),
+                    np.empty((capacity, 2)),
                 )
                 more_one[:n], more_other[:n], more_xy[:n] = one, other, xy
                 one, other, xy = more_one, more_other, more_xy

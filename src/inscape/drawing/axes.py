@@ -9,7 +9,7 @@ _LEGEND_GAP = 0.9
 _LEAST_LEFT = 0.45
 """Of the width that Axes had, what a legend leaves them at least."""
 
-_MANY_CLASSES = 8
+_DENSE_LEGEND_ABOVE_CLASSES = 8
 
 
 def new_figure(size: tuple[float, float]) -> Any:
@@ -49,7 +49,7 @@ def legend_beside(ax: Any, handles: Sequence[Any], title: str) -> None:
     Figures that lay themselves out make room for it. In others the Axes give up as much of their own width,
     so that the legend neither leaves the figure nor lies on a neighbour.
     """
-    dense = {"fontsize": "small", "labelspacing": 0.3} if len(handles) > _MANY_CLASSES else {}
+    dense = {"fontsize": "small", "labelspacing": 0.3} if len(handles) > _DENSE_LEGEND_ABOVE_CLASSES else {}
     legend = ax.legend(
         handles=handles,
         title=title,

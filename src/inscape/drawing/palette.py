@@ -76,8 +76,8 @@ def in_order(name: str) -> list[tuple[bool, int, str]]:
     >>> sorted(["class 10", "class 9", "b", "2", "10"], key=in_order)
     ['2', '10', 'b', 'class 9', 'class 10']
     """
-    parts = re.findall(r"\d+|\D+", name)
-    return [(not part.isdecimal(), int(part) if part.isdecimal() else 0, part.casefold()) for part in parts]
+    runs = re.findall(r"\d+|\D+", name)
+    return [(not run.isdecimal(), int(run) if run.isdecimal() else 0, run.casefold()) for run in runs]
 
 
 def _is_number(name: str) -> bool:

@@ -36,7 +36,7 @@ class RunningCount:
         """Count on the next segments, and say where things stand."""
         done = len(self._counts[-1])
         if done >= N_SEGMENTS:
-            return self._found()
+            return self._message()
         probes = self._probes[done : done + self._block]
         start = time.perf_counter()
         for k, model in enumerate(self._models):
@@ -50,9 +50,9 @@ class RunningCount:
                 self._missed[k] = max(self._missed[k], result.missed_interval[1])
         seconds = time.perf_counter() - start
         self._block = int(np.clip(self._block * PATIENCE / max(seconds, 1e-4), 1, 64))
-        return self._found()
+        return self._message()
 
-    def _found(self) -> dict[str, Any]:
+    def _message(self) -> dict[str, Any]:
         n = len(self._counts[-1])
         rows = []
         for k, counts in enumerate(self._counts):

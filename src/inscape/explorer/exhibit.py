@@ -236,4 +236,4 @@ def hexadecimal(colour: Sequence[float]) -> str:
     >>> hexadecimal((1.0, 0.5, 0.0))
     '#ff8000'
     """
-    return "#" + "".join(f"{round(255 * float(part)):02x}" for part in colour)
+    return "#" + "".join(f"{round(255 * float(channel)):02x}" for channel in colour)

@@ -95,13 +95,13 @@ def _sampled_region(sight: Sight, at: Floats) -> dict[str, Any]:
     return about
 
 
-def nearest_on(pieces: Floats, at: Floats, metric: Floats) -> tuple[Floats, float]:
+def nearest_on(edges: Floats, at: Floats, metric: Floats) -> tuple[Floats, float]:
     """The nearest place on straight pieces (n, 2, 2), and its distance, by a metric (2, 2).
 
     >>> nearest_on(np.array([[[1.0, -1.0], [1.0, 1.0]]]), np.array([0.0, 0.5]), np.eye(2))
     (array([1. , 0.5]), 1.0)
     """
-    start, way = pieces[:, 0], pieces[:, 1] - pieces[:, 0]
+    start, way = edges[:, 0], edges[:, 1] - edges[:, 0]
     along = np.einsum("ni,ij,nj->n", at - start, metric, way)
     length = np.einsum("ni,ij,nj->n", way, metric, way)
     t = np.clip(along / np.where(length > 0, length, 1.0), 0.0, 1.0)

@@ -13,7 +13,7 @@ from inscape.measures.points import as_source
 from inscape.models import Model
 from inscape.models.class_names import as_labels, fractions, listed, names_of
 
-ENOUGH_POINTS = 50
+JUDGED_FROM_POINTS = 50
 """Labelled points from which on an accuracy near chance means something."""
 _POINTS_LOOKED_AT = 1000
 _FAR_FROM_CHANCE = 0.1
@@ -57,9 +57,9 @@ def correct(model: Model, x: Any, y: npt.ArrayLike) -> npt.NDArray[np.bool_]:
 def chance_note(model: Model, right: npt.NDArray[np.bool_], x: Any, y: npt.ArrayLike) -> str:
     """A sentence if a model does no better than chance at labelled points, else "".
 
-    The mean over classes of the part that is right is 1 / c for predictions that do not depend on the point,
-    however unequal the classes are. The sentence is written if, on at least `ENOUGH_POINTS` points, that mean
-    exceeds 1 / c by less than two of its standard errors and by less than a tenth of what there is to gain.
+    The mean over classes of the fraction that is right is 1 / c for predictions that do not depend on the
+    point, however unequal the classes are. The sentence is written if, on at least `JUDGED_FROM_POINTS`
+    points, that mean exceeds 1 / c by less than two of its standard errors and by less than a tenth of what there is to gain.
 
     Args:
         model: a wrapped model.
@@ -68,7 +68,7 @@ def chance_note(model: Model, right: npt.NDArray[np.bool_], x: Any, y: npt.Array
         y: their classes (n,).
     """
     classes, which, sizes = np.unique(np.asarray(y), return_inverse=True, return_counts=True)
-    if len(right) < ENOUGH_POINTS or len(classes) < 2:
+    if len(right) < JUDGED_FROM_POINTS or len(classes) < 2:
         return ""
     n_classes = max(len(classes), _n_classes(model, x))
     recall = np.bincount(which, weights=right) / sizes

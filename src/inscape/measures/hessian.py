@@ -128,26 +128,26 @@ class LossHessian:
         """H v."""
         self.n_products += 1
         flat = torch.from_numpy(np.ascontiguousarray(v)).to(self.x.device, self.dtype)
-        pieces = self._pieces(flat)
+        by_parameter = self._pieces(flat)
         total = torch.zeros(self.size, dtype=torch.float64)
         for grads in self._all_gradients():
-            total += self._second(grads, pieces, batched=False)
+            total += self._second(grads, by_parameter, batched=False)
         return total.numpy()
 
     def matrix(self) -> Floats:
         """H itself, (size, size)."""
         total = torch.zeros(self.size, self.size, dtype=torch.float64)
         eye = torch.eye(self.size, dtype=self.dtype, device=self.x.device)
-        pieces = self._pieces(eye)
+        by_parameter = self._pieces(eye)
         self.n_products += self.size
         for grads in self._all_gradients():
-            total += self._second(grads, pieces, batched=True)
+            total += self._second(grads, by_parameter, batched=True)
         return (0.5 * (total + total.T)).numpy()
 
     def _pieces(self, flat: Tensor) -> list[Tensor]:
         """Numbers (..., size) in the shapes of the parameters."""
-        parts = torch.split(flat, [p.numel() for p in self.parameters], dim=-1)
-        return [v.reshape(*flat.shape[:-1], *p.shape) for v, p in zip(parts, self.parameters, strict=True)]
+        chunks = torch.split(flat, [p.numel() for p in self.parameters], dim=-1)
+        return [v.reshape(*flat.shape[:-1], *p.shape) for v, p in zip(chunks, self.parameters, strict=True)]
 
     def _all_gradients(self) -> Iterator[list[Tensor]]:
         if self.batch < len(self.x):

@@ -102,18 +102,18 @@ class MeasureTable(Shown):
 
     def to_text(self, *, width: int | None = None) -> str:
         """The table, the notes on its rows, and the settings of each; in lines of `width`, none is cut."""
-        parts = [text_table(self.rows, COLUMNS, width=width), self.notes_and_settings(width=width)]
-        return "\n\n".join(part for part in parts if part)
+        paragraphs = [text_table(self.rows, COLUMNS, width=width), self.notes_and_settings(width=width)]
+        return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
     def notes_and_settings(self, *, width: int | None = None) -> str:
         """The notes on the rows, and the settings of each."""
         notes = [(row["measure"], row["note"]) for row in self.rows]
         used = [(row["measure"], _as_words(row["settings"])) for row in self.rows]
-        parts = [
+        paragraphs = [
             notes_below(notes, width=width),
             notes_below([(f"settings of {name}", text) for name, text in used], width=width),
         ]
-        return "\n\n".join(part for part in parts if part)
+        return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -125,10 +125,10 @@ class MeasureTable(Shown):
         raise KeyError(measure)
 
     def __repr__(self) -> str:
-        parts = [
+        words = [
             f"{r['measure']} {r['value']:.4g}" if r["value"] is not None else r["measure"] for r in self.rows
         ]
-        return f"<measures of {self.model}: {', '.join(parts)}>"
+        return f"<measures of {self.model}: {', '.join(words)}>"
 
 
 def measure(

@@ -130,8 +130,8 @@ class Ranking(Drawn):
         rows = self.rows()
         notes = notes_below([(row["model"], row["note"]) for row in rows], width=width or LINE)
         below = [paragraph(text, width=width or LINE) for text in (LEGEND, self.meaning)]
-        parts = [text_table(rows, COLUMNS, width=width), notes, *below]
-        return "\n\n".join(part for part in parts if part)
+        paragraphs = [text_table(rows, COLUMNS, width=width), notes, *below]
+        return "\n\n".join(part for part in paragraphs if part)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; `from_dict` reads it back."""
@@ -157,10 +157,10 @@ class Ranking(Drawn):
 
     def __repr__(self) -> str:
         first, *others = self.order
-        parts = [f"{first} {self._number(first)}"]
+        words = [f"{first} {self._number(first)}"]
         for name, p in zip(others, self.probabilities, strict=True):
-            parts.append(f"({p:.0%}) < {name} {self._number(name)}")
-        return f"<ranking by region count: {' '.join(parts)}>"
+            words.append(f"({p:.0%}) < {name} {self._number(name)}")
+        return f"<ranking by region count: {' '.join(words)}>"
 
     def _number(self, name: str) -> str:
         result = self.results[name]

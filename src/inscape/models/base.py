@@ -216,9 +216,9 @@ class Model(ABC):
 
     def predict(self, x: npt.ArrayLike, *, with_scores: bool) -> Prediction:
         """Labels and scores of any number of points, batch by batch."""
-        parts = self._in_batches(x, lambda batch: self.predict_batch(batch, with_scores))
-        labels = np.concatenate([p.labels for p in parts])
-        scores = [p.scores for p in parts if p.scores is not None]
+        batches = self._in_batches(x, lambda batch: self.predict_batch(batch, with_scores))
+        labels = np.concatenate([p.labels for p in batches])
+        scores = [p.scores for p in batches if p.scores is not None]
         return Prediction(labels, np.concatenate(scores) if scores else None)
 
     def _in_batches(self, x: npt.ArrayLike, answer: Callable[[Array], Answer]) -> list[Answer]:
@@ -450,10 +450,10 @@ def compare_batches(model: Model, x: Array) -> None:
     some = some[np.argsort(np.linalg.norm(some.reshape(len(some), -1), axis=1), kind="stable")]
     half = len(some) // 2  # the short points and the long ones: another mean, another range
     try:
-        together, *parts = (_told(model, b) for b in (some, some[:half], some[half:]))
+        together, *halves = (_told(model, b) for b in (some, some[:half], some[half:]))
     except ModelError:
         return  # it takes some batches only
-    if _agree(model, together, _joined(parts)):
+    if _agree(model, together, _joined(halves)):
         return
     try:
         first, second = (_joined([_told(model, p[None]) for p in some]) for _ in range(2))
@@ -480,9 +480,9 @@ def _told(model: Model, x: Array) -> Prediction:
     return Prediction(labels[: len(x)], None if scores is None else scores[: len(x)])
 
 
-def _joined(parts: list[Prediction]) -> Prediction:
-    scores = [p.scores for p in parts if p.scores is not None]
-    return Prediction(np.concatenate([p.labels for p in parts]), np.concatenate(scores) if scores else None)
+def _joined(batches: list[Prediction]) -> Prediction:
+    scores = [p.scores for p in batches if p.scores is not None]
+    return Prediction(np.concatenate([p.labels for p in batches]), np.concatenate(scores) if scores else None)
 
 
 def _agree(model: Model, a: Prediction, b: Prediction) -> bool:

@@ -63,12 +63,12 @@ class BoosterModel(Model):
     @property
     def structure(self) -> str:  # type: ignore[override]
         """The word "trees" if they could be read and no other output was asked for, else "black-box"."""
-        return "trees" if isinstance(self._found(), TreeEnsemble) else "black-box"
+        return "trees" if isinstance(self._reading(), TreeEnsemble) else "black-box"
 
     @property
     def trees(self) -> TreeEnsemble:
         """The trees as flat arrays; an error says why there are none."""
-        reading = self._found()
+        reading = self._reading()
         if isinstance(reading, TreeEnsemble):
             return reading
         raise PartitionError(
@@ -88,7 +88,7 @@ class BoosterModel(Model):
         """A hash of the booster."""
         return self._marked(estimator_fingerprint(self.booster))
 
-    def _found(self) -> TreeEnsemble | Unread:
+    def _reading(self) -> TreeEnsemble | Unread:
         """What was read, or why not, of the booster as it is now."""
         state = state_of(self.booster)
         if self._read is None or self._read[0] != state:
@@ -228,8 +228,8 @@ def check_text(text: str) -> None:
     Traceback (most recent call last):
     ValueError: tree 0 has not as many leaves as it says
     """
-    head, *trees = text.partition("\nend of trees")[0].split("\nTree=")
-    widest = int(_entries(head)["max_feature_idx"])
+    header, *trees = text.partition("\nend of trees")[0].split("\nTree=")
+    widest = int(_entries(header)["max_feature_idx"])
     for i, block in enumerate(trees):
         given = _entries(block)
         n = int(given["num_leaves"])

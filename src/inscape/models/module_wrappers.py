@@ -87,14 +87,14 @@ class DecidedModule(torch.nn.Module):
 class _LastHead(TorchFunctionMode):
     """Remembers the last softmax, log-softmax or sigmoid that was called: its name, input and output."""
 
-    found: tuple[str, Tensor, Tensor] | None = None
+    call: tuple[str, Tensor, Tensor] | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
         given = args[0] if args else (kwargs or {}).get("input")
         if name in PROBABILITIES and isinstance(given, Tensor) and isinstance(out, Tensor):
-            self.found = (name, given, out)
+            self.call = (name, given, out)
         return out
 
 
@@ -116,9 +116,9 @@ def scores_before_head(module: torch.nn.Module, x: Tensor) -> RawScores:
     with _LastHead() as last:
         out = scores_among(module(x))
     scores: Tensor = out.reshape(len(x), -1)
-    if last.found is None:
+    if last.call is None:
         return RawScores(scores, None, scores)
-    name, given, head = last.found
+    name, given, head = last.call
     if out.data_ptr() != head.data_ptr() or given.numel() != scores.numel():
         return RawScores(scores, None, scores)
     raw = given.reshape(scores.shape)

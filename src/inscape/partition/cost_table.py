@@ -83,8 +83,8 @@ class CostTable(Shown):
             for row in self.rows
         ]
         notes = [(f"{row['method']} on {row['probes']}", row["note"]) for row in self.rows]
-        parts = [text_table(rows, COLUMNS, width=width), notes_below(notes, width=width)]
-        return "\n\n".join(part for part in parts if part)
+        paragraphs = [text_table(rows, COLUMNS, width=width), notes_below(notes, width=width)]
+        return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -176,8 +176,8 @@ def _exact_segments(model: Model, probes: Sequence[Probe]) -> Row:
     from inscape.partition.linear.exact_cost import segment_cost
 
     cost = segment_cost(model, probes)
-    part = min(1.0, TIMED_KNOTS / cost.n_regions)
-    few = [_stretch(segment, part) for segment in as_segments(probes[:TIMED_SEGMENTS])]
+    fraction = min(1.0, TIMED_KNOTS / cost.n_regions)
+    few = [_stretch(segment, fraction) for segment in as_segments(probes[:TIMED_SEGMENTS])]
     regions: list[Any] = []
 
     def job() -> None:
@@ -191,10 +191,10 @@ def _exact_segments(model: Model, probes: Sequence[Probe]) -> Row:
     return _row(n_evaluations, n * cost.n_regions, memory, seconds * n_evaluations)
 
 
-def _stretch(segment: Segment, part: float) -> Segment:
+def _stretch(segment: Segment, fraction: float) -> Segment:
     """A part around the middle."""
     low, high = segment.span
-    middle, half = (low + high) / 2, part * (high - low) / 2
+    middle, half = (low + high) / 2, fraction * (high - low) / 2
     return Segment(segment.start, segment.end, span=(middle - half, middle + half))
 
 

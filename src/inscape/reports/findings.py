@@ -247,9 +247,9 @@ def _axes(frame: "pd.DataFrame", varied: list[str], numeric: list[str]) -> tuple
 def _parts(frame: "pd.DataFrame", names: list[str]) -> tuple[list[str], list[str]]:
     """The columns before and after the hash of the configuration: what was set, what came out."""
     columns = list(frame.columns)
-    cut = columns.index("configuration") if "configuration" in columns else 1
-    results = [n for n in names if columns.index(n) > cut and n not in ("seed", "seconds")]
-    return [n for n in names if columns.index(n) < cut], results
+    place = columns.index("configuration") if "configuration" in columns else 1
+    results = [n for n in names if columns.index(n) > place and n not in ("seed", "seconds")]
+    return [n for n in names if columns.index(n) < place], results
 
 
 def _varied(frame: "pd.DataFrame") -> list[str]:

@@ -95,11 +95,11 @@ def markdown(table: "pd.DataFrame") -> str:
     |  | 3.000 |
     """
     numeric = [kind.kind in "iuf" for kind in table.dtypes]
-    head = ["| " + " | ".join(map(_cell, map(str, table.columns))) + " |"]
-    head.append("| " + " | ".join("---:" if n else "---" for n in numeric) + " |")
+    header = ["| " + " | ".join(map(_cell, map(str, table.columns))) + " |"]
+    header.append("| " + " | ".join("---:" if n else "---" for n in numeric) + " |")
     forms = column_forms(table)
     rows = [map(_cell, row, forms) for row in table.to_numpy(object)]
-    return "\n".join([*head, *("| " + " | ".join(row) + " |" for row in rows)])
+    return "\n".join([*header, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 def _cell(value: object, form: Callable[[float], str] = number) -> str:

@@ -219,7 +219,7 @@ def _setting(value: Any) -> str:
 
 KINDS = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".svg": "svg+xml", ".webp": "webp"}
 
-WIDE = 900
+FULL_WIDTH_ABOVE_DOTS = 900
 """Dots."""
 
 
@@ -238,8 +238,8 @@ class Picture:
 
     @property
     def is_wide(self) -> bool:
-        """Whether it has so many dots to the right that half of the page would be too narrow for it."""
-        return self.size is not None and self.size[0] > WIDE
+        """Whether half of the page would be too narrow for it."""
+        return self.size is not None and self.size[0] > FULL_WIDTH_ABOVE_DOTS
 
 
 def pictures(figures: Sequence[str] | Mapping[str, str], folder: Path) -> list[Picture]:

@@ -102,7 +102,7 @@ def _rounded(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-LONGEST = 60
+MOST_CHARACTERS = 60
 """Characters of a list or a dict in a cell of a table."""
 
 
@@ -139,7 +139,11 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return number(value)
     text = str(value)
-    return text if len(text) <= LONGEST or not text.startswith(("[", "{")) else text[: LONGEST - 1] + "…"
+    return (
+        text
+        if len(text) <= MOST_CHARACTERS or not text.startswith(("[", "{"))
+        else text[: MOST_CHARACTERS - 1] + "…"
+    )
 
 
 def number(value: float) -> str:

@@ -43,7 +43,7 @@ N_PROBES = 200
 FITTED = 0.98
 FOLLOWS = 0.9
 SPREAD = 3.0
-"""The gaps of a family tell something if their standard deviation is so many sampling errors of one gap."""
+"""The gaps of a family tell something if they spread by this many sampling errors of one gap."""
 FAMILIES = {
     "trees": "decision trees, by depth",
     "forests": "random forests, by depth",

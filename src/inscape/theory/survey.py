@@ -60,12 +60,12 @@ class Survey(Drawn):
 
         frame = self.to_frame()
         rows = []
-        for statement, part in frame.groupby("statement", sort=False):
+        for statement, group in frame.groupby("statement", sort=False):
             row: dict[str, Any] = {"statement": statement}
             for form in FORMS:
-                judged = part[(part["form"] == form) & (part["verdict"] != "does not apply")]
+                judged = group[(group["form"] == form) & (group["verdict"] != "does not apply")]
                 row |= {f"{form} {key}": value for key, value in _summary(judged).items()}
-            unfit = part[(part["form"] == "stated") & (part["verdict"] == "does not apply")]
+            unfit = group[(group["form"] == "stated") & (group["verdict"] == "does not apply")]
             rows.append(row | {"does not apply": len(unfit)})
         return pd.DataFrame(rows)
 

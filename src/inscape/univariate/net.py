@@ -93,15 +93,15 @@ class ShallowNet:
 
         flat = x.reshape(-1)
         step = max(1, _RELUS_AT_ONCE // self.width)
-        parts = [active(flat[i : i + step]) for i in range(0, len(flat), step)]
-        return np.concatenate([*parts, np.empty(0)]).reshape(x.shape)
+        chunks = [active(flat[i : i + step]) for i in range(0, len(flat), step)]
+        return np.concatenate([*chunks, np.empty(0)]).reshape(x.shape)
 
     def _summed(self, x: npt.ArrayLike, outputs: Any) -> Floats:
         x = _numbers("x", x)
         flat = x.reshape(-1)
         step = max(1, _RELUS_AT_ONCE // self.width)
-        parts = [outputs(flat[i : i + step, None] * self.w + self.b) for i in range(0, len(flat), step)]
-        return np.concatenate([*parts, np.empty(0)]).reshape(x.shape)
+        chunks = [outputs(flat[i : i + step, None] * self.w + self.b) for i in range(0, len(flat), step)]
+        return np.concatenate([*chunks, np.empty(0)]).reshape(x.shape)
 
     # its shape ------------------------------------------------------------------------------------
 

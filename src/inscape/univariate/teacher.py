@@ -80,8 +80,8 @@ def random_teacher(
             f"{r + 1} intervals of length {least:g} do not fit into [-{radius:g}, {radius:g}]: "
             "make them shorter"
         )
-    cuts = np.sort(as_generator(random_state).uniform(0, spare, r))
-    changes = -radius + cuts + least * np.arange(1, r + 1)
+    places = np.sort(as_generator(random_state).uniform(0, spare, r))
+    changes = -radius + places + least * np.arange(1, r + 1)
     return strict_teacher_of(changes) if strict else teacher_of(changes)
 
 
@@ -225,9 +225,9 @@ def _long_logistic(first: float, last: float) -> float:
         total += float(np.exp(-max(first, _CLOSED_FORM_FROM)) - np.exp(-last))
     low, high = max(first, -_CLOSED_FORM_FROM), min(last, _CLOSED_FORM_FROM)
     if low < high:
-        cuts = np.linspace(low, high, 1 + int(np.ceil((high - low) / 2)))
-        half = np.diff(cuts)[:, None] / 2
-        u = (cuts[:-1] + cuts[1:])[:, None] / 2 + half * _NODES
+        places = np.linspace(low, high, 1 + int(np.ceil((high - low) / 2)))
+        half = np.diff(places)[:, None] / 2
+        u = (places[:-1] + places[1:])[:, None] / 2 + half * _NODES
         total += float(((np.logaddexp(0.0, -u) * half) @ _WEIGHTS).sum())
     return total
 

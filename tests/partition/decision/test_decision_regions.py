@@ -308,7 +308,7 @@ def test_a_grid_of_very_many_points_says_how_many(monkeypatch):
     def model(x):
         return (x[:, 0] > 0.3).astype(int)
 
-    monkeypatch.setattr(workload, "LONG_EVALUATIONS", 1000)
+    monkeypatch.setattr(workload, "ANNOUNCED_ABOVE_EVALUATIONS", 1000)
     probes = [Segment([0.0], [1.0])] * 5
     decision_regions(model, probes, resolution=200)
     with pytest.warns(InscapeWarning, match="5 probes of about 201 points each are 1,005 evaluations"):

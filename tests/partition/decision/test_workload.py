@@ -45,7 +45,7 @@ def test_what_would_not_end_is_refused_before_the_model_is_asked(x, settings, er
 
 
 def test_what_takes_long_is_announced(x, monkeypatch):
-    monkeypatch.setattr(workload, "LONG_EVALUATIONS", 1000)
+    monkeypatch.setattr(workload, "ANNOUNCED_ABOVE_EVALUATIONS", 1000)
     with pytest.warns(InscapeWarning, match=r"11 probes of about 100 points each are 1,100 evaluations"):
         inscape.region_count(sign, x, n_probes=11, resolution=100, random_state=0)
     with pytest.warns(InscapeWarning, match="lower the number of probes if that is too long"):

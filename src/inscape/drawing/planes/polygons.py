@@ -200,8 +200,8 @@ def faces_by_group(xy: Floats, corners: Ints, start: Ints, group: Ints) -> tuple
     paths, groups = [], []
     for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         for i in range(a, b, _CHUNK):
-            cut = slice(int(first[i]), int(stop[min(i + _CHUNK, b) - 1]))
-            paths.append(_path(vertices[cut], codes[cut]))
+            chunk = slice(int(first[i]), int(stop[min(i + _CHUNK, b) - 1]))
+            paths.append(_path(vertices[chunk], codes[chunk]))
             groups.append(sorted_group[a])
     return paths, np.array(groups)
 

@@ -329,8 +329,8 @@ def in_ball(graph: Graph, points: Tensor, radius: float) -> Ints:
     def seen(node: int, tangents: Tensor) -> None:
         squares.add_(tangents[0].flatten(1).square().sum(dim=0))
 
-    for part in torch.split(torch.eye(d, dtype=torch.float64), directions_at_once(before, 1, torch.float64)):
-        push(before, one, part.reshape(-1, *graph.input_shape), {layer.source}, seen)
+    for chunk in torch.split(torch.eye(d, dtype=torch.float64), directions_at_once(before, 1, torch.float64)):
+        push(before, one, chunk.reshape(-1, *graph.input_shape), {layer.source}, seen)
     u, reach = before.evaluate(points).flatten(1), radius * squares.sqrt()
     kinks = torch.tensor(layer.kinks, dtype=u.dtype)[:, None, None]
     return ((u - kinks).abs() < reach).sum(dim=(0, 2)).numpy()

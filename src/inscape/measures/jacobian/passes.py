@@ -88,7 +88,7 @@ class Settings:
         precision: "float64" or "float32".
         memory: bytes that the tangents of a network that is no perceptron may fill.
         n_directions: None for exact gradients; else how many random directions estimate their norms, "auto"
-            for `AUTO_DIRECTIONS` of them where exact gradients take over `FEW_INPUTS` evaluations.
+            for `AUTO_DIRECTIONS` of them where exact gradients take over `ESTIMATE_ABOVE_INPUTS` evaluations.
         seed: of those directions.
         directions: orthonormal directions (k, ...) to which gradients are projected; None for all.
     """
@@ -103,7 +103,11 @@ class Settings:
         """The same with a number for "auto"."""
         if self.n_directions != "auto":
             return self
-        few = self.directions is not None or network.is_matrix or network.n_directions() <= FEW_INPUTS
+        few = (
+            self.directions is not None
+            or network.is_matrix
+            or network.n_directions() <= ESTIMATE_ABOVE_INPUTS
+        )
         is_exact = few or not all(c.takes_estimates for c in consumers)
         return replace(self, n_directions=None if is_exact else AUTO_DIRECTIONS)
 
@@ -113,7 +117,7 @@ class Settings:
         return DTYPES[self.precision]
 
 
-FEW_INPUTS = 64
+ESTIMATE_ABOVE_INPUTS = 64
 AUTO_DIRECTIONS = 8
 """Random directions for each perturbed network: 32 of these see 256 different ones."""
 ROWS_AT_ONCE = 256
@@ -259,9 +263,9 @@ class Engine:
         assert self.chain is not None
         drawn = [draws.biases(k, self.network.layers, self.settings.dtype) or [] for k in range(draws.n)]
         for first in range(0, draws.n, _AT_ONCE):
-            part = drawn[first : first + _AT_ONCE]
-            m, size = len(part), max(1, ROWS_AT_ONCE // len(part))
-            stacked = [torch.cat(layer) for layer in zip(*part, strict=True)]
+            chunk = drawn[first : first + _AT_ONCE]
+            m, size = len(chunk), max(1, ROWS_AT_ONCE // len(chunk))
+            stacked = [torch.cat(layer) for layer in zip(*chunk, strict=True)]
             for i in range(0, len(self.start), size):
                 points = np.arange(i, min(i + size, len(self.start)))
                 noise = [b.repeat(len(points), 1) for b in stacked]
@@ -288,9 +292,9 @@ class Engine:
         slopes = [block.state.slopes[layer.node].reshape(n // m, m, -1) for layer in layers]
         size = max(1, 2 * chain.block_length() // m)
         for i in range(0, n // m, size):
-            part = [s[i : i + size] for s in slopes]
-            push_alike(chain, part, lambda layer, v: norms[layer].append(v), output.append)
-        block.norms = [torch.cat(parts) for parts in norms]
+            chunk = [s[i : i + size] for s in slopes]
+            push_alike(chain, chunk, lambda layer, v: norms[layer].append(v), output.append)
+        block.norms = [torch.cat(chunks) for chunks in norms]
         block.output = torch.cat(_padded(output))
 
     def _differentiate_chain(self, chain: Chain, block: Block, spectra: bool) -> None:
@@ -314,8 +318,8 @@ class Engine:
         size = chain.block_length()
         for i in range(0, n, size):
             push_chain(chain, [s[i : i + size] for s in slopes], seen, only_norms=not spectra)
-        block.norms = [torch.cat(parts) for parts in norms]
-        block.spectra = [torch.cat(parts) for parts in values] if spectra else []
+        block.norms = [torch.cat(chunks) for chunks in norms]
+        block.spectra = [torch.cat(chunks) for chunks in values] if spectra else []
         block.output = torch.cat(_padded(output))
 
     def _differentiate(self, block: Block, spectra: bool) -> None:
@@ -333,8 +337,8 @@ class Engine:
                 kept[node].append(flat.clone())
 
         size = directions_at_once(tail, n, self.settings.dtype, self.settings.memory)
-        for part in self._portions(size):
-            push(tail, block.state, part, wanted, seen)
+        for chunk in self._portions(size):
+            push(tail, block.state, chunk, wanted, seen)
         k = self.settings.n_directions
         scale = _mean_chi(k) if isinstance(k, int) else 1.0
         block.norms = [(s.sqrt() / scale).to(self.settings.dtype) for s in squares]
@@ -345,10 +349,10 @@ class Engine:
             ]
 
 
-def _padded(parts: list[Tensor]) -> list[Tensor]:
+def _padded(gradients: list[Tensor]) -> list[Tensor]:
     """Gradients in different numbers of coordinates, (n, c, r) each, filled with zeros to the largest."""
-    widest = max(p.shape[2] for p in parts)
-    return [torch.nn.functional.pad(p, (0, widest - p.shape[2])) for p in parts]
+    widest = max(p.shape[2] for p in gradients)
+    return [torch.nn.functional.pad(p, (0, widest - p.shape[2])) for p in gradients]
 
 
 def _mean_chi(k: int) -> float:

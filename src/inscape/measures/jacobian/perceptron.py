@@ -18,7 +18,7 @@ CACHE_BYTES = 5 * 2**19
 """Bytes of the gradients of one layer of one block of rows: past some 2.5 MB products wait for memory."""
 
 
-FEW_COORDINATES = 32
+CHOOSE_UNITS_ABOVE_COORDINATES = 32
 """Coordinates of the gradients up to which units of slope zero are not left out."""
 
 
@@ -39,8 +39,8 @@ class Chain:
 
     @property
     def has_many_coordinates(self) -> bool:
-        """Whether gradients have so many coordinates that active units are worth choosing."""
-        return self.start.shape[1] > FEW_COORDINATES
+        """Whether gradients have enough coordinates for active units to be worth choosing."""
+        return self.start.shape[1] > CHOOSE_UNITS_ABOVE_COORDINATES
 
     def block_length(self) -> int:
         """How many rows to work on at once."""
@@ -89,7 +89,7 @@ def push_chain(chain: Chain, slopes: list[Tensor], seen: Seen, *, only_norms: bo
         seen: gets the gradients; layer 0 is left out, since its gradients are `chain.start` everywhere.
         only_norms: whether only norms of gradients matter, so that the coordinates may be changed.
     """
-    if chain.start.shape[1] <= FEW_COORDINATES:
+    if chain.start.shape[1] <= CHOOSE_UNITS_ABOVE_COORDINATES:
         _push_few(chain, slopes, seen)
         return
     rows = torch.arange(len(slopes[0]))[:, None]

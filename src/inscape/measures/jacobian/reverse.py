@@ -58,14 +58,14 @@ def jacobian(values: Tensor, x: Tensor) -> Tensor:
     """The Jacobian (n, c, d) of values (n, c), computed from x (n, ...) row by row, at every row."""
     n, c = values.shape
     size = max(1, min(c, _SEEDS // max(1, n * c)))
-    parts = []
+    rows = []
     for start in range(0, c, size):
         k = min(size, c - start)
         seeds = torch.zeros(k, n, c, dtype=values.dtype)
         seeds[torch.arange(k), :, start + torch.arange(k)] = 1.0
         (g,) = torch.autograd.grad(values, x, seeds, is_grads_batched=True, retain_graph=True)
-        parts.append(g.reshape(k, n, -1))
-    return torch.cat(parts).transpose(0, 1)
+        rows.append(g.reshape(k, n, -1))
+    return torch.cat(rows).transpose(0, 1)
 
 
 def weighted_values(scores: Any, x: Tensor) -> list[tuple[str, Tensor]]:

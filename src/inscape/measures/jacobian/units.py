@@ -94,10 +94,10 @@ class Draws:
             return None
         rng = np.random.default_rng([self.seed, k])
         noise = rng.standard_normal(sum(layer.size for layer in layers)) * self.sigma
-        parts = np.split(noise, np.cumsum([layer.size for layer in layers])[:-1])
+        by_layer = np.split(noise, np.cumsum([layer.size for layer in layers])[:-1])
         return [
             torch.from_numpy(p).to(dtype).reshape(1, *layer.shape)
-            for p, layer in zip(parts, layers, strict=True)
+            for p, layer in zip(by_layer, layers, strict=True)
         ]
 
     def graph(self, k: int, graph: Graph) -> Graph:

@@ -118,8 +118,8 @@ def folded_over(step: Step, function: Callable[[Step, Live | Array, Live | Array
     parts = [p for i in range(len(step.inputs)) if (p := step.given(i)) is not None]
     parts.sort(key=lambda p: not isinstance(p, Live))  # so that the first one varies
     result = parts[0]
-    for part in parts[1:]:
-        result = function(step, result, part)
+    for operand in parts[1:]:
+        result = function(step, result, operand)
     assert isinstance(result, Live)
     return result
 

@@ -174,8 +174,8 @@ def _split(step: Step) -> list[Value]:
     live, given = step.live(), step.constant(1, "split")
     axis = step.axis(0, len(live.shape))
     size, n = live.shape[axis], len(step.node.output)
-    part = -(-size // n)
-    sizes = [min(part, size - i * part) for i in range(n)] if given is None else integers(given)
+    length = -(-size // n)
+    sizes = [min(length, size - i * length) for i in range(n)] if given is None else integers(given)
     ends = np.cumsum(sizes)
     return [taken(step, live, axis, np.arange(e - s, e)) for s, e in zip(sizes, ends, strict=True)]
 

@@ -69,11 +69,11 @@ def frame(step: Step, kernel: Shape, size: Shape) -> Frame:
 
 
 def _overhang(size: int, before: int, after: int, reach: int, stride: int) -> int:
-    room = size + before + after - reach
-    n_out = -(-room // stride) + 1
+    spare = size + before + after - reach
+    n_out = -(-spare // stride) + 1
     if (n_out - 1) * stride >= size + before:  # a window that would start in the padding behind is dropped
         n_out -= 1
-    return max((n_out - 1) * stride - room, 0)
+    return max((n_out - 1) * stride - spare, 0)
 
 
 def image(step: Step, n: int) -> tuple[Live, int, Shape]:

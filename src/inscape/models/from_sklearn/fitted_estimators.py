@@ -48,14 +48,14 @@ def _collect_of(estimator: Any, parts: list[Any]) -> None:
 
 def _collect(held: Any, parts: list[Any]) -> None:
     """Append what is held, one level after the other."""
-    for part in held.values() if isinstance(held, dict) else held:
-        parts.append(part)
-        if isinstance(part, np.ndarray) and part.dtype != object:
-            parts.append(checksum(part))
-        elif isinstance(part, list | tuple) or (isinstance(part, np.ndarray) and part.dtype == object):
-            _collect(part, parts)
-        elif hasattr(part, "get_params") and hasattr(part, "__dict__"):
-            _collect_of(part, parts)
+    for member in held.values() if isinstance(held, dict) else held:
+        parts.append(member)
+        if isinstance(member, np.ndarray) and member.dtype != object:
+            parts.append(checksum(member))
+        elif isinstance(member, list | tuple) or (isinstance(member, np.ndarray) and member.dtype == object):
+            _collect(member, parts)
+        elif hasattr(member, "get_params") and hasattr(member, "__dict__"):
+            _collect_of(member, parts)
 
 
 def _read(steps: Sequence[Named], estimator: Any, input_shape: Shape) -> Form:

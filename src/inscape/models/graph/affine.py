@@ -216,7 +216,7 @@ def conv(
     def apply(x: Tensor, w: Tensor, b: Tensor | None = None) -> Tensor:
         if is_faster(x, w, stride, groups):
             return convolve(x, w, b, stride, padding, dilation, groups)
-        return in_slices(lambda part: function(part, w, b, stride, padding, dilation, groups), x, w)
+        return in_slices(lambda chunk: function(chunk, w, b, stride, padding, dilation, groups), x, w)
 
     def then(scale: Tensor, shift: Tensor) -> Affine:
         moved = shift if bias is None else bias.to(scale) * scale + shift

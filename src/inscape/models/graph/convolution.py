@@ -36,7 +36,7 @@ def is_faster(x: Tensor, weight: Tensor, stride: tuple[int, ...], groups: int) -
 
 
 def in_slices(function: Callable[[Tensor], Tensor], x: Tensor, weight: Tensor) -> Tensor:
-    """A convolution of torch on so many rows at a time that its matrix of columns stays small."""
+    """A convolution of torch, on chunks of rows whose matrix of columns stays small."""
     if x.dtype != torch.float64:
         return function(x)
     rows = max(1, _COLUMNS // (math.prod(weight.shape[2:]) * math.prod(x.shape[1:])))

@@ -333,8 +333,8 @@ class MaxPool(Windows):
     def _along(self, i: int, size: int) -> Tensor:
         """Entry numbers (n_windows, size of a window) along one axis, -1 for padding."""
         reach = self.dilation[i] * (self.kernel[i] - 1) + 1
-        room = size + 2 * self.padding[i] - reach
-        n_windows = (-(-room // self.stride[i]) if self.ceil_mode else room // self.stride[i]) + 1
+        spare = size + 2 * self.padding[i] - reach
+        n_windows = (-(-spare // self.stride[i]) if self.ceil_mode else spare // self.stride[i]) + 1
         if (n_windows - 1) * self.stride[i] >= size + self.padding[i]:
             n_windows -= 1  # torch drops a window that would start in the right padding
         starts = torch.arange(n_windows) * self.stride[i] - self.padding[i]

@@ -86,8 +86,8 @@ def _joined(
     doubt = SAFETY * EPS * (n_trees.sum() + 1) * size
 
     def roots_first(parts: Sequence[Floats]) -> Floats:
-        both = [part[:k] for part, k in zip(parts, n_trees, strict=True)]
-        return np.concatenate([*both, *(part[k:] for part, k in zip(parts, n_trees, strict=True))])
+        both = [array[:k] for array, k in zip(parts, n_trees, strict=True)]
+        return np.concatenate([*both, *(array[k:] for array, k in zip(parts, n_trees, strict=True))])
 
     return TreeEnsemble(
         feature=roots_first(feature).astype(np.int32),

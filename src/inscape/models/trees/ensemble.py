@@ -50,7 +50,7 @@ class Ballots(NamedTuple):
         first: where the columns of each of g members begin, and where the last end, (g + 1,).
         rules: how the scores of each become its label, (g,).
         gives: what each label of a member gives to the c classes, (g, labels, c); the largest sum wins.
-        close: sums that differ by no more than this may be equal but for rounding; negative if all are whole.
+        close: sums that differ by no more than this may be equal up to rounding; negative if all are whole.
     """
 
     first: npt.NDArray[np.int64]

@@ -388,9 +388,9 @@ class DecisionPlane(DecisionRegions):
         ]
         pairs = np.sort(self._sides[self._is_boundary], axis=1)
         for a, b in np.unique(pairs, axis=0).tolist():
-            pieces = self.boundary[(pairs == (a, b)).all(axis=1)]
-            length = float(self.domain.lengths(pieces[:, 1] - pieces[:, 0]).sum())
-            features.append(lines_feature(pieces, kind="border", regions=[a, b], length=length))
+            edges = self.boundary[(pairs == (a, b)).all(axis=1)]
+            length = float(self.domain.lengths(edges[:, 1] - edges[:, 0]).sum())
+            features.append(lines_feature(edges, kind="border", regions=[a, b], length=length))
         return features
 
     def to_dict(self, *, polygons: bool = False) -> dict[str, Any]:

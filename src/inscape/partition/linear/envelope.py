@@ -151,9 +151,9 @@ def window_crossings(z, segment, table, gather, relative):
     """
     n, size = len(z), table.shape[1]
     winner, scale = window_winners(z, gather)
-    room = 4 * n + 256
-    interval, position = np.empty(room, np.int64), np.empty(room)
-    before, after, gap = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
+    capacity = 4 * n + 256
+    interval, position = np.empty(capacity, np.int64), np.empty(capacity)
+    before, after, gap = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity)
     first, last = np.empty(size), np.empty(size)
     changes, leads = np.empty(size), np.empty(size, np.int64)
     m = 0
@@ -174,10 +174,10 @@ def window_crossings(z, segment, table, gather, relative):
             bound = relative * max(scale[i], scale[i + 1])
             n_changes = walk_envelope(first[:k], last[:k], bound, changes, leads)
             # 3. keep the changes
-            if m + n_changes > room:
-                room = 2 * room + n_changes
-                interval, position = grown(interval, room), grown(position, room)
-                before, after, gap = grown(before, room), grown(after, room), grown(gap, room)
+            if m + n_changes > capacity:
+                capacity = 2 * capacity + n_changes
+                interval, position = grown(interval, capacity), grown(position, capacity)
+                before, after, gap = grown(before, capacity), grown(after, capacity), grown(gap, capacity)
             a, b = table[w, winner[i, w]], table[w, winner[i + 1, w]]
             for c in range(n_changes):
                 interval[m], position[m] = i, changes[c]

@@ -51,7 +51,7 @@ QUICK_SECONDS = 1.0
 DOUBT = 4.0
 """How many times longer than reckoned the work may take."""
 HOPELESS = 100.0
-"""Work that is reckoned to take so many times longer than it may is not measured."""
+"""Work that is reckoned to take this many times longer than it may is not measured."""
 TIMED_REGIONS = 1000
 """Of a smaller plane, on which the time of a region is measured."""
 
@@ -135,12 +135,12 @@ def check_planes(model: Model, probes: Sequence[Probe], budget: float) -> None:
 
 
 def seconds_per_region(graph: Graph, domain: Domain, n_regions: float) -> float:
-    """The seconds of a region, measured on a part around the middle of a plane that has so many."""
+    """The seconds of a region, measured around the middle of a plane, given how many it has."""
     from inscape.partition.linear.planes.subdivision import subdivide
 
     middle = domain.corners.mean(axis=0)
-    part = min(1.0, math.sqrt(TIMED_REGIONS / max(1.0, n_regions)))
-    corners = middle + part * (domain.corners - middle)
+    fraction = min(1.0, math.sqrt(TIMED_REGIONS / max(1.0, n_regions)))
+    corners = middle + fraction * (domain.corners - middle)
     n_faces = 1
 
     def job() -> None:
@@ -179,7 +179,7 @@ def _n_products(graph: Graph, i: int) -> int:
 
 
 def _evenly(n: int, most: int) -> list[int]:
-    """At most so many of the numbers 0 .. n - 1, evenly chosen."""
+    """At most `most` of the numbers 0 .. n - 1, evenly chosen."""
     chosen: list[int] = np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int)).tolist()
     return chosen
 
@@ -211,8 +211,8 @@ def _chord(corners: Floats, place: Floats, axis: int) -> Floats | None:
     crossed = (above < 0) != (next_above < 0)
     if not crossed.any():
         return None
-    part = above[crossed] / (above[crossed] - next_above[crossed])
-    at = corners[crossed, axis] + part * (after[crossed, axis] - corners[crossed, axis])
+    fraction = above[crossed] / (above[crossed] - next_above[crossed])
+    at = corners[crossed, axis] + fraction * (after[crossed, axis] - corners[crossed, axis])
     if not at.min() < place[axis] < at.max():
         return None
     ends = np.repeat(place[None], 2, axis=0)
@@ -221,7 +221,7 @@ def _chord(corners: Floats, place: Floats, axis: int) -> Floats | None:
 
 
 def _n_faces(domain: Domain, chords: Floats, densities: Floats) -> float:
-    """Regions of a polygon whose two chords (2, 2, 2) would have so many knots, were they like at a place."""
+    """Regions of a polygon, from the knots of two chords (2, 2, 2) if it were alike all over."""
     lengths = np.abs(chords[:, 1] - chords[:, 0]).max(axis=1)
     x, y = domain.corners.T
     area = 0.5 * abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1)))

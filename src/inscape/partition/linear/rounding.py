@@ -166,7 +166,7 @@ def _of_pairs(
 ) -> tuple[Floats, Floats]:
     """The entries (m, k) at places (m,), evaluated anew, and bounds for their errors, (m, k) each.
 
-    Each place is evaluated once, and at most so many at a time.
+    Each place is evaluated once, and at most `most` at a time.
     """
     needed, where = np.unique(places, return_inverse=True)
     where = where.reshape(-1)

@@ -99,7 +99,7 @@ def two_layer(model: Any, x: Any) -> TwoLayer:
     A pair of arrays (w, a) stands for the paper's own network, without biases.
     """
     if isinstance(model, tuple) and len(model) == 2:
-        w, a = (np.asarray(part, dtype=np.float64) for part in model)
+        w, a = (np.asarray(weights, dtype=np.float64) for weights in model)
         if w.ndim != 2 or a.shape != w.shape[:1]:
             raise TheoryError(f"w {w.shape} and a {a.shape} are no two-layer network: give (p, d) and (p,)")
         model = TwoLayer(w, a, np.zeros(len(a)))

@@ -59,9 +59,9 @@ def load_data(
             file: .npz with `x` and optionally `y` (or `x_train`, `y_train`, `x_test`, `y_test`), .npy with x,
             .csv with a header, whose column y, label, target or class, if there is one, holds the classes.
         split: "train" or "test", for what has both; the default is "test" there.
-        n: only so many points, of each class as many (up to one), in random order.
+        n: how many points to take, equally many of each class (up to one), in random order.
         random_state: seed of this choice.
-        image_size: for a folder of images: scale and cut them to so many pixels each way.
+        image_size: for a folder of images: scale and crop them to this many pixels each way.
         progress: of a download: None for a bar after two seconds, False for none, or a function of
             (bytes, bytes in all).
 

@@ -51,9 +51,9 @@ def read_npz(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDArr
 
 
 def _member(archive: zipfile.ZipFile, key: str, path: Path) -> npt.NDArray[Any]:
-    part = archive.getinfo(f"{key}.npy")
-    with archive.open(part) as file:
-        return _read_array(file, part.file_size, f"{key} in {path}")
+    member = archive.getinfo(f"{key}.npy")
+    with archive.open(member) as file:
+        return _read_array(file, member.file_size, f"{key} in {path}")
 
 
 def _read_npy(path: Path, split: str | None) -> tuple[npt.NDArray[Any], None]:
@@ -142,8 +142,8 @@ def read_folder(
     Args:
         root: holds a folder for each class, or folders train and test (or val) that do.
         split: "train" or "test", if there are both; "test" is the default.
-        n: only so many images, of each class as many; only they are read.
-        image_size: scale the shorter side to so many pixels and cut a square out of the middle.
+        n: how many images to take, equally many of each class; only they are read.
+        image_size: scale the shorter side to this many pixels and crop a square out of the middle.
         random_state: seed of the choice.
     """
     folder = _of_split(root, split)

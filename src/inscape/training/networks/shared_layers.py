@@ -11,7 +11,7 @@ from inscape.errors import ModelError, unknown_name
 
 
 def scaled(channels: int, width: float, multiple: int = 2) -> int:
-    """So many channels times the width factor, as a multiple of `multiple` and not none.
+    """A number of channels times the width factor, as a multiple of `multiple` and not none.
 
     >>> scaled(64, 0.5), scaled(116, 1.0), scaled(24, 0.1, 8)
     (32, 116, 8)
@@ -103,18 +103,18 @@ def initialise(module: nn.Module, seed: int, scale: float = 1.0, init: str = "he
     if init not in INITS:
         raise ModelError(unknown_name("init", init, INITS))
     generator = torch.Generator().manual_seed(seed)
-    for part in module.modules():
-        if isinstance(part, nn.Conv2d | nn.Linear):
-            bound = part.weight[0].numel() ** -0.5
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            bound = layer.weight[0].numel() ** -0.5
             if init == "he":
-                nn.init.kaiming_normal_(part.weight, nonlinearity="relu", generator=generator)
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
             else:
-                nn.init.uniform_(part.weight, -bound, bound, generator=generator)
+                nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
             with torch.no_grad():
-                part.weight.mul_(scale)
-            if part.bias is not None:
+                layer.weight.mul_(scale)
+            if layer.bias is not None:
                 reach = 0.0 if init == "he" else bound
-                nn.init.uniform_(part.bias, -reach, reach, generator=generator)
+                nn.init.uniform_(layer.bias, -reach, reach, generator=generator)
 
 
 def check_sizes(**sizes: Sequence[Any]) -> None:

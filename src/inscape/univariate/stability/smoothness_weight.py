@@ -94,12 +94,12 @@ def _integrated(
         raise UnivariateError(f"support={support} is no interval: its ends must ascend")
     inner, where = np.unique(np.clip(places.reshape(-1), low, high), return_inverse=True)
     ends = np.concatenate([[low], inner, [high]])
-    pieces = np.zeros((2, len(ends) - 1))
+    integrals = np.zeros((2, len(ends) - 1))
     for i, (a, z) in enumerate(itertools.pairwise(ends)):
         if a < z:
-            pieces[0, i] = quad(density, a, z, epsabs=1e-13, limit=200)[0]
-            pieces[1, i] = quad(lambda t: t * density(t), a, z, epsabs=1e-13, limit=200)[0]
-    mass, first = np.cumsum(pieces, axis=1)
+            integrals[0, i] = quad(density, a, z, epsabs=1e-13, limit=200)[0]
+            integrals[1, i] = quad(lambda t: t * density(t), a, z, epsabs=1e-13, limit=200)[0]
+    mass, first = np.cumsum(integrals, axis=1)
     if not (np.isfinite(mass[-1]) and mass[-1] > 0 and np.isfinite(first[-1])):
         raise UnivariateError("the density has no finite positive integral or no mean on its support")
     shape = places.shape

@@ -210,7 +210,7 @@ def stability(
 def _delta(net: ShallowNet, x: Floats, n_knots: int, step_size: float) -> float:
     """What Theorem 2 adds: twice the Delta of eq. (25), 3 C^2 q + C sqrt(3 q (3 C^2 q + 2/eta))."""
     q = (1 + net.width - n_knots) / len(x)
-    largest = max(float(np.abs(part).max()) for part in (net.w, net.b, net.v, np.array([net.c])))
+    largest = max(float(np.abs(parameters).max()) for parameters in (net.w, net.b, net.v, np.array([net.c])))
     c = max(1.0, largest * (1 + float(np.abs(x).max())))
     return 3 * c**2 * q + c * math.sqrt(3 * q * (3 * c**2 * q + 2 / step_size))
 

@@ -49,7 +49,7 @@ def learner_of(booster: Any) -> Any:
 
 
 def read_learner(learner: Any, n_iterations: int | None, threshold: float) -> Reading:
-    """The trees of so many iterations (None: all), for a decision at a threshold of the raw score."""
+    """The trees of the first iterations (None: all), for a decision at a threshold of the raw score."""
     objective, booster = learner["objective"]["name"], learner["gradient_booster"]
     if booster["name"] not in ("gbtree", "dart"):
         raise Unread(f"its booster is {booster['name']}, not made of trees")

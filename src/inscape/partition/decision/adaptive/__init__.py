@@ -53,7 +53,7 @@ def adaptive_regions(
             while block := _next_block(group, trial, resolution):
                 heard = replace(trial, asked=_of_samples(show, done, block))
                 for probe, own in zip(
-                    block, _found(model, heard, block, resolution, tolerance, done), strict=True
+                    block, _fields(model, heard, block, resolution, tolerance, done), strict=True
                 ):
                     common: dict[str, Any] = {
                         "probe": probe,
@@ -87,14 +87,14 @@ def _of_samples(show: Callable[[float], None], before: int, block: Sequence[Prob
 
 def _next_block(group: Iterator[Probe], trial: Trial, resolution: int | None) -> list[Probe]:
     """The next probes of one kind, as many as fit into one block."""
-    head = next(group, None)
-    if head is None:
+    first = next(group, None)
+    if first is None:
         return []
-    length = block_length(head, trial) if head.dim == 1 else cell_block_length(head, trial, resolution)
-    return [head, *islice(group, length - 1)]
+    length = block_length(first, trial) if first.dim == 1 else cell_block_length(first, trial, resolution)
+    return [first, *islice(group, length - 1)]
 
 
-def _found(
+def _fields(
     model: Model,
     trial: Trial,
     probes: Sequence[Probe],
@@ -113,7 +113,7 @@ def typical_evaluations(probe: Probe) -> int:
 
 
 def adaptive_seconds(probe: Probe, per_evaluation: float) -> float:
-    """The work foreseen on a probe where an evaluation of the model takes so many seconds."""
+    """The work foreseen on a probe given the seconds of an evaluation of the model."""
     return typical_evaluations(probe) * (SECONDS_PER_SAMPLE + per_evaluation)
 
 

@@ -59,12 +59,12 @@ class Answers:
 
     def _make_room(self, n: int) -> None:
         if n > len(self.labels):
-            room = max(n, 2 * len(self.labels))
-            self.labels, self.margins = grown(self.labels, room), grown(self.margins, room)
+            capacity = max(n, 2 * len(self.labels))
+            self.labels, self.margins = grown(self.labels, capacity), grown(self.margins, capacity)
 
 
-def grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
-    """A copy with `room` rows, of which the new ones are not set."""
-    larger = np.empty((room, *array.shape[1:]), array.dtype)
+def grown(array: npt.NDArray[Any], capacity: int) -> npt.NDArray[Any]:
+    """A copy with `capacity` rows, of which the new ones are not set."""
+    larger = np.empty((capacity, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger

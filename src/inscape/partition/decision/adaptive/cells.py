@@ -221,7 +221,7 @@ class Cells:
         roots = np.asarray(joined(mesh.n_cells, mesh.cells, a.labels, a.n))
         if self._rule == "scores":
             return roots
-        x, room = mesh.coordinates(slice(0, a.n)), self._limits.budget - self._n_samples()
+        x, budget = mesh.coordinates(slice(0, a.n)), self._limits.budget - self._n_samples()
         order, begins = _grouped(mesh.probe[: a.n], len(self.spent))
         all_ends: list[Ints] = []
         all_points: list[Floats] = []
@@ -230,7 +230,7 @@ class Cells:
             own = order[begins[i] : begins[i + 1]]  # in the order of vertices, so that roots are first ones
             local = np.searchsorted(own, roots[own])
             bridges = possible_bridges(x[own], a.labels[own], local, 1 / (mesh.side - 1))
-            kept = np.cumsum(bridges.n_points) <= room[i]
+            kept = np.cumsum(bridges.n_points) <= budget[i]
             bridges = Bridges(bridges.ends[kept], bridges.n_points[kept])
             points, owner = points_on(x[own], bridges)
             owners.append(owner + sum(len(ends) for ends in all_ends))
@@ -331,14 +331,14 @@ def cell_block(
     for i in range(b):
         own = by_vertex[vertices[i] : vertices[i + 1]]
         cell = by_cell[owned[i] : owned[i + 1]]
-        heads, regions = np.unique(roots[own], return_inverse=True)
+        names, regions = np.unique(roots[own], return_inverse=True)
         urgency = cells.urgency[cell]
         near = int(((urgency > 0.5) & (urgency <= 1)).sum())
         missed = near * cells.doubt.chance if unmet is None else float(unmet[i])
         placed_weights = np.empty((len(own), weights.shape[1]))
         placed_weights[:, cells.order[i]] = weights[own]
         yield {
-            "labels": a.labels[heads],
+            "labels": a.labels[names],
             "weights": placed_weights,
             "cells": position[mesh.cells[cell]],
             "sample_labels": a.labels[own],
@@ -380,10 +380,10 @@ def _unmet(cells: Cells, roots: Ints) -> Floats:
     area = np.bincount(roots[corners].ravel(), shares, n).astype(np.float64)
     is_met = np.zeros(n, np.bool_)
     is_met[roots[: cells.n_start]] = True
-    heads = np.flatnonzero(roots == np.arange(n))
-    ones = np.ones(len(heads), np.int64)
-    unmet = unmet_regions(area[heads], ones, b / cells.n_start, MOST_STOOD_FOR_ON_PLANES)
-    return np.bincount(mesh.probe[heads], np.where(is_met[heads], unmet, 1.0), b).astype(np.float64)
+    firsts = np.flatnonzero(roots == np.arange(n))
+    ones = np.ones(len(firsts), np.int64)
+    unmet = unmet_regions(area[firsts], ones, b / cells.n_start, MOST_STOOD_FOR_ON_PLANES)
+    return np.bincount(mesh.probe[firsts], np.where(is_met[firsts], unmet, 1.0), b).astype(np.float64)
 
 
 def _places(owner: Ints, urgency: Floats) -> Ints:

@@ -15,7 +15,7 @@ from inscape.probes import Patch, Probe
 
 N_POINTS = 8
 """Points at which a model is tried; each is evaluated twice, and once more right next to it."""
-NEAR = 2e-5
+STEP_TO_NEIGHBOUR = 2e-5
 """The step to the point next to it, as a fraction of the probe."""
 _TINY = 1e-300
 _DIFFERENT = 1e-2
@@ -70,7 +70,9 @@ def try_out(model: Model, probes: Sequence[Probe]) -> Trial:
     shape = probes[0].input_shape
     check_size(model, shape)
     some = list(takewhile(lambda p: p.input_shape == shape, probes[:N_POINTS]))
-    points, near = (np.concatenate([_points(p, step, len(some)) for p in some]) for step in (0.0, NEAR))
+    points, near = (
+        np.concatenate([_points(p, step, len(some)) for p in some]) for step in (0.0, STEP_TO_NEIGHBOUR)
+    )
     told = model.predict(np.concatenate([points, near, points]), with_scores=True)  # one draw of randomness
     n = len(points)
     if told.scores is None:

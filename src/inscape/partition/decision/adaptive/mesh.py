@@ -122,12 +122,14 @@ class Mesh:
     def _make_room(self, n: int) -> None:
         cells, vertices = self.n_cells + n, self.n_vertices + n
         if cells > len(self.cells):
-            room = max(cells, 2 * len(self.cells))
-            self.cells, self.tag, self.level = (grown(a, room) for a in (self.cells, self.tag, self.level))
-            self.last, self.fresh = grown(self.last, room), grown(self.fresh, room)
+            capacity = max(cells, 2 * len(self.cells))
+            self.cells, self.tag, self.level = (
+                grown(a, capacity) for a in (self.cells, self.tag, self.level)
+            )
+            self.last, self.fresh = grown(self.last, capacity), grown(self.fresh, capacity)
         if vertices > len(self.vertices):
-            room = max(vertices, 2 * len(self.vertices))
-            self.vertices, self.probe = grown(self.vertices, room), grown(self.probe, room)
+            capacity = max(vertices, 2 * len(self.vertices))
+            self.vertices, self.probe = grown(self.vertices, capacity), grown(self.probe, capacity)
         if 2 * vertices > len(self._keys):
             self._table()
 
@@ -167,12 +169,12 @@ def weights_at(x: Floats, is_patch: bool) -> Floats:
     return np.asarray(padded[:, :-1] - padded[:, 1:])
 
 
-FEW_SAMPLES = 12
-"""A piece with fewer samples than this may be a part of a band."""
+BRIDGED_BELOW_SAMPLES = 12
+"""A component with fewer samples than this may belong to a band."""
 MOST_STEPS = 24
 """How many finest cells a bridge may span."""
 BRIDGES_EACH = 3
-"""From each such piece the model is asked on the shortest bridges to so many others."""
+"""On how many bridges from each such component, the shortest, the model is evaluated."""
 
 
 class Bridges(NamedTuple):
@@ -196,7 +198,7 @@ def possible_bridges(x: Floats, labels: Ints, roots: Ints, finest: float) -> Bri
     """
     sizes = np.bincount(roots, minlength=len(x))
     by_pair: dict[tuple[int, int], tuple[float, int, int]] = {}
-    for root in np.flatnonzero((sizes > 0) & (sizes < FEW_SAMPLES)):
+    for root in np.flatnonzero((sizes > 0) & (sizes < BRIDGED_BELOW_SAMPLES)):
         own = np.flatnonzero(roots == root)
         others = np.flatnonzero((labels == labels[root]) & (roots != root))
         if not len(others):
@@ -223,9 +225,9 @@ def points_on(x: Floats, bridges: Bridges) -> tuple[Floats, Ints]:
     place = np.arange(len(owner)) - np.repeat(
         np.cumsum(bridges.n_points) - bridges.n_points, bridges.n_points
     )
-    part = ((place + 1) / (bridges.n_points[owner] + 1))[:, None]
+    fraction = ((place + 1) / (bridges.n_points[owner] + 1))[:, None]
     start, end = x[bridges.ends[owner, 0]], x[bridges.ends[owner, 1]]
-    return start + part * (end - start), owner
+    return start + fraction * (end - start), owner
 
 
 def joined_by(roots: Ints, ends: Ints) -> Ints:

@@ -311,8 +311,8 @@ def third_leads(chosen, cells, labels, margins):
         which they cross; and by how much the third leads, as a fraction of what the first label loses along
         the edge.
     """
-    room = len(chosen) * cells.shape[1] * (cells.shape[1] - 1) // 2
-    edges, where, lead = np.empty((room, 2), np.int64), np.empty(room), np.empty(room)
+    capacity = len(chosen) * cells.shape[1] * (cells.shape[1] - 1) // 2
+    edges, where, lead = np.empty((capacity, 2), np.int64), np.empty(capacity), np.empty(capacity)
     m = 0
     for t in chosen:
         for p in range(cells.shape[1]):

@@ -89,7 +89,7 @@ class StepDoubt:
 
 
 MOST_STOOD_FOR = 10.0
-"""A region narrower than the first step stands for at most so many."""
+"""How many regions one narrower than the first step stands for at most."""
 LEAST_LEFT = 0.25
 """Of the regions that the first samples did not meet, the least share that looks are taken to have left."""
 PER_HIDING = 2.0

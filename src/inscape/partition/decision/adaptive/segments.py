@@ -24,7 +24,7 @@ NEAR_ENDS = 0.02
 N_STEPS = 200
 """Even samples to begin with where the model has steps only: those of the default grid."""
 N_UNEVEN = 16
-"""Then so many more at uneven places, since even ones are blind to what repeats with them."""
+"""Then this many more at uneven places, since even ones are blind to what repeats with them."""
 LEAST_PART = 0.46
 """Each leaves at least so much of the interval that it divides, so that it asks for no look by itself."""
 STEP_CHANCE = 0.03
@@ -274,11 +274,11 @@ class Samples:
             lambda rows, out: combine(weights[rows], probe[rows], self._generators, out),
             lambda row: f"probe {self._first + probe[row]}, {u[row]:.6g} of its span from its start",
         )
-        n, room = self.answers.n, len(self.answers.labels)
+        n, capacity = self.answers.n, len(self.answers.labels)
         if n > len(self.u):
-            self.u, self.urgency = grown(self.u, room), grown(self.urgency, room)
-            self.probe, self._stamp = grown(self.probe, room), grown(self._stamp, room)
-            self.before, self.after = grown(self.before, room), grown(self.after, room)
+            self.u, self.urgency = grown(self.u, capacity), grown(self.urgency, capacity)
+            self.probe, self._stamp = grown(self.probe, capacity), grown(self._stamp, capacity)
+            self.before, self.after = grown(self.before, capacity), grown(self.after, capacity)
         self.u[start:n], self.probe[start:n] = u, probe
         self._stamp[start:n], self.urgency[start:n] = -1, 0.0
 

@@ -197,10 +197,10 @@ def _joined(
 ) -> Iterator[Pieces]:
     """The pieces of each segment, from those inside its stretches."""
     by_segment: list[list[tuple[Floats, Ints, Bools]]] = [[] for _ in segments]
-    for part, (s, labels, in_doubt) in zip(parts, inside(parts), strict=True):
-        low, high = part.t
+    for stretch, (s, labels, in_doubt) in zip(parts, inside(parts), strict=True):
+        low, high = stretch.t
         t = np.concatenate([[low], 0.5 * (low + high) + 0.5 * (high - low) * s])
-        by_segment[part.segment].append((t, labels, in_doubt))
+        by_segment[stretch.segment].append((t, labels, in_doubt))
     for own in by_segment:
         t, labels, in_doubt = (np.concatenate([p[k] for p in own]) for k in range(3))
         yield Pieces(t[1:], labels, in_doubt)
@@ -210,8 +210,8 @@ def _quadratic(form: Quadratics, segments: Sequence[Segment]) -> Iterator[Pieces
     """Along x(s) = m + s v, the score of a class is constant - |F (m - centre) + s F v|^2."""
 
     def inside(parts: list[Stretch]) -> Iterator[Inside]:
-        for part in parts:
-            middle, half = _middle_and_half(part)
+        for stretch in parts:
+            middle, half = _middle_and_half(stretch)
             a, b, c = (np.empty(len(form.constants)) for _ in range(3))
             for k, factor in enumerate(form.factors):
                 gap = middle - form.centres[k]
@@ -231,7 +231,7 @@ def _neighbours(form: Neighbours, segments: Sequence[Segment]) -> Iterator[Piece
     def inside(parts: list[Stretch]) -> Iterator[Inside]:
         most = max(1, MOST_DISTANCES // len(points))
         for first in range(0, len(parts), most):
-            block = [_middle_and_half(part) for part in parts[first : first + most]]
+            block = [_middle_and_half(stretch) for stretch in parts[first : first + most]]
             middles, halves = (np.stack([b[k] for b in block]) for k in (0, 1))
             middles = middles - centre
             offsets = squares - 2 * middles @ points.T
@@ -247,8 +247,8 @@ def _neighbours(form: Neighbours, segments: Sequence[Segment]) -> Iterator[Piece
     return _joined(stretches(form.front, segments)[0], segments, inside)
 
 
-def _middle_and_half(part: Stretch) -> tuple[Floats, Floats]:
-    first, last = part.values
+def _middle_and_half(stretch: Stretch) -> tuple[Floats, Floats]:
+    first, last = stretch.values
     return 0.5 * (first + last), 0.5 * (last - first)
 
 
@@ -260,8 +260,8 @@ def _duels(form: Duels, segments: Sequence[Segment]) -> Iterator[Pieces]:
     bound = UNITS * EPS * scale
 
     def inside(parts: list[Stretch]) -> Iterator[Inside]:
-        for part in parts:
-            first, last = part.values
+        for stretch in parts:
+            first, last = stretch.values
             crossed = np.flatnonzero((first > 0) != (last > 0))
             s = np.sort(first[crossed] / (first[crossed] - last[crossed]))
             edges = np.concatenate([[0.0], s, [1.0]])

@@ -106,8 +106,8 @@ def nearest_labels(points, labels, k, n_classes, middle, half, candidates, begin
         s (m,) between pieces, and for each of the m + 1 pieces its label, the smallest with most votes, and
         whether it rests on a tie of distances.
     """
-    room, m = 64, 0
-    at, new, is_tied = np.empty(room), np.empty(room, np.int64), np.empty(room, np.bool_)
+    capacity, m = 64, 0
+    at, new, is_tied = np.empty(capacity), np.empty(capacity, np.int64), np.empty(capacity, np.bool_)
     for part in range(N_PARTS):
         # 1. the lines that matter on this part, and the lowest of them at its start
         start, end = -1.0 + 2.0 * part / N_PARTS, -1.0 + 2.0 * (part + 1) / N_PARTS
@@ -124,9 +124,9 @@ def nearest_labels(points, labels, k, n_classes, middle, half, candidates, begin
             s, leaving, coming = next_swap(height, rise, is_in, now)
             s = min(s, end)
             if s > now:
-                if m == room:
-                    room *= 2
-                    at, new, is_tied = grown(at, room), grown(new, room), grown(is_tied, room)
+                if m == capacity:
+                    capacity *= 2
+                    at, new, is_tied = grown(at, capacity), grown(new, capacity), grown(is_tied, capacity)
                 at[m], new[m] = now, np.argmax(votes)
                 is_tied[m] = depends_on_a_tie(height, rise, is_in, own, 0.5 * (now + s))
                 goes_on = m > 0 and now == start and new[m] == new[m - 1] and is_tied[m] == is_tied[m - 1]

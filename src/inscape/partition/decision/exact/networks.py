@@ -43,7 +43,7 @@ TIES = Status(
 _ON_A_FACE = "the largest scores are equal (ties) on a whole face, where the smaller label counts"
 TIES_ON_A_FACE = Status("ties", _ON_A_FACE, text=f"{COMPLETE}; {_ON_A_FACE}")
 
-SHORT = 1e-9
+TIE_ABOVE_FRACTION = 1e-9
 """A tie on a shorter fraction of the span is rounding at a crossing, not a tie on an interval."""
 
 DOUBT_FROM_LENGTH = 1e-4
@@ -215,7 +215,7 @@ class Labels:
             {
                 "boundaries": at[a + 1 : b].astype(np.float64),
                 "labels": new[a:b].astype(np.int64),
-                "status": TIES if tied > SHORT else COMPLETE,
+                "status": TIES if tied > TIE_ABOVE_FRACTION else COMPLETE,
                 "n_pieces": int(n),
                 "n_evaluations": int(n) + 1,
             }
@@ -281,7 +281,7 @@ def label_changes(
 
     Between neighbouring rows the scores are linear. One label that leads clearly at both ends leads between;
     otherwise the upper envelope of the lines is walked. Lines that coincide within their errors count as one,
-    the first of them; on an interval shorter than `SHORT` the label in force stays if it is among them.
+    the first of them; on an interval up to `TIE_ABOVE_FRACTION` the label in force stays if it is among them.
 
     Args:
         t: parameters of the rows, (n,).
@@ -301,8 +301,8 @@ def label_changes(
         segment.
     """
     n, c = scores.shape
-    room = 64 + n + c
-    at, owners = np.empty(room), np.empty((2, room), np.int64)
+    capacity = 64 + n + c
+    at, owners = np.empty(capacity), np.empty((2, capacity), np.int64)
     tied, changes, leading = np.zeros(len(lengths)), np.empty(c), np.empty(c, np.int64)
     place = np.array([0, 0, label, owner])
     while not _find(t, segment, scores, errors, floor, lengths, place, at, owners, tied, changes, leading):
@@ -345,7 +345,7 @@ def _find(t, segment, scores, errors, floor, lengths, place, at, owners, tied, c
         # 4. keep the changes; on a very short interval the label in force stays if it is as good
         for k in range(n_changes + 1):
             lead = leading[k]
-            if fraction <= SHORT and label >= 0:
+            if fraction <= TIE_ABOVE_FRACTION and label >= 0:
                 close = abs(first[label] - first[lead]) <= error and abs(last[label] - last[lead]) <= error
                 lead = label if close else lead
             if lead != label:

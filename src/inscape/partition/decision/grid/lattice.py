@@ -182,7 +182,7 @@ def _simplex_grid(r: int, d: int) -> Ints:
     """All coordinates (i_1, ..., i_d) >= 0 with sum at most r - 1, in lexicographic order."""
     points = np.zeros((1, 0), dtype=np.int64)
     for _ in range(d):
-        room = r - points.sum(axis=1)
-        last = np.arange(room.sum()) - np.repeat(np.cumsum(room) - room, room)
-        points = np.column_stack([np.repeat(points, room, axis=0), last])
+        left = r - points.sum(axis=1)
+        last = np.arange(left.sum()) - np.repeat(np.cumsum(left) - left, left)
+        points = np.column_stack([np.repeat(points, left, axis=0), last])
     return points

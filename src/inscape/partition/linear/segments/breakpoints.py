@@ -262,8 +262,13 @@ def threshold_crossings(z: Any, segment: Ints, threshold: Any) -> tuple[Ints, In
         (n,) the number of entries that equal the threshold at both its ends, so everywhere on it.
     """
     n = len(z)
-    room = 4 * n + 2 * ENTRIES_COUNTED_AT_ONCE
-    arrays: Any = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room)
+    capacity = 4 * n + 2 * ENTRIES_COUNTED_AT_ONCE
+    arrays: Any = (
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.int64),
+        np.empty(capacity),
+        np.empty(capacity),
+    )
     n_flat, at = np.zeros(n, np.int64), np.zeros(3, np.int64)
     while not _find_crossings(z, segment, threshold, at, *arrays, n_flat):
         arrays = [np.concatenate([array, np.empty_like(array)]) for array in arrays]

@@ -39,7 +39,7 @@ def tree_segments(
     What exact means: scikit-learn casts points to float32 before its trees see them (histogram trees see
     float64). This rounding is monotone, so it is the same as moving each threshold by up to half a
     float32 spacing; with the thresholds so moved the regions are those of t -> predict(x(t)) for float64
-    points. Where two splits are crossed at the same t but for rounding, of x or of a threshold, a sliver
+    points. Where two splits are crossed at the same t up to rounding, of x or of a threshold, a sliver
     arises between them, no wider than the spacings at both. These are no regions, but `trees.n_narrow` says
     how many `predict` sees, and with `narrow=True` they count. A feature that passes fewer than 1,000 numbers
     of float32 on its way is coarse, and its steps are no rounding. With `cast=False` the thresholds are

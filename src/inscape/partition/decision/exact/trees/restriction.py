@@ -101,8 +101,8 @@ def clip(x: Any, y: Any, n: int, line: Any, side: float, new_x: Any, new_y: Any)
             new_x[m], new_y[m] = x[i], y[i]
             m += 1
         if (here > near and there < -near) or (here < -near and there > near):
-            part = here / (here - there)
-            new_x[m], new_y[m] = x[i] + part * (x[j] - x[i]), y[i] + part * (y[j] - y[i])
+            fraction = here / (here - there)
+            new_x[m], new_y[m] = x[i] + fraction * (x[j] - x[i]), y[i] + fraction * (y[j] - y[i])
             m += 1
     return m
 

@@ -140,7 +140,7 @@ def divided(ensemble: TreeEnsemble, trees: RestrictedTrees, corners: Floats, mos
                 f"the trees cut the plane into more than {most_faces:,} faces",
                 remedy="use method='adaptive', or a smaller plane",
             )
-        state = Partition(state.counts, *(_larger(part) for part in state[1:]))
+        state = Partition(state.counts, *(_larger(array) for array in state[1:]))
     return _filled(state)
 
 

@@ -19,7 +19,7 @@ from inscape.compiled import inlined
 from inscape.partition.linear.planes.complex.half_edges import direction_of, edge_of, half_edge
 from inscape.partition.linear.planes.layer.edge_crossings import sort_along
 
-CLOSE = 1e-9
+ON_CHORD_WITHIN = 1e-9
 """A node this near to a chord, relative to the face's extent, may lie on it."""
 
 BUCKET_SORT_ABOVE = 16
@@ -187,7 +187,7 @@ def _bucket_sort(s, first, last, a, sort_s, sort_a, bucket):
 def sort_intersections(n, m, n_intersections, scratch, s, name, first, xy):
     """Sort the intersections along each chord, and link both places of each; False if a decision is close."""
     first_place = scratch.first_place
-    near = CLOSE * _extent(n, scratch.node, xy) if n_intersections > 2 else 0.0
+    near = ON_CHORD_WITHIN * _extent(n, scratch.node, xy) if n_intersections > 2 else 0.0
     for c in range(m):
         # (1) sort by where they are on the chord
         start, stop = first + first_place[c], first + first_place[c + 1]

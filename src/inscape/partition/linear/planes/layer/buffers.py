@@ -209,7 +209,7 @@ def face_scratch(n: int, n_intersections: int, n_units: int, n_words: int) -> Fa
 
 
 def cut_output(inputs: CutInput, n_intersections: int) -> CutOutput:
-    """Memory for what the faces become, with so many intersections in all.
+    """Memory for what the faces become, given the number of intersections.
 
     A crossing point is on the boundary of one or two faces, and every chord has two.
     """

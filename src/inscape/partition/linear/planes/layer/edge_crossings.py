@@ -19,7 +19,7 @@ from inscape.partition.linear.planes.layer.sign_vectors import SignVectors, coun
 from inscape.partition.linear.planes.values.values import Values, value
 from inscape.partition.linear.rounding import RoundingBounds
 
-CLOSE = 1e-9
+ONE_POINT_WITHIN = 1e-9
 """Crossings this near on an edge, relative to its length, may be in one point."""
 
 
@@ -72,7 +72,7 @@ def crossings(
     point = np.arange(len(s))
     point_start, first = start, point
     if is_close:
-        close = _close_pairs(start, s, CLOSE)
+        close = _close_pairs(start, s, ONE_POINT_WITHIN)
         ends = planar.ends[edge[close]].astype(np.int64)
         error = np.zeros(len(close))
         for k in (close, close + 1):
@@ -220,7 +220,9 @@ def _edge_crossings(
     m = int(start[-1])
     edge, unit, s, change = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
     source = values.rows if values.is_stored else values
-    is_close = _fill(source, values.h, kinks, above, zero, ends, crossed, CLOSE, start, edge, unit, s, change)
+    is_close = _fill(
+        source, values.h, kinks, above, zero, ends, crossed, ONE_POINT_WITHIN, start, edge, unit, s, change
+    )
     return start, edge, unit, s, change, is_close
 
 
