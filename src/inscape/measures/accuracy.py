@@ -59,7 +59,8 @@ def chance_note(model: Model, right: npt.NDArray[np.bool_], x: Any, y: npt.Array
 
     The mean over classes of the fraction that is right is 1 / c for predictions that do not depend on the
     point, however unequal the classes are. The sentence is written if, on at least `JUDGED_FROM_POINTS`
-    points, that mean exceeds 1 / c by less than two of its standard errors and by less than a tenth of what there is to gain.
+    points, that mean exceeds 1 / c by less than two of its standard errors and by less than a tenth of
+    what there is to gain.
 
     Args:
         model: a wrapped model.
