@@ -124,13 +124,8 @@ def lc_good_at_start(
 
     Left is B of networks with Gaussian weights and zero biases, the mean over starts at a random point; right
     N sum_l 2^{-n_l}. For such starts B is known: sum_{l < h} n_l (1 - prod_k (1 - 2^{-n_k})), since a layer
-<<<<<<< HEAD
     is dead with probability 2^{-n_k} and then all that follow are. Perturbed biases, as `local_complexity`
     has them, wake the layer behind a dead one: there a unit of layer l is not good with probability
-=======
-    is dead with probability 2^{-n_k} and then all that follow are. Perturbed biases, as in
-    `local_complexity`, wake the layer behind a dead one: there a unit of layer l is not good with probability
->>>>>>> f439fb4 (Operations answer for themselves: no walk asks for their classes, and the rounding of each stands with it)
     1 - prod_{k > l} (1 - 2^{-n_k}), which is less.
 
     Args:
