@@ -113,10 +113,11 @@ def panning() -> None:
                     """async (n) => {
                     const viewer = document.querySelector('.inscape-explorer').viewer;
                     const [stage] = viewer.stages;
+                    viewer.pan(1, 0);
+                    await new Promise((done) => setTimeout(done, 1000));
                     const start = performance.now();
                     for (let k = 0; k < n; k++) {
-                      viewer.camera.pan(k % 2 ? 9 : -8, 3 * (k % 3) - 3);
-                      stage.draw();
+                      viewer.pan(k % 2 ? 9 : -8, 3 * (k % 3) - 3);
                       await new Promise(requestAnimationFrame);
                     }
                     return [stage.message.header.n_faces, (1000 * n) / (performance.now() - start)];

@@ -1,120 +1,18 @@
 """The explorer in a browser: what it draws and says is what the library and the model say."""
 
 import json
-import shutil
-import time
 
 import numpy as np
 import pytest
 import torch
 from explored import images, moons, network
+from explored_page import CHROMIUM, NAMES, PHONE, VIEWER, header, patch_of, pixel_of, place_at, settled, until
 
 import inscape
 from inscape import Patch, Segment, decision_regions, linear_regions
 
 pytest.importorskip("starlette")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"), pytest.mark.slow]
-DESKTOP = {"viewport": {"width": 1280, "height": 800}}
-PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
-VIEWER = "document.querySelector('.inscape-explorer').viewer"
-NAMES = ["one", "<img src=x onerror=evil()>", "three"]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        options = ["--no-sandbox", "--enable-unsafe-swiftshader"]
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
-def shown():
-    x, y = images()
-    explorer = inscape.explore({"a": network(0), "b": network(1)}, x, y, class_names=NAMES, rows=(0, 1, 2))
-    explorer.exhibit.warm()
-    with explorer:
-        yield explorer
-
-
-@pytest.fixture
-def opened(browser):
-    """A function that opens a page; at the end it had nothing to complain of and asked nobody else."""
-    contexts, problems = [], []
-
-    def show(url, device=DESKTOP, expect=()):
-        context = browser.new_context(**device)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(120_000)  # of a busy machine
-
-        def note(message):
-            if message.type in ("error", "warning") and not any(word in message.text for word in expect):
-                problems.append(message.text)
-
-        own = url.split("#")[0]
-        page.on("console", note)
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on(
-            "request",
-            lambda r: r.url.startswith((own, "file:", "data:", "blob:")) or problems.append(r.url),
-        )
-        page.add_init_script("window.evil = () => { window.harmed = true }")
-        page.goto(url)
-        page.wait_for_selector(".inscape-explorer[data-shown]")
-        settled(page)
-        return page
-
-    yield show
-    for context in contexts:
-        for page in context.pages:
-            assert page.evaluate("window.harmed") is None
-        context.close()
-    assert problems == []
-
-
-def settled(page):
-    """Wait until nothing is on its way."""
-    calm = (
-        f"{VIEWER}.waiting.size === 0 && {VIEWER}.stages[0].message?.header.method !== 'coarse'"
-        f" && !{VIEWER}.frame && {VIEWER}.isFitted"
-    )
-    until(page, calm)
-    page.wait_for_timeout(60)
-    until(page, calm)
-
-
-def until(page, expression):
-    """Wait until an expression holds; the page's own policy forbids it to evaluate one."""
-    end = time.monotonic() + 120
-    while not page.evaluate(expression):
-        assert time.monotonic() < end, expression
-        page.wait_for_timeout(25)
-
-
-def header(page, stage=0):
-    return page.evaluate(f"{VIEWER}.stages[{stage}].message.header")
-
-
-def patch_of(x, rows, window):
-    home = Patch.through(x[list(rows)])
-    return Patch(home.origin, home.axes, ((window[0], window[1]), (window[2], window[3])))
-
-
-def pixel_of(page, at):
-    """Where a place of the plane is on the screen."""
-    x, y = page.evaluate(f"{VIEWER}.camera.toPixels({json.dumps(list(at))})")
-    box = page.locator(".surface").first.bounding_box()
-    return box["x"] + x, box["y"] + y
-
-
-def place_at(page, x, y):
-    """The place of the plane at a pixel of the screen."""
-    box = page.locator(".surface").first.bounding_box()
-    return page.evaluate(f"{VIEWER}.camera.toPlane({json.dumps([x - box['x'], y - box['y']])})")
 
 
 def test_the_page_shows_the_first_plane(opened, shown):

@@ -30,6 +30,8 @@ AT_ONCE = 0.05
 """Seconds in which an answer comes while a person drags; a coarse picture announces what takes longer."""
 COARSE = (12, 72)
 """Pixels per side of that picture, at least and at most."""
+COARSE_SHARE = 0.08
+"""How much of the time of the picture that it announces it may take."""
 
 
 class Exhibit:
@@ -209,7 +211,8 @@ class Exhibit:
         if per_call is None:
             resolution = COARSE[0]
         else:
-            resolution = int(np.clip(math.sqrt(AT_ONCE / 2 / max(per_call, 1e-9)), *COARSE))
+            time_for_it = min(AT_ONCE / 2, COARSE_SHARE * self._seconds.get(model, math.inf))
+            resolution = int(np.clip(math.sqrt(time_for_it / max(per_call, 1e-9)), *COARSE))
         start = time.perf_counter()
         message = coarse_message(self.models[model], patch, resolution)
         self._per_call[model] = (time.perf_counter() - start) / resolution**2

@@ -1,5 +1,6 @@
 // One picture of a plane: what a message holds, filled as the page wants it, on a canvas.
 
+import { Camera } from "./camera.js";
 import { cssColour, layerColour, rgb, scaleColour, spread } from "./colours.js";
 import { Triangles } from "./triangles.js";
 
@@ -10,13 +11,19 @@ const DENSITY_CELLS = 72;
 const RASTER = 96;
 const STRIPE = 5;
 const QUIET = 0.35;
+const SHEET_AROUND = 0.1;
+const HEAVY_FROM = 1500;
 
-/** Keeps what can be drawn of one message, and draws it wherever the camera is. */
+/** Keeps what can be drawn of one message, and draws it wherever the camera is.
+ *
+ * It is drawn on a sheet somewhat larger than the canvas, and the sheet is moved with the camera: a heavy picture is
+ * not drawn again before the camera rests, so that it moves smoothly however many faces it has.
+ */
 export class Painter {
-  constructor(glCanvas, canvas) {
-    this.glCanvas = glCanvas;
+  constructor(canvas) {
     this.canvas = canvas;
-    this.picture = null;
+    this.glCanvas = document.createElement("canvas");
+    this.sheet = document.createElement("canvas");
     this.triangles = undefined;
   }
 
@@ -35,6 +42,8 @@ export class Painter {
     this.image = null;
     this.density = null;
     this.margin = null;
+    this.isHeavy = header.shape === "faces" && message.arrays.start.length > HEAVY_FROM;
+    this.drawn = null; // the sheet is of an earlier message
     if (header.shape === "image") this.image = this.imageOf(message.arrays);
     else this.prepareFaces(message.arrays);
     if (message.arrays.margins) this.margin = this.marginOf(message.arrays.margins, look.dark);
@@ -61,7 +70,7 @@ export class Painter {
       data.data.set([...(isFirst ? a : b), 255], 4 * i);
     }
     context.putImageData(data, 0, 0);
-    return this.canvas.getContext("2d").createPattern(canvas, "repeat");
+    return this.sheet.getContext("2d").createPattern(canvas, "repeat");
   }
 
   /** A colour for each face, three numbers each, and the legend of the scale. */
@@ -121,10 +130,17 @@ export class Painter {
     this.boundary = linesOf(boundary);
     if (this.isMany && this.useTriangles()) {
       const bytes = new Uint8Array(4 * (start.length - 1));
-      for (let f = 0; f + 1 < start.length; f++) bytes.set([...colour(f).map(Math.round), 255], 4 * f);
+      for (let f = 0; f + 1 < start.length; f++) {
+        const own = colour(f);
+        for (let k = 0; k < 3; k++) bytes[4 * f + k] = Math.round(own[k]);
+        bytes[4 * f + 3] = 255;
+      }
       this.triangles.setFaces(arrays, bytes);
       const index = new Uint32Array(2 * inner.length);
-      inner.forEach((e, k) => index.set([edges[2 * e], edges[2 * e + 1]], 2 * k));
+      for (let k = 0; k < inner.length; k++) {
+        index[2 * k] = edges[2 * inner[k]];
+        index[2 * k + 1] = edges[2 * inner[k] + 1];
+      }
       this.triangles.setEdges(arrays, index, [0, 0, 0, 70]);
       return;
     }
@@ -222,14 +238,36 @@ export class Painter {
     return canvas;
   }
 
-  /** Draw with a camera: fills, edges as wanted, boundaries. */
-  draw(camera, { edges, margin }) {
+  /** Draw with a camera: fills, edges as wanted, boundaries; as it is while a heavy picture moves. */
+  draw(camera, { edges, margin, isMoving }) {
     const context = this.canvas.getContext("2d");
     const ratio = this.canvas.width / camera.size[0];
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    if (this.triangles) this.triangles.clear();
     if (!this.message) return;
+    const look = JSON.stringify([edges, margin, ratio, camera.size]);
+    const isSharp = this.drawn?.look === look && isSameScale(this.drawn.camera, camera) && covers(this.drawn.camera, camera);
+    const mayWait = isMoving && this.isHeavy && this.drawn?.look === look;
+    if (!isSharp && !mayWait) this.drawSheet(camera, ratio, { edges, margin }, look);
+    const own = this.drawn.camera;
+    const [s0, s1, t0, t1] = own.window();
+    const [x0, y0] = camera.toPixels([s0, t1]).map((v) => v * ratio);
+    const [x1, y1] = camera.toPixels([s1, t0]).map((v) => v * ratio);
+    if (isSameScale(own, camera)) context.drawImage(this.sheet, Math.round(x0), Math.round(y0));
+    else context.drawImage(this.sheet, x0, y0, x1 - x0, y1 - y0);
+  }
+
+  /** Draw what the camera sees and a little around it on the sheet. */
+  drawSheet(view, ratio, { edges, margin }, look) {
+    const camera = new Camera();
+    [camera.centre, camera.unit] = [[...view.centre], [...view.unit]];
+    const around = view.size.map((n) => Math.round(n * SHEET_AROUND));
+    camera.size = view.size.map((n, k) => n + 2 * around[k]);
+    for (const canvas of [this.sheet, ...(this.isMany ? [this.glCanvas] : [])]) {
+      [canvas.width, canvas.height] = camera.size.map((n) => Math.round(n * ratio));
+    }
+    this.drawn = { camera, look };
+    const context = this.sheet.getContext("2d");
     const [s0, s1, t0, t1] = this.window;
     const [x0, y0] = camera.toPixels([s0, t1]);
     const [x1, y1] = camera.toPixels([s1, t0]);
@@ -239,8 +277,10 @@ export class Painter {
       context.imageSmoothingEnabled = false;
       context.drawImage(this.image, ...box);
     } else {
-      if (this.isMany) this.drawTriangles(camera, edges);
-      else this.drawGroups(context, ratio, box);
+      if (this.isMany) {
+        this.drawTriangles(camera, edges);
+        context.drawImage(this.glCanvas, 0, 0, ...camera.size);
+      } else this.drawGroups(context, ratio, box);
       if (this.density) {
         context.imageSmoothingEnabled = true;
         context.drawImage(this.density, ...box);
@@ -312,32 +352,45 @@ export class Painter {
     return [(s0 + s1 + x * (s1 - s0)) / 2, (t0 + t1 + y * (t1 - t0)) / 2];
   }
 
-  /** The region of each pixel of a small image, from low t to high; -1 where faces meet in it. */
+  /** The region of each pixel of a small image by its middle, from low t to high; -1 for none. */
   rasterOf({ vertices, corners, start, face_regions: regions }) {
     const n = RASTER;
-    const canvas = document.createElement("canvas");
-    [canvas.width, canvas.height] = [n, n];
-    const context = canvas.getContext("2d", { willReadFrequently: true });
-    const paths = new Map(); // a region in one path has no hairlines between its faces
+    const found = new Int32Array(n * n).fill(-1);
+    const place = (v) => ((v + 1) / 2) * n - 0.5; // the middle of pixel k is k
     for (let f = 0; f + 1 < start.length; f++) {
-      if (!paths.has(regions[f])) paths.set(regions[f], new Path2D());
-      const path = paths.get(regions[f]);
-      for (let i = start[f]; i < start[f + 1]; i++) {
-        const [x, y] = [vertices[2 * corners[i]], vertices[2 * corners[i] + 1]].map((v) => ((v + 1) / 2) * n);
-        if (i === start[f]) path.moveTo(x, y);
-        else path.lineTo(x, y);
+      const [first, last] = [start[f], start[f + 1]];
+      let [low, high] = [Infinity, -Infinity];
+      for (let i = first; i < last; i++) {
+        const y = place(vertices[2 * corners[i] + 1]);
+        low = Math.min(low, y);
+        high = Math.max(high, y);
       }
-      path.closePath();
+      for (let row = Math.max(0, Math.ceil(low)); row <= Math.min(n - 1, high); row++) {
+        let [left, right] = [Infinity, -Infinity]; // where the row's middle enters and leaves the face
+        for (let i = first; i < last; i++) {
+          const [a, b] = [2 * corners[i], 2 * corners[i + 1 < last ? i + 1 : first]];
+          const [ya, yb] = [place(vertices[a + 1]), place(vertices[b + 1])];
+          if (ya === yb || row < Math.min(ya, yb) || row > Math.max(ya, yb)) continue;
+          const x = place(vertices[a] + ((row - ya) / (yb - ya)) * (vertices[b] - vertices[a]));
+          left = Math.min(left, x);
+          right = Math.max(right, x);
+        }
+        for (let column = Math.max(0, Math.ceil(left)); column <= Math.min(n - 1, right); column++) found[row * n + column] = regions[f];
+      }
     }
-    for (const [region, path] of paths) {
-      const id = region + 1;
-      context.fillStyle = `rgb(${id & 255} ${(id >> 8) & 255} ${id >> 16})`;
-      context.fill(path);
-    }
-    const { data } = context.getImageData(0, 0, n, n);
-    const found = Int32Array.from({ length: n * n }, (_, i) => data[4 * i] + 256 * data[4 * i + 1] + 65536 * data[4 * i + 2] - 1);
     return { regions: found, size: [n, n] };
   }
+}
+
+function isSameScale(a, b) {
+  return a.unit.every((u, k) => Math.abs(u / b.unit[k] - 1) < 1e-9);
+}
+
+/** Whether one camera sees all that another does. */
+function covers(a, b) {
+  const [s0, s1, t0, t1] = a.window();
+  const [v0, v1, w0, w1] = b.window();
+  return s0 <= v0 && v1 <= s1 && t0 <= w0 && w1 <= t1;
 }
 
 /** For each large region of a raster the free pixel that is furthest from all others, in window coordinates. */

@@ -13,10 +13,9 @@ export class Stage {
   /** `viewer` has camera, state, about and the answers to what hands do. */
   constructor(viewer) {
     this.viewer = viewer;
-    this.gl = h("canvas", { class: "layer" });
     this.base = h("canvas", { class: "layer" });
     this.overlay = h("canvas", { class: "layer" });
-    this.painter = new Painter(this.gl, this.base);
+    this.painter = new Painter(this.base);
     this.badge = h("p", { class: "badge", role: "status", "aria-live": "polite" });
     this.heading = h("p", { class: "heading" });
     this.legend = h("div", { class: "legend" });
@@ -33,7 +32,6 @@ export class Stage {
         role: "application",
         "aria-label": "the plane: arrows move, plus and minus zoom, 0 shows all, shift and arrows point, Enter pins",
       },
-      this.gl,
       this.base,
       this.overlay,
     );
@@ -49,7 +47,7 @@ export class Stage {
     const { clientWidth: w, clientHeight: t } = this.surface;
     if (!w || !t) return;
     this.viewer.camera.size = [w, t];
-    for (const canvas of [this.gl, this.base, this.overlay]) {
+    for (const canvas of [this.base, this.overlay]) {
       [canvas.width, canvas.height] = [Math.round(w * ratio), Math.round(t * ratio)];
     }
   }
@@ -148,7 +146,7 @@ export class Stage {
 
   draw() {
     const { camera, state } = this.viewer;
-    this.painter.draw(camera, { edges: state.show.includes("edges"), margin: state.show.includes("margin") });
+    this.painter.draw(camera, { edges: state.show.includes("edges"), margin: state.show.includes("margin"), isMoving: this.viewer.isMoving() });
     this.drawOverlay();
   }
 
@@ -400,10 +398,13 @@ export class Stage {
       viewer.point(viewer.camera.toPlane(at), this);
       return;
     }
-    const before = this.fingers.get(event.pointerId);
+    let before = this.fingers.get(event.pointerId);
     const other = [...this.fingers].find(([id]) => id !== event.pointerId)?.[1];
     this.fingers.set(event.pointerId, at);
-    if (Math.hypot(at[0] - this.start[0], at[1] - this.start[1]) > CLICK) this.moved = true;
+    if (!this.moved && Math.hypot(at[0] - this.start[0], at[1] - this.start[1]) > CLICK) {
+      this.moved = true;
+      before = this.start; // the way so far could have been that of a click
+    }
     if (other) {
       const [was, is] = [before, at].map((p) => Math.hypot(p[0] - other[0], p[1] - other[1]));
       viewer.camera.pan((at[0] - before[0]) / 2, (at[1] - before[1]) / 2);

@@ -88,9 +88,9 @@ export class Triangles {
 
   /** Take edges, all in one colour of four bytes. */
   setEdges({ vertices }, index, colour) {
-    const paint = new Uint8Array(2 * vertices.length);
-    for (let i = 0; i < paint.length; i += 4) paint.set(colour, i);
-    this.fill(this.lines, vertices, paint, Uint32Array.from(index));
+    const [packed] = new Uint32Array(new Uint8Array(colour).buffer);
+    const paint = new Uint32Array(vertices.length / 2).fill(packed);
+    this.fill(this.lines, vertices, new Uint8Array(paint.buffer), index);
   }
 
   /** Draw with window coordinates (-1 to 1) scaled and shifted into those of the canvas. */

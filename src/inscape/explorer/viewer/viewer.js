@@ -28,6 +28,7 @@ const AROUND = 0.1;
 const KEPT = 60;
 const PLAY = 700;
 const SETTLED = 160;
+const RESTING = 140;
 
 class Viewer {
   constructor(root, channel, isPage) {
@@ -270,6 +271,19 @@ class Viewer {
     this.profile.draw(this.isDark());
   }
 
+  /** Whether the camera moved a moment ago; if so, the picture is drawn anew once it rests. */
+  isMoving() {
+    return performance.now() - (this.movedAt ?? -Infinity) < RESTING;
+  }
+
+  moved() {
+    this.movedAt = performance.now();
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => this.redraw(), RESTING + 10);
+    this.redraw();
+    this.later();
+  }
+
   redraw() {
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => {
@@ -460,6 +474,7 @@ class Viewer {
     this.dirty.delete(slot);
     stage.progress.hidden = true;
     stage.setBadge("coarse", "cancelled", "move the picture to start again");
+    stage.surface.focus({ focusVisible: false }); // the button that had it is gone
   }
 
   /** The input at a place of the plane, from its origin and axes. */
@@ -595,14 +610,12 @@ class Viewer {
 
   pan(dx, dy) {
     this.camera.pan(dx, dy);
-    this.redraw();
-    this.later();
+    this.moved();
   }
 
   zoom(factor, at) {
     this.camera.zoom(factor, at);
-    this.redraw();
-    this.later();
+    this.moved();
   }
 
   home() {
@@ -730,7 +743,7 @@ class Viewer {
   async keepPng() {
     const [stage] = this.stages;
     stage.draw();
-    download(this.fileName("png"), await pngOf([stage.gl, stage.base, stage.overlay], getComputedStyle(this.root).backgroundColor));
+    download(this.fileName("png"), await pngOf([stage.base, stage.overlay], getComputedStyle(this.root).backgroundColor));
   }
 
   keepSvg() {
