@@ -150,7 +150,7 @@ def regions_along(
         narrow: whether slivers between splits that only rounding tells apart count.
         ask: decides where a lead is too small for the trees' own sums; without it such a label is -1.
     """
-    from inscape.partition.decision.exact.trees.line_walk import decide, join, lay, sift
+    from inscape.partition.decision.exact.trees.line_walk import decide, join, label_at, lay, sift
 
     vote = ensemble.vote
     trees = (ensemble.feature, ensemble.child, cut, ensemble.n_trees)
@@ -168,11 +168,15 @@ def regions_along(
                 f"segment {i} leaves the range +-{ensemble.limit:.3g} in which the trees compute: "
                 "shorten its span"
             )
-        k, n_pieces, n_nodes, n_tied, n_lone = decide(
+        k, n_pieces, n_nodes, n_tied, touched = decide(
             line, segment.span, trees, votes, slack, scratch, result
         )
         result[1][:k] = vote.named(result[1][:k])
         n_asked = _ask_for(k, segment, result, ask)
+        n_lone = 0
+        if touched:
+            own = vote.named(np.array([label_at(t, line, trees, votes) for t in segment.span]))
+            n_lone = _n_lone(own, result[1][[0, k - 1]], segment, ask)
         k, n_narrow = sift(join(k, result), segment.span[1], not narrow, result)
         counts = TreeCounts(n_tied, n_narrow, n_lone, n_nodes, n_asked)
         yield {
@@ -193,6 +197,13 @@ def _ask_for(k: int, segment: Segment, result: tuple[Any, ...], ask: Ask | None)
         ends = np.append(begins[1:k], segment.span[1])
         labels[unknown] = ask(segment, (begins[unknown] + ends[unknown]) / 2)
     return len(unknown)
+
+
+def _n_lone(own: Ints, beside: Ints, segment: Segment, ask: Ask | None) -> int:
+    """How many ends of the span have another label than the piece beside them; what is not known is asked."""
+    if ask is None:
+        return int(((own != beside) & (own >= 0)).sum())
+    return int((np.where(own < 0, ask(segment, np.array(segment.span)), own) != beside).sum())
 
 
 def _ends(segment: Segment, ensemble: TreeEnsemble) -> tuple[Floats, Floats, Floats, Floats]:

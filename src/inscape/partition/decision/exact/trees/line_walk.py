@@ -194,9 +194,9 @@ def elected(scores: Any, rule: int, ballots: Any) -> Any:
 
 @compiled
 def label_at(t: float, line: Any, trees: Any, votes: Any) -> Any:
-    """The label of the very point at t, which is on the left of the cuts that it lies on."""
+    """The label of the very point at t, which is on the left of the cuts that it lies on; -1 in doubt."""
     feature, child, cut, n_trees = trees
-    value, column, start, divisor, rule, _, _, ballots = votes
+    value, column, start, divisor, rule, _, doubt, ballots = votes
     row = np.empty(n_trees, dtype=np.int32)
     for k in range(n_trees):
         at = np.int64(k)
@@ -207,7 +207,8 @@ def label_at(t: float, line: Any, trees: Any, votes: Any) -> Any:
         row[k] = child[at]
     sums = start.copy()
     add_in_order(row, value, column, start, sums)
-    return elected(sums / divisor, rule, ballots)[0]
+    label, margin = elected(sums / divisor, rule, ballots)
+    return label if margin > doubt else -1
 
 
 @compiled(inline="always")  # called at every crossing
@@ -236,8 +237,8 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
     of no more than votes' `doubt` does not decide: each such piece is there by itself, with the label -1.
 
     Returns:
-        n (pieces in `result`), n_pieces (between crossings), n_nodes, n_tied (of n_pieces), n_lone (ends of
-        the span whose own label is not that of their piece).
+        n (pieces in `result`), n_pieces (between crossings), n_nodes, n_tied (of n_pieces), touched (whether an
+        end of the span lies on a cut).
     """
     # 1. the leaves that the line meets, in the order of t
     front, leaves, order, count, row, sums = scratch
@@ -273,12 +274,7 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
             begins[n_found], labels[n_found] = t, label
             blurs[n_found] = blur_at(t, tree[order[first:i]], line, trees, blur, span)
             n_found += 1
-    # 5. the ends of the span as points
-    n_lone = 0
-    if touched and doubt < 0:
-        for t, label in ((span[0], labels[0]), (span[1], labels[n_found - 1])):
-            n_lone += label_at(t, line, trees, votes) != label
-    return n_found, n_pieces, n_nodes, n_tied, n_lone
+    return n_found, n_pieces, n_nodes, n_tied, touched
 
 
 @compiled
