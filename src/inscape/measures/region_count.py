@@ -364,10 +364,17 @@ def _of_adaptive_counts(special: list[Status], n: int) -> Status:
 
 
 def _mean_missed(missed: Floats, *, has_steps: bool) -> tuple[float, tuple[float, float]]:
-    """The mean of what was missed on each probe, and its 95 % interval; see `UNSEEN`."""
+    """The mean of what was missed on each probe, and its 95 % interval; see `UNSEEN`.
+
+    Between steps, regions are missed in twos, as many as chance has it: the variance of their number is twice
+    what is expected.
+    """
     n, mean = len(missed), float(missed.mean())
     error = float(np.std(missed, ddof=1)) / math.sqrt(n) if n > 1 else mean
-    return mean, (max(0.0, mean - Z * error), mean + Z * error + UNSEEN / n * has_steps)
+    if not has_steps:
+        return mean, (max(0.0, mean - Z * error), mean + Z * error)
+    error = math.sqrt(error**2 + 2 * mean / n)
+    return mean, (max(0.0, mean - Z * error), mean + Z * error + UNSEEN / n)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

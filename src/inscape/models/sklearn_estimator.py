@@ -53,6 +53,7 @@ class SklearnModel(Model):
             self.dtype = np.dtype(np.float32)
         self._read: tuple[Shape, list[Any], Form | Unread] | None = None
         self._confirmed: Form | None = None
+        self._hashed: tuple[list[Any], str] | None = None
 
     @property
     def class_values(self) -> Array:
@@ -125,8 +126,11 @@ class SklearnModel(Model):
         return known[2]
 
     def fingerprint(self) -> str:
-        """A hash of the fitted estimator."""
-        return estimator_fingerprint(self.estimator)
+        """A hash of the fitted estimator, taken again after another fit: a forest is large."""
+        parts = fitted_parts(self.estimator)
+        if self._hashed is None or not _identical(self._hashed[0], parts):
+            self._hashed = parts, estimator_fingerprint(self.estimator)
+        return self._hashed[1]
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
         points = as_table(self.estimator, x)

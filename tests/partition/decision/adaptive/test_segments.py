@@ -244,7 +244,7 @@ def test_labels_alone_show_every_region_as_wide_as_the_first_step(cuts, shift):
     p = adaptive(labels)
     assert p.n_regions == len(cuts) + 1
     assert np.abs(p.boundaries - edges).max() <= 1 / 64
-    assert "regions narrower than their step" in p.missed_basis
+    assert "those of the places that are left add up to" in p.missed_basis
     assert (
         p.status == "convergence not shown: the model has no scores; raise resolution and compare the counts"
     )

@@ -22,7 +22,6 @@ from inscape.partition.decision.adaptive.mesh import (
 )
 from inscape.partition.decision.adaptive.missed import (
     LATE,
-    MOST_STOOD_FOR_ON_PLANES,
     Doubt,
     status_of,
     unmet_regions,
@@ -369,7 +368,7 @@ def _open(cells: Cells) -> npt.NDArray[np.bool_]:
 
 
 def _unmet(cells: Cells, roots: Ints) -> Floats:
-    """How many regions of each probe are estimated not to be met: see `unmet_regions`, with areas for widths.
+    """How many regions of each probe are estimated not to be met: see `unmet_regions`.
 
     Those that were found without holding one of the first samples stand for one more each.
     """
@@ -381,8 +380,7 @@ def _unmet(cells: Cells, roots: Ints) -> Floats:
     is_met = np.zeros(n, np.bool_)
     is_met[roots[: cells.n_start]] = True
     firsts = np.flatnonzero(roots == np.arange(n))
-    ones = np.ones(len(firsts), np.int64)
-    unmet = unmet_regions(area[firsts], ones, b / cells.n_start, MOST_STOOD_FOR_ON_PLANES)
+    unmet = unmet_regions(area[firsts], b / cells.n_start)
     return np.bincount(mesh.probe[firsts], np.where(is_met[firsts], unmet, 1.0), b).astype(np.float64)
 
 

@@ -47,72 +47,64 @@ class Doubt:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class StepDoubt:
     """What is known of the regions still missed on a block of segments where the model has steps only.
 
-    Samples a step h apart meet a region of width w < h with the chance w / h. So each one that they met
-    stands for h / w like it (Horvitz and Thompson 1952), of which h / w - 1 were not met: as many regions
-    each as are lost without it, two between equal labels, else one. Looks have found some of those since.
-    Where a place that was followed down to rounding hid a region, so do others on its segment: halving meets
-    about every second one, and most places between equal labels are not followed. Places that still ask for
-    a look but are as fine as allowed hide two regions each, with their chance.
+    Every interval has a chance to hide a region, which `scan_steps` states much too high. Looks tell by how
+    much: they found n_found regions where chances added up to `chance`. A look meets about every second one
+    that is there, so that 2 n_found / chance is what a stated chance is worth. The chances of the intervals
+    that are left, at that worth, estimate the regions still missed: two each between equal labels, else one.
 
     Attributes:
-        unmet: the regions that the first samples are estimated not to have met, on each segment, (b,).
-        n_narrow: how many narrow regions they met, from which that was estimated.
-        n_late: how many regions were found after the first samples.
-        chance_left: the chances of hidden regions where samples are as near as allowed, summed, (b,).
-        n_hiding: how many places that were followed down to rounding hid a region, on each segment, (b,).
+        chance: the sum of the chances stated for the intervals that were looked into.
+        n_looks: how many looks these were.
+        n_found: how many met a label that neither end has.
     """
 
-    unmet: npt.NDArray[np.float64]
-    n_narrow: int
-    n_late: int
-    chance_left: npt.NDArray[np.float64]
-    n_hiding: npt.NDArray[np.int64]
+    chance: float = 0.0
+    n_looks: int = 0
+    n_found: int = 0
 
-    def missed(self) -> npt.NDArray[np.float64]:
-        """The regions still missed on each segment, (b,)."""
-        total = float(self.unmet.sum())
-        left = max(LEAST_LEFT, 1 - self.n_late / total) if total > 0 else 0.0
-        return np.asarray(left * self.unmet + 2 * self.chance_left + PER_HIDING * self.n_hiding)
+    def note(self, chance: npt.NDArray[np.float64], found: npt.NDArray[np.bool_]) -> None:
+        """Add looks: the chance stated of each, and whether it found a region."""
+        self.chance += float(chance.sum())
+        self.n_looks += len(chance)
+        self.n_found += int(found.sum())
 
-    def basis(self) -> str:
-        """What the estimate rests on, in words."""
-        at_finest, n_hiding = 2 * self.chance_left.sum(), int(self.n_hiding.sum())
+    @property
+    def worth(self) -> float:
+        """The part of a stated chance that is true, with a little prior knowledge."""
+        return 2 * (self.n_found + PRIOR_FOUND) / (self.chance + PRIOR_CHANCE)
+
+    def basis(self, left: float, n_slivers: int) -> str:
+        """What the estimate rests on, in words; `left` is the sum of the chances on one segment."""
+        slivers = f"; {n_slivers} narrower than 2^-20 of their segment were left out" if n_slivers else ""
         return (
-            f"the first samples met {self.n_narrow} regions narrower than their step, and {self.n_late} were "
-            f"found later; places of the finest size may hide {at_finest:.2g}; {n_hiding} places hid a "
-            "region down to rounding"
+            f"{self.n_looks} looks found {self.n_found} regions where their chances add up to "
+            f"{self.chance:.3g}; those of the places that are left add up to {left:.2g}{slivers}"
         )
 
 
-MOST_STOOD_FOR = 10.0
-"""How many regions one narrower than the first step stands for at most."""
-LEAST_LEFT = 0.25
-"""Of the regions that the first samples did not meet, the least share that looks are taken to have left."""
-PER_HIDING = 2.0
-"""Regions missed for each place that was followed and hid one: two are lost where one is not met."""
+PRIOR_FOUND, PRIOR_CHANCE = 1.0, 30.0
+"""Before any look between steps: one region is found where the stated chances add up to thirty."""
+MOST_STOOD_FOR = 5.0
+"""On planes, a region of a smaller area than one of the first samples stands for at most so many."""
 
 
-def unmet_regions(
-    width: npt.NDArray[np.float64],
-    n_lost: npt.NDArray[np.int64],
-    step: float,
-    most: float = MOST_STOOD_FOR,
-) -> npt.NDArray[np.float64]:
-    """How many regions were not met for each one that was: see `StepDoubt`.
+def unmet_regions(area: npt.NDArray[np.float64], part: float) -> npt.NDArray[np.float64]:
+    """How many regions were not met for each one that was, on planes.
 
-    >>> unmet_regions(np.array([0.5, 0.01, 0.0025]), np.array([1, 2, 2]), 0.005).tolist()
-    [0.0, 0.0, 2.0]
+    Samples each of which stands for a `part` of the plane meet a smaller region of area A with the chance
+    A / part. So each one that they met stands for part / A like it (Horvitz and Thompson 1952), of which
+    part / A - 1 were not met.
+
+    >>> unmet_regions(np.array([0.5, 0.01, 0.0025]), 0.005).tolist()
+    [0.0, 0.0, 1.0]
     """
-    stood_for = np.minimum(step / np.maximum(width, step / most), most)
-    return np.asarray(n_lost * np.maximum(0.0, stood_for - 1))
+    return np.asarray(np.maximum(1.0, part / np.maximum(area, part / MOST_STOOD_FOR)) - 1)
 
 
-MOST_STOOD_FOR_ON_PLANES = 5.0
-"""The same where the area of a region is known from few cells."""
 LATE = (
     "as many as were found that hold none of the first samples, and for each that holds some but is smaller "
     "than the part of one, as many as it stands for"

@@ -303,30 +303,37 @@ def scan_steps(intervals, u, scores, labels, before, after, chance):
     """The chance that each interval hides a region, where scores are constant between jumps.
 
     1. Around the interval, a share f of n intervals of mean width w changes a score: there are about
-       -log(1 - f) / w jumps per unit of u. Squared changes show the variance of each lead.
+       -log(1 - f) / w jumps per unit of u. Squared changes show how large a jump of each lead is.
     2. A hidden region takes one jump more than the change that is seen, and two where none is seen.
-    3. These have to bring a third class to the top, see `overtaken`, or the end labels to swap back.
+    3. These have to bring a third class to the top, see `overtaken`, or the end labels to swap back. Labels
+       alone, which are one column, jump whenever they change.
+
+    The chance puts places in order. It is many times too high: `missed.StepDoubt` says how many.
     """
-    spread, other = np.empty(scores.shape[1]), np.empty(scores.shape[1])
+    n_columns = scores.shape[1]
+    spread, other = np.empty(n_columns), np.empty(n_columns)
     for m in range(len(intervals)):
         i = intervals[m]
         j = after[i]
         a, b, width = labels[i], labels[j], u[j] - u[i]
-        # 1. the density and the size of jumps
+        # 1. the density of jumps
         first, n = _window(i, before, after)
-        n_steps, last = _spread(first, n, a, scores, after, spread)
-        if a != b:
+        n_steps, last = _spread(first, n, a if n_columns > 1 else 0, scores, after, spread)
+        if a != b and n_columns > 1:
             _spread(first, n, b, scores, after, other)
             np.maximum(spread, other, spread)
         length = u[last] - u[first]
-        share = min((n_steps + 0.5) / (n + 1.0), 0.95)
-        expected = -np.log(1.0 - share) * n / length * width
-        # 2. one jump more, or two
-        more = 1.0 - np.exp(-expected)
+        n_jumps = -np.log(1.0 - min((n_steps + 0.5) / (n + 1.0), 0.95)) * n
+        expected = n_jumps / length * width
+        # 2. one jump more, or two; and how many there are then
+        more, n_more = 1.0 - np.exp(-expected), expected
         if not is_step(i, j, scores):
             more -= expected * np.exp(-expected)
-        # 3. what they do
-        hidden = overtaken(i, j, a, b, scores, spread * (width / length))
+            n_more -= expected * np.exp(-expected)
+        # 3. what so many do, each as large as those around
+        hidden = 1.0
+        if n_columns > 1:
+            hidden = overtaken(i, j, a, b, scores, spread * (n_more / max(more, 1e-12) / n_jumps))
         if a != b:
-            hidden = max(hidden, SWAP_BACK)
+            hidden = SWAP_BACK if n_columns == 1 else max(hidden, SWAP_BACK)
         chance[m] = more * hidden

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats, Ints, Shape
+from inscape.arrays import Bools, Floats, Ints, Shape
 from inscape.models import Model
 from inscape.partition.decision.adaptive.answers import Answers, grown
 from inscape.partition.decision.adaptive.first_look import Trial
-from inscape.partition.decision.adaptive.missed import Doubt, StepDoubt, status_of, unmet_regions
+from inscape.partition.decision.adaptive.missed import Doubt, StepDoubt, status_of
 from inscape.partition.decision.regions import TopScores, top_two
 from inscape.probes import Probe
 from inscape.probes.segment import as_segment
@@ -27,12 +27,10 @@ N_UNEVEN = 16
 """Then this many more at uneven places, since even ones are blind to what repeats with them."""
 LEAST_PART = 0.46
 """Each leaves at least so much of the interval that it divides, so that it asks for no look by itself."""
-STEP_CHANCE = 0.03
+STEP_CHANCE = 0.015
 """Between steps, the least chance of a hidden region that asks for a look; see `scan_steps`."""
-ROUNDING_WIDTH = 2.0**-30
-"""How narrow a place is made when it is followed down to rounding, as a fraction of the span."""
-JUMPS_FOLLOWED = 2
-"""Places between equal labels that are followed on each segment, where boundaries are seen to hide."""
+SLIVER = 2.0**-20
+"""Between steps, what is narrower than this fraction of the span is no region: see `Samples.slivers`."""
 FINEST = 2**14
 """By default no two samples are nearer than the span over this."""
 MOST_NUMBERS_IN_BLOCK = 2**22
@@ -62,14 +60,14 @@ class Samples:
         after: the sample to its right, -1 for none, (room,).
         urgency: how urgent it is to look between a sample and the next one, (room,); 1 asks for a look.
         answers: what the model said.
-        n_first: how many samples each segment began with.
         doubt: what is known of the regions still missed.
+        step_doubt: the same where the model has steps only.
     """
 
     def __init__(
         self, model: Model, trial: Trial, generators: Floats, shape: Shape, finest: int, first: int
     ) -> None:
-        self.answers, self.doubt = Answers(model, trial, shape), Doubt()
+        self.answers, self.doubt, self.step_doubt = Answers(model, trial, shape), Doubt(), StepDoubt()
         self.u: Floats = np.empty(0)
         self.urgency: Floats = np.empty(0)
         self.probe: Ints = np.empty(0, np.int64)
@@ -79,9 +77,7 @@ class Samples:
         self._rule, self._rounding = trial.rule, trial.rounding
         self._finest, self._first = 1.0 / finest, first
         self._generators = generators.reshape(len(generators), 2, -1)
-        first_places = start_positions(trial.rule, self._finest)
-        self.n_first = len(first_places)
-        self._start(first_places)
+        self._start(start_positions(trial.rule, self._finest))
 
     def _start(self, u: Floats) -> None:
         b, p = len(self._generators), len(u)
@@ -107,7 +103,11 @@ class Samples:
             self._look(left, self.u[left] + where[chosen] * width[chosen])
             new = self.answers.labels[start : self.answers.n]
             is_new = (new != self.answers.labels[left]) & (new != self.answers.labels[right])
-            self.doubt.note(urgency[chosen], is_new)
+            if self._rule == "scores":
+                self.doubt.note(urgency[chosen], is_new)
+            else:
+                by_chance = np.isfinite(urgency[chosen])
+                self.step_doubt.note(STEP_CHANCE * urgency[chosen][by_chance], is_new[by_chance])
             reach = 2 if self._rule == "scores" else RUN
             intervals = changed(
                 start, self.answers.n, reach, self.before, self.after, self._stamp, round_number
@@ -141,73 +141,46 @@ class Samples:
             self._look(left, self.u[left] + v * width)
             halve = not halve
 
-    def follow(self) -> Ints:
-        """Halve places where many steps may lie together down to rounding.
+    def slivers(self) -> Bools:
+        """Which samples, (n,), are alone in an interval of `SLIVER`, which is no region.
 
-        Where many steps lie at one place, as those of trees on whole-numbered data do, regions hide there
-        that no step between samples would show. First the boundary of the largest jump on each segment is
-        followed. If one of them hides a region, the model is of that kind: then all other boundaries are
-        followed too, and on each segment `JUMPS_FOLLOWED` places between equal labels, those whose scores
-        jump by most, measured by the lead that the jump would have to turn.
-
-        Returns:
-            How many of the places that were followed hid a region, for each segment.
+        Many splits of a tree may lie at one place but for rounding, and data on a split: there a label holds
+        between rounded numbers, or at a single point, and exact counts leave it out, too. Where a sample is
+        alone with its label, the places beside it are halved until another one joins it, or they are that
+        narrow.
         """
-        n_hiding = self._halved(self._largest_jumps())
-        return n_hiding + self._halved(self._suspects()) if n_hiding.any() else n_hiding
-
-    def _halved(self, left: Ints) -> Ints:
-        """Halve the intervals that begin at `left`; for each segment how many held a label of neither end."""
-        n_hiding = np.zeros(len(self._generators), np.int64)
-        while len(left):
-            u, right = self.u[left], self.after[left]
-            middle = (u + self.u[right]) / 2
-            wide = self.u[right] - u > ROUNDING_WIDTH
-            left, right, start = left[wide], right[wide], self.answers.n
-            self._look(left, middle[wide])
-            labels, scores = self.answers.labels, self.answers.margins
+        is_sliver = np.zeros(self.answers.n, np.bool_)
+        alone = self._alone()
+        while len(alone):
+            # 1. the wider side of each that is not narrow yet, and is no end of the span
+            sides = np.stack([self.before[alone], alone]), np.stack([alone, self.after[alone]])
+            outside = (sides[0] < 0) | (sides[1] < 0)
+            width = np.where(outside, 0.0, self.u[sides[1]] - self.u[sides[0]])
+            is_narrow = width.max(axis=0) <= SLIVER / 2
+            is_sliver[alone[is_narrow]] = True
+            alone, side = alone[~is_narrow], width.argmax(axis=0)[~is_narrow]
+            # 2. a look into its middle
+            left = np.where(side == 0, self.before[alone], alone)
+            start = self.answers.n
+            self._look(left, (self.u[left] + self.u[self.after[left]]) / 2)
             new = np.arange(start, self.answers.n)
-            is_hidden = (labels[new] != labels[left]) & (labels[new] != labels[right])
-            np.add.at(n_hiding, self.probe[new[is_hidden]], 1)
-            is_left = np.where(
-                labels[left] != labels[right],
-                labels[new] == labels[left],
-                (scores[new] == scores[left]).all(axis=1),
+            is_sliver = np.concatenate([is_sliver, np.zeros(len(new), np.bool_)])
+            # 3. who is still alone; a look that met a third label is alone, too
+            labels = self.answers.labels
+            beside = np.where(side == 0, self.before[new], self.after[new])
+            is_third = (labels[new] != labels[alone]) & (labels[new] != labels[beside])
+            alone = np.concatenate([alone[labels[new] != labels[alone]], new[is_third]])
+        return is_sliver
+
+    def _alone(self) -> Ints:
+        """The samples whose neighbours, both, have another label."""
+        n, labels = self.answers.n, self.answers.labels
+        own = labels[:n]
+        return np.flatnonzero(
+            np.logical_and.reduce(
+                [(beside < 0) | (labels[beside] != own) for beside in (self.before[:n], self.after[:n])]
             )
-            left = np.where(is_left, new, left)[~is_hidden]
-        return n_hiding
-
-    def _largest_jumps(self) -> Ints:
-        """The left sample of the boundary with the largest jump of the scores, on each segment with one."""
-        left, jump = self._jumps()
-        is_boundary = self.answers.labels[left] != self.answers.labels[self.after[left]]
-        left, jump = left[is_boundary], jump[is_boundary]
-        left = left[np.lexsort((self.u[left], -jump, self.probe[left]))]
-        return np.asarray(left[np.unique(self.probe[left], return_index=True)[1]])
-
-    def _suspects(self) -> Ints:
-        """The left samples of all boundaries, and of the likeliest places between equal labels, if wide."""
-        left, jump = self._jumps()
-        a, right = self.answers, self.after[left]
-        is_boundary = a.labels[left] != a.labels[right]
-        is_wide = self.u[right] - self.u[left] > ROUNDING_WIDTH
-        if not a.has_scores:
-            return np.asarray(left[is_boundary & is_wide])
-        leads = np.sort(a.margins, axis=1)[:, -2:]
-        lead = np.minimum(*(leads[end, 1] - leads[end, 0] for end in (left, right)))
-        risk = np.where(is_boundary, 0.0, jump / np.maximum(lead, np.finfo(float).tiny))
-        order = np.lexsort((-risk, self.probe[left]))
-        probes = self.probe[left[order]]
-        place = np.arange(len(order)) - np.searchsorted(probes, probes)
-        is_likely = np.zeros(len(left), np.bool_)
-        is_likely[order] = (place < JUMPS_FOLLOWED) & (risk[order] > 0)
-        return np.asarray(left[(is_boundary | is_likely) & is_wide])
-
-    def _jumps(self) -> tuple[Ints, Floats]:
-        """The left samples of all intervals, and how far the scores jump in each."""
-        left = self.lefts()
-        scores = self.answers.margins
-        return left, np.abs(scores[self.after[left]] - scores[left]).sum(axis=1)
+        )
 
     def lefts(self) -> Ints:
         """The left samples of all intervals."""
@@ -230,18 +203,23 @@ class Samples:
         return np.asarray(self.urgency[: self.answers.n] > 1)
 
     def chance_left(self) -> Floats:
-        """Between steps, the chance of a hidden region in the open interval that a sample begins, (n,)."""
-        urgency = self.urgency[: self.answers.n]
-        by_chance = self.is_open() & np.isfinite(urgency)
-        return np.where(by_chance, STEP_CHANCE * urgency, 0.0)
+        """Between steps, how many regions may hide behind each sample, by the stated chance, (n,)."""
+        intervals, chances = self.lefts(), np.zeros(self.answers.n)
+        right, labels = self.after[intervals], self.answers.labels
+        chances[intervals] = np.where(labels[intervals] == labels[right], 2.0, 1.0) * self._chances(intervals)
+        return chances
+
+    def _chances(self, intervals: Ints) -> Floats:
+        """The chance that each interval hides a region, where scores are steps or labels are all there is."""
+        from inscape.partition.decision.adaptive.segment_kernels import scan_steps
+
+        a, chance = self.answers, np.empty(len(intervals))
+        scores = a.margins if a.has_scores else a.labels[:, None].astype(np.float64)
+        scan_steps(intervals, self.u, scores, a.labels, self.before, self.after, chance)
+        return chance
 
     def _scan(self, intervals: Ints) -> tuple[Floats, Floats]:
-        from inscape.partition.decision.adaptive.segment_kernels import (
-            ROUNDING,
-            scan,
-            scan_labels,
-            scan_steps,
-        )
+        from inscape.partition.decision.adaptive.segment_kernels import ROUNDING, scan, scan_labels
 
         a = self.answers
         urgency, where = np.empty(len(intervals)), np.empty(len(intervals))
@@ -251,11 +229,7 @@ class Samples:
             scan(intervals, self.u, a.margins, *links, rounding, self._finest, urgency, where)
             return CAUTION * urgency, where
         scan_labels(intervals, self.u, *links, self._finest, urgency, where)
-        if self._rule == "steps":
-            chance = np.empty(len(intervals))
-            scan_steps(intervals, self.u, a.margins, *links, chance)
-            urgency = np.maximum(urgency, chance / STEP_CHANCE)
-        return urgency, where
+        return np.maximum(urgency, self._chances(intervals) / STEP_CHANCE), where
 
     def _look(self, left: Ints, u: Floats) -> None:
         """Put a sample at u into the interval that begins at each of the samples `left`."""
@@ -307,48 +281,31 @@ def segment_block(
         generators[i] = probe.generators
     samples = Samples(model, trial, generators, probes[0].input_shape, resolution or FINEST, first)
     spans = np.array([as_segment(p).span for p in probes])
-    follows = trial.is_deterministic and resolution is None  # a resolution is the finest step
+    slivers = None
     if trial.is_deterministic:
         samples.refine()
-    steps = None if trial.rule == "scores" else _step_doubt(samples, len(probes), follows)
+        if trial.rule != "scores" and resolution is None:  # a resolution is the finest step
+            slivers = samples.slivers()
     if tolerance is not None and trial.is_deterministic:
         samples.locate(tolerance / (spans[:, 1] - spans[:, 0]))
-    yield from _results(samples, trial, spans, steps, tolerance)
-
-
-def _step_doubt(samples: Samples, n_probes: int, follows: bool) -> StepDoubt:
-    """What the regions that are narrower than the first step, and boundaries down to rounding, tell."""
-    a, each, step = samples.answers, samples.n_first, 1 / (N_STEPS - 1)
-    n_first = n_probes * each
-    order = np.lexsort((samples.u[: a.n], samples.probe[: a.n]))
-    probe, labels, u = samples.probe[order], a.labels[order], samples.u[order]
-    begins = np.flatnonzero((labels[1:] != labels[:-1]) | (probe[1:] != probe[:-1])) + 1
-    at = (u[begins] + u[begins - 1]) / 2
-    is_met = np.logical_or.reduceat(order < n_first, np.concatenate([[0], begins]))[1:-1]
-    inner = is_met & (
-        probe[begins[:-1] - 1] == probe[begins[1:]]
-    )  # neither the first nor the last of its own
-    left, right = begins[:-1][inner], begins[1:][inner]
-    width = (at[1:] - at[:-1])[inner]
-    unmet = unmet_regions(width, 1 + (labels[left - 1] == labels[right]), step)
-    first_changes = np.diff(a.labels[:n_first].reshape(n_probes, each), axis=1) != 0
-    n_late = int(len(begins) - (n_probes - 1) - first_changes.sum())
-    chance_left = np.bincount(probe, samples.chance_left()[order], n_probes).astype(np.float64)
-    n_hiding = samples.follow() if follows else np.zeros(n_probes, np.int64)
-    return StepDoubt(
-        np.bincount(probe[left], unmet, n_probes).astype(np.float64),
-        int((width < step).sum()),
-        n_late,
-        chance_left,
-        n_hiding,
-    )
+    yield from _results(samples, trial, spans, slivers, tolerance)
 
 
 def _results(
-    samples: Samples, trial: Trial, spans: Floats, steps: StepDoubt | None, tolerance: float | None
+    samples: Samples, trial: Trial, spans: Floats, slivers: Bools | None, tolerance: float | None
 ) -> Iterator[dict[str, Any]]:
-    a, b = samples.answers, len(spans)
+    a, b, has_steps = samples.answers, len(spans), trial.rule != "scores"
+    kept = np.ones(a.n, np.bool_)
+    if slivers is not None:
+        kept[: len(slivers)] = ~slivers
     order = np.lexsort((samples.u[: a.n], samples.probe[: a.n]))
+    n_evaluations = np.bincount(samples.probe[: a.n], minlength=b)
+    n_slivers = np.bincount(samples.probe[: a.n], ~kept, b).astype(np.int64)
+    near = np.bincount(samples.probe[: a.n], (samples.urgency[: a.n] > 0.5) & ~samples.is_open(), b)
+    n_open = np.bincount(samples.probe[: a.n], samples.is_open(), b).astype(np.int64)
+    left = np.bincount(samples.probe[: a.n], samples.chance_left(), b) if has_steps else near
+    missed = left * (samples.step_doubt.worth if has_steps else samples.doubt.chance)
+    order = order[kept[order]]
     probe, labels = samples.probe[order], a.labels[order]
     low = spans[probe, 0]
     t = low + samples.u[order] * (spans[probe, 1] - low)
@@ -356,10 +313,7 @@ def _results(
     change = np.flatnonzero((labels[1:] != labels[:-1]) & (probe[1:] == probe[:-1]))
     at = _boundaries(t, change, samples.crossings(order[change]), tolerance)
     first_change = np.searchsorted(change, bounds)  # a change never crosses from one probe to the next
-    near = np.bincount(probe, (samples.urgency[order] > 0.5) & (samples.urgency[order] <= 1), b)
-    n_open = np.bincount(probe, samples.is_open()[order], b).astype(np.int64)
-    top = top_two(a.margins[order]) if steps is None else None
-    missed = near * samples.doubt.chance if steps is None else steps.missed()
+    top = None if has_steps else top_two(a.margins[order])
     for i in range(b):
         own, changes = slice(bounds[i], bounds[i + 1]), slice(first_change[i], first_change[i + 1])
         yield {
@@ -368,10 +322,12 @@ def _results(
             "span": (float(spans[i, 0]), float(spans[i, 1])),
             "samples": t[own],
             "top": None if top is None else TopScores(t[own], top[0][own], top[1][own]),
-            "n_evaluations": int(bounds[i + 1] - bounds[i]),
+            "n_evaluations": int(n_evaluations[i]),
             "status": status_of(trial, int(n_open[i]), float(missed[i])),
             "missed": float(missed[i]),
-            "missed_basis": samples.doubt.basis(int(near[i])) if steps is None else steps.basis(),
+            "missed_basis": samples.step_doubt.basis(float(left[i]), int(n_slivers[i]))
+            if has_steps
+            else samples.doubt.basis(int(near[i])),
         }
 
 

@@ -43,7 +43,9 @@ def status_of_all(counts: Sequence[TreeCounts]) -> Status:
         notes.append(f"{closer} are taken as one, on {narrow} of {len(counts)} probes")
     lone = sum(c.n_lone > 0 for c in counts)
     if lone:
-        notes.append(f"an end lies on a split, with another label at that point, on {lone} of {len(counts)} probes")
+        notes.append(
+            f"an end lies on a split, with another label at that point, on {lone} of {len(counts)} probes"
+        )
     return _complete(notes)
 
 
