@@ -237,8 +237,8 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
     of no more than votes' `doubt` does not decide: each such piece is there by itself, with the label -1.
 
     Returns:
-        n (pieces in `result`), n_pieces (between crossings), n_nodes, n_tied (of n_pieces), and whether an end
-        of the span lies on a cut.
+        n (pieces in `result`), n_pieces (between crossings), n_nodes, n_tied (of n_pieces), and whether an
+        end of the span lies on a cut.
     """
     # 1. the leaves that the line meets, in the order of t
     front, leaves, order, count, row, sums = scratch
