@@ -10,6 +10,7 @@ import numpy as np
 from inscape.arrays import Shape
 from inscape.errors import MissingExtraError, ModelError, PartitionError
 from inscape.models.base import Array, Model, squeezed
+from inscape.models.booster_files import LOADERS, try_apart
 from inscape.models.decision import Output, follow
 from inscape.models.graph import Graph
 from inscape.models.onnx_file import read_model_file
@@ -162,6 +163,8 @@ _LIBRARIES: dict[str, Callable[[Any], Answers]] = {
 
 FILES = (".json", ".ubj", ".txt", ".cbm")
 """Files of boosters: of XGBoost and CatBoost, XGBoost, LightGBM, CatBoost."""
+MAY_CRASH = (".ubj", ".txt")
+"""Those of which a damaged one may crash the library."""
 
 
 def load_booster(path: Path) -> Any:
@@ -174,9 +177,13 @@ def load_booster(path: Path) -> Any:
     content = read_model_file(path)
     library = _library_of(path, content)
     try:
-        return _LOADERS[library](path, content)
+        if path.suffix.lower() in MAY_CRASH:
+            try_apart(library, path)
+        return LOADERS[library](path, content)
     except ImportError as error:
         raise MissingExtraError(library, "boosting", f"a model of {library}") from error
+    except ModelError:
+        raise
     except Exception as error:  # each library has its own classes for a damaged file
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ModelError(f"{path} is not a readable model of {library}: {line}") from error
@@ -202,73 +209,3 @@ def _library_of(path: Path, content: bytes) -> str:
     if {"features_info", "model_info"} <= keys:
         return "catboost"
     raise ModelError(f"{path} is JSON, but no model of XGBoost or CatBoost")
-
-
-def _load_xgboost(path: Path, content: bytes) -> Any:
-    from xgboost import Booster
-
-    booster = Booster({"nthread": 1})
-    booster.load_model(bytearray(content))
-    return booster
-
-
-def _load_lightgbm(path: Path, content: bytes) -> Any:
-    from lightgbm import Booster
-
-    text = content.decode("utf-8")
-    check_text(text)
-    trees, end, _ = text.partition("\nend of trees")
-    return Booster(model_str=f"{trees}{end}\n")  # what follows are settings of the training
-
-
-def check_text(text: str) -> None:
-    r"""Raise a ValueError if a tree in the text of LightGBM is not one, which the library does not look at.
-
-    >>> check_text("max_feature_idx=1\nTree=0\nnum_leaves=2\nleaf_value=1")
-    Traceback (most recent call last):
-    ValueError: tree 0 has not as many leaves as it says
-    """
-    header, *trees = text.partition("\nend of trees")[0].split("\nTree=")
-    widest = int(_entries(header)["max_feature_idx"])
-    for i, block in enumerate(trees):
-        given = _entries(block)
-        n = int(given["num_leaves"])
-        if not 1 <= n < 2**20 or len(given.get("leaf_value", "0").split()) != n:
-            raise ValueError(f"tree {i} has not as many leaves as it says")
-        if n == 1:
-            continue
-        features, left, right = (
-            [int(v) for v in given[k].split()] for k in ("split_feature", "left_child", "right_child")
-        )
-        if len(given["threshold"].split()) != n - 1 or len(given["decision_type"].split()) != n - 1:
-            raise ValueError(f"tree {i} has not as many splits as it says")
-        # every node and leaf but the root is the child of one node: then there is no way around in a circle
-        if sorted(left + right) != sorted([*range(-n, 0), *range(1, n - 1)]):
-            raise ValueError(f"tree {i} has a child that is no node of it")
-        if len(features) != n - 1 or not all(0 <= f <= widest for f in features):
-            raise ValueError(f"tree {i} looks at a feature that there is not")
-
-
-def _entries(block: str) -> dict[str, str]:
-    """The entries name=value of a block of text, one per line."""
-    return dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
-
-
-def _load_catboost(path: Path, content: bytes) -> Any:
-    from catboost import CatBoost, CatBoostClassifier
-
-    kind = "json" if path.suffix.lower() == ".json" else "cbm"
-    model = CatBoostClassifier()
-    model.load_model(str(path), format=kind)
-    if len(model.classes_):
-        return model
-    model = CatBoost()
-    model.load_model(str(path), format=kind)
-    return model
-
-
-_LOADERS: dict[str, Callable[[Path, bytes], Any]] = {
-    "xgboost": _load_xgboost,
-    "lightgbm": _load_lightgbm,
-    "catboost": _load_catboost,
-}

@@ -69,6 +69,17 @@ def test_a_text_whose_trees_are_none_is_refused(tmp_path):
             inscape.wrap(tmp_path / "forged.txt")
 
 
+def test_a_text_that_crashes_lightgbm_is_refused(tmp_path):
+    """Its header says how long each tree is; where that is not so the library ends the process."""
+    path = tmp_path / "a.txt"
+    written(path)
+    path.write_text(path.read_text().replace("is_linear=0", "linear=0", 1))
+    with pytest.raises(
+        ModelError, match=r"a\.txt is damaged: lightgbm crashes when it is opened or predicts"
+    ):
+        inscape.wrap(path)
+
+
 def test_other_json_is_no_model(tmp_path):
     (tmp_path / "a.json").write_text("{}")
     with pytest.raises(ModelError, match="no model of XGBoost or CatBoost"):
