@@ -1,7 +1,8 @@
 """Draw the pictures of README and docs again: `python docs/make_pictures.py`.
 
 Those of MNIST and CIFAR-10 need the folder INSCAPE_DATA with mnist.npz and cifar10.npz, else are skipped.
-Some minutes in all; name pictures (readme, spirals, mnist, cifar10, tightness, edge) to draw only those.
+Some minutes in all; name pictures to draw only those: readme, concepts, density, spirals, mnist, cifar10,
+tightness, edge.
 """
 
 import io
@@ -30,6 +31,7 @@ def main() -> None:
     """All pictures, or those named."""
     pictures = {
         "readme": readme,
+        "concepts": concepts,
         "density": density,
         "spirals": spirals,
         "mnist": mnist,
@@ -57,6 +59,63 @@ def density() -> None:
     for ax, sigma in zip(figure.subplots(1, 2), (0.05, 0.2), strict=True):
         inscape.density_map(net, patch, 200, sigma=sigma, n_noise=24, random_state=0, budget=None).plot(ax)
     figure.savefig(HERE / "density.png", dpi=70)
+
+
+def concepts() -> None:
+    """The figures of the page on concepts: one network of two inputs, and two univariate ones."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(400, 2))
+    y = torch.from_numpy(
+        np.floor(1.8 * np.linalg.norm(x, axis=1) + 0.3 * x[:, 0]).astype(np.int64).clip(0, 2)
+    )
+    net = mlp(2, (12, 12), 3, random_state=1)
+    optimiser = torch.optim.Adam(net.parameters(), lr=0.02)
+    for _ in range(800):
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(net(torch.from_numpy(x).float()), y).backward()
+        optimiser.step()
+    square = inscape.Patch([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
+
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    p = inscape.decision_regions(net, square)
+    p.plot(figure.subplots(), title=f"{p.n_regions} decision regions", class_names=["a", "b", "c"])
+    save(figure, "concepts-decision.png", 64)
+
+    figure = Figure(figsize=(10, 4.4), layout="constrained")
+    for ax, n, words in zip(figure.subplots(1, 2), (1, 2), ("one layer", "two layers"), strict=True):
+        q = inscape.linear_regions(net, square, n_layers=n)
+        q.plot(ax, title=f"after {words}: {q.n_regions} activation regions")
+    save(figure, "concepts-layers.png", 64)
+
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    ax, segment = figure.subplots(), inscape.Segment([-1.0, -0.3], [1.0, 0.2])
+    q, d = inscape.linear_regions(net, segment), inscape.decision_regions(net, segment)
+    t = np.concatenate([[0.0], q.knots, [1.0]])
+    scores = inscape.wrap(net).scores(segment.points(t))
+    for name, score in zip("abc", scores.T, strict=True):
+        ax.plot(t, score, ".-", ms=5, label=f"score of {name}")
+    for boundary in d.boundaries:
+        ax.axvline(boundary, color="0.4", ls="--", lw=1)
+    ax.set(xlabel="t", title=f"{q.n_regions} pieces, {d.n_regions} decision regions on one segment")
+    ax.legend()
+    save(figure, "concepts-segment.png", 64)
+
+    figure = Figure(figsize=(10.6, 4.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    inscape.linear_regions(net, square).plot(left)
+    inscape.density_map(net, square, 150, sigma=0.05, random_state=0).plot(right)
+    save(figure, "concepts-density.png", 64)
+
+    at = np.linspace(-1.5, 1.5, 10)
+    values = np.where(np.arange(10) % 3 == 0, 1.0, -0.3) + 0.2 * np.random.default_rng(2).normal(size=10)
+    start, steps = inscape.univariate.ShallowNet.random(100, random_state=3), (0.01, 0.2)
+    runs = inscape.univariate.gradient_descent(start, at, values, list(steps), 400_000, warm_up=20_000)
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    for ax, run, step in zip(figure.subplots(1, 2), runs, steps, strict=True):
+        sharp = inscape.univariate.stability(run.net, at, values, step).sharpness
+        run.net.plot(ax=ax, x=at, y=values)
+        ax.set_title(f"step size {step}: sharpness {sharp:.1f}, at most {2 / step:.0f}")
+    save(figure, "concepts-stability.png", 64)
 
 
 def readme() -> None:

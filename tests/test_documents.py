@@ -46,3 +46,44 @@ def test_the_page_of_the_package_index_needs_no_other_file():
     example = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)[1]
     assert f"```py\n{example}```" in page
     assert 'readme = "docs/package-index.md"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_ci_builds_the_site_by_the_command_of_the_contributing_page():
+    command = re.search(r"^(python -m sphinx .*?)  #", (ROOT / "CONTRIBUTING.md").read_text(), re.M)[1]
+    assert command == "python -m sphinx -q -W --keep-going docs site"
+    assert "grep -m 1 -E '^python -m sphinx ' CONTRIBUTING.md" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_the_glossary_of_the_site_is_the_one_of_the_contributing_page():
+    page = (ROOT / "docs" / "glossary.md").read_text()
+    start, end = re.findall(r'^:(?:start-after|end-before): "(.*?)(?:\\n)?"$', page, re.M)
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    assert "| decision region, activation region, linear region |" in text.split(start)[1].split(end)[0]
+    assert page.count("|") == 0  # no words of its own
+
+
+def test_the_gallery_has_twelve_pages_and_the_tutorials_five():
+    for folder, least in (("gallery", 12), ("tutorials", 5)):
+        scripts = sorted((ROOT / "docs" / folder).glob("plot_*.py"))
+        assert len(scripts) >= least
+        for script in scripts:
+            assert re.match(r'r?"""\n\S.*\n=+\n\n\S', script.read_text()), script.name
+            assert "plt.show()" in script.read_text() or "animate(" in script.read_text(), script.name
+
+
+RESULTS = sorted(p for p in (ROOT / "docs" / "results").glob("*.md") if p.name != "index.md")
+
+
+@pytest.mark.parametrize("page", RESULTS, ids=lambda p: p.name)
+def test_a_page_of_results_begins_with_the_verdicts(page):
+    """A short paragraph at most, then the table: claim, published, ours, verdict."""
+    head, table = page.read_text().split("\n|", 1)
+    header = [word.strip() for word in table.split("\n")[0].strip("|").split("|")]
+    assert [word for word in header if word in ("claim", "published", "ours", "verdict")] == [
+        "claim",
+        "published",
+        "ours",
+        "verdict",
+    ]
+    assert len(head) < 900, "fine print before the table"
+    assert "![" not in head

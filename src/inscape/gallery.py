@@ -88,6 +88,15 @@ def animate(
         colours: likewise.
         legend: whether to draw the legend, the same in all frames.
         points: likewise.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from inscape import Segment
+    >>> frames = {f"threshold {a}": lambda x, a=a: x > a for a in (-1, 0, 1)}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = animate(frames, Path(folder) / "film.gif", Segment([-2.0], [2.0]), dpi=40)
+    ...     path.name, path.stat().st_size > 0
+    ('film.gif', True)
     """
     path = Path(path)
     writer = _writer(path, positive_number(seconds, "seconds", PictureError))

@@ -13,18 +13,9 @@ from inscape.correlation.coefficients import Correlation
 from inscape.studies import demo
 
 
-@pytest.fixture
-def small(monkeypatch):
-    """The same demonstration with fewer, shorter runs."""
-    monkeypatch.setattr(demo, "EPOCHS", 3)
-    monkeypatch.setattr(demo, "DEPTHS", (3, 8))
-    monkeypatch.setattr(demo, "N_PROBES", 20)
-    monkeypatch.setattr(demo, "IMAGES", (30, 200))
-
-
 @pytest.mark.slow
-def test_demo_table_correlation_and_pictures(small, tmp_path):
-    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
+def test_demo_table_correlation_and_pictures(tmp_path):
+    result = CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     for text in ("net lr=0.1 batch=16", "tree depth=8", "forest depth=3", "net images=30", "All 15 models"):
         assert text in result.stdout
@@ -42,8 +33,11 @@ def test_demo_table_correlation_and_pictures(small, tmp_path):
 
 
 @pytest.mark.slow
-def test_demo_is_deterministic_and_sorted(small, tmp_path):
-    runs = [CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--json"]).stdout for _ in range(2)]
+def test_demo_is_deterministic_and_sorted(tmp_path):
+    runs = [
+        CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path), "--json"]).stdout
+        for _ in range(2)
+    ]
     assert runs[0] == runs[1]
     data = json.loads(runs[0])
     counts = [m["region_count"] for m in data["models"]]

@@ -14,21 +14,27 @@ def demo(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for pictures, data and two networks.")
     ] = Path("inscape-demo"),
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A few seconds: 15 models, hardly trained. Too little for a lesson."),
+    ] = False,
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
     """Train small models on the digits, and see where their region counts tell their gaps and where not."""
     import torch
 
-    from inscape.studies.demo import FAMILIES, run_demo
+    from inscape.studies.demo import FAMILIES, FULL, QUICK, run_demo
 
     torch.set_num_threads(1)  # these networks are so small that threads only wait for each other
-    result = run_demo(out, random_state=seed, progress=True)
+    size = QUICK if quick else FULL
+    result = run_demo(out, size=size, random_state=seed, progress=True)
     if json:
         print_json(result.to_dict())
         return
     print_table(
-        "digits: 600 training and 1,197 test images; exact regions on 200 common segments of test images",
+        "digits: 600 training and 1,197 test images; "
+        f"exact regions on {size.n_probes} common segments of test images",
         result.rows(),
         {
             "model": ("model", ""),

@@ -222,6 +222,12 @@ def density_map(
         random_state: likewise.
         progress: likewise.
         budget: likewise.
+
+    >>> import torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    >>> square = Patch([0.0, 0.0], np.eye(2))
+    >>> density_map(net, square, 20, sigma=0.1, random_state=0).density.shape
+    (20, 20)
     """
     from inscape.measures.jacobian.passes import measured
 

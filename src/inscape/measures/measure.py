@@ -77,6 +77,11 @@ class MeasureTable(Shown):
     The status is its short kind, "complete" or another; what else to know is in the note. A measure that does
     not apply to the model is a row whose value is None and whose note says why. `print` shows the table, the
     notes and the settings.
+
+    Attributes:
+        model: what the model is called.
+        rows: a dictionary for each measure, with the keys above.
+        provenance: model, precision, seed, version.
     """
 
     model: str

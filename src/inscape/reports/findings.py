@@ -20,8 +20,13 @@ NO_VARIATION = "no variation to test"
 class Finding:
     """Whether a claim held in these rows (None: they cannot say), and the figures that show it.
 
-    `value` and `interval` are the one number that the claim is about, `published` what was reported of it;
-    `unsaid` says why nothing can be said, in the place of "cannot be said".
+    Attributes:
+        holds: whether the claim held; None if these rows cannot say.
+        evidence: the figures that show it, as a sentence.
+        value: the one number that the claim is about.
+        interval: its 95 % interval.
+        published: what was reported of it.
+        unsaid: why nothing can be said, in the place of "cannot be said".
     """
 
     holds: bool | None
@@ -107,8 +112,21 @@ def all_of(verdicts: Iterable[Verdict]) -> Verdict:
 class Chart:
     """A figure that can be looked into: columns of a frame, drawn one against the other by the report.
 
-    `low` and `high` are the columns of an interval around `y`, `colour` the one whose values are told
-    apart, `hover` those that are shown for each point.
+    Attributes:
+        title: what stands above it.
+        data: the frame whose columns are drawn.
+        x: the column along the horizontal axis.
+        y: the column along the vertical axis.
+        kind: "points" or "lines".
+        colour: the column whose values are told apart by colour.
+        low: the column of the lower end of an interval around y.
+        high: the column of its upper end.
+        hover: columns that are shown for each point.
+        log_x: whether the horizontal axis is logarithmic.
+        log_y: whether the vertical axis is.
+        xlabel: the name of the horizontal axis; the column's if empty.
+        ylabel: the name of the vertical axis; the column's if empty.
+        caption: a sentence below it.
     """
 
     title: str

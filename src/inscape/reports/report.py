@@ -29,7 +29,23 @@ if TYPE_CHECKING:
 
 
 def write_report(run: "StudyRun", path: str | Path) -> Path:
-    """Write the report of a finished study into a file, and return where it is."""
+    """Write the report of a finished study into a file, and return where it is.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from inscape.studies import Study, run
+    >>> study = Study(
+    ...     name="squares",
+    ...     title="Squares",
+    ...     configurations=lambda scale: [{"n": n} for n in range(4)],
+    ...     cell=lambda configuration: {"square": configuration["n"] ** 2},
+    ... )
+    >>> with tempfile.TemporaryDirectory() as out, ThreadPoolExecutor(1) as executor:
+    ...     page = write_report(run(study, out=out, executor=executor), Path(out) / "report.html")
+    ...     page.name, page.stat().st_size > 1000
+    ('report.html', True)
+    """
     path = Path(path)
     text = build_report(run)
     try:

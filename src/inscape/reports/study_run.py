@@ -20,8 +20,23 @@ if TYPE_CHECKING:
 class StudyRun(Shown):
     """A finished study: its rows as a frame, what they say, and where everything is.
 
-    `reference` is what the study was asked for by; `is_registered` says that this is a name the command line
-    knows.
+    Attributes:
+        study: its name.
+        scale: "smoke", "small" or another size.
+        seed: the seed of the study.
+        frame: a row for each cell that was finished.
+        failed: configuration -> error, of the cells that failed.
+        summary: what the rows say: findings, figures, tables.
+        out: the folder with `summary.md`, figures and the report.
+        store: the SQLite file with the rows.
+        title: what stands above the report.
+        claims: key -> sentence.
+        options: options that were given, by name.
+        settings: other values of keys of the configurations that were given.
+        reference: what the study was asked for by.
+        provenance: versions, and the host.
+        finished: when the last row was, in seconds since 1970.
+        is_registered: whether `reference` is a name that the command line knows.
     """
 
     study: str

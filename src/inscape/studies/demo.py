@@ -34,20 +34,38 @@ from inscape.training.fitting import fit, fit_many
 
 LEARNING_RATES = (0.1, 0.03, 0.01)
 BATCH_SIZES = (16, 64, 256)
-DEPTHS = tuple(range(3, 13))
-IMAGES = (30, 60, 100, 150, 250, 400, 600)
-EPOCHS = 150
 N_TRAIN = 600
 N_TEST = 1197
-N_PROBES = 200
 FITTED = 0.98
 FOLLOWS = 0.9
 SPREAD = 3.0
 """The gaps of a family tell something if they spread by this many sampling errors of one gap."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is trained and counted.
+
+    Attributes:
+        depths: of the trees and of the forests.
+        images: how many training images the networks of one family see.
+        epochs: of networks that see all images.
+        n_probes: segments on which every model is counted.
+    """
+
+    depths: tuple[int, ...] = tuple(range(3, 13))
+    images: tuple[int, ...] = (30, 60, 100, 150, 250, 400, 600)
+    epochs: int = 150
+    n_probes: int = 200
+
+
+FULL = Size()
+QUICK = Size(depths=(3, 8), images=(30, 200), epochs=3, n_probes=20)
+"""Enough to see that everything works; far too little for a lesson."""
 FAMILIES = {
     "trees": "decision trees, by depth",
     "forests": "random forests, by depth",
-    "networks by images": f"networks, by the number of training images, {IMAGES[0]} to {IMAGES[-1]}",
+    "networks by images": "networks, by the number of training images",
     "networks by step": "networks, by learning rate and batch size",
 }
 
@@ -227,7 +245,9 @@ def _restored_model(row: Mapping[str, Any]) -> DemoModel:
     )
 
 
-def run_demo(out: str | Path, *, random_state: int = 0, progress: bool | Meter | None = None) -> Demo:
+def run_demo(
+    out: str | Path, *, size: Size = FULL, random_state: int = 0, progress: bool | Meter | None = None
+) -> Demo:
     """Train the models, count their regions exactly on common probes, and write pictures and files.
 
     Networks, decision trees and random forests (see `FAMILIES`) learn 600 of scikit-learn's digits, or fewer;
@@ -240,12 +260,12 @@ def run_demo(out: str | Path, *, random_state: int = 0, progress: bool | Meter |
         raise InscapeError(f"cannot write into {out}: {error.strerror or error}") from error
     seed = as_seed(random_state)
     split = split_data("digits", n_train=N_TRAIN, random_state=seed)
-    counter = draw_counter(split.x_test, n_probes=N_PROBES, method="exact", random_state=seed)
-    total = len(LEARNING_RATES) * len(BATCH_SIZES) + 2 * len(DEPTHS) + len(IMAGES)
+    counter = draw_counter(split.x_test, n_probes=size.n_probes, method="exact", random_state=seed)
+    total = len(LEARNING_RATES) * len(BATCH_SIZES) + 2 * len(size.depths) + len(size.images)
     models = []
     with meter(progress, "models") as show:
         show(0, total)
-        for i, (name, family, model, train) in enumerate(_fitted(split, seed), 1):
+        for i, (name, family, model, train) in enumerate(_fitted(split, seed, size), 1):
             accuracies = (correct(model, *train).mean(), correct(model, *split.test).mean())
             count = counter.count(model)
             models.append(DemoModel(name, family, model, float(accuracies[0]), float(accuracies[1]), count))
@@ -257,22 +277,28 @@ def run_demo(out: str | Path, *, random_state: int = 0, progress: bool | Meter |
     return Demo(tuple(models), correlations, pictures, seed, files)
 
 
-def _fitted(split: Split, seed: int) -> Iterator[tuple[str, str, Model, Any]]:
+def _fitted(split: Split, seed: int, size: Size) -> Iterator[tuple[str, str, Model, Any]]:
     """Name, family, fitted model and its training data, one after the other; the networks train together."""
     for family, kind in (("trees", "tree"), ("forests", "forest")):
-        for depth in DEPTHS:
+        for depth in size.depths:
             fitted = fit({"model": kind, "max_depth": depth}, split, seed=seed)
             yield f"{kind} depth={depth}", family, fitted.model, split.train
-    for n in IMAGES:
+    for n in size.images:
         fewer = replace(split, x_train=split.x_train[:n], y_train=split.y_train[:n])
-        epochs = max(1, EPOCHS * 100 // n)  # about as many steps for all
+        epochs = max(1, size.epochs * 100 // n)  # about as many steps for all
         settings = {"model": "mlp", "learning_rate": 0.03, "batch_size": 16, "epochs": epochs}
         fitted = fit(settings | {"normalise": False}, fewer, seed=seed)
         yield f"net images={n}", "networks by images", fitted.model, fewer.train
     nets = [
-        {"model": "mlp", "learning_rate": rate, "batch_size": size, "epochs": EPOCHS, "normalise": False}
+        {
+            "model": "mlp",
+            "learning_rate": rate,
+            "batch_size": batch,
+            "epochs": size.epochs,
+            "normalise": False,
+        }
         for rate in LEARNING_RATES
-        for size in BATCH_SIZES
+        for batch in BATCH_SIZES
     ]
     for settings, net in zip(nets, fit_many(nets, split, seeds=[seed] * len(nets)), strict=True):
         name = f"net lr={settings['learning_rate']} batch={settings['batch_size']}"

@@ -117,6 +117,20 @@ def reopen(
         study: the study, to have the rows summarised again by it.
         out: the folder of figures, summary.md and report.html; the default is the one of the store. In
             another folder a store without a summary gives its rows alone, with a warning.
+
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from inscape.studies import Study, run
+    >>> study = Study(
+    ...     name="squares",
+    ...     title="Squares",
+    ...     configurations=lambda scale: [{"n": n} for n in range(4)],
+    ...     cell=lambda configuration: {"square": configuration["n"] ** 2},
+    ... )
+    >>> with tempfile.TemporaryDirectory() as out, ThreadPoolExecutor(1) as executor:
+    ...     _ = run(study, out=out, executor=executor)
+    ...     reopen(out, study).frame["square"].tolist()
+    [0, 1, 4, 9]
     """
     folder = None if out is None else Path(out)
     with Store(_store_in(Path(path))) as store:

@@ -84,7 +84,20 @@ def _no_summary(frame: "pd.DataFrame", out: Path) -> Summary:
 class Study:
     """A grid of configurations, how each becomes a row, and what the rows are asked; see the module.
 
-    `paper` says which figure, table or theorem of which paper this is, `scales` at which sizes it can be run.
+    Attributes:
+        name: what it is called on the command line and in its folder.
+        title: what stands above its report.
+        configurations: from a scale, and options by name, to the list of configurations.
+        cell: from one configuration, with its "seed", to one row.
+        claims: key -> a sentence that the rows are asked about; the first is the headline.
+        summarise: from the frame and the folder to what the rows say.
+        batch: from several configurations to their rows, where that is faster than one by one.
+        together: the key of configurations that `batch` takes together.
+        options: name -> what it does, for `configurations`.
+        paper: which figure, table or theorem of which paper this is.
+        check: raises if a configuration cannot be run, before any is.
+        concerns: whether a claim, by its key, is about a configuration; about all if None.
+        scales: at which sizes it can be run.
     """
 
     name: str

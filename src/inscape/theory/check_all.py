@@ -28,7 +28,12 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class CheckTable(Shown):
-    """The checks of one model, one per statement and form."""
+    """The checks of one model, one per statement and form.
+
+    Attributes:
+        model: what the model is called.
+        checks: one for each statement and form.
+    """
 
     model: str
     checks: tuple[Check, ...]

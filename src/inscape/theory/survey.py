@@ -140,6 +140,10 @@ def survey(
         n_noise: noisy networks for each measurement.
         random_state: a seed, a generator, or None.
         progress: None for a bar after two seconds, False for none; a function gets (families done, families).
+
+    >>> found = survey(widths=[4], depths=[1], scales=[1.0], epochs=10, n_noise=2, progress=False)
+    >>> len(found.table()) > 20
+    True
     """
     n = whole_number(replicates, "replicates", 1, TheoryError)
     whole_number(epochs, "epochs", 10, TheoryError)

@@ -71,6 +71,9 @@ def random_teacher(
             have, if None. What is left of the length is shared out uniformly.
         strict: whether it is to be zero nowhere but at the changes, which takes a neuron more.
         random_state: seed.
+
+    >>> random_teacher(3, random_state=1).sign_changes().shape
+    (3,)
     """
     r = whole_number(n_changes, "n_changes", 1, UnivariateError)
     least = radius / (r + 1) if shortest is None else shortest
@@ -86,7 +89,11 @@ def random_teacher(
 
 
 def labels_of(net: ShallowNet, x: npt.ArrayLike) -> Floats:
-    """The sign of the net at x, -1 or +1; that of 0 is -1, as in the paper."""
+    """The sign of the net at x, -1 or +1; that of 0 is -1, as in the paper.
+
+    >>> labels_of(ShallowNet([1.0], [0.0], [1.0], -1.0), [0.5, 2.0]).tolist()
+    [-1.0, 1.0]
+    """
     return np.where(net(x) > 0, 1.0, -1.0)
 
 

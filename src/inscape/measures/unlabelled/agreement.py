@@ -22,7 +22,11 @@ from inscape.provenance import Provenance
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Agreement(Measurement):
-    """The share of points on which a model predicts as others do; `shares` with each of these, (m,)."""
+    """The share of points on which a model predicts as others do.
+
+    Attributes:
+        shares: the share with each of the others, (m,).
+    """
 
     measure: ClassVar[str] = "agreement"
 

@@ -29,7 +29,11 @@ float32."""
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Confidence(Measurement):
-    """The mean of the largest probability; `confidences` of each point, (n,)."""
+    """The mean of the largest probability.
+
+    Attributes:
+        confidences: the largest probability at each point, (n,).
+    """
 
     measure: ClassVar[str] = "confidence"
 
@@ -38,7 +42,11 @@ class Confidence(Measurement):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PredictionEntropy(Measurement):
-    """The mean entropy of the predicted probabilities; `entropies` of each point, (n,), 1 for a guess."""
+    """The mean entropy of the predicted probabilities.
+
+    Attributes:
+        entropies: the entropy at each point, (n,), 1 for a guess.
+    """
 
     measure: ClassVar[str] = "prediction_entropy"
 
@@ -47,7 +55,11 @@ class PredictionEntropy(Measurement):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class NuclearNorm(Measurement):
-    """The nuclear norm of the matrix of predicted probabilities, over the largest that it can have."""
+    """The nuclear norm of the matrix of predicted probabilities, over the largest that it can have.
+
+    Attributes:
+        singular_values: of that matrix, descending.
+    """
 
     measure: ClassVar[str] = "nuclear_norm"
 

@@ -49,6 +49,11 @@ def el_theorem42(
         n_changes: r, the width of the teacher; how often the labels change, which is at most that, if None.
         form: "stated" is the only one: it holds so.
         kkt_tol: up to which residual of the KKT conditions the net counts as a KKT point.
+
+    >>> from inscape.univariate import ShallowNet
+    >>> constant = ShallowNet([0.0], [1.0], [1.0])
+    >>> el_theorem42(constant, [-4.0, 4.0], [1, 1])
+    <el_theorem42 (stated): 1 <= 67, holds>
     """
     only_stated("el_theorem42", form)
     shallow = _ended(net)
@@ -87,6 +92,13 @@ def el_corollary51(
         support: the interval of the distribution; the range of x if None.
         delta: the probability of failing.
         kkt_tol: as for `el_theorem42`.
+
+    >>> import numpy as np
+    >>> from inscape.univariate import labels_of, teacher_of
+    >>> teacher, x = teacher_of([0.0]), np.linspace(-1, 1, 10_000)
+    >>> net = ShallowNet([1.0, -1.0], [0.0, 0.0], [1.0, -1.0])  # right everywhere
+    >>> el_corollary51(net, x, labels_of(teacher, x), teacher, kkt_tol=10).lhs
+    0.0
     """
     only_stated("el_corollary51", form)
     shallow = _ended(net)

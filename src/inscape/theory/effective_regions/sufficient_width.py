@@ -51,6 +51,12 @@ def el_theorem31(
         delta: the probability of failing, below 1/2.
         loss: "exponential" or "logistic".
         max_steps: of the flow.
+
+    >>> start = ShallowNet.random(40, init="gaussian", random_state=0)
+    >>> x, y = [-0.6, -0.3, 0.4, 0.8], [-1, -1, 1, 1]
+    >>> check = el_theorem31(start, x, y, shortest=1.0, sigma_hidden=1.0, sigma_output=0.2)
+    >>> check.verdict, check.unmet[0]  # 40 units are too few for the theorem
+    ('does not apply', 'width k >= 33674')
     """
     only_stated("el_theorem31", form)
     nets = [starts] if isinstance(starts, ShallowNet) else [as_shallow(net) for net in starts]
@@ -97,6 +103,10 @@ def el_theorem32(
         form: "stated" is the only one: it holds so.
         loss: "exponential" or "logistic".
         teacher: another teacher on [0, 2].
+
+    >>> nothing = ShallowNet([0.0, 0.0], [0.0, 0.0], [0.0, 0.0])  # has learned nothing
+    >>> el_theorem32([nothing] * 50, 2)
+    <el_theorem32 (stated): 0.25 <= 1, holds>
     """
     only_stated("el_theorem32", form)
     trained = [as_shallow(net) for net in (nets if isinstance(nets, Sequence) else [nets])]

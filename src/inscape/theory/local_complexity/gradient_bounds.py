@@ -36,6 +36,11 @@ def lc_gradient_bound(
         x: points.
         form: "stated", C_grad = max_l |W_l ... W_1|, or "corrected", max_l prod_{j <= l} |W_j|.
         settings: see `moments`.
+
+    >>> from inscape.univariate import ShallowNet
+    >>> unit = ShallowNet([3.0], [-1.5], [1.0])  # one unit, at its kink
+    >>> lc_gradient_bound(unit, [[0.5]], sigma=1.0)
+    <lc_gradient_bound (corrected): 3 <= 3, holds>
     """
     m = moments(model, x, **settings)
     rhs = m.layers.gradient_bound(checked_form(form))
@@ -82,6 +87,11 @@ def lc_corollary3_lower(
             "corrected" the least xi that the argument allows, the product of norms, and B with each unit at
             its kink.
         settings: see `moments`; eta is sigma if not given.
+
+    >>> from inscape.univariate import ShallowNet
+    >>> unit = ShallowNet([3.0], [-1.5], [1.0])  # one unit, at its kink
+    >>> lc_corollary3_lower(unit, [[0.5]], sigma=1.0)
+    <lc_corollary3_lower (corrected): 0.7259 <= 1.197, holds>
     """
     m = moments(model, x, **settings)
     corrected = checked_form(form)

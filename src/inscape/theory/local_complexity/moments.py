@@ -88,6 +88,13 @@ def moments(
         eps: the eps of the local rank.
         n_noise: how many noisy networks.
         random_state: a seed, a generator, or None.
+
+    >>> from inscape.univariate import ShallowNet
+    >>> from inscape.theory import lc_gradient_bound, lc_theorem5_upper
+    >>> unit = ShallowNet([3.0], [-1.5], [1.0])  # one unit, at its kink
+    >>> m = moments(unit, [[0.5]], sigma=1.0, random_state=0)
+    >>> lc_gradient_bound(m).lhs, lc_theorem5_upper(m, form="corrected").holds
+    (3.0, True)
     """
     if isinstance(model, Moments):
         return model

@@ -30,6 +30,11 @@ def lc_theorem5_upper(
         form: "stated"; or "corrected": C_bias sum_l sqrt(n_l (C_grad^2 LR_l + eps^2 n_l)), C_grad the product
             of norms.
         settings: see `moments`.
+
+    >>> from inscape.univariate import ShallowNet
+    >>> unit = ShallowNet([3.0], [-1.5], [1.0])  # one unit, at its kink
+    >>> lc_theorem5_upper(unit, [[0.5]], sigma=1.0, eps=1.0)
+    <lc_theorem5_upper (corrected): 1.197 <= 1.262, holds>
     """
     m = moments(model, x, **settings)
     corrected = checked_form(form)
@@ -54,6 +59,11 @@ def lc_theorem5_lower(
         form: "stated"; or "corrected": the right side times C_grad. Both with the xi and B of the corrected
             Corollary 3, so that only this mistake tells them apart.
         settings: see `moments`.
+
+    >>> from inscape.univariate import ShallowNet
+    >>> unit = ShallowNet([3.0], [-1.5], [1.0])  # one unit, at its kink
+    >>> lc_theorem5_lower(unit, [[0.5]], sigma=1.0, eps=1.0)
+    <lc_theorem5_lower (corrected): 1 <= 14.84, holds>
     """
     m = moments(model, x, **settings)
     factor = m.layers.gradient_bound() if checked_form(form) else 1.0
@@ -76,6 +86,11 @@ def lc_corollary14(
         x: points.
         form: "stated"; or "corrected": C_bias C_grad sum_l sqrt(n_l LR_l), C_grad the product of norms.
         settings: see `moments`.
+
+    >>> from inscape.univariate import ShallowNet
+    >>> unit = ShallowNet([3.0], [-1.5], [1.0])  # one unit, at its kink
+    >>> lc_corollary14(unit, [[0.5]], sigma=1.0)
+    <lc_corollary14 (corrected): 1.197 <= 1.197, holds>
     """
     m = moments(model, x, **settings)
     corrected = checked_form(form)

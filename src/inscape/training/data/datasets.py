@@ -21,7 +21,14 @@ NAMES = (*EMBEDDED, *IMAGE_SETS)
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Points x (n, ...) and, where known, their classes y (n,) and the names of these."""
+    """Points and, where known, their classes.
+
+    Attributes:
+        name: what the data are called.
+        x: the points, (n, ...).
+        y: their classes, (n,); None if unknown.
+        classes: the names of the classes; None if unknown.
+    """
 
     name: str
     x: npt.NDArray[Any]

@@ -23,6 +23,10 @@ def mlp(
 
     With init="he" each weight is N(0, scale^2 2 / fan_in) and each bias zero, with "torch" both are as
     torch's layers have them by default; the global generator of torch is not used.
+
+    >>> import torch
+    >>> mlp(64, (32, 16), 10, random_state=0)(torch.zeros(5, 64)).shape
+    torch.Size([5, 10])
     """
     check_sizes(hidden=hidden, n_classes=(n_classes,))
     layers: list[nn.Module] = [nn.Flatten()]
