@@ -204,6 +204,13 @@ def el_theorem23(
         loss: "exponential" or "logistic".
         kkt_tol: up to which residual of the KKT conditions a limit counts as a KKT point.
         max_steps: of the flow.
+
+    >>> from inscape.univariate import teacher_of
+    >>> start, x = ShallowNet.random(40, init="gaussian", random_state=0), [-0.6, -0.3, 0.4, 0.8]
+    >>> scales = {"sigma_hidden": 1.0, "sigma_output": 0.2}
+    >>> check = el_theorem23(start, x, [-1, -1, 1, 1], teacher_of([0.0]), **scales)
+    >>> check.verdict, check.unmet[0]
+    ('does not apply', 'width k >= 37932')
     """
     only_stated("el_theorem23", form)
     nets = [starts] if isinstance(starts, ShallowNet) else [as_shallow(net) for net in starts]

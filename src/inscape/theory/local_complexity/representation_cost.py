@@ -156,6 +156,14 @@ def margin_kkt(model: Any, x: Any, y: Any, *, active_tol: float = 1e-2) -> KKTRe
         x: points, (n, d).
         y: labels, -1 or +1.
         active_tol: points with margin up to (1 + active_tol) times the least may have a multiplier.
+
+    >>> import torch
+    >>> first, last = torch.nn.Linear(1, 1, bias=False), torch.nn.Linear(1, 1, bias=False)
+    >>> net = torch.nn.Sequential(first, torch.nn.ReLU(), last)
+    >>> with torch.no_grad():
+    ...     _ = first.weight.fill_(1.0), last.weight.fill_(1.0)
+    >>> margin_kkt(net.double(), [[1.0]], [1.0]).stationarity < 1e-12  # of least norm with margin 1
+    True
     """
     from scipy.optimize import nnls
 
@@ -270,6 +278,13 @@ def lc_theorem18(
         reference: the shallower network.
         form: "stated" is the only one: it holds so.
         is_optimum: whether the network is a global optimum; see `margin_kkt` for what can be tested of that.
+
+    >>> import torch
+    >>> def relu_net(depth):
+    ...     layers = [torch.nn.Linear(1, 1) for _ in range(depth)]
+    ...     return torch.nn.Sequential(*[part for layer in layers for part in (layer, torch.nn.ReLU())][:-1])
+    >>> lc_theorem18(relu_net(3), [[1.0]], [1], relu_net(2)).unmet[0]
+    'no biases'
     """
     only_stated("lc_theorem18", form)
     points = as_points(x)
