@@ -39,7 +39,7 @@ def lc_gradient_bound(
 
     >>> from inscape.univariate import ShallowNet
     >>> unit = ShallowNet([3.0], [-1.5], [1.0])  # one unit, at its kink
-    >>> lc_gradient_bound(unit, [[0.5]], sigma=1.0)
+    >>> lc_gradient_bound(unit, [[0.5]], sigma=1.0, random_state=0)
     <lc_gradient_bound (corrected): 3 <= 3, holds>
     """
     m = moments(model, x, **settings)
@@ -90,7 +90,7 @@ def lc_corollary3_lower(
 
     >>> from inscape.univariate import ShallowNet
     >>> unit = ShallowNet([3.0], [-1.5], [1.0])  # one unit, at its kink
-    >>> lc_corollary3_lower(unit, [[0.5]], sigma=1.0)
+    >>> lc_corollary3_lower(unit, [[0.5]], sigma=1.0, random_state=0)
     <lc_corollary3_lower (corrected): 0.7259 <= 1.197, holds>
     """
     m = moments(model, x, **settings)

@@ -33,7 +33,7 @@ def lc_theorem5_upper(
 
     >>> from inscape.univariate import ShallowNet
     >>> unit = ShallowNet([3.0], [-1.5], [1.0])  # one unit, at its kink
-    >>> lc_theorem5_upper(unit, [[0.5]], sigma=1.0, eps=1.0)
+    >>> lc_theorem5_upper(unit, [[0.5]], sigma=1.0, random_state=0, eps=1.0)
     <lc_theorem5_upper (corrected): 1.197 <= 1.262, holds>
     """
     m = moments(model, x, **settings)
@@ -62,7 +62,7 @@ def lc_theorem5_lower(
 
     >>> from inscape.univariate import ShallowNet
     >>> unit = ShallowNet([3.0], [-1.5], [1.0])  # one unit, at its kink
-    >>> lc_theorem5_lower(unit, [[0.5]], sigma=1.0, eps=1.0)
+    >>> lc_theorem5_lower(unit, [[0.5]], sigma=1.0, random_state=0, eps=1.0)
     <lc_theorem5_lower (corrected): 1 <= 14.84, holds>
     """
     m = moments(model, x, **settings)
@@ -89,7 +89,7 @@ def lc_corollary14(
 
     >>> from inscape.univariate import ShallowNet
     >>> unit = ShallowNet([3.0], [-1.5], [1.0])  # one unit, at its kink
-    >>> lc_corollary14(unit, [[0.5]], sigma=1.0)
+    >>> lc_corollary14(unit, [[0.5]], sigma=1.0, random_state=0)
     <lc_corollary14 (corrected): 1.197 <= 1.197, holds>
     """
     m = moments(model, x, **settings)

@@ -52,7 +52,7 @@ def lc_proposition8(
 
     >>> from inscape.univariate import ShallowNet
     >>> unit = ShallowNet([3.0], [-1.5], [1.0])  # one unit, at its kink
-    >>> lc_proposition8(unit, [[0.5]], sigma=1.0)
+    >>> lc_proposition8(unit, [[0.5]], sigma=1.0, random_state=0)
     <lc_proposition8 (corrected): 1.197 <= 1.197, holds>
     """
     m = moments(model, x, **settings)
