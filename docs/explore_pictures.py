@@ -77,8 +77,8 @@ def shoot(url: str, name: str, device: dict[str, Any], state: str, at: tuple[flo
         assert box is not None
         page.mouse.move(box["x"] + at[0] * box["width"], box["y"] + at[1] * box["height"])
         page.wait_for_timeout(4000)
-        shot = Image.open(BytesIO(page.screenshot())).convert("RGB")
-        shot.quantize(256).save(HERE / "images" / f"{name}.png", optimize=True)
+        shot = Image.open(BytesIO(page.screenshot())).convert("RGB")  # in all its colours: they mean classes
+        shot.save(HERE / "images" / f"{name}.png", optimize=True)
         print(HERE / "images" / f"{name}.png")
         browser.close()
 

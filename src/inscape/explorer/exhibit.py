@@ -30,6 +30,8 @@ AT_ONCE = 0.05
 """Seconds in which an answer comes while a person drags; a coarse picture announces what takes longer."""
 COARSE = (12, 72)
 """Pixels per side of that picture, at least and at most."""
+WARM = 0.02
+"""The part of the first plane that is looked at before a page asks."""
 COARSE_SHARE = 0.08
 """How much of the time of the picture that it announces it may take."""
 
@@ -215,15 +217,19 @@ class Exhibit:
             resolution = int(np.clip(math.sqrt(time_for_it / max(per_call, 1e-9)), *COARSE))
         start = time.perf_counter()
         message = coarse_message(self.models[model], patch, resolution)
-        self._per_call[model] = (time.perf_counter() - start) / resolution**2
+        seconds = (time.perf_counter() - start) / resolution**2
+        self._per_call[model] = min(seconds, self._per_call.get(model, math.inf))  # the first call is slower
         return message
 
     def warm(self) -> None:
-        """Find the first plane of the first model, so that loops are compiled before a page asks."""
+        """Look at a small part of the first plane, so that loops are compiled before a page asks for more."""
         home = self.start.home
+        (s0, s1), (t0, t1) = home.bounds
+        s, t = (s0 + s1) / 2, (t0 + t1) / 2
+        small = (s - WARM * (s - s0), s + WARM * (s1 - s)), (t - WARM * (t - t0), t + WARM * (t1 - t))
         try:
             self.coarse(0, home)
-            self.sight(0, self.start, home, None)
+            decision_regions(self.models[0], Patch(home.origin, home.axes, small), progress=False)
         except Exception:  # the page asks again, and says what is wrong
             return
 

@@ -66,7 +66,7 @@ export function svgOf(message, painter, camera, about, show) {
     parts.push(`<image x="${x0}" y="${y0}" width="${x1 - x0}" height="${y1 - y0}" preserveAspectRatio="none" href="${painter.image.toDataURL()}"/>`);
   }
   if (show.includes("names")) {
-    for (const { label, at, share } of painter.names()) {
+    for (const { label, at, share } of painter.names(camera)) {
       const known = about.classes.find((c) => c.label === label);
       const [x, y] = pixels(at);
       if (share > 0.01) parts.push(`<text x="${x}" y="${y}" text-anchor="middle" fill="${known?.ink ?? "black"}">${escapeText(known?.name ?? label)}</text>`);

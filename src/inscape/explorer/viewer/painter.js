@@ -13,6 +13,7 @@ const STRIPE = 5;
 const QUIET = 0.35;
 const SHEET_AROUND = 0.1;
 const HEAVY_FROM = 1500;
+const NAMES_FROM_EDGE = 0.05;
 
 /** Keeps what can be drawn of one message, and draws it wherever the camera is.
  *
@@ -333,17 +334,22 @@ export class Painter {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
   }
 
-  /** Where the names of large regions are written: their label, share of the window and innermost place. */
-  names() {
+  /** Where the names of large regions are written: label, share of the window, innermost of the visible places. */
+  names(camera, isMoving = false) {
     if (!this.message || this.message.header.method === "coarse") return [];
-    if (this.kept?.message === this.message) return this.kept.names;
+    const view = camera.window().join();
+    const isKept = this.kept?.message === this.message;
+    if (isKept && (isMoving || this.kept.view === view)) return this.kept.names;
     const { image, region_labels: labels } = this.message.arrays;
+    const raster = isKept ? this.kept.raster : image ? { regions: image, size: image.shape } : this.rasterOf(this.message.arrays);
     const [s0, s1, t0, t1] = this.window;
-    const raster = image ? { regions: image, size: image.shape } : this.rasterOf(this.message.arrays);
-    const corners = this.look.corners.map(([s, t]) => [(2 * s - s0 - s1) / (s1 - s0), (2 * t - t0 - t1) / (t1 - t0)]);
-    const isTaken = (x, y) => Math.max(Math.abs(x), Math.abs(y)) > 0.8 || corners.some(([a, b]) => Math.hypot(x - a, y - b) < 0.16);
+    const inWindow = ([s, t]) => [(2 * s - s0 - s1) / (s1 - s0), (2 * t - t0 - t1) / (t1 - t0)];
+    const [v0, v1, w0, w1] = camera.window(-NAMES_FROM_EDGE);
+    const [[x0, y0], [x1, y1]] = [inWindow([v0, w0]), inWindow([v1, w1])];
+    const corners = this.look.corners.map(inWindow);
+    const isTaken = (x, y) => x < x0 || x > x1 || y < y0 || y > y1 || corners.some(([a, b]) => Math.hypot((x - a) / (x1 - x0), (y - b) / (y1 - y0)) < 0.11);
     const names = innermost(raster, isTaken).map(({ region, share, at }) => ({ label: labels[region], share, at: this.fromWindow(at) }));
-    this.kept = { message: this.message, names };
+    this.kept = { message: this.message, raster, view, names };
     return names;
   }
 
@@ -415,11 +421,11 @@ function innermost({ regions, size: [rows, columns] }, isTaken) {
   const best = new Map();
   regions.forEach((region, i) => {
     if (region < 0) return;
-    const known = best.get(region) ?? { n: 0, depth: 0, i };
+    const known = best.get(region) ?? { n: 0, depth: 0, i: -1 };
     const isBetter = depth[i] > known.depth && !isTaken(...place(i));
     best.set(region, { n: known.n + 1, ...(isBetter ? { depth: depth[i], i } : { depth: known.depth, i: known.i }) });
   });
   return [...best]
-    .filter(([, { n, depth: d }]) => n > 0.003 * regions.length && d > 2)
+    .filter(([, { n, depth: d, i }]) => i >= 0 && n > 0.003 * regions.length && d > 2)
     .map(([region, { n, i }]) => ({ region, share: n / regions.length, at: place(i) }));
 }

@@ -7,9 +7,9 @@ const MOST_BARS = 10;
 const MOST_FEATURES = 14;
 
 export class Readout {
-  constructor(about, title) {
+  constructor(about, title, words = "Point at the picture: what lies there is shown here.") {
     this.about = about;
-    this.body = h("div", { class: "body" }, h("p", { class: "note" }, "Point at the picture: what lies there is shown here."));
+    this.body = h("div", { class: "body" }, h("p", { class: "note" }, words));
     this.name = h("h3", {}, title);
     this.element = h("article", { class: "readout" }, this.name, this.body);
   }

@@ -37,6 +37,7 @@ export class Stage {
     );
     this.element = h("div", { class: "stage" }, this.surface, this.heading, this.progress, this.trouble, h("footer", {}, this.badge, this.legend));
     this.fingers = new Map();
+    this.size = 1;
     this.listen();
   }
 
@@ -47,6 +48,7 @@ export class Stage {
     const { clientWidth: w, clientHeight: t } = this.surface;
     if (!w || !t) return;
     this.viewer.camera.size = [w, t];
+    this.size = parseFloat(getComputedStyle(this.surface).fontSize) / 13; // marks grow with the text
     for (const canvas of [this.base, this.overlay]) {
       [canvas.width, canvas.height] = [Math.round(w * ratio), Math.round(t * ratio)];
     }
@@ -171,10 +173,10 @@ export class Stage {
     const { camera, about } = this.viewer;
     context.textAlign = "center";
     context.textBaseline = "middle";
-    const size = Math.max(13, Math.min(22, camera.size[0] / 50));
+    const size = Math.max(13, Math.min(22 * this.size, camera.size[0] / 50));
     context.font = `600 ${size}px system-ui, sans-serif`;
     const [v0, v1, w0, w1] = camera.window();
-    for (const { label, at, share } of this.painter.names()) {
+    for (const { label, at, share } of this.painter.names(camera, this.viewer.isMoving())) {
       const [s0, s1, t0, t1] = this.painter.window;
       const area = (share * (s1 - s0) * (t1 - t0) * camera.size[0] * camera.size[1]) / ((v1 - v0) * (w1 - w0));
       if (area < 40 * size * 2) continue;
@@ -201,7 +203,7 @@ export class Stage {
       const [x, y] = camera.toPixels([places[2 * k], places[2 * k + 1]]);
       if (x < -9 || y < -9 || x > camera.size[0] + 9 || y > camera.size[1] + 9) continue;
       const near = isPlane ? 1 : 1 - distances[k] / (far * 1.05);
-      const radius = isPlane ? (n > 800 ? 2.6 : 3.8) : 2.2 + 3 * near;
+      const radius = this.size * (isPlane ? (n > 800 ? 2.6 : 3.8) : 2.2 + 3 * near);
       context.globalAlpha = isPlane ? 0.95 : 0.35 + 0.6 * near;
       context.beginPath();
       context.arc(x, y, radius, 0, 2 * Math.PI);
@@ -231,14 +233,14 @@ export class Stage {
     places.forEach(([x, y], k) => {
       if (about.data.kind === "image") this.drawThumbnail(context, k, [x, y], middle);
       context.beginPath();
-      context.arc(x, y, HANDLE, 0, 2 * Math.PI);
+      context.arc(x, y, HANDLE * this.size, 0, 2 * Math.PI);
       context.fillStyle = "white";
       context.fill();
       context.lineWidth = 1.6;
       context.strokeStyle = "#111";
       context.stroke();
       context.fillStyle = "#111";
-      context.font = "600 12px system-ui, sans-serif";
+      context.font = `600 ${12 * this.size}px system-ui, sans-serif`;
       context.textAlign = "center";
       context.textBaseline = "middle";
       context.fillText(String(k + 1), x, y + 0.5);
@@ -252,7 +254,7 @@ export class Stage {
     const { data } = this.viewer.about;
     this.corner ??= [];
     this.corner[k] = pointImage(input, data.shape, data.picture, data.limits, this.corner[k]);
-    const side = Math.max(34, Math.min(64, this.viewer.camera.size[0] / 12));
+    const side = Math.max(34, Math.min(64 * this.size, this.viewer.camera.size[0] / 12));
     const way = [x - middle[0], y - middle[1]];
     const length = Math.hypot(...way) || 1;
     const [cx, cy] = [x + (way[0] / length) * side * 0.95, y + (way[1] / length) * side * 0.95];
@@ -309,7 +311,7 @@ export class Stage {
     places.forEach(([x, y], k) => {
       context.beginPath();
       context.moveTo(x, y);
-      context.arc(x, y - 16, 9, Math.PI * 0.8, Math.PI * 0.2);
+      context.arc(x, y - 16 * this.size, 9 * this.size, Math.PI * 0.8, Math.PI * 0.2);
       context.closePath();
       context.fillStyle = "#111";
       context.fill();
@@ -317,10 +319,10 @@ export class Stage {
       context.strokeStyle = "white";
       context.stroke();
       context.fillStyle = "white";
-      context.font = "600 11px system-ui, sans-serif";
+      context.font = `600 ${11 * this.size}px system-ui, sans-serif`;
       context.textAlign = "center";
       context.textBaseline = "middle";
-      context.fillText("AB"[k], x, y - 16);
+      context.fillText("AB"[k], x, y - 16 * this.size);
     });
   }
 
@@ -361,7 +363,7 @@ export class Stage {
     surface.addEventListener("drop", (event) => {
       event.preventDefault();
       const row = Number(event.dataTransfer.getData("text/x-inscape-row"));
-      const corner = this.cornerAt(this.at(event), 60);
+      const corner = this.cornerAt(this.at(event), 60 * this.size);
       if (corner >= 0) viewer.drop(row, corner);
     });
   }
@@ -371,7 +373,7 @@ export class Stage {
     return [event.clientX - box.left, event.clientY - box.top];
   }
 
-  cornerAt([x, y], within = HANDLE + 4) {
+  cornerAt([x, y], within = (HANDLE + 4) * this.size) {
     const { camera, corners } = this.viewer;
     const distances = corners.map((c) => {
       const [cx, cy] = camera.toPixels(c);

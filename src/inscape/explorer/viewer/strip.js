@@ -62,7 +62,7 @@ export class Strip {
     if (header.first === 0) this.list.replaceChildren();
     this.shown = header.first + arrays.rows.length;
     this.more.hidden = this.shown >= header.total || this.host.isStored;
-    const hint = this.host.isStored ? "The points nearest to this plane." : this.about.data.kind === "plane" ? "" : "Click three to span a plane; drag one onto a corner, or press 1, 2 or 3 on it.";
+    const hint = this.host.isStored ? "The points nearest to this plane, with their distance." : this.about.data.kind === "plane" ? "" : "Click three to span a plane; drag one onto a corner, or press 1, 2 or 3 on it.";
     this.note.textContent =
       header.note || (header.total === 0 ? (header.by === "wrong" ? "No point of these is misclassified." : "No point has this class.") : hint);
     arrays.rows.forEach((row, k) => this.list.append(this.item(row, k, arrays)));
@@ -96,10 +96,16 @@ export class Strip {
       },
       this.face(k, arrays),
       h("span", { class: "chip" }, this.swatch(known), h("span", {}, parts.join(" "))),
-      small ? h("span", { class: "quiet" }, small) : null,
+      small ? h("span", { class: "quiet" }, this.short(k, arrays) ?? small) : null,
       h("span", { class: "order" }),
     );
     return h("li", {}, button);
+  }
+
+  /** Below a small picture there is space for the number alone. */
+  short(k, { thumbnails, margins, distances }) {
+    if (!thumbnails) return null;
+    return margins ? figure(margins[k], 2) : this.distance(distances[k]).replace(" away", "").replace("on the plane", "0");
   }
 
   distance(value) {

@@ -19,7 +19,7 @@ const FILLS = [
   ["density", "Kinks", "how dense kinks are: length per area"],
 ];
 const SHOWN = [
-  ["edges", "edges", "edges of linear regions"],
+  ["edges", "edges", "edges of linear regions, or where trees split"],
   ["margin", "margin", "pale where the margin is small"],
   ["points", "points", "data points, where they are nearest to the plane"],
   ["names", "names", "names of the classes in their regions"],
@@ -132,6 +132,7 @@ class Viewer {
   build() {
     const { about } = this;
     const isAffine = about.models.some((m) => m.structure === "piecewise-affine");
+    const hasEdges = about.models.some((m) => m.structure !== "black-box");
     this.stages = [new Stage(this), new Stage(this)];
     this.strip = new Strip(about, {
       ask: (request) => this.ask({ ...request, model: this.state.model, plane: this.state.plane }),
@@ -141,7 +142,7 @@ class Viewer {
       isStored: this.isStored,
     });
     this.readout = new Readout(about, "Under the cursor");
-    this.pinReadouts = ["A", "B"].map((name) => new Readout(about, `Pin ${name}`));
+    this.pinReadouts = ["A", "B"].map((name) => new Readout(about, `Pin ${name}`, "The model is asked …"));
     this.profile = new Profile(about, () => this.unpin());
     this.number = new NumberPanel(about, () => this.ask({ ask: "count" }));
     this.notice = h("p", { class: "notice", role: "status", hidden: true });
@@ -151,7 +152,7 @@ class Viewer {
     };
     this.fills = h("fieldset", { class: "fills" }, h("legend", { class: "hidden" }, "filled by"), ...FILLS.map(radio));
     const toggle = ([name, text, title]) => {
-      const off = (name === "edges" && !isAffine) || (name === "margin" && !about.models.some((m) => m.has_scores));
+      const off = (name === "edges" && !hasEdges) || (name === "margin" && !about.models.some((m) => m.has_scores));
       const input = h("input", { type: "checkbox", checked: this.state.show.includes(name), disabled: off, onchange: () => this.toggle(name, input.checked) });
       return h("label", { title }, input, h("span", {}, text));
     };
@@ -313,6 +314,7 @@ class Viewer {
       stage.heading.textContent = slots.length > 1 ? models[slots[k]].name : "";
     });
     this.stageRow.classList.toggle("two", slots.length > 1);
+    this.fills.disabled = this.state.mode === "difference"; // a comparison is of decisions
     if (this.modelSelect) {
       this.modelSelect.value = String(this.state.model);
       this.otherSelect.value = String(this.state.other);
