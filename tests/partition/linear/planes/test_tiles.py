@@ -24,11 +24,11 @@ def tangents(slopes, *others):
 
 def in_tiles(function, *args, most=30, **options):
     """What is found with tiles for all faces with more than a few lines."""
-    tilings, tiled = [], subdivision._tiled
+    tilings, tiled = [], subdivision.tiled
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ties, "MOST_SIGNS", most)
         patch.setattr(subdivision, "LINES_OF_A_TILE", 5)
-        patch.setattr(subdivision, "_tiled", lambda *a: tilings.append(a) or tiled(*a))
+        patch.setattr(subdivision, "tiled", lambda *a: tilings.append(a) or tiled(*a))
         found = function(*args, **options)
     assert tilings
     return found

@@ -231,12 +231,12 @@ def _walk_in_tiles(
                 raise
             n_tilings += 1
             for box in error.boxes[:MOST_TILINGS]:
-                start = _tiled(start, box, -(-error.n_units // LINES_OF_A_TILE), n_tilings)
+                start = tiled(start, box, -(-error.n_units // LINES_OF_A_TILE), n_tilings)
         if plane.extent == 0.0:
             start = outward(start)
 
 
-def _tiled(start: PlanarComplex, box: Floats, n: int, angle: float) -> PlanarComplex:
+def tiled(start: PlanarComplex, box: Floats, n: int, angle: float) -> PlanarComplex:
     """A complex cut by n lines each way through a box (2, 2), askew, so that hardly any unit has one."""
     ways = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
     reach = np.abs(ways) @ (box[1] - box[0]) / 2
