@@ -12,7 +12,7 @@ import modules
 import numpy as np
 import pytest
 import tree_ensembles
-from predictions import assert_along, assert_on_plane
+from predictions import assert_along, assert_on_plane, assert_samples, own_labels
 
 import inscape
 from inscape import Patch, Segment
@@ -28,36 +28,40 @@ CASES = [
 
 
 def made(kind, name):
-    """The wrapped model, what is said of it, a segment and a plane."""
+    """The wrapped model, what is said of it, a segment, a plane, and how its own library predicts."""
     if kind == "torch":
         case = modules.CASES[name]
-        model = inscape.wrap(case.build(), input_shape=case.shape, **case.options)
-        return model, case, *modules.probes(case)
+        module = case.build()
+        model = inscape.wrap(module, input_shape=case.shape, **case.options)
+        return model, case, *modules.probes(case), own_labels(module)
     case, x = (tree_ensembles if kind == "trees" else boosted).CASES[name], estimators.X
+    fitted = case.build()
     return (
-        inscape.wrap(case.build()),
+        inscape.wrap(fitted),
         case,
         Segment(x[0], x[1], span=(-0.5, 1.5)),
         Patch.through(x[[0, 5, 17]]),
+        own_labels(fitted),
     )
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_labels_are_the_models_on_both_sides_of_every_boundary(kind, name):
-    model, case, segment, plane = made(kind, name)
+    model, case, segment, plane, predict = made(kind, name)
     assert (model.structure != "black-box") == (case.segments == "exact")
     line = inscape.decision_regions(model, segment)
     assert line.method == case.segments
     if case.segments == "exact":
         assert line.is_exact
-        assert_along(model, line, NEAR[kind])
+        assert_along(predict, line, NEAR[kind])
     else:
         with pytest.raises(inscape.InscapeError, match="cannot be counted exactly"):
             inscape.decision_regions(model, segment, method="exact")
+        assert_samples(predict, inscape.decision_regions(model, segment, tolerance=1e-3))
     if case.planes == "exact":
         faces = inscape.decision_regions(model, plane, method="exact")
         assert faces.is_exact
-        assert_on_plane(model, faces, NEAR[kind])
+        assert_on_plane(predict, faces, NEAR[kind])
         assert faces.n_regions == len(np.unique(faces.labels)) or faces.n_regions > 1
 
 

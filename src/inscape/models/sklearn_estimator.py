@@ -237,9 +237,10 @@ def _score_method(estimator: Any, n_classes: int) -> str | None:
 
 
 def _identical(a: list[Any], b: list[Any]) -> bool:
-    return len(a) == len(b) and all(
-        x is y or (type(x) is type(y) is int and x == y) for x, y in zip(a, b, strict=True)
-    )
+    if len(a) != len(b):
+        return False
+    others = [(x, y) for x, y in zip(a, b, strict=True) if x is not y]
+    return all(type(x) is type(y) is int and x == y for x, y in others)
 
 
 class EstimatorOutputs(Model):

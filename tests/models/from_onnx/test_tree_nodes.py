@@ -4,7 +4,7 @@ import numpy as np
 import onnx_estimators
 import pytest
 from estimators import BOTH, THREE, X
-from predictions import assert_along, assert_on_plane
+from predictions import assert_along, assert_on_plane, own_labels
 
 import inscape
 from inscape import Patch, Segment
@@ -187,10 +187,11 @@ def test_labels_are_those_of_the_original_estimator():
 @pytest.mark.parametrize("name", onnx_estimators.CASES)
 def test_files_of_converters(name):
     case = onnx_estimators.CASES[name]
-    model = inscape.wrap(case.build())
+    path = case.build()
+    model, predict = inscape.wrap(path), own_labels(path)
     line = inscape.decision_regions(model, Segment(X[0], X[1], span=(-0.5, 1.5)))
     assert line.method == case.segments
     if (case.segments, case.planes) == BOTH:
         near = 1e-6 if model.structure == "trees" else 1e-4
-        assert_along(model, line, near)
-        assert_on_plane(model, inscape.decision_regions(model, Patch.through(X[[0, 5, 17]])), near)
+        assert_along(predict, line, near)
+        assert_on_plane(predict, inscape.decision_regions(model, Patch.through(X[[0, 5, 17]])), near)

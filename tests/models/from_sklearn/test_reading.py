@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from estimators import CASES, THREE, X
-from predictions import assert_along, assert_on_plane
+from predictions import assert_along, assert_on_plane, assert_samples, own_labels
 from sklearn.linear_model import RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -28,31 +28,35 @@ def segments():
 
 @pytest.mark.parametrize("name", cases("segments", "exact"))
 def test_segments_are_exact(name):
-    model = inscape.wrap(CASES[name].build())
+    estimator = CASES[name].build()
+    model = inscape.wrap(estimator)
     assert model.structure != "black-box"
     found = inscape.decision_regions(model, segments())
     for regions in found:
         assert regions.method == "exact"
         assert regions.is_exact
-        assert_along(model, regions, NEAR)
+        assert_along(own_labels(estimator), regions, NEAR)
     if name != "DummyClassifier":
         assert max(regions.n_regions for regions in found) > 1
 
 
 @pytest.mark.parametrize("name", cases("segments", "adaptive"))
 def test_what_is_not_exact_says_why(name):
-    model = inscape.wrap(CASES[name].build())
+    estimator = CASES[name].build()
+    model = inscape.wrap(estimator)
     assert model.structure == "black-box"
     with pytest.raises(PartitionError, match="cannot be counted exactly because"):
         inscape.decision_regions(model, segments(), method="exact")
-    assert inscape.decision_regions(model, segments()[0]).method == "adaptive"
+    counted = inscape.decision_regions(model, segments()[0])
+    assert counted.method == "adaptive"
+    assert_samples(own_labels(estimator), counted)
 
 
 @pytest.mark.parametrize("name", cases("planes", "exact"))
 def test_planes_are_exact(name):
-    model = inscape.wrap(CASES[name].build())
-    regions = inscape.decision_regions(model, Patch.through(X[[0, 5, 17]]), method="exact")
-    assert_on_plane(model, regions, NEAR)
+    estimator = CASES[name].build()
+    regions = inscape.decision_regions(estimator, Patch.through(X[[0, 5, 17]]), method="exact")
+    assert_on_plane(own_labels(estimator), regions, NEAR)
 
 
 @pytest.mark.parametrize("name", [n for n in cases("segments", "exact") if n in cases("planes", "adaptive")])

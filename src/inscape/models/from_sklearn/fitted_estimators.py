@@ -46,6 +46,9 @@ def _collect_of(estimator: Any, parts: list[Any]) -> None:
         parts.append(state_of(estimator))
 
 
+_PLAIN = frozenset({int, float, str, bool, type(None)})
+
+
 def _collect(held: Any, parts: list[Any]) -> None:
     """Append what is held, one level after the other."""
     for member in held.values() if isinstance(held, dict) else held:
