@@ -7,7 +7,14 @@ import torch
 
 import inscape
 from inscape.errors import StudyError
-from inscape.studies.local_complexity.grokking.outcome import THRESHOLDS, bound, findings, prepared
+from inscape.studies.local_complexity.grokking.outcome import (
+    THRESHOLDS,
+    bound,
+    curves_of,
+    findings,
+    prepared,
+    summarise,
+)
 from inscape.studies.local_complexity.grokking.training import (
     PLAIN,
     PUBLISHED_LOSS,
@@ -60,6 +67,22 @@ def test_findings_follow_the_runs():
     assert {k for k, f in rises.items() if f.holds is False} == {
         *("drop", "together", "loss", "breaks", "rank", "decision")
     }
+
+
+def test_runs_of_several_lengths_are_summarised(tmp_path):
+    """Means at each step are those of the longest runs; what is said is of all."""
+    up, down = [0.0, 0.1, 0.2, 0.3], [5.0, 4.0, 3.0, 2.0]
+    short = run(1, 0, [9.0, 10.0, 8.0, 6.0], up, down, down)
+    long = [run(1, i, [9.0, 10.0, 8.0, 6.0, i + 1.0], [*up, 0.4], [*down, 1.0], [*down, 1.0]) for i in (1, 2)]
+    other = run(2, 0, [9.0, 10.0, 8.0], up[:3], down[:3], down[:3])
+    frame = pd.DataFrame([short, *long, other])
+    steps, mean, _, _ = curves_of(prepared(frame[frame["he_scale"] == 1]), {"lc": "lc"})["lc"]
+    assert steps.tolist() == long[0]["step"]
+    assert mean.tolist() == [9.0, 10.0, 8.0, 6.0, 2.5]
+    done = summarise(frame, tmp_path)
+    curves = done.tables["Curves"]
+    assert curves.groupby("he_scale")["runs"].agg(["size", "max"]).to_numpy().tolist() == [[5, 2], [3, 1]]
+    assert "14 of 14 looks at 3 runs" in done.findings["bound"].evidence
 
 
 def test_a_plateau_below_one_is_a_fit():

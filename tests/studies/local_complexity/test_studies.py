@@ -210,6 +210,24 @@ def test_a_rank_that_hardly_moves_says_nothing_and_short_runs_deny_nothing():
     assert "our runs before" in short["fall"].evidence
 
 
+def test_gaussian_runs_of_several_lengths_are_summarised(tmp_path):
+    ends = (90, 74, 34, 6)
+    runs = [gaussian_runs(500_000, ends), gaussian_runs(1_000_000, ends, n=2)]
+    runs.append(gaussian_runs(500_000, ends).assign(step=[[0, 500_000]] * 6))
+    runs[2] = runs[2].map(lambda v: v[-2:] if isinstance(v, list) else v)
+    frame = pd.concat(runs, ignore_index=True).assign(batch_size=64, n_points=2, optimiser="adamw")
+    frame = frame.assign(learning_rate=1e-4, weight_decay=0.01, decay_biases=False)
+    for column in ("tv", "test_mse", *(f"lc_{k}" for k in (1, 2, 3, 4))):
+        frame[column] = frame["lc"]
+    done = gaussian.summarise(frame, tmp_path)
+    assert done.tables["Curves"][["step", "runs"]].to_numpy().tolist() == [
+        [0, 2],
+        [100_000, 2],
+        [1_000_000, 2],
+    ]
+    assert "(14 runs)" in done.findings["fall"].evidence
+
+
 def test_decoupled_decay_that_had_no_time_to_act_says_nothing():
     row = {"optimiser": "adamw", "learning_rate": 1e-4, "step": [0, 2500], "drop_step": np.nan}
     rows = [row | {"weight_decay": d, "log_inverse": -np.log(d), "final": 1.0} for d in (0.001, 0.01, 0.1)]

@@ -16,6 +16,7 @@ from inscape.studies.local_complexity.training_curves import (
     Threshold,
     band,
     curve_chart,
+    longest,
     mean_frame,
     mean_of,
     watch,
@@ -138,7 +139,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     """Pearson's coefficient of LC and the local rank of each layer, over all looks at all runs."""
     pairs = [(t, k) for t in THRESHOLDS for k in LAYERS]
     by_pair = {pair: layer_correlation(frame, *pair) for pair in pairs}
-    means = {pair: mean_curve_correlation(frame, *pair) for pair in pairs}
+    means = {pair: mean_curve_correlation(longest(frame), *pair) for pair in pairs}
     main = [f"{MAIN.name}_{k}" for k in LAYERS]
     other = [f"{t.name}_{k}" for t in THRESHOLDS[1:] for k in LAYERS]
     curves = mean_frame(frame, ["width"], ["lc", *main], [*other, "tv", "test_mse", *_PARTS])
@@ -239,7 +240,7 @@ def _agrees(frame: "pd.DataFrame", layer: int, of_means: Correlation, pooled: Co
     """Held if the interval over runs is above zero, and the rank moves enough to go with anything."""
     known = not np.isnan(of_means.interval[0])
     low = of_means.interval[0]
-    rank = np.mean(frame[f"{MAIN.name}_{layer}"].tolist(), axis=0)
+    rank = np.mean(longest(frame)[f"{MAIN.name}_{layer}"].tolist(), axis=0)
     moves = float(np.ptp(rank) / rank.max()) if rank.max() else 0.0
     words = f"; the mean rank moves from {rank[0]:.1f} to {rank[-1]:.1f}"
     if moves < MOVES:
@@ -307,9 +308,9 @@ def _depth(frame: "pd.DataFrame") -> Finding:
     n_steps = min(steps[-1] for steps in frame["step"])
     falls = bool((np.diff(left, axis=1) < 0).all())
     ends = ", ".join(
-        f"layer {k}: {ranks[:, 0].mean():.0f} to {ranks[:, -1].mean():.0f}"
+        f"layer {k}: {ranks[:, 0].mean():.0f} to {ranks[:, 1].mean():.0f}"
         for k in ENDS
-        for ranks in (np.array(frame[f"{MAIN.name}_{k}"].tolist()),)
+        for ranks in (np.array([(r[0], r[-1]) for r in frame[f"{MAIN.name}_{k}"]]),)
     )
     return Finding(
         holds=True if falls else False if n_steps >= LATE else None,
@@ -368,16 +369,15 @@ def _draw(frame: "pd.DataFrame", pooled: Mapping[tuple[Threshold, int], Correlat
     from inscape.drawing.curves import draw_fit, draw_runs
     from inscape.drawing.palette import TEN
 
-    steps = frame["step"].iloc[0]
     figure = new_figure((11.5, 3.6))
     left, middle, right = figure.subplots(1, 3)
-    parts = {"all": band(steps, frame["lc"])}
-    parts |= {f"layer {k}": band(steps, frame[f"lc_{k}"]) for k in LAYERS}
+    parts = {"all": band(frame, "lc")}
+    parts |= {f"layer {k}": band(frame, f"lc_{k}") for k in LAYERS}
     colours = {"all": TEN[4]} | {f"layer {k}": TEN[k - 1] for k in range(1, 4)} | {"layer 4": TEN[6]}
     draw_runs(parts, ylabel="local complexity", colours=colours, ax=left)
-    ranks = {f"layer {k}": band(steps, frame[f"{MAIN.name}_{k}"]) for k in LAYERS}
+    ranks = {f"layer {k}": band(frame, f"{MAIN.name}_{k}") for k in LAYERS}
     draw_runs(ranks, ylabel=f"local rank, threshold {MAIN.eps:g}", colours=colours, legend=False, ax=middle)
-    draw_runs({"error": band(steps, frame["test_mse"])}, ylabel="mean square error", legend=False, ax=right)
+    draw_runs({"error": band(frame, "test_mse")}, ylabel="mean square error", legend=False, ax=right)
     figure.savefig(out / "rank.png", dpi=100)
     figure = new_figure((11.5, 3.6))
     for ax, k in zip(figure.subplots(1, DEPTH - 1), range(2, DEPTH + 1), strict=True):

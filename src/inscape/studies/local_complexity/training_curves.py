@@ -173,9 +173,16 @@ def mean_of(values: npt.ArrayLike) -> tuple[float, tuple[float, float] | None]:
     return mean, None if np.isnan(interval[0]) else interval
 
 
-def band(steps: Sequence[float], runs: Iterable[Sequence[float]]) -> tuple[Floats, Floats, Floats, Floats]:
-    """Steps, the mean over runs at each, and the ends of its interval (NaN for one run)."""
-    table = np.array(list(runs), dtype=np.float64)
+def longest(runs: "pd.DataFrame") -> "pd.DataFrame":
+    """The runs that were looked at at the same steps as the longest: only those have a mean at each step."""
+    steps = max(runs["step"], key=lambda steps: (steps[-1], len(steps)))
+    return runs[[list(s) == list(steps) for s in runs["step"]]]
+
+
+def band(runs: "pd.DataFrame", column: str) -> tuple[Floats, Floats, Floats, Floats]:
+    """Steps, the mean over the longest runs at each, and the ends of its interval (NaN for one run)."""
+    alike = longest(runs)
+    steps, table = alike["step"].iloc[0], np.array(alike[column].tolist(), dtype=np.float64)
     means = [mean_of(column) for column in table.T]
     low, high = (np.array([np.nan if i is None else i[k] for _, i in means]) for k in (0, 1))
     return np.asarray(steps, dtype=np.float64), table.mean(axis=0), low, high
@@ -184,14 +191,18 @@ def band(steps: Sequence[float], runs: Iterable[Sequence[float]]) -> tuple[Float
 def mean_frame(
     frame: "pd.DataFrame", keys: Sequence[str], with_interval: Sequence[str], others: Sequence[str] = ()
 ) -> "pd.DataFrame":
-    """For each group of runs and step: how many runs, the mean of each column, and the ends of intervals."""
+    """For each group of runs and step: how many runs, the mean of each column, and the ends of intervals.
+
+    Of runs of several lengths in a group these are the longest.
+    """
     import pandas as pd
 
     lines = []
-    for key, runs in frame.groupby(list(keys), sort=False):
+    for key, group in frame.groupby(list(keys), sort=False):
+        runs = longest(group)
         steps = runs["step"].iloc[0]
         known = [c for c in (*with_interval, *others) if c in runs and isinstance(runs[c].iloc[0], list)]
-        bands = {c: band(steps, runs[c]) for c in known}
+        bands = {c: band(runs, c) for c in known}
         for i, step in enumerate(steps):
             line = dict(zip(keys, key, strict=True)) | {"step": step, "runs": len(runs)}
             for name, (_, mean, low, high) in bands.items():

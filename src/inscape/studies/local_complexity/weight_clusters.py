@@ -205,14 +205,13 @@ def _draw(frame: "pd.DataFrame", out: Path) -> None:
         ax.set_title(f"step {run['step'][i]:,}: clustering {run['clustering'][i]:.3f}", fontsize=10)
         ax.set_xticks([])
         ax.set_yticks([])
-    steps = run["step"]
     top = max(max(v) for v in frame["lc"])
-    scaled = [[v / top for v in lc] for lc in frame["lc"]]
+    scaled = frame.assign(lc=frame["lc"].map(lambda lc: [v / top for v in lc]))
     draw_runs(
         {
-            "clustering": band(steps, frame["clustering"]),
-            f"local complexity / {top:.0f}": band(steps, scaled),
-            "test accuracy": band(steps, frame["accuracy"]),
+            "clustering": band(frame, "clustering"),
+            f"local complexity / {top:.0f}": band(scaled, "lc"),
+            "test accuracy": band(frame, "accuracy"),
         },
         ylabel="",
         ax=right,

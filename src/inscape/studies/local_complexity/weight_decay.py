@@ -252,7 +252,7 @@ def _draw(runs: "pd.DataFrame", path: Path) -> None:
     figure = new_figure((10.4, 3.9))
     left, right = figure.subplots(1, 2)
     groups = {decay: runs[runs["weight_decay"] == decay] for decay in sorted(runs["weight_decay"].unique())}
-    curves = {f"{decay:.2g}": band(g["step"].iloc[0], g["lc"]) for decay, g in groups.items()}
+    curves = {f"{decay:.2g}": band(g, "lc") for decay, g in groups.items()}
     shades = colormaps["viridis"](np.linspace(0.9, 0.05, len(curves)))
     colours = {name: to_hex(shade) for name, shade in zip(curves, shades, strict=True)}
     plain = {name: (s, m, m * np.nan, m * np.nan) for name, (s, m, _, _) in curves.items()}

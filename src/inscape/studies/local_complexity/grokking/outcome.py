@@ -289,11 +289,11 @@ def _within(runs: "pd.DataFrame", x: str, y: str, *, positive: bool, changes: bo
 
 
 def _above(runs: "pd.DataFrame", form: str, published: str) -> Finding:
-    lc, bounds = (np.array(runs[name].tolist()) for name in ("lc", f"bound_{form}"))
     if not len(runs):
         return Finding(holds=None, evidence="no runs", published=published)
-    finding = in_all((lc > bounds).ravel(), f"looks at {len(runs)} runs")
-    value, interval = mean_of((lc - bounds)[:, -1])
+    lc, bounds = (np.concatenate(runs[name].tolist()) for name in ("lc", f"bound_{form}"))
+    finding = in_all(lc > bounds, f"looks at {len(runs)} runs")
+    value, interval = mean_of([a[-1] - b[-1] for a, b in zip(runs["lc"], runs[f"bound_{form}"], strict=True)])
     share = bounds / lc
     return Finding(
         holds=finding.holds,
@@ -390,9 +390,10 @@ def draw_all(runs: "pd.DataFrame", out: Path) -> dict[str, str]:
     _late(deep, out / "late.png")
     _bound(theirs[(theirs["he_scale"] == 1) & (theirs["depth"] == widest["depth"].max())], out / "bound.png")
     _not_good(runs, out / "not-good.png")
-    _rank(
-        shallow if len(shallow) else theirs, deepest_rank(runs, shallow).rpartition("_")[0], out / "rank.png"
-    )
+    ranked = shallow if len(shallow) else theirs
+    first = ranked["he_scale"].iloc[0]  # one setting: means over He scales are of nothing
+    threshold = deepest_rank(runs, shallow).rpartition("_")[0]
+    _rank(ranked[ranked["he_scale"] == first], threshold, out / "rank.png")
     _decision(deep, out / "decision.png")
     return {
         "late.png": "Accuracies, local complexity, total variation (each over its highest value) and "
@@ -411,8 +412,7 @@ def curves_of(runs: "pd.DataFrame", columns: Mapping[str, str]) -> dict[str, Any
     """Label -> steps, mean over runs and interval, of the runs of one setting."""
     if not len(runs):
         return {}
-    steps = runs["step"].iloc[0]
-    return {label: band(steps, runs[name]) for name, label in columns.items()}
+    return {label: band(runs, name) for name, label in columns.items()}
 
 
 def _late(runs: "pd.DataFrame", path: Path) -> None:
