@@ -2,6 +2,7 @@ import copy
 import re
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import onnx
@@ -11,6 +12,7 @@ import torch
 import zoo
 from onnx import TensorProto, helper, numpy_helper
 from onnx_files import check, node, run, save
+from predictions import assert_on_plane
 
 import inscape
 from inscape import Segment
@@ -143,6 +145,28 @@ def test_leading_axes_of_size_one(tmp_path):
         # points of another shape but of the same size are taken too
         model = inscape.wrap(path)
         assert linear_regions(model, Segment(np.zeros(6), np.ones(6))).n_regions >= 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_auto_is_exact_on_planes_of_networks_shaped_like_those_of_acas_xu(seed, tmp_path):
+    """5-50x6-5, one row of inputs at a time, and the lowest score wins."""
+    draw, sizes = np.random.default_rng(seed), (5, *[50] * 6, 5)
+    constants, nodes, last = {}, [("Flatten", "x", "h0")], len(sizes) - 2
+    for k, (n, m) in enumerate(pairwise(sizes)):
+        constants |= {f"w{k}": draw.normal(size=(n, m)) * np.sqrt(2 / n), f"b{k}": 0.3 * draw.normal(size=m)}
+        nodes.append(("Gemm", f"h{k} w{k} b{k}", f"a{k}" if k < last else "y"))
+        nodes += [("Relu", f"a{k}", f"h{k + 1}")] * (k < last)
+    path = save(tmp_path / "acas.onnx", nodes, (1, 1, 5), constants, batch=1)
+    model = inscape.wrap(path, decide="argmin")
+    axes = np.eye(5)[:2].reshape(2, 1, 1, 5)
+    plane = inscape.Patch(np.zeros((1, 1, 5)), axes, ((-1, 1), (-1, 1)))
+    regions = inscape.decision_regions(model, plane)
+    assert (regions.method, regions.is_exact) == ("exact", True)
+
+    def lowest(x):
+        return np.array([int(np.argmin(run(path, point[None]))) for point in x.astype(np.float32)])
+
+    assert_on_plane(lowest, regions, 1e-4, n=500)
 
 
 def test_columns_in_and_out(tmp_path):
