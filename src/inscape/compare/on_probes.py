@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -146,14 +146,18 @@ class Regions:
         second: Ints,
         matching: Matching,
         provenance: tuple[Provenance, Provenance],
+        reason: str,
     ) -> None:
-        """Regions with labels of any kind; `first` and `second` are the two labels of each region."""
+        """Regions with labels of any kind, by a method for a reason.
+
+        `first` and `second` are the two labels of each region.
+        """
         self.provenance = provenance
         both = np.stack([first, second], axis=1)
         self.pairs, place = np.unique(both, axis=0, return_inverse=True)
         place = place.reshape(-1).astype(np.int64)
         names = tuple(_name(matching, *pair) for pair in self.pairs.tolist())
-        changes: dict[str, Any] = {"labels": place, "class_names": names}
+        changes: dict[str, Any] = {"labels": place, "class_names": names, "reason": reason}
         if isinstance(regions, DecisionGrid | DecisionMesh):
             changes["sample_labels"] = place[regions.sample_regions]
         if isinstance(regions, DecisionMesh):
@@ -184,12 +188,26 @@ def regions_on(
     if both is None:
         return _of_paired_model(pair, probes, request, show)
     lay: Any = merged if probes[0].dim == 1 else laid_over
-    return [lay(a, b, pair.matching) for a, b in zip(*both, strict=True)]
+    first, second = both
+    reason = joint_reason(first, second)
+    return [lay(a, b, pair.matching, reason) for a, b in zip(first.regions, second.regions, strict=True)]
+
+
+class OwnRegions(NamedTuple):
+    """The regions of one model on each probe, and why they were found by that method."""
+
+    regions: list[Any]
+    reason: str
+
+
+def joint_reason(first: OwnRegions, second: OwnRegions) -> str:
+    """Why the regions of both models were found as they were."""
+    return "; ".join(dict.fromkeys((first.reason, second.reason)))
 
 
 def both_regions(
     pair: Pair, probes: Sequence[Probe], request: Request, show: Meter
-) -> tuple[list[Any], list[Any]] | None:
+) -> tuple[OwnRegions, OwnRegions] | None:
     """The regions of each model alone, to be laid over each other; None if those of the pair are wanted.
 
     On segments any two can, unless the grid is asked for; on planes exact ones can.
@@ -203,7 +221,7 @@ def both_regions(
         own_regions(model, probes, request, choice, _half(show, k))
         for k, (model, choice) in enumerate(zip(models, choices, strict=True))
     )
-    if probes[0].dim > 1 and not all(isinstance(r, DecisionPlane) for r in (*first, *second)):
+    if probes[0].dim > 1 and not all(isinstance(r, DecisionPlane) for r in first.regions + second.regions):
         return None  # exact regions failed
     return first, second
 
@@ -215,7 +233,7 @@ def _half(show: Meter, k: int) -> Meter:
 
 def own_regions(
     model: Model, probes: Sequence[Probe], request: Request, choice: Choice, show: Meter
-) -> list[Any]:
+) -> OwnRegions:
     """The regions of one model."""
     tolerance = TOLERANCE if probes[0].dim == 1 else None
     chosen, regions = request.carry_out(
@@ -231,19 +249,22 @@ def own_regions(
             model, probes, resolution=request.resolution, connectivity="face", meter=show
         ),
     )
-    return [replace(r, reason=chosen.reason) for r in regions]
+    return OwnRegions(regions, chosen.reason)
 
 
 def _of_paired_model(pair: Pair, probes: Sequence[Probe], request: Request, show: Meter) -> list[Regions]:
     """The regions of the pair as one model, at points."""
     model = pair.model
     choice = request.choose(model, probes)
-    regions = own_regions(model, probes, request, choice, show)
+    own = own_regions(model, probes, request, choice, show)
     both = Provenance.of(pair.a), Provenance.of(pair.b)
-    return [Regions(r, r.labels // model.n, r.labels % model.n, pair.matching, both) for r in regions]
+    return [
+        Regions(r, r.labels // model.n, r.labels % model.n, pair.matching, both, own.reason)
+        for r in own.regions
+    ]
 
 
-def merged(a: DecisionSegment, b: DecisionSegment, matching: Matching) -> Regions:
+def merged(a: DecisionSegment, b: DecisionSegment, matching: Matching, reason: str) -> Regions:
     """The regions of a pair on a segment: a boundary of either model is one of the pair."""
     first, second = matching.common(a.labels, b.labels)
     near = SAME_PLACE * (a.span[1] - a.span[0])
@@ -272,34 +293,52 @@ def merged(a: DecisionSegment, b: DecisionSegment, matching: Matching) -> Region
         trees=None,
         **joint_missed(a, b),
     )
-    return Regions(regions, labels[0][changes], labels[1][changes], matching, (a.provenance, b.provenance))
+    both = a.provenance, b.provenance
+    return Regions(regions, labels[0][changes], labels[1][changes], matching, both, reason)
 
 
-def disagreement_along(a: DecisionSegment, b: DecisionSegment, matching: Matching | None = None) -> float:
-    """The share of a segment on which the labels of two models differ, from the regions of each.
+def disagreements_along(
+    a: Sequence[DecisionSegment], b: Sequence[DecisionSegment], matching: Matching | None = None
+) -> Floats:
+    """The share of each segment on which the labels of two models differ, from the regions of each, (n,).
 
     Without a matching both have one numbering.
     """
-    first, second = (a.labels, b.labels) if matching is None else matching.common(a.labels, b.labels)
-    edges = np.sort(np.concatenate([a.span, a.boundaries, b.boundaries]))
-    middle = (edges[1:] + edges[:-1]) / 2
-    differ = first[a.boundaries.searchsorted(middle)] != second[b.boundaries.searchsorted(middle)]
-    shares = np.diff(edges)[differ] / (a.span[1] - a.span[0])
-    return float(shares[shares > SAME_PLACE].sum())
+    n = len(a)
+    labels = [np.concatenate([r.labels for r in own]) for own in (a, b)]
+    first, second = labels if matching is None else matching.common(*labels)
+    spans = np.array([r.span for r in a])
+    sizes = [np.array([len(r.boundaries) for r in own]) for own in (a, b)]
+    # 1. every segment's start, then the boundaries of both models, in the order of the segments and of t
+    owner = np.concatenate([np.arange(n), *(np.repeat(np.arange(n), size) for size in sizes)])
+    t = np.concatenate([np.full(n, -np.inf), *(r.boundaries for r in a), *(r.boundaries for r in b)])
+    order = np.lexsort((t, owner))
+    # 2. which regions of the models begin there: at a start both do
+    kinds = [n, sizes[0].sum(), sizes[1].sum()]
+    begins = np.repeat([[True, True, False], [True, False, True]], kinds, axis=1)[:, order]
+    i, j = np.cumsum(begins, axis=1) - 1
+    # 3. what lies between neighbours
+    t, owner = np.maximum(t[order], spans[owner[order], 0]), owner[order]
+    is_last = np.append(owner[1:] != owner[:-1], True)
+    lengths = np.where(is_last, spans[owner, 1], np.append(t[1:], 0.0)) - t
+    shares = lengths / (spans[owner, 1] - spans[owner, 0])
+    counts = (first[i] != second[j]) & (shares > SAME_PLACE)
+    return np.bincount(owner[counts], shares[counts], minlength=n)
 
 
 def joint_missed(a: DecisionRegions, b: DecisionRegions) -> dict[str, Any]:
     """What may have been missed of the one or the other, and what the estimate rests on."""
     known = [r for r in (a, b) if r.missed is not None]
-    reason = a.reason if a.reason == b.reason else f"{a.reason}; {b.reason}"
     if not known:
-        return {"missed": None, "missed_basis": None, "reason": reason}
+        return {"missed": None, "missed_basis": None}
     basis = "; ".join(dict.fromkeys(str(r.missed_basis) for r in known))
-    return {"missed": sum(r.missed or 0.0 for r in known), "missed_basis": basis, "reason": reason}
+    return {"missed": sum(r.missed or 0.0 for r in known), "missed_basis": basis}
 
 
 def joint_status(a: DecisionRegions, b: DecisionRegions) -> Status:
     """The status of the pair: that of the model of which less is known."""
+    if a.status == b.status:
+        return a.status
     order = ["complete", "converged", "ties", "not_shown", "not_converged", "not_deterministic"]
     both = sorted((a.status, b.status), key=lambda s: order.index(s.kind) if s.kind in order else len(order))
     if both[1] == COMPLETE and both[0] == CONVERGED:
@@ -314,7 +353,7 @@ class OverlaidFaces:
     planar: "PlanarComplex"
 
 
-def laid_over(a: DecisionPlane, b: DecisionPlane, matching: Matching) -> Regions:
+def laid_over(a: DecisionPlane, b: DecisionPlane, matching: Matching, reason: str) -> Regions:
     """The regions of a pair on a plane: the exact regions of both models, laid over each other."""
     from inscape.compare.map_overlay import LabelMap, overlaid
     from inscape.partition.linear.planes.complex.dissolve import joined_faces
@@ -342,4 +381,4 @@ def laid_over(a: DecisionPlane, b: DecisionPlane, matching: Matching) -> Regions
         **joint_missed(a, b),
     )
     i, j = np.divmod(numbers, base)
-    return Regions(changed, i, j, matching, (a.provenance, b.provenance))
+    return Regions(changed, i, j, matching, (a.provenance, b.provenance), reason)

@@ -19,8 +19,9 @@ from inscape.compare.matching import Matching
 from inscape.compare.on_probes import (
     Pair,
     both_regions,
-    disagreement_along,
+    disagreements_along,
     joint_missed,
+    joint_reason,
     joint_status,
     own_regions,
     regions_on,
@@ -166,7 +167,7 @@ def agreement(
     pair = Pair(first, second, Matching(first, second, points[:N_COMPARED]))
     request = Request(method=method, resolution=resolution)
     with meter(progress, "two models") as show:
-        shares = _shares(pair, probes, request, show)
+        shares = _shares(pair, list(probes), request, show)
     alike = np.equal(*pair.matching.common(first.labels(points), second.labels(points)))
     mean, error, interval = mean_with_error(shares["shares"])
     dtype = "float64" if shares["is_exact"] else None
@@ -204,32 +205,30 @@ def _shares(pair: Pair, probes: Sequence[Probe], request: Request, show: Meter) 
     """The share of agreement on each probe, and how it was found."""
     both = both_regions(pair, probes, request, show) if probes[0].dim == 1 else None
     if both is not None:
-        differ = [disagreement_along(a, b, pair.matching) for a, b in zip(*both, strict=True)]
-        regions = [*both[0], *both[1]]
-        missed = [joint_missed(a, b)["missed"] for a, b in zip(*both, strict=True)]
-        status = [joint_status(a, b) for a, b in zip(*both, strict=True)]
+        first, second = (own.regions for own in both)
+        differ = disagreements_along(first, second, pair.matching)
+        regions = [*first, *second]
+        missed = [joint_missed(a, b)["missed"] for a, b in zip(first, second, strict=True)]
+        status = [joint_status(a, b) for a, b in zip(first, second, strict=True)]
+        reason = joint_reason(*both)
     else:
         every = regions_on(pair, probes, method=request.method, resolution=request.resolution, show=show)
-        regions = [pair_regions.regions for pair_regions in every]
-        differ = [
-            float(
-                shares_of(pair_regions.regions)[
-                    np.not_equal(*pair_regions.pairs[pair_regions.regions.labels].T)
-                ].sum()
-            )
-            for pair_regions in every
-        ]
+        regions = [r.regions for r in every]
+        differ = np.array(
+            [shares_of(r.regions)[np.not_equal(*r.pairs[r.regions.labels].T)].sum() for r in every]
+        )
         missed, status = [r.missed for r in regions], [r.status for r in regions]
+        reason = regions[0].reason
     known = [m for m in missed if m is not None]
     methods = {r.method for r in regions}
     return {
-        "shares": 1.0 - np.array(differ),
+        "shares": 1.0 - differ,
         "method": methods.pop() if len(methods) == 1 else "adaptive",
         "is_exact": all(r.is_exact for r in regions),
         "n_evaluations": sum(r.n_evaluations for r in regions),
         "missed": float(np.mean(known)) if known else None,
         "missed_basis": next((r.missed_basis for r in regions if r.missed_basis), None),
-        "reason": "; ".join(dict.fromkeys(r.reason for r in regions if r.reason)),
+        "reason": reason,
         "status": _status(status),
     }
 
@@ -274,13 +273,12 @@ class Churn:
         They are None at the first look, where there is nothing to compare with.
         """
         choice = self._request.choose(model, self._probes)
-        now = own_regions(model, self._probes, self._request, choice, lambda done, total: None)
+        now = own_regions(model, self._probes, self._request, choice, lambda done, total: None).regions
         row: dict[str, float | None] = {}
         for name, before in ((NAME, self._last), (f"{NAME}_first", self._first)):
             row |= {name: None, f"{name}_error": None}
             if before is not None:
-                differ = [disagreement_along(a, b) for a, b in zip(before, now, strict=True)]
-                row[name], row[f"{name}_error"] = mean_with_error(np.array(differ))[:2]
+                row[name], row[f"{name}_error"] = mean_with_error(disagreements_along(before, now))[:2]
         self._first, self._last = self._first or now, now
         return row
 
