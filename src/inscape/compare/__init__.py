@@ -71,7 +71,9 @@ def compare(
         return _several(a, b, settings, progress)
     probes = _listed(probe)
     with meter(progress, "two models") as show:
-        comparisons = _comparisons(wrap(a), wrap(b), probes, settings, names, show)
+        first, second = wrap(a), wrap(b)
+        with first.unchanged(), second.unchanged():
+            comparisons = _comparisons(first, second, probes, settings, names, show)
     return comparisons[0] if isinstance(probe, Probe) else comparisons
 
 

@@ -1,6 +1,7 @@
 """Which class of the one model is which of the other, and whether their scores can be compared."""
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,12 +34,12 @@ class Matching:
     """
 
     def __init__(self, a: Model, b: Model, x: npt.NDArray[Any]) -> None:
-        """Match the classes of two models, which are asked at a few points x for that."""
-        told = [m.predict(x, with_scores=m.has_scores) for m in (a, b)]
+        """Match the classes of two models; those that are no networks are asked at points x for it."""
+        told = [_told(m, x) for m in (a, b)]
         self._models = a, b
-        self._scores = [t.scores for t in told]
+        self._n_scores = [t.n for t in told]
         self._revealed = ClassNames() if _reveals(a) or _reveals(b) else None
-        sizes = [_n_classes(m, t.scores) for m, t in zip((a, b), told, strict=True)]
+        sizes = [_n_classes(m, t.n) for m, t in zip((a, b), told, strict=True)]
         own = [None if _are_places(m.classes) else m.classes for m in (a, b)]
         self._order: Ints | None = None
         self.by: str
@@ -52,7 +53,7 @@ class Matching:
             _check_sizes(a, b, sizes)
         self.n = None if self._revealed is not None else sizes[0] or sizes[1]
         self.columns = self._columns()
-        self.kinds = tuple(_kind(m, s, x.shape[1:]) for m, s in zip((a, b), self._scores, strict=True))
+        self.kinds = tuple(t.kind for t in told)
 
     def common(self, first: Ints, second: Ints) -> tuple[Ints, Ints]:
         """Labels of both models, (n,) each, in one numbering."""
@@ -70,12 +71,9 @@ class Matching:
         return self.names[label] if known and self.names is not None else str(label)
 
     def _columns(self) -> Ints | None:
-        one, other = self._scores
-        if one is None or other is None or one.shape[1] != other.shape[1]:
+        n, other = self._n_scores
+        if n is None or n != other or not all(m.labels_are_columns for m in self._models):
             return None
-        if not all(m.labels_are_columns for m in self._models):
-            return None
-        n = one.shape[1]
         if self._order is None:
             return np.arange(n)
         return np.argsort(self._order) if n == len(self._order) else None
@@ -104,10 +102,10 @@ def _are_places(names: tuple[str, ...] | None) -> bool:
     return names is None or all(name == str(i) for i, name in enumerate(names))
 
 
-def _n_classes(model: Model, scores: npt.NDArray[Any] | None) -> int | None:
+def _n_classes(model: Model, n_scores: int | None) -> int | None:
     if model.classes is not None and not model.reveals_classes:
         return len(model.classes)
-    return None if scores is None or not model.labels_are_columns else max(2, scores.shape[1])
+    return None if n_scores is None or not model.labels_are_columns else max(2, n_scores)
 
 
 def _ordered(a: Model, b: Model, first: tuple[str, ...], second: tuple[str, ...]) -> Ints:
@@ -137,14 +135,26 @@ def _listed(names: tuple[str, ...]) -> str:
     return f"{shown}, ... ({len(names)} in all)" if len(names) > 20 else shown
 
 
-def _kind(model: Model, scores: npt.NDArray[Any] | None, shape: tuple[int, ...]) -> str | None:
-    """What the scores (n, c) of a model are; of a network, as it ends."""
-    if scores is None:
-        return None
+class _Told(NamedTuple):
+    """How many scores a model has and what they are; None without scores."""
+
+    n: int | None
+    kind: str | None
+
+
+def _told(model: Model, x: npt.NDArray[Any]) -> _Told:
+    """What the graph of a network says of its scores, or the scores of any other model at points x."""
     if model.structure == "piecewise-affine":
-        return HEADS.get(model.graph(shape).head or "", "scores")
-    if scores.shape[1] > 1 and are_probabilities(scores):
-        return "probabilities"
-    if scores.shape[1] > 1 and are_probabilities(np.exp(scores.astype(np.float64))):
-        return "logarithms of probabilities"
-    return "scores"
+        graph = model.graph(x.shape[1:])
+        return _Told(math.prod(graph.shapes[graph.output]), HEADS.get(graph.head or "", "scores"))
+    scores = model.predict(x, with_scores=model.has_scores).scores
+    if scores is None:
+        return _Told(None, None)
+    if model.structure == "piecewise-affine":  # it is one at points of the shape that it has seen now
+        return _told(model, x)
+    n, kind = scores.shape[1], "scores"
+    if n > 1 and are_probabilities(scores):
+        kind = "probabilities"
+    elif n > 1 and are_probabilities(np.exp(scores.astype(np.float64))):
+        kind = "logarithms of probabilities"
+    return _Told(n, kind)
