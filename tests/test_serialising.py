@@ -30,7 +30,7 @@ from inscape.partition.cost_table import cost_table
 from inscape.partition.decision import DecisionMesh, DecisionRegions
 from inscape.partition.linear import LinearPlane, LinearSegment
 from inscape.partition.region_files import Exported
-from inscape.probes import Patch, Probe, Segment, Simplex
+from inscape.probes import Body, Patch, Probe, Segment, Simplex
 from inscape.provenance import Provenance
 from inscape.reports.study_run import StudyRun
 from inscape.serialising import plain_fields, restored_fields
@@ -314,6 +314,8 @@ def region_results():
         inscape.linear_regions(net(), SQUARE),
         inscape.linear_region(net(), [0.1, 0.2]),
         inscape.boundary_distance(net(), [0.1, 0.2]),
+        inscape.enumerate_regions(net(), inscape.Box([-1, -1], 1)),
+        *(inscape.Box([-1, -1], 1), inscape.Ball([0, 0], 1)),
         compare("a", 1.0, 2.0),
     ]
 
@@ -327,7 +329,7 @@ def test_every_class_that_writes_reads_back(tmp_path):
         again = type(result).from_dict(written(result))
         assert type(again) is type(result)
         assert written(again) == written(result), type(result)
-    bases = {Probe, DecisionRegions, Exported, Measurement}
+    bases = {Body, Probe, DecisionRegions, Exported, Measurement}
     assert {type(r) for r in results} == classes_that_write() - bases
 
 

@@ -33,12 +33,20 @@ from inscape.measures import (
     total_variation,
 )
 from inscape.models import quantile_levels, wrap
-from inscape.partition import boundary_distance, decision_regions, linear_region, linear_regions
-from inscape.probes import Patch, Segment, Simplex, sample_probes
+from inscape.partition import (
+    boundary_distance,
+    decision_regions,
+    enumerate_regions,
+    linear_region,
+    linear_regions,
+)
+from inscape.probes import Ball, Box, Patch, Segment, Simplex, sample_probes
 from inscape.studies import correlate
 from inscape.training.monitor import Monitor
 
 __all__ = [
+    "Ball",
+    "Box",
     "InscapeError",
     "InscapeWarning",
     "Monitor",
@@ -55,6 +63,7 @@ __all__ = [
     "correlate",
     "decision_regions",
     "density_map",
+    "enumerate_regions",
     "explore",
     "hull_crossings",
     "linear_region",

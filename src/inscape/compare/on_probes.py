@@ -323,7 +323,7 @@ def disagreements_along(
     lengths = np.where(is_last, spans[owner, 1], np.append(t[1:], 0.0)) - t
     shares = lengths / (spans[owner, 1] - spans[owner, 0])
     counts = (first[i] != second[j]) & (shares > SAME_PLACE)
-    return np.bincount(owner[counts], shares[counts], minlength=n)
+    return np.asarray(np.bincount(owner[counts], shares[counts], minlength=n), dtype=np.float64)
 
 
 def joint_missed(a: DecisionRegions, b: DecisionRegions) -> dict[str, Any]:

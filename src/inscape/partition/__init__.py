@@ -3,16 +3,25 @@
 from inscape.arguments import old_names
 from inscape.partition.decision import DecisionRegions, decision_regions
 from inscape.partition.linear import LinearPlane, LinearSegment, linear_regions
-from inscape.partition.linear.space import BoundaryDistance, LinearRegion, boundary_distance, linear_region
+from inscape.partition.linear.space import (
+    BoundaryDistance,
+    LinearBody,
+    LinearRegion,
+    boundary_distance,
+    enumerate_regions,
+    linear_region,
+)
 
 __all__ = [
     "BoundaryDistance",
     "DecisionRegions",
+    "LinearBody",
     "LinearPlane",
     "LinearRegion",
     "LinearSegment",
     "boundary_distance",
     "decision_regions",
+    "enumerate_regions",
     "linear_region",
     "linear_regions",
 ]

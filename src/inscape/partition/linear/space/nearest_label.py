@@ -209,7 +209,7 @@ class _Walk:
                 self._reached = min(self._reached, item.bound)
                 if item.u is not None:
                     self._try(item.u, item.rival)
-            elif _name(item.region.across(item.row)) in self._seen:
+            elif pattern_key(item.region.across(item.row)) in self._seen:
                 continue
             elif self.n_regions >= max_regions:
                 self.status = BUDGET_REACHED
@@ -239,7 +239,7 @@ class _Walk:
 
     def _visit(self, region: "RegionMaps", bound: float) -> None:
         """Queue the boundaries of the region and its facets, as far as they may be nearer than `upper`."""
-        self._seen.add(_name(region.pattern))
+        self._seen.add(pattern_key(region.pattern))
         self.n_regions += 1
         for rival, normal, offset in self._rivals(region):
             length = self._dual(normal)
@@ -260,7 +260,7 @@ class _Walk:
         if item.rival >= 0:
             _, normal, offset = next(r for r in self._rivals(region) if r[0] == item.rival)
         else:
-            if _name(region.across(item.row)) in self._seen:
+            if pattern_key(region.across(item.row)) in self._seen:
                 return
             normal, offset = -region.normals[item.row], -float(region.offsets[item.row])
         apart = np.abs(region.offsets) / self._dual(region.normals)
@@ -324,7 +324,7 @@ class _Walk:
         return float(np.linalg.norm(u.reshape(-1), ord=self.norm))
 
 
-def _name(pattern: "Pattern") -> bytes:
+def pattern_key(pattern: "Pattern") -> bytes:
     """A pattern as a key."""
     return b"".join(states.astype(np.uint16).tobytes() for states in pattern.values())
 

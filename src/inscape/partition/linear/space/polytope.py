@@ -85,7 +85,7 @@ class LinearRegion(Drawn):
         a, b = self.normals, self.distances / scale
         first = _first_of_equal(np.column_stack([a, b]))
         facets = np.zeros(len(b), dtype=bool)
-        facets[first] = _met_by_rays(a[first], b[first])
+        facets[first] = rays_to_rows(a[first], b[first])[1]
         candidates = np.flatnonzero(first)
         for i in candidates[~facets[candidates]]:
             others = candidates[candidates != i]
@@ -184,10 +184,16 @@ def linear_region(model: Any, x: npt.ArrayLike, *, memory: int = MEMORY) -> Line
         maps = region_maps(graph, point, memory=memory)
         _check_generic(graph, point, maps)
         provenance = Provenance.of(wrapped, dtype="float64")
-    nodes = list(maps.pattern)
-    flat = point.reshape(-1)
+    return region_of(graph, maps, point, point, provenance)
+
+
+def region_of(
+    graph: "Graph", maps: "RegionMaps", anchor: Floats, x: Floats, provenance: Provenance
+) -> LinearRegion:
+    """The region of maps around an anchor, of which x is a point."""
+    nodes, flat = list(maps.pattern), anchor.reshape(-1)
     return LinearRegion(
-        x=point,
+        x=x,
         normals=maps.normals,
         offsets=maps.offsets + maps.normals @ flat,
         layer=np.searchsorted(nodes, maps.node),
@@ -244,12 +250,16 @@ def _first_of_equal(rows: Floats) -> Bools:
     return is_first
 
 
-def _met_by_rays(normals: Floats, offsets: Floats) -> Bools:
-    """The rows that rays from the origin meet first, clearly before any other, (m,)."""
+def rays_to_rows(normals: Floats, offsets: Floats) -> tuple[Floats, Bools]:
+    """For each row a point at which a ray from the origin meets it clearly before any other.
+
+    Returns:
+        points, (m, d), and whether they are known, (m,).
+    """
     m, d = normals.shape
-    met = np.zeros(m, dtype=bool)
+    points, met = np.zeros((m, d)), np.zeros(m, dtype=bool)
     if m == 0:
-        return met
+        return points, met
     noise = np.random.default_rng(0).standard_normal((N_RAYS_PER_ROW * m, d))
     for rays in (normals, noise / np.linalg.norm(noise, axis=1, keepdims=True)):
         speed = rays @ normals.T
@@ -257,8 +267,10 @@ def _met_by_rays(normals: Floats, offsets: Floats) -> Bools:
             time = np.where(speed > 1e-12, offsets / np.maximum(speed, 1e-300), np.inf)
         order = np.sort(time, axis=1)[:, :2] if m > 1 else np.column_stack([time, np.full(len(time), np.inf)])
         is_clear = np.isfinite(order[:, 0]) & (order[:, 1] > order[:, 0] * (1 + 1e-6))
-        met[time[is_clear].argmin(axis=1)] = True
-    return met
+        row = time[is_clear].argmin(axis=1)
+        met[row] = True
+        points[row] = rays[is_clear] * order[is_clear, :1]
+    return points, met
 
 
 def _is_needed(normal: Floats, offset: float, normals: Floats, offsets: Floats) -> bool:

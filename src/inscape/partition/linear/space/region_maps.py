@@ -61,6 +61,7 @@ class RegionMaps:
         scores: the outputs at x by the region's own affine map, (c,).
         jacobian: (c, d).
         is_empty: whether a unit that is constant here has another state than the pattern says.
+        is_on_kink: whether a unit that is constant here is on its kink, so that its state is a convention.
     """
 
     pattern: Pattern
@@ -73,6 +74,7 @@ class RegionMaps:
     scores: Floats
     jacobian: Floats
     is_empty: bool
+    is_on_kink: bool
 
     def across(self, i: int) -> dict[int, Ints]:
         """The pattern on the other side of row i."""
@@ -114,6 +116,84 @@ def region_maps(graph: Graph, x: Floats, pattern: Pattern | None = None, memory:
     with torch.no_grad():
         out = graph.cast(torch.float64).walk(start, visit).reshape(1 + d, -1).numpy()
     return _region(states, rows, out[0], out[1:].T)
+
+
+def pattern_beyond(graph: Graph, maps: RegionMaps, point: Floats, rows: Ints) -> dict[int, Ints]:
+    """The pattern of the region beyond a facet on which the hyperplanes of several units coincide.
+
+    Units that are on their kink all over the facet, those of the rows and those that are constant on their
+    kink, are decided anew, layer by layer, by their derivative in the region beyond; all others keep their
+    state, since on the facet they have it too. A unit whose derivative is 0 counts as below its kink, of tied
+    entries of a window the first wins.
+
+    Args:
+        graph: the network.
+        maps: the region.
+        point: a point inside the facet, (*input_shape).
+        rows: the rows of the facet's hyperplane.
+    """
+    states: dict[int, Ints] = {}
+    largest = np.abs(np.stack([point.reshape(-1), maps.normals[rows[0]]])).max(axis=1)
+
+    def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
+        op = node.op
+        if not isinstance(op, Bend):
+            return torch.cat([op(*(v[:1] for v in inputs)), op.linear_part(*(v[1:] for v in inputs))])
+        z = inputs[0]
+        at, slope = z.reshape(2, -1).numpy()
+        np.maximum(largest, np.abs([at, slope]).max(axis=1), out=largest)  # of all layers up to here
+        here = _OnFacet(at, slope, EMPTY * largest[0], CONSTANT * largest[1])
+        own = np.flatnonzero(maps.node == i)
+        tied = own[np.isin(own, rows)]
+        if isinstance(op, Windows):
+            table = window_table(op, tuple(z.shape[1:]))
+            states[i] = _winners_beyond(table, here, maps, own, tied, maps.pattern[i])
+        else:
+            states[i] = _sides_beyond(op, here, maps, own, tied, maps.pattern[i])
+        return _in_state(op, z, states[i])[2].reshape(2, *graph.shapes[i])
+
+    way = maps.normals[rows[0]]
+    both = torch.from_numpy(np.stack([point.reshape(-1), way])).reshape(2, *graph.input_shape)
+    with torch.no_grad():
+        graph.cast(torch.float64).walk(both, visit)
+    return states
+
+
+class _OnFacet(NamedTuple):
+    """The values of a node's inputs at a point of a facet, their derivatives beyond, and what counts as 0."""
+
+    at: Floats
+    slope: Floats
+    small: float
+    flat: float
+
+
+def _sides_beyond(op: Bend, here: _OnFacet, maps: RegionMaps, own: Ints, tied: Ints, before: Ints) -> Ints:
+    """The states of a node's units beyond a facet, from values and derivatives at a point of it."""
+    after = before.copy()
+    if not op.kinks:
+        return after
+    apart = np.abs(here.at[:, None] - np.array(op.kinks))
+    free = apart.min(axis=1) <= here.small
+    free[maps.unit[own]] = False  # they are away from their kink, but for those that tie
+    free[maps.unit[tied]] = True
+    after[free] = (apart.argmin(axis=1) + (here.slope > here.flat))[free]
+    return after
+
+
+def _winners_beyond(
+    table: Ints, here: _OnFacet, maps: RegionMaps, own: Ints, tied: Ints, before: Ints
+) -> Ints:
+    """The same for windows: of the entries that tie on the facet the one wins that rises most."""
+    windows = np.arange(len(table))
+    value = np.where(table >= 0, here.at[table], -np.inf)
+    may_win = (table >= 0) & (value[windows, before][:, None] - value <= here.small)
+    may_win[maps.unit[own], maps.beyond[own]] = False  # they lose on the facet, but for those that tie
+    may_win[maps.unit[tied], maps.beyond[tied]] = True
+    may_win[windows, before] = True
+    rise = np.where(may_win, here.slope[table], -np.inf)
+    first = (rise >= rise.max(axis=1, keepdims=True) - here.flat).argmax(axis=1)
+    return np.asarray(first, before.dtype)
 
 
 def _in_state(op: Bend, z: Tensor, states: Ints | None) -> tuple[Ints, Halfspaces, Tensor]:
@@ -163,7 +243,8 @@ def _winners(table: Ints, flat: Tensor, states: Ints) -> tuple[Ints, Halfspaces,
 def _region(states: Pattern, rows: Mapping[int, Halfspaces], scores: Floats, jacobian: Floats) -> RegionMaps:
     """All rows in one polytope, those of constant units left out."""
     kept: list[tuple[npt.NDArray[Any], ...]] = []
-    is_empty = False
+    is_empty, is_on_kink = False, False
+    largest = max((float(np.abs(half.offsets).max(initial=0.0)) for half in rows.values()), default=0.0)
     for node, half in rows.items():
         if not len(half.unit):
             continue
@@ -171,6 +252,7 @@ def _region(states: Pattern, rows: Mapping[int, Halfspaces], scores: Floats, jac
         varies: Bools = lengths > CONSTANT * max(float(lengths.max()), 1e-300)
         constant = half.offsets[~varies]
         is_empty |= bool((constant < -EMPTY * max(float(np.abs(half.offsets).max()), 1e-300)).any())
+        is_on_kink |= bool((np.abs(constant) <= EMPTY * largest).any())
         normals, offsets, length = half.normals[varies], half.offsets[varies], lengths[varies]
         of_node = np.full(len(length), node)
         rest = half.unit[varies], half.beyond[varies]
@@ -189,4 +271,5 @@ def _region(states: Pattern, rows: Mapping[int, Halfspaces], scores: Floats, jac
         scores=scores.copy(),
         jacobian=jacobian.copy(),
         is_empty=is_empty,
+        is_on_kink=is_on_kink,
     )
