@@ -161,7 +161,8 @@ class LinearBody(Drawn):
         if isinstance(self.body, Ball):
             from matplotlib.patches import Circle
 
-            circle = Circle(tuple(self.body.centre.reshape(-1)), self.body.radius, transform=ax.transData)
+            x, y = self.body.centre.reshape(-1).tolist()
+            circle = Circle((x, y), self.body.radius, transform=ax.transData)
             for drawn in ax.collections:
                 drawn.set_clip_path(circle)
         return ax

@@ -105,8 +105,7 @@ def region_maps(graph: Graph, x: Floats, pattern: Pattern | None = None, memory:
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
         if node.bend is None:
-            at_x, directions = [v[:1] for v in inputs], [v[1:] for v in inputs]
-            return torch.cat([node.op(*at_x), node.op.jvp(at_x, directions)])
+            return _affinely(node, inputs)
         chosen, rows[i], value = _in_state(node.bend, inputs[0], None if pattern is None else pattern[i])
         states[i] = chosen
         return value.reshape(1 + d, *graph.shapes[i])
@@ -116,6 +115,12 @@ def region_maps(graph: Graph, x: Floats, pattern: Pattern | None = None, memory:
     with torch.no_grad():
         out = graph.cast(torch.float64).walk(start, visit).reshape(1 + d, -1).numpy()
     return _region(states, rows, out[0], out[1:].T)
+
+
+def _affinely(node: Node, inputs: list[Tensor]) -> Tensor:
+    """The value of an affine node at a point, the first row, and its derivatives along the others."""
+    at_x, directions = [v[:1] for v in inputs], [v[1:] for v in inputs]
+    return torch.cat([node.op(*at_x), node.op.jvp(at_x, directions)])
 
 
 def pattern_beyond(graph: Graph, maps: RegionMaps, point: Floats, rows: Ints) -> dict[int, Ints]:
@@ -136,21 +141,20 @@ def pattern_beyond(graph: Graph, maps: RegionMaps, point: Floats, rows: Ints) ->
     largest = np.abs(np.stack([point.reshape(-1), maps.normals[rows[0]]])).max(axis=1)
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
-        op = node.op
-        if not isinstance(op, Bend):
-            return torch.cat([op(*(v[:1] for v in inputs)), op.linear_part(*(v[1:] for v in inputs))])
+        if node.bend is None:
+            return _affinely(node, inputs)
         z = inputs[0]
         at, slope = z.reshape(2, -1).numpy()
         np.maximum(largest, np.abs([at, slope]).max(axis=1), out=largest)  # of all layers up to here
         here = _OnFacet(at, slope, EMPTY * largest[0], CONSTANT * largest[1])
         own = np.flatnonzero(maps.node == i)
         tied = own[np.isin(own, rows)]
-        if isinstance(op, Windows):
-            table = window_table(op, tuple(z.shape[1:]))
-            states[i] = _winners_beyond(table, here, maps, own, tied, maps.pattern[i])
+        windows = node.bend.windows(tuple(z.shape[1:]))
+        if windows is not None:
+            states[i] = _winners_beyond(windows.entries, here, maps, own, tied, maps.pattern[i])
         else:
-            states[i] = _sides_beyond(op, here, maps, own, tied, maps.pattern[i])
-        return _in_state(op, z, states[i])[2].reshape(2, *graph.shapes[i])
+            states[i] = _sides_beyond(node.bend, here, maps, own, tied, maps.pattern[i])
+        return _in_state(node.bend, z, states[i])[2].reshape(2, *graph.shapes[i])
 
     way = maps.normals[rows[0]]
     both = torch.from_numpy(np.stack([point.reshape(-1), way])).reshape(2, *graph.input_shape)
