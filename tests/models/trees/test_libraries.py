@@ -42,6 +42,19 @@ def test_labels_are_the_librarys_on_each_side_of_every_threshold(name):
     assert np.array_equal(found[found >= 0], model.labels(points)[found >= 0])
 
 
+def test_trees_are_those_that_veritas_reads():
+    """Another reader of the same booster: its sums have the sign of ours on each side of every cut."""
+    veritas = pytest.importorskip("veritas", reason="another reader of trees: pip install dtai-veritas")
+    estimator = xgb().fit(X, TWO)
+    trees = inscape.wrap(estimator).trees
+    points = each_side_of_every_cut(trees, np.random.default_rng(0))[:5000]
+    sums = np.asarray(veritas.get_addtree(estimator, silent=True).eval(points.astype(np.float32))).ravel()
+    labels = trees.labels(points)
+    known = labels >= 0
+    assert known.mean() > 0.99
+    assert np.array_equal(labels[known], (sums[known] > 0).astype(int))
+
+
 def table():
     """Numbers in one column and a category in another."""
     kinds = pd.Categorical(np.array(["a", "b", "c"])[THREE])
