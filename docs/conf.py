@@ -83,7 +83,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "search": []}
+html_sidebars = {"index": [], "search": [], "concepts": [], "how-it-works": []}
 html_show_sphinx = False
 html_math_renderer = "mathml"
 

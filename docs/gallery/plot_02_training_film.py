@@ -47,4 +47,4 @@ plt.show()
 # The film: one frame for each look.
 
 frames = {f"step {step}": model for step, model in monitor.models.items()}
-inscape.animate(frames, "training.gif", inscape.Patch.around(x), seconds=0.25, dpi=80, points=(x, arm))
+film = inscape.animate(frames, "training.gif", inscape.Patch.around(x), seconds=0.25, dpi=80, points=(x, arm))

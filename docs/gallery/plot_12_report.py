@@ -29,7 +29,7 @@ class Page:
     """An HTML file inside a notebook or a page."""
 
     def __init__(self, path):
-        self.text = path.read_text()
+        self.text = path.read_text(encoding="utf-8")
 
     def _repr_html_(self):
         return f'<iframe srcdoc="{escape(self.text)}" style="width:100%;height:620px;border:1px solid #8888"></iframe>'

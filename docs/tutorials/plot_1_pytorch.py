@@ -51,7 +51,7 @@ count
 
 # %%
 # A number means little alone. ``rank`` compares models on the same segments, with accuracy and gap beside the count. Here the network after
-# 20 steps stands beside the trained one: it is simpler, and worse.
+# 20 steps stands beside the trained one: it has more regions, and it is worse.
 
 inscape.rank(
     {"after 20 steps": early, "after 150 steps": net},
