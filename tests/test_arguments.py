@@ -1,4 +1,4 @@
-"""Old spellings of arguments warn, point to the caller, and mean what the new ones do."""
+"""Old spellings of arguments warn and mean what the new ones do; every warning points to the caller."""
 
 import warnings
 
@@ -8,7 +8,7 @@ import torch
 
 import inscape
 from inscape.arguments import in_new_spelling, renamed
-from inscape.errors import InscapeError, MeasureError
+from inscape.errors import InscapeError, InscapeWarning, MeasureError
 from inscape.training import Recipe, build, mlp, train
 from inscape.univariate import ShallowNet, gradient_descent, gradient_flow
 
@@ -110,3 +110,13 @@ def test_the_signature_is_that_of_today():
     assert [str(w.message) for w in seen] == ["add: c= is now d=", "add: a= is now b="]
     with pytest.raises(TypeError, match="unexpected"):
         add(e=1)
+
+
+def test_a_warning_points_to_the_line_that_called_us():
+    """However deep inside the package it is raised."""
+    x, rng = np.array([[0.0], [1.0]]), np.random.default_rng(0)
+    with pytest.warns(InscapeWarning, match="everywhere on the probes") as caught:
+        inscape.region_count(lambda x: np.zeros(len(x), dtype=int), x, n_probes=3, random_state=0)
+    with pytest.warns(InscapeWarning, match="not deterministic") as other:
+        inscape.decision_regions(lambda x: rng.integers(2, size=len(x)), inscape.Segment([0.0], [1.0]))
+    assert {w.filename for w in (*caught, *other)} == {__file__}

@@ -1,22 +1,17 @@
 """Checks of arguments that many functions share; old spellings of arguments and old names of classes."""
 
-import inspect
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import InscapeError
+from inscape.errors import InscapeError, warn
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Translation = Callable[..., dict[str, Any]]
-_PACKAGE = str(Path(__file__).parent)
-"""Where the lines of this package are: a warning of an old spelling points to the first one outside."""
 
 
 def whole_number(value: Any, name: str, at_least: int, error: type[InscapeError], hint: str = "") -> int:
@@ -137,17 +132,9 @@ def in_new_spelling(function: Callable[..., Any], arguments: Mapping[str, Any]) 
         if both:
             raise InscapeError(f"{spelt} is the old spelling of {both[0]}=: give {both[0]}= alone")
         text = f"{function.__name__}: {spelt} is now {spelling}"
-        warnings.warn(text, DeprecationWarning, stacklevel=_callers_inside() + 1)
+        warn(text, DeprecationWarning)
         arguments = rest | new
     return dict(arguments)
-
-
-def _callers_inside() -> int:
-    """How many of the innermost callers are lines of this package, the one that asks included."""
-    frame, n = inspect.currentframe(), -1
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, n = frame.f_back, n + 1
-    return n
 
 
 def old_names(module: str, old: Mapping[str, type]) -> Callable[[str], object]:
@@ -163,9 +150,7 @@ def old_names(module: str, old: Mapping[str, type]) -> Callable[[str], object]:
     def lookup(name: str) -> object:
         if name not in old:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        warnings.warn(
-            f"{module}.{name} is called {old[name].__name__} today", DeprecationWarning, stacklevel=2
-        )
+        warn(f"{module}.{name} is called {old[name].__name__} today", DeprecationWarning)
         return old[name]
 
     return lookup

@@ -1,7 +1,10 @@
 """Every error and warning that inscape raises, one line on what each means."""
 
 import difflib
+import inspect
+import warnings
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class InscapeError(Exception):
@@ -93,6 +96,18 @@ class MissingExtraError(InscapeError, ImportError):
 
 class InscapeWarning(UserWarning):
     """The result is correct but probably does not mean what one would read into it."""
+
+
+_PACKAGE = str(Path(__file__).parent)
+"""Where the lines of this package are."""
+
+
+def warn(message: str, category: type[Warning] = InscapeWarning) -> None:
+    """Warn at the caller's own line: the innermost one outside this package, however deep we are in it."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level + 1)
 
 
 def unknown_name(what: str, given: object, known: Iterable[str]) -> str:

@@ -188,3 +188,11 @@ def test_axes_of_features_are_told():
     assert Patch(np.zeros(3), np.eye(3)[[2, 0]]).axis_names == ("feature 2", "feature 0")
     for other in (Patch(np.ones(3), np.eye(3)[:2]), Patch(np.zeros(3), 2 * np.eye(3)[:2])):
         assert other.axis_names is None
+
+
+def test_extremes_are_the_points_of_which_a_probe_is_the_hull():
+    assert Segment([0.0, 0.0], [4.0, 2.0], span=(0.5, 2.0)).extremes.tolist() == [[2.0, 1.0], [8.0, 4.0]]
+    triangle = [[0.0, 0.0], [2.0, 0.0], [0.0, 3.0]]
+    assert sorted(Simplex(triangle).extremes.tolist()) == sorted(triangle)
+    patch = Patch([1.0, 1.0], [[2.0, 0.0], [0.0, 1.0]], corners=[[0, 0], [1, 0], [0, 1]])
+    assert sorted(patch.extremes.tolist()) == [[1.0, 1.0], [1.0, 2.0], [3.0, 1.0]]

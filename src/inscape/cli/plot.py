@@ -1,6 +1,5 @@
 """`inscape plot`: the picture of a plane or a segment through data points."""
 
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 from inscape.budget import BUDGET
 from inscape.cli import options
 from inscape.cli.output import print_json
-from inscape.errors import DataError, InscapeError, InscapeWarning, unknown_name
+from inscape.errors import DataError, InscapeError, unknown_name, warn
 from inscape.files import replacing
 
 ENDINGS = (".png", ".pdf", ".svg", ".jpg")
@@ -86,9 +85,7 @@ def plot(
             budget=budget,
         )
         if regions.status.kind in UNCERTAIN:
-            warnings.warn(
-                f"the picture may be wrong ({regions.method}): {regions.status}", InscapeWarning, stacklevel=2
-            )
+            warn(f"the picture may be wrong ({regions.method}): {regions.status}")
         extra = {}
     ax = regions.plot(title=title, class_names=class_names_of(names, wrapped, loaded), **extra)
     if title is None:

@@ -133,12 +133,7 @@ def _listed(probe: Any) -> list[Probe]:
 
 def _a_few_points(probe: Probe) -> Any:
     """Points of a probe, (n, ...): corners, and mixtures of them."""
-    corners = probe.generators.reshape(len(probe.generators), -1)
-    if type(probe).__name__ == "Patch":
-        from inscape.probes.plane import domain_of
-
-        domain = domain_of(probe)
-        corners = domain.plane.points(domain.corners)
+    corners = probe.extremes.reshape(len(probe.extremes), -1)
     weights = np.random.default_rng(0).dirichlet(np.ones(len(corners)), 12)
     return np.concatenate([corners, weights @ corners]).reshape(-1, *probe.input_shape)
 

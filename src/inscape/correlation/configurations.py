@@ -1,6 +1,5 @@
 """The runs that `correlate` is given, checked; and which of them differ in the seed alone."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import InscapeWarning, StudyError, unknown_name
+from inscape.errors import StudyError, unknown_name, warn
 from inscape.training.recipe import Recipe
 
 HYPER_PARAMETERS = ("learning_rate", "batch_size", "weight_decay")
@@ -120,11 +119,9 @@ def warn_of_mixtures(runs: Any, owner: npt.NDArray[np.int64], compared: Sequence
         return
     varied = [str(n) for n in names if runs[n].groupby(owner).nunique(dropna=False).max() > 1]
     if varied:
-        warnings.warn(
+        warn(
             f"runs that differ in {', '.join(varied)} are averaged as if they differed in the seed alone: "
-            "name in by what is a hyper-parameter",
-            InscapeWarning,
-            stacklevel=3,
+            "name in by what is a hyper-parameter"
         )
 
 

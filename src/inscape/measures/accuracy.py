@@ -1,14 +1,13 @@
 """Accuracy: the fraction of points that the model labels right, the yardstick beside every measure."""
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.arrays import Ints
-from inscape.errors import DataError, InscapeWarning
+from inscape.errors import DataError, warn
 from inscape.measures.points import as_source
 from inscape.models import Model
 from inscape.models.class_names import as_labels, fractions, listed, names_of
@@ -103,7 +102,7 @@ def warn_at_chance(model: Model, x: Any, y: npt.ArrayLike | None) -> None:
     except DataError:  # classes of another kind than the model's, which only serve to draw points
         return
     if note:
-        warnings.warn(note, InscapeWarning, stacklevel=3)
+        warn(note)
 
 
 def class_columns(model: Model, y: npt.ArrayLike) -> Ints:
@@ -152,11 +151,7 @@ def _unbounded(model: Model, predicted: Ints, truth: npt.NDArray[Any]) -> npt.ND
     """Whether whole-number labels of which there may be any are right."""
     labels = _whole(model, truth)
     if not np.isin(labels, predicted).any():
-        warnings.warn(
-            f"y holds {listed(labels)}, and {model.name} predicts only {listed(predicted)}: none is right",
-            InscapeWarning,
-            stacklevel=3,
-        )
+        warn(f"y holds {listed(labels)}, and {model.name} predicts only {listed(predicted)}: none is right")
     return np.asarray(predicted == labels)
 
 

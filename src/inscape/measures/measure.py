@@ -1,7 +1,6 @@
 """`measure`: several measures of one model as one tidy table."""
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +12,7 @@ import numpy.typing as npt
 
 from inscape.arguments import in_new_spelling
 from inscape.budget import BUDGET, as_budget, within_budget
-from inscape.errors import InscapeWarning, MeasureError, NotApplicableError, unknown_name
+from inscape.errors import MeasureError, NotApplicableError, unknown_name, warn
 from inscape.measures import own
 from inscape.measures.accuracy import chance_note, correct
 from inscape.measures.hull_crossings import hull_crossings
@@ -183,7 +182,7 @@ def measure(
     )
     for row in table.rows:
         if row["measure"] == "accuracy" and row["status"] == COMPLETE and row["note"]:
-            warnings.warn(row["note"], InscapeWarning, stacklevel=2)
+            warn(row["note"])
     return table
 
 

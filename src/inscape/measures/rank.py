@@ -1,7 +1,6 @@
 """Ranking models by region count on common probes: how sure that order is, and what it does not say."""
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.errors import DataError, InscapeWarning, MeasureError, ModelError, NotApplicableError, ProbeError
+from inscape.errors import DataError, MeasureError, ModelError, NotApplicableError, ProbeError, warn
 from inscape.measures.accuracy import chance_note, correct
 from inscape.measures.points import as_source, points_of
 from inscape.measures.region_count import RegionCount, draw_counter
@@ -329,7 +328,7 @@ class _Yardstick:
                 return
             self.accuracy[name] = float(right.mean())
             if note := chance_note(model, right, x, y):
-                warnings.warn(note, InscapeWarning, stacklevel=3)
+                warn(note)
         if self._train is not None:
             fitted = float(correct(model, *self._train.everything()).mean())  # type: ignore[arg-type]
             self.train_accuracy[name] = fitted

@@ -7,7 +7,6 @@ and for families such as k-nearest neighbours; the count of one model alone says
 """
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
@@ -18,7 +17,7 @@ import numpy.typing as npt
 
 from inscape.arguments import whole_number
 from inscape.arrays import Floats, Ints
-from inscape.errors import InscapeWarning, MeasureError, PartitionError, ProbeError
+from inscape.errors import MeasureError, PartitionError, ProbeError, warn
 from inscape.measures.result import Measurement, Z, mean_with_error
 from inscape.models import Model, wrap
 from inscape.partition.decision.adaptive import adaptive_regions
@@ -279,11 +278,9 @@ class Tally:
         """Warn, two callers up, if only one label was seen."""
         if len(self.anywhere) == 1:
             (label,) = self.anywhere
-            warnings.warn(
+            warn(
                 f"{name} predicts class {model.class_name(label)} everywhere on the probes: "
-                "its region count is 1, which says nothing about its complexity",
-                InscapeWarning,
-                stacklevel=4,
+                "its region count is 1, which says nothing about its complexity"
             )
 
 

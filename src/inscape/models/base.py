@@ -4,7 +4,6 @@ import hashlib
 import json
 import math
 import sys
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from inscape.arguments import as_array, whole_number
 from inscape.arrays import Shape
-from inscape.errors import InscapeError, InscapeWarning, ModelError, NonFiniteScoresError, PartitionError
+from inscape.errors import InscapeError, ModelError, NonFiniteScoresError, PartitionError, warn
 
 if TYPE_CHECKING:
     from inscape.models.decision import Output
@@ -464,14 +463,12 @@ def compare_batches(model: Model, x: Array) -> None:
         ) from error
     model.is_random = not _agree(model, first, second)
     model.one_by_one = not model.is_random
-    warnings.warn(
+    warn(
         f"{model.name} is not deterministic, as with dropout left on: the same points were predicted "
         "differently a second time, so that its regions mean nothing"
         if model.is_random
         else f"{model.name} predicts a point by the rest of its batch, as batch-norm in training mode or "
-        "dynamic quantisation does: its points are evaluated one by one, which is slow",
-        InscapeWarning,
-        stacklevel=5,
+        "dynamic quantisation does: its points are evaluated one by one, which is slow"
     )
 
 
@@ -615,22 +612,18 @@ ONE_SIDED = {"exp": "above", "softplus": "above", "log_sigmoid": "below"}
 def warn_of_one_label(name: str, ending: str) -> None:
     """Say that a score never changes its sign, so that all points have one label."""
     side = ONE_SIDED[ending]
-    warnings.warn(
+    warn(
         f"{name} ends in {ending}, whose values are all {side} 0, with which one score is compared: every "
         f"point has the label {int(side == 'above')}; say threshold=... (--threshold) with a number that is "
-        "reached, or levels=[...] for a regression",
-        InscapeWarning,
-        stacklevel=4,
+        "reached, or levels=[...] for a regression"
     )
 
 
 def warn_of_probabilities(name: str) -> None:
     """Say that outputs were taken for probabilities."""
-    warnings.warn(
+    warn(
         f"{name} returns values between 0 and 1 wherever it was tried: they are taken for probabilities and "
-        "compared with 1/2; say threshold=0.5 (--threshold 0.5), or threshold=0 if they are scores",
-        InscapeWarning,
-        stacklevel=4,
+        "compared with 1/2; say threshold=0.5 (--threshold 0.5), or threshold=0 if they are scores"
     )
 
 

@@ -204,6 +204,11 @@ class Patch(Probe):
         """The marked data points."""
         return self.points(self.marks)
 
+    @property
+    def extremes(self) -> Floats:
+        """The corners in the input space, (k, *input_shape)."""
+        return self.points(self.corners)
+
     def points(self, parameters: npt.ArrayLike) -> Floats:
         """The points at coordinates (s, t), (n, 2) -> (n, *input_shape)."""
         st = np.asarray(parameters, dtype=np.float64).reshape(-1, 2)

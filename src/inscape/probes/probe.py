@@ -39,6 +39,11 @@ class Probe(ABC):
         """The data points that span the probe, (m, *input_shape)."""
 
     @property
+    def extremes(self) -> Floats:
+        """The points of which the probe is the convex hull, (k, *input_shape)."""
+        return self.generators
+
+    @property
     def input_shape(self) -> tuple[int, ...]:
         """The shape of one point of the input space."""
         return self.generators.shape[1:]

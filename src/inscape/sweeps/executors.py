@@ -16,7 +16,7 @@ from multiprocessing import connection
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, TypeVar
 
-from inscape.errors import InscapeWarning, MissingExtraError, StudyError
+from inscape.errors import InscapeWarning, MissingExtraError, StudyError, warn
 
 T = TypeVar("T")
 
@@ -48,11 +48,9 @@ def own_executor(function: Callable[..., Any], *, most: int, n_workers: int | No
         return process_pool(most=most, n_workers=n_workers)
     main = sys.modules["__main__"]
     if getattr(main, "__spec__", None) is None and not os.path.isfile(getattr(main, "__file__", None) or ""):
-        warnings.warn(
+        warn(
             "the study's function was typed in, so that worker processes cannot find it: "
-            "working in this process alone; put the function into a module to use all processors",
-            InscapeWarning,
-            stacklevel=2,
+            "working in this process alone; put the function into a module to use all processors"
         )
         return _Here()
     return process_pool(most=most, n_workers=n_workers, needs_main=True)
@@ -249,11 +247,9 @@ class _Cluster:
             self._met()
         elif waited >= self._say_after:
             address = self._client.scheduler.address
-            warnings.warn(
+            warn(
                 f"waiting for workers: none connected to {address} for {waited:.0f} s; start one with "
-                f"dask worker {address}, or stop here and run again later",
-                InscapeWarning,
-                stacklevel=2,
+                f"dask worker {address}, or stop here and run again later"
             )
             self._say_after = 2 * waited
         return 2 * max(1, threads)

@@ -3,7 +3,6 @@
 import math
 import os
 import tempfile
-import warnings
 from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inscape.arguments import whole_number
-from inscape.errors import InscapeError, InscapeWarning, StudyError
+from inscape.errors import InscapeError, StudyError, warn
 from inscape.files import replacing
 from inscape.progress import Meter, meter
 from inscape.reports.findings import Finding, Summary
@@ -152,11 +151,7 @@ def reopen(
                 "version; say which study it is (--study), or give another file (--out) for a report of the "
                 "rows alone"
             )
-        warnings.warn(
-            f"the report has the rows alone: {store.path} has no summary of them",
-            InscapeWarning,
-            stacklevel=2,
-        )
+        warn(f"the report has the rows alone: {store.path} has no summary of them")
         study, tasks = _rows_alone(store)
         return _finish(study, tasks, store, asked, folder)
 
@@ -313,7 +308,7 @@ def _report_failures(study: str, tasks: Sequence[Task], failed: dict[str, str]) 
     line = f"{len(failed)} of {len(tasks)} cells failed, the first ({first}) with {last_line(error)}"
     if len(failed) == len(tasks):
         raise StudyError(f"{study}: {line}; mend that and run with --retry-failed (retry_failed=True)")
-    warnings.warn(f"{study}: {line}", InscapeWarning, stacklevel=3)
+    warn(f"{study}: {line}")
 
 
 def _summarised(study: Study, frame: "pd.DataFrame", out: Path) -> Summary:

@@ -1,12 +1,11 @@
 """The one choice of the method: as asked for, or the best that fits; another one where that fails."""
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from inscape.errors import InscapeError, InscapeWarning, OutOfRangeError, PartitionError, unknown_name
+from inscape.errors import InscapeError, OutOfRangeError, PartitionError, unknown_name, warn
 from inscape.models import Model
 from inscape.partition.decision.adaptive import adaptive_seconds
 from inscape.partition.decision.exact import CHEAPLY, why_not_exact
@@ -116,7 +115,7 @@ class Request:
             instead = (
                 f"method={choice.method!r} instead of exact, since {str(choice.failure) or choice.reason}"
             )
-            warnings.warn(instead, InscapeWarning, stacklevel=3)
+            warn(instead)
         return choice, result
 
     def _check(self, probes: Sequence[Probe]) -> None:

@@ -1,8 +1,6 @@
 """How much work a count will be, said before it begins: refused if it would not end, announced if long."""
 
-import warnings
-
-from inscape.errors import InscapeWarning, PartitionError
+from inscape.errors import PartitionError, warn
 
 MOST_EVALUATIONS = 10**11
 """Of the model, in one call: a small network takes more than a day."""
@@ -44,4 +42,4 @@ def _time(seconds: float) -> str:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, InscapeWarning, stacklevel=2)
+    warn(message)

@@ -1,6 +1,5 @@
 """A first look at a model: has it scores that tell how near a boundary is, and does it repeat itself?"""
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -8,7 +7,7 @@ from itertools import takewhile
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import InscapeWarning
+from inscape.errors import warn
 from inscape.models import Model
 from inscape.models.base import Array, check_size
 from inscape.probes import Patch, Probe
@@ -118,10 +117,8 @@ def _warned(trial: Trial, model: Model) -> Trial:
     if model.is_random:  # it was found out and said already
         return replace(trial, is_deterministic=False)
     if not trial.is_deterministic:
-        warnings.warn(
+        warn(
             f"{model.name} is not deterministic, as with dropout left on: the same points were predicted "
-            "differently a second time, so that its regions mean nothing",
-            InscapeWarning,
-            stacklevel=6,
+            "differently a second time, so that its regions mean nothing"
         )
     return trial
