@@ -124,13 +124,13 @@ def edge_crossings(low, high, n_first):
         ux, uy = high[i, 0] - ax, high[i, 1] - ay
         top, bottom = max(ay, ay + uy), min(ay, ay + uy)
         for k in range(len(order)):
-            # 1. only edges that overlap in x and y
+            # (1) only edges that overlap in x and y
             j = order[k]
             if low[j, 0] > high[i, 0]:
                 break
             if high[j, 0] < ax or min(low[j, 1], high[j, 1]) > top or max(low[j, 1], high[j, 1]) < bottom:
                 continue
-            # 2. the places along both at which they cross
+            # (2) the places along both at which they cross
             vx, vy = high[j, 0] - low[j, 0], high[j, 1] - low[j, 1]
             det = ux * vy - uy * vx
             if det == 0.0:
@@ -139,7 +139,7 @@ def edge_crossings(low, high, n_first):
             s, t = (wx * vy - wy * vx) / det, (wx * uy - wy * ux) / det
             if s < 0.0 or s > 1.0 or t < 0.0 or t > 1.0:
                 continue
-            # 3. keep them
+            # (3) keep them
             if n == capacity:
                 capacity *= 2
                 more_one, more_other, more_xy = (
@@ -261,15 +261,15 @@ def stacked(slab, group, above, is_second, n_groups):
     )
     n, a, b = 0, -1, -1
     for i in range(len(slab)):
-        # 1. a new slab begins outside
+        # (1) a new slab begins outside
         if i == 0 or slab[i] != slab[i - 1]:
             a, b = -1, -1
-        # 2. above an edge is another label of its map
+        # (2) above an edge is another label of its map
         if is_second[i]:
             b = above[i]
         else:
             a = above[i]
-        # 3. a trapezoid lies between this group of edges and the next in the slab
+        # (3) a trapezoid lies between this group of edges and the next in the slab
         if i + 1 < len(slab) and slab[i + 1] == slab[i] and group[i + 1] != group[i] and a >= 0 and b >= 0:
             labels[n, 0], labels[n, 1], below[n], over[n] = a, b, group[i], group[i + 1]
             n += 1
@@ -282,13 +282,13 @@ def trapezoids(below, over, low, high, n_vertices):
 
     Edge v runs from vertex v up to v + 1, at one event; edge n_vertices + g is the group g.
     """
-    # 1. how long the loops are
+    # (1) how long the loops are
     n = len(below)
     start = np.zeros(n + 1, np.int64)
     for f in range(n):
         b, t = below[f], over[f]
         start[f + 1] = start[f] + 2 + (high[t] - high[b]) + (low[t] - low[b])
-    # 2. around each trapezoid: along its bottom, up on the right, back along its top, down on the left
+    # (2) around each trapezoid: along its bottom, up on the right, back along its top, down on the left
     half = np.empty(start[n], np.int64)
     for f in range(n):
         b, t, i = below[f], over[f], start[f]
@@ -302,7 +302,7 @@ def trapezoids(below, over, low, high, n_vertices):
         for v in range(low[t] - 1, low[b] - 1, -1):
             half[i] = 2 * v + 1
             i += 1
-    # 3. the ends of the edges
+    # (3) the ends of the edges
     ends = np.empty((n_vertices + len(low), 2), np.int64)
     for v in range(n_vertices):
         ends[v, 0], ends[v, 1] = v, v + 1
@@ -333,7 +333,7 @@ def coarsened(planar: PlanarComplex, labels: Ints) -> tuple[PlanarComplex, Ints]
 @compiled
 def superfluous(xy, ends, start, loop, may_go, straight):
     """Which of the edges that may go do so, one after the other, (e,)."""
-    # 1. the half-edges before and after each one around its face
+    # (1) the half-edges before and after each one around its face
     n = 2 * len(ends)
     before, after = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
     for f in range(len(start) - 1):
@@ -344,20 +344,20 @@ def superfluous(xy, ends, start, loop, may_go, straight):
     for e in range(len(ends)):
         if gone[e] or not may_go[e]:
             continue
-        # 2. the chain of edges that the edge is part of, past vertices where only two are left
+        # (2) the chain of edges that the edge is part of, past vertices where only two are left
         first, last = 2 * e, 2 * e
         while before[first] == twin(after[twin(first)]) and before[first] != last:
             first = before[first]
         while after[last] == twin(before[twin(last)]) and after[last] != first:
             last = after[last]
-        # 3. without it the loop of one face goes on with that of the other, at both ends
+        # (3) without it the loop of one face goes on with that of the other, at both ends
         enters, leaves = before[first], after[twin(first)]
         returns, follows = before[twin(last)], after[last]
         if not turns_left(xy, ends, enters, leaves, straight):
             continue
         if not turns_left(xy, ends, returns, follows, straight):
             continue
-        # 4. take it away
+        # (4) take it away
         after[enters], before[leaves] = leaves, enters
         after[returns], before[follows] = follows, returns
         h = first

@@ -69,14 +69,14 @@ def run_steps(
     losses = np.empty(len(sizes))
     start = 0
     for k in range(len(sizes)):
-        # 1. gather the batch
+        # (1) gather the batch
         n = sizes[k]
         batch = rows[start : start + n]
         start += n
         here = kept[: n * widths[0]].reshape(n, widths[0])
         for i in range(n):
             here[i] = points[batch[i]]
-        # 2. forward, all outputs kept
+        # (2) forward, all outputs kept
         place, low = n * widths[0], 0
         for layer in range(n_layers):
             n_in, n_out = widths[layer], widths[layer + 1]
@@ -86,13 +86,13 @@ def run_steps(
             np.dot(here, weights, out)
             _add_bias(out, bias, layer < n_layers - 1)
             low, place, here = low + n_in * n_out + n_out, place + n * n_out, out
-        # 3. the loss and its slopes by the scores
+        # (3) the loss and its slopes by the scores
         slope = slopes[: n * widths[-1]].reshape(n, widths[-1])
         if loss == SQUARES:
             losses[k] = _squares(here, targets, batch, slope)
         else:
             losses[k] = _cross_entropies(here, classes, batch, slope, loss == SOFTMAX_CROSS_ENTROPY)
-        # 4. backward: the slopes of a layer and of its inputs, then the layer moves
+        # (4) backward: the slopes of a layer and of its inputs, then the layer moves
         place -= n * widths[-1]
         for layer in range(n_layers - 1, -1, -1):
             n_in, n_out = widths[layer], widths[layer + 1]

@@ -54,7 +54,7 @@ def walk_envelope(first, last, bound, changes, leads):
     Returns:
         m, how many changes there are; m + 1 lines lead.
     """
-    # 1. who leads just after 0
+    # (1) who leads just after 0
     k = len(first)
     lead = 0
     for j in range(1, k):
@@ -64,7 +64,7 @@ def walk_envelope(first, last, bound, changes, leads):
     leads[0] = lead
     m, s = 0, 0.0
     while m < k - 1:
-        # 2. who overtakes soonest, the steepest of those
+        # (2) who overtakes soonest, the steepest of those
         soonest, following = 1.0, np.int64(-1)  # a literal would be a type of its own
         rise = last[lead] - first[lead]
         for j in range(k):
@@ -76,7 +76,7 @@ def walk_envelope(first, last, bound, changes, leads):
             tied = following >= 0 and at == soonest
             if at < soonest or (tied and last[j] - first[j] > last[following] - first[following]):
                 soonest, following = at, np.int64(j)
-        # 3. the new leader, unless nobody is steeper
+        # (3) the new leader, unless nobody is steeper
         if following < 0 or last[following] - first[following] <= rise:
             break
         lead, s = _first_of_steepest(first, last, following, soonest, bound), soonest
@@ -161,10 +161,10 @@ def window_crossings(z, segment, table, gather, relative):
         if segment[i] != segment[i + 1]:
             continue
         for w in range(table.shape[0]):
-            # 1. a window that has one winner at both ends has it between
+            # (1) a window that has one winner at both ends has it between
             if winner[i, w] == winner[i + 1, w]:
                 continue
-            # 2. its entries as lines, and where their envelope changes
+            # (2) its entries as lines, and where their envelope changes
             k = 0
             for j in range(size):
                 u = table[w, j]
@@ -173,7 +173,7 @@ def window_crossings(z, segment, table, gather, relative):
                     k += 1
             bound = relative * max(scale[i], scale[i + 1])
             n_changes = walk_envelope(first[:k], last[:k], bound, changes, leads)
-            # 3. keep the changes
+            # (3) keep the changes
             if m + n_changes > capacity:
                 capacity = 2 * capacity + n_changes
                 interval, position = grown(interval, capacity), grown(position, capacity)

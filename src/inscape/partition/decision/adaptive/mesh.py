@@ -88,13 +88,13 @@ class Mesh:
         Returns:
             The cells that the new cells, behind all others, were split off.
         """
-        from inscape.partition.decision.adaptive.mesh_kernels import split_cells
+        from inscape.partition.decision.adaptive.mesh_kernels import cut_at_edges
 
         n, (v, w) = self.n_vertices, edges.T
         x = self.vertices[:n].astype(np.float64)
         self.vertices = np.concatenate([x, x[v] + where[:, None] * (x[w] - x[v])])
         self.probe = np.concatenate([self.probe[:n], self.probe[v]])
-        self.cells, parents = split_cells(self.cells[: self.n_cells], edges, n)
+        self.cells, parents = cut_at_edges(self.cells[: self.n_cells], edges, n)
         self.n_vertices, self.n_cells = len(self.vertices), len(self.cells)
         return np.asarray(parents)
 

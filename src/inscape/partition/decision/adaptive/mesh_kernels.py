@@ -72,7 +72,7 @@ def cut(marked, cells, tag, level, last, fresh, n, vertices, probe, n_vertices, 
     """
     d = vertices.shape[1]
     for m in marked:
-        # 1. the vertex in the middle of the edge, unless another cell has made it
+        # (1) the vertex in the middle of the edge, unless another cell has made it
         g = tag[m]
         v, w = cells[m, 0], cells[m, g]
         touched[v] = touched[w] = True
@@ -85,13 +85,13 @@ def cut(marked, cells, tag, level, last, fresh, n, vertices, probe, n_vertices, 
                 vertices[n_vertices, c] = (vertices[v, c] + vertices[w, c]) // 2
             n_vertices += 1
         z = values[at]
-        # 2. two children: the first without the edge's far end, the second without its near one
+        # (2) two children: the first without the edge's far end, the second without its near one
         for k in range(d + 1):
             cells[n, k] = cells[m, k]
         for k in range(g):
             cells[n, k] = cells[m, k + 1]
         cells[n, g], cells[m, g] = z, z
-        # 3. what the children remember: the last two edges that were cut, the next one, the level
+        # (3) what the children remember: the last two edges that were cut, the next one, the level
         for k in range(3):
             last[m, 1, k] = last[n, 1, k] = last[m, 0, k]
         last[m, 0, 0], last[m, 0, 1], last[m, 0, 2] = v, w, z
@@ -144,14 +144,14 @@ def scan_cells(chosen, cells, last, vertices, labels, margins, rounding, side, u
         urgency[m] = blur[m] = 0.0
         for p in range(len(cell)):
             for q in range(p):
-                # 1. between two vertices of one label another one may lead
+                # (1) between two vertices of one label another one may lead
                 i, j = cell[q], cell[p]
                 a, b = labels[i], labels[j]
                 bound = 8.0 * rounding * max(abs(margins[i, a]), abs(margins[j, b]))
                 if a == b:
                     urgency[m] = max(urgency[m], same_label(i, j, a, margins, bend, bound)[0])
                     continue
-                # 2. between two labels a third one may, and the boundary is a part of the edge off its chord
+                # (2) between two labels a third one may, and the boundary is a part of the edge off its chord
                 urgency[m] = max(urgency[m], third_label(i, j, a, b, margins, bend, bound)[0])
                 total = (margins[i, a] - margins[i, b]) + (margins[j, b] - margins[j, a])
                 sag = max(abs(bend[0, a] - bend[0, b]), abs(bend[1, a] - bend[1, b]))
@@ -182,7 +182,7 @@ def scan_step_cells(chosen, cells, last, labels, margins, chance):
     for m in range(len(chosen)):
         cell, chance[m] = cells[chosen[m]], 0.0
         for first in range(len(cell)):
-            # 1. the number and the size of jumps, in leads of the label of one corner
+            # (1) the number and the size of jumps, in leads of the label of one corner
             a, n, n_steps = labels[cell[first]], 0, 0
             spread[:] = 0.0
             for p in range(len(cell)):
@@ -197,11 +197,11 @@ def scan_step_cells(chosen, cells, last, labels, margins, chance):
                     n_steps += _add_change(v, z, a, margins, spread) + _add_change(z, w, a, margins, spread)
             share = min((n_steps + 0.5) / (n + 1.0), 0.95)
             expected = -np.log(1.0 - share)
-            # 2. one jump more than is seen, or two where none is
+            # (2) one jump more than is seen, or two where none is
             more = 1.0 - np.exp(-expected)
             if own_steps == 0:
                 more -= expected * np.exp(-expected)
-            # 3. what they do on the edges from this corner
+            # (3) what they do on the edges from this corner
             for q in range(len(cell)):
                 if q != first:
                     i, j = cell[first], cell[q]
@@ -317,13 +317,13 @@ def third_leads(chosen, cells, labels, margins):
     for t in chosen:
         for p in range(cells.shape[1]):
             for q in range(p):
-                # 1. an edge between two labels
+                # (1) an edge between two labels
                 i, j = min(cells[t, p], cells[t, q]), max(cells[t, p], cells[t, q])
                 a, b = labels[i], labels[j]
                 fall = (margins[i, a] - margins[i, b]) + (margins[j, b] - margins[j, a])
                 if a == b or fall <= 0.0:
                     continue
-                # 2. where the scores of these cross, and by how much a third one leads there
+                # (2) where the scores of these cross, and by how much a third one leads there
                 x = (margins[i, a] - margins[i, b]) / fall
                 best = -np.inf
                 for k in range(margins.shape[1]):
@@ -332,17 +332,17 @@ def third_leads(chosen, cells, labels, margins):
                 best -= margins[i, a] + x * (margins[j, a] - margins[i, a])
                 if best <= 0.0:
                     continue
-                # 3. keep the edge
+                # (3) keep the edge
                 edges[m, 0], edges[m, 1], where[m], lead[m] = i, j, x, best / fall
                 m += 1
     return edges[:m], where[:m], lead[:m]
 
 
 @compiled
-def split_cells(cells, edges, n_vertices):
-    """Split every cell at each of its edges among `edges`; the new vertex of the edge e is n_vertices + e.
+def cut_at_edges(cells, edges, n_vertices):
+    """Cut every cell at each of its edges among `edges`; the new vertex of the edge e is n_vertices + e.
 
-    Edges are split in their order, so that what two cells share is split alike on either side.
+    Edges are taken in their order, so that what two cells share is cut alike on either side.
 
     Args:
         cells: the vertices of each cell, (m, d + 1).
@@ -350,8 +350,9 @@ def split_cells(cells, edges, n_vertices):
         n_vertices: how many vertices there are.
 
     Returns:
-        The cells, new ones behind the others, and the first of those each new one was split off.
+        The cells, new ones behind the others, and for each new one the cell that it was cut off.
     """
+    # (1) the edges by their smaller vertex
     start = np.zeros(n_vertices + 1, np.int64)  # edges start[v] .. start[v + 1] have the smaller vertex v
     for e in range(len(edges)):
         start[edges[e, 0] + 1] += 1
@@ -362,12 +363,14 @@ def split_cells(cells, edges, n_vertices):
     n = len(cells)
     t = 0
     while t < n:
+        # (2) the first edge that a cell has; with none left the cell is done
         e, p, q = _first_edge(out[t], edges, start)
         if e < 0:
             t += 1
             continue
         if n == len(out):
             out, parents = np.concatenate((out, out)), np.concatenate((parents, parents))
+        # (3) a copy of the cell behind all others; each takes the new vertex at one end of the edge
         for k in range(out.shape[1]):
             out[n, k] = out[t, k]
         parents[n] = parents[t]

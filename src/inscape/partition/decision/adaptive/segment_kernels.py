@@ -316,7 +316,7 @@ def scan_steps(intervals, u, scores, labels, before, after, chance):
         i = intervals[m]
         j = after[i]
         a, b, width = labels[i], labels[j], u[j] - u[i]
-        # 1. the density of jumps
+        # (1) the density of jumps
         first, n = _window(i, before, after)
         n_steps, last = _spread(first, n, a if n_columns > 1 else 0, scores, after, spread)
         if a != b and n_columns > 1:
@@ -325,12 +325,12 @@ def scan_steps(intervals, u, scores, labels, before, after, chance):
         length = u[last] - u[first]
         n_jumps = -np.log(1.0 - min((n_steps + 0.5) / (n + 1.0), 0.95)) * n
         expected = n_jumps / length * width
-        # 2. one jump more, or two; and how many there are then
+        # (2) one jump more, or two; and how many there are then
         more, n_more = 1.0 - np.exp(-expected), expected
         if not is_step(i, j, scores):
             more -= expected * np.exp(-expected)
             n_more -= expected * np.exp(-expected)
-        # 3. what so many do, each as large as those around
+        # (3) what so many do, each as large as those around
         hidden = 1.0
         if n_columns > 1:
             hidden = overtaken(i, j, a, b, scores, spread * (n_more / max(more, 1e-12) / n_jumps))

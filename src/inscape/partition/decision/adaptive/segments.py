@@ -152,20 +152,20 @@ class Samples:
         is_sliver = np.zeros(self.answers.n, np.bool_)
         alone = self._alone()
         while len(alone):
-            # 1. the wider side of each that is not narrow yet, and is no end of the span
+            # (1) the wider side of each that is not narrow yet, and is no end of the span
             sides = np.stack([self.before[alone], alone]), np.stack([alone, self.after[alone]])
             outside = (sides[0] < 0) | (sides[1] < 0)
             width = np.where(outside, 0.0, self.u[sides[1]] - self.u[sides[0]])
             is_narrow = width.max(axis=0) <= SLIVER / 2
             is_sliver[alone[is_narrow]] = True
             alone, side = alone[~is_narrow], width.argmax(axis=0)[~is_narrow]
-            # 2. a look into its middle
+            # (2) a look into its middle
             left = np.where(side == 0, self.before[alone], alone)
             start = self.answers.n
             self._look(left, (self.u[left] + self.u[self.after[left]]) / 2)
             new = np.arange(start, self.answers.n)
             is_sliver = np.concatenate([is_sliver, np.zeros(len(new), np.bool_)])
-            # 3. who is still alone; a look that met a third label is alone, too
+            # (3) who is still alone; a look that met a third label is alone, too
             labels = self.answers.labels
             beside = np.where(side == 0, self.before[new], self.after[new])
             is_third = (labels[new] != labels[alone]) & (labels[new] != labels[beside])

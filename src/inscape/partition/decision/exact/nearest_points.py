@@ -109,7 +109,7 @@ def nearest_labels(points, labels, k, n_classes, middle, half, candidates, begin
     capacity, m = 64, 0
     at, new, is_tied = np.empty(capacity), np.empty(capacity, np.int64), np.empty(capacity, np.bool_)
     for part in range(N_PARTS):
-        # 1. the lines that matter on this part, and the lowest of them at its start
+        # (1) the lines that matter on this part, and the lowest of them at its start
         start, end = -1.0 + 2.0 * part / N_PARTS, -1.0 + 2.0 * (part + 1) / N_PARTS
         now = start
         chosen = candidates[begins[part] : begins[part + 1]]
@@ -120,7 +120,7 @@ def nearest_labels(points, labels, k, n_classes, middle, half, candidates, begin
         for i in range(len(chosen)):
             votes[own[i]] += is_in[i]
         while now < end:
-            # 2. the piece up to the next swap
+            # (2) the piece up to the next swap
             s, leaving, coming = next_swap(height, rise, is_in, now)
             s = min(s, end)
             if s > now:
@@ -131,7 +131,7 @@ def nearest_labels(points, labels, k, n_classes, middle, half, candidates, begin
                 is_tied[m] = depends_on_a_tie(height, rise, is_in, own, 0.5 * (now + s))
                 goes_on = m > 0 and now == start and new[m] == new[m - 1] and is_tied[m] == is_tied[m - 1]
                 m += 0 if goes_on else 1
-            # 3. the swap itself; sums of slopes fall with each, so that this ends
+            # (3) the swap itself; sums of slopes fall with each, so that this ends
             now = s
             if s < end:
                 is_in[leaving], is_in[coming] = False, True

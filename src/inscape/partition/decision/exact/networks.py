@@ -325,24 +325,24 @@ def _find(t, segment, scores, errors, floor, lengths, place, at, owners, tied, c
         if m + scores.shape[1] > len(at):
             place[0], place[1], place[2], place[3] = i, m, label, owner
             return False
-        # 1. a new segment has no label in force
+        # (1) a new segment has no label in force
         if segment[i] != owner:
             owner, label = segment[i], -1
-        # 2. nothing happens where the label in force leads clearly at both ends
+        # (2) nothing happens where the label in force leads clearly at both ends
         first, last = scores[i], scores[i + 1]
         a, lead_a = _margin(first)
         b, lead_b = _margin(last)
         error = max(floor * max(abs(first[a]), abs(last[b])), errors[i], errors[i + 1])
         if a == b and a == label and lead_a > error and lead_b > error:
             continue
-        # 3. else the upper envelope tells who leads, and where others come within the error of it
+        # (3) else the upper envelope tells who leads, and where others come within the error of it
         fraction = (t[i + 1] - t[i]) / lengths[owner]
         n_changes = walk_envelope(first, last, error, changes, leading)
         for k in range(n_changes + 1):
             start = 0.0 if k == 0 else changes[k - 1]
             stop = 1.0 if k == n_changes else changes[k]
             tied[owner] += fraction * _fraction_in_doubt(first, last, leading[k], start, stop, error)
-        # 4. keep the changes; on a very short interval the label in force stays if it is as good
+        # (4) keep the changes; on a very short interval the label in force stays if it is as good
         for k in range(n_changes + 1):
             lead = leading[k]
             if fraction <= TIE_ABOVE_FRACTION and label >= 0:

@@ -42,14 +42,14 @@ def largest_parabola(a, b, c):
         s (m,) between pieces, and for each of the m + 1 pieces the largest, and whether another one equals it
         up to rounding.
     """
-    # 1. all crossings, in order
+    # (1) all crossings, in order
     k = len(a)
     roots, n = np.empty(k * (k - 1)), 0
     for i in range(k):
         for j in range(i):
             n = roots_between(a[i] - a[j], b[i] - b[j], c[i] - c[j], roots, n)
     s = np.sort(roots[:n])
-    # 2. the largest in the middle of each piece
+    # (2) the largest in the middle of each piece
     best, is_tied = np.empty(n + 1, np.int64), np.zeros(n + 1, np.bool_)
     for m in range(n + 1):
         low, high = -1.0 if m == 0 else s[m - 1], 1.0 if m == n else s[m]

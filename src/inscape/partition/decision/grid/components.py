@@ -34,7 +34,7 @@ def components(
 
 @compiled
 def _components(labels, sites, neighbours, cells):  # pragma: no cover - compiled
-    # 1. which point is at each position of the bordered grid
+    # (1) which point is at each position of the bordered grid
     n, p = labels.shape
     point_at = np.full(cells, -1, np.int32)
     for j in range(p):
@@ -43,7 +43,7 @@ def _components(labels, sites, neighbours, cells):  # pragma: no cover - compile
     counts = np.empty(n, np.int64)
     parent = np.empty(p, np.int32)
     for g in range(n):
-        # 2. join each point with the neighbours before it
+        # (2) join each point with the neighbours before it
         for j in range(p):
             parent[j] = j
             root = j
@@ -60,7 +60,7 @@ def _components(labels, sites, neighbours, cells):  # pragma: no cover - compile
                         root = k
                     elif k > root:
                         parent[k] = root
-        # 3. number the roots; parents come before their children
+        # (3) number the roots; parents come before their children
         count = 0
         for j in range(p):
             if parent[j] == j:

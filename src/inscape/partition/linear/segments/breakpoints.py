@@ -286,14 +286,14 @@ def _find_crossings(z, segment, threshold, at, interval, entry, s, size, n_flat)
     i, start, m = at[0], at[1], at[2]
     while i < n - 1:
         while segment[i] == segment[i + 1] and start < h:
-            # 1. count the changes of a block of entries, in vector registers
+            # (1) count the changes of a block of entries, in vector registers
             stop = min(start + ENTRIES_COUNTED_AT_ONCE, h)
             changes, on = _counts(z[i, start:stop], z[i + 1, start:stop], threshold)
-            # 2. is there room for them?
+            # (2) is there room for them?
             if m + changes > len(s):
                 at[0], at[1], at[2] = i, start, m
                 return False
-            # 3. find the entries, until that many are found
+            # (3) find the entries, until that many are found
             n_flat[i] += on
             target = m + changes
             for u in range(start, stop):
@@ -424,10 +424,10 @@ def _refine(start, s, t, segment, tolerance, parent, fraction, position, owner):
     """Write the rows after adding crossings; returns how many."""
     r = 0
     for i in range(len(t)):
-        # 1. an old row
+        # (1) an old row
         parent[r], fraction[r], position[r], owner[r] = i, 0.0, t[i], segment[i]
         r += 1
-        # 2. the crossings after it that are not too near to the last row or to the next old one
+        # (2) the crossings after it that are not too near to the last row or to the next old one
         for k in range(start[i], start[i + 1]):
             at = t[i] + s[k] * (t[i + 1] - t[i])
             near = tolerance[segment[i]]
@@ -455,10 +455,10 @@ def interpolated_bend(z, parent, fraction, low, high, slope, out):
     lo, hi, zero = z.dtype.type(low), z.dtype.type(high), z.dtype.type(0)
     is_flat, n_slopes = len(slope) == 1 and slope[0] == 0, len(slope)
     for r in range(len(parent)):
-        # 1. the row is the old one `p`, or lies between that and the next
+        # (1) the row is the old one `p`, or lies between that and the next
         p, f = parent[r], z.dtype.type(fraction[r])
         q = p if f == 0 else p + 1
-        # 2. bend it; the two frequent cases in loops without a choice of slopes
+        # (2) bend it; the two frequent cases in loops without a choice of slopes
         if is_flat:
             for u in range(h):
                 y = z[p, u] + f * (z[q, u] - z[p, u])

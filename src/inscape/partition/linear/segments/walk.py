@@ -307,14 +307,14 @@ def _add_patch(base, slope, near, steep, weight, entry, at, change, anchor, geom
     The map is base + s slope in float64; `near` and `steep` are its value at s = `anchor` and its slope as
     they are stored.
     """
-    # 1. the entry's place, and the outputs of its group of channels
+    # (1) the entry's place, and the outputs of its group of channels
     _, height, width, n_out, ho, wo, sy, sx, py, px, dy, dx, groups = geometry
     place = entry % (height * width)
     channel, y, x = entry // (height * width), place // width, place % width
     per_group, outs = weight.shape[1], n_out // groups
     first = channel // per_group * outs
     inside = channel % per_group
-    # 2. the outputs whose window holds that place
+    # (2) the outputs whose window holds that place
     for a in range(weight.shape[2]):
         at_y = y + py - a * dy
         if at_y < 0 or at_y % sy != 0 or at_y // sy >= ho:
@@ -323,7 +323,7 @@ def _add_patch(base, slope, near, steep, weight, entry, at, change, anchor, geom
             at_x = x + px - b * dx
             if at_x < 0 or at_x % sx != 0 or at_x // sx >= wo:
                 continue
-            # 3. their base and slope, as in `bent_line.pass_breakpoint`
+            # (3) their base and slope, as in `bent_line.pass_breakpoint`
             where = at_y // sy * wo + at_x // sx
             for o in range(first, first + outs):
                 v = o * ho * wo + where
@@ -355,7 +355,7 @@ def _expand_convolution(
                 out[r, v] = y[i, v]
             continue
         if i != current:
-            # 1. begin an interval: its chord, and back from the slope of that to the slope at the start
+            # (1) begin an interval: its chord, and back from the slope of that to the slope at the start
             current, k, anchor = i, start[i], 0.0
             for v in range(n_out):
                 base[v] = y[i, v]
@@ -365,11 +365,11 @@ def _expand_convolution(
                     base, slope, near, steep, weight, entry[j], 0.0, -change[j] * (1.0 - s[j]), 0.0, geometry
                 )
             _anchored(base, slope, near, steep, anchor)
-        # 2. pass the breakpoints before the row
+        # (2) pass the breakpoints before the row
         while k < start[i + 1] and s[k] <= f:
             _add_patch(base, slope, near, steep, weight, entry[k], s[k], change[k], anchor, geometry)
             k += 1
-        # 3. write the row, along the slope from an anchor that is near
+        # (3) write the row, along the slope from an anchor that is near
         if f - anchor > REANCHOR_AFTER:
             anchor = f
             _anchored(base, slope, near, steep, anchor)

@@ -209,7 +209,7 @@ def _in_state(op: Bend, z: Tensor, states: Ints | None) -> tuple[Ints, Halfspace
     if windows is not None:
         return _winners(windows.entries, flat, states)
     at_x, gradients = flat[0].numpy(), flat[1:].numpy().T
-    # 1. above the kink below, below the kink above
+    # (1) above the kink below, below the kink above
     normals, offsets, unit, beyond = [], [], [], []
     for k, kink in enumerate(op.kinks):
         for side, state, other in ((-1.0, k + 1, k), (1.0, k, k + 1)):
@@ -219,7 +219,7 @@ def _in_state(op: Bend, z: Tensor, states: Ints | None) -> tuple[Ints, Halfspace
             unit.append(np.flatnonzero(own))
             beyond.append(np.full(int(own.sum()), other))
     kept = Halfspaces(*(np.concatenate(p) for p in (normals, offsets, unit, beyond))) if op.kinks else NONE
-    # 2. the line of each state
+    # (2) the line of each state
     row = z.shape[1:]
     slopes = torch.stack(
         [torch.as_tensor(s, dtype=torch.float64).expand(row).reshape(-1) for s, _ in op.lines]

@@ -51,7 +51,7 @@ def walk(line: Any, span: Any, trees: Any, front: Any, leaves: Any) -> Any:
         n, n_nodes, touched: `leaves` holds n leaves, (where each starts, its tree, its row of values);
         n_nodes nodes were visited; touched says that an end of the span lies on a cut.
     """
-    # 1. every tree begins at its root with the whole span
+    # (1) every tree begins at its root with the whole span
     feature, child, cut, n_trees = trees
     node, t0, t1 = front[0]
     next_node, next_t0, next_t1 = front[1]
@@ -63,20 +63,20 @@ def walk(line: Any, span: Any, trees: Any, front: Any, leaves: Any) -> Any:
         n_nodes += m
         new = 0
         for i in range(m):
-            # 2. a leaf is found, and counts if this is one
+            # (2) a leaf is found, and counts if this is one
             at, low, high = node[i], t0[i], t1[i]
             f, c = feature[at], child[at]
             leaf = f < 0
             found_t[n], found_tree[n], found_row[n] = low, -1 - f, c
             n += leaf
             f = 0 if leaf else f
-            # 3. where the line crosses the cut, and on which side it comes from
+            # (3) where the line crosses the cut, and on which side it comes from
             d = line[f, 1]
             t = crossing(cut[at] - line[f, 0], d)
             right = int(d < 0.0)  # the child on the near side of the crossing
             crossed = (t > low) & (t < high)
             touched |= (t == begin) | (t == end)
-            # 4. the near child, up to the crossing, and the far one behind it
+            # (4) the near child, up to the crossing, and the far one behind it
             next_node[new] = c + (right ^ int(t <= low))
             next_t0[new], next_t1[new] = low, t if crossed else high
             next_node[new + 1], next_t0[new + 1], next_t1[new + 1] = c + 1 - right, t, high
@@ -93,7 +93,7 @@ def put_in_order(times: Any, span: Any, order: Any, count: Any) -> None:
     The times are spread over as many buckets as there are of them and then sorted by insertion, which
     finds little to do. Where they crowd, a comparison sort takes over.
     """
-    # 1. count the times of each bucket, and sum up to where each bucket starts
+    # (1) count the times of each bucket, and sum up to where each bucket starts
     n = len(times)
     scale = n / (span[1] - span[0])
     count[: n + 1] = 0
@@ -101,12 +101,12 @@ def put_in_order(times: Any, span: Any, order: Any, count: Any) -> None:
         count[1 + min(int((times[i] - span[0]) * scale), n - 1)] += 1
     for i in range(n):
         count[i + 1] += count[i]
-    # 2. put each time into its bucket
+    # (2) put each time into its bucket
     for i in range(n):
         bucket = min(int((times[i] - span[0]) * scale), n - 1)
         order[count[bucket]] = i
         count[bucket] += 1
-    # 3. sort what is still out of order by insertion, unless that takes too many moves
+    # (3) sort what is still out of order by insertion, unless that takes too many moves
     moves = 0
     for i in range(1, n):
         e, j = order[i], i
@@ -176,18 +176,18 @@ def elected(scores: Any, rule: int, ballots: Any) -> Any:
 
     A vote of members that rounding may decide has the lead 0.
     """
-    # 1. one ensemble decides for itself
+    # (1) one ensemble decides for itself
     first, rules, gives, close = ballots
     if len(rules) == 0:
         return winner(scores, rule)
-    # 2. the label of each member, and what it gives to the classes
+    # (2) the label of each member, and what it gives to the classes
     totals, least = np.zeros(gives.shape[2]), np.inf
     for g in range(len(rules)):
         label, lead = winner(scores[first[g] : first[g + 1]], rules[g])
         least = min(least, lead)
         for j in range(len(totals)):
             totals[j] += gives[g, label, j]
-    # 3. the largest sum
+    # (3) the largest sum
     label, lead = winner(totals, ARGMAX)
     return label, least if lead > close else 0.0
 
@@ -240,20 +240,20 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
         n (pieces in `result`), n_pieces (between crossings), n_nodes, n_tied (of n_pieces), and whether an
         end of the span lies on a cut.
     """
-    # 1. the leaves that the line meets, in the order of t
+    # (1) the leaves that the line meets, in the order of t
     front, leaves, order, count, row, sums = scratch
     value, column, start, divisor, rule, blur, doubt, ballots = votes
     begins, labels, blurs = result
     n, n_nodes, touched = walk(line, span, trees, front, leaves)
     times, tree, rows = leaves
     put_in_order(times[:n], span, order, count)
-    # 2. the label on the first piece
+    # (2) the label on the first piece
     row[tree[order[: len(row)]]] = rows[order[: len(row)]]  # every tree's first leaf starts with the span
     add_in_order(row, value, column, start, sums)
     label, margin = elected(sums / divisor, rule, ballots)
     begins[0], labels[0], blurs[0] = span[0], label if margin > doubt else -1, 0.0
     n_found, n_pieces, n_tied = 1, 1, int(margin == 0)
-    # 3. from crossing to crossing: the trees that change leaf, and the vote where it may change
+    # (3) from crossing to crossing: the trees that change leaf, and the vote where it may change
     i = len(row)
     while i < n:
         first, t = i, times[order[i]]
@@ -269,7 +269,7 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
         n_pieces += 1
         n_tied += margin == 0
         label = label if margin > doubt else -1
-        # 4. another label, or one that is not known
+        # (4) another label, or one that is not known
         if label < 0 or label != labels[n_found - 1]:
             begins[n_found], labels[n_found] = t, label
             blurs[n_found] = blur_at(t, tree[order[first:i]], line, trees, blur, span)
@@ -299,14 +299,14 @@ def sift(n: int, end: float, leave_out: bool, result: Any) -> Any:
     Returns:
         how many pieces there are now, and how many are or were narrow.
     """
-    # 1. which is the widest, and stays whatever it is
+    # (1) which is the widest, and stays whatever it is
     begins, labels, blurs = result
     widest, width = 0, -1.0
     for i in range(n):
         after = begins[i + 1] if i + 1 < n else end
         if after - begins[i] > width:
             widest, width = i, after - begins[i]
-    # 2. keep those that are wide
+    # (2) keep those that are wide
     m, n_narrow, stop, stop_blur = 0, 0, begins[0], 0.0
     for i in range(n):
         begin, after, blur = begins[i], begins[i + 1] if i + 1 < n else end, blurs[i]

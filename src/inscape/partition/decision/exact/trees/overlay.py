@@ -69,7 +69,7 @@ def chord_edges(first_edge: Any, first_between: Any, chord_ends: Any, n_sides: i
 @compiled
 def face_loops(start: Any, vertex: Any, chord: Any, chord_ends: Any, first_edge: Any, rank: Any) -> Any:
     """The loops of all faces: half-edge 2 e runs along the chord of edge e, 2 e + 1 against it."""
-    # 1. from which edge to which each side of a face goes
+    # (1) from which edge to which each side of a face goes
     n_corners = len(vertex)
     low, high = np.empty(n_corners, np.int64), np.empty(n_corners, np.int64)
     new_start = np.zeros(len(start), np.int64)
@@ -81,7 +81,7 @@ def face_loops(start: Any, vertex: Any, chord: Any, chord_ends: Any, first_edge:
             low[i] = place_on(vertex[i], c, chord_ends, first_edge, rank)
             high[i] = place_on(vertex[j], c, chord_ends, first_edge, rank)
             new_start[f + 1] += abs(high[i] - low[i])
-    # 2. its half-edges, one after the other
+    # (2) its half-edges, one after the other
     loop, k = np.empty(new_start[-1], np.int32), 0
     for i in range(n_corners):
         e = low[i]

@@ -141,7 +141,7 @@ def restrict(n_trees: int, depth: int, trees: Any, plane: Any, corners: Any) -> 
         plane: origin and both axes, (d,) each.
         corners: of the convex domain, anticlockwise.
     """
-    # 1. room for all nodes, and for the polygons that wait: one on each level, growing by a corner on each
+    # (1) room for all nodes, and for the polygons that wait: one on each level, growing by a corner on each
     feature, child, _, _ = trees
     total, most = len(feature), len(corners) + depth + 1
     line, row = np.empty((total, 5)), np.full(total, -1, np.int32)
@@ -153,11 +153,11 @@ def restrict(n_trees: int, depth: int, trees: Any, plane: Any, corners: Any) -> 
     size = (np.abs(corners).max(), extent)
     n, n_narrow = n_trees, 0
     for k in range(n_trees):
-        # 2. every tree begins with the domain
+        # (2) every tree begins with the domain
         node[0], slot[0], count[0], top = k, k, len(corners), 1
         x[0, : len(corners)], y[0, : len(corners)] = corners[:, 0], corners[:, 1]
         while top > 0:
-            # 3. skip the splits that leave the polygon whole
+            # (3) skip the splits that leave the polygon whole
             top -= 1
             m, me = count[top], slot[top]
             own[0, :m], own[1, :m] = x[top, :m], y[top, :m]
@@ -166,7 +166,7 @@ def restrict(n_trees: int, depth: int, trees: Any, plane: Any, corners: Any) -> 
             if feature[at] < 0:
                 row[me] = child[at]
                 continue
-            # 4. the next one cuts it: both parts wait
+            # (4) the next one cuts it: both parts wait
             children[me] = n
             for side in range(2):
                 node[top], slot[top] = child[at] + side, n + side

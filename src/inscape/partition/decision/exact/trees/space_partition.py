@@ -232,7 +232,7 @@ def side_of(v: int, d: float, own: Any, vertices: Any, line: Any) -> int:
 @kernel
 def crosses(corner: Any, own: Any, vertices: Any, line: Any) -> Any:
     """Whether the line `own` cuts a cell, and its least and greatest distance from the corners."""
-    # 1. by the signs of the distances, if no corner is near
+    # (1) by the signs of the distances, if no corner is near
     lowest, highest, near = np.inf, -np.inf, False
     for i in range(len(corner)):
         d = distance(own, vertices.xy, corner[i])
@@ -240,7 +240,7 @@ def crosses(corner: Any, own: Any, vertices: Any, line: Any) -> Any:
         near |= abs(d) <= own[3] + vertices.error[corner[i]]
     if not near:
         return lowest < 0.0 < highest, lowest, highest
-    # 2. else by how often the side changes around the cell, corners on the line left out
+    # (2) else by how often the side changes around the cell, corners on the line left out
     before, first, changes = 0, 0, 0
     for i in range(len(corner)):
         side = side_of(corner[i], distance(own, vertices.xy, corner[i]), own, vertices, line)
@@ -269,11 +269,11 @@ def certain(low: Any, high: Any, rule: int, slack: float) -> int:
 @compiled
 def settled(low: Any, high: Any, votes: Any) -> int:
     """The label that wins whatever the scores are between `low` and `high`, also where members vote."""
-    # 1. one ensemble decides for itself
+    # (1) one ensemble decides for itself
     first, rules, gives, close = votes.ballots
     if len(rules) == 0:
         return int(certain(low, high, votes.rule, votes.slack))
-    # 2. what each class gets at least and at most: a member that is not sure may give what any label gives
+    # (2) what each class gets at least and at most: a member that is not sure may give what any label gives
     c, n_sure = gives.shape[2], 0
     least, most = np.zeros(c), np.zeros(c)
     for g in range(len(rules)):
@@ -283,7 +283,7 @@ def settled(low: Any, high: Any, votes: Any) -> int:
         for j in range(c):
             least[j] += gives[g, label, j] if label != UNDECIDED else gives[g, :, j].min()
             most[j] += gives[g, label, j] if label != UNDECIDED else gives[g, :, j].max()
-    # 3. a tie of whole numbers is one, any other may be rounding
+    # (3) a tie of whole numbers is one, any other may be rounding
     if n_sure == len(rules) and close < 0.0:
         return int(winner(least, ARGMAX)[0])
     return int(certain(least, most, ARGMAX, max(close, 0.0)))
@@ -333,7 +333,7 @@ def new_vertex(p: int, q: int, chord: int, own: int, line: Any, state: Any) -> A
 
     It is placed along the whole chord, so that cells on both sides find the same one for the same line.
     """
-    # 1. where on the chord
+    # (1) where on the chord
     vertices, ends = state.vertices, state.chords.ends
     start, end = ends[chord, 0], ends[chord, 1]
     first = 0.0 if p == start else 1.0 if p == end else vertices.place[p]
@@ -342,7 +342,7 @@ def new_vertex(p: int, q: int, chord: int, own: int, line: Any, state: Any) -> A
     place = here / (here - there) if here != there else -1.0
     if not min(first, last) < place < max(first, last):
         place = (first + last) / 2
-    # 2. what is known of it
+    # (2) what is known of it
     v, host = state.counts[VERTICES], state.chords.line[chord]
     state.counts[VERTICES] += 1
     for j in range(2):
@@ -376,12 +376,12 @@ def cut(corner: Any, along: Any, own: int, line: Any, state: Any) -> None:
         line: all lines.
         state: the partition; the parts go to where the cell was, and behind it.
     """
-    # 1. on which side each corner is
+    # (1) on which side each corner is
     n, chord, vertices = len(corner), state.counts[CHORDS], state.vertices
     sides = np.empty(n, np.int64)
     for i in range(n):
         sides[i] = side_of(corner[i], distance(line[own], vertices.xy, corner[i]), line[own], vertices, line)
-    # 2. where the line leaves the right part, and where it comes back: at a corner on it, or inside a side
+    # (2) where the line leaves the right part, and where it comes back: at a corner on it, or inside a side
     turn, via = np.empty(2, np.int64), np.empty(2, np.int64)
     before, after = np.empty(2, np.int64), np.empty(2, np.int64)
     for i in range(n):
@@ -400,7 +400,7 @@ def cut(corner: Any, along: Any, own: int, line: Any, state: Any) -> None:
     state.chords.line[chord] = own
     state.chords.ends[chord, 0], state.chords.ends[chord, 1] = turn[0], turn[1]
     state.counts[CHORDS] += 1
-    # 3. each part runs from one turn to the other, and back along the chord
+    # (3) each part runs from one turn to the other, and back along the chord
     cells, cell = state.cells, state.counts[CELLS]
     at = cells.first_corner[cell]
     for k in range(2):
@@ -484,13 +484,13 @@ def divide(trees: Any, votes: Any, state: Any, most_faces: int) -> None:
     """Decide or cut the cells that wait, until none is left, there are too many faces, or room is short."""
     counts, vertices, cells = state.counts, state.vertices, state.cells
     while counts[CELLS] > 0 and counts[FACES] < most_faces and has_room(state):
-        # 1. take the last cell
+        # (1) take the last cell
         counts[CELLS] -= 1
         cell = counts[CELLS]
         first, n = cells.first_corner[cell], cells.n_corners[cell]
         corner, along = cells.vertex[first : first + n].copy(), cells.chord[first : first + n].copy()
         low, high, m = cells.low[cell], cells.high[cell], cells.n_nodes[cell]
-        # 2. unless it is decided, let its trees go down as far as no line cuts it
+        # (2) unless it is decided, let its trees go down as far as no line cuts it
         label, pick = settled(low, high, votes), -1
         if label == UNDECIDED:
             begin = cells.first_node[cell]
@@ -498,12 +498,12 @@ def divide(trees: Any, votes: Any, state: Any, most_faces: int) -> None:
             m, pick, n_narrow = go_on(corner, nodes, trees, votes.column, vertices, low, high)
             counts[NARROW] += n_narrow
             label = settled(low, high, votes)
-        # 3. with no tree left to go down, ties and rounding decide as in `predict`
+        # (3) with no tree left to go down, ties and rounding decide as in `predict`
         if label == UNDECIDED and m == 0:
             label, lead = vote(corner, vertices.xy, trees, votes)
             counts[TIED] += lead == 0
             label = label if lead > votes.doubt else ASK
-        # 4. keep it or cut it
+        # (4) keep it or cut it
         if label != UNDECIDED:
             keep(corner, along, label, counts, state.faces)
         else:
