@@ -1,10 +1,14 @@
 """The kinds of arrays that pass between functions, by what they hold, and how much memory they may take."""
 
+import math
 import os
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from inscape.errors import DataError
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -51,3 +55,53 @@ def checksum(array: npt.NDArray[Any]) -> int:
     False
     """
     return hash(array.tobytes())
+
+
+class Streamed(ABC):
+    """Points that are read from where they are kept when they are asked for, and not held.
+
+    x[i] is a point, x[i:j] and x[rows] are arrays of points. What works batch by batch (training, accuracy,
+    margins, sampling of probes) reads each batch as it comes; anything else takes `np.asarray(x)`, which
+    reads all, if the memory of the machine allows it.
+    """
+
+    dtype: "np.dtype[Any]" = np.dtype(np.float32)
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes, that of the points included."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """What all points would take in memory."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def __getitem__(self, rows: Any) -> npt.NDArray[Any]:
+        """The point of a number, or the points of a slice, a mask or numbers."""
+        chosen = np.arange(len(self))[rows]
+        return self._read(chosen[None])[0] if np.ndim(chosen) == 0 else self._read(chosen)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """All points; an error if they are more than half of what the machine has."""
+        memory = machine_memory()
+        if memory is not None and self.nbytes > memory / 2:
+            raise DataError(
+                f"{len(self)} points of shape {self.shape[1:]} take {in_bytes(self.nbytes)}, and the machine "
+                f"has {in_bytes(memory)}: take fewer, or something that works batch by batch"
+            )
+        return np.asarray(self[:], dtype)
+
+    def some(self, n: int = 1000) -> npt.NDArray[Any]:
+        """About n points, evenly spread: enough for a mean and a deviation of pixels."""
+        return self[:: 1 + len(self) // n]
+
+    @abstractmethod
+    def _read(self, rows: Ints) -> npt.NDArray[Any]:
+        """The points of these numbers, (len(rows), ...)."""

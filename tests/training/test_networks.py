@@ -142,3 +142,38 @@ def test_the_initialisation_of_torch_is_what_its_layers_have(name):
 def test_an_unknown_initialisation_is_named():
     with pytest.raises(ModelError, match="init"):
         build("cnn", (1, 8, 8), 2, init="xavier", random_state=0)
+
+
+PUBLISHED_AT_224 = {
+    "resnet18": 11_689_512,
+    "resnet34": 21_797_672,
+    "mobilenet_v1": 4_231_976,
+    "shufflenet_v2": 2_278_604,
+}
+"""Parameters for a thousand classes, as the papers' reference implementations have them."""
+
+
+@pytest.mark.parametrize("name", PUBLISHED_AT_224)
+def test_parameters_for_images_of_224_pixels(name):
+    net = build(name, (3, 224, 224), 1000, random_state=0)
+    assert sum(p.numel() for p in net.parameters()) == PUBLISHED_AT_224[name]
+
+
+@pytest.mark.parametrize("name", [n for n in NETWORKS if n not in ("mlp", "cnn")])
+@pytest.mark.parametrize(("side", "left"), [(224, 7), (160, 5)])
+def test_large_images_become_a_thirty_second_of_their_side(name, side, left):
+    net = build(name, (3, side, side), 5, width=1 / 16, random_state=0).eval()
+    seen = []
+    net[-1].register_forward_hook(lambda module, inputs, output: seen.append(inputs[0].shape[-2:]))
+    with torch.no_grad():
+        assert net(torch.zeros(1, 3, side, side)).shape == (1, 5)
+    assert seen == [(left, left)]
+
+
+def test_small_images_keep_the_networks_they_had():
+    shapes = [p.shape for p in build("resnet18", (3, 32, 32), 10, width=1 / 8, random_state=0).parameters()]
+    assert shapes == [
+        p.shape for p in build("resnet18", (3, 96, 96), 10, width=1 / 8, random_state=0).parameters()
+    ]
+    large = build("resnet18", (3, 128, 128), 10, width=1 / 8, random_state=0)
+    assert next(large.parameters()).shape[-2:] == (7, 7)

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats
+from inscape.arrays import Floats, Streamed
 from inscape.errors import MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
-from inscape.measures.points import labelled_points, measuring
+from inscape.measures.points import as_column, labelled_points, measuring
 from inscape.measures.result import Measurement, mean_with_error
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn
@@ -68,7 +68,10 @@ def margin(model: Any, x: Any, y: npt.ArrayLike | None = None, *, normalise: str
     if normalise not in NORMALISE:
         raise MeasureError(unknown_name("normalise", normalise, NORMALISE))
     wrapped = wrap(model)
-    points, truth = labelled_points(wrapped, x, y, "margin")
+    if isinstance(x, Streamed) and y is not None and normalise == "none":
+        points, truth = x, as_column(y)
+    else:
+        points, truth = labelled_points(wrapped, x, y, "margin")
     columns = class_columns(wrapped, truth)
     with measuring(wrapped):
         if normalise == "gradient":
@@ -92,7 +95,7 @@ def margin(model: Any, x: Any, y: npt.ArrayLike | None = None, *, normalise: str
         )
 
 
-def _scores(model: Model, x: Floats) -> npt.NDArray[Any]:
+def _scores(model: Model, x: Any) -> npt.NDArray[Any]:
     scores = model.predict(x, with_scores=True).scores
     if scores is None:
         raise NotApplicableError(f"margin needs a score per class, and {model.name} has labels only")

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import as_array, whole_number
-from inscape.arrays import Shape
+from inscape.arrays import Shape, Streamed
 from inscape.errors import InscapeError, ModelError, NonFiniteScoresError, PartitionError, warn
 
 if TYPE_CHECKING:
@@ -222,8 +222,8 @@ class Model(ABC):
 
     def _in_batches(self, x: npt.ArrayLike, answer: Callable[[Array], Answer]) -> list[Answer]:
         """What `answer` says of each batch of points, inside one session."""
-        points = as_points(x)
-        size = self.batch_length(points[0].size)
+        points = x if isinstance(x, Streamed) else as_points(x)
+        size = self.batch_length(math.prod(points.shape[1:]))
         with self.session():  # a model may write into its input
             return [answer(points[i : i + size].copy()) for i in range(0, len(points), size)]
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import as_array
-from inscape.arrays import Floats, Ints
+from inscape.arrays import Floats, Ints, Streamed
 from inscape.errors import ProbeError
 from inscape.models.class_names import as_labels, fractions, listed
 from inscape.probes.probe import Probe, as_point
@@ -106,6 +106,8 @@ def points_near(points: Any, probe: Probe) -> tuple[Floats, Any]:
 
 def _is_dataset(x: Any) -> bool:
     """Whether `x` has indexed items, (x, y) or x, but is no array, tensor, list of points or loader."""
+    if isinstance(x, Streamed):
+        return True
     if isinstance(x, list):
         return len(x) > 0 and isinstance(x[0], tuple)
     return (

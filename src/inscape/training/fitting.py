@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from inscape.arrays import Streamed
 from inscape.errors import ModelError, unknown_name
 from inscape.models import Model, wrap
 from inscape.models.base import gradients
@@ -114,7 +115,7 @@ def _fit_classical(
     """Models of scikit-learn; trees that differ in the depth at which they are cut alone are grown once."""
     from inscape.training.tree_depth import cut_at_depth
 
-    flat = split.x_train.reshape(len(split.x_train), -1)
+    flat = np.asarray(split.x_train).reshape(len(split.x_train), -1)
     by_column = None
     grown: dict[tuple[str, int], Any] = {}
     for given, seed in zip(settings, seeds, strict=True):
@@ -160,9 +161,10 @@ def _network(settings: Mapping[str, Any], split: Split, seed: int) -> tuple[Any,
     if isinstance(given, list | tuple):
         more["normalise"] = tuple(given)
     elif given:
+        some = x.some() if isinstance(x, Streamed) else x
         axes = tuple(a for a in range(x.ndim) if not (a == 1 and x.ndim == 4))
-        std = x.std(axis=axes, dtype=np.float64)
-        more["normalise"] = (x.mean(axis=axes, dtype=np.float64), np.where(std > 0, std, 1.0))
+        std = some.std(axis=axes, dtype=np.float64)
+        more["normalise"] = (some.mean(axis=axes, dtype=np.float64), np.where(std > 0, std, 1.0))
     module = build(
         settings["model"],
         x.shape[1:],

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from inscape.arguments import as_array, renamed
+from inscape.arrays import Streamed
 from inscape.errors import DataError, InscapeError, MissingExtraError
 from inscape.files import replacing
 from inscape.models.base import gradients
@@ -32,7 +33,7 @@ class StepMonitor(Protocol):
 @renamed(seed="random_state")
 def train(
     module: nn.Module,
-    x: npt.NDArray[Any],
+    x: npt.NDArray[Any] | Streamed,
     y: npt.NDArray[Any],
     recipe: Recipe,
     *,
@@ -51,7 +52,7 @@ def train(
 
     Args:
         module: the network.
-        x: points (n, ...).
+        x: points (n, ...); those that are `Streamed` are read batch by batch.
         y: their classes, integers (n,); or targets, real numbers (n, c).
         recipe: how.
         random_state: a seed, a generator, or None, of everything random but the initial weights; the history
@@ -77,7 +78,8 @@ def train(
     status = COMPLETE
     with gradients():
         points, labels = as_tensors(x, y, dtype)
-        run = _Run(module, points.to(device), labels.to(device), recipe, seed, monitor)
+        held = points if isinstance(points, Streamed) else points.to(device)
+        run = _Run(module, held, labels.to(device), recipe, seed, monitor)
         with random_state_kept(seed), _repeatable(device, seed), meter(progress, "training") as show:
             module.train()
             for epoch in range(1, recipe.epochs + 1):
@@ -104,7 +106,7 @@ class _Run:
     def __init__(
         self,
         module: nn.Module,
-        points: torch.Tensor,
+        points: torch.Tensor | Streamed,
         labels: torch.Tensor,
         recipe: Recipe,
         seed: int,
@@ -123,7 +125,7 @@ class _Run:
     def epoch(self) -> float:
         """One pass over the data in a new order; the mean loss, NaN as soon as one is not finite."""
         n, total = len(self._points), 0.0
-        order = torch.randperm(n, generator=self._generator).to(self._points.device)
+        order = torch.randperm(n, generator=self._generator).to(self._labels.device)
         for batch in order.split(batch_sizes(n, self._size)):  # type: ignore[no-untyped-call]
             total += self._one_step(batch) * len(batch)
             if not math.isfinite(total):
@@ -131,7 +133,7 @@ class _Run:
         return total / n
 
     def _one_step(self, rows: torch.Tensor) -> float:
-        batch = self._augment(self._points[rows], self._labels[rows])
+        batch = self._augment(self._taken(rows), self._labels[rows])
         loss = batch.loss(self._scores(batch.x), self._recipe.loss)
         self._optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -142,6 +144,12 @@ class _Run:
         self.step += 1
         self._observe()
         return float(loss.detach())
+
+    def _taken(self, rows: torch.Tensor) -> torch.Tensor:
+        if not isinstance(self._points, Streamed):
+            return self._points[rows]
+        device, dtype = _place(self._module)
+        return torch.from_numpy(self._points[rows.cpu().numpy()]).to(device, dtype)
 
     def _scores(self, x: torch.Tensor) -> Any:
         try:
@@ -163,10 +171,10 @@ class _Run:
 
 
 def as_tensors(
-    x: npt.NDArray[Any], y: npt.NDArray[Any], dtype: torch.dtype
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Points and classes or targets as tensors, checked against each other."""
-    points, labels = _as_tensor(x).to(dtype), _as_tensor(y)
+    x: npt.NDArray[Any] | Streamed, y: npt.NDArray[Any], dtype: torch.dtype
+) -> tuple[Any, torch.Tensor]:
+    """Points and classes or targets as tensors, checked against each other; streamed points as they are."""
+    points, labels = x if isinstance(x, Streamed) else _as_tensor(x).to(dtype), _as_tensor(y)
     if labels.ndim == 2 and labels.is_floating_point() and len(points) == len(labels) > 0:
         return points, labels.to(dtype)
     if len(points) == 0 or labels.shape != (len(points),):

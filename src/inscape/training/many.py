@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from inscape.arrays import Floats
+from inscape.arrays import Floats, Streamed
 from inscape.errors import InscapeError
 from inscape.models.base import gradients
 from inscape.progress import Meter, meter
@@ -28,7 +28,7 @@ AT_ONCE = 256
 
 def train_many(
     modules: Sequence[nn.Module],
-    x: npt.NDArray[Any],
+    x: Any,
     y: npt.NDArray[Any],
     recipes: Sequence[Recipe],
     *,
@@ -119,14 +119,15 @@ def train_on_fresh(
 @torch.no_grad()
 def _train_compiled(
     module: nn.Module,
-    x: npt.NDArray[Any],
+    x: Any,
     y: npt.NDArray[Any],
     recipe: Recipe,
     seed: int,
     monitor: StepMonitor | None,
 ) -> History:
     program = _Program(module, recipe, monitor)
-    points, labels = as_tensors(x, y, program.dtype)
+    held = np.asarray(x) if isinstance(x, Streamed) else x  # the compiled loop reads all of it at every step
+    points, labels = as_tensors(held, y, program.dtype)
     flat, n = program.flat(points), len(points)
     sizes = batch_sizes(n, min(recipe.batch_size, n))
     ends = [0, *accumulate(sizes)]

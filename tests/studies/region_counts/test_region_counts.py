@@ -24,6 +24,7 @@ from inscape.studies.region_counts.selection import Subject
 from inscape.sweeps.run import reopen
 from inscape.sweeps.tasks import as_tasks
 from inscape.sweeps.trained_model import settings_of, split_of
+from inscape.training.data import own_files
 from inscape.training.data.splits import split_data
 from inscape.training.fitting import fit
 
@@ -188,6 +189,42 @@ def test_a_folder_of_images_is_a_data_set(tmp_path):
     assert split_of(cells[0]).x_train.shape == (12, 3, 8, 8)
     with pytest.raises(StudyError, match="unknown data set"):
         STUDY.configurations("smoke", data=str(tmp_path / "nowhere"))
+
+
+def test_a_folder_is_swept_as_imagenet_was(tmp_path):
+    for split in ("train", "val"):
+        for name in ("cat", "dog"):
+            (tmp_path / split / name).mkdir(parents=True)
+    cells = STUDY.configurations("paper", data=str(tmp_path), nets="resnet18")
+    sweep = [c for c in cells if c["part"] == "sweep"]
+    assert len(sweep) == 81
+    assert {(c["epochs"], c["image_size"], c["crop"], c["flip"]) for c in sweep} == {(50, 224, 28, True)}
+    other = STUDY.configurations("paper", data=str(tmp_path), nets="resnet18", image_size="160", epochs="7")
+    assert {(c["epochs"], c["image_size"], c["crop"]) for c in other if c["part"] == "sweep"} == {
+        (7, 160, 20)
+    }
+    assert not any(
+        "crop" in c for c in STUDY.configurations("paper", nets="resnet18") if c["part"] == "sweep"
+    )
+
+
+def test_a_network_on_streamed_images_of_128_pixels_becomes_a_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(own_files, "STREAMED_FROM", 0)
+    rng = np.random.default_rng(0)
+    for split, n in (("train", 8), ("val", 6)):
+        for name in ("cat", "dog"):
+            (tmp_path / split / name).mkdir(parents=True)
+            for i in range(n // 2):
+                pixels = rng.integers(0, 128, (140, 150, 3), dtype=np.uint8) + 127 * (name == "dog")
+                Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / split / name / f"{i}.png")
+    options = {"image_size": "128", "n_train": "all", "n_test": "all", "n_lines": "3", "width": "0.0625"}
+    cells = STUDY.configurations(
+        "smoke", data=str(tmp_path), nets="resnet18", batches="4", epochs="2", **options
+    )
+    row = rows.cell(cells[0] | {"seed": 0, "replicate_seed": 0, "counts": {"lines": 3}})
+    assert 0 <= row["test_accuracy"] <= 1
+    assert row["region_count"] >= 1
+    assert row["seen_epochs"][-1] == 2
 
 
 def test_crops_are_an_eighth_of_the_image():

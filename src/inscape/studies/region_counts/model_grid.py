@@ -13,6 +13,8 @@ from inscape.studies.region_counts.settings import (
     CLASSICAL,
     DATA,
     EPOCHS_SEEN,
+    FOLDER_EPOCHS,
+    FOLDER_SIDE,
     INSTEAD,
     KERNELS,
     KINDS,
@@ -37,7 +39,8 @@ COUNTING = ("best", "as published")
 OPTIONS = {
     "data": "data sets, as mnist,cifar10 (digits, mnist, fashion_mnist, cifar10, cifar100, svhn), or the "
     "path of a folder of images, with train and test (or val) and a folder for each class in both",
-    "image_size": "pixels each way to which images of a folder are scaled and cut",
+    "image_size": "pixels each way to which images of a folder are scaled and cut (224 at the scale paper); "
+    "from 128 on networks have the stems of their papers",
     "nets": "models, as mlp,resnet18,tree,forest, each trained on each data set; `none` for --own alone",
     "n_train": "training points; `all` for all",
     "n_test": "test points; `all` for all",
@@ -68,14 +71,16 @@ def configurations(
         given: other values for what the scale says, as texts: the rest of `OPTIONS`.
     """
     kinds = _changed(KINDS[scale], given)
-    size = {"image_size": _whole(given, "image_size")} if given.get("image_size") is not None else {}
     grid: list[Configuration] = []
     for source in _sources(data or DATA[scale]):
         if nets == "none":
             break
+        swept = _on_folder(scale, kinds, given) if _is_folder(source) else kinds
+        size = _image_size(scale, source, given)
         chosen = _names(nets, _models(), "model") if nets else _usual(scale, source)
         for net in chosen:
-            grid += [c | size for c in _of_model(scale, source, net, kinds)]
+            cells = (c | size for c in _of_model(scale, source, net, swept))
+            grid += [c | _cropped(c) for c in cells]
     order = list(dict.fromkeys(c["part"] for c in grid))
     grid.sort(key=lambda c: (c["model"] not in CHEAP, order.index(c["part"])))
     if own is not None:
@@ -86,6 +91,32 @@ def configurations(
 
 
 Kinds = tuple[Training, Training, Growing]
+
+
+def _is_folder(source: str) -> bool:
+    return source not in _data_sets() and Path(source).is_dir()
+
+
+def _on_folder(scale: str, kinds: Kinds, given: dict[str, Any]) -> Kinds:
+    """A folder stands for ImageNet, on which networks were trained for fewer epochs."""
+    mlp, image, trees = kinds
+    if scale == "paper" and given.get("epochs") is None:
+        image = replace(image, fixed={**image.fixed, "epochs": FOLDER_EPOCHS})
+    return mlp, image, trees
+
+
+def _image_size(scale: str, source: str, given: dict[str, Any]) -> Configuration:
+    if given.get("image_size") is not None:
+        return {"image_size": _whole(given, "image_size")}
+    return {"image_size": FOLDER_SIDE} if scale == "paper" and _is_folder(source) else {}
+
+
+def _cropped(configuration: Configuration) -> Configuration:
+    """Images are cropped by an eighth of their side, as 4 of 32."""
+    if "crop" not in configuration:
+        return {}
+    side = configuration.get("image_size") or SIDES.get(configuration["data"], 32)
+    return {"crop": side // 8}
 
 
 def _changed(kinds: Kinds, given: dict[str, Any]) -> Kinds:
@@ -151,7 +182,7 @@ def _numbers(given: dict[str, Any], key: str, kind: type) -> tuple[Any, ...]:
 
 def _sources(text: str) -> list[str]:
     """The data sets that are named; a path stands alone, since it may hold commas."""
-    if text not in _data_sets() and Path(text).is_dir():
+    if _is_folder(text):
         return [str(Path(text).resolve())]
     return _names(text, _data_sets(), "data set")
 
@@ -181,7 +212,7 @@ def _usual(scale: str, source: str) -> tuple[str, ...]:
         return ("mlp", *TREES)
     if scale == "paper":
         return (*NINE, *TREES)
-    if source not in ("cifar10", "cifar100", "svhn") and not Path(source).is_dir():
+    if source not in ("cifar10", "cifar100", "svhn") and not _is_folder(source):
         return ("mlp",)
     return (*MEDIUM_NETS, *TREES) if scale == "medium" else ("resnet18", *TREES)
 
@@ -218,8 +249,8 @@ def _network(source: str, net: str, how: Training, part: str) -> Configuration:
     base = _base(source, net, how, part) | {"init": "torch"} | SCHEDULE_OF["sgd"]
     if source in NORMALISATION:
         base["normalise"] = NORMALISATION[source]
-    if source in AUGMENTED:
-        base |= _augmented("crop+flip", source)
+    if source in AUGMENTED or _is_folder(source):
+        base |= _augmented("crop+flip")
     return base | dict(how.fixed)
 
 
@@ -245,13 +276,13 @@ def _varied(source: str, net: str, how: Training, part: str, values: Any) -> Ite
         setting |= dict(zip(values, chosen, strict=True))
         setting["learning_rate"] = INSTEAD.get((net, setting["learning_rate"]), setting["learning_rate"])
         schedule = SCHEDULE_OF[setting.get("optimiser", "sgd")]
-        yield base | schedule | setting | _augmented(setting.get("augmentation"), source)
+        yield base | schedule | setting | _augmented(setting.get("augmentation"))
 
 
-def _augmented(kind: str | None, source: str) -> Configuration:
-    """The settings of a kind of augmentation; images are cropped by an eighth of their side, as 4 of 32."""
+def _augmented(kind: str | None) -> Configuration:
+    """The settings of a kind of augmentation; by how much images are cropped depends on their side."""
     if kind == "crop+flip":
-        return {"crop": SIDES.get(source, 32) // 8, "flip": True}
+        return {"crop": 0, "flip": True}
     return {"mixup": 1.0} if kind == "mixup" else {}
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from inscape.arrays import Streamed
 from inscape.errors import InscapeWarning, NotApplicableError
 from inscape.sweeps.study import Configuration, Row
 from inscape.sweeps.trained_model import outcome, seed_of, settings_of, split_of
@@ -193,8 +194,9 @@ def _variants(split: Any, plan: Mapping[str, Any]) -> dict[str, tuple[Any, dict[
 
 def _direction(split: Any, plan: Mapping[str, Any]) -> dict[str, Any]:
     """A Gaussian step of `NORM_OF_DIRECTION` in each normalised pixel: in so many it has one length."""
-    deviation = plan.get("deviation") or float(split.x_test.std())
-    length = NORM_OF_DIRECTION * deviation * float(np.sqrt(split.x_test[0].size))
+    test = split.x_test.some() if isinstance(split.x_test, Streamed) else split.x_test
+    deviation = plan.get("deviation") or float(test.std())
+    length = NORM_OF_DIRECTION * deviation * float(np.sqrt(test[0].size))
     return {"how": "direction", "length": length}
 
 

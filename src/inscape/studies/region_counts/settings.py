@@ -43,7 +43,10 @@ SCHEDULE_OF: dict[str, dict[str, Any]] = {
 """Optimiser -> the schedule of the published runs; Adagrad's steps are after 50, 100 and 150 of 200
 epochs."""
 AUGMENTED = ("cifar100",)
-"""Data sets on which all networks were trained with crop and flip."""
+"""Data sets on which all networks were trained with crop and flip; and a folder, as ImageNet."""
+FOLDER_EPOCHS = 50
+FOLDER_SIDE = 224
+"""How long networks were trained on ImageNet, and pixels each way there."""
 EPOCHS_SEEN = (0, 10, 20, 50)
 """When a network is looked at while it is trained, besides the end."""
 

@@ -25,13 +25,13 @@ class DataSet:
 
     Attributes:
         name: what the data are called.
-        x: the points, (n, ...).
+        x: the points, (n, ...): an array, or `inscape.arrays.Streamed` for many images in a folder.
         y: their classes, (n,); None if unknown.
         classes: the names of the classes; None if unknown.
     """
 
     name: str
-    x: npt.NDArray[Any]
+    x: Any
     y: npt.NDArray[Any] | None
     classes: tuple[str, ...] | None = None
 
@@ -62,7 +62,7 @@ def load_data(
     Args:
         source: "digits" (8x8 images in 0..1), "iris", "wine", "breast_cancer"; "mnist", "fashion_mnist"
             (28x28), "cifar10", "cifar100", "svhn" (3x32x32); a folder with a folder of images for each
-            class; or a
+            class, which are read when they are asked for if they would take more than a gigabyte; or a
             file: .npz with `x` and optionally `y` (or `x_train`, `y_train`, `x_test`, `y_test`), .npy with x,
             .csv with a header, whose column y, label, target or class, if there is one, holds the classes.
         split: "train" or "test", for what has both; the default is "test" there.
@@ -85,7 +85,7 @@ def load_data(
         return _image_set(name, split, n, random_state, progress)
     if not is_name and path.is_dir() and path.suffix.lower() not in (".npz", ".npy", ".csv"):
         x, y, classes = read_folder(path, split, n, image_size, random_state)
-        return DataSet(path.name, _unit(x), y, classes)
+        return DataSet(path.name, x, y, classes)
     if path.suffix == "":
         if split is not None:
             raise DataError(f"split={split!r} belongs to an .npz file with x_train and x_test, not to {name}")

@@ -3,6 +3,7 @@
 import math
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -10,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import in_bytes
+from inscape.arrays import Ints, Streamed, in_bytes
 from inscape.errors import DataError, unknown_name
 from inscape.files import check_sizes
 from inscape.seeding import RandomState
@@ -131,13 +132,19 @@ def _is_number(text: Any) -> bool:
 
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".tif", ".tiff")
+STREAMED_FROM = 2**30
+"""Bytes of images beyond which they are not held in memory."""
+DECODERS = 8
+"""Images that are decoded at a time."""
 _SPLITS = {"train": ("train",), "test": ("test", "val", "validation")}
 
 
 def read_folder(
     root: Path, split: str | None, n: int | None, image_size: int | None, random_state: RandomState
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], tuple[str, ...]]:
-    """The images (n, 3, h, w) as bytes, their classes, and the names of these.
+) -> tuple[npt.NDArray[np.float32] | Streamed, npt.NDArray[np.int64], tuple[str, ...]]:
+    """The images (n, 3, h, w), in 0..1, their classes, and the names of these.
+
+    Images that would take more than `STREAMED_FROM` bytes are read when they are asked for.
 
     Args:
         root: holds a folder for each class, or folders train and test (or val) that do.
@@ -162,14 +169,35 @@ def read_folder(
     if n is not None:
         rows = balanced_rows(y, len(y), n, random_state)
         files, y = [files[i] for i in rows], y[rows]
-    images = [_read(path, image_size) for path, _ in files]
-    for (path, _), image in zip(files, images, strict=True):
-        if image.shape != images[0].shape:
+    images = ImageFiles([path for path, _ in files], image_size)
+    return images if images.nbytes > STREAMED_FROM else images[:], y, classes
+
+
+class ImageFiles(Streamed):
+    """Images of one size in files, (n, 3, h, w) in 0..1; several are decoded at a time."""
+
+    def __init__(self, files: list[Path], image_size: int | None) -> None:
+        first = _read(files[0], image_size)
+        super().__init__((len(files), 3, *first.shape[:2]))
+        self._files, self._image_size = files, image_size
+
+    def _read(self, rows: Ints) -> npt.NDArray[np.float32]:
+        found = np.empty((len(rows), *self.shape[1:]), dtype=np.float32)
+        with ThreadPoolExecutor(min(DECODERS, max(1, len(rows)))) as decoders:  # decoding holds no lock
+            for k, image in enumerate(decoders.map(self._image, rows)):
+                np.divide(image.transpose(2, 0, 1), 255, out=found[k], dtype=np.float32)
+        return found
+
+    def _image(self, row: int) -> npt.NDArray[np.uint8]:
+        path = self._files[row]
+        image = _read(path, self._image_size)
+        height, width = self.shape[-2:]
+        if image.shape[:2] != (height, width):
             raise DataError(
-                f"{path} has {image.shape[1]}x{image.shape[0]} pixels, {files[0][0]} "
-                f"{images[0].shape[1]}x{images[0].shape[0]}: give image_size"
+                f"{path} has {image.shape[1]}x{image.shape[0]} pixels, {self._files[0]} {width}x{height}: "
+                "give image_size"
             )
-    return np.stack(images).transpose(0, 3, 1, 2), y, classes
+        return image
 
 
 def _of_split(root: Path, split: str | None) -> Path:

@@ -11,7 +11,8 @@ from inscape.errors import DataError
 from inscape.seeding import RandomState, as_generator, as_seed
 from inscape.training.data.datasets import EMBEDDED, DataSet, load_data
 
-Points = npt.NDArray[Any]
+Points = Any
+"""An array (n, ...), or `inscape.arrays.Streamed` for many images in a folder."""
 
 
 @dataclass(frozen=True, eq=False)

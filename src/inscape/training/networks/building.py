@@ -17,7 +17,7 @@ from inscape.training.networks.plain import cnn, mlp, vgg19
 from inscape.training.networks.residual import regnet_x_200mf, resnet18, resnet34, senet18, simple_dla
 from inscape.training.networks.shared_layers import Pixels, check_sizes, initialise, scaled
 
-_IMAGE_NETWORKS: dict[str, Callable[[int, int, float], nn.Sequential]] = {
+_IMAGE_NETWORKS: dict[str, Callable[[int, int, float, bool], nn.Sequential]] = {
     "cnn": cnn,
     "resnet18": resnet18,
     "resnet34": resnet34,
@@ -31,6 +31,9 @@ _IMAGE_NETWORKS: dict[str, Callable[[int, int, float], nn.Sequential]] = {
     "simple_dla": simple_dla,
 }
 NETWORKS = ("mlp", *_IMAGE_NETWORKS)
+LARGE_IMAGE = 128
+"""Pixels each way from which on image networks have the stems and strides of their papers, made for 224;
+below they have those that are usual for CIFAR."""
 Normalisation = tuple[npt.ArrayLike, npt.ArrayLike]
 
 
@@ -53,7 +56,8 @@ def build(
 
     Args:
         name: one of `NETWORKS`.
-        input_shape: of one point; images are (channels, height, width) or (height, width).
+        input_shape: of one point; images are (channels, height, width) or (height, width). From 128 pixels
+            on, networks have the stem and the strides of their papers: 224 pixels become 7.
         n_classes: how many scores.
         width: factor on the number of channels (mlp: of hidden neurons).
         hidden: the hidden layers of an mlp.
@@ -88,7 +92,8 @@ def build(
         if normalise is not None or len(shape) == 2:
             first = [_pixels(normalise or (0.0, 1.0), shape, images=True)]
         with random_state_kept():  # torch's own initialisation draws from the global generator
-            body = _IMAGE_NETWORKS[name](channels, n_classes, width)
+            large = min(shape[-2:]) >= LARGE_IMAGE
+            body = _IMAGE_NETWORKS[name](channels, n_classes, width, large)
         initialise(body, as_seed(random_state), scale, init)
     return nn.Sequential(*first, *body)
 

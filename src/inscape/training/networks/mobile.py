@@ -1,4 +1,4 @@
-"""Networks made for small machines, here for small images.
+"""Networks made for small machines, for small images, and with the strides of their papers for large ones.
 
 MobileNetV1 (Howard et al. 2017) and V2 (Sandler et al. 2018), EfficientNetB0 (Tan and Le 2019),
 ShuffleNetV2 (Ma et al. 2018).
@@ -7,7 +7,7 @@ ShuffleNetV2 (Ma et al. 2018).
 import torch
 from torch import Tensor, nn
 
-from inscape.training.networks.shared_layers import Head, SqueezeExcite, conv_norm, scaled
+from inscape.training.networks.shared_layers import Head, SqueezeExcite, conv_norm, scaled, stem
 
 # channels and stride of each block
 MOBILENET_V1_BLOCKS = (
@@ -17,10 +17,10 @@ MOBILENET_V1_BLOCKS = (
 )
 
 
-def mobilenet_v1(channels: int, n_classes: int, width: float) -> nn.Sequential:
+def mobilenet_v1(channels: int, n_classes: int, width: float, large: bool = False) -> nn.Sequential:
     """A 3x3 stem, and thirteen blocks that filter each channel with 3x3, then mix them with 1x1."""
     c_in = scaled(32, width)
-    layers: list[nn.Module] = [conv_norm(channels, c_in, activation=nn.ReLU())]
+    layers = stem(channels, c_in, large, activation=nn.ReLU())
     for size, stride in MOBILENET_V1_BLOCKS:
         c_out = scaled(size, width)
         layers += [
@@ -64,14 +64,15 @@ class InvertedResidual(nn.Module):
         return y if self.shortcut is None else y + self.shortcut(x)
 
 
-def mobilenet_v2(channels: int, n_classes: int, width: float) -> nn.Sequential:
+def mobilenet_v2(channels: int, n_classes: int, width: float, large: bool = False) -> nn.Sequential:
     """Seven stages of inverted residuals with ReLU6, between a 3x3 stem and a 1x1 convolution."""
     c_in, last = scaled(32, width), scaled(1280, width)
-    layers: list[nn.Module] = [conv_norm(channels, c_in, activation=nn.ReLU6())]
-    for expansion, size, depth, stride in MOBILENET_STAGES:
+    layers = stem(channels, c_in, large, activation=nn.ReLU6())
+    for stage, (expansion, size, depth, stride) in enumerate(MOBILENET_STAGES):
+        first = 2 if large and stage == 1 else stride  # the paper halves here too
         for i in range(depth):
             c_out = scaled(size, width)
-            layers.append(InvertedResidual(c_in, c_out, expansion, stride if i == 0 else 1))
+            layers.append(InvertedResidual(c_in, c_out, expansion, first if i == 0 else 1))
             c_in = c_out
     return nn.Sequential(*layers, conv_norm(c_in, last, 1, activation=nn.ReLU6()), Head(last, n_classes))
 
@@ -126,10 +127,10 @@ class ExcitedResidual(nn.Module):
         return self.drop(y) + x if self.adds else y
 
 
-def efficientnet_b0(channels: int, n_classes: int, width: float) -> nn.Sequential:
+def efficientnet_b0(channels: int, n_classes: int, width: float, large: bool = False) -> nn.Sequential:
     """Seven stages behind a 3x3 stem; SiLU and sigmoids inside, so not piecewise-affine."""
     c_in = scaled(32, width)
-    layers: list[nn.Module] = [conv_norm(channels, c_in, activation=nn.SiLU())]
+    layers = stem(channels, c_in, large, activation=nn.SiLU())
     n_blocks = sum(stage[2] for stage in EFFICIENTNET_STAGES)
     for expansion, size, depth, kernel, stride in EFFICIENTNET_STAGES:
         for i in range(depth):
@@ -182,10 +183,10 @@ class Down(nn.Module):
         return shuffle(torch.cat([self.left(x), self.right(x)], 1))
 
 
-def shufflenet_v2(channels: int, n_classes: int, width: float) -> nn.Sequential:
+def shufflenet_v2(channels: int, n_classes: int, width: float, large: bool = False) -> nn.Sequential:
     """Three stages of 4, 8 and 4 units, between a 3x3 stem and a 1x1 convolution."""
     c_in, last = scaled(24, width), scaled(1024, width)
-    layers: list[nn.Module] = [conv_norm(channels, c_in, activation=nn.ReLU())]
+    layers = stem(channels, c_in, large, activation=nn.ReLU(), pool=True)
     for size, depth in ((116, 3), (232, 7), (464, 3)):
         c_out = scaled(size, width, 4)
         layers += [Down(c_in, c_out), *[Keep(c_out) for _ in range(depth)]]

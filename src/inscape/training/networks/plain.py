@@ -6,7 +6,7 @@ from torch import nn
 
 from inscape.arguments import renamed
 from inscape.seeding import RandomState, as_seed, random_state_kept
-from inscape.training.networks.shared_layers import Head, check_sizes, conv_norm, initialise, scaled
+from inscape.training.networks.shared_layers import Head, check_sizes, conv_norm, initialise, scaled, stem
 
 
 @renamed(seed="random_state")
@@ -38,21 +38,22 @@ def mlp(
     return net
 
 
-def cnn(channels: int, n_classes: int, width: float) -> nn.Sequential:
+def cnn(channels: int, n_classes: int, width: float, large: bool = False) -> nn.Sequential:
     """Three convolutions with batch-norm and ReLU, the second and third with stride 2, and a linear head."""
     sizes = [scaled(c, width) for c in (32, 64, 128)]
     return nn.Sequential(
-        conv_norm(channels, sizes[0], activation=nn.ReLU()),
+        *stem(channels, sizes[0], large, activation=nn.ReLU()),
         conv_norm(sizes[0], sizes[1], stride=2, activation=nn.ReLU()),
         conv_norm(sizes[1], sizes[2], stride=2, activation=nn.ReLU()),
         Head(sizes[2], n_classes),
     )
 
 
-def vgg19(channels: int, n_classes: int, width: float) -> nn.Sequential:
+def vgg19(channels: int, n_classes: int, width: float, large: bool = False) -> nn.Sequential:
     """Sixteen convolutions, a max-pool after the 2nd, 4th, 8th, 12th and 16th, and one linear layer.
 
-    The pools round up, so that images below 32x32 do not vanish; at 32x32 that changes nothing.
+    The pools round up, so that images below 32x32 do not vanish; at 32x32 that changes nothing. On large
+    images the mean over what is left stands in place of the two further linear layers of the paper.
     """
     layers: list[nn.Module] = []
     c_in = channels

@@ -1,4 +1,4 @@
-"""Networks of residual blocks, with a 3x3 stem for small images.
+"""Networks of residual blocks, with a 3x3 stem for small images, for large ones with that of their papers.
 
 ResNet18 and ResNet34 (He et al. 2016), SENet18 (Hu et al. 2018), RegNetX_200MF (Radosavovic et al. 2020), and
 SimpleDLA: deep layer aggregation (Yu et al. 2018) with trees that aggregate two nodes each.
@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from inscape.training.networks.shared_layers import Head, SqueezeExcite, conv_norm, convolution, scaled
+from inscape.training.networks.shared_layers import Head, SqueezeExcite, conv_norm, convolution, scaled, stem
 
 
 class Residual(nn.Module):
@@ -59,9 +59,10 @@ def _network(
     channels: int,
     n_classes: int,
     width: float,
+    large: bool,
 ) -> nn.Sequential:
     sizes = [scaled(c, width) for c in (64, 128, 256, 512)]
-    layers: list[nn.Module] = [conv_norm(channels, sizes[0], activation=nn.ReLU())]
+    layers = stem(channels, sizes[0], large, activation=nn.ReLU(), kernel=7, pool=True)
     c_in = sizes[0]
     for stage, (c_out, depth) in enumerate(zip(sizes, depths, strict=True)):
         for i in range(depth):
@@ -70,19 +71,19 @@ def _network(
     return nn.Sequential(*layers, Head(c_in, n_classes))
 
 
-def resnet18(channels: int, n_classes: int, width: float) -> nn.Sequential:
+def resnet18(channels: int, n_classes: int, width: float, large: bool = False) -> nn.Sequential:
     """Two blocks in each of four stages."""
-    return _network(Residual, (2, 2, 2, 2), channels, n_classes, width)
+    return _network(Residual, (2, 2, 2, 2), channels, n_classes, width, large)
 
 
-def resnet34(channels: int, n_classes: int, width: float) -> nn.Sequential:
+def resnet34(channels: int, n_classes: int, width: float, large: bool = False) -> nn.Sequential:
     """3, 4, 6 and 3 blocks."""
-    return _network(Residual, (3, 4, 6, 3), channels, n_classes, width)
+    return _network(Residual, (3, 4, 6, 3), channels, n_classes, width, large)
 
 
-def senet18(channels: int, n_classes: int, width: float) -> nn.Sequential:
+def senet18(channels: int, n_classes: int, width: float, large: bool = False) -> nn.Sequential:
     """Pre-activated blocks with squeeze and excitation: a sigmoid inside, so not piecewise-affine."""
-    return _network(PreActivated, (2, 2, 2, 2), channels, n_classes, width)
+    return _network(PreActivated, (2, 2, 2, 2), channels, n_classes, width, large)
 
 
 class Tree(nn.Module):
@@ -105,16 +106,17 @@ class Tree(nn.Module):
         return y
 
 
-def simple_dla(channels: int, n_classes: int, width: float) -> nn.Sequential:
+def simple_dla(channels: int, n_classes: int, width: float, large: bool = False) -> nn.Sequential:
     """Three convolutions, then trees of 1, 2, 2 and 1 levels."""
     first, second = scaled(16, width), scaled(32, width)
+    halved = 2 if large else 1
     layers: list[nn.Module] = [
-        conv_norm(channels, first, activation=nn.ReLU()),
+        conv_norm(channels, first, 7 if large else 3, activation=nn.ReLU()),
         conv_norm(first, first, activation=nn.ReLU()),
-        conv_norm(first, second, activation=nn.ReLU()),
+        conv_norm(first, second, stride=halved, activation=nn.ReLU()),
     ]
     c_in = second
-    for size, level, stride in ((64, 1, 1), (128, 2, 2), (256, 2, 2), (512, 1, 2)):
+    for size, level, stride in ((64, 1, halved), (128, 2, 2), (256, 2, 2), (512, 1, 2)):
         c_out = scaled(size, width)
         layers.append(Tree(c_in, c_out, level, stride))
         c_in = c_out
@@ -144,11 +146,12 @@ class GroupedResidual(nn.Module):
         return y
 
 
-def regnet_x_200mf(channels: int, n_classes: int, width: float) -> nn.Sequential:
+def regnet_x_200mf(channels: int, n_classes: int, width: float, large: bool = False) -> nn.Sequential:
     """1, 1, 4 and 7 blocks in groups of eight channels, behind a 3x3 stem."""
     c_in = scaled(64, width)
-    layers: list[nn.Module] = [conv_norm(channels, c_in, activation=nn.ReLU())]
-    for size, depth, stride in ((24, 1, 1), (56, 1, 1), (152, 4, 2), (368, 7, 2)):
+    layers = stem(channels, c_in, large, activation=nn.ReLU())
+    halved = 2 if large else 1
+    for size, depth, stride in ((24, 1, halved), (56, 1, halved), (152, 4, 2), (368, 7, 2)):
         for i in range(depth):
             c_out = scaled(size, width, GROUP)
             layers.append(GroupedResidual(c_in, c_out, stride if i == 0 else 1))

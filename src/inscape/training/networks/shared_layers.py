@@ -63,6 +63,16 @@ def conv_norm(
     return nn.Sequential(*parts, *([] if activation is None else [activation]))
 
 
+def stem(
+    channels: int, c_out: int, large: bool, *, activation: nn.Module, kernel: int = 3, pool: bool = False
+) -> list[nn.Module]:
+    """The first layers: a 3x3 convolution, which for large images halves them, with a max-pool twice."""
+    if not large:
+        return [conv_norm(channels, c_out, activation=activation)]
+    first = conv_norm(channels, c_out, kernel, stride=2, activation=activation)
+    return [first, nn.MaxPool2d(3, 2, padding=1)] if pool else [first]
+
+
 class Head(nn.Module):
     """The mean over the image, then a linear layer."""
 
