@@ -329,3 +329,60 @@ def test_models_that_are_pooled_are_also_said_apart(tmp_path):
     found = read_study(tmp_path / "both.toml").summarise(frame, tmp_path).findings["correlation"]
     assert "apart: tree +1.00" in found.evidence
     assert "forest -1.00" in found.evidence
+
+
+@pytest.mark.slow
+def test_add_puts_models_of_ones_own_into_the_tables(run, tmp_path):
+    import numpy as np
+    import skops.io
+    from sklearn.tree import DecisionTreeClassifier
+
+    from inscape.training.data import split_data
+
+    split = split_data("digits", n_train=300, n_test=300)
+    x = split.x_train.reshape(300, -1)
+    lines = ["file,model,data,n_train,n_test,max_depth,replicate"]
+    (tmp_path / "mine").mkdir()
+    trees = {}
+    for depth in (1, 2, 3, 4, 6, 9):
+        trees[depth] = tree = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(x, split.y_train)
+        skops.io.dump(tree, tmp_path / "mine" / f"{depth}.skops")
+        lines.append(f"{depth}.skops,mine,digits,300,300,{depth},0")
+    (tmp_path / "mine" / "models.csv").write_text("\n".join(lines) + "\n")
+
+    added = json.loads(run("add", "mine", "--out", "study", "--workers", "1", "--json"))
+    assert added["n_rows"] == 6
+    assert run("export", "region-counts", "--out", "study", "--to", "rows.csv") == "6 rows in rows.csv\n"
+    rows = pd.read_csv("rows.csv").sort_values("max_depth")
+    test = split.x_test.reshape(300, -1)
+    for _, row in rows.iterrows():
+        tree = trees[row.max_depth]
+        assert row.test_accuracy == tree.score(test, split.y_test)
+        count = inscape.region_count(tree, split.x_test, n_probes=100, method="exact", random_state=0)
+        assert len(json.loads(row.line_counts)) == 100
+        assert row.region_count == pytest.approx(count.mean)
+    assert np.corrcoef(rows.region_count, rows.max_depth)[0, 1] > 0.9
+    assert "mine" in (tmp_path / "study" / "summary.md").read_text()
+    again = run("add", "mine", "--out", "study", "--workers", "1")
+    assert "6 rows, 0 failed" in again
+
+    content = (tmp_path / "mine" / "1.skops").read_bytes()
+    (tmp_path / "mine" / "2.skops").write_bytes(content)  # another model of the same name is another row
+    assert json.loads(run("add", "mine", "--out", "study", "--workers", "1", "--json"))["n_rows"] == 6
+    assert "7 rows" in run("export", "region-counts", "--out", "study", "--to", "rows.csv")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (None, "cannot read"),
+        ("file,model\na.skops,mine\n", "no column 'data'"),
+        ("file,model,data\n", "no models"),
+        ("file,model,data\na.skops,mine,digits\n", "names 'a.skops', which is not in"),
+    ],
+)
+def test_add_says_what_a_folder_lacks(run, tmp_path, table, message):
+    (tmp_path / "mine").mkdir()
+    if table is not None:
+        (tmp_path / "mine" / "models.csv").write_text(table)
+    assert message in run("add", "mine", code=2)

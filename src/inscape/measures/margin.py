@@ -68,6 +68,7 @@ def margin(model: Any, x: Any, y: npt.ArrayLike | None = None, *, normalise: str
     if normalise not in NORMALISE:
         raise MeasureError(unknown_name("normalise", normalise, NORMALISE))
     wrapped = wrap(model)
+    points: Any
     if isinstance(x, Streamed) and y is not None and normalise == "none":
         points, truth = x, as_column(y)
     else:

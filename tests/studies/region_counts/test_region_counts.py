@@ -191,6 +191,23 @@ def test_a_folder_of_images_is_a_data_set(tmp_path):
         STUDY.configurations("smoke", data=str(tmp_path / "nowhere"))
 
 
+def test_svhn_becomes_rows(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    y = {split: np.arange(40) % 5 for split in ("train", "test")}
+    x = {
+        s: (rng.integers(0, 20, (40, 3, 32, 32)) + 44 * y[s][:, None, None, None]).astype(np.uint8) for s in y
+    }
+    arrays = {f"x_{s}": x[s] for s in y} | {f"y_{s}": y[s] for s in y}
+    np.savez(tmp_path / "svhn.npz", **arrays)
+    monkeypatch.setenv("INSCAPE_DATA", str(tmp_path))
+    options = {"n_train": "all", "n_test": "all", "n_lines": "5"}
+    assert {c["model"] for c in STUDY.configurations("small", data="svhn")} == {"resnet18", "tree", "forest"}
+    cells = STUDY.configurations("smoke", data="svhn", nets="tree", **options)
+    row = rows.cell(next(c for c in cells if c["max_depth"] == 8) | {"seed": 0, "replicate_seed": 0})
+    assert (row["train_accuracy"], row["test_accuracy"]) == (1.0, 1.0)  # a class is a brightness
+    assert row["region_count"] > 1
+
+
 def test_a_folder_is_swept_as_imagenet_was(tmp_path):
     for split in ("train", "val"):
         for name in ("cat", "dog"):

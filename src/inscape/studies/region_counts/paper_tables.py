@@ -131,7 +131,7 @@ def hyper_parameter_table(frame: "pd.DataFrame") -> "pd.DataFrame":
         own = networks(part(frame, which), fitted=False)
         for subject, rows in networks(part(frame, "sweep"), fitted=False).items():
             used = own.get(subject, rows)
-            for value, group in used.groupby(column):
+            for value, group in used.groupby(column) if column in used else ():
                 count, low, high = mean_interval(group["region_count"])
                 lines.append(
                     {"model": subject, "varied": which, "value": value, "runs": len(group), "count": count}

@@ -82,6 +82,8 @@ def with_names(table: "pd.DataFrame") -> "pd.DataFrame":
 def seed_means(rows: "pd.DataFrame", columns: Iterable[str]) -> "pd.DataFrame":
     """One line per configuration: the means of some columns over its seeds; without those not measured."""
     wanted = list(columns)
+    if not set(wanted) <= set(rows.columns):
+        return rows[:0].reindex(columns=wanted)
     return rows.groupby("configuration", sort=False)[wanted].mean().dropna()
 
 

@@ -198,12 +198,18 @@ def _correlation(frame: "pd.DataFrame") -> Any:
         return None
     figure, axes = _panels(len(groups), 2, (5.2, 3.9))
     for ax, (name, rows) in zip(axes, groups.items(), strict=True):
-        by = "criterion" if rows["model"].iloc[0] in ("tree", "forest") else "learning_rate"
-        parts = {f"{by.replace('_', ' ')} {v}": g for v, g in rows.groupby(by)}
-        points = {k: seed_means(g, ["region_count", "gap"]).to_numpy().T for k, g in parts.items()}
+        points = {k: seed_means(g, ["region_count", "gap"]).to_numpy().T for k, g in _coloured(rows).items()}
         drawn = {k: (x, y) for k, (x, y) in points.items()}
         draw_scatter(drawn, xlabel="region count", ylabel="generalisation gap", title=str(name), ax=ax)
     return figure
+
+
+def _coloured(rows: "pd.DataFrame") -> "dict[str, pd.DataFrame]":
+    """The rows of each colour of a scatter: by the first of some settings that they have, if any."""
+    for by in ("learning_rate", "criterion", "weights", "kernel"):
+        if by in rows and rows[by].notna().all():
+            return {f"{by.replace('_', ' ')} {v}": group for v, group in rows.groupby(by)}
+    return {"all": rows}
 
 
 def _trends(table: "pd.DataFrame") -> Any:
@@ -232,10 +238,7 @@ def _baselines(frame: "pd.DataFrame") -> Any:
     places = iter(axes)
     for name, rows in groups.items():
         for column, shown in (("distance", "distance to the initial weights"), ("margin", "output margin")):
-            parts = {
-                f"learning rate {v:g}": seed_means(g, [column, "gap"]).to_numpy().T
-                for v, g in rows.groupby("learning_rate")
-            }
+            parts = {k: seed_means(g, [column, "gap"]).to_numpy().T for k, g in _coloured(rows).items()}
             draw_scatter(
                 {k: (x, y) for k, (x, y) in parts.items()},
                 xlabel=shown,
@@ -328,8 +331,9 @@ def charts(frame: "pd.DataFrame", tables: "Mapping[str, pd.DataFrame]") -> list[
         if groups:
             every.append(_scatter(groups, f"Region count and gap: {title}", "region_count", "region count"))
     for column, shown in (("distance", "Distance to the initial weights"), ("margin", "Output margin")):
-        if nets:
-            every.append(_scatter(nets, f"{shown} and gap", column, shown.lower()))
+        measured = {k: rows for k, rows in nets.items() if column in rows and rows[column].notna().any()}
+        if measured:
+            every.append(_scatter(measured, f"{shown} and gap", column, shown.lower()))
     trends = tables["hyper-parameters"]
     for which, rows in trends.groupby("varied", sort=False) if len(trends) else ():
         every.append(
