@@ -86,7 +86,7 @@ class Streamed(ABC):
     def __getitem__(self, rows: Any) -> npt.NDArray[Any]:
         """The point of a number, or the points of a slice, a mask or numbers."""
         chosen = np.arange(len(self))[rows]
-        return self._read(chosen[None])[0] if np.ndim(chosen) == 0 else self._read(chosen)
+        return self.read(chosen[None])[0] if np.ndim(chosen) == 0 else self.read(chosen)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """All points; an error if they are more than half of what the machine has."""
@@ -103,5 +103,5 @@ class Streamed(ABC):
         return self[:: 1 + len(self) // n]
 
     @abstractmethod
-    def _read(self, rows: Ints) -> npt.NDArray[Any]:
+    def read(self, rows: Ints) -> npt.NDArray[Any]:
         """The points of these numbers, (len(rows), ...)."""

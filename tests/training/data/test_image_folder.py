@@ -85,8 +85,8 @@ def test_many_images_are_read_when_they_are_asked_for(tmp_path, monkeypatch):
     fill(tmp_path, [(20, 24)] * 10)
     held = load_data(tmp_path, image_size=16)
     monkeypatch.setattr(own_files, "STREAMED_FROM", 0)
-    read, decode = [], own_files._read
-    monkeypatch.setattr(own_files, "_read", lambda path, size: read.append(path) or decode(path, size))
+    read, decode = [], own_files.read_image
+    monkeypatch.setattr(own_files, "read_image", lambda path, size: read.append(path) or decode(path, size))
     data = load_data(tmp_path, image_size=16)
     assert isinstance(data.x, Streamed)
     assert not isinstance(held.x, Streamed)
@@ -140,9 +140,9 @@ def test_training_on_streamed_images_is_that_on_held_ones(tmp_path, monkeypatch)
     monkeypatch.setattr(own_files, "STREAMED_FROM", 0)
     split = split_data(str(tmp_path))
     asked = []
-    whole = type(split.x_train)._read
+    whole = type(split.x_train).read
     monkeypatch.setattr(
-        own_files.ImageFiles, "_read", lambda s, rows: asked.append(len(rows)) or whole(s, rows)
+        own_files.ImageFiles, "read", lambda s, rows: asked.append(len(rows)) or whole(s, rows)
     )
     two = fit(settings, split, seed=3)
     assert one.history.losses == pytest.approx(two.history.losses, rel=1e-5)

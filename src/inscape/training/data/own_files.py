@@ -177,11 +177,12 @@ class ImageFiles(Streamed):
     """Images of one size in files, (n, 3, h, w) in 0..1; several are decoded at a time."""
 
     def __init__(self, files: list[Path], image_size: int | None) -> None:
-        first = _read(files[0], image_size)
+        first = read_image(files[0], image_size)
         super().__init__((len(files), 3, *first.shape[:2]))
         self._files, self._image_size = files, image_size
 
-    def _read(self, rows: Ints) -> npt.NDArray[np.float32]:
+    def read(self, rows: Ints) -> npt.NDArray[np.float32]:
+        """Decode the images of these numbers, (len(rows), 3, h, w)."""
         found = np.empty((len(rows), *self.shape[1:]), dtype=np.float32)
         with ThreadPoolExecutor(min(DECODERS, max(1, len(rows)))) as decoders:  # decoding holds no lock
             for k, image in enumerate(decoders.map(self._image, rows)):
@@ -190,7 +191,7 @@ class ImageFiles(Streamed):
 
     def _image(self, row: int) -> npt.NDArray[np.uint8]:
         path = self._files[row]
-        image = _read(path, self._image_size)
+        image = read_image(path, self._image_size)
         height, width = self.shape[-2:]
         if image.shape[:2] != (height, width):
             raise DataError(
@@ -216,7 +217,8 @@ def _of_split(root: Path, split: str | None) -> Path:
     return files[split or "test"]
 
 
-def _read(path: Path, image_size: int | None) -> npt.NDArray[Any]:
+def read_image(path: Path, image_size: int | None) -> npt.NDArray[Any]:
+    """The pixels (h, w, 3) of a file, scaled and cut to a square of `image_size` if that is given."""
     from PIL import Image, ImageOps
 
     try:
