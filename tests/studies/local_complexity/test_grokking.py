@@ -126,6 +126,15 @@ def test_columns_that_fall_one_after_the_other_do_not_fall_together():
     assert max(coefficients(frame.assign(fit=0), "lc", "region_count", "fit", changes=True)) < -0.5
 
 
+def test_coefficients_of_two_runs_that_disagree_deny_nothing():
+    frame = frame_of(True).iloc[:2].assign(replicate=range(2))
+    frame["region_count"] = [[9.0, 6.0, 4.0, 2.0, 1.9], [9.0, 6.0, 4.0, 5.0, 6.0]]
+    decision = findings(prepared(frame))["decision"]
+    assert decision.interval is not None
+    assert decision.interval[0] < 0 < decision.interval[1]
+    assert decision.holds is None
+
+
 def test_runs_that_never_fit_say_nothing():
     frame = frame_of(True)
     frame["train_accuracy"] = [[0.5] * 5] * len(frame)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.drawing.axes import new_figure
-from inscape.reports.findings import Chart, Finding, Summary, in_all
+from inscape.reports.findings import Chart, Finding, Summary, in_all, judge
 from inscape.studies.local_complexity.training_curves import (
     Threshold,
     band,
@@ -272,7 +272,7 @@ def _not_good_units(runs: "pd.DataFrame") -> Finding:
 
 
 def _within(runs: "pd.DataFrame", x: str, y: str, *, positive: bool, changes: bool = False) -> Finding:
-    """The mean over runs of Spearman's coefficient after the fit; held if the interval says so."""
+    """The mean over runs of Spearman's coefficient after the fit, judged by the rule of all studies."""
     values = coefficients(runs, x, y, "fit", changes=changes)
     if len(values) < 2:
         return Finding(holds=None, evidence=f"{len(values)} runs")
@@ -280,7 +280,7 @@ def _within(runs: "pd.DataFrame", x: str, y: str, *, positive: bool, changes: bo
     assert interval is not None
     interval = max(interval[0], -1.0), min(interval[1], 1.0)
     return Finding(
-        holds=bool(interval[0] > 0 if positive else interval[1] < 0),
+        holds=judge(interval if positive else (-interval[1], -interval[0])).holds,
         evidence=f"mean Spearman coefficient {mean:+.2f} [{interval[0]:+.2f}, {interval[1]:+.2f}] over "
         f"{len(values)} runs, {min(values):+.2f} to {max(values):+.2f}",
         value=mean,
