@@ -9,7 +9,8 @@ import numba
 import pytest
 from numba.core.caching import CacheImpl
 
-from inscape import compiled
+from inscape import compiling
+from inscape.compiled import loops_compiled
 
 PLAIN = "from inscape.compiled import compiled\n@compiled\ndef f(x):\n    return x + 1\n"
 OF_PAIRS = (
@@ -34,7 +35,8 @@ def loop(tmp_path, monkeypatch):
         spec.loader.exec_module(module)
         return module
 
-    return written
+    with loops_compiled(True):
+        yield written
 
 
 def index_of(tmp_path):
@@ -43,7 +45,7 @@ def index_of(tmp_path):
 
 
 def n_hits(function):
-    return sum(function.stats.cache_hits.values())
+    return sum(function.dispatcher.stats.cache_hits.values())
 
 
 def test_a_loop_is_kept(loop):
@@ -83,7 +85,7 @@ def test_an_index_that_names_a_class_that_is_gone_is_compiled_again(loop):
 
 def test_without_a_folder_for_the_cache_loops_work_and_one_line_says_so(loop, monkeypatch, caplog):
     monkeypatch.setattr(CacheImpl, "_locator_classes", [])
-    compiled.say_that_nothing_is_kept.cache_clear()
+    compiling.say_that_nothing_is_kept.cache_clear()
     with caplog.at_level(logging.WARNING, logger="inscape"):
         module = loop(PLAIN + PLAIN.replace("def f", "def g"))
         assert (module.f(1), module.g(2)) == (2, 3)
@@ -95,14 +97,14 @@ def test_a_disk_that_is_full_stops_nothing(loop, monkeypatch, caplog):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("numba.core.caching.IndexDataCacheFile._save_index", fail)
-    compiled.say_that_nothing_is_kept.cache_clear()
+    compiling.say_that_nothing_is_kept.cache_clear()
     with caplog.at_level(logging.WARNING, logger="inscape"):
         assert loop(PLAIN).f(1) == 2
     assert len(caplog.records) == 1
 
 
 def test_a_loop_is_compiled_again_when_a_file_that_it_imports_from_changes(tmp_path, monkeypatch):
-    monkeypatch.setattr(compiled, "PACKAGE", tmp_path)
+    monkeypatch.setattr(compiling, "PACKAGE", tmp_path)
     files = {
         "loop.py": "from inscape.folder import (\n    part,\n)\n",
         "folder/part.py": "from inscape.constants import SIZE\n",
@@ -114,7 +116,7 @@ def test_a_loop_is_compiled_again_when_a_file_that_it_imports_from_changes(tmp_p
         (tmp_path / name).write_text(text)
 
     def digest():
-        return compiled.source_digest(tmp_path / "loop.py")
+        return compiling.source_digest(tmp_path / "loop.py")
 
     before = digest()
     (tmp_path / "unrelated.py").write_text("x = 1\n")

@@ -12,7 +12,7 @@ import pytest
 
 import inscape
 from inscape import progress
-from inscape.compiled import compiled
+from inscape.compiled import compiled, loops_compiled
 from inscape.progress import Compiling, meter
 
 
@@ -190,7 +190,7 @@ def test_a_moment_of_compiling_is_not_worth_a_word(caplog):
 def test_loops_of_this_package_that_are_compiled_are_told_of(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "inscape.compiled.COMPILING",
+        "inscape.compiling.COMPILING",
         SimpleNamespace(begin=lambda: seen.append("begin"), end=lambda: seen.append("end")),
     )
 
@@ -198,11 +198,13 @@ def test_loops_of_this_package_that_are_compiled_are_told_of(monkeypatch):
         return x + 1
 
     loop.__module__ = "inscape.partition.somewhere"
-    assert compiled(loop)(1) == 2
+    with loops_compiled(True):
+        assert compiled(loop)(1) == 2
     assert seen == ["begin", "end"]
 
     def foreign(x):
         return x + 2
 
-    assert compiled(foreign)(1) == 3
+    with loops_compiled(True):
+        assert compiled(foreign)(1) == 3
     assert seen == ["begin", "end"]

@@ -1,148 +1,192 @@
-"""How loops are compiled: by numba, once, and kept on disk beside the source for the next process.
+"""How loops run: by Python while there is little for them to do, and compiled by numba when there is more.
 
 `compiled` is for every loop. The three others are for functions that allocate nothing: they do without
 numba's run-time, which counts references to arrays; a call per face that hands on twenty arrays would spend
 more time counting than the work takes. They are compiled sooner, too, so it is best to allocate in Python.
 
-What is on disk is used only if it fits: a loop is compiled again when its file or one that it imports from
-changes (numba looks at the loop's own file alone, although it compiles functions and constants of other
-files into the loop), and when what lies there cannot be read. Where nothing can be written, each process
-compiles its loops anew.
+Compiling all loops of a plane takes ten seconds, and finding them on disk half a second; but Python takes
+half a second, too, for a plane of a few hundred regions: the same source, item by item. So a process begins
+with Python. Once more was done than that is worth, numba is imported and each loop looked for on disk. What
+is not there is compiled for a call that has much to do, or when Python has taken as long as compiling would.
+Work is reckoned from the sizes of arrays and never from the clock, so that a program that is run again runs
+as before, and both ways give the same numbers to the last bit (what numba may reorder is always compiled).
 """
 
 # mypy: allow-untyped-calls
 
-import hashlib
-import logging
-import re
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import update_wrapper
 from typing import Any
 
-from numba import njit
-from numba.core import event
-from numba.core.caching import FunctionCache
+import numpy as np
 
-from inscape.progress import COMPILING
-
-PACKAGE = Path(__file__).parent
-INNER: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_INNER: dict[str, Any] = {"nogil": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of a function for loops alone: no entry from Python or C, and not kept, since the loops are."""
-_IMPORT = re.compile(r"^from inscape([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+_INLINED = {**_INNER, "forceinline": True}
+
+LOOKED_FOR_FROM = 200_000
+"""Work in a process from which on loops are looked for on disk. It is counted in entries of the arrays that
+loops are given, of which Python takes a microsecond or two each."""
+COMPILED_FROM = 8_000_000
+"""Work in a process from which on loops are compiled ..."""
+CALL_COMPILED_FROM = 1_000_000
+"""... and in one call."""
+
+
+@dataclass
+class ByPython:
+    """What Python did in this process in place of compiled loops.
+
+    Attributes:
+        work: in entries of arrays.
+        seconds: how long that took.
+        is_allowed: whether every loop is left to Python, or none; None if it depends on the work.
+    """
+
+    work: int = 0
+    seconds: float = 0.0
+    is_allowed: bool | None = None
+
+
+BY_PYTHON = ByPython()
+_here = threading.local()
+
+
+def compile_at_once() -> None:
+    """Leave nothing to Python from now on: in a process that will need the same loops again and again."""
+    BY_PYTHON.is_allowed = False
+
+
+@contextmanager
+def loops_compiled(way: bool) -> Iterator[None]:
+    """Have every loop compiled, or none."""
+    before, BY_PYTHON.is_allowed = BY_PYTHON.is_allowed, not way
+    ready = [(loop, loop._run) for loop in _LOOPS]
+    for loop, _ in ready:
+        loop._run = loop._first
+    try:
+        yield
+    finally:
+        BY_PYTHON.is_allowed = before
+        for loop, run in ready:
+            loop._run = run
+
+
+_LOOPS: list["Loop"] = []
+
+
+class Loop:
+    """A loop that is called from Python, and from other loops."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        self._function, self._options = function, options
+        self._dispatcher: Any = None
+        self._is_looked_for = False
+        self._run: Callable[..., Any] = self._first
+        _LOOPS.append(self)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """What the loop returns."""
+        return self._run(*arguments)
+
+    @property
+    def dispatcher(self) -> Any:
+        """The loop as numba knows it."""
+        if self._dispatcher is None:
+            from inscape.compiling import kept
+
+            self._dispatcher = kept(self._function, self._options, _PARTS, _CHOICES)
+        return self._dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What the loop is to numba, in the source of others."""
+        return self.dispatcher._numba_type_
+
+    def _first(self, *arguments: Any) -> Any:
+        """Run the loop by Python, or compile it."""
+        if getattr(_here, "is_in_loop", False):  # Python runs one that calls this one
+            return self._function(*arguments)
+        work = sum(map(_size, arguments))
+        if self._is_worth_compiling(work, arguments):
+            self._run = self.dispatcher
+            return self._run(*arguments)
+        BY_PYTHON.work += work
+        _here.is_in_loop, start = True, time.perf_counter()
+        try:
+            with np.errstate(all="ignore"):  # as numba does: unsigned numbers wrap round
+                return self._function(*arguments)
+        finally:
+            _here.is_in_loop = False
+            BY_PYTHON.seconds += time.perf_counter() - start
+
+    def _is_worth_compiling(self, work: int, arguments: tuple[Any, ...]) -> bool:
+        if "fastmath" in self._options:  # sums in another order: always the same numbers, and so one way
+            return True
+        if BY_PYTHON.is_allowed is not None:
+            return not BY_PYTHON.is_allowed
+        if work > CALL_COMPILED_FROM or BY_PYTHON.work + work > COMPILED_FROM:
+            return True
+        if BY_PYTHON.work + work <= LOOKED_FOR_FROM or self._is_looked_for:
+            return False
+        self._is_looked_for = True
+        from inscape.compiling import is_kept
+
+        return is_kept(self.dispatcher, arguments)
+
+
+def _size(argument: Any) -> int:
+    """The number of entries of an array, or of the arrays of a named tuple."""
+    if isinstance(argument, np.ndarray):
+        return argument.size
+    return 1 + sum(map(_size, argument)) if isinstance(argument, tuple) else 1
 
 
 def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a loop: `@compiled`, or `@compiled(fastmath=...)` with options of numba's."""
-    decorate: Any = njit(**{"nogil": True, "no_cfunc_wrapper": True, **options})
-
-    def kept(function: Callable[..., Any]) -> Any:
-        loop = decorate(function)
-        try:
-            loop._cache = _LoopCache(function)
-        except (RuntimeError, OSError):  # numba finds no folder that it may write to
-            say_that_nothing_is_kept()
-        return loop
-
-    return kept if function is None else kept(function)
+    """A loop: `@compiled`, or `@compiled(fastmath=...)` with options of numba's."""
+    options = {"nogil": True, "no_cfunc_wrapper": True, **options}
+    return (lambda f: Loop(f, options)) if function is None else Loop(function, options)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a loop that allocates nothing."""
+    """A loop that allocates nothing."""
     return compiled(function, _nrt=False)
 
 
-def inlined(function: Callable[..., Any]) -> Any:
-    """Compile what a loop does with one item into the loop itself, since handing on arrays costs time too.
+_PARTS: list[tuple[Callable[..., Any], dict[str, Any]]] = []
+"""Functions for loops, with options of numba's, that numba does not know yet."""
 
-    LLVM does that: each function is compiled once, however many loops call it. (`inline="always"` of numba's
-    would read its source again for every call.) Only loops can call it; of Python its `py_func` is.
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """What a loop does with one item: a function in Python, and part of the loop once that is compiled.
+
+    Handing on arrays costs time too, so LLVM puts it there: each function is compiled once, however many
+    loops call it. (`inline="always"` of numba's would read its source again for every call.)
     """
-    return njit(**INNER, forceinline=True)(function)
+    _PARTS.append((function, _INLINED))
+    return function
 
 
 def summing(function: Callable[..., Any]) -> Any:
-    """Compile sums for loops that may be taken in any order, so that they fill vector registers."""
-    return njit(**INNER, fastmath={"reassoc", "nsz"})(function)
+    """Sums for loops that may be taken in any order, so that they fill vector registers."""
+    _PARTS.append((function, {**_INNER, "fastmath": {"reassoc", "nsz"}}))
+    return function
 
 
-class _Announcer(event.Listener):
-    """Tells `COMPILING` of the loops of this package that are not on disk."""
-
-    def on_start(self, happening: Any) -> None:
-        """A loop begins to be compiled."""
-        if _is_ours(happening):
-            COMPILING.begin()
-
-    def on_end(self, happening: Any) -> None:
-        """It is compiled, or failed to be."""
-        if _is_ours(happening):
-            COMPILING.end()
+_CHOICES: list[tuple[Callable[..., Any], Callable[..., Any], dict[str, Any]]] = []
+"""Functions that choose by the types of their arguments, and how they do once they are compiled; the same."""
 
 
-def _is_ours(happening: Any) -> bool:
-    return str(happening.data["dispatcher"].py_func.__module__).startswith("inscape")
+def choosing(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """What stands for a function in a compiled loop: `@choosing(function)`, of numba's types."""
 
+    def register(choice: Callable[..., Any]) -> Callable[..., Any]:
+        _CHOICES.append((function, choice, _INLINED))
+        return choice
 
-event.register("numba:compile", _Announcer())
-
-
-class _LoopCache(FunctionCache):
-    """Numba's files for one loop, which never stand in the way of compiling it."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        stamp = self._cache_file._source_stamp
-        self._cache_file._source_stamp = stamp, source_digest(Path(function.__code__.co_filename))
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled loop, or None if there is none that can be read."""
-        try:
-            return super().load_overload(sig, target_context)
-        except Exception:  # damaged, or of classes that are gone: a pickle can raise anything
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the compiled loop if that is possible, in place of an index that cannot be read."""
-        try:
-            super().save_overload(sig, data)
-        except Exception:
-            try:
-                self.flush()
-                super().save_overload(sig, data)
-            except OSError:  # the disk is full, or was made read-only meanwhile
-                say_that_nothing_is_kept()
-
-
-@cache
-def say_that_nothing_is_kept() -> None:
-    """One line, once, for someone who wonders why every start takes so long."""
-    logging.getLogger("inscape").warning(
-        "compiled loops cannot be kept on disk, so that each process compiles them anew: "
-        "set NUMBA_CACHE_DIR to a folder that can be written to"
-    )
-
-
-def source_digest(path: Path) -> str:
-    """A hash of a file of this package and of all files that it imports from, at any remove."""
-    seen, waiting = {}, [path]
-    while waiting:
-        file = waiting.pop()
-        if file not in seen:
-            status = file.stat()
-            seen[file], imported = _source(file, status.st_mtime_ns, status.st_size)
-            waiting.extend(imported)
-    return hashlib.sha256("".join(seen[file] for file in sorted(seen)).encode()).hexdigest()
-
-
-@cache
-def _source(path: Path, changed: int, size: int) -> tuple[str, list[Path]]:
-    """The hash of a file as it was last changed, and the files of this package that its head imports from."""
-    content = path.read_bytes()
-    files = []
-    for module, names in _IMPORT.findall(content.decode()):
-        folder = PACKAGE.joinpath(*module.split("."))
-        modules = [folder.with_suffix(".py"), folder / "__init__.py"]
-        modules += [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
-        files += [file for file in modules if file != PACKAGE / "__init__.py" and file.is_file()]
-    return hashlib.sha256(content).hexdigest(), files
+    return register

@@ -252,6 +252,11 @@ class Compiling:
         self._depth, self._start, self._seconds = 0, 0.0, 0.0
         self._is_announced = self._is_reported = False
 
+    @property
+    def seconds(self) -> float:
+        """How long compiling took so far in this process."""
+        return self._seconds
+
     def begin(self) -> None:
         """A loop begins to be compiled, perhaps while another one is."""
         with self._lock:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from inscape import __version__
 from inscape.arrays import Floats, Ints
 from inscape.compare import Comparison, compare
+from inscape.compiled import compile_at_once
 from inscape.drawing.palette import PATTERNS, ink_on
 from inscape.errors import InscapeError, ModelError
 from inscape.explorer.chosen_plane import ChosenPlane
@@ -223,6 +224,7 @@ class Exhibit:
 
     def warm(self) -> None:
         """Look at a small part of the first plane, so that loops are compiled before a page asks for more."""
+        compile_at_once()
         home = self.start.home
         (s0, s1), (t0, t1) = home.bounds
         s, t = (s0 + s1) / 2, (t0 + t1) / 2

@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from inscape.partition.linear import bent_line
-
-start_line, pass_breakpoint, sag = (
-    f.py_func for f in (bent_line.start_line, bent_line.pass_breakpoint, bent_line.sag)
-)
+from inscape.partition.linear.bent_line import pass_breakpoint, sag, start_line
 
 
 def bent_problem(seed, n_entries=12, n_out=5):

@@ -94,7 +94,7 @@ def fan(corners: Floats) -> PlanarComplex:
     k = np.arange(n)
     spokes = np.stack([np.zeros(n, np.int64), k + 1], axis=1)  # edge i: centre to ring point i
     rim = np.stack([k + 1, (k + 1) % n + 1], axis=1)  # edge n + i: ring point i to the next
-    around = half_edge.py_func(k, 0), half_edge.py_func(n + k, 0), half_edge.py_func((k + 1) % n, 1)
+    around = half_edge(k, 0), half_edge(n + k, 0), half_edge((k + 1) % n, 1)
     at_corner = bool((np.abs(corners).max(axis=1) == 0).any())
     fixed = np.concatenate([[at_corner], np.arange(n) % 2 == 0])
     xy, ends = np.concatenate([np.zeros((1, 2)), ring]), np.concatenate([spokes, rim])
@@ -108,9 +108,9 @@ def _following(corners: Floats) -> Floats:
 
 def _used(xy: Floats, ends: Ints, loops: Any, fixed: Bools) -> PlanarComplex:
     """The triangles `loops` with the edges and vertices that they have."""
-    edges, number = np.unique(edge_of.py_func(loops), return_inverse=True)
+    edges, number = np.unique(edge_of(loops), return_inverse=True)
     vertices, place = np.unique(ends[edges], return_inverse=True)
-    loop = half_edge.py_func(number.reshape(-1), direction_of.py_func(loops.reshape(-1)))
+    loop = half_edge(number.reshape(-1), direction_of(loops.reshape(-1)))
     return PlanarComplex(
         xy=xy[vertices],
         ends=place.reshape(-1, 2).astype(np.int32),

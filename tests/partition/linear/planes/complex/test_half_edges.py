@@ -26,25 +26,25 @@ def planar():
 
 def test_numbers_of_half_edges():
     h = np.arange(10)
-    edge, direction = edge_of.py_func(h), direction_of.py_func(h)
-    assert np.array_equal(half_edge.py_func(edge, direction), h)
-    assert np.array_equal(twin.py_func(h), half_edge.py_func(edge, 1 - direction))
-    assert [next_place.py_func(i, 3, 6) for i in (3, 4, 5)] == [4, 5, 3]
+    edge, direction = edge_of(h), direction_of(h)
+    assert np.array_equal(half_edge(edge, direction), h)
+    assert np.array_equal(twin(h), half_edge(edge, 1 - direction))
+    assert [next_place(i, 3, 6) for i in (3, 4, 5)] == [4, 5, 3]
 
 
 @pytest.mark.slow
 def test_every_half_edge_ends_where_the_next_begins(planar):
     for first, last in zip(planar.start[:-1], planar.start[1:], strict=True):
         for i in range(first, last):
-            h, after = planar.loop[i], planar.loop[next_place.py_func(i, first, last)]
-            assert target.py_func(planar.ends, h) == origin.py_func(planar.ends, after)
+            h, after = planar.loop[i], planar.loop[next_place(i, first, last)]
+            assert target(planar.ends, h) == origin(planar.ends, after)
 
 
 def test_a_half_edge_and_its_twin_have_different_faces(planar):
     sides = planar.sides()
     h = planar.loop
-    assert np.array_equal(sides[edge_of.py_func(h), direction_of.py_func(h)], planar.loop_faces)
-    across = sides[edge_of.py_func(h), direction_of.py_func(twin.py_func(h))]
+    assert np.array_equal(sides[edge_of(h), direction_of(h)], planar.loop_faces)
+    across = sides[edge_of(h), direction_of(twin(h))]
     assert (across != planar.loop_faces).all()
     assert np.array_equal(across < 0, planar.born[planar.loop_edges] < 0)
 

@@ -13,7 +13,7 @@ it lies to their left; across the edge, to the left of the twin, lies its neighb
          o -----------> o  origin(h)
 
 The loop of face f is loop[start[f]], ..., loop[start[f + 1] - 1]; after the last half-edge comes the first.
-The functions below are for compiled loops, which they become a part of; to arrays their `py_func` applies.
+The functions below are for compiled loops, which they become a part of, and for whole arrays in Python.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -105,17 +105,17 @@ class PlanarComplex:
     @property
     def corners(self) -> Any:
         """The origin of each half-edge of `loop`."""
-        return origin.py_func(self.ends, self.loop)
+        return origin(self.ends, self.loop)
 
     @property
     def first_corners(self) -> Any:
         """The first vertex of each face, (f,)."""
-        return origin.py_func(self.ends, self.loop[self.start[:-1]])
+        return origin(self.ends, self.loop[self.start[:-1]])
 
     @property
     def loop_edges(self) -> Any:
         """The edge of each half-edge of `loop`."""
-        return edge_of.py_func(self.loop)
+        return edge_of(self.loop)
 
     @property
     def loop_faces(self) -> Ints:
@@ -153,7 +153,7 @@ def polygon_complex(corners: Floats) -> PlanarComplex:
         ends=np.array([(i, (i + 1) % k) for i in range(k)], np.int32),
         born=np.full(k, BORDER, np.int32),
         start=np.array([0, k]),
-        loop=half_edge.py_func(around, 0),
+        loop=half_edge(around, 0),
         shared=np.zeros(k, bool),
         fixed=np.ones(k, bool),
     )
@@ -183,7 +183,7 @@ class WrittenFaces:
         pairs = np.sort(np.stack([corner, after], axis=1), axis=1)
         ends, edge = np.unique(pairs, axis=0, return_inverse=True)
         edge = edge.reshape(-1)
-        loop = half_edge.py_func(edge, (corner != ends[edge, 0]).astype(np.int64))
+        loop = half_edge(edge, (corner != ends[edge, 0]).astype(np.int64))
         fixed = np.zeros(len(xy), bool)
         fixed[[int(np.hypot(*(xy - c).T).argmin()) for c in domain_corners]] = True
         is_border = np.bincount(edge, minlength=len(ends)) == 1
@@ -320,7 +320,7 @@ def chunk_ranges(planar: PlanarComplex, most: int) -> list[tuple[int, int]]:
 def chunk(planar: PlanarComplex, first: int, last: int) -> tuple[PlanarComplex, Ints]:
     """The faces first, ..., last - 1 as a complex of their own, and the vertices that it has."""
     loop = planar.loop[planar.start[first] : planar.start[last]]
-    edges, number = np.unique(edge_of.py_func(loop), return_inverse=True)
+    edges, number = np.unique(edge_of(loop), return_inverse=True)
     used = np.bincount(number, minlength=len(edges))
     sides = np.bincount(planar.loop_edges, minlength=len(planar.ends))[edges]
     vertices, ends = np.unique(planar.ends[edges], return_inverse=True)
@@ -330,7 +330,7 @@ def chunk(planar: PlanarComplex, first: int, last: int) -> tuple[PlanarComplex, 
         ends=ends.reshape(-1, 2).astype(np.int32),
         born=planar.born[edges],
         start=planar.start[first : last + 1] - planar.start[first],
-        loop=half_edge.py_func(number, direction_of.py_func(loop)).astype(np.int32),
+        loop=half_edge(number, direction_of(loop)).astype(np.int32),
         shared=planar.shared[edges] | (used < sides),
         fixed=planar.fixed[vertices],
     )
@@ -364,13 +364,13 @@ def joined(chunks: list[PlanarComplex]) -> PlanarComplex:
     edges, vertices = (np.flatnonzero(a == np.arange(len(a))) for a in (edge, vertex))
     new_edge, new_vertex = np.zeros(len(ends), np.int64), np.zeros(len(xy), np.int64)
     new_edge[edges], new_vertex[vertices] = np.arange(len(edges)), np.arange(len(vertices))
-    old, direction = edge_of.py_func(loop), direction_of.py_func(loop)
+    old, direction = edge_of(loop), direction_of(loop)
     return PlanarComplex(
         xy=xy[vertices],
         ends=new_vertex[ends[edges]].astype(np.int32),
         born=np.concatenate([c.born for c in chunks])[edges],
         start=np.concatenate([[0], *(c.start[1:] + n for c, n in zip(chunks, starts[:-1], strict=True))]),
-        loop=half_edge.py_func(new_edge[edge[old]], direction ^ turned[old]).astype(np.int32),
+        loop=half_edge(new_edge[edge[old]], direction ^ turned[old]).astype(np.int32),
         shared=np.zeros(len(edges), bool),
         fixed=np.concatenate([c.fixed for c in chunks])[vertices],
     )

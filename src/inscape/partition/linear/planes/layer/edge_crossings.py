@@ -4,15 +4,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
-from numba.extending import overload
 
 from inscape.arrays import Floats, Ints
-from inscape.compiled import INNER, compiled, inlined, kernel
+from inscape.compiled import choosing, compiled, inlined, kernel
 from inscape.errors import NonGenericError
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
 from inscape.partition.linear.planes.layer.sign_vectors import SignVectors, count_bits, lowest_bit
@@ -163,13 +161,13 @@ def _count(above, zero, ends, start, crossed):
 
 
 def entry(values: Any, vertex: int, u: int) -> float:
-    """Entry u at a vertex, for compiled loops: of rows (v, h), or of `Values` whose rows are not stored."""
-    raise NotImplementedError("only compiled loops can call it")
+    """Entry u at a vertex: of rows (v, h), or of `Values` whose rows are not stored."""
+    return values[vertex, u] if isinstance(values, np.ndarray) else value(values, vertex, u)
 
 
-@overload(entry, jit_options=cast(Any, {**INNER, "forceinline": True}))
+@choosing(entry)
 def _entry(values, vertex, u):
-    if isinstance(values, types.Array):
+    if hasattr(values, "ndim"):  # the type of an array
         return lambda values, vertex, u: values[vertex, u]
     return lambda values, vertex, u: value(values, vertex, u)
 

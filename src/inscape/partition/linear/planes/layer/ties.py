@@ -13,7 +13,6 @@ Every unit is known at every node, so that this is for faces with few lines. A t
 from typing import Any
 
 import numpy as np
-from numba.typed import List
 
 from inscape.arrays import Floats, Ints
 from inscape.compiled import compiled
@@ -130,7 +129,7 @@ def with_tied_faces(
 def _numbered(face: int, node: Ints, cut: Any, n_edges: int, n_vertices: int) -> Parts:
     """The parts of one face, its own edges and vertices numbered from `n_edges` and `n_vertices` on."""
     sizes, loop, signs, ends, xy, (line_ends, start, s, unit, change, vertex) = cut
-    own = half_edge.py_func(n_edges, -1 - loop)
+    own = half_edge(n_edges, -1 - loop)
     number = np.concatenate([node, n_vertices + np.arange(len(xy))])
     at = np.where(vertex >= 0, number[vertex], -1)
     loop = np.where(loop >= 0, loop, own).astype(np.int32)
@@ -388,8 +387,7 @@ def _cut_along_units(n, values, errors, signs, xy, most):
         how it ended, the parts as loops of nodes, and the four arrays with the new nodes added.
     """
     m = values.shape[1]
-    parts = List()
-    parts.append(np.arange(n))
+    parts = [np.arange(n)]
     n_nodes = n
     fresh = np.empty((4 * m + 16, 3), np.int64)  # edges cut by the unit at hand: both ends and the new node
     for k in range(m):
