@@ -199,6 +199,17 @@ def test_what_is_timed_is_compiled_and_python_goes_on_afterwards(fresh):
     assert compiled.BY_PYTHON.seconds > before
 
 
+def test_a_loop_may_say_how_much_it_does(fresh):
+    pairs = compiled.compiled(double, work=lambda x, out: len(x) ** 2)
+    run(pairs, 100)
+    assert not is_compiled(pairs)
+    run(pairs, 2000)
+    assert is_compiled(pairs)
+    steps = compiled.compiled(double, work=compiled.unbounded)
+    run(steps, 1)
+    assert is_compiled(steps)
+
+
 def test_sums_in_any_order_are_always_compiled(fresh):
     loop = compiled.compiled(double, fastmath={"reassoc"})
     run(loop, 1)

@@ -14,6 +14,7 @@ as before, and both ways give the same numbers to the last bit (what numba may r
 
 # mypy: allow-untyped-calls
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -47,7 +48,7 @@ class ByPython:
         is_allowed: whether every loop is left to Python, or none; None if it depends on the work.
     """
 
-    work: int = 0
+    work: float = 0
     seconds: float = 0.0
     is_allowed: bool | None = None
 
@@ -76,15 +77,17 @@ def loops_compiled(way: bool) -> Iterator[None]:
             loop._run = run
 
 
+Work = Callable[..., float]
+"""What a loop has to do, in entries of arrays, from its arguments."""
 _LOOPS: list["Loop"] = []
 
 
 class Loop:
     """A loop that is called from Python, and from other loops."""
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[..., Any], work: Work, options: dict[str, Any]) -> None:
         update_wrapper(self, function)
-        self._function, self._options = function, options
+        self._function, self._work, self._options = function, work, options
         self._dispatcher: Any = None
         self._is_looked_for = False
         self._run: Callable[..., Any] = self._first
@@ -112,7 +115,7 @@ class Loop:
         """Run the loop by Python, or compile it."""
         if getattr(_here, "is_in_loop", False):  # Python runs one that calls this one
             return self._function(*arguments)
-        work = sum(map(_size, arguments))
+        work = self._work(*arguments)
         if self._is_worth_compiling(work, arguments):
             self._run = self.dispatcher
             return self._run(*arguments)
@@ -125,7 +128,7 @@ class Loop:
             _here.is_in_loop = False
             BY_PYTHON.seconds += time.perf_counter() - start
 
-    def _is_worth_compiling(self, work: int, arguments: tuple[Any, ...]) -> bool:
+    def _is_worth_compiling(self, work: float, arguments: tuple[Any, ...]) -> bool:
         if "fastmath" in self._options:  # sums in another order: always the same numbers, and so one way
             return True
         if BY_PYTHON.is_allowed is not None:
@@ -140,17 +143,30 @@ class Loop:
         return is_kept(self.dispatcher, arguments)
 
 
-def _size(argument: Any) -> int:
-    """The number of entries of an array, or of the arrays of a named tuple."""
-    if isinstance(argument, np.ndarray):
-        return argument.size
-    return 1 + sum(map(_size, argument)) if isinstance(argument, tuple) else 1
+def entries(*arguments: Any) -> float:
+    """The number of entries of arrays, also of those in tuples: what most loops look at a few times each.
+
+    >>> entries(np.zeros((3, 4)), 7, (np.zeros(5), 0.5))
+    19.0
+    """
+    found = 0.0
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            found += argument.size
+        else:
+            found += entries(*argument) if isinstance(argument, tuple) else 1
+    return found
 
 
-def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """A loop: `@compiled`, or `@compiled(fastmath=...)` with options of numba's."""
+def unbounded(*arguments: Any) -> float:
+    """The work of a loop that takes many steps over the same arrays."""
+    return math.inf
+
+
+def compiled(function: Callable[..., Any] | None = None, *, work: Work = entries, **options: Any) -> Any:
+    """A loop: `@compiled`, or `@compiled(work=..., fastmath=...)` with its work and options of numba's."""
     options = {"nogil": True, "no_cfunc_wrapper": True, **options}
-    return (lambda f: Loop(f, options)) if function is None else Loop(function, options)
+    return (lambda f: Loop(f, work, options)) if function is None else Loop(function, work, options)
 
 
 def kernel(function: Callable[..., Any]) -> Any:

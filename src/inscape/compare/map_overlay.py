@@ -113,7 +113,7 @@ class _Edges(NamedTuple):
         return _Crossings(one, other, xy)
 
 
-@compiled
+@compiled(work=lambda low, high, n_first: n_first * (len(low) - n_first))
 def edge_crossings(low, high, n_first):
     """All places where one of the first edges crosses one of the others, away from the ends of both."""
     capacity, n = 1024, 0

@@ -2,7 +2,6 @@
 
 The parameters are one flat array, layer after layer, weights (n_in, n_out) before biases; so is what the
 optimiser remembers of each. A layer is moved as soon as its slopes are known, while they are in the cache.
-Importing this module imports numba.
 """
 
 # mypy: allow-untyped-decorators
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arrays import Floats, Ints
-from inscape.compiled import compiled
+from inscape.compiled import compiled, unbounded
 
 Array = npt.NDArray[Any]
 SQUARES, CROSS_ENTROPY, SOFTMAX_CROSS_ENTROPY = range(3)
@@ -23,7 +22,7 @@ FIRST, SECOND, TINY = 0.9, 0.999, 1e-8
 """Of Adam: how much of both averages is kept, and what is added to the root of the second."""
 
 
-@compiled(error_model="numpy")
+@compiled(error_model="numpy", work=unbounded)
 def run_steps(
     parameters: Array,
     velocity: Array,

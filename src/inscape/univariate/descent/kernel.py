@@ -17,7 +17,7 @@ second into f, so a step costs O(k + n) instead of O(k n).
 
 import numpy as np
 
-from inscape.compiled import compiled
+from inscape.compiled import compiled, unbounded
 
 SQUARE, EXPONENTIAL, LOGISTIC = 0, 1, 2
 CONVERGED, STATIONARY, DIVERGED, STEP_LIMIT = 0, 1, 2, 3
@@ -154,7 +154,7 @@ def _move(eta, momentum, x, theta, speed, turn, sums, lines):
         lines[at, 1] += v * w
 
 
-@compiled
+@compiled(work=unbounded)
 def descend(
     x,
     y,

@@ -1,7 +1,7 @@
 """Compiled loops of adaptive cells: simplices that are cut in two, which of them to cut, and the last cuts.
 
 Vertices have integer coordinates 0..2^L in the unit cube; each is found by its key in a table with open
-addressing. Importing this module imports numba.
+addressing.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs

@@ -2,7 +2,7 @@
 
 Samples are rows of flat arrays that only grow. `before` and `after` link the samples of one probe in the
 order of u, -1 at its ends, so that a new sample is put between two others without moving anything. An
-interval is named by its left sample. Importing this module imports numba.
+interval is named by its left sample.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs

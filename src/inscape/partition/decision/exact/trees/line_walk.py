@@ -1,8 +1,5 @@
 # mypy: disallow-untyped-decorators=False
-"""Compiled loops along segments: walk down all trees along one line, then vote from piece to piece.
-
-Importing this module imports numba; `along_segments` does so when the first segment is asked for.
-"""
+"""Compiled loops along segments: walk down all trees along one line, then vote from piece to piece."""
 
 from typing import Any
 
