@@ -6,7 +6,8 @@ all that inscape loads, compiles and computes). Seconds are those of the process
 children, on one thread, the best of `INSCAPE_ROUNDS` rounds (2 by default). What else the machine does
 changes them less than it changes the clock, but cores that share a cache still take half as long again. The
 bar is for `work`; for README's example it is for both columns together, since the example is all that there
-is. The last row repeats the first plane in a process that finds its loops on disk.
+is. Python runs loops as they stand while there is little to do; the plane of many regions is compiled, and
+the last rows are those of processes that find their loops on disk.
 
 To compare two versions, name the folder of the other one: `INSCAPE_OTHER=folder python -m benchmarks cold`
 measures both in turns and prints the figures of the other beside.
@@ -39,20 +40,34 @@ net = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), n
 patch = inscape.Patch([0.0, 0.0], np.eye(2))
 """
 COUNT = "inscape.region_count(net, np.random.default_rng(0).normal(size=(100, 2)), random_state=0)"
+LARGE = """
+deep = nn.Sequential(nn.Linear(2, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 3))
+inscape.linear_regions(deep, patch)
+"""
+COMPILE = """
+try:
+    from inscape.compiled import compile_at_once
+    compile_at_once()
+except ImportError:  # an earlier version, which compiles everything
+    pass
+"""
 LINEAR = "inscape.linear_regions(net, patch)"
 DECISION = "inscape.decision_regions(net, patch, method='exact')"
 ADAPTIVE = "inscape.decision_regions(net, patch, method='adaptive')"
 
 
 class First(NamedTuple):
-    """Something done for the first time: the imports of its user's script, the work, and the bar for it."""
+    """Something done for the first time: the imports of its user's script, the work, and the bar for it.
+
+    `before` is what another process did with the same cache of compiled loops.
+    """
 
     name: str
     imports: str
     work: str
     bar: float | None = None
     is_bar_for_all: bool = False
-    is_warm: bool = False
+    before: str = ""
 
 
 def firsts() -> list[First]:
@@ -65,7 +80,9 @@ def firsts() -> list[First]:
         First("exact plane (decision regions)", NETWORK, use + DECISION),
         First("adaptive plane", NETWORK, use + ADAPTIVE),
         First("all of these", NETWORK, "\n".join([use, COUNT, LINEAR, DECISION, ADAPTIVE])),
-        First("exact plane, loops found on disk", NETWORK, use + LINEAR, 1.0, is_warm=True),
+        First("exact plane of many regions", NETWORK, use + LARGE),
+        First("exact plane, all loops on disk", NETWORK, use + LINEAR, 1.0, before=use + COMPILE + LINEAR),
+        First("exact plane of many, all on disk", NETWORK, use + LARGE, before=use + COMPILE + LARGE),
     ]
 
 
@@ -93,20 +110,16 @@ def main() -> None:
 
 def run(first: First, version: Path) -> tuple[float, float]:
     """The CPU seconds of the imports and of the work, in a process of its own with a cache of its own."""
-    steps = [
-        CLOCK,
-        "a = seconds()",
-        first.imports,
-        "b = seconds()",
-        first.work,
-        "print(b - a, seconds() - b)",
-    ]
     with tempfile.TemporaryDirectory() as folder:
-        lines: list[str] = []
-        for _ in range(2 if first.is_warm else 1):
-            lines = in_process("\n".join(steps), version, folder).splitlines()
-        imports, work = lines[-1].split()
+        if first.before:
+            in_process(timed(first.imports, first.before), version, folder)
+        imports, work = in_process(timed(first.imports, first.work), version, folder).splitlines()[-1].split()
         return float(imports), float(work)
+
+
+def timed(imports: str, work: str) -> str:
+    """A script that prints the CPU seconds of its two steps."""
+    return "\n".join([CLOCK, "a = seconds()", imports, "b = seconds()", work, "print(b - a, seconds() - b)"])
 
 
 def in_process(script: str, version: Path, folder: str) -> str:

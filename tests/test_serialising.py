@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 import pkgutil
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -320,11 +321,26 @@ def region_results():
     ]
 
 
-def test_every_class_that_writes_reads_back(tmp_path):
-    results = [
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """One of every class that writes, at least."""
+    out = tmp_path_factory.mktemp("study")
+    return [
         *(*region_results(), *measurements(), *table_results()),
-        *(*univariate_results(), *study_results(tmp_path)),
+        *(*univariate_results(), *study_results(out)),
     ]
+
+
+def test_every_result_is_shown_in_a_notebook_and_as_one_short_line(results):
+    for result in results:
+        if not isinstance(result, Probe | Provenance | Recipe | ShallowNet):  # what is asked, not an answer
+            for shown in (result, type(result).from_dict(written(result))):
+                assert "<code>&lt;" in shown._repr_html_(), type(result)
+                assert not re.search(r"\d\.\d{6}|\n", repr(shown)), repr(shown)
+                assert len(repr(shown)) < 300, repr(shown)
+
+
+def test_every_class_that_writes_reads_back(results):
     for result in results:
         again = type(result).from_dict(written(result))
         assert type(again) is type(result)

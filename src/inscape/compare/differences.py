@@ -13,6 +13,7 @@ from inscape.compare.on_probes import Pair
 from inscape.errors import PartitionError
 from inscape.measures.unlabelled.confidence import as_probabilities
 from inscape.partition.decision.regions import DecisionPlane, DecisionRegions, DecisionSegment
+from inscape.pictures import Shown
 from inscape.probes import Probe
 from inscape.probes.plane import domain_of
 from inscape.probes.segment import as_segment
@@ -28,7 +29,7 @@ SCALES = ("own", "softmax")
 
 
 @dataclass(frozen=True, eq=False)
-class MaxDifference:
+class MaxDifference(Shown):
     """The largest |score_a - score_b| over the points of a probe and the classes.
 
     Attributes:

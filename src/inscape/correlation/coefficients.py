@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from inscape.arrays import Floats
 from inscape.errors import StudyError, unknown_name
+from inscape.pictures import Shown
 from inscape.seeding import RandomState, as_generator
 from inscape.serialising import plain_fields, restored_fields
 
@@ -25,8 +26,8 @@ FEWEST = 4
 _BLOCK = 512  # rows of pairwise comparisons at a time
 
 
-@dataclass(frozen=True)
-class Correlation:
+@dataclass(frozen=True, repr=False)
+class Correlation(Shown):
     """A coefficient of n points and its 95 % bootstrap interval.
 
     The value is NaN where a column does not vary, the interval also where there are fewer than four clusters.
@@ -54,6 +55,9 @@ class Correlation:
         """The coefficient that `to_dict` wrote."""
         result: Self = restored_fields(cls, data, what="correlation", error=StudyError)
         return result
+
+    def __repr__(self) -> str:
+        return f"<correlation {self} of {self.n} points>"
 
     def __str__(self) -> str:
         if np.isnan(self.interval[0]):

@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.errors import MeasureError
+from inscape.pictures import Shown
 from inscape.provenance import Provenance
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 from inscape.status import COMPLETE, Status
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Measurement:
+class Measurement(Shown):
     """A measured number.
 
     Attributes:

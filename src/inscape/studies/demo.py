@@ -24,6 +24,7 @@ from inscape.measures.region_count import RegionCount, draw_counter
 from inscape.measures.result import probability_less
 from inscape.models import Model
 from inscape.partition import decision_regions
+from inscape.pictures import Shown
 from inscape.probes import Patch
 from inscape.progress import Meter, meter
 from inscape.seeding import as_seed
@@ -125,8 +126,8 @@ class Lesson:
         return self.with_fit is not None and abs(self.with_fit) > FOLLOWS
 
 
-@dataclass(frozen=True, eq=False)
-class Demo:
+@dataclass(frozen=True, eq=False, repr=False)
+class Demo(Shown):
     """All models, fewest regions first; the correlation of count and gap per family and over all.
 
     `files` are the data and two networks, for the command line.
@@ -137,6 +138,9 @@ class Demo:
     pictures: tuple[Path, ...]
     seed: int
     files: tuple[Path, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<demo of {len(self.models)} models. {self.learnt}>"
 
     @cached_property
     def lessons(self) -> tuple[Lesson, ...]:

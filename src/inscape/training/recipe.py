@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any, Self
 
 from inscape.errors import InscapeError, unknown_name
+from inscape.pictures import Shown
 from inscape.serialising import plain, plain_fields, restored_fields
 from inscape.status import Status
 
@@ -126,8 +127,8 @@ def batch_sizes(n: int, size: int) -> list[int]:
     return [size] * whole + [rest] * (rest > 0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class History:
+@dataclass(frozen=True, repr=False, kw_only=True)
+class History(Shown):
     """The mean training loss of each epoch, and why training ended.
 
     Attributes:
@@ -143,6 +144,10 @@ class History:
     status: Status
     seed: int
     checkpoints: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        size = f"{len(self.losses)} epochs, {self.n_steps} steps"
+        return f"<training of {size}: loss {self.loss:.4g}, {self.status.heading}>"
 
     @property
     def loss(self) -> float:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from inscape.arguments import whole_number
 from inscape.arrays import Bools, Floats
 from inscape.errors import UnivariateError
+from inscape.pictures import Shown
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 from inscape.univariate.kkt import kkt_residual
 from inscape.univariate.net import ShallowNet
@@ -35,7 +36,7 @@ _NEAR_ONE = 0.9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LimitRegions:
+class LimitRegions(Shown):
     """The linear regions of the KKT point that a net is near to, by active sets.
 
     Attributes:

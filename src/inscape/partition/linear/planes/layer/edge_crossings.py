@@ -160,7 +160,7 @@ def _count(above, zero, ends, start, crossed):
     return n
 
 
-def entry(values: Any, vertex: int, u: int) -> float:
+def entry(values: Any, vertex: int, u: int) -> Any:
     """Entry u at a vertex: of rows (v, h), or of `Values` whose rows are not stored."""
     return values[vertex, u] if isinstance(values, np.ndarray) else value(values, vertex, u)
 
