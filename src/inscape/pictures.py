@@ -139,6 +139,8 @@ class Look:
         >>> classes, points = Look(["cat", "dog"]).classes([0, 1], y=np.array(["dog", "fox"]))
         >>> classes.names, points.tolist()
         ({0: 'cat', 1: 'dog', 2: 'fox'}, [1, 2])
+        >>> Look({"fox": "Fuchs"}).classes([], y=np.array(["dog", "fox"]))[0].names
+        {0: 'dog', 1: 'Fuchs'}
         """
         old = dict(enumerate(known or ()))
         numbers = [*labels, *(_numbered(self.class_names) if known is None else ())]
@@ -149,6 +151,9 @@ class Look:
             values, place = np.unique(y, return_inverse=True)
             numbers = [_label_of(value, old, names) for value in values.tolist()]
             own = np.array(numbers, dtype=np.int64)[place]
+            old |= {label: name for label, name in names.items() if label not in old}
+            if isinstance(self.class_names, Mapping):  # classes that only points have are renamed too
+                names |= _renamed(self.class_names, old)
         palette = name_colours([*names.values(), *_listed(self.class_names)])
         colours = {label: palette[name] for label, name in names.items()}
         return Classes(names, colours | _recoloured(self.colours, names, old), self.legend), own

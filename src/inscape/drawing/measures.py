@@ -146,7 +146,7 @@ def draw_ranking(
         ax.text(1.02, row + 0.5, f"{p:.1%}", transform=ax.get_yaxis_transform(), va="center", fontsize=9)
     ax.set_yticks(rows, names)
     ax.invert_yaxis()
-    ax.set_xlabel("region count (95 % interval); right: how likely the upper model has fewer")
+    ax.set_xlabel("region count (95 % interval);\nright: how likely the upper model has fewer")
     return ax
 
 

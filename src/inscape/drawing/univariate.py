@@ -136,7 +136,10 @@ def draw_convergence(norm: Floats, change: Floats, tolerance: float, *, ax: Any 
     finite = np.isfinite(change) & (change > 0)
     ax.plot(norm[finite], change[finite], lw=1.2, color=TEN[0])
     ax.axhline(tolerance, color="grey", lw=0.8, ls=":")
-    ax.set_xscale("log")
+    if finite.any():
+        ax.set_xscale("log")
+    else:
+        ax.set_title("too few steps for a change of direction")
     ax.set_yscale("log")
     ax.set_xlabel("norm of the parameters")
     ax.set_ylabel("change of direction per log norm")
