@@ -9,7 +9,8 @@ half a second, too, for a plane of a few hundred regions: the same source, item 
 with Python. Once more was done than that is worth, numba is imported and each loop looked for on disk. What
 is not there is compiled for a call that has much to do, or when Python has taken as long as compiling would.
 Work is reckoned from the sizes of arrays and never from the clock, so that a program that is run again runs
-as before, and both ways give the same numbers to the last bit (what numba may reorder is always compiled).
+as before, and both ways give the same numbers to the last bit: what numba may reorder is always compiled, and
+exponentials and logarithms are those of `math`, since numpy has its own.
 """
 
 # mypy: allow-untyped-calls

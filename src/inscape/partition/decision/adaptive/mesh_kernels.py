@@ -6,6 +6,8 @@ addressing.
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
+import math
+
 import numpy as np
 
 from inscape.compiled import compiled
@@ -196,11 +198,11 @@ def scan_step_cells(chosen, cells, last, labels, margins, chance):
                     n += 2
                     n_steps += _add_change(v, z, a, margins, spread) + _add_change(z, w, a, margins, spread)
             share = min((n_steps + 0.5) / (n + 1.0), 0.95)
-            expected = -np.log(1.0 - share)
+            expected = -math.log(1.0 - share)
             # (2) one jump more than is seen, or two where none is
-            more = 1.0 - np.exp(-expected)
+            more = 1.0 - math.exp(-expected)
             if own_steps == 0:
-                more -= expected * np.exp(-expected)
+                more -= expected * math.exp(-expected)
             # (3) what they do on the edges from this corner
             for q in range(len(cell)):
                 if q != first:

@@ -7,6 +7,8 @@ interval is named by its left sample.
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
+import math
+
 import numpy as np
 
 from inscape.compiled import compiled
@@ -294,7 +296,7 @@ def overtaken(i, j, a, b, scores, variance):
         if k in (a, b) or variance[k] <= 0.0:
             continue
         p, q = max(0.0, scores[i, a] - scores[i, k]), max(0.0, scores[j, b] - scores[j, k])
-        chance = max(chance, np.exp(-2.0 * p * q / variance[k]))
+        chance = max(chance, math.exp(-2.0 * p * q / variance[k]))
     return chance
 
 
@@ -323,13 +325,13 @@ def scan_steps(intervals, u, scores, labels, before, after, chance):
             _spread(first, n, b, scores, after, other)
             np.maximum(spread, other, spread)
         length = u[last] - u[first]
-        n_jumps = -np.log(1.0 - min((n_steps + 0.5) / (n + 1.0), 0.95)) * n
+        n_jumps = -math.log(1.0 - min((n_steps + 0.5) / (n + 1.0), 0.95)) * n
         expected = n_jumps / length * width
         # (2) one jump more, or two; and how many there are then
-        more, n_more = 1.0 - np.exp(-expected), expected
+        more, n_more = 1.0 - math.exp(-expected), expected
         if not is_step(i, j, scores):
-            more -= expected * np.exp(-expected)
-            n_more -= expected * np.exp(-expected)
+            more -= expected * math.exp(-expected)
+            n_more -= expected * math.exp(-expected)
         # (3) what so many do, each as large as those around
         hidden = 1.0
         if n_columns > 1:
