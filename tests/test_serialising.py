@@ -335,7 +335,7 @@ def test_every_result_is_shown_in_a_notebook_and_as_one_short_line(results):
     for result in results:
         if not isinstance(result, Probe | Provenance | Recipe | ShallowNet):  # what is asked, not an answer
             for shown in (result, type(result).from_dict(written(result))):
-                assert "<code>&lt;" in shown._repr_html_(), type(result)
+                assert "<code>" in shown._repr_html_(), type(result)
                 assert not re.search(r"\d\.\d{6}|\n", repr(shown)), repr(shown)
                 assert len(repr(shown)) < 300, repr(shown)
 
