@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import DataError
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -62,7 +60,7 @@ class Streamed(ABC):
 
     x[i] is a point, x[i:j] and x[rows] are arrays of points. What works batch by batch (training, accuracy,
     margins, sampling of probes) reads each batch as it comes; anything else takes `np.asarray(x)`, which
-    reads all, if the memory of the machine allows it.
+    reads all.
     """
 
     dtype: "np.dtype[Any]" = np.dtype(np.float32)
@@ -87,16 +85,6 @@ class Streamed(ABC):
         """The point of a number, or the points of a slice, a mask or numbers."""
         chosen = np.arange(len(self))[rows]
         return self.read(chosen[None])[0] if np.ndim(chosen) == 0 else self.read(chosen)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """All points; an error if they are more than half of what the machine has."""
-        memory = machine_memory()
-        if memory is not None and self.nbytes > memory / 2:
-            raise DataError(
-                f"{len(self)} points of shape {self.shape[1:]} take {in_bytes(self.nbytes)}, and the machine "
-                f"has {in_bytes(memory)}: take fewer, or something that works batch by batch"
-            )
-        return np.asarray(self[:], dtype)
 
     def some(self, n: int = 1000) -> npt.NDArray[Any]:
         """About n points, evenly spread: enough for a mean and a deviation of pixels."""

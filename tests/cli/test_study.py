@@ -89,7 +89,7 @@ def test_failed_rows_are_exported_with_their_error(tmp_path):
         store.insert(as_tasks([{"a": 0}, {"a": 1}], 0), [*good, failed("a reason")])
         for ending in ("csv", "parquet"):
             assert export(store, tmp_path / f"t.{ending}") == 2
-        with pytest.raises(StudyError, match=r"must end in \.csv or \.parquet"):
+        with pytest.raises(StudyError, match=r"must end in \.csv, \.parquet or \.jsonl"):
             export(store, tmp_path / "t.txt")
         with pytest.raises(StudyError, match="cannot write"):
             export(store, tmp_path / "missing" / "t.csv")

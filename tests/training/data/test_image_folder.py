@@ -3,7 +3,6 @@ import pytest
 from PIL import Image
 
 import inscape
-from inscape import arrays
 from inscape.arrays import Streamed
 from inscape.errors import DataError
 from inscape.measures.accuracy import correct
@@ -104,7 +103,7 @@ def test_many_images_are_read_when_they_are_asked_for(tmp_path, monkeypatch):
     assert data.subset(4).x.shape == (4, 3, 16, 16)
     with pytest.raises(IndexError):
         data.x[10]
-    monkeypatch.setattr(arrays, "machine_memory", lambda: 1000)
+    monkeypatch.setattr(own_files, "machine_memory", lambda: 1000)
     with pytest.raises(DataError, match=r"10 points of shape .* the machine has"):
         np.asarray(data.x)
 

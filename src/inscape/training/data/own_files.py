@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Ints, Streamed, in_bytes
+from inscape.arrays import Ints, Streamed, in_bytes, machine_memory
 from inscape.errors import DataError, unknown_name
 from inscape.files import check_sizes
 from inscape.seeding import RandomState
@@ -188,6 +188,16 @@ class ImageFiles(Streamed):
             for k, image in enumerate(decoders.map(self._image, rows)):
                 np.divide(image.transpose(2, 0, 1), 255, out=found[k], dtype=np.float32)
         return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """All points; an error if they are more than half of what the machine has."""
+        memory = machine_memory()
+        if memory is not None and self.nbytes > memory / 2:
+            raise DataError(
+                f"{len(self)} points of shape {self.shape[1:]} take {in_bytes(self.nbytes)}, and the machine "
+                f"has {in_bytes(memory)}: take fewer, or something that works batch by batch"
+            )
+        return np.asarray(self[:], dtype)
 
     def _image(self, row: int) -> npt.NDArray[np.uint8]:
         path = self._files[row]
