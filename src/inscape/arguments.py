@@ -75,6 +75,7 @@ def as_array(value: Any, name: str, error: type[InscapeError]) -> npt.NDArray[An
 def renamed(**names: str) -> Callable[[Function], Function]:
     """A decorator: the function still takes each old name, for its new one, with a DeprecationWarning.
 
+    >>> import warnings
     >>> @renamed(tol="tolerance")
     ... def solve(tolerance=1e-6):
     ...     return tolerance
@@ -140,6 +141,7 @@ def in_new_spelling(function: Callable[..., Any], arguments: Mapping[str, Any]) 
 def old_names(module: str, old: Mapping[str, type]) -> Callable[[str], object]:
     """A `__getattr__` for a module: each old name gives the class of today, with a DeprecationWarning.
 
+    >>> import warnings
     >>> lookup = old_names("inscape.partition", {"Whole": int})
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")

@@ -323,7 +323,8 @@ def scan_steps(intervals, u, scores, labels, before, after, chance):
         n_steps, last = _spread(first, n, a if n_columns > 1 else 0, scores, after, spread)
         if a != b and n_columns > 1:
             _spread(first, n, b, scores, after, other)
-            np.maximum(spread, other, spread)
+            for k in range(n_columns):
+                spread[k] = max(spread[k], other[k])
         length = u[last] - u[first]
         n_jumps = -math.log(1.0 - min((n_steps + 0.5) / (n + 1.0), 0.95)) * n
         expected = n_jumps / length * width
