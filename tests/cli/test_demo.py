@@ -1,4 +1,5 @@
 import json
+import math
 import re
 import shlex
 from pathlib import Path
@@ -74,6 +75,8 @@ def test_gaps_that_hardly_differ_tell_nothing_however_large_the_correlation_is()
     wide = demo.lesson("trees", family(gaps, counts), Correlation(1.0, (1.0, 1.0), 8))
     assert (wide.kind, wide.with_fit) == ("tells", None)
     assert demo.lesson("trees", family(gaps, counts), Correlation(0.5, (-0.1, 0.9), 8)).kind == "open"
+    two = demo.lesson("trees", family(gaps, counts), Correlation(1.0, (math.nan, math.nan), 2))
+    assert (two.kind, two.words) == ("few", "too few models to tell")
     back = demo.lesson("trees", family(gaps, -counts), Correlation(-1.0, (-1.0, -1.0), 8))
     assert (back.kind, back.words) == ("against", "more regions, smaller gap")
     fitting = demo.lesson("trees", family(gaps, counts, 0.5 + 0.05 * counts), Correlation(1.0, (1.0, 1.0), 8))

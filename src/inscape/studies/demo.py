@@ -94,7 +94,8 @@ class Lesson:
 
     Attributes:
         family: its name.
-        kind: "tells", "against" (more regions, smaller gaps), "open", or "alike" if the gaps hardly differ.
+        kind: "tells", "against" (more regions, smaller gaps), "open", "alike" if the gaps hardly differ, or
+            "few" if there are too few models for an interval.
         gaps: the smallest and the largest.
         noise: the sampling error of one gap, from the test images.
         correlation: of count and gap.
@@ -113,6 +114,8 @@ class Lesson:
         """What the counts tell, as the end of a line."""
         if self.kind == "alike":
             return "the gaps are too alike to tell anything"
+        if self.kind == "few":
+            return "too few models to tell"
         if self.kind == "open":
             return "the count does not tell the gap"
         more = "more regions, larger gap" if self.kind == "tells" else "more regions, smaller gap"
@@ -156,6 +159,7 @@ class Demo(Shown):
             "against": "went against the gaps of",
             "open": "did not tell the gaps of",
             "alike": "had nothing to tell of",
+            "few": "was seen too seldom in",
         }
         parts = []
         for kind, verb in verbs.items():
@@ -329,6 +333,8 @@ def lesson(family: str, group: list[DemoModel], r: Correlation) -> Lesson:
     kind = "open"
     if gaps.std(ddof=1) < SPREAD * noise:
         kind = "alike"
+    elif np.isnan(r.interval).any():
+        kind = "few"
     elif r.interval[0] > 0:
         kind = "tells"
     elif r.interval[1] < 0:
