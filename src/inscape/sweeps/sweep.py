@@ -10,13 +10,15 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from inscape.errors import StudyError
 from inscape.progress import Meter
+from inscape.sweeps.checkpoints import checkpoints_in, forget
 from inscape.sweeps.executors import POLL, finished, own_executor, terminate, width
 from inscape.sweeps.store import LEASE, Outcome, Store
 from inscape.sweeps.study import Configuration, Row, Study
@@ -43,7 +45,12 @@ def sweep(
     if not missing:
         return
     groups = _groups(study, missing)
-    with _renewed(store), _handle_on(study, executor, len(groups), n_workers) as handle:
+    folder = store.path.with_suffix(".checkpoints")
+    with (
+        _renewed(store),
+        _held(folder),
+        _handle_on(study, executor, len(groups), n_workers, folder) as handle,
+    ):
         job = _Job(store, handle, retry_before)
         job.todo.extend(groups)
         try:
@@ -70,10 +77,12 @@ def _groups(study: Study, tasks: Sequence[Task]) -> list[Group]:
 class _Handle:
     """A handle on the executor, which puts a new pool in its place if it is ours and broke."""
 
-    def __init__(self, study: Study, executor: Executor | None, n_groups: int, n_workers: int | None) -> None:
+    def __init__(
+        self, study: Study, executor: Executor | None, n_groups: int, n_workers: int | None, folder: Path
+    ) -> None:
         self._function = study.batch or OneByOne(study.cell)
         self._pool = partial(own_executor, self._function, most=n_groups, n_workers=n_workers)
-        self.is_ours = executor is None
+        self.is_ours, self.folder = executor is None, folder
         self.executor = self._pool() if executor is None else executor
         self.width = width(self.executor)
 
@@ -85,7 +94,8 @@ class _Handle:
 
     def submit(self, group: Group) -> "Future[list[Outcome]]":
         try:
-            return self.executor.submit(work, self._function, [task.seeded for task in group])
+            seeded = [task.seeded for task in group]
+            return self.executor.submit(work, self._function, seeded, str(self.folder))
         except BrokenExecutor as error:
             broken: Future[list[Outcome]] = Future()
             broken.set_exception(error)
@@ -94,9 +104,9 @@ class _Handle:
 
 @contextmanager
 def _handle_on(
-    study: Study, executor: Executor | None, n_groups: int, n_workers: int | None
+    study: Study, executor: Executor | None, n_groups: int, n_workers: int | None, folder: Path
 ) -> Iterator[_Handle]:
-    handle = _Handle(study, executor, n_groups, n_workers)
+    handle = _Handle(study, executor, n_groups, n_workers, folder)
     try:
         yield handle
         if handle.is_ours:
@@ -143,7 +153,7 @@ class _Job:
             if isinstance(_error_of(future), BrokenExecutor):
                 broken.append(group)
             else:
-                self._store.insert(group, _outcomes(future, group))
+                self._insert(group, future)
         if broken:
             self._one_at_a_time(broken)
 
@@ -158,7 +168,14 @@ class _Job:
                 pass
             if isinstance(_error_of(future), BrokenExecutor):
                 self._handle.renew()
-            self._store.insert([task], _outcomes(future, [task]))
+            self._insert([task], future)
+
+    def _insert(self, group: Group, future: "Future[list[Outcome]]") -> None:
+        outcomes = _outcomes(future, group)
+        self._store.insert(group, outcomes)
+        for task, outcome in zip(group, outcomes, strict=True):
+            if outcome.error is None:
+                forget(self._handle.folder, task.seeded)
 
 
 def _error_of(future: "Future[list[Outcome]]") -> BaseException | None:
@@ -177,6 +194,18 @@ def _outcomes(future: "Future[list[Outcome]]", group: Group) -> list[Outcome]:
     else:
         text = f"{type(error).__name__}: {error}"
     return [failed(text) for _ in group]
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """A folder that is there in the block, and is left only if something is in it."""
+    with suppress(OSError):  # without it cells start anew
+        folder.mkdir(exist_ok=True)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 @contextmanager
@@ -202,15 +231,19 @@ def _renewed(store: Store) -> Iterator[None]:
 
 
 def work(
-    function: Callable[[list[Configuration]], Sequence[Row]], configurations: list[Configuration]
+    function: Callable[[list[Configuration]], Sequence[Row]],
+    configurations: list[Configuration],
+    checkpoints: str | None = None,
 ) -> list[Outcome]:
     """The outcome of each configuration; an exception in the function is one as well.
 
     If the function fails on several configurations, each is tried alone, so that only those fail that must.
+    `checkpoints` is the folder of those that long cells leave.
     """
     start = time.perf_counter()
     try:
-        rows = function(configurations)
+        with checkpoints_in(checkpoints):
+            rows = function(configurations)
         if len(rows) != len(configurations):
             raise StudyError(f"{len(configurations)} configurations gave {len(rows)} rows: expected one each")
         texts: list[str | None] = [
@@ -219,7 +252,7 @@ def work(
         error = None
     except Exception:
         if len(configurations) > 1:
-            return [work(function, [configuration])[0] for configuration in configurations]
+            return [work(function, [c], checkpoints)[0] for c in configurations]
         texts, error = [None] * len(configurations), traceback.format_exc().strip()
     seconds = (time.perf_counter() - start) / len(configurations)
     return [Outcome(row=t, error=error, seconds=seconds, provenance=json.dumps(provenance())) for t in texts]

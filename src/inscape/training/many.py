@@ -16,6 +16,7 @@ from inscape.models.base import gradients
 from inscape.progress import Meter, meter
 from inscape.seeding import as_seed
 from inscape.status import COMPLETE, DIVERGED
+from inscape.training.checkpoint import Checkpoint, State, restored
 from inscape.training.loop import StepMonitor, as_tensors, check_classes, train
 from inscape.training.networks.shared_layers import Pixels
 from inscape.training.recipe import LOSSES, History, Recipe, batch_sizes
@@ -34,6 +35,7 @@ def train_many(
     *,
     seeds: Sequence[int],
     monitors: Sequence[StepMonitor] | None = None,
+    checkpoints: Sequence[Checkpoint | None] | None = None,
     progress: bool | Meter | None = None,
 ) -> list[History]:
     """Train each module in place by its own recipe and seed; the result of each is that of `train`.
@@ -50,6 +52,8 @@ def train_many(
         seeds: one for each module, as in `train`.
         monitors: one for each module, as in `train`; one that also has `due(step)`, as a `Monitor`, is asked
             first, which spares leaving the compiled program at the other steps.
+        checkpoints: for each module a place from which its training goes on if it was killed, the `rows` of
+            its monitor too; only the compiled program has them.
         progress: None for a bar after two seconds, False for none, or a function of
             (networks done, networks).
 
@@ -71,11 +75,14 @@ def train_many(
         raise InscapeError("a module is given twice: each is trained in place and needs its own")
     seeds = [as_seed(seed) for seed in seeds]
     watches = [None] * len(modules) if monitors is None else monitors
+    places = [None] * len(modules) if checkpoints is None else checkpoints
     histories: list[History] = []
     with gradients(), meter(progress, "networks") as show:
-        for module, recipe, seed, monitor in zip(modules, recipes, seeds, watches, strict=True):
+        for module, recipe, seed, monitor, place in zip(
+            modules, recipes, seeds, watches, places, strict=True
+        ):
             if is_compilable(module, recipe):
-                histories.append(_train_compiled(module, x, y, recipe, seed, monitor))
+                histories.append(_train_compiled(module, x, y, recipe, seed, monitor, place))
             else:
                 histories.append(train(module, x, y, recipe, random_state=seed, monitor=monitor))
             show(len(histories), len(modules))
@@ -83,11 +90,18 @@ def train_many(
 
 
 Draw = Callable[[int], tuple[npt.NDArray[Any], npt.NDArray[Any]]]
+"""Draws points; with a checkpoint it also has `state()`, plain JSON, and `restore(state)`."""
 
 
 @torch.no_grad()
 def train_on_fresh(
-    module: nn.Module, draw: Draw, recipe: Recipe, *, n_steps: int, monitor: StepMonitor | None = None
+    module: nn.Module,
+    draw: Draw,
+    recipe: Recipe,
+    *,
+    n_steps: int,
+    monitor: StepMonitor | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> float:
     """Train a plain MLP in place on points that are never seen twice; the mean loss of the last step.
 
@@ -97,12 +111,17 @@ def train_on_fresh(
         recipe: how; its epochs do not matter, and its learning rate stays what it is.
         n_steps: how many steps.
         monitor: as in `train_many`.
+        checkpoint: a place from which training goes on if it was killed.
     """
     if not is_compilable(module, recipe) or recipe.schedule != "constant":
         raise InscapeError("fresh points need a plain MLP, and a constant recipe without augmentation")
     program = _Program(module, recipe, monitor)
     step, size, loss = 0, recipe.batch_size, math.nan
-    program.look(step)
+    if (saved := program.resume(checkpoint)) is not None:
+        step, loss = saved["n_done"], saved["loss"]
+        draw.restore(saved["draw"])  # type: ignore[attr-defined]
+    else:
+        program.look(step)
     while step < n_steps:
         count = program.until_look(step, min(n_steps - step, AT_ONCE))
         drawn = [as_tensors(*draw(size), program.dtype) for _ in range(count)]
@@ -111,6 +130,9 @@ def train_on_fresh(
         loss = program.steps(program.flat(x), y, torch.arange(len(x)), [size] * count, rates)[-1]
         step += count
         program.look(step)
+        if checkpoint is not None and checkpoint.is_due():
+            drawn_so_far = draw.state()  # type: ignore[attr-defined]
+            checkpoint.save(program.state() | {"loss": float(loss), "draw": drawn_so_far})
     program.write_back()
     module.eval()
     return float(loss) / size
@@ -124,6 +146,7 @@ def _train_compiled(
     recipe: Recipe,
     seed: int,
     monitor: StepMonitor | None,
+    checkpoint: Checkpoint | None,
 ) -> History:
     program = _Program(module, recipe, monitor)
     held = np.asarray(x) if isinstance(x, Streamed) else x  # the compiled loop reads all of it at every step
@@ -134,8 +157,12 @@ def _train_compiled(
     generator = torch.Generator().manual_seed(seed)
     losses: list[float] = []
     n_steps, per_epoch = recipe.epochs * len(sizes), len(sizes)
-    program.look(0)
-    for first in range(0, n_steps, per_epoch):
+    if (saved := program.resume(checkpoint)) is not None:
+        losses = saved["losses"].tolist()
+        generator.set_state(torch.from_numpy(saved["generator"]))
+    else:
+        program.look(0)
+    for first in range(per_epoch * len(losses), n_steps, per_epoch):
         order, total, i = torch.randperm(n, generator=generator), 0.0, 0
         while i < per_epoch:
             k = i + program.until_look(first + i, per_epoch - i)
@@ -146,6 +173,9 @@ def _train_compiled(
         losses.append(total / n if math.isfinite(total) else math.nan)
         if not math.isfinite(total):
             break
+        if checkpoint is not None and checkpoint.is_due():
+            order_of = generator.get_state().numpy()
+            checkpoint.save(program.state() | {"losses": np.array(losses), "generator": order_of})
     program.write_back()
     module.eval()
     status = COMPLETE if math.isfinite(losses[-1]) else DIVERGED
@@ -251,6 +281,25 @@ class _Program:
 
     def _is_due(self, step: int) -> bool:
         return self._monitor is not None and bool(getattr(self._monitor, "due", _always)(step))
+
+    def state(self) -> State:
+        """All that the next step depends on, and the rows of the monitor."""
+        rows = getattr(self._monitor, "rows", None)
+        return self._arrays() | {"n_done": self._n_done, "rows": rows}
+
+    def resume(self, checkpoint: Checkpoint | None) -> State | None:
+        """Go on from a checkpoint, if there is one: its state, or None."""
+        state = None if checkpoint is None else checkpoint.load()
+        if state is None:
+            return None
+        restored(self._arrays(), state)
+        self._n_done = state["n_done"]
+        if state["rows"] is not None:
+            self._monitor.rows[:] = state["rows"]  # type: ignore[union-attr]
+        return state
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {"parameters": self._parameters, "velocity": self._velocity, "squares": self._squares}
 
     def write_back(self) -> None:
         """Put the parameters into the layers they came from."""

@@ -115,14 +115,29 @@ class _Fresh:
 
     def __init__(self, cross: Floats, rng: np.random.Generator, at_once: int = 2**14) -> None:
         self._cross, self._rng, self._size = cross, rng, at_once
-        self._x, self._y = gaussian_pair(0, cross, rng)
+        self._draw(0)
 
     def __call__(self, n: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        if len(self._x) < n:
-            self._x, self._y = gaussian_pair(max(n, self._size), self._cross, self._rng)
-        x, self._x = self._x[:n], self._x[n:]
-        y, self._y = self._y[:n], self._y[n:]
-        return x, y
+        if len(self._x) - self._used < n:
+            self._draw(max(n, self._size))
+        taken = slice(self._used, self._used + n)
+        self._used += n
+        return self._x[taken], self._y[taken]
+
+    def _draw(self, n: int) -> None:
+        self._before = self._rng.bit_generator.state
+        self._x, self._y = gaussian_pair(n, self._cross, self._rng)
+        self._used = 0
+
+    def state(self) -> dict[str, Any]:
+        """From which the pairs that are to come can be drawn."""
+        return {"rng": self._before, "drawn": len(self._x), "used": self._used}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._rng.bit_generator.state = state["rng"]
+        self._draw(state["drawn"])
+        self._used = state["used"]
 
 
 class _Error:

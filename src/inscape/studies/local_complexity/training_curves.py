@@ -130,8 +130,9 @@ def watch(
 
     The keys of the configuration: "n_steps", "n_times", "batch_size", "learning_rate", "optimiser",
     "weight_decay", "decay_biases", "seed", and for classes "loss". What draws points is asked for fresh ones
-    at every step.
+    at every step. In a study a run that was killed goes on from its checkpoint.
     """
+    from inscape.sweeps.checkpoints import checkpoint_of
     from inscape.training.many import train_many, train_on_fresh
     from inscape.training.monitor import Monitor
     from inscape.training.recipe import Recipe, batch_sizes
@@ -156,9 +157,12 @@ def watch(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InscapeWarning)  # a network of one class is a finding here
         if callable(train):
-            train_on_fresh(module, train, recipe, n_steps=n_steps, monitor=monitor)
+            train_on_fresh(
+                module, train, recipe, n_steps=n_steps, monitor=monitor, checkpoint=checkpoint_of(c)
+            )
         else:
-            train_many([module], *train, [recipe], seeds=[c["seed"]], monitors=[monitor])
+            one = {"seeds": [c["seed"]], "monitors": [monitor], "checkpoints": [checkpoint_of(c)]}
+            train_many([module], *train, [recipe], **one)
     names = [n for n in monitor.rows[0] if n != "seconds" and not n.endswith("_error")]
     return {name: [row[name] for row in monitor.rows] for name in names}
 

@@ -1,0 +1,54 @@
+"""Where the long cells of a study leave what they have reached, so that a killed one goes on from there.
+
+The folder stands beside the store; a cell has one file in it, which is deleted when its row is stored. A cell
+on another machine that does not share the folder has none, and starts anew.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inscape.sweeps.study import Configuration
+from inscape.sweeps.tasks import hash_of
+
+if TYPE_CHECKING:
+    from inscape.training.checkpoint import Checkpoint
+
+_folder: ContextVar[Path | None] = ContextVar("folder of checkpoints", default=None)
+
+
+def checkpoint_of(configuration: Configuration) -> "Checkpoint | None":
+    """The checkpoint of the cell that is worked on, by its configuration with seeds; None outside of a study.
+
+    >>> checkpoint_of({"n": 1, "seed": 0, "replicate_seed": 0}) is None
+    True
+    """
+    from inscape import __version__
+    from inscape.training.checkpoint import Checkpoint
+
+    folder = _folder.get()
+    if folder is None or not folder.is_dir():
+        return None
+    return Checkpoint(_place(folder, configuration), about={"inscape": __version__})
+
+
+@contextmanager
+def checkpoints_in(folder: str | Path | None) -> Iterator[None]:
+    """Let the cells that are worked on in the block keep their checkpoints in a folder."""
+    token = _folder.set(None if folder is None else Path(folder))
+    try:
+        yield
+    finally:
+        _folder.reset(token)
+
+
+def forget(folder: Path, configuration: Configuration) -> None:
+    """Delete the checkpoint of a cell, if it has one."""
+    with suppress(OSError):
+        _place(folder, configuration).unlink(missing_ok=True)
+
+
+def _place(folder: Path, configuration: Configuration) -> Path:
+    return folder / f"{hash_of(configuration)}.npz"
