@@ -21,6 +21,7 @@ from inscape.studies.local_complexity.training_curves import (
     mean_of,
     watch,
 )
+from inscape.sweeps.checkpoints import checkpoint_of
 from inscape.sweeps.study import Configuration, Study
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
         rank_points=len(points),
         also=(_Error(*test),),
     )
-    return watch(net, _Fresh(cross, rng), test, c, look, {})
+    return watch(net, _Fresh(cross, rng), test, c, look, {}, checkpoint_of(c))
 
 
 class _Fresh:

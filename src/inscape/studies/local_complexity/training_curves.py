@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from inscape.models import Model
+    from inscape.training.checkpoint import Checkpoint
     from inscape.training.data.splits import Split
     from inscape.training.many import Draw
 
@@ -125,14 +126,15 @@ def watch(
     c: Configuration,
     look: Look,
     measures: Mapping[str, Mapping[str, Any]],
+    checkpoint: "Checkpoint | None" = None,
 ) -> Columns:
     """Train as the configuration says; "step", the measures on test points and the look, each as a list.
 
     The keys of the configuration: "n_steps", "n_times", "batch_size", "learning_rate", "optimiser",
     "weight_decay", "decay_biases", "seed", and for classes "loss". What draws points is asked for fresh ones
-    at every step. In a study a run that was killed goes on from its checkpoint.
+    at every step. A run that was killed goes on from its checkpoint, if it is given one: then what the look
+    itself remembers of earlier ones is gone.
     """
-    from inscape.sweeps.checkpoints import checkpoint_of
     from inscape.training.many import train_many, train_on_fresh
     from inscape.training.monitor import Monitor
     from inscape.training.recipe import Recipe, batch_sizes
@@ -157,11 +159,9 @@ def watch(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InscapeWarning)  # a network of one class is a finding here
         if callable(train):
-            train_on_fresh(
-                module, train, recipe, n_steps=n_steps, monitor=monitor, checkpoint=checkpoint_of(c)
-            )
+            train_on_fresh(module, train, recipe, n_steps=n_steps, monitor=monitor, checkpoint=checkpoint)
         else:
-            one = {"seeds": [c["seed"]], "monitors": [monitor], "checkpoints": [checkpoint_of(c)]}
+            one = {"seeds": [c["seed"]], "monitors": [monitor], "checkpoints": [checkpoint]}
             train_many([module], *train, [recipe], **one)
     names = [n for n in monitor.rows[0] if n != "seconds" and not n.endswith("_error")]
     return {name: [row[name] for row in monitor.rows] for name in names}

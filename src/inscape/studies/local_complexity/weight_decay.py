@@ -17,6 +17,7 @@ from inscape.studies.local_complexity.training_curves import (
     mean_frame,
     watch,
 )
+from inscape.sweeps.checkpoints import checkpoint_of
 from inscape.sweeps.study import Configuration, Study
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
     split = image_split(c)
     net = mlp(split.x_train.shape[1], (c["width"],), split.n_classes, random_state=c["replicate_seed"])
     look = Look(x=split.x_test[: c["n_points"]], sigma=SIGMA, n_noise=c["n_noise"])
-    return watch(net, split.train, split.test, c, look, {"accuracy": {}})
+    return watch(net, split.train, split.test, c, look, {"accuracy": {}}, checkpoint_of(c))
 
 
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:

@@ -21,6 +21,7 @@ from inscape.studies.local_complexity.grokking.outcome import (
     summarise,
 )
 from inscape.studies.local_complexity.training_curves import Look, Threshold, image_split, watch
+from inscape.sweeps.checkpoints import checkpoint_of
 from inscape.sweeps.study import Configuration, Study
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
         ),
     )
     measures = {"accuracy": {}, "region_count": {"n_probes": 2 * c["n_points"]}}
-    columns = watch(net, split.train, split.test, c, look, measures)
+    columns = watch(net, split.train, split.test, c, look, measures, checkpoint_of(c))
     return columns | _whole_theorem(net, split.x_test[:20], c["n_noise"])
 
 
