@@ -154,7 +154,11 @@ def test_the_scale_medium_is_table_1_in_small():
         assert set(mine["learning_rate"]) == {0.05 if net == "vgg19" else 0.1, 0.01, 0.001}
         assert set(mine["batch_size"]) == {16, 32, 64}
         measured = {name for counts in mine["counts"] for name in counts["measures"]}
-        assert measured == set(rows.UNLABELLED)  # what is cheap: others would cost more than training
+        assert measured == {*rows.UNLABELLED, "sharpness", "local_complexity"}
+        first = mine.iloc[0]  # the corner that is the last to fit
+        assert (first["learning_rate"], first["batch_size"]) == (0.001, 64)
+        assert mine.groupby("weight_decay", sort=False).size().tolist() == [9, 9, 9]
+        assert mine["weight_decay"].iloc[:9].nunique() == 1  # a run that is stopped leaves a whole grid
     with pytest.raises(StudyError, match="unknown scale 'medium'"):
         inscape.studies.run("digits", scale="medium", out="nowhere")
 
@@ -561,6 +565,19 @@ def test_what_a_folder_of_ones_own_lacks_is_said(own):
         STUDY.configurations("smoke", nets="none", own=str(own))
     with pytest.raises(StudyError, match=r"cannot read .*models.csv"):
         STUDY.configurations("smoke", nets="none", own=str(own.parent))
+
+
+def test_other_measures_stand_beside_the_counts_each_on_its_points():
+    configuration = STUDY.configurations("smoke", nets="mlp")[0] | {"seed": 0, "epochs": 1}
+    wanted = {"confidence": {}, "sharpness": {"points": 30}, "local_complexity": {"points": 10, "sigma": 0.2}}
+    plan = {"lines": 5, "measures": wanted}
+    row, split = rows.cell(configuration | {"counts": plan}), split_of(configuration)
+    model = fit(settings_of(configuration, without=rows.OWN_KEYS), split, seed=0).model
+    some = split.x_train[:30], split.y_train[:30]
+    assert row["sharpness"] == pytest.approx(inscape.sharpness(model, *some, random_state=0).value)
+    density = inscape.local_complexity(model, split.x_train[:10], sigma=0.2, random_state=0)
+    assert row["local_complexity"] == pytest.approx(density.value)
+    assert row["confidence"] == pytest.approx(inscape.confidence(model, split.x_test).value)
 
 
 def test_watching_changes_nothing():

@@ -256,15 +256,18 @@ def _network(source: str, net: str, how: Training, part: str) -> Configuration:
 
 def _swept(source: str, net: str, how: Training) -> Iterator[Configuration]:
     base = _network(source, net, how, "sweep")
-    if net != "mlp":  # MLPs train many at a time and are watched in configurations of their own
+    if net != "mlp" and how.seen:  # MLPs train many at a time and are watched in configurations of their own
         base["epochs_seen"] = _seen(how)
-    for rate, size, decay, i in product(how.rates, how.sizes, how.decays, range(how.seeds)):
+    # seeds and decays change last, so that a run which is stopped leaves whole grids of rates and batches
+    for i, decay, rate, size in product(range(how.seeds), how.decays, how.rates, how.sizes):
         rate = INSTEAD.get((net, rate), rate)
         yield base | {"learning_rate": rate, "batch_size": size, "weight_decay": decay, "replicate": i}
 
 
 def _seen(how: Training) -> list[int]:
-    return [epoch for epoch in EPOCHS_SEEN if epoch < how.fixed["epochs"]] + [how.fixed["epochs"]]
+    return [epoch for epoch in (how.seen or EPOCHS_SEEN) if epoch < how.fixed["epochs"]] + [
+        how.fixed["epochs"]
+    ]
 
 
 def _varied(source: str, net: str, how: Training, part: str, values: Any) -> Iterator[Configuration]:

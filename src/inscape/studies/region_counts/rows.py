@@ -1,7 +1,7 @@
 """The row of a trained model: accuracies, baselines, counts, and the picture of a plane."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ def _row(fitted: Any, split: Any, configuration: Configuration) -> dict[str, Any
     plan = _plan(configuration)
     row = outcome(fitted, split) | _baselines(fitted, split)
     row |= count_regions(fitted.model, split, plan, PROBE_SEED)
-    row |= _measured(fitted.model, split, plan.get("measures", ()))
+    row |= _measured(fitted.model, split, plan.get("measures", {}))
     if "picture" in plan:
         row |= picture(fitted.model, split, plan["picture"])
     return row
@@ -67,20 +67,20 @@ def _plan(configuration: Configuration) -> dict[str, Any]:
     return counts | more
 
 
-def _measured(model: Any, split: Any, names: Sequence[str]) -> dict[str, float | None]:
+def _measured(model: Any, split: Any, settings: Mapping[str, Any]) -> dict[str, float | None]:
     """Other measures: those that need no labels on the test points, the rest on some training points."""
     from inscape.measures import measure
 
-    if not names:
-        return {}
-    free = [n for n in names if n in UNLABELLED]
-    held = [n for n in names if n not in UNLABELLED]
+    by_points: dict[int | None, dict[str, Any]] = {}
+    for name, given in settings.items():
+        options = dict(given)
+        points = None if name in UNLABELLED else options.pop("points", MEASURED_POINTS)
+        by_points.setdefault(points, {})[name] = options
     measured: dict[str, float | None] = {}
-    some = split.x_train[:MEASURED_POINTS], split.y_train[:MEASURED_POINTS]
-    for chosen, (x, y) in ((free, split.test), (held, some)):
-        if chosen:
-            table = measure(model, x, y, measures=chosen, random_state=PROBE_SEED)
-            measured |= {row["measure"]: row["value"] for row in table.rows}
+    for n, chosen in by_points.items():
+        x, y = split.test if n is None else (split.x_train[:n], split.y_train[:n])
+        table = measure(model, x, y, measures=chosen, random_state=PROBE_SEED, budget=None)
+        measured |= {row["measure"]: row["value"] for row in table.rows}
     return measured
 
 
