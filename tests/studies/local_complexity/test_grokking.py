@@ -34,7 +34,7 @@ def run(he, replicate, lc, attacked, regions, tv, fit_at=1, depth=4, width=200, 
     row |= {"loss": loss, "normalise": True, "decay_biases": False, "tolerance": 0.01, "attack": 0.1}
     row |= {"n_train": 10, "data": "none", "learning_rate": 1e-4, "weight_decay": 0.01, "batch_size": 4}
     row |= {"n_points": 2, "n_noise": 2, "lc": lc, "tv": tv, "region_count": regions, "optimiser": "adamw"}
-    row |= {"step": [100_000 * i for i in range(n)], "not_good": [0.0] * n}
+    row |= {"step": [250_000 * i for i in range(n)], "not_good": [0.0] * n}
     row |= dict.fromkeys(ALL, attacked) | {"attacked_margin": [a / 20 for a in attacked]}
     row |= {"tv_hidden": tv, "tv_probabilities": tv}
     row |= {"train_accuracy": [top if i >= fit_at else 0.5 for i in range(n)]}
@@ -48,11 +48,12 @@ def frame_of(fall, **further):
     lc = [9.0, 10.0, 8.0, 6.0, 5.0] if fall else [9.0, 5.0, 6.0, 8.0, 10.0]
     up, down = [0.0, 0.1, 0.2, 0.3, 0.4], [5.0, 4.0, 3.0, 2.0, 1.0]
     regions = [5.0, 4.5, 3.0, 1.5, 1.0]
-    settings = ((1, 8), (2, 1), (3, 1))
+    settings = ((1, 8), (2, 2), (3, 2))
     rows = [run(he, i, lc, up, regions, down, **further) for he, n in settings for i in range(n)]
-    rows += [run(1, 0, lc, up, down, down, depth=3, **further)]
+    rows += [run(1, i, lc, up, down, down, depth=3, **further) for i in range(2)]
     rows += [run(1, 0, lc, up, down, down, width=10, **further)]
-    rows += [run(2, 0, up, up, regions, [1.0, 2.0, 3.0, 4.0, 5.0], loss=PLAIN, **further)]
+    rising = [1.0, 2.0, 3.0, 4.0, 5.0]
+    rows += [run(2, i, up, up, regions, rising, loss=PLAIN, **further) for i in range(2)]
     return pd.DataFrame(rows)
 
 
@@ -103,8 +104,20 @@ def test_short_runs_cannot_deny_a_late_change():
     frame["step"] = [[s // 100 for s in steps] for steps in frame["step"]]
     found = findings(prepared(frame))
     assert found["drop"].holds is None
-    assert "runs end before the published change" in found["drop"].evidence
+    assert "to deny a change takes two runs or more of 1,000,000 steps" in found["drop"].evidence
     assert found["robust"].holds
+
+
+def test_one_run_cannot_deny_a_change_and_runs_that_disagree_show_none():
+    lc, up, down = [9.0, 5.0, 10.0], [0.0, 0.1, 0.2], [3.0, 2.0, 1.0]
+    alone = prepared(pd.DataFrame([run(1, 0, lc, up, down, down)]))
+    alone["step"] = [[0, 1, 1_000_000]]
+    assert findings(alone)["drop"].holds is None
+    assert findings(alone)["robust"].holds  # what one run shows it shows
+    ends = [[9.0, 5.0, end] for end in (4.0, 5.9)]
+    two = prepared(pd.DataFrame([run(1, i, end, up, down, down) for i, end in enumerate(ends)]))
+    assert findings(two)["drop"].value == pytest.approx(-1)
+    assert findings(two)["drop"].holds is None
 
 
 def test_a_fall_at_some_he_scales_is_none_at_every():
@@ -119,10 +132,10 @@ def test_a_fall_at_some_he_scales_is_none_at_every():
 
 
 def test_columns_that_fall_one_after_the_other_do_not_fall_together():
-    frame = frame_of(True).assign(replicate=range(13))
-    frame["lc"] = [[9.0, 8.9, 8.8, 8.7, 5.0, 2.0]] * 13
-    frame["region_count"] = [[9.0, 6.0, 4.0, 2.0, 1.9, 1.8]] * 13
-    assert coefficients(frame.assign(fit=0), "lc", "region_count", "fit") == pytest.approx([1.0] * 13)
+    frame = frame_of(True).assign(replicate=range(17))
+    frame["lc"] = [[9.0, 8.9, 8.8, 8.7, 5.0, 2.0]] * 17
+    frame["region_count"] = [[9.0, 6.0, 4.0, 2.0, 1.9, 1.8]] * 17
+    assert coefficients(frame.assign(fit=0), "lc", "region_count", "fit") == pytest.approx([1.0] * 17)
     assert max(coefficients(frame.assign(fit=0), "lc", "region_count", "fit", changes=True)) < -0.5
 
 

@@ -50,8 +50,8 @@ CLAIMS = {
 PLATEAU, LEARNT = 0.01, 0.8
 """Images count as fitted from the first look whose training accuracy is within the first of the highest, if
 that is at least the second: a saturating loss may never fit some class."""
-LATE = 200_000
-"""Steps by which the published changes have come: a run that ends before cannot deny one."""
+LATE = 1_000_000
+"""Steps of the published runs: one that ends before cannot deny a change, for it may still come."""
 LEAST = 0.01
 """The part (or the points of accuracy) by which something must change to have changed."""
 THRESHOLDS = (Threshold(0.01), Threshold(0.1), Threshold(1.0), Threshold(0.01, relative=True))
@@ -165,36 +165,49 @@ def change(
 ) -> Finding:
     """How a column changed from the fit to the end, in per cent or in points, by He scale.
 
-    Held if it changed as claimed, by `LEAST` or more, at every He scale. Else not held only if the runs that
-    say so are as long as `LATE`: a shorter one ends before what was published has come. The number is that of
-    the He scale with most runs.
+    The change is judged at every He scale, and the claim is that it holds at all; the number is that of the
+    He scale with most runs.
     """
     if not len(runs):
         return Finding(holds=None, evidence="no run has a look after the fit", published=published)
     both = [(r[column][r["fit"]], r[column][-1]) for _, r in runs.iterrows()]
     parts = [b - a if points else b / a - 1 if a else math.nan for a, b in both]
     runs = runs.assign(change=[100 * p for p in parts], last=[r["step"][-1] for _, r in runs.iterrows()])
-    groups = list(runs.groupby("he_scale"))
-    by = {f"He {he:g}": mean_of(g["change"]) for he, g in groups}
+    groups = {f"He {he:g}": g for he, g in runs.groupby("he_scale")}
+    verdicts = [_judged(g["change"] * (-1 if falls else 1), g["last"].min()) for g in groups.values()]
+    holds = True if all(verdicts) else False if any(v is False for v in verdicts) else None
+    by = {he: mean_of(g["change"]) for he, g in groups.items()}
     unit = " points" if points else " %"
     words = ", ".join(f"{he}: {mean:+.1f}{unit}" for he, (mean, _) in by.items())
-    against = [g for _, g in groups if not (-1 if falls else 1) * g["change"].mean() >= 100 * LEAST]
-    short = any(g["last"].min() < LATE for g in against)
     most = f"He {runs['he_scale'].mode().iloc[0]:g}"
     value, interval = by[most]
     tail = f"; the number is that of {most}" if len(by) > 1 else ""
-    tail += f"; runs end before the published change, {LATE:,} steps" if against and short else ""
+    tail += f"; to deny a change takes two runs or more of {LATE:,} steps" if holds is None else ""
     lengths = f"{runs['last'].min():,}" + (
         f" to {runs['last'].max():,}" if runs["last"].nunique() > 1 else ""
     )
     return Finding(
-        holds=True if not against else None if short else False,
+        holds=holds,
         evidence=f"from the fit to the end {words} ({len(runs)} run{'s' * (len(runs) > 1)} of {lengths} "
         f"steps{tail})",
         value=value,
         interval=interval,
         published=published,
     )
+
+
+def _judged(changes: "pd.Series[float]", last: int) -> bool | None:
+    """Whether runs of one setting, the shortest of `last` steps, changed by `LEAST` or more, as claimed.
+
+    Of one run that is what was seen, or nothing can be said; of several it is the rule of all studies. Runs
+    that are shorter than the published ones deny nothing.
+    """
+    if len(changes) == 1:
+        return True if changes.iloc[0] >= 100 * LEAST else None
+    _, interval = mean_of(changes)
+    assert interval is not None
+    holds = judge(interval, strong=100 * LEAST).holds
+    return None if holds is False and last < LATE else holds
 
 
 def _at_every_scale(finding: Finding, seen: "pd.DataFrame", asked: Iterable[float]) -> Finding:
