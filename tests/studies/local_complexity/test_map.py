@@ -125,14 +125,18 @@ def test_an_image_of_an_array_file_is_that_of_its_picture(tmp_path):
 
 
 def test_a_resemblance_is_undecided_where_its_interval_has_the_limit():
-    def found(*values):
+    def found(*values, error=0.0):
         rows = [{"maps": "a", "sigma": MAIN, "pearson": v} for v in values]
-        return resemblance(pd.DataFrame(rows), "a")
+        return resemblance(pd.DataFrame(rows), "a", error)
 
     assert found(0.54, -0.15, 0.55, 0.01).holds is None
     assert found(0.9).holds is None
     assert found(0.9, 0.95, 0.92).holds is True
     assert found(0.1, 0.12, 0.09).holds is False
+    loose = found(0.1, 0.12, 0.09, error=0.008)  # the paper's networks represent their image exactly
+    assert loose.holds is None
+    assert "up to 0.008, is no exact fit" in loose.evidence
+    assert found(0.9, 0.95, 0.92, error=0.008).holds is True
 
 
 def test_an_image_of_16_bits_keeps_its_greys(tmp_path):
