@@ -81,7 +81,7 @@ def test_the_zoo(name):
 )
 def test_perceptrons_of_all_shapes_and_slopes(sizes, seed, few, n_noise):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("inscape.measures.jacobian.perceptron.CHOOSE_UNITS_ABOVE_COORDINATES", few)
+        patch.setattr("inscape.measures.jacobian.forward.CHOOSE_UNITS_ABOVE_COORDINATES", few)
         net = mlp(*sizes, 3, seed=seed).double()
         bends = [nn.ReLU(), nn.LeakyReLU(0.2), nn.Hardtanh(), nn.ReLU6()]
         for i in range(1, len(net), 2):

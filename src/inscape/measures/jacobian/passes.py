@@ -14,15 +14,18 @@ from torch import Tensor
 
 from inscape.arrays import MEMORY, Ints
 from inscape.measures.jacobian.forward import (
+    Chain,
     PrefixedNetwork,
     State,
+    as_chain,
     directions_at_once,
     evaluate,
     good_units,
     prefixed,
     push,
+    push_alike,
+    push_chain,
 )
-from inscape.measures.jacobian.perceptron import Chain, as_chain, push_alike, push_chain
 from inscape.measures.jacobian.units import Draws, Layer
 from inscape.measures.points import graph_at
 from inscape.measures.result import Measurement

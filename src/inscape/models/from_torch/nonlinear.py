@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inscape.models.from_torch.known_names import called, unknown
 from inscape.models.from_torch.moving import check_axes
-from inscape.models.from_torch.recorder import Call, Translation, Value
+from inscape.models.from_torch.recorder import Call, Translation, Value, called, unknown
 from inscape.models.from_torch.sums_and_products import together
 from inscape.models.graph import affine, sorting
 from inscape.models.graph.network import IsRandom, Jumps, MixesPoints, NotPiecewiseAffine, NotSupportedYet

@@ -7,9 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inscape.models.from_torch.known_names import called, unknown
 from inscape.models.from_torch.moving import COMPARISONS, compared, on_parts
-from inscape.models.from_torch.recorder import Call, Translation, Value, snapshot
+from inscape.models.from_torch.recorder import Call, Translation, Value, called, snapshot, unknown
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.gates import Both, Condition, Not, Operand, Positive

@@ -8,10 +8,9 @@ from torch import Tensor
 from inscape.arrays import Shape
 from inscape.models.base import labels_of
 from inscape.models.decision import scores_among
-from inscape.models.from_torch.known_names import called
 from inscape.models.from_torch.moving import MOVING
 from inscape.models.from_torch.nonlinear import BENDS, ENDINGS
-from inscape.models.from_torch.recorder import WRITES, Recorder, Translation, Value
+from inscape.models.from_torch.recorder import WRITES, Recorder, Translation, Value, called
 from inscape.models.from_torch.sums_and_products import MATRICES, SUMS
 from inscape.models.from_torch.writes import REPLACEMENTS
 from inscape.models.graph.gates import Positive

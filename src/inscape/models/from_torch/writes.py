@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from inscape.models.from_torch.known_names import called
 from inscape.models.from_torch.moving import kept
-from inscape.models.from_torch.recorder import WRITES, Call, Translation, Value, snapshot
+from inscape.models.from_torch.recorder import WRITES, Call, Translation, Value, called, snapshot
 from inscape.models.from_torch.sums_and_products import masked_fill
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine

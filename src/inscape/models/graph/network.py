@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -117,6 +118,21 @@ class Node:
     def bend(self) -> Bend | None:
         """Its operation, if that is piecewise linear."""
         return self.op if isinstance(self.op, Bend) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Fusion:
+    """A linear map that reads an elementwise node, perhaps reshaped.
+
+    Attributes:
+        last: the number of the map's node.
+        columns: for a matrix its transpose, (in, out); for a convolution its weight.
+        geometry: for a convolution: shapes of input and output, stride, padding, dilation, groups.
+    """
+
+    last: int
+    columns: Any
+    geometry: tuple[int, ...] | None
 
 
 INPUT = Node(identity())
@@ -271,6 +287,36 @@ class Graph:
             zeros = torch.zeros(1, *self.input_shape, dtype=torch.float64)
             self.cast(torch.float64).walk(zeros, visit, until=len(self.nodes) - 1)
         return tuple(shapes)
+
+    @cached_property
+    def fusions(self) -> dict[int, Fusion]:
+        """For each elementwise node with one slope whose next reader is a linear map: that map."""
+        known = {}
+        for i, node in enumerate(self.nodes):
+            if node.is_affine or node.op.slope_jumps is None:
+                continue
+            k = i + 1
+            while k <= self.output and self._is_reshaped(k) and self.last_use[k] == k + 1:
+                k += 1
+            if k <= self.output and self.nodes[k].inputs == (k - 1,):
+                fusion = self._fusion(k)
+                if fusion is not None:
+                    known[i] = fusion
+        return known
+
+    def _is_reshaped(self, k: int) -> bool:
+        """Whether node k is the one before it in another shape."""
+        return self.nodes[k].op.is_reshape and self.nodes[k].inputs == (k - 1,)
+
+    def _fusion(self, k: int) -> Fusion | None:
+        op, row = self.nodes[k].op, self.shapes[k - 1]
+        if op.matrix is not None and len(row) == 1:
+            return Fusion(k, np.ascontiguousarray(op.matrix.numpy().T), None)
+        if op.weight is not None and op.geometry is not None and len(row) == 3:
+            stride, padding, dilation, groups = op.geometry
+            sizes = (*row, *self.shapes[k], *stride, *padding, *dilation, groups)
+            return Fusion(k, np.ascontiguousarray(op.weight.numpy()), sizes)
+        return None
 
     @cached_property
     def cancelling(self) -> frozenset[int]:

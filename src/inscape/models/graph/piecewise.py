@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from inscape.arrays import Floats, Ints, Shape
-from inscape.models.graph.operation import Operation
+from inscape.models.graph.affine import Operation
 
 
 class WindowTable(NamedTuple):

@@ -9,7 +9,7 @@ from inscape.errors import InscapeError, OutOfRangeError, PartitionError, unknow
 from inscape.models import Model
 from inscape.partition.decision.adaptive import adaptive_seconds
 from inscape.partition.decision.exact import CHEAPLY, why_not_exact
-from inscape.partition.decision.grid.lattice import check_connectivity
+from inscape.partition.decision.grid.lattice import CONNECTIVITIES
 from inscape.partition.linear.regions import PRECISIONS
 from inscape.probes import Patch, Probe
 from inscape.probes.sampling import of_every_kind
@@ -121,7 +121,8 @@ class Request:
     def _check(self, probes: Sequence[Probe]) -> None:
         """Raise an error for settings that do not go together."""
         check_method(self.method)
-        check_connectivity(self.connectivity)
+        if self.connectivity not in CONNECTIVITIES:
+            raise PartitionError(unknown_name("connectivity", self.connectivity, CONNECTIVITIES))
         if self.method == "adaptive" and self._is_full(probes):
             raise PartitionError(
                 "connectivity='full' belongs to the grid: adaptive cells are joined by their edges"

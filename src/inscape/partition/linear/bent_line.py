@@ -13,19 +13,12 @@ every point costs m columns, and one entry of it m numbers: good for few breakpo
 
 the points are taken in order, and each breakpoint that is passed costs a column: good for many.
 
-Which maps of a network read a bent tensor directly, so that this applies, `fusions` says.
+Which maps of a network read a bent tensor directly, so that this applies, `Graph.fusions` says.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
-from dataclasses import dataclass
-from typing import Any
-from weakref import WeakKeyDictionary
-
-import numpy as np
-
 from inscape.compiled import inlined
-from inscape.models.graph import Graph
 
 
 @inlined
@@ -56,58 +49,3 @@ def pass_breakpoint(s, change, column, base, slope):
     for v in range(len(base)):
         slope[v] += change * column[v]
         base[v] -= offset * column[v]
-
-
-@dataclass(frozen=True, eq=False)
-class Fusion:
-    """A linear map that reads an elementwise node, perhaps reshaped.
-
-    Attributes:
-        last: the number of the map's node.
-        columns: for a matrix its transpose, (in, out); for a convolution its weight.
-        geometry: for a convolution: shapes of input and output, stride, padding, dilation, groups.
-    """
-
-    last: int
-    columns: Any
-    geometry: tuple[int, ...] | None
-
-
-def fusions(graph: Graph) -> dict[int, Fusion]:
-    """For each elementwise node with one slope whose next reader is a linear map: that map."""
-    if graph not in _KNOWN:
-        _KNOWN[graph] = _fusions(graph)
-    return _KNOWN[graph]
-
-
-_KNOWN: WeakKeyDictionary[Graph, dict[int, Fusion]] = WeakKeyDictionary()
-
-
-def _fusions(graph: Graph) -> dict[int, Fusion]:
-    known = {}
-    for i, node in enumerate(graph.nodes):
-        if node.is_affine or node.op.slope_jumps is None:
-            continue
-        k = i + 1
-        while k <= graph.output and _is_reshape(graph, k, k - 1) and graph.last_use[k] == k + 1:
-            k += 1
-        if k <= graph.output and graph.nodes[k].inputs == (k - 1,):
-            fusion = _fusion(graph, k)
-            if fusion is not None:
-                known[i] = fusion
-    return known
-
-
-def _is_reshape(graph: Graph, k: int, before: int) -> bool:
-    return graph.nodes[k].op.is_reshape and graph.nodes[k].inputs == (before,)
-
-
-def _fusion(graph: Graph, k: int) -> Fusion | None:
-    op, row = graph.nodes[k].op, graph.shapes[k - 1]
-    if op.matrix is not None and len(row) == 1:
-        return Fusion(k, np.ascontiguousarray(op.matrix.numpy().T), None)
-    if op.weight is not None and op.geometry is not None and len(row) == 3:
-        stride, padding, dilation, groups = op.geometry
-        sizes = (*row, *graph.shapes[k], *stride, *padding, *dilation, groups)
-        return Fusion(k, np.ascontiguousarray(op.weight.numpy()), sizes)
-    return None

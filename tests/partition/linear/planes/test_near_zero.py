@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 import inscape
-from inscape.partition.linear.planes.near_zero import centre_of
+from inscape.partition.linear.planes.subdivision import centre_of
 from inscape.probes.plane import Plane
 
 

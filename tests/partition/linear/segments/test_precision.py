@@ -8,10 +8,10 @@ from networks import cnn, mlp
 from torch.overrides import TorchFunctionMode
 
 from inscape import Segment, wrap
+from inscape.models.graph import Graph
 from inscape.partition.decision.exact.networks import exact_segments
 from inscape.partition.linear import linear_regions
 from inscape.partition.linear.exact_cost import segment_cost
-from inscape.partition.linear.segments import walk
 
 
 def segments_in(shape, n, *, seed=0, length=1.0):
@@ -66,7 +66,7 @@ def test_fused_products_change_nothing(name, monkeypatch):
     segment = segments_in(shape, 1, length=0.2 if len(shape) > 1 else 3.0)[0]
     model = wrap(net, input_shape=shape)
     fused = linear_regions(model, segment)
-    monkeypatch.setattr(walk, "fusions", lambda graph: {})
+    monkeypatch.setattr(Graph, "fusions", property(lambda graph: {}))
     plain = linear_regions(model, segment)
     assert fused.n_regions == plain.n_regions > 3
     assert np.allclose(fused.knots, plain.knots, rtol=0, atol=1e-9)

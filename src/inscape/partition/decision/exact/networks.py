@@ -22,7 +22,6 @@ from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.models.graph import Graph
 from inscape.partition.decision.regions import DecisionPlane, DecisionSegment
-from inscape.partition.linear import check_arguments
 from inscape.partition.linear.envelope import walk_envelope
 from inscape.partition.linear.regions import KNOT_TOLERANCE
 from inscape.partition.linear.rounding import SLACK, SUSPICIOUS, evaluated_at
@@ -79,7 +78,6 @@ def exact_segments(
             (thousandths of segments done, in all).
     """
     segments = as_segments(list(segments))
-    check_arguments(memory, KNOT_TOLERANCE, precision)
     graph = graph_on(model, segments)
     if len(shape := graph.shapes[graph.output]) > 1:
         raise PartitionError(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from inscape.arguments import whole_number
 from inscape.arrays import Ints
-from inscape.errors import PartitionError, unknown_name
+from inscape.errors import PartitionError
 from inscape.probes import Patch, Probe
 
 DEFAULT_RESOLUTION = {1: 200, 2: 30}
@@ -66,7 +66,6 @@ class Lattice:
         "axes" joins along axes alone, on a simplex too: thin slabs shatter there. It is for comparison with
         counts that were made so (Li et al. 2025, in three dimensions and more).
         """
-        check_connectivity(connectivity)
         d = self.coordinates.shape[1]
         strides = _strides(self.resolution, d)
         if connectivity == "full":
@@ -86,12 +85,6 @@ class Lattice:
     def every_second(self) -> Ints:
         """The points with even coordinates: the same grid at half the resolution."""
         return np.flatnonzero((self.coordinates % 2 == 0).all(axis=1))
-
-
-def check_connectivity(connectivity: str) -> None:
-    """Raise an error for an unknown name."""
-    if connectivity not in CONNECTIVITIES:
-        raise PartitionError(unknown_name("connectivity", connectivity, CONNECTIVITIES))
 
 
 def lattice_on(probe: Probe, resolution: int | None) -> Lattice:

@@ -20,7 +20,7 @@ layer of its own, and edges between faces with the same winners are taken away (
 Degenerate and large cases: a sign is positive, negative or zero within a bound for the rounding error
 (`linear/rounding.py`); faces with a zero, or with crossings in one point, take a slower path, where lines may
 share points (`layer/ties.py`). A domain around the input 0, where all units of a network without biases have
-their kink, starts as a fan of triangles (`near_zero.py`). When the tensors do not fit into memory the faces
+their kink, starts as a fan of triangles (`centre_of`). When the tensors do not fit into memory the faces
 are taken in chunks (`complex/half_edges.py`), each to the end of the network before the next.
 
 The chunks are put together and checked (`subdivision.py`): V - E + F = 1, and the areas add up to the

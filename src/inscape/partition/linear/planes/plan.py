@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from inscape.models.graph import Graph
+from inscape.models.graph.network import Fusion
 from inscape.models.graph.piecewise import Bend
-from inscape.partition.linear.bent_line import Fusion, fusions
 from inscape.probes.plane import Plane
 
 _ASKED_FOR = 4
@@ -110,7 +110,7 @@ class Plan:
 
     def matrix_after(self, node: int) -> Fusion | None:
         """The linear map right after an elementwise node, if it is a matrix product that is evaluated."""
-        fusion = fusions(self.graph).get(node)
+        fusion = self.graph.fusions.get(node)
         return None if fusion is None or fusion.geometry is not None or fusion.last > self.last else fusion
 
     def elementwise_after(self, node: int) -> Bend | None:

@@ -1,4 +1,10 @@
-"""The whole subdivision of a convex polygon by a network: put together from chunks, tidied and checked."""
+"""The whole subdivision of a convex polygon by a network: put together from chunks, tidied and checked.
+
+A domain that holds the input 0, near which a network with small biases has kinks in many directions, is cut
+into triangles around that point first, a fan: there every line passes near one point, what happens around it
+is as small as the biases, and positions have to be known to relative accuracy. Edges of the triangles along
+which nothing changes are taken away in the end.
+"""
 
 import itertools
 import math
@@ -6,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -21,6 +28,9 @@ from inscape.partition.linear.planes.complex.dissolve import dissolve
 from inscape.partition.linear.planes.complex.half_edges import (
     BORDER,
     PlanarComplex,
+    direction_of,
+    edge_of,
+    half_edge,
     joined,
     outward,
     polygon_complex,
@@ -28,11 +38,10 @@ from inscape.partition.linear.planes.complex.half_edges import (
 from inscape.partition.linear.planes.layer.cut import cut
 from inscape.partition.linear.planes.layer.sign_vectors import hash_rows
 from inscape.partition.linear.planes.layer.ties import CrowdedFacesError
-from inscape.partition.linear.planes.near_zero import centre_of, fan
 from inscape.partition.linear.planes.values.values import Values
 from inscape.partition.linear.planes.walk import Lineage, PlaneWalk, Sink, walk_plane
 from inscape.partition.linear.regions import LinearPlane
-from inscape.partition.linear.rounding import ROUNDING
+from inscape.partition.linear.rounding import ROUNDING, evaluated
 from inscape.probes import Probe
 from inscape.probes.plane import Domain, Plane, domain_of
 from inscape.progress import Meter
@@ -133,8 +142,6 @@ def plane_regions(
     model: Model, probe: Probe, *, n_layers: int | None, max_regions: int | None, memory: int, meter: Meter
 ) -> LinearPlane:
     """The linear regions on one plane; `linear_regions` documents the arguments."""
-    from inscape.partition.linear.planes.subdivision import subdivision_on
-
     if n_layers is not None:
         n_layers = whole_number(n_layers, "n_layers", 1, PartitionError)
     if max_regions is not None:
@@ -419,3 +426,102 @@ def _blocks(graph: Graph, n: int) -> Iterator[slice]:
     """Ranges of n points of which the tensors are not too large."""
     most = max(1, _NUMBERS_AT_ONCE // max(int(np.prod(s)) for s in graph.shapes))
     return (slice(first, first + most) for first in range(0, n, most))
+
+
+_NEARLY_ZERO = 1e-6
+"""A unit nearly vanishes if it is this small, relative to its size at the corners."""
+
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+
+
+def centre_of(graph: Graph, plane: Plane, corners: Floats) -> Floats | None:
+    """The coordinates of the input 0, if it lies in the domain and the first layer nearly vanishes there."""
+    centre = _zero_of(plane, corners)
+    if centre is None or not _holds(corners, centre):
+        return None
+    first, least = _at_zero(graph)
+    points = plane.origin + corners @ plane.axes
+    if least > _NEARLY_ZERO * max(1.0, float(np.abs(points).max())):
+        return None
+    x = torch.from_numpy(np.concatenate([np.zeros((1, len(plane.origin))), points]))
+    z = graph.evaluate(x.reshape(-1, *graph.input_shape), until=first).reshape(len(x), -1).numpy()
+    vanish = np.abs(z[0]) <= _NEARLY_ZERO * np.abs(z[1:]).max(axis=0)
+    return centre if vanish.sum() > 1 else None
+
+
+_KNOWN: WeakKeyDictionary[Graph, tuple[int, float]] = WeakKeyDictionary()
+
+
+def _at_zero(graph: Graph) -> tuple[int, float]:
+    """The node before the first piecewise-linear one, and its second smallest entry at the input 0.
+
+    Each entry is divided by a bound for its size at points with coordinates up to 1.
+    """
+    if graph not in _KNOWN:
+        layer = next((i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine), None)
+        first = 0 if layer is None else graph.nodes[layer].inputs[0]
+        x = torch.zeros((1, *graph.input_shape), dtype=torch.float64)
+        with torch.no_grad():
+            double = graph.cast(torch.float64)
+            size = evaluated(double, x, first, torch.ones_like(x)).sizes.numpy().reshape(-1)
+        z = np.abs(graph.evaluate(x, until=first).numpy().reshape(-1))
+        relative = np.sort(np.divide(z, size, out=np.zeros_like(z), where=size > 0))
+        _KNOWN[graph] = first, float(relative[1]) if layer is not None and len(relative) > 1 else np.inf
+    return _KNOWN[graph]
+
+
+def _zero_of(plane: Plane, corners: Floats) -> Floats | None:
+    """The coordinates of the input 0, if it lies in the plane up to rounding."""
+    if not plane.origin.any():
+        return np.zeros(2)
+    gram = plane.axes @ plane.axes.T
+    centre = np.asarray(np.linalg.solve(gram, -plane.axes @ plane.origin), np.float64)
+    extent = np.abs(plane.axes).max(axis=1) @ np.abs(corners - centre).max(axis=0)
+    scale = max(extent, float(np.abs(plane.origin).max()))
+    return centre if np.abs(plane.origin + centre @ plane.axes).max() <= _ROUNDING * scale else None
+
+
+def _holds(corners: Floats, point: Floats) -> bool:
+    """Whether a point lies in a convex polygon."""
+    x, y = point.tolist()
+    ways = [(a - x, b - y) for a, b in corners.tolist()]
+    return all(a * d - b * c >= 0 for (a, b), (c, d) in zip(ways, ways[1:] + ways[:1], strict=True))
+
+
+def fan(corners: Floats) -> PlanarComplex:
+    """A convex polygon (k, 2) around or beside (0, 0), cut into triangles there."""
+    middles = (corners + _following(corners)) / 2
+    ring = np.stack([corners, middles], axis=1).reshape(-1, 2)
+    n = len(ring)
+    after = _following(ring)
+    area = ring[:, 0] * after[:, 1] - ring[:, 1] * after[:, 0]
+    kept = np.flatnonzero(area > _ROUNDING * area.sum())
+    k = np.arange(n)
+    spokes = np.stack([np.zeros(n, np.int64), k + 1], axis=1)  # edge i: centre to ring point i
+    rim = np.stack([k + 1, (k + 1) % n + 1], axis=1)  # edge n + i: ring point i to the next
+    around = half_edge(k, 0), half_edge(n + k, 0), half_edge((k + 1) % n, 1)
+    at_corner = bool((np.abs(corners).max(axis=1) == 0).any())
+    fixed = np.concatenate([[at_corner], np.arange(n) % 2 == 0])
+    xy, ends = np.concatenate([np.zeros((1, 2)), ring]), np.concatenate([spokes, rim])
+    return _used(xy, ends, np.stack(around, axis=1)[kept], fixed)
+
+
+def _following(corners: Floats) -> Floats:
+    """The corner after each corner of a polygon, (k, 2)."""
+    return np.concatenate([corners[1:], corners[:1]])
+
+
+def _used(xy: Floats, ends: Ints, loops: Any, fixed: Bools) -> PlanarComplex:
+    """The triangles `loops` with the edges and vertices that they have."""
+    edges, number = np.unique(edge_of(loops), return_inverse=True)
+    vertices, place = np.unique(ends[edges], return_inverse=True)
+    loop = half_edge(number.reshape(-1), direction_of(loops.reshape(-1)))
+    return PlanarComplex(
+        xy=xy[vertices],
+        ends=place.reshape(-1, 2).astype(np.int32),
+        born=np.full(len(edges), BORDER, np.int32),
+        start=np.arange(0, loops.size + 1, 3),
+        loop=loop.astype(np.int32),
+        shared=np.zeros(len(edges), bool),
+        fixed=fixed[vertices],
+    )

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph, flat
+from inscape.models.graph.network import Fusion
 from inscape.models.graph.piecewise import Bend
-from inscape.partition.linear.bent_line import Fusion
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex, chunk, chunk_ranges, outward
 from inscape.partition.linear.planes.layer.buffers import Lines
 from inscape.partition.linear.planes.layer.cut import Cut, cut

@@ -28,8 +28,9 @@ from inscape.arrays import Floats, Ints
 from inscape.compiled import inlined, kernel
 from inscape.errors import OutOfRangeError
 from inscape.models.graph import Graph, flat
+from inscape.models.graph.network import Fusion
 from inscape.models.graph.piecewise import Bend
-from inscape.partition.linear.bent_line import Fusion, fusions, pass_breakpoint, start_line
+from inscape.partition.linear.bent_line import pass_breakpoint, start_line
 from inscape.partition.linear.rounding import SegmentRounding, scales_of
 from inscape.partition.linear.segments.breakpoints import (
     Crossings,
@@ -109,7 +110,7 @@ class _Walker:
         self.starts = np.array([s.span[0] for s in segments])
         self.tolerance = tolerance * self.lengths
         self.sizes = _stage_sizes(graph)
-        self.fusions = fusions(graph)
+        self.fusions = graph.fusions
         self.scales = scales_of(graph)
         n_bends = sum(not n.is_affine for n in graph.nodes)
         held = 4 * (n_bends + 1) * dtype.itemsize  # at each level: input, output, a skip and a temporary

@@ -21,8 +21,8 @@ from torch import Tensor
 from inscape.arrays import Bools, Floats, Ints
 from inscape.compiled import compiled, inlined, kernel
 from inscape.models.graph import flat
+from inscape.models.graph.network import Fusion
 from inscape.models.graph.piecewise import Bend
-from inscape.partition.linear.bent_line import Fusion
 from inscape.partition.linear.planes.layer.buffers import Lines
 from inscape.partition.linear.planes.layer.sign_vectors import Packed, SignVectors, cutoff_of, lowest_bit
 from inscape.partition.linear.planes.plan import Plan, empty
