@@ -78,6 +78,7 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
+    "secondary_sidebar_items": {"**": ["page-toc"], "auto_gallery/**": [], "auto_tutorials/**": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
@@ -85,6 +86,7 @@ html_theme_options = {
 }
 html_sidebars = {"index": [], "search": [], "concepts": [], "how-it-works": []}
 html_show_sphinx = False
+html_show_sourcelink = html_copy_source = False
 html_math_renderer = "mathml"
 
 

@@ -10,6 +10,11 @@ import inspect
 import re
 from functools import cache
 from pathlib import Path
+from types import NoneType, UnionType
+from typing import Literal, Union, get_args, get_origin
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 PACKAGES = (
     "inscape",
@@ -26,7 +31,11 @@ PACKAGES = (
     "inscape.explorer",
 )
 """Where public names stand: what `__all__` lists there is promised."""
+MODULES = ("inscape.errors", "inscape.status", "inscape.provenance")
+"""Modules whose classes are all public: what is raised, and what every result holds."""
 HEADING = "What high and low mean"
+LONGEST_DEFAULT = 60
+"""Characters of a default that a signature shows."""
 INDEX = Path(__file__).parent / "reference" / "index.md"
 
 
@@ -41,10 +50,10 @@ def public_objects():
             if (inspect.isclass(thing) or inspect.isfunction(thing)) and id(thing) not in named:
                 named.add(id(thing))
                 found[f"{package}.{name}"] = thing
-    errors = importlib.import_module("inscape.errors")
-    for name, thing in vars(errors).items():
-        if inspect.isclass(thing) and thing.__module__ == "inscape.errors" and id(thing) not in named:
-            found[f"inscape.errors.{name}"] = thing
+    for module in MODULES:
+        for name, thing in vars(importlib.import_module(module)).items():
+            if inspect.isclass(thing) and thing.__module__ == module and id(thing) not in named:
+                found[f"{module}.{name}"] = thing
     return found
 
 
@@ -75,19 +84,31 @@ def _type_of(cls, name):
     for base in cls.__mro__:
         given = inspect.get_annotations(base).get(name)
         if given is not None:
-            return given if isinstance(given, str) else inspect.formatannotation(given)
+            return type_text(given)
         held = base.__dict__.get(name)
         if isinstance(held, property) or hasattr(held, "func"):
             getter = held.fget if isinstance(held, property) else held.func
-            return inspect.formatannotation(inspect.signature(getter).return_annotation)
+            return type_text(inspect.signature(getter).return_annotation)
     return ""
 
 
 def high_and_low(thing):
-    """What the head of the defining file says of high and low values; None if it says nothing."""
-    text = inspect.getdoc(importlib.import_module(thing.__module__)) or ""
-    found = re.search(rf"{HEADING}: (.*?)(?:\n\n|\Z)", text, re.DOTALL)
-    return " ".join(found[1].split()) if found else None
+    """What high and low values mean, None if nothing is said of it.
+
+    It stands at the head of the file that defines a function, or else of the one that defines its result.
+    """
+    for place in [thing, *returned_classes(thing)]:
+        text = inspect.getdoc(importlib.import_module(place.__module__)) or ""
+        if found := re.search(rf"{HEADING}: (.*?)(?:\n\n|\Z)", text, re.DOTALL):
+            return " ".join(found[1].split())
+    return None
+
+
+def returned_classes(thing):
+    """The public classes that a function returns, by its annotation."""
+    if not inspect.isfunction(thing):
+        return []
+    return [other for other in public_objects().values() if inspect.isclass(other) and _returns(thing, other)]
 
 
 def example(thing):
@@ -100,13 +121,19 @@ def example(thing):
 @cache
 def makers(cls):
     """The public functions that return a class, by their annotations."""
-    word = re.compile(rf"\b{cls.__name__}\b")
     return [
-        name
-        for name, thing in public_objects().items()
-        if inspect.isfunction(thing)
-        and word.search(inspect.formatannotation(inspect.signature(thing).return_annotation))
+        name for name, thing in public_objects().items() if inspect.isfunction(thing) and _returns(thing, cls)
     ]
+
+
+@cache
+def _returns(function, cls):
+    return cls in parts(inspect.signature(function).return_annotation)
+
+
+def parts(kind):
+    """A type and all that it is made of."""
+    return [kind, *(part for inner in get_args(kind) for part in parts(inner))]
 
 
 def as_restructured_text(lines):
@@ -147,13 +174,14 @@ def _table(found):
     for name, (kind, meaning) in found.items():
         lines += [
             f"   * - ``{name}``",
-            f"     - ``{short_type(kind)}``" if kind else "     -",
+            f"     - ``{kind}``" if kind else "     -",
             f"     - {escaped(meaning)}",
         ]
     return [*lines, ""]
 
 
-def _see_also(name):
+def see_also(name):
+    """The group of a public name, the guides that it names, and its other members."""
     for title, (text, names) in groups().items():
         if name in names:
             guides = re.findall(r"\[([^\]]+)\]\(\.\./([\w-]+)\.md\)", text)
@@ -194,13 +222,9 @@ def extend_docstring(app, what, name, thing, options, lines):
         lines += [f"**When it does not hold:** {escaped(fails)}", ""] * bool(fails)
     if what not in ("class", "function", "exception"):
         return
-    returned = [
-        f":py:obj:`{n}`"
-        for n, other in public_objects().items()
-        if inspect.isclass(other) and name in makers(other)
-    ]
+    returned = [f":py:obj:`{n}`" for n, t in public_objects().items() if t in returned_classes(thing)]
     made = [f":py:obj:`{n}`" for n in makers(thing)] if inspect.isclass(thing) else []
-    _, guides, others = _see_also(name)
+    _, guides, others = see_also(name)
     lines += ["", ".. rubric:: See also", ""]
     lines += [f"- returns {', '.join(returned)}"] * bool(returned)
     lines += [f"- returned by {', '.join(made[:12])}"] * bool(made)
@@ -208,28 +232,90 @@ def extend_docstring(app, what, name, thing, options, lines):
     lines += [f"- {', '.join(others)}", ""]
 
 
-SHORT = (
-    (r"_Buffer \| _SupportsArray.*?_NestedSequence\[complex \| bytes \| str\]", "ArrayLike"),
-    (
-        r"(?:numpy\.)?ndarray\[tuple\[(?:typing\.)?Any, \.\.\.\], "
-        r"(?:numpy\.)?dtype\[(?:numpy\.|typing\.)?(\w+)\]\]",
-        r"NDArray[\1]",
-    ),
-    (r"\b(?:inscape|typing|collections|numpy|pathlib|pandas)\.(?:[a-z_]\w*\.)*([A-Z]\w*)", r"\1"),
-)
-"""Types as numpy expands them, and as a reader writes them."""
+def type_text(kind, *, linked=False):
+    """A type as a reader writes it: `ArrayLike`, not what numpy expands it to.
+
+    With `linked`, public classes of ours have their full name behind a `~`, of which Sphinx makes a link.
+    """
+    origin, parts = get_origin(kind), get_args(kind)
+    if kind is None or kind is NoneType:
+        return "None"
+    if kind is Ellipsis or isinstance(kind, str):
+        return "..." if kind is Ellipsis else kind
+    if isinstance(kind, list):
+        return f"[{', '.join(type_text(part, linked=linked) for part in kind)}]"
+    if origin in (Union, UnionType):
+        return " | ".join(_members(parts, linked))
+    if origin is np.ndarray:
+        return f"NDArray[{type_text(get_args(parts[1])[0])}]"
+    if origin is Literal:
+        return f"Literal[{', '.join(map(repr, parts))}]"
+    name = _class_name(origin or kind, linked)
+    return f"{name}[{', '.join(type_text(part, linked=linked) for part in parts)}]" if parts else name
 
 
-def short_type(text):
-    """A type without the modules of its parts and without numpy's expansions."""
-    for long, short in SHORT:
-        text = re.sub(long, short, text)
-    return text
+def _members(parts, linked):
+    """The members of a union, those of numpy's ArrayLike as that one name."""
+    array_like = get_args(ArrayLike)
+    if set(array_like) <= set(parts):
+        first = parts.index(array_like[0])
+        parts = [*parts[:first], "ArrayLike", *(p for p in parts[first:] if p not in array_like)]
+    return [type_text(part, linked=linked) for part in parts]
 
 
-def shorten_signature(app, what, name, thing, options, signature, returns):
-    """Types in signatures as a reader writes them."""
-    return signature and short_type(signature), returns and short_type(returns)
+def _class_name(kind, linked):
+    if linked:
+        for name, thing in public_objects().items():
+            if thing is kind:
+                return f"~{name}"
+    return getattr(kind, "__name__", None) or str(kind).removeprefix("typing.")
+
+
+class _Written:
+    """An annotation that prints as the text it is given."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __repr__(self):
+        return self.text
+
+
+def signature_text(thing, *, linked=False):
+    """The arguments of a function or class, and what it returns, with types as a reader writes them."""
+    signature = inspect.signature(thing)
+    written = [
+        given.replace(
+            annotation=given.annotation
+            if given.annotation is given.empty
+            else _Written(type_text(given.annotation, linked=linked)),
+            default=_shown_default(given.default),
+        )
+        for given in signature.parameters.values()
+    ]
+    returned = signature.return_annotation
+    return (
+        str(signature.replace(parameters=written, return_annotation=inspect.Signature.empty)),
+        None if returned is inspect.Signature.empty else type_text(returned, linked=linked),
+    )
+
+
+def _shown_default(default):
+    """A default as it is shown: those that a reader could not write, or would not read, as dots."""
+    if default is inspect.Parameter.empty:
+        return default
+    text = repr(default)
+    return _Written("...") if len(text) > LONGEST_DEFAULT or text.startswith("<") else default
+
+
+def write_signature(app, what, name, thing, options, signature, returns):
+    """Put the signature with readable types in place of the one that Sphinx expands."""
+    if signature is None or what == "exception":
+        return signature, returns
+    text, returned = signature_text(thing, linked=True)
+    if what == "method" and not signature.startswith("(self"):
+        text = re.sub(r"^\(self(?:, )?", "(", text)
+    return text, None if what == "class" else returned
 
 
 def check_pages(app, env):
@@ -243,7 +329,7 @@ def check_pages(app, env):
 def setup(app):
     """Connect to Sphinx, before napoleon reads the sections of docstrings."""
     app.connect("autodoc-process-docstring", extend_docstring, priority=400)
-    app.connect("autodoc-process-signature", shorten_signature)
+    app.connect("autodoc-process-signature", write_signature)
     app.connect("env-check-consistency", check_pages)
     return {"parallel_read_safe": True}
 

@@ -43,6 +43,8 @@ figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 monitor.plot(ax)
 plt.show()
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
 # The film: one frame for each look.
 

@@ -32,13 +32,14 @@ def crops(image, n, side=96, step=6):
 x = np.concatenate([crops(image, 150) for image in areas.values()])
 y = np.repeat(np.arange(3), 150)
 net = build("resnet18", x.shape[1:], 3, width=1 / 16, normalise=(x.mean(), x.std()), random_state=0)
-history = train(net, x, y, Recipe(0.02, 32, 4), random_state=0)
+history = train(net, x, y, Recipe(0.02, 32, 6), random_state=0)
 print(f"loss {history.losses[0]:.2f} in the first epoch, {history.loss:.2f} in the last")
 
 # %%
-# One image of each class spans the plane, and is drawn where it lies. Of the flower it is the brightest.
+# One image of each class spans the plane and is drawn where it lies. Of the flowers that the network labels correctly it is the brightest.
 
-bright = 300 + x[300:].mean(axis=(1, 2, 3)).argmax()
+right = inscape.wrap(net).labels(x) == y
+bright = np.where(right & (y == 2), x.mean(axis=(1, 2, 3)), -1).argmax()
 plane = inscape.Patch.through(x[[20, 165, bright]])
 regions = inscape.decision_regions(net, plane, method="adaptive")
 print(regions)

@@ -47,9 +47,9 @@ figure
 # -----------
 # ``Patch.features`` varies two columns and keeps the others as in one row.
 
-plane = inscape.Patch.features(table, "color_intensity", "proline", at=60)
+plane = inscape.Patch.features(table, "flavanoids", "proline", at=121)
 figure, ax = plt.subplots(figsize=(8, 5.4), layout="constrained")
-inscape.decision_regions(forest, plane).plot(ax, points=(table, grower), title="A forest around wine 60")
+inscape.decision_regions(forest, plane).plot(ax, points=(table, grower), title="A forest around wine 121")
 plt.show()
 
 # %%

@@ -12,10 +12,23 @@ from inscape.serialising import plain_fields, restored_fields
 class Provenance:
     """The model, the precision in which it was evaluated, the seed of the probes, and our version.
 
-    `layout` and `preprocess` say how points were transposed and normalised on their way into the model; None
-    if they were not. `decision` says which output was looked at and which rule made labels of it; None if the
-    model was left to its own.
-    `one_by_one` says that the model was given single points, since the rest of a batch matters to it.
+    Attributes:
+        model: the model's name.
+        fingerprint: a hash of its parameters; equal for equal models.
+        structure: "piecewise-affine", "trees" or "black-box".
+        dtype: the precision in which it was evaluated.
+        seed: of the probes; None where nothing was drawn.
+        version: of inscape.
+        layout: how points were transposed on their way into the model; None if they were not.
+        preprocess: how they were normalised; None if they were not.
+        one_by_one: whether the model was given single points, since the rest of a batch matters to it.
+        decision: which output was looked at and which rule made labels of it; None if the model was left to
+            its own.
+
+    >>> import inscape
+    >>> found = inscape.region_count(lambda x: x[:, 0] > 0, [[-1.0], [1.0]], n_probes=3, random_state=7)
+    >>> found.provenance.structure, found.provenance.seed
+    ('black-box', 7)
     """
 
     model: str

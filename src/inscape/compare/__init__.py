@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -24,6 +24,54 @@ MOST_DIMENSIONS = 2
 Settings = dict[str, Any]
 
 
+@overload
+def compare(
+    a: Any,
+    b: Any,
+    probe: Probe,
+    *,
+    method: str = ...,
+    resolution: int | None = ...,
+    scores: str = ...,
+    names: tuple[str, str] | None = ...,
+    progress: bool | Meter | None = ...,
+) -> Comparison: ...
+@overload
+def compare(
+    a: Any,
+    b: Any,
+    probe: Sequence[Probe],
+    *,
+    method: str = ...,
+    resolution: int | None = ...,
+    scores: str = ...,
+    names: tuple[str, str] | None = ...,
+    progress: bool | Meter | None = ...,
+) -> list[Comparison]: ...
+@overload
+def compare(
+    a: Any,
+    b: Probe,
+    probe: None = ...,
+    *,
+    method: str = ...,
+    resolution: int | None = ...,
+    scores: str = ...,
+    names: tuple[str, str] | None = ...,
+    progress: bool | Meter | None = ...,
+) -> ComparisonMatrix: ...
+@overload
+def compare(
+    a: Any,
+    b: Sequence[Probe],
+    probe: None = ...,
+    *,
+    method: str = ...,
+    resolution: int | None = ...,
+    scores: str = ...,
+    names: tuple[str, str] | None = ...,
+    progress: bool | Meter | None = ...,
+) -> list[ComparisonMatrix]: ...
 def compare(
     a: Any,
     b: Any,
@@ -34,7 +82,7 @@ def compare(
     scores: str = "own",
     names: tuple[str, str] | None = None,
     progress: bool | Meter | None = None,
-) -> Any:
+) -> Comparison | ComparisonMatrix | list[Comparison] | list[ComparisonMatrix]:
     """Where two models differ on a probe, or on each of a list of probes in one batch.
 
     The regions of a pair are the connected sets on which neither label changes. On a segment they follow from

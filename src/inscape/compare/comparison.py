@@ -1,4 +1,9 @@
-"""What two models say of one probe: where their labels differ, on how much of it, and by how much."""
+"""What two models say of one probe: where their labels differ, on how much of it, and by how much.
+
+What high and low mean: high disagreement: on much of this probe the two models predict differently; 0:
+nowhere, exactly so where the result is exact. When it does not hold: labels can agree where scores differ
+widely, so look at `max_difference` too; and models can agree on a probe and differ beside it.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -41,6 +41,14 @@ class MaxDifference(Shown):
         is_exact: whether it is the maximum, up to rounding; else the largest that was met, a lower bound.
         of: what is compared: "scores", "probabilities", or "what goes into softmax" where both models end in
             one.
+
+    >>> import inscape, torch
+    >>> a, b = (torch.nn.Linear(1, 2).double() for _ in range(2))
+    >>> for net, slope in ((a, 1.0), (b, 1.5)):
+    ...     _ = net.weight.data.copy_(torch.tensor([[0.0], [slope]])), net.bias.data.zero_()
+    >>> d = inscape.compare(a, b, inscape.Segment([0.0], [2.0])).max_difference
+    >>> d.value, d.label, d.point.tolist(), d.is_exact
+    (1.0, 1, [2.0], True)
     """
 
     value: float

@@ -33,6 +33,13 @@ class ComparisonMatrix(Drawn):
         status: that of the pair of which least is known.
         provenance: of each model.
         comparisons: the comparisons themselves, by the places of both models, i < j; left out of files.
+
+    >>> import inscape
+    >>> above = lambda t: lambda x: (x[:, 0] > t).astype(int)
+    >>> models = {"a": above(0.2), "b": above(0.5), "c": above(0.6)}
+    >>> m = inscape.compare(models, inscape.Segment([0.0], [1.0]))
+    >>> m.disagreement.round(2).tolist()
+    [[0.0, 0.3, 0.4], [0.3, 0.0, 0.1], [0.4, 0.1, 0.0]]
     """
 
     _left_out: ClassVar[tuple[str, ...]] = ("probe", "comparisons")

@@ -2,6 +2,10 @@
 
 A correlation says how two numbers go together over many models. Who has models and no labels asks something
 else: which of two is the better one, and how many points of accuracy are lost by trusting a measure?
+
+What high and low mean: a share of pairs near 1: the measure picks the better of two models nearly always;
+1/2: as a coin does; below: it picks the worse. When it does not hold: the shares are over pairs of these
+models, and models of other kinds or trained on other data may be ranked otherwise.
 """
 
 from collections.abc import Mapping

@@ -31,6 +31,14 @@ class Correlation(Shown):
     """A coefficient of n points and its 95 % bootstrap interval.
 
     The value is NaN where a column does not vary, the interval also where there are fewer than four clusters.
+
+    Attributes:
+        value: the coefficient.
+        interval: its 95 % interval.
+        n: over how many points.
+
+    >>> Correlation(0.82, (0.28, 1.0), 12).known_interval
+    (0.28, 1.0)
     """
 
     value: float

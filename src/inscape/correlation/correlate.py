@@ -1,4 +1,10 @@
-"""`correlate`: does a measure correlate with generalisation, and what does the one number hide?"""
+"""`correlate`: does a measure correlate with generalisation, and what does the one number hide?
+
+What high and low mean: near +1 or -1: over these configurations the measure and the target rise together, or
+one falls as the other rises; near 0: neither. When it does not hold: one hyper-parameter may move both, so
+read `granulated`, `strata` and `hidden`; with few configurations the interval is wide; and measure or target
+may hardly vary.
+"""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
@@ -40,7 +46,21 @@ DROP = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Stratum:
-    """The correlations where one hyper-parameter has one value."""
+    """The correlations where one hyper-parameter has one value.
+
+    Attributes:
+        pearson: Pearson's coefficient over configurations.
+        spearman: Spearman's.
+        kendall: Kendall's.
+        single_runs: Pearson's over single runs.
+
+    >>> import inscape, pandas
+    >>> runs = {"learning_rate": [0.1, 0.1, 0.01, 0.01], "batch_size": [32, 64, 32, 64]}
+    >>> frame = pandas.DataFrame(runs | {"region_count": [2.0, 2.5, 3.0, 4.0], "gap": [0.1, 0.2, 0.3, 0.4]})
+    >>> found = inscape.correlate(frame, by=["learning_rate", "batch_size"], n_resamples=20)
+    >>> sorted(found.strata["learning_rate"])
+    [0.01, 0.1]
+    """
 
     pearson: Correlation
     spearman: Correlation
@@ -53,7 +73,12 @@ class Correlations(Drawn):
     """How a measure goes with a target, over configurations whose runs are averaged over seeds.
 
     Attributes:
-        pearson, spearman, kendall: the coefficients over configurations, with their intervals.
+        measure: the column of the measure.
+        target: the column that it is compared with.
+        by: the hyper-parameters of which a configuration consists.
+        pearson: Pearson's coefficient over configurations, with its interval.
+        spearman: Spearman's.
+        kendall: Kendall's.
         single_runs: Pearson's over single runs, its interval clustered by configuration.
         partial: Pearson's of the residuals when each value of a hyper-parameter has its own level; "all": of
             all hyper-parameters, and of the models where several are pooled.
@@ -61,9 +86,14 @@ class Correlations(Drawn):
         strata: hyper-parameter -> value -> the correlations where it has that value.
         models: the same for each model alone, if the frame has several.
         points: the configurations themselves.
+        n_runs: how many runs were kept.
+        n_configurations: how many configurations they have.
+        n_resamples: how often configurations were drawn for the intervals.
+        seed: of those draws.
         variation: of measure and target, how much more they vary between configurations than between the
             seeds of one; at 1 or below nothing is there to correlate; None without repeated seeds.
         n_gated: runs left out because their training accuracy was below `min_train_accuracy`.
+        min_train_accuracy: that least accuracy; None if no run was left out for it.
         lowest_train_accuracy: of the runs that were kept.
     """
 

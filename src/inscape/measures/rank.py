@@ -1,4 +1,9 @@
-"""Ranking models by region count on common probes: how sure that order is, and what it does not say."""
+"""Ranking models by region count on common probes: how sure that order is, and what it does not say.
+
+What high and low mean: first: the fewest regions between data points; a probability near 1: another sample of
+probes would give the same order; near 1/2: it is undecided. When it does not hold: simple is not accurate: a
+model that fits nothing comes first, so look at accuracy beside the order.
+"""
 
 import math
 from collections import Counter

@@ -33,7 +33,17 @@ SAME_SCORES = 2**-12
 
 
 class Prediction(NamedTuple):
-    """What a model says of a batch of n points: labels (n,) and, if asked for and known, scores (n, c)."""
+    """What a model says of a batch of n points.
+
+    Attributes:
+        labels: the class of each point, (n,).
+        scores: the scores of each point, (n, c); None where they were not asked for, or are not known.
+
+    >>> import inscape
+    >>> p = inscape.wrap(lambda x: x).predict([[0.2, 0.8], [0.9, 0.1]], with_scores=True)
+    >>> p.labels.tolist(), p.scores.tolist()
+    ([1, 0], [[0.2, 0.8], [0.9, 0.1]])
+    """
 
     labels: npt.NDArray[np.int64]
     scores: Array | None

@@ -19,6 +19,10 @@ class Body(ABC):
 
     Attributes:
         centre: (*input_shape).
+
+    >>> from inscape import Ball, Box
+    >>> isinstance(Box([0.0, 0.0], [1.0, 1.0]), Body), isinstance(Ball([0.0, 0.0], 1.0), Body)
+    (True, True)
     """
 
     centre: Floats

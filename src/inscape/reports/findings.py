@@ -27,6 +27,10 @@ class Finding:
         interval: its 95 % interval.
         published: what was reported of it.
         unsaid: why nothing can be said, in the place of "cannot be said".
+
+    >>> f = Finding(holds=True, evidence="r = -0.93 over 9 runs", value=-0.93, interval=(-0.98, -0.75))
+    >>> f.holds, f.interval
+    (True, (-0.98, -0.75))
     """
 
     holds: bool | None
@@ -127,6 +131,12 @@ class Chart:
         xlabel: the name of the horizontal axis; the column's if empty.
         ylabel: the name of the vertical axis; the column's if empty.
         caption: a sentence below it.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"rate": [0.1, 0.01], "count": [3.0, 5.0]})
+    >>> chart = Chart(title="Counts and steps", data=frame, x="rate", y="count", kind="points", log_x=True)
+    >>> chart.x, chart.y
+    ('rate', 'count')
     """
 
     title: str
@@ -156,6 +166,10 @@ class Summary:
         charts: figures to look into, for the report.
         tables: title -> frame; each is also written as a CSV file.
         limits: what the measure cannot say, a plain sentence each.
+
+    >>> s = Summary(findings={"falls": Finding(holds=None, evidence="two runs")}, notes="A caveat.")
+    >>> list(s.findings), s.notes
+    (['falls'], 'A caveat.')
     """
 
     findings: Mapping[str, Finding] = field(default_factory=dict)

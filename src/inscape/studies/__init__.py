@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from inscape.correlation.choices import choose
-from inscape.correlation.correlate import correlate
+from inscape.correlation.coefficients import Correlation
+from inscape.correlation.correlate import Correlations, Stratum, correlate
 from inscape.reports.findings import Chart, Finding, Summary
 from inscape.reports.study_run import StudyRun
 from inscape.sweeps.references import register_moved
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Chart",
+    "Correlation",
+    "Correlations",
     "Finding",
     "Store",
+    "Stratum",
     "Study",
     "StudyRun",
     "Summary",

@@ -59,7 +59,15 @@ class Outcome:
 
 
 class Store:
-    """The rows of one study in one file, safe against other processes and against being killed."""
+    """The rows of one study in one file, safe against other processes and against being killed.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(Path(folder) / "rates.sqlite", study="rates")
+    ...     print(store.study, len(store.frame()))
+    ...     store.close()
+    rates 0
+    """
 
     def __init__(self, path: str | Path, study: str | None = None, function: str | None = None) -> None:
         """Open the store at `path`; `study`, its name, makes a new one if there is none.

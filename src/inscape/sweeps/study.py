@@ -98,6 +98,23 @@ class Study:
         check: raises if a configuration cannot be run, before any is.
         concerns: whether a claim, by its key, is about a configuration; about all if None.
         scales: at which sizes it can be run.
+
+    >>> def configurations(scale):
+    ...     return [{"rate": rate} for rate in (0.1, 0.01)]
+    >>> def cell(configuration):
+    ...     return {"count": 1 / configuration["rate"]}
+    >>> def summarise(frame, out):
+    ...     return None
+    >>> study = Study(
+    ...     name="rates",
+    ...     title="Counts and step sizes",
+    ...     claims={"falls": "The count falls with the rate."},
+    ...     configurations=configurations,
+    ...     cell=cell,
+    ...     summarise=summarise,
+    ... )
+    >>> [study.cell(c) for c in study.configurations("smoke")]
+    [{'count': 10.0}, {'count': 100.0}]
     """
 
     name: str

@@ -1,4 +1,10 @@
-"""What the check of a statement returns: both sides, whether it holds, and what that rests on."""
+"""What the check of a statement returns: both sides, whether it holds, and what that rests on.
+
+What high and low mean: a ratio rhs / lhs near 1: the bound is tight and says much of this network; from 1,000
+on, or beyond what the left side can reach at all, it is vacuous: true, and silent. A negative slack: the
+inequality is violated. When it does not hold: a statement whose assumptions are not met (`assumptions`) says
+nothing either way, and a slack smaller than the error of the measurement (`interval`) decides nothing.
+"""
 
 import math
 from collections.abc import Callable, Mapping

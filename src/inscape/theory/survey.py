@@ -1,4 +1,9 @@
-"""How tight the theory is: every statement over families of networks that are trained here."""
+"""How tight the theory is: every statement over families of networks that are trained here.
+
+What high and low mean: as for each check: a typical ratio near 1 is a tight bound, a large one says little.
+When it does not hold: the networks of a survey are small and trained here; other families may be bounded more
+tightly, or less.
+"""
 
 import copy
 import math

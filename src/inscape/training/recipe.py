@@ -39,6 +39,10 @@ class Recipe:
         loss: of classes: "cross-entropy" of the scores, or "softmax-cross-entropy", which takes the
             probabilities for scores, so that it is never below log(1 + (c - 1) / e) and saturates where the
             network is sure. Targets have the mean square of the error.
+
+    >>> recipe = Recipe(0.1, batch_size=32, epochs=5, weight_decay=1e-4)
+    >>> recipe.optimiser, recipe.schedule, recipe.momentum
+    ('sgd', 'cosine', 0.9)
     """
 
     learning_rate: float

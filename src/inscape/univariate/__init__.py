@@ -1,6 +1,6 @@
 """The laboratory for univariate networks f(x) = sum_j v_j relu(w_j x + b_j) + c."""
 
-from inscape.univariate.descent import Descent, gradient_descent
+from inscape.univariate.descent import Descent, DescentHistory, gradient_descent
 from inscape.univariate.effective_regions import (
     LimitRegions,
     effective_linear_regions,
@@ -8,8 +8,8 @@ from inscape.univariate.effective_regions import (
     limit_regions,
     region_bound,
 )
-from inscape.univariate.flow import Flow, gradient_flow
-from inscape.univariate.initialisation import theorem_sizes
+from inscape.univariate.flow import Flow, FlowHistory, gradient_flow
+from inscape.univariate.initialisation import TheoremSizes, theorem_sizes
 from inscape.univariate.kkt import KKTResidual, kkt_residual
 from inscape.univariate.knots import RegionTable
 from inscape.univariate.net import ShallowNet
@@ -38,8 +38,10 @@ from inscape.univariate.teacher import (
 
 __all__ = [
     "Descent",
+    "DescentHistory",
     "Flattest",
     "Flow",
+    "FlowHistory",
     "KKTResidual",
     "LimitRegions",
     "LinearStability",
@@ -47,6 +49,7 @@ __all__ = [
     "ShallowNet",
     "Stability",
     "StrongStability",
+    "TheoremSizes",
     "alternating_teacher",
     "effective_linear_regions",
     "flattest",

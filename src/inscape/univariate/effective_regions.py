@@ -11,6 +11,10 @@ So the knots of the limit can be counted from the active sets of a flow that has
 tolerance for how near two knots are: neurons of one set are one knot, whatever is left of the distance
 between them, and sets with P^2 + Q^2 < 1 are on their way to zero. A knot that lies on a support point stays
 there: that point belongs to A by a fraction, the one that puts -Q/P there.
+
+What high and low mean: many regions: the limit bends more often than the labels ask for; as many as
+`region_bound` allows is the most that theory permits. When it does not hold: the count is that of the limit
+of the flow, so a flow that has not come near to it (`residual`) may be counted wrongly.
 """
 
 from dataclasses import dataclass

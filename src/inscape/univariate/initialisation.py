@@ -1,4 +1,8 @@
-"""Random parameters: the usual ones, and those of the theorems on the effective number of linear regions."""
+"""Random parameters: the usual ones, and those of the theorems on the effective number of linear regions.
+
+What high and low mean: large sizes: the theorem asks for networks, or samples, that are large. When it does
+not hold: they are what a proof needs; flows from far smaller networks often behave alike.
+"""
 
 import math
 from dataclasses import dataclass
@@ -21,6 +25,10 @@ class TheoremSizes:
         sigma_output: s_o <= 1 / (4 k R s_h log(12 k / delta)).
         sample_size: (r log(1 / eps) + log(2 / delta)) / eps, to be multiplied by the theorem's unnamed
             constant.
+
+    >>> from inscape.univariate import theorem_sizes
+    >>> theorem_sizes(2, 0.5, n=10).width  # 6144 log(960) / 0.5
+    84381
     """
 
     width: int

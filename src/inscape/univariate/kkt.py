@@ -1,4 +1,9 @@
-"""How far a net is from a KKT point of the margin problem min 1/2 |theta|^2 subject to y_i f(x_i) >= 1."""
+"""How far a net is from a KKT point of the margin problem min 1/2 |theta|^2 subject to y_i f(x_i) >= 1.
+
+What high and low mean: residuals near 0: the direction of the net is nearly one in which gradient flow can
+end; large ones: it is not, or the flow has not got there. When it does not hold: a KKT point need not be the
+solution of the margin problem, and near 0 is relative to `active_tol`.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Self

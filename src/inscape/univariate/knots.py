@@ -59,6 +59,11 @@ class RegionTable(Drawn):
         merge_tols: tolerances of place, (a,).
         jump_tols: tolerances of slope, (b,).
         counts: the number of linear regions, (a, b).
+
+    >>> from inscape.univariate import ShallowNet
+    >>> net = ShallowNet([1.0, 1.0, 1.0], [0.0, -1e-6, -1.0], [1.0, 1.0, 1.0])  # two knots nearly meet
+    >>> net.region_table(merge_tols=[1e-9, 1e-3], jump_tols=[1e-9]).counts.tolist()
+    [[4], [3]]
     """
 
     merge_tols: Floats

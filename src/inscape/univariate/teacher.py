@@ -1,4 +1,9 @@
-"""Teachers: nets whose sign is to be learned, the labels they give, and the error of a net against one."""
+"""Teachers: nets whose sign is to be learned, the labels they give, and the error of a net against one.
+
+What high and low mean: a high error: the net and its teacher differ on much of the interval; 0: nowhere. A
+short shortest interval: the labels change back quickly, and are harder to learn. When it does not hold: the
+error is over the stated interval and density, not over the training points.
+"""
 
 import math
 from collections.abc import Callable

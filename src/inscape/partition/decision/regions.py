@@ -1,4 +1,9 @@
-"""The decision regions of one probe, as every method returns them: segment, plane, grid or mesh."""
+"""The decision regions of one probe, as every method returns them: segment, plane, grid or mesh.
+
+What high and low mean: many regions: between the points of this probe the label changes often, or back and
+forth; one region: it never changes. When it does not hold: one probe is one sample, so compare models by
+`region_count`, the mean over many; and a model that fits nothing can have few regions.
+"""
 
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -112,7 +112,7 @@ def linear_regions(
     precision: str = "float64",
     progress: bool | Meter | None = None,
     budget: float | None = BUDGET,
-) -> Any:
+) -> LinearSegment | LinearPlane | list[LinearSegment] | list[LinearPlane]:
     """The linear regions of a piecewise-affine network on a segment or a plane, or on each of a list.
 
     On a segment, layer by layer every breakpoint is found as the root of a linear function between the break

@@ -1,4 +1,9 @@
-"""The linear regions of a network on one probe: the pieces of a segment, or the faces of a plane."""
+"""The linear regions of a network on one probe: the pieces of a segment, or the faces of a plane.
+
+What high and low mean: many regions: the network bends often on this probe; few: it is close to affine there.
+When it does not hold: linear regions follow the width of the network as much as what it has learnt, and most
+of them change no prediction; those that do are decision regions.
+"""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -170,6 +175,13 @@ class LinearPlane(DrawnByClass, Exported):
         provenance: model, precision, version.
         domain: the probe as a convex polygon: where coordinates lie in the input space, and its corners.
         subdivision: the planar complex of the faces, with what the network does on each.
+
+    >>> import inscape, torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).double()
+    >>> _ = net[0].weight.data.copy_(torch.eye(2)), net[0].bias.data.zero_()  # kinks on both axes
+    >>> q = inscape.linear_regions(net, inscape.Patch([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]]))
+    >>> q.n_regions, q.n_vertices, q.n_edges
+    (4, 9, 12)
     """
 
     _derived: ClassVar[tuple[str, ...]] = ("n_regions", "n_vertices", "n_edges")

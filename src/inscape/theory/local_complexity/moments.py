@@ -1,4 +1,9 @@
-"""What the bounds of Patel and Montufar are made of, from one pass over points and noisy networks."""
+"""What the bounds of Patel and Montufar are made of, from one pass over points and noisy networks.
+
+What high and low mean: large norms of gradients: kinks lie densely for the same noise, and the bounds that
+are made of them are large. When it does not hold: they are means over the points and the noise given; another
+`sigma` or scale of the inputs gives others.
+"""
 
 import math
 from dataclasses import dataclass

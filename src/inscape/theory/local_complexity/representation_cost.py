@@ -10,6 +10,10 @@ shared out. Up to |t_u| = |c_u| / 2 it costs nothing, beyond that no less than a
 l.(x, 1) the affine part, e = (0, 1), and h the cost of the constant k: 2 |k| by a unit that is always on, or
 the least of that and an output bias. The minimum over t is a bounded least-squares problem, that over k
 convex on the line.
+
+What high and low mean: a high cost: every network of one hidden layer that computes this function has large
+weights; a low one: small weights are enough. When it does not hold: it is a property of the function alone;
+the network at hand may have a far larger norm.
 """
 
 import math

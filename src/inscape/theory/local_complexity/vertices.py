@@ -6,6 +6,10 @@ the same with the earlier one at its kink while the later one is evaluated: on w
 of the later is taken changes it by a multiple of the earlier's, and the determinant not at all. All pairs
 together are the vertices of the partition into activation regions: with Euler's formula they give the
 expected number of regions, as local complexity gives the length of their edges.
+
+What high and low mean: a high density: kinks of two units meet often near the points; 0: kinks nowhere cross.
+When it does not hold: as with all densities of kinks it depends on `sigma`, so compare networks at one value
+of it.
 """
 
 import math

@@ -32,6 +32,11 @@ class TwoLayer:
         a: (p,).
         b: (p,); all zero means that there are no biases to train.
         c: output bias.
+
+    >>> net = TwoLayer(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0]), np.zeros(2))
+    >>> x = np.array([[2.0, 1.0], [-1.0, 3.0]])
+    >>> net(x).tolist(), net.active(x).tolist()
+    ([1.0, -3.0], [[True, True], [False, True]])
     """
 
     w: Floats

@@ -1,5 +1,5 @@
 """Gradient descent on univariate nets."""
 
-from inscape.univariate.descent.descent import Descent, gradient_descent
+from inscape.univariate.descent.descent import Descent, DescentHistory, gradient_descent
 
-__all__ = ["Descent", "gradient_descent"]
+__all__ = ["Descent", "DescentHistory", "gradient_descent"]

@@ -1,4 +1,9 @@
-"""Gradient descent on a univariate net, compiled, and its result: where a run ended, why, and its history."""
+"""Gradient descent on a univariate net, compiled, and its result: where a run ended, why, and its history.
+
+What high and low mean: a low loss with the status "converged" or "loss reached": descent has found a minimum.
+When it does not hold: a run at its step limit may still move; and a low loss says nothing of how the net
+behaves between the points.
+"""
 
 import os
 from collections.abc import Sequence
@@ -26,7 +31,7 @@ STATUS = (CONVERGED, STATIONARY, DIVERGED, STEP_LIMIT)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class History:
+class DescentHistory:
     """What was recorded on the way.
 
     Attributes:
@@ -34,6 +39,12 @@ class History:
         loss: the loss there, (m,).
         step_size: the step size there, (m,).
         parameters: w, b, v, c there, (m, 3 k + 1).
+
+    >>> from inscape.univariate import ShallowNet, gradient_descent
+    >>> start = ShallowNet([1.0, -1.0], [0.5, 0.5], [0.1, 0.1])
+    >>> run = gradient_descent(start, [-1.0, 1.0], [1.0, 1.0], 0.1, 100, record=50)
+    >>> run.history.steps.tolist(), len(run.history), run.history.net(0).width
+    ([0, 50], 2, 2)
     """
 
     steps: npt.NDArray[np.int64]
@@ -73,7 +84,7 @@ class Descent(Drawn):
     loss: float
     status: Status
     n_steps: int
-    history: History
+    history: DescentHistory
     settings: dict[str, Any]
 
     @property
@@ -97,7 +108,7 @@ class Descent(Drawn):
         what: Any = {"what": "run of gradient descent", "error": UnivariateError}
         check_schema(data, "measure", "gradient_descent", **what)
         history = restored_fields(
-            History, data.get("history", {}), left_out=("step_size", "parameters"), **what
+            DescentHistory, data.get("history", {}), left_out=("step_size", "parameters"), **what
         )
         run: Self = restored_fields(cls, data, history=history, **what)
         return run
@@ -300,7 +311,7 @@ def _descend(net: ShallowNet, step_size: float, x: Floats, y: Floats, settings: 
         loss=float(loss),
         status=STATUS[status],
         n_steps=int(done),
-        history=History(steps=steps, loss=losses, step_size=sizes, parameters=parameters),
+        history=DescentHistory(steps=steps, loss=losses, step_size=sizes, parameters=parameters),
         settings=settings | {"step_size": step_size},
     )
 

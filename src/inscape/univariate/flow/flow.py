@@ -6,6 +6,10 @@ loss, sigmoid(-m_i) normalised for the logistic one. As margins grow these weigh
 step takes those of its *end*: q = weights(m + h K q), K the Gram matrix of the margins. For the exponential
 loss this is the optimality condition of the convex problem min over the simplex of
 h/2 q'Kq + m'q + sum q log q, and for h K -> infinity of the steepest ascent of the least margin.
+
+What high and low mean: a small `direction_change`: the direction of the net has settled, and its limit can be
+read off; a large one: the flow is still turning. When it does not hold: a direction can rest for long and
+turn again later, when a neuron changes its activity.
 """
 
 import math
@@ -45,6 +49,11 @@ class FlowHistory:
         n_active: how many pairs of a neuron and a point are active.
         n_changes: how many pairs changed their activity in this step.
         n_sliding: how many neurons slide with their knot on a data point.
+
+    >>> from inscape.univariate import ShallowNet, gradient_flow
+    >>> flow = gradient_flow(ShallowNet([1.0, -1.0], [0.5, 0.5], [0.1, -0.1]), [-1.0, 1.0], [-1.0, 1.0])
+    >>> bool(flow.history.log_loss[-1] < flow.history.log_loss[0])
+    True
     """
 
     time: Floats

@@ -5,6 +5,10 @@ K(s) = K0 + sum_i exp(-s_i) A_i + exp(s_i) B_i with s = -log c^2 and A_i, B_i >=
 convex in s. We minimise mu log tr exp(K(s) / mu) by Newton's method while mu falls. Every density matrix U (U
 >= 0, trace 1) gives the lower bound <U, K0> + 2 sum_i sqrt(<U, A_i> <U, B_i>); the one of the current mu
 closes the gap, also where the top eigenvalue is multiple.
+
+What high and low mean: a high value: however its neurons are rescaled, this function needs small steps; a low
+one: some rescaling of it can be reached with large ones. When it does not hold: it is about the square loss
+on these points; the net at hand can be far sharper.
 """
 
 from dataclasses import dataclass

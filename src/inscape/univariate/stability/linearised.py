@@ -4,6 +4,10 @@ Near an interpolating minimum of L = 1/(2n) sum (f - y)^2 the Hessian of one poi
 B moves the distance d = theta - theta* by d <- (I - eta H_B) d with H_B = sum_{j in B} phi_j phi_j' / |B|.
 All happens in the span of the phi_j; across it nothing moves. A neuron whose knot lies on a data point
 toggles with d itself: the Hessian then depends on the mode that d is in, a switching system.
+
+What high and low mean: a rate above 1: small deviations from the minimum grow and descent leaves it; below 1:
+they die out. When it does not hold: the dynamics are linearised at an interpolating minimum; far from it, or
+where the net does not interpolate, they say nothing.
 """
 
 from dataclasses import dataclass

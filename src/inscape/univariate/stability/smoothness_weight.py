@@ -3,6 +3,10 @@
 Mulayoff, Michaeli, Soudry 2021, eqs. (22) and (23): g(x) = min(g-, g+) inside the range of the data, 0
 outside, with g-(x) = P(X < x)^2 E[x - X | X < x] sqrt(1 + E[X | X < x]^2) and g+ mirrored. With F = P(X < x)
 and M = E[X; X < x] this is g- = (x F - M) sqrt(F^2 + M^2), which divides by nothing.
+
+What high and low mean: where the weight is high a stable minimum has to be smooth; where it is 0, outside of
+the data, it may bend as it likes. When it does not hold: it is the weight of one theorem, on one input and
+the square loss.
 """
 
 import itertools

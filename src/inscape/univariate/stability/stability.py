@@ -1,4 +1,10 @@
-"""Which minima gradient descent can stay at: sharpness, the flattest implementation, and the size of f''."""
+"""Which minima gradient descent can stay at: sharpness, the flattest implementation, and the size of f''.
+
+What high and low mean: high sharpness: descent can stay here only with small steps; a high roughness: the
+function bends much where data are dense. When it does not hold: sharpness changes when neurons are rescaled
+though the function does not, so compare functions by `flattest` or `roughness`; and where the net does not
+interpolate, the chain of inequalities says nothing.
+"""
 
 import math
 from dataclasses import dataclass

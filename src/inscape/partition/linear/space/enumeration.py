@@ -3,6 +3,10 @@
 On a facet of a region every unit keeps one side, or is on its kink all over it. So exactly one region lies
 beyond each facet, and the regions that meet the inside of a convex body are connected through facets that do:
 a walk that leaves no such facet uncrossed has found them all.
+
+What high and low mean: many regions: the network has many affine maps in this box or ball; one: it is affine
+there. When it does not hold: the number grows with the size of the body and the width of the network, so
+compare it for one body and networks of one shape.
 """
 
 import math

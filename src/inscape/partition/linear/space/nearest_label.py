@@ -9,6 +9,10 @@ along segments. Where the two meet, the distance is known.
 Distances from x to a polytope are certified by duality: for weights w >= 0 of the rows a u <= b,
 |u| >= -(w b) / |w a|*, with the dual norm |.|*, holds for every u in it, whatever made w. The queue holds
 cheap bounds first, the distance to a facet's hyperplane, and better ones when their turn comes.
+
+What high and low mean: far: the input can move that much in any direction and keeps its label; near: a small
+change is enough for another. When it does not hold: distances are in units of the input, so scale inputs
+alike; and a model that is wrong can be far from its boundary.
 """
 
 import heapq

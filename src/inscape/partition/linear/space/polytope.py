@@ -1,4 +1,9 @@
-"""The linear region of a point in the whole input space: a polytope, and the network's affine map on it."""
+"""The linear region of a point in the whole input space: a polytope, and the network's affine map on it.
+
+What high and low mean: a large region (`volume`, or the distance to its nearest facet): the network is affine
+far around the point; a small one: units change close to it. When it does not hold: a neighbouring region may
+have the same affine map, and a change of slope need not change the label.
+"""
 
 import math
 from dataclasses import dataclass
