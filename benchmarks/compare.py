@@ -17,14 +17,18 @@ from torch import nn
 import inscape
 from benchmarks.networks import mlp
 from benchmarks.timing import report
+from inscape.compiled import compile_at_once
 
 SIZES = (784, 256, 128, 10)
-REPEATS = 3
+PLANES = ((784, 32, 32, 10), (784, 64, 64, 64, 10), SIZES)
+"""Networks with some 1,000, 10,000 and 40,000 linear regions on the plane."""
+REPEATS = 5
+TWIN = "a twin of other weights"
 
 
 def reordered(net: nn.Sequential, seed: int = 0) -> nn.Sequential:
     """A copy of a perceptron with the units of every hidden layer in another order: the same function."""
-    twin = mlp(*SIZES)
+    twin = mlp(*sizes_of(net))
     twin.load_state_dict(net.state_dict())
     generator = torch.Generator().manual_seed(seed)
     layers = [m for m in twin if isinstance(m, nn.Linear)]
@@ -37,66 +41,97 @@ def reordered(net: nn.Sequential, seed: int = 0) -> nn.Sequential:
     return twin
 
 
-def best_seconds(*jobs: Callable[[], object]) -> list[float]:
-    """The shortest processor time of each job; the jobs take turns, after one round that compiles."""
-    best = [float("inf")] * len(jobs)
+def sizes_of(net: nn.Sequential) -> list[int]:
+    """How wide the layers of a perceptron are, its input first."""
+    layers = [m for m in net if isinstance(m, nn.Linear)]
+    return [layers[0].in_features, *(m.out_features for m in layers)]
+
+
+def models(
+    sizes: tuple[int, ...],
+) -> tuple[inscape.models.Model, dict[str, inscape.models.Model], np.ndarray]:
+    """A perceptron, what it is compared with by name, and points."""
+    net = mlp(*sizes)
+    others = {
+        "itself": inscape.wrap(net),
+        "a copy, its units in another order": inscape.wrap(reordered(net)),
+        TWIN: inscape.wrap(mlp(*sizes, seed=1)),
+    }
+    return inscape.wrap(net), others, np.random.default_rng(0).normal(size=(200, sizes[0]))
+
+
+def seconds(*jobs: Callable[[], object]) -> list[np.ndarray]:
+    """The processor time of each job in every round, (repeats,) each, after one round that compiles.
+
+    Rounds are taken side by side, and ratios within a round: what slows the machine down for a while slows
+    every job of a round.
+    """
+    rounds = np.empty((REPEATS + 1, len(jobs)))
     for k in range(REPEATS + 1):
         for i, job in enumerate(jobs):
             start = time.process_time()
             job()
-            if k:
-                best[i] = min(best[i], time.process_time() - start)
-    return best
+            rounds[k, i] = time.process_time() - start
+    return list(rounds[1:].T)
 
 
-def on_planes(a: inscape.models.Model, others: dict[str, inscape.models.Model], x: np.ndarray) -> None:
+def times(job: np.ndarray, one: np.ndarray) -> float:
+    """How many times longer a job takes than another: the median over rounds."""
+    return float(np.median(job / one))
+
+
+def on_plane(sizes: tuple[int, ...], *, with_difference: bool) -> None:
     """Comparing on a plane, and the largest difference there, against the exact regions of one network."""
+    a, others, x = models(sizes)
     patch = inscape.Patch.through(x[:3], margin=0.2)
-    names = list(others)
-    one, *two = best_seconds(
-        lambda: inscape.decision_regions(a, patch, method="exact", progress=False),
-        *[lambda b=others[n]: inscape.compare(a, b, patch, method="exact", progress=False) for n in names],
-    )
-    walk, *joint = best_seconds(
-        lambda: inscape.linear_regions(a, patch, progress=False),
-        *[
-            lambda b=others[n]: inscape.compare(a, b, patch, method="exact", progress=False).max_difference
-            for n in names
-        ],
-    )
-    faces = inscape.linear_regions(a, patch).n_regions
-    print(f"a plane of {faces:,} linear regions: {one:.3f} s for the decision regions of one network")
-    for name, seconds in zip(names, two, strict=True):
-        report(f"compare with {name}, over decision_regions of one", seconds / one, "at most 2.2")
-    for name, seconds in zip(names, joint, strict=True):
-        report(f"  and the largest difference, with {name}", seconds / one, "none: four times the faces")
-    print(f"  (linear_regions of one: {walk:.3f} s)")
+    twin = others[TWIN]
+
+    def regions(model: inscape.models.Model) -> Callable[[], object]:
+        return lambda: inscape.decision_regions(model, patch, method="exact", progress=False)
+
+    def comparison(b: inscape.models.Model) -> Callable[[], Any]:
+        return lambda: inscape.compare(a, b, patch, method="exact", progress=False)
+
+    one, other, *two = seconds(regions(a), regions(twin), *map(comparison, others.values()))
+    n_regions = inscape.linear_regions(a, patch).n_regions
+    print(f"a plane of {n_regions:,} linear regions: {1e3 * np.median(one):.1f} ms for one network")
+    for name, both in zip(others, two, strict=True):
+        if name == TWIN:
+            report(
+                f"compare with {name}, over the mean of their own regions",
+                times(both, (one + other) / 2),
+                "none",
+            )
+        else:
+            report(f"compare with {name}, over decision_regions of one", times(both, one), "at most 2.2")
+    if with_difference:
+        one, *joint = seconds(
+            regions(a), *[lambda b=b: comparison(b)().max_difference for b in others.values()]
+        )
+        for name, both in zip(others, joint, strict=True):
+            report(
+                f"  and the largest difference, with {name}", times(both, one), "none: four times the faces"
+            )
 
 
-def on_segments(a: inscape.models.Model, others: dict[str, inscape.models.Model], x: np.ndarray) -> None:
+def on_segments(sizes: tuple[int, ...]) -> None:
     """Agreement over 1,000 segments against the region count of one network, on the same segments."""
-    names = list(others)
+    a, others, x = models(sizes)
     settings: Any = {"n_probes": 1000, "random_state": 0, "method": "exact", "progress": False}
-    one, *two = best_seconds(
+    one, *two = seconds(
         lambda: inscape.region_count(a, x, **settings),
-        *[lambda b=others[n]: inscape.agreement(a, b, x, **settings) for n in names],
+        *[lambda b=b: inscape.agreement(a, b, x, **settings) for b in others.values()],
     )
-    print(f"1,000 segments: {one:.3f} s for region_count of one network")
-    for name, seconds in zip(names, two, strict=True):
-        report(f"agreement with {name}, over region_count of one", seconds / one, "at most 2.2")
+    print(f"1,000 segments: {np.median(one):.3f} s for region_count of one network")
+    for name, both in zip(others, two, strict=True):
+        report(f"agreement with {name}, over region_count of one", times(both, one), "at most 2.2")
 
 
 def main() -> None:
     """Print every figure."""
     torch.set_num_threads(1)
+    compile_at_once()
     warnings.simplefilter("ignore", inscape.InscapeWarning)
-    net = mlp(*SIZES)
-    others = {
-        "itself": inscape.wrap(net),
-        "a copy, its units in another order": inscape.wrap(reordered(net)),
-        "a twin of other weights": inscape.wrap(mlp(*SIZES, seed=1)),
-    }
-    x = np.random.default_rng(0).normal(size=(200, SIZES[0]))
-    model = inscape.wrap(net)
-    on_planes(model, others, x)
-    on_segments(model, others, x)
+    for sizes in PLANES:
+        on_plane(sizes, with_difference=sizes == SIZES)
+    on_segments(SIZES)

@@ -26,7 +26,9 @@ from inscape.partition.linear.planes.complex.dissolve import dissolve
 from inscape.partition.linear.planes.complex.half_edges import (
     BORDER,
     PlanarComplex,
+    direction_of,
     edge_of,
+    half_edge,
     next_place,
     origin,
     target,
@@ -49,6 +51,28 @@ class LabelMap(NamedTuple):
     left: Ints
     """The label to the left of each edge, -1 outside."""
     right: Ints
+
+    @classmethod
+    def of(cls, planar: PlanarComplex, labels: Ints) -> "LabelMap":
+        """The map of a complex with a label for each face, (f,)."""
+        edge, left, right = changes(planar.start, planar.loop, len(planar.ends), labels)
+        start, end = planar.xy[planar.ends[edge]].transpose(1, 0, 2)
+        return cls(start, end, left, right)
+
+
+@compiled
+def changes(start, loop, n_edges, labels):
+    """The edges across which the label changes, and the labels to their left and right, -1 outside."""
+    beside = np.full(2 * n_edges, -1, np.int64)  # the label to the left of each half-edge
+    for f in range(len(start) - 1):
+        for i in range(start[f], start[f + 1]):
+            beside[loop[i]] = labels[f]
+    edge, left, right = np.empty(n_edges, np.int64), np.empty(n_edges, np.int64), np.empty(n_edges, np.int64)
+    n = 0
+    for e in range(n_edges):
+        edge[n], left[n], right[n] = e, beside[half_edge(e, 0)], beside[half_edge(e, 1)]
+        n += left[n] != right[n]
+    return edge[:n].copy(), left[:n].copy(), right[:n].copy()
 
 
 class Overlay(NamedTuple):
@@ -176,26 +200,45 @@ class _Stretches(NamedTuple):
 def _stretches(
     edges: _Edges, begin: Ints, stop: Ints, events: Floats, cross: _Crossings, met: Ints
 ) -> _Stretches:
-    n = stop - begin
-    edge = np.repeat(np.arange(len(n)), n)
-    slab = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n) + begin[edge]
-    low, high = edges.low[edge], edges.high[edge]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slope = (high[:, 1] - low[:, 1]) / (high[:, 0] - low[:, 0])
-    heights = []
-    known = np.concatenate([cross.one, cross.other]) * len(events) + np.concatenate([met, met])
-    order = np.argsort(known, kind="stable")
-    known, height = known[order], np.concatenate([cross.xy[:, 1]] * 2)[order]
-    for event in (slab, slab + 1):
-        y = low[:, 1] + slope * (events[event] - low[:, 0])
-        y = np.where(event == begin[edge], low[:, 1], np.where(event == stop[edge], high[:, 1], y))
-        key = edge * len(events) + event
-        place = np.minimum(np.searchsorted(known, key), max(len(known) - 1, 0))
-        if len(known):
-            y = np.where(known[place] == key, height[place], y)
-        heights.append(np.clip(y, np.minimum(low[:, 1], high[:, 1]), np.maximum(low[:, 1], high[:, 1])))
-    order = np.lexsort((heights[0] + heights[1], slab))
-    return _Stretches(slab[order], edge[order], heights[0][order], heights[1][order])
+    crossed, event = np.concatenate([cross.one, cross.other]), np.concatenate([met, met])
+    order = np.lexsort((event, crossed))
+    known = crossed[order], event[order], np.concatenate([cross.xy[:, 1]] * 2)[order]
+    slab, edge, left, right = heights(edges.low, edges.high, begin, stop, events, *known)
+    order = np.lexsort((left + right, slab))
+    return _Stretches(slab[order], edge[order], left[order], right[order])
+
+
+@compiled
+def heights(low, high, begin, stop, events, crossed, met, height):
+    """The slabs that each edge runs through, the edge, and its heights at both sides, edge by edge.
+
+    What is known are the heights of crossed edges at the events where they meet, in the order of both.
+    """
+    n = (stop - begin).sum()
+    slab, edge = np.empty(n, np.int64), np.empty(n, np.int64)
+    left, right = np.empty(n), np.empty(n)
+    i, k = 0, 0
+    for e in range(len(low)):
+        x, y, rise = low[e, 0], low[e, 1], high[e, 1] - low[e, 1]
+        bottom, top = min(y, high[e, 1]), max(y, high[e, 1])
+        at = y
+        for event in range(begin[e], stop[e] + 1):
+            # (1) the height at the event: that of an end, of a crossing, or on the straight line
+            before = at
+            while k < len(crossed) and (crossed[k] < e or (crossed[k] == e and met[k] < event)):
+                k += 1
+            if k < len(crossed) and crossed[k] == e and met[k] == event:
+                at = height[k]
+            elif event == stop[e] and event > begin[e]:
+                at = high[e, 1]
+            elif event > begin[e]:
+                at = y + rise / (high[e, 0] - x) * (events[event] - x)
+            at = min(max(at, bottom), top)
+            # (2) a stretch ends here
+            if event > begin[e]:
+                slab[i], edge[i], left[i], right[i] = event - 1, e, before, at
+                i += 1
+    return slab, edge, left, right
 
 
 def _vertices(stretch: _Stretches, events: Floats, near: float) -> tuple[Floats, Ints, Ints]:
@@ -234,18 +277,17 @@ def _complex(
     labels, below, over = stacked(stretch.slab, group, above, is_second, len(first))
     n_v = len(xy)
     start, half, ends = trapezoids(below, over, low[first], high[first], n_v)
-    used, edge = np.unique(half >> 1, return_inverse=True)
-    n_sides = np.bincount(edge, minlength=len(used))
-    vertices, place = np.unique(ends[used], return_inverse=True)
+    n_sides, vertices, ends, loop = renumbered(half, ends, n_v)
     fixed = np.zeros(len(vertices), bool)
-    fixed[[int(np.hypot(*(xy[vertices] - c).T).argmin()) for c in corners]] = True
+    x, y = xy[vertices].T
+    fixed[[int((abs(x - a) + abs(y - b)).argmin()) for a, b in corners]] = True
     planar = PlanarComplex(
         xy=xy[vertices],
-        ends=place.reshape(-1, 2).astype(np.int32),
+        ends=ends,
         born=np.where(n_sides == 1, BORDER, 0).astype(np.int32),
         start=start,
-        loop=(2 * edge.reshape(-1) + (half & 1)).astype(np.int32),
-        shared=np.zeros(len(used), bool),
+        loop=loop,
+        shared=np.zeros(len(ends), bool),
         fixed=fixed,
     )
     return planar, labels
@@ -309,6 +351,31 @@ def trapezoids(below, over, low, high, n_vertices):
     for g in range(len(low)):
         ends[n_vertices + g, 0], ends[n_vertices + g, 1] = low[g], high[g]
     return start, half, ends
+
+
+@compiled
+def renumbered(half, ends, n_vertices):
+    """The edges that loops of half-edges use, and their vertices, numbered anew without gaps.
+
+    Returns:
+        on how many sides each edge has a face; the old number of each vertex; the ends of the edges; and the
+        loops.
+    """
+    # (1) which edges and vertices are used
+    n_sides, is_used = np.zeros(len(ends), np.int64), np.zeros(n_vertices, np.bool_)
+    for h in half:
+        e = edge_of(h)
+        n_sides[e] += 1
+        is_used[ends[e, 0]] = is_used[ends[e, 1]] = True
+    vertices, edges = np.flatnonzero(is_used), np.flatnonzero(n_sides)
+    vertex, edge = np.cumsum(is_used) - 1, np.cumsum(n_sides > 0) - 1
+    # (2) the same by new numbers
+    new_ends, loop = np.empty((len(edges), 2), np.int32), np.empty(len(half), np.int32)
+    for k in range(len(edges)):
+        new_ends[k, 0], new_ends[k, 1] = vertex[ends[edges[k], 0]], vertex[ends[edges[k], 1]]
+    for i in range(len(half)):
+        loop[i] = half_edge(edge[edge_of(half[i])], direction_of(half[i]))
+    return n_sides[edges], vertices, new_ends, loop
 
 
 def coarsened(planar: PlanarComplex, labels: Ints) -> tuple[PlanarComplex, Ints]:

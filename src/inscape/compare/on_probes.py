@@ -359,14 +359,10 @@ def laid_over(a: DecisionPlane, b: DecisionPlane, matching: Matching, reason: st
     from inscape.partition.linear.planes.complex.dissolve import joined_faces
 
     first, second = matching.common(a.labels, b.labels)
-    maps: list[Any] = []
-    for regions, labels in ((a, first), (b, second)):
-        planar = regions.subdivision.planar
-        left, right = np.append(labels[regions.face_regions], -1)[planar.sides()].T
-        changes = left != right
-        start, end = planar.xy[planar.ends[changes]].transpose(1, 0, 2)
-        maps.append(LabelMap(start, end, left[changes], right[changes]))
-    overlay = overlaid(maps[0], maps[1], a.domain.corners)
+    maps = [
+        LabelMap.of(r.subdivision.planar, labels[r.face_regions]) for r, labels in ((a, first), (b, second))
+    ]
+    overlay = overlaid(*maps, a.domain.corners)
     base = int(overlay.labels.max()) + 1
     face_regions, numbers = joined_faces(overlay.planar, overlay.labels @ np.array([base, 1]))
     changed: Any = replace(

@@ -10,13 +10,18 @@ import json
 import secrets
 import socket
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inscape.errors import InscapeError, MissingExtraError
 from inscape.explorer.conversation import Conversation
 from inscape.explorer.exhibit import Exhibit
 from inscape.explorer.viewer_files import page, script, style
 from inscape.explorer.worker import Worker
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.websockets import WebSocket
 
 HOST = "127.0.0.1"
 MOST_PAGES = 12
@@ -101,82 +106,119 @@ def _listening(port: int) -> socket.socket:
 def application(exhibit: Exhibit, worker: Worker, token: str, port: int) -> Any:
     """The ASGI application: the files of the viewer and the socket, for those who know the token."""
     from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import PlainTextResponse, Response
     from starlette.routing import Route, WebSocketRoute
-    from starlette.websockets import WebSocket, WebSocketDisconnect
 
-    hosts = (f"{HOST}:{port}", f"localhost:{port}")
+    door, pages = Door(token, port), Pages(exhibit, worker)
     files = {
         "": ("text/html; charset=utf-8", page(exhibit.title)),
         "viewer.js": ("text/javascript; charset=utf-8", script()),
         "viewer.css": ("text/css; charset=utf-8", style()),
     }
-    pages: set[Conversation] = set()
 
-    def is_known(given: str) -> bool:
-        return secrets.compare_digest(given.encode(), token.encode())
-
-    def refused(status: int, line: str) -> Response:
-        return PlainTextResponse(line + "\n", status, headers=SAFE)
-
-    async def get(request: Request) -> Response:
-        if request.headers.get("host") not in hosts:
-            return refused(421, "This address is not served here.")
-        if not is_known(request.path_params["token"]):
-            return refused(403, "The token in the address is not the one that inscape explore printed.")
+    async def get(request: "Request") -> "Response":
+        why = door.refuses(request.headers.get("host"), request.path_params["token"])
+        if why is not None:
+            return _refused(*why)
         if request.path_params["name"] not in files:
-            return refused(404, "There is nothing here.")
+            return _refused(*NOTHING)
         kind, text = files[request.path_params["name"]]
-        headers = SAFE | {"content-type": kind, "content-security-policy": policy(port)}
-        return Response(text, headers=headers)
+        return _response(text, 200, {"content-type": kind, "content-security-policy": policy(port)})
 
-    async def talk(channel: WebSocket) -> None:
+    async def talk(channel: "WebSocket") -> None:
         host, origin = channel.headers.get("host"), channel.headers.get("origin")
-        is_own = host in hosts and origin == f"http://{host}"
-        if not is_own or not is_known(channel.path_params["token"]):
+        if door.refuses(host, channel.path_params["token"]) or origin != f"http://{host}":
             await channel.close(_CLOSED_FOR["token"])
-            return
-        if len(pages) >= MOST_PAGES:
-            await channel.accept()
+        else:
+            await pages.serve(channel)
+
+    return Starlette(
+        routes=[
+            WebSocketRoute("/{token}/socket", talk),
+            Route("/{token}/{name:path}", get),
+            Route("/{name:path}", lambda request: _refused(*NOTHING), name="nothing"),
+        ]
+    )
+
+
+class Door:
+    """Who may come in: those who know the token, at this address."""
+
+    def __init__(self, token: str, port: int) -> None:
+        self._token = token.encode()
+        self._hosts = f"{HOST}:{port}", f"localhost:{port}"
+
+    def refuses(self, host: str | None, token: str) -> tuple[int, str] | None:
+        """The status and the line that a request is refused with; None if it may come in."""
+        if host not in self._hosts:
+            return 421, "This address is not served here."
+        if not secrets.compare_digest(token.encode(), self._token):
+            return 403, "The token in the address is not the one that inscape explore printed."
+        return None
+
+
+class Pages:
+    """The pages that are open, each with a conversation of its own."""
+
+    def __init__(self, exhibit: Exhibit, worker: Worker) -> None:
+        self._exhibit, self._worker = exhibit, worker
+        self._n_open = 0
+
+    async def serve(self, channel: "WebSocket") -> None:
+        """Talk to a page until it goes."""
+        from starlette.websockets import WebSocketDisconnect
+
+        await channel.accept()
+        if self._n_open >= MOST_PAGES:
             await channel.close(_CLOSED_FOR["full"], "too many pages are open")
             return
-        await channel.accept()
-        loop, replies = asyncio.get_running_loop(), asyncio.Queue[bytes](_WAITING)
-
-        def put(message: bytes) -> None:
-            if replies.full():  # a page that does not read: its oldest reply is out of date anyway
-                replies.get_nowait()
-            replies.put_nowait(message)
-
-        def send(message: bytes) -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(put, message)
-
-        async def forward() -> None:
-            while True:
-                await channel.send_bytes(await replies.get())
-
-        conversation = Conversation(exhibit, worker, send)
-        pages.add(conversation)
-        forwarding = asyncio.create_task(forward())
+        replies = Replies(asyncio.get_running_loop())
+        conversation = Conversation(self._exhibit, self._worker, replies.send)
+        self._n_open += 1
+        forwarding = asyncio.create_task(replies.forward(channel))
         try:
             while True:
                 conversation.receive(_parsed(await channel.receive_text()))
         except (WebSocketDisconnect, KeyError, RuntimeError):
             pass
         finally:
-            pages.discard(conversation)
+            self._n_open -= 1
             conversation.close()
             forwarding.cancel()
 
-    return Starlette(
-        routes=[
-            WebSocketRoute("/{token}/socket", talk),
-            Route("/{token}/{name:path}", get),
-            Route("/{name:path}", lambda request: refused(404, "There is nothing here."), name="nothing"),
-        ]
-    )
+
+class Replies:
+    """Replies on their way from the worker's thread to a page."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self._queue = loop, asyncio.Queue[bytes](_WAITING)
+
+    def send(self, message: bytes) -> None:
+        """Take a message from any thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._put, message)
+
+    def _put(self, message: bytes) -> None:
+        if self._queue.full():  # a page that does not read: its oldest reply is out of date anyway
+            self._queue.get_nowait()
+        self._queue.put_nowait(message)
+
+    async def forward(self, channel: "WebSocket") -> None:
+        """Hand on what comes, until this is cancelled."""
+        while True:
+            await channel.send_bytes(await self._queue.get())
+
+
+NOTHING = 404, "There is nothing here."
+
+
+def _refused(status: int, line: str) -> "Response":
+    return _response(line + "\n", status, {"content-type": "text/plain; charset=utf-8"})
+
+
+def _response(text: str, status: int, headers: dict[str, str]) -> "Response":
+    from starlette.responses import Response
+
+    return Response(text, status, headers=SAFE | headers)
 
 
 SAFE = {

@@ -8,8 +8,6 @@ Vertices where only two edges are left go too.
 from dataclasses import replace
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from inscape.arrays import Bools, Floats, Ints
 from inscape.compiled import compiled
@@ -187,18 +185,38 @@ def joined_faces(planar: PlanarComplex, labels: Ints, through: Bools | None = No
 
     With `through`, (e,), only across those edges.
     """
-    left, right = planar.sides().T
-    inside = (left >= 0) & (right >= 0)
-    if through is not None:
-        inside &= through
-    left, right = left[inside], right[inside]
-    same = labels[left] == labels[right]
-    n = planar.n_faces
-    links = coo_matrix((np.ones(int(same.sum())), (left[same], right[same])), shape=(n, n))
-    count, region = connected_components(links, directed=False)
+    across = np.ones(len(planar.ends), bool) if through is None else through
+    region, count = joined(planar.sides(), across, labels)
     labels_of = np.empty(count, np.int64)
     labels_of[region] = labels
-    return region.astype(np.int64), labels_of
+    return region, labels_of
+
+
+@compiled
+def joined(sides, across, labels):
+    """The region of each face, (f,), and how many there are; regions are numbered by their first faces."""
+    # (1) every face points to one of its region that comes before it; the first of a region to itself
+    before = np.arange(len(labels))
+    for e in range(len(sides)):
+        f, g = sides[e, 0], sides[e, 1]
+        if f < 0 or g < 0 or not across[e] or labels[f] != labels[g]:
+            continue
+        # (2) the first faces of the two regions; paths are halved on the way
+        while before[f] != f:
+            before[f] = before[before[f]]
+            f = before[f]
+        while before[g] != g:
+            before[g] = before[before[g]]
+            g = before[g]
+        before[max(f, g)] = min(f, g)
+    # (3) number the regions
+    region, n = np.empty(len(labels), np.int64), 0
+    for f in range(len(labels)):
+        if before[f] == f:
+            region[f], n = n, n + 1
+        else:
+            region[f] = region[before[f]]
+    return region, n
 
 
 @compiled

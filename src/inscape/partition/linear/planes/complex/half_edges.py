@@ -125,7 +125,7 @@ class PlanarComplex:
     def sides(self) -> Ints:
         """The faces to the left and to the right of each edge, -1 for none, (e, 2)."""
         left = np.full(2 * len(self.ends), -1, np.int64)
-        left[self.loop] = self.loop_faces
+        _left_faces(self.start, self.loop, left)
         return left.reshape(-1, 2)
 
     def areas(self) -> Floats:
@@ -228,6 +228,14 @@ def _areas(start, loop, ends, xy, areas):
             total += ax * by - ay * bx
             ax, ay = bx, by
         areas[f] = total / 2
+
+
+@kernel
+def _left_faces(start, loop, left):
+    """Write the face to the left of each half-edge that is in a loop."""
+    for f in range(len(start) - 1):
+        for i in range(start[f], start[f + 1]):
+            left[loop[i]] = f
 
 
 @kernel
