@@ -57,7 +57,7 @@ COARSE = {
     *("status", "training_status", "region_count_status", "converged", "interpolates", "separated", "holds"),
     *("lemmas_hold", "theorem_holds", "track_lemmas_hold", "track_theorem_holds", "theorem_1", "theorem_2"),
     *(
-        "bracket_is_exact",
+        "sharpest_is_exact",
         "steps_done",
         "region_count",
         "regions_before",

@@ -101,9 +101,9 @@ def test_flows_that_did_not_converge_are_counted_in_the_claim(tmp_path):
 
 
 def test_a_chain_fails_only_where_its_modes_are_known():
-    run = {"lower_bound": 1.0, "flattest": 2.0, "bracket_high": 3.9, "limit": 4.0, "bracket_is_exact": True}
+    run = {"lower_bound": 1.0, "flattest": 2.0, "bracket_high": 3.9, "limit": 4.0, "sharpest_is_exact": True}
     above = run | {"bracket_high": 4.1}
-    enclosed = above | {"bracket_is_exact": False}
+    enclosed = above | {"sharpest_is_exact": False}
     assert chains([run, run], "runs").holds is True
     assert chains([run, above], "runs").holds is False
     undecided = chains([run, enclosed], "runs")

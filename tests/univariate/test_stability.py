@@ -223,6 +223,28 @@ def test_the_bracket_encloses_every_mode(spread):
         assert modes.high >= max(tops) * (1 - 1e-12)
 
 
+def test_the_sharpest_of_many_modes_is_found_without_trying_all():
+    """Neurons on the same side that toggle on the same point do so together in it: 4 groups of 13 pairs."""
+    x = np.array([-3.0, -1.0, 0.5, 2.0])  # 1 + x_j x_l changes its sign
+    rng = np.random.default_rng(2)
+    for _ in range(3):
+        w = np.sign(rng.normal(size=13)) * rng.uniform(0.5, 2, size=13)
+        net = ShallowNet(w, -w * x[1 + rng.integers(2, size=13)], rng.normal(size=13))
+        modes = sharpness_modes(net, x, 1e-9)
+        assert (modes.is_exact, modes.high_is_exact) == (False, True)
+        pairs = np.abs(np.outer(x, net.w) + net.b) < 1e-9
+        off = (np.outer(x, net.w) + net.b > 0) & ~pairs
+        codes = (np.arange(2**13)[:, None] >> np.arange(13)) & 1
+        on = off | (pairs & codes[:, None, :].astype(bool))  # (modes, points, neurons)
+        ramps = np.maximum(np.outer(x, net.w) + net.b, 0.0)
+        slopes = on * net.v
+        k = 1 + np.einsum("mjk,mlk->mjl", slopes, slopes) * (1 + np.outer(x, x))
+        k += np.einsum("mjk,mlk->mjl", on * ramps, on * ramps)
+        tops = np.linalg.eigvalsh(k / 4)[:, -1]
+        assert modes.high == pytest.approx(tops.max(), rel=1e-12)
+        assert modes.low <= tops.min()
+
+
 def test_a_net_above_the_edge_fails():
     x = np.array([-1.0, -0.2, 0.7])
     net = ShallowNet([3.0, -2.0], [0.5, 0.1], [3.0, 2.0])

@@ -85,7 +85,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
         "flattest": stable.flattest,
         "lower_bound": stable.lower_bound,
         "bracket_high": stable.bracket[1],
-        "bracket_is_exact": stable.bracket_is_exact,
+        "sharpest_is_exact": stable.sharpest_is_exact,
         "n_knots_on_data": stable.n_knots_on_data,
         "knots": stable.knots,
         "jumps": stable.jumps,

@@ -38,7 +38,7 @@ def chain_holds(run: Any) -> bool | None:
     """
     rising = (run["lower_bound"], run["flattest"], run["bracket_high"], run["limit"])
     steps = [a <= b * 1.001 for a, b in pairwise(rising)]
-    return None if all(steps[:-1]) and not steps[-1] and not run["bracket_is_exact"] else all(steps)
+    return None if all(steps[:-1]) and not steps[-1] and not run["sharpest_is_exact"] else all(steps)
 
 
 def chains(runs: Iterable[Any], of_what: str) -> Finding:
@@ -72,7 +72,7 @@ _KEPT = (
     "delta",
     "delta_stated",
     "n_knots_on_data",
-    "bracket_is_exact",
+    "sharpest_is_exact",
     "knots",
     "jumps",
 )

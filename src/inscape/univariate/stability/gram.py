@@ -57,7 +57,7 @@ def top_eigenvalue(matrix: Floats) -> float:
     return float(eigh(matrix, eigvals_only=True, subset_by_index=[last, last])[0])
 
 
-_ENUMERATE_UP_TO = 10  # p toggling pairs are tried in all 2^p ways up to here
+_ENUMERATE_UP_TO = 10  # p toggling pairs, or groups of them, are tried in all 2^p ways up to here
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,12 +69,14 @@ class Modes:
         low: at most the least top eigenvalue over modes.
         high: at least the largest one.
         is_exact: whether both are attained; otherwise they enclose.
+        high_is_exact: whether the largest one is attained.
     """
 
     n_toggling: int
     low: float
     high: float
     is_exact: bool
+    high_is_exact: bool
 
 
 def toggling(net: ShallowNet, x: Floats, knot_tol: float, reach: float | None = None) -> Bools:
@@ -94,32 +96,56 @@ def sharpness_modes(net: ShallowNet, x: Floats, knot_tol: float) -> Modes:
     Each toggling pair of a neuron and a point is active or not. At an entry (j, l) of the matrix all pairs
     push the same way, by v^2 (1 + x_j x_l), so every mode's matrix lies entrywise between "all off" and "all
     on". If 1 + x_j x_l >= 0 throughout, these two attain the bracket (Perron-Frobenius). Otherwise up to 10
-    pairs are enumerated, and beyond that the bracket is an enclosure: above, the top eigenvalue of the
-    entrywise largest absolute values; below, u'Ku minimised over the modes neuron by neuron, for the top u of
-    "all off".
+    pairs are enumerated, and beyond that groups of them for the largest: whatever the unit vector u, u'Ku is
+    a sum over neurons, and of those that are active at the same points and toggle on the same one all gain
+    by being active there, or none does. So the sharpest mode has each such group on or off as a whole, up to
+    what `knot_tol` leaves of its neurons at the point. What cannot be enumerated is enclosed: above, by the
+    top eigenvalue of the entrywise largest absolute values; below, by u'Ku minimised over the modes neuron
+    by neuron, for the top u of "all off".
     """
     pairs = toggling(net, x, knot_tol)
     off = (x[:, None] * net.w + net.b > 0) & ~pairs
     p = int(pairs.sum())
     k_off, k_on = gram(net, x, off), gram(net, x, off | pairs)
     if p == 0 or (1 + np.outer(x, x) >= 0).all():
-        return Modes(n_toggling=p, low=top_eigenvalue(k_off), high=top_eigenvalue(k_on), is_exact=True)
+        ends = top_eigenvalue(k_off), top_eigenvalue(k_on)
+        return Modes(n_toggling=p, low=ends[0], high=ends[1], is_exact=True, high_is_exact=True)
     if p <= _ENUMERATE_UP_TO:
-        tops = [top_eigenvalue(gram(net, x, mode)) for mode in _all_modes(off, pairs)]
-        return Modes(n_toggling=p, low=min(tops), high=max(tops), is_exact=True)
-    high = top_eigenvalue(np.maximum(np.abs(k_off), np.abs(k_on)))
-    return Modes(n_toggling=p, low=_lower(net, x, off, pairs, k_off), high=high, is_exact=False)
+        tops = _tops(net, x, off, [np.array([pair]) for pair in np.argwhere(pairs)])
+        return Modes(n_toggling=p, low=min(tops), high=max(tops), is_exact=True, high_is_exact=True)
+    groups = _alike(off, pairs)
+    is_known = len(groups) <= _ENUMERATE_UP_TO
+    high = (
+        max(_tops(net, x, off, groups))
+        if is_known
+        else top_eigenvalue(np.maximum(np.abs(k_off), np.abs(k_on)))
+    )
+    low = _lower(net, x, off, pairs, k_off)
+    return Modes(n_toggling=p, low=low, high=high, is_exact=False, high_is_exact=is_known)
 
 
-def _all_modes(off: Bools, pairs: Bools) -> list[Bools]:
-    where = np.argwhere(pairs)
-    modes = []
-    for code in range(2 ** len(where)):
+def _alike(off: Bools, pairs: Bools) -> list[npt.NDArray[np.int64]]:
+    """The toggling pairs (point, neuron), (m, 2) each, of neurons that are active and toggle alike.
+
+    A neuron that toggles on several points has each of its pairs to itself.
+    """
+    several = pairs.sum(axis=0) > 1
+    groups: dict[tuple[int, ...], list[list[int]]] = {}
+    for j, i in np.argwhere(pairs):
+        key = (int(j), int(i)) if several[i] else (int(j), -1, *np.flatnonzero(off[:, i]).tolist())
+        groups.setdefault(key, []).append([j, i])
+    return [np.array(group) for group in groups.values()]
+
+
+def _tops(net: ShallowNet, x: Floats, off: Bools, groups: list[npt.NDArray[np.int64]]) -> list[float]:
+    """The top eigenvalue of every mode in which each group of pairs is on or off."""
+    tops = []
+    for code in range(2 ** len(groups)):
         mode = off.copy()
-        for bit, (j, i) in enumerate(where):
-            mode[j, i] = bool(code >> bit & 1)
-        modes.append(mode)
-    return modes
+        for bit, group in enumerate(groups):
+            mode[group[:, 0], group[:, 1]] = bool(code >> bit & 1)
+        tops.append(top_eigenvalue(gram(net, x, mode)))
+    return tops
 
 
 def _lower(net: ShallowNet, x: Floats, off: Bools, pairs: Bools, k_off: Floats) -> float:

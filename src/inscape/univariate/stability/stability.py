@@ -52,6 +52,7 @@ class Stability(Drawn):
         limit_on_data: 2/eta + 2 delta, the bound of the sharpness for that delta.
         bracket: least and largest sharpness over the modes of the neurons that toggle on data points.
         bracket_is_exact: whether both ends are attained; otherwise they enclose.
+        sharpest_is_exact: whether the upper end is attained.
         n_knots_on_data: how many neurons have their knot on a data point.
         interpolates: whether |f(x_j) - y_j| <= fit_tol (1 + max |y|) everywhere.
         loss: 1/(2n) sum (f(x_j) - y_j)^2.
@@ -78,6 +79,7 @@ class Stability(Drawn):
     limit_on_data: float
     bracket: tuple[float, float]
     bracket_is_exact: bool
+    sharpest_is_exact: bool
     n_knots_on_data: int
     interpolates: bool
     loss: float
@@ -202,6 +204,7 @@ def stability(
         limit_on_data=limit + 2 * delta,
         bracket=bracket,
         bracket_is_exact=modes.is_exact,
+        sharpest_is_exact=modes.high_is_exact,
         n_knots_on_data=modes.n_toggling,
         interpolates=interpolates,
         loss=float(residual @ residual / (2 * len(places))),
