@@ -7,6 +7,7 @@ what to see also.
 
 import importlib
 import inspect
+import logging
 import re
 from functools import cache
 from pathlib import Path
@@ -354,7 +355,8 @@ def scrape_files(block, block_vars, gallery_conf):
 
 
 def reset(gallery_conf, fname):
-    """Start every example from matplotlib's own defaults and one thread."""
+    """Start every example from matplotlib's own defaults and one thread; that loops compile is not shown."""
+    logging.getLogger("inscape").setLevel(logging.ERROR)
     import matplotlib.pyplot as plt
     import torch
 
