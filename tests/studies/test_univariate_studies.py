@@ -92,12 +92,15 @@ def test_flows_that_did_not_converge_are_counted_in_the_claim(tmp_path):
     row |= {"direction_change": 0.1, "clear": True, "regions": 7, "bound": 163, "label_changes": 3}
     row |= {"regions_before": 90, "plateau_regions": 7, "plateau": 0.5, "stationarity": 1e-4, "error": 0.1}
     row |= {"complementarity": 1e-4, "log10_margin": 3.0, "status": "converged", "converged": True}
+    row |= {"loss_reached": True}
     rows = [row | {"replicate": i} for i in range(3)]
     rows += [row | {"replicate": 3, "status": "step limit", "converged": False}]
+    rows += [row | {"replicate": 4, "status": "stationary", "converged": False, "loss_reached": False}]
     summary = find("effective-regions").summarise(pd.DataFrame(rows), tmp_path)
     assert summary.findings["bound"].holds is True
-    assert "without 1 of 4 that did not (1 step limit)" in summary.findings["bound"].evidence
-    assert summary.tables["Flows that are left out"]["replicate"].tolist() == [3]
+    told = "without 2 of 5 that did not (1 whose loss never fell below 1/n, 1 step limit)"
+    assert told in summary.findings["bound"].evidence
+    assert summary.tables["Flows that are left out"]["replicate"].tolist() == [3, 4]
 
 
 def test_a_chain_fails_only_where_its_modes_are_known():

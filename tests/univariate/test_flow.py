@@ -233,3 +233,11 @@ def test_a_kkt_point_by_hand_keeps_its_regions_under_splitting_and_dead_neurons(
 def test_a_net_that_separates_nothing_is_near_to_no_limit():
     with pytest.raises(UnivariateError, match="on the wrong side"):
         limit_regions(ShallowNet([1.0], [1.0], [-1.0]), [1.0], [1.0])
+
+
+def test_a_slow_direction_is_followed_beyond_norms_of_1e70():
+    """The flow goes by norms as long as margins, which are their squares, are numbers of float64."""
+    start = ShallowNet([0.0, 0.0], [1e72, 0.0], [1e72, 0.0])  # Example 1, far out
+    run = gradient_flow(start, [-4, 4], [1, 1])
+    assert run.converged
+    assert run.limit.norm == pytest.approx(np.sqrt(2))

@@ -258,8 +258,8 @@ def _swept(source: str, net: str, how: Training) -> Iterator[Configuration]:
     base = _network(source, net, how, "sweep")
     if net != "mlp" and how.seen:  # MLPs train many at a time and are watched in configurations of their own
         base["epochs_seen"] = _seen(how)
-    # seeds and decays change last, so that a run which is stopped leaves whole grids of rates and batches
-    for i, decay, rate, size in product(range(how.seeds), how.decays, how.rates, how.sizes):
+    # what matters most changes first, so that a run which is stopped leaves whole grids of it
+    for i, decay, size, rate in product(range(how.seeds), how.decays, how.sizes, how.rates):
         rate = INSTEAD.get((net, rate), rate)
         yield base | {"learning_rate": rate, "batch_size": size, "weight_decay": decay, "replicate": i}
 

@@ -33,7 +33,7 @@ from inscape.univariate.sample import checked_sample
 _LOSSES = ("exponential", "logistic")
 _STATIONARY_BELOW = 1e-10  # the speed relative to the norm
 _SHORTEST_STEP = 1e-12
-_LARGEST_NORM = 1e70
+_LARGEST_NORM = 1e145  # its square is a margin, and that of the features a Gram matrix: both stay below 1e308
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
