@@ -151,6 +151,24 @@ def test_lemmas_2_3_and_5_on_nets_with_knots_on_data(seed):
     assert theory.ms_lemma5(NET, X, NET(X)).verdict == "does not apply"
 
 
+def test_lemma_2_asks_for_the_most_that_it_can():
+    """One neuron of w = v = 1 with its knot on the point 0, and the two choices of lambda_m by hand."""
+    net, x = ShallowNet([1.0], [0.0], [1.0]), np.array([0.0, 1.0])
+    phi = {on: np.array([[0.0, float(on), 0.0, 1.0], [1.0, 1.0, 1.0, 1.0]]) for on in (False, True)}
+    h = {on: p.T @ p / 2 for on, p in phi.items()}
+    values, vectors = np.linalg.eigh(h[True])  # the sharper
+    q, top = vectors[:, -1], values[-1]
+    quotient = q @ h[False] @ q
+    choices = (
+        (quotient, np.linalg.norm(h[False] @ q - quotient * q)),
+        (top, np.linalg.norm(h[False] @ q - top * q)),
+    )
+    eta = 1.0
+    least, delta = max(choices, key=lambda c: c[0] - c[1])
+    check = theory.ms_lemma2(net, x, net(x), eta)
+    assert (check.lhs, check.rhs) == pytest.approx((least, 2 / eta + delta))
+
+
 def test_lemma_5_by_hand():
     """One neuron of w = v = 1 with its knot on the point 0: H_on - H_off is known entry by entry."""
     net, x = ShallowNet([1.0], [0.0], [1.0]), np.array([0.0, 1.0])

@@ -183,8 +183,10 @@ class StrongStability(Shown):
         growth: the largest |theta_t - theta*| / |theta_0 - theta*| that was seen.
         upper: lambda_max^upper, the largest sharpness of a mode that was looked at.
         lower: the least u' H_m u over modes, for the top eigenvector u of the sharpest: lambda_lower of
-            Lemma 2.
-        deviation: delta of Lemma 2, the largest |H_m u - upper u| over modes.
+            Lemma 2 with lambda_m = u' H_m u.
+        residual: the delta that goes with it, the largest |H_m u - lambda_m u| over modes.
+        deviation: delta of Lemma 2 with lambda_m = upper for all m, as in eq. (34): the largest
+            |H_m u - upper u| over modes.
         limit: 2 / eta.
         n_modes: how many modes were looked at.
         every_mode: whether these are all.
@@ -196,6 +198,7 @@ class StrongStability(Shown):
     growth: float
     upper: float
     lower: float
+    residual: float
     deviation: float
     limit: float
     n_modes: int
@@ -276,6 +279,7 @@ def strong_stability(
         growth=growth,
         upper=upper,
         lower=float(min(u @ h for h in moved)),
+        residual=float(max(np.linalg.norm(h - (u @ h) * u) for h in moved)),
         deviation=float(max(np.linalg.norm(h - upper * u) for h in moved)),
         limit=2 / eta,
         n_modes=len(modes),
