@@ -19,6 +19,7 @@ from inscape.training.recipe import Recipe
 N_TRAIN = 600
 N_ROWS, STEPS = 1024, 320
 EPOCHS = 3
+N_STACKED = 6
 RATES, SIZES, DECAYS = (0.1, 0.03, 0.01), (16, 32, 64), (1e-4, 1e-5, 0.0)
 
 
@@ -87,6 +88,19 @@ def _one_network() -> None:
     )
     report("autograd and the optimiser of torch, over the compiled program", plain / compiled, "at least 2")
     report("the compiled program, over its matrix products alone", compiled / products, "at most 1.6")
+    one, stacked = best_times(partial(_layer_products, 1), partial(_layer_products, N_STACKED), repeats=5)
+    share = stacked / (N_STACKED * one)
+    report(
+        f"the products of {N_STACKED} networks as one stack, over one by one", share, "no bar: why we do not"
+    )
+
+
+def _layer_products(n: int) -> None:
+    """The product of a layer of 200 with a batch of 64, of n networks in one call; as many calls as steps."""
+    a, b = torch.ones(n, 64, 200), torch.ones(n, 200, 200)
+    out = torch.empty(n, 64, 200)
+    for _ in range(STEPS):
+        torch.bmm(a, b, out=out)
 
 
 def _products(weights: list[Floats]) -> None:

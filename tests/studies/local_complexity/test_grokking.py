@@ -118,6 +118,9 @@ def test_one_run_cannot_deny_a_change_and_runs_that_disagree_show_none():
     two = prepared(pd.DataFrame([run(1, i, end, up, down, down) for i, end in enumerate(ends)]))
     assert findings(two)["drop"].value == pytest.approx(-1)
     assert findings(two)["drop"].holds is None
+    ends = [[9.0, 5.0, end] for end in (4.9, 1.0)]  # by how much differs, that they fall does not
+    both = prepared(pd.DataFrame([run(1, i, end, up, down, down) for i, end in enumerate(ends)]))
+    assert findings(both)["drop"].holds
 
 
 def test_a_fall_at_some_he_scales_is_none_at_every():
