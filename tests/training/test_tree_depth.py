@@ -9,8 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from inscape.errors import ModelError
 from inscape.training.data.splits import Split
-from inscape.training.fitting import check_settings, fit_many
-from inscape.training.tree_depth import cut_at_depth
+from inscape.training.fitting import check_settings, cut_at_depth, fit_many
 
 
 def _data(n=400, d=5, seed=0):

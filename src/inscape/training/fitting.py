@@ -1,12 +1,13 @@
 """Fit any model that a configuration describes: networks by the loop, the others by scikit-learn."""
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from inscape.arrays import Streamed
+from inscape.arrays import Ints, Streamed
 from inscape.errors import ModelError, unknown_name
 from inscape.models import Model, wrap
 from inscape.models.base import gradients
@@ -23,7 +24,7 @@ CLASSICAL_SETTINGS: dict[str, tuple[str, ...]] = {
     "logistic": ("C",),
 }
 """Name of a model of scikit-learn -> the settings that studies vary, called as scikit-learn calls them.
-`grown_depth` is ours: trees are grown to this depth and cut at `max_depth` (see `tree_depth`)."""
+`grown_depth` is ours: trees are grown to this depth and cut at `max_depth` (see `cut_at_depth`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +114,6 @@ def _fit_classical(
     settings: Sequence[Mapping[str, Any]], seeds: Sequence[int], split: Split
 ) -> Iterator[Fitted]:
     """Models of scikit-learn; trees that differ in the depth at which they are cut alone are grown once."""
-    from inscape.training.tree_depth import cut_at_depth
-
     flat = np.asarray(split.x_train).reshape(len(split.x_train), -1)
     by_column = None
     grown: dict[tuple[str, int], Any] = {}
@@ -214,3 +213,54 @@ def _check_classical(name: str, settings: Mapping[str, Any]) -> None:
         raise ModelError(
             f"max_depth={depth} with grown_depth={grown}: give a depth of at most that to cut at"
         )
+
+
+def cut_at_depth(fitted: Any, depth: int) -> Any:
+    """A copy of a fitted scikit-learn tree or forest whose nodes at `depth` are leaves.
+
+    How a node is split depends on the points in it and on random draws of its own, not on what is below: a
+    tree grown to depth D and cut at d < D is one grown to d. Without ties, and where every feature is tried,
+    the two are equal node by node. Else they are draws of the same law, since the draws at other nodes are
+    not the same; and trees of several depths cut from one share theirs, so that they are not independent of
+    each other.
+
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> x = np.arange(8.0)[:, None]
+    >>> whole = DecisionTreeClassifier(max_depth=3).fit(x, [0, 1, 0, 1, 2, 2, 3, 3])
+    >>> cut_at_depth(whole, 1).get_depth(), whole.get_depth()
+    (1, 3)
+    """
+    if fitted.max_depth is not None and depth > fitted.max_depth:
+        raise ModelError(f"a tree grown to depth {fitted.max_depth} cannot be cut at {depth}")
+    cut = copy.copy(fitted)
+    cut.max_depth = depth
+    if hasattr(fitted, "estimators_"):
+        cut.estimators_ = [cut_at_depth(tree, depth) for tree in fitted.estimators_]
+    else:
+        cut.tree_ = _cut(fitted.tree_, depth)
+    return cut
+
+
+def _cut(tree: Any, depth: int) -> Any:
+    """The part of a tree down to `depth`. Every node of scikit-learn's holds the classes of its points."""
+    build, sizes, state = tree.__reduce__()
+    level = _levels(tree.children_left, tree.children_right)
+    kept = level <= depth
+    nodes, new = state["nodes"][kept], np.cumsum(kept) - 1
+    leaf = (nodes["left_child"] < 0) | (level[kept] == depth)
+    for side in ("left_child", "right_child"):
+        nodes[side] = np.where(leaf, -1, new[nodes[side]])
+    nodes["feature"][leaf], nodes["threshold"][leaf] = -2, -2.0  # as scikit-learn marks leaves, like -1 above
+    small = build(*sizes)
+    reached = {"max_depth": int(level[kept].max()), "node_count": int(kept.sum())}
+    small.__setstate__(state | reached | {"nodes": nodes, "values": state["values"][kept]})
+    return small
+
+
+def _levels(left: Ints, right: Ints) -> Ints:
+    """How deep each node is, (h,); a child stands after its parent."""
+    level = np.zeros(len(left), dtype=np.int64)
+    for node in np.flatnonzero(left >= 0):
+        level[left[node]] = level[right[node]] = level[node] + 1
+    return level

@@ -25,7 +25,7 @@ from inscape.models import wrap
 from inscape.models.from_sklearn import view_behind
 from inscape.models.from_sklearn.transformers import read_transformers
 from inscape.models.trees import Rule, Scaling, TreeEnsemble, read_trees
-from inscape.models.trees.cuts import cuts
+from inscape.models.trees.views import cuts
 
 ESTIMATORS = {
     "tree": DecisionTreeClassifier(max_depth=5, random_state=0),

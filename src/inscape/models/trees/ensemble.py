@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arrays import Bools, Floats, Ints
-from inscape.models.trees.cuts import Indices, blurs, cuts
-from inscape.models.trees.views import AffineMap, Scaling, View
+from inscape.models.trees.views import AffineMap, Indices, Scaling, View, blurs, cuts
 
 Nodes = npt.NDArray[np.int64]
 

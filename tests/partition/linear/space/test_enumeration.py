@@ -13,7 +13,7 @@ from torch import nn
 import inscape
 from inscape.errors import PartitionError, ProbeError
 from inscape.partition import LinearBody
-from inscape.partition.linear.space import facets as facets_of_polytopes
+from inscape.partition.linear.space import polytope
 
 
 def written(result):
@@ -161,7 +161,7 @@ def test_other_bends_and_max_pooling():
 def test_linear_programs_find_the_facets_that_vertices_do(monkeypatch):
     net, box = mlp(3, 4, 3, 2).double(), inscape.Box([-1.0, -1.0, -1.0], 1.0)
     by_vertices = inscape.enumerate_regions(net, box)
-    monkeypatch.setattr(facets_of_polytopes, "HULL_DIMENSIONS", 1)
+    monkeypatch.setattr(polytope, "HULL_DIMENSIONS", 1)
     by_programs = inscape.enumerate_regions(net, box)
     assert by_programs.volumes is None
     assert by_vertices.volumes.sum() == pytest.approx(8.0)

@@ -17,9 +17,8 @@ from inscape.models.from_sklearn import Duels, Form, Neighbours, Quadratics, Vot
 from inscape.models.graph import Graph
 from inscape.models.sklearn_estimator import SklearnModel
 from inscape.models.trees import TreeEnsemble
-from inscape.partition.decision.exact.nearest_points import candidates, nearest_labels
 from inscape.partition.decision.exact.networks import graph_labels
-from inscape.partition.decision.exact.parabolas import UNITS, largest_parabola
+from inscape.partition.decision.exact.parabolas import UNITS, candidates, largest_parabola, nearest_labels
 from inscape.partition.decision.exact.trees import regions_along
 from inscape.partition.decision.regions import DecisionSegment
 from inscape.partition.linear.envelope import envelope

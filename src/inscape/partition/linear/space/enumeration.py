@@ -22,9 +22,8 @@ from inscape.arrays import MEMORY, Floats, Ints
 from inscape.errors import NonGenericError, PartitionError, ProbeError
 from inscape.models import wrap
 from inscape.partition.linear.regions import SLOPE_TOLERANCE
-from inscape.partition.linear.space.facets import facets
 from inscape.partition.linear.space.nearest_label import nearest_of_polytope, pattern_key
-from inscape.partition.linear.space.polytope import LinearRegion, graph_and_point, region_of
+from inscape.partition.linear.space.polytope import LinearRegion, facets, graph_and_point, region_of
 from inscape.pictures import Drawn
 from inscape.probes.bodies import Ball, Body, Box
 from inscape.progress import Meter, meter

@@ -9,7 +9,7 @@ smaller part.
 
 A *chord* is the piece of a line that cut a cell. A vertex lies on the chord that it was made on, at a `place`
 from 0 at the chord's start to 1 at its end; a chord ends at two vertices. The cells on either side of a chord
-are cut without a look across, and `overlay` brings their vertices together.
+are cut without a look across, and `on_planes` brings their vertices together.
 
 Where lines meet: a vertex is on a line if it could be, for all that is known of the line and of the two lines
 that made the vertex (`displacement`). A line that has corners of a cell clearly on one side only does not cut
