@@ -220,3 +220,10 @@ def test_tensors_that_require_gradients_are_read():
     for call in (net, net.derivative):
         with pytest.raises(ModelError, match="x is not an array of numbers: a"):
             call("a")
+
+
+@pytest.mark.parametrize("scale", [1e-120, 1e145])
+def test_signs_change_where_they_do_however_small_or_large_the_values(scale):
+    net = ShallowNet([1.0, 1.0], [0.0, -1.0], [1.0, -3.0])  # x, then 3 - 2 x
+    far = ShallowNet(scale * net.w, scale * net.b, scale * net.v)
+    assert far.sign_changes(0.5, 2).tolist() == pytest.approx([1.5])

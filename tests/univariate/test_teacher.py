@@ -116,3 +116,11 @@ def test_a_strict_teacher_is_zero_at_its_changes_alone(r):
     left = x[x < plain.sign_changes(-1, 1)[0]]
     assert (plain(left) == 0).all()
     assert (strict(left) < 0).all()
+
+
+def test_the_logistic_loss_of_large_values_is_their_negative_part():
+    """Of u from -a to a its mean goes to a / 4; squares of such values overflow."""
+    for a in (1e8, 1e280):
+        net = ShallowNet([a, -a], [0.0, 0.0], [1.0, -1.0])  # a x, against a teacher that is always positive
+        teacher = ShallowNet([0.0], [1.0], [1.0])
+        assert population_error(net, teacher, -1, 1, loss="logistic") == pytest.approx(a / 4)

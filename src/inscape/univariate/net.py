@@ -273,7 +273,7 @@ def _vector(name: str, value: npt.ArrayLike) -> Floats:
 
 def _crossings(t: Floats, f: Floats) -> Floats:
     """Every t where the broken line (t, f) may change sign: its crossings, and where it is zero."""
-    opposite = f[:-1] * f[1:] < 0
+    opposite = np.sign(f[:-1]) * np.sign(f[1:]) < 0  # products of very small or large values are none
     with np.errstate(invalid="ignore", divide="ignore"):
         s = f[:-1] / (f[:-1] - f[1:])
     between = (t[:-1] + s * (t[1:] - t[:-1]))[opposite]

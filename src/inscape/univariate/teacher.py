@@ -224,15 +224,16 @@ def _logistic(start: Floats, end: Floats) -> Floats:
     out = np.logaddexp(0.0, -((start + end)[:, None] / 2 + half * _NODES)) @ _WEIGHTS / 2
     for i in np.flatnonzero(np.abs(end - start) > 2):
         first, last = sorted((start[i], end[i]))
-        out[i] = _long_logistic(first, last) / (last - first)
+        out[i] = _long_logistic(first, last)
     return np.asarray(out)
 
 
 def _long_logistic(first: float, last: float) -> float:
-    """The integral of log(1 + exp(-u)): closed forms far out, pieces of length 2 between."""
-    total = 0.0
-    if first < -_CLOSED_FORM_FROM:
-        total += (first**2 - min(last, -_CLOSED_FORM_FROM) ** 2) / 2
+    """The mean of log(1 + exp(-u)): closed forms far out, pieces of length 2 between."""
+    total, far = 0.0, 0.0
+    if first < -_CLOSED_FORM_FROM:  # there it is -u; squares of large u would overflow
+        until = min(last, -_CLOSED_FORM_FROM)
+        far = -(first / 2 + until / 2) * ((until - first) / (last - first))
     if last > _CLOSED_FORM_FROM:
         total += float(np.exp(-max(first, _CLOSED_FORM_FROM)) - np.exp(-last))
     low, high = max(first, -_CLOSED_FORM_FROM), min(last, _CLOSED_FORM_FROM)
@@ -241,7 +242,7 @@ def _long_logistic(first: float, last: float) -> float:
         half = np.diff(places)[:, None] / 2
         u = (places[:-1] + places[1:])[:, None] / 2 + half * _NODES
         total += float(((np.logaddexp(0.0, -u) * half) @ _WEIGHTS).sum())
-    return total
+    return far + total / (last - first)
 
 
 def _numerically(

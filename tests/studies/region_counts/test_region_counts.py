@@ -154,11 +154,13 @@ def test_the_scale_medium_is_table_1_in_small():
         assert set(mine["learning_rate"]) == {0.05 if net == "vgg19" else 0.1, 0.01, 0.001}
         assert set(mine["batch_size"]) == {16, 32, 64}
         measured = {name for counts in mine["counts"] for name in counts["measures"]}
-        assert measured == {*rows.UNLABELLED, "sharpness", "local_complexity"}
+        assert measured == {*settings.UNLABELLED, "sharpness", "local_complexity"}
         first = mine.iloc[0]  # the corner that is the last to fit
         assert (first["learning_rate"], first["batch_size"]) == (0.001, 64)
         assert mine.groupby("weight_decay", sort=False).size().tolist() == [9, 9, 9]
         assert mine["weight_decay"].iloc[:9].nunique() == 1  # a run that is stopped leaves a whole grid
+    grown = [c for c in cells if c["model"] in ("tree", "forest")]
+    assert all(list(c["counts"]["measures"]) == list(settings.UNLABELLED) for c in grown)
     with pytest.raises(StudyError, match="unknown scale 'medium'"):
         inscape.studies.run("digits", scale="medium", out="nowhere")
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from inscape.arrays import Streamed
 from inscape.errors import InscapeWarning, NotApplicableError
+from inscape.studies.region_counts.settings import UNLABELLED
 from inscape.sweeps.study import Configuration, Row
 from inscape.sweeps.trained_model import outcome, seed_of, settings_of, split_of
 
@@ -21,7 +22,6 @@ eight neighbours in two dimensions, along axes alone above. On a line they take 
 OWN_KEYS = ("part", "counts", "epochs_seen", "augmentation")
 MEASURED_POINTS = 200
 """Training points at which other measures are taken beside the counts."""
-UNLABELLED = ("confidence", "prediction_entropy", "nuclear_norm")
 PROBE_SEED = 0
 WATCHED_LINES = 100
 """Most segments of each count while a network is trained; half of those at its end if these are few."""

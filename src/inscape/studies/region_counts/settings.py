@@ -216,6 +216,8 @@ SMALL_NET = Training(
         picture=48,
     ),
 )
+UNLABELLED: dict[str, dict[str, Any]] = {"confidence": {}, "prediction_entropy": {}, "nuclear_norm": {}}
+"""What predictions say of a model without labels: older answers to what the count is asked."""
 MEDIUM_NET = Training(
     n_train=2500,
     n_test=10_000,
@@ -231,10 +233,8 @@ MEDIUM_NET = Training(
         planes=(),
         dims={2: 30},
         spans=(),
-        measures={
-            "confidence": {},
-            "prediction_entropy": {},
-            "nuclear_norm": {},
+        measures=UNLABELLED
+        | {
             "sharpness": {"points": 200, "precision": "float32", "tolerance": 1e-3},
             "local_complexity": {"points": 100, "sigma": 0.1, "n_noise": 4, "precision": "float32"},
         },
@@ -248,6 +248,7 @@ fit its data is trained first, so that one sees at once whether it does; then wh
 MEDIUM_NETS = ("resnet18", "senet18", "vgg19")
 TREE_COUNTS = Counts(grids=(200,), planes=(), dims={2: 30}, spans=())
 SMALL_TREES = Growing(n_train=1000, n_test=2000, counts=replace(TREE_COUNTS, fewer=30))
+MEDIUM_TREES = Growing(n_train=10_000, n_test=10_000, counts=replace(TREE_COUNTS, measures=UNLABELLED))
 SMOKE_MLP = Training(
     n_train=300,
     rates=(0.1, 0.03),
@@ -295,7 +296,7 @@ SMOKE_TREES = Growing(
 KINDS: dict[str, tuple[Training, Training, Growing]] = {
     "smoke": (SMOKE_MLP, SMOKE_NET, SMOKE_TREES),
     "small": (SMALL_MLP, SMALL_NET, SMALL_TREES),
-    "medium": (SMALL_MLP, MEDIUM_NET, replace(SMALL_TREES, n_train=10_000, n_test=10_000)),
+    "medium": (SMALL_MLP, MEDIUM_NET, MEDIUM_TREES),
     "paper": (PAPER_MLP, PAPER, Growing(counts=replace(TREE_COUNTS, lines=100))),
 }
 """Scale -> how MLPs, image networks, and trees and forests are swept."""
