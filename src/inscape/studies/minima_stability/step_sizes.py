@@ -43,15 +43,22 @@ def chain_holds(run: Any) -> bool | None:
 
 def chains(runs: Iterable[Any], of_what: str) -> Finding:
     """Held if the chain does in every run; undecided if in some run it is, and it fails in none."""
-    verdicts = [chain_holds(run) for run in runs]
-    open_ones = [run["bracket_high"] / run["limit"] for run in runs if chain_holds(run) is None]
-    decided = in_all([f for f in verdicts if f is not None], of_what)
-    if not open_ones:
-        return decided
+    judged = [(chain_holds(run), run["bracket_high"] / run["limit"]) for run in runs]
+    known, enclosed = ([p for p in judged if (p[0] is None) == open_] for open_ in (False, True))
+    found = in_all([holds for holds, _ in known], of_what)
+    words = (
+        f"{found.evidence}; the sharpest mode has up to {max(r for _, r in known):.4f} of 2/η"
+        if known
+        else ""
+    )
+    if not enclosed:
+        return Finding(holds=found.holds, evidence=words or found.evidence)
+    more = (
+        f"the modes of {len(enclosed)} more are only enclosed, up to {max(r for _, r in enclosed):.4f} of 2/η"
+    )
     return Finding(
-        holds=False if False in verdicts else None,
-        evidence=f"{decided.evidence} whose modes are known; those of {len(open_ones)} more are only "
-        f"enclosed, up to {max(open_ones):.4f} of 2/η",
+        holds=False if found.holds is False and known else None,
+        evidence="; ".join(filter(None, (words, more))),
     )
 
 
