@@ -234,3 +234,25 @@ def test_decoupled_decay_that_had_no_time_to_act_says_nothing():
     found = weight_decay.findings_of(pd.DataFrame(rows))
     assert {f.holds for f in found.values()} == {None}
     assert "no time to act" in found["linear"].evidence
+
+
+def test_an_interval_on_both_sides_of_zero_refutes_nothing():
+    rng = np.random.default_rng(0)
+    row = {"optimiser": "adam", "learning_rate": 1e-4, "step": [0, 2500]}
+    decays = np.repeat([1e-4, 1e-3, 1e-2, 1e-1], 3)
+    rows = [
+        row | {"weight_decay": d, "log_inverse": -np.log(d), "final": rng.normal(), "drop_step": rng.normal()}
+        for d in decays
+    ]
+    found = weight_decay.findings_of(pd.DataFrame(rows))
+    for key in ("grows", "sooner"):
+        low, high = found[key].interval
+        assert low < 0 < high
+        assert found[key].holds is None
+    falls = weight_decay.findings_of(pd.DataFrame(rows).assign(final=np.log(decays)))
+    assert falls["grows"].holds is False  # all of it is on the other side
+
+    unsure = weight_clusters._findings([0.1, 0.2, 0.3], [0.2, 0.1, 0.3], [-0.1, 0.0, 0.1])
+    assert (unsure["clusters"].holds, unsure["drop"].holds) == (None, None)
+    risen = weight_clusters._findings([0.1, 0.2, 0.3], [0.5, 0.6, 0.7], [0.1, 0.11, 0.12])
+    assert (risen["clusters"].holds, risen["drop"].holds) == (True, False)

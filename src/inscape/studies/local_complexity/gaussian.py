@@ -10,7 +10,7 @@ import numpy.typing as npt
 from inscape.arrays import Floats
 from inscape.correlation.coefficients import N_RESAMPLES, Correlation, bootstrapped, correlation
 from inscape.drawing.axes import new_figure
-from inscape.reports.findings import Chart, Finding, Summary
+from inscape.reports.findings import Chart, Finding, Summary, judge
 from inscape.studies.local_complexity.training_curves import (
     Look,
     Threshold,
@@ -255,14 +255,13 @@ def findings_of(
 def _agrees(frame: "pd.DataFrame", layer: int, of_means: Correlation, pooled: Correlation) -> Finding:
     """Held if the interval over runs is above zero, and the rank moves enough to go with anything."""
     known = not np.isnan(of_means.interval[0])
-    low = of_means.interval[0]
     rank = np.mean(longest(frame)[f"{MAIN.name}_{layer}"].tolist(), axis=0)
     moves = float(np.ptp(rank) / rank.max()) if rank.max() else 0.0
     words = f"; the mean rank moves from {rank[0]:.1f} to {rank[-1]:.1f}"
     if moves < MOVES:
         words += f", by less than {MOVES:.0%}: no variation to test"
     return Finding(
-        holds=bool(low > 0) if known and moves >= MOVES else None,
+        holds=judge(of_means.interval, published=PUBLISHED[layer]).holds if moves >= MOVES else None,
         evidence=f"r = {_number(of_means)} of the means over {of_means.n} run{'s' * (of_means.n > 1)}, "
         f"{_number(pooled)} over all {pooled.n} looks; threshold {MAIN.eps:g}{words}",
         value=None if np.isnan(of_means.value) else of_means.value,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from inscape.arrays import Floats
 from inscape.drawing.axes import new_figure
 from inscape.errors import MissingExtraError, StudyError, unknown_name
-from inscape.reports.findings import Finding, Summary
+from inscape.reports.findings import Finding, Summary, judge
 from inscape.seeding import RandomState, as_generator
 from inscape.studies.local_complexity.training_curves import (
     Look,
@@ -165,21 +165,21 @@ def _findings(before: list[float], after: list[float], drops: list[float]) -> di
     drop, drop_interval = mean_of(drops)
     return {
         "drop": Finding(
-            holds=None if drop_interval is None else bool(drop_interval[1] < 0),
+            holds=None if drop_interval is None else judge((-drop_interval[1], -drop_interval[0])).holds,
             evidence=f"{drop:+.1%} from the fit to the end, mean of {len(drops)} runs",
             value=drop,
             interval=drop_interval,
             published="falls (Fig. 11)",
         ),
         "clusters": Finding(
-            holds=None if rise_interval is None else bool(rise_interval[0] > 0),
+            holds=None if rise_interval is None else judge(rise_interval).holds,
             evidence=f"the number rises from {np.mean(before):.3f} to {np.mean(after):.3f}",
             value=rise,
             interval=rise_interval,
             published="more intricate clusters, by eye (Fig. 11)",
         ),
         "beyond": Finding(
-            holds=None if end_interval is None else bool(end_interval[0] > 0),
+            holds=None if end_interval is None else judge(end_interval).holds,
             evidence=f"{end:.3f} at the end, where 0 is no more than a Gaussian of equal covariance",
             value=end,
             interval=end_interval,

@@ -8,7 +8,7 @@ import numpy as np
 
 from inscape.correlation.coefficients import KINDS, N_RESAMPLES, Correlation, bootstrapped, correlation
 from inscape.drawing.axes import new_figure
-from inscape.reports.findings import Chart, Finding, Summary
+from inscape.reports.findings import Chart, Finding, Summary, judge
 from inscape.studies.local_complexity.training_curves import (
     Look,
     band,
@@ -168,14 +168,14 @@ def findings_of(runs: "pd.DataFrame") -> dict[str, Finding]:
             published=f"R^2 = {PUBLISHED}",
         ),
         "grows": Finding(
-            holds=bool(pearson.interval[0] > 0) if pearson.known_interval else None,
+            holds=judge(pearson.interval, published=PUBLISHED**0.5).holds,
             evidence=f"r = {pearson}",
             value=pearson.value,
             interval=pearson.known_interval,
             published=f"r = {PUBLISHED**0.5:.3f}",
         ),
         "sooner": Finding(
-            holds=bool(sooner.interval[1] < 0) if sooner.known_interval else None,
+            holds=judge((-sooner.interval[1], -sooner.interval[0])).holds,
             evidence=f"Spearman's coefficient of lambda and the step of the drop {sooner}; "
             f"{len(runs) - len(dropped)} of {len(runs)} runs ended before it, and it was seen at "
             f"{dropped['drop_step'].nunique()} different steps",
