@@ -187,3 +187,17 @@ def test_a_loss_that_saturates_hides_what_is_near():
     assert inscape.adversarial_accuracy(net, x, y, loss="softmax-cross-entropy", **attack).value == 0.0
     with pytest.raises(MeasureError, match="loss"):
         inscape.adversarial_accuracy(net, x, y, loss="square", **attack)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_the_length_of_batches_does_not_matter(norm):
+    rng = np.random.default_rng(0)
+    module = torch.nn.Linear(4, 3)
+    x = rng.normal(size=(50, 4))
+    y = inscape.wrap(module).labels(x)
+    attack = {"eps": 0.5, "steps": 2, "step_size": 0.1, "norm": norm, "random_state": 0}
+    whole, short = (
+        inscape.adversarial_accuracy(inscape.wrap(module, batch_size=size), x, y, **attack).robust
+        for size in (64, 7)
+    )
+    np.testing.assert_array_equal(short, whole)

@@ -1,5 +1,6 @@
 """A real Dask scheduler with two workers on loopback, one of which is killed midway."""
 
+import json
 import os
 import subprocess
 import sys
@@ -60,37 +61,36 @@ def until(condition, seconds=60):
         time.sleep(0.02)
 
 
+def cluster(start, folder, n_workers):
+    """The address of a new scheduler, its process, and those of its workers."""
+    folder.mkdir()
+    file = folder / "scheduler.json"
+    flags = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", file)
+    scheduler = start("distributed.cli.dask_scheduler", *flags, "--port", 0)
+    until(file.is_file)
+    address = json.loads(file.read_text())["address"]
+    assert address.startswith("tcp://127.0.0.1:")
+    flags = (*flags, "--nthreads", 1, "--no-nanny")
+    workers = [
+        start("distributed.cli.dask_worker", *flags, "--local-directory", folder / str(i))
+        for i in range(n_workers)
+    ]
+    return address, scheduler, workers
+
+
+def check_rows(store):
+    """That every row of the study is there, once, and right."""
+    with Store(store) as opened:
+        records = opened.records()
+    assert sorted((r["configuration"]["i"], r["configuration"]["replicate"]) for r in records) == [
+        (i, r) for i in range(sweep_cells.N // 2) for r in range(2)
+    ]
+    assert all(r["row"] == sweep_cells.row(r["configuration"]) for r in records)
+
+
 @pytest.mark.slow
 def test_a_killed_worker_does_not_stop_the_study(start, tmp_path):
-    file = tmp_path / "scheduler.json"
-    start(
-        "distributed.cli.dask_scheduler",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        0,
-        "--no-dashboard",
-        "--scheduler-file",
-        file,
-    )
-    until(file.is_file)
-    worker = (
-        "distributed.cli.dask_worker",
-        "--scheduler-file",
-        file,
-        "--nthreads",
-        1,
-        "--no-nanny",
-        "--no-dashboard",
-    )
-    workers = [
-        start(*worker, "--host", "127.0.0.1", "--local-directory", tmp_path / str(i)) for i in range(2)
-    ]
-    address = subprocess.check_output(
-        [sys.executable, "-c", "import json, sys; print(json.load(open(sys.argv[1]))['address'])", file],
-        text=True,
-    ).strip()
-    assert address.startswith("tcp://127.0.0.1:")
+    address, _, workers = cluster(start, tmp_path / "cluster", 2)
     study = start(
         "inscape", "study", "run", "sweep_cells:MEETING", "-o", tmp_path / "o", "--scheduler", address
     )
@@ -103,13 +103,34 @@ def test_a_killed_worker_does_not_stop_the_study(start, tmp_path):
     _, err = study.communicate(timeout=120)
     assert study.returncode == 0, err
     assert done <= 10  # it was killed midway, with work in its hands
-    with Store(tmp_path / "o" / "meeting.sqlite") as store:
-        records = store.records()
-    assert sorted((r["configuration"]["i"], r["configuration"]["replicate"]) for r in records) == [
-        (i, r) for i in range(sweep_cells.N // 2) for r in range(2)
-    ]
-    assert all(r["row"] == sweep_cells.row(r["configuration"]) for r in records)
+    check_rows(tmp_path / "o" / "meeting.sqlite")
     assert {pid for *_, pid in lines(log)} == {w.pid for w in workers}
+
+
+@pytest.mark.slow
+def test_neither_a_killed_client_nor_a_lost_scheduler_loses_or_doubles_a_row(start, tmp_path):
+    log, store = tmp_path / "log", tmp_path / "o" / "squares.sqlite"
+    command = ("inscape", "study", "run", "sweep_cells:STUDY", "-o", tmp_path / "o", "--scheduler")
+
+    address, scheduler, _ = cluster(start, tmp_path / "first", 1)
+    client = start(*command, address)
+    until(lambda: len(lines(log)) > 4)
+    client.kill()
+    client.wait()
+    client = start(*command, address)
+    before = len(lines(log))
+    until(lambda: len(lines(log)) > before + 4)
+    scheduler.kill()
+    _, err = client.communicate(timeout=120)
+    assert client.returncode == 2
+    assert "Traceback" not in err
+    assert "run again" in err
+    with Store(store) as opened:
+        assert 0 < len(opened.finished()) < sweep_cells.N  # it was lost midway
+    address, _, _ = cluster(start, tmp_path / "second", 1)
+    _, err = start(*command, address).communicate(timeout=120)
+    check_rows(store)
+    assert len(lines(log)) < 2 * sweep_cells.N  # what was stored was not done again
 
 
 def test_a_scheduler_that_is_not_there(monkeypatch):

@@ -19,7 +19,7 @@ from sweep_cells import BATCHED, DEADLY, FAILING, STUDY, N
 import inscape
 from inscape.errors import InscapeWarning, StudyError
 from inscape.studies import Finding, Store, Study, Summary
-from inscape.sweeps.executors import process_pool, terminate
+from inscape.sweeps.executors import gpus, process_pool, terminate
 from inscape.sweeps.tasks import grid
 
 TESTS = str(Path(sweep_cells.__file__).parent)
@@ -482,3 +482,55 @@ def test_rows_of_another_function_are_not_reused(tmp_path):
         with pytest.raises(StudyError, match="holds rows of sweep_cells:cell, not of sweep_cells:row"):
             inscape.studies.run(other, scale="smoke", out=tmp_path, executor=executor)
         assert len(inscape.studies.run(STUDY, scale="smoke", out=tmp_path, executor=executor).frame) == 6
+
+
+class Counting(ThreadPoolExecutor):
+    """An executor that keeps how many groups each call has."""
+
+    def __init__(self):
+        super().__init__(2)
+        self.sizes = []
+
+    def submit(self, function, study_function, groups, *rest):
+        self.sizes.append(len(groups))
+        return super().submit(function, study_function, groups, *rest)
+
+
+@pytest.mark.parametrize(("pause", "least", "most"), [(0.0, 10, 256), (0.05, 1, 1)])
+def test_short_cells_are_sent_in_bundles(tmp_path, pause, least, most):
+    def cell(configuration):
+        if pause:
+            time.sleep(pause)
+        if configuration["n"] == 7:
+            raise ValueError("seven")
+        return {"square": configuration["n"] ** 2}
+
+    n = 8 if pause else 600
+    study = Study(name="s", title="S", configurations=lambda scale: [{"n": i} for i in range(n)], cell=cell)
+    with Counting() as executor, pytest.warns(InscapeWarning, match=f"1 of {n} cells failed"):
+        result = inscape.studies.run(study, out=tmp_path, executor=executor, progress=False)
+    assert sorted(result.frame["n"]) == [
+        i for i in range(n) if i != 7
+    ]  # its neighbours in the bundle are not lost
+    assert (result.frame["square"] == result.frame["n"] ** 2).all()
+    assert least <= max(executor.sizes) <= most
+
+
+def test_each_process_of_a_pool_sees_one_gpu(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    with process_pool(n_workers=2) as pool:
+        futures = [pool.submit(os.getenv, "CUDA_VISIBLE_DEVICES") for _ in range(40)]
+        seen = {future.result() for future in futures}
+    assert "4" in seen
+    assert seen <= {"4", "7"}
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "4,7"
+
+
+def test_gpus_are_those_that_cuda_would_see(monkeypatch, tmp_path):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert gpus(str(tmp_path / "none")) == []
+    (tmp_path / "0000:01:00.0").mkdir()
+    (tmp_path / "0000:02:00.0").mkdir()
+    assert gpus(str(tmp_path)) == ["0", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-ab, 3")
+    assert gpus(str(tmp_path)) == ["GPU-ab", "3"]

@@ -66,6 +66,10 @@ BatchSize = Annotated[
     int | None, typer.Option(min=1, help="Most points per call of the model. [default: automatic]")
 ]
 Device = Annotated[str | None, typer.Option(help="Where to run a torch module, e.g. cuda.")]
+Autocast = Annotated[
+    bool,
+    typer.Option("--autocast", help="Half precision on the device, full precision near boundaries."),
+]
 Dim = Annotated[int, typer.Option(min=1, help="Dimension of the probes: 1 segments, 2 triangles, ...")]
 Measures = Annotated[
     list[str] | None,
@@ -155,6 +159,7 @@ class ModelOptions:
     levels: Levels = None
     batch_size: BatchSize = None
     device: Device = None
+    autocast: Autocast = False
 
     def read(self, model: str, weights: Path | None = None, *, x: Any) -> Any:
         """The wrapped model that a MODEL argument stands for; `x` are data that quantiles are taken of.
@@ -192,6 +197,8 @@ class ModelOptions:
             batch_size=self.batch_size,
             output=ChosenOutput.of(output),
         )
+        if self.autocast:
+            inner.use_autocast()
         return prepared(decided(inner, rule), preparation, shape)
 
     def _preparation(self) -> "Preparation":

@@ -12,6 +12,7 @@ from torch import Tensor
 from inscape.arrays import Floats
 from inscape.errors import DataError, MeasureError, ModelError
 from inscape.models.decision import scores_among
+from inscape.models.device import is_out_of_memory
 from inscape.models.module_wrappers import scores_before_head
 from inscape.models.torch_module import eval_copy
 from inscape.progress import Meter
@@ -128,21 +129,28 @@ class LossHessian:
         """H v."""
         self.n_products += 1
         flat = torch.from_numpy(np.ascontiguousarray(v)).to(self.x.device, self.dtype)
-        by_parameter = self._pieces(flat)
-        total = torch.zeros(self.size, dtype=torch.float64)
-        for grads in self._all_gradients():
-            total += self._second(grads, by_parameter, batched=False)
-        return total.numpy()
+        return self._summed(self._pieces(flat), (self.size,), batched=False)
 
     def matrix(self) -> Floats:
         """H itself, (size, size)."""
-        total = torch.zeros(self.size, self.size, dtype=torch.float64)
         eye = torch.eye(self.size, dtype=self.dtype, device=self.x.device)
-        by_parameter = self._pieces(eye)
         self.n_products += self.size
-        for grads in self._all_gradients():
-            total += self._second(grads, by_parameter, batched=True)
-        return (0.5 * (total + total.T)).numpy()
+        total = self._summed(self._pieces(eye), (self.size, self.size), batched=True)
+        return 0.5 * (total + total.T)
+
+    def _summed(self, by_parameter: list[Tensor], shape: tuple[int, ...], *, batched: bool) -> Floats:
+        """The products of all batches in all; with batches of half the length where the memory runs out."""
+        while True:
+            total = torch.zeros(shape, dtype=torch.float64)
+            try:
+                for grads in self._all_gradients():
+                    total += self._second(grads, by_parameter, batched=batched)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error) or self.batch == 1:
+                    raise
+            else:
+                return total.numpy()
+            self.batch, self._kept = self.batch // 2, None
 
     def _pieces(self, flat: Tensor) -> list[Tensor]:
         """Numbers (..., size) in the shapes of the parameters."""

@@ -8,7 +8,7 @@ values compare only at equal norm, eps, steps and input scale.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
+
+if TYPE_CHECKING:
+    from inscape.models.device import Device
 
 NORMS = ("linf", "l2")
 LOSSES = ("margin", "softmax-cross-entropy")
@@ -122,17 +125,17 @@ def adversarial_accuracy(
     columns = class_columns(wrapped, truth)
     with meter(progress, "attacked points") as show, measuring(wrapped):
         scores = _scores(wrapped, points.shape[1:])
-        attack = _Attack(scores, eps, steps, step_size, norm, loss, box, random_start)
+        attack = _Attack(scores, _memory_of(wrapped), eps, steps, step_size, norm, loss, box, random_start)
         right = correct(wrapped, points, truth)
         check_columns(columns, wrapped.scores(points[:1]).shape[1], wrapped.name)
         robust = right.copy()
         targets = np.flatnonzero(right) if eps > 0 else np.empty(0, dtype=np.int64)
         size = wrapped.batch_length(points[0].size)
+        draws = _Draws(seed)
         with wrapped.session():
             for i in range(0, len(targets), size):
                 rows = targets[i : i + size]
-                rng = np.random.default_rng([seed, i])
-                robust[rows] = attack.survivors(points[rows].astype(wrapped.dtype), columns[rows], rng)
+                robust[rows] = attack.survivors(points[rows].astype(wrapped.dtype), columns[rows], draws)
                 show(min(i + size, len(targets)), len(targets))
         n, value = len(robust), float(robust.mean())
         return AdversarialAccuracy(
@@ -194,11 +197,28 @@ def _scores(model: Model, input_shape: tuple[int, ...]) -> Callable[[Any], Any]:
     return lambda x: graph.differentiable(x).reshape(len(x), -1)
 
 
+def _memory_of(model: Model) -> "Device":
+    """Where the model runs."""
+    import torch
+
+    from inscape.models.device import Device
+
+    return Device(getattr(model, "device", torch.device("cpu")))
+
+
+class _Draws:
+    """The random numbers of point after point, the same whatever the length of batches."""
+
+    def __init__(self, seed: int) -> None:
+        self.steps, self.radii = (np.random.default_rng([seed, k]) for k in (0, 1))
+
+
 @dataclass(frozen=True, eq=False)
 class _Attack:
     """Projected gradient ascent with fixed settings."""
 
     scores: Callable[[Any], Any]
+    runs_on: "Device"
     eps: float
     steps: int
     step_size: float
@@ -208,14 +228,27 @@ class _Attack:
     random_start: bool
 
     def survivors(
-        self, x: npt.NDArray[Any], columns: npt.NDArray[np.int64], rng: np.random.Generator
+        self, x: npt.NDArray[Any], columns: npt.NDArray[np.int64], draws: _Draws
     ) -> npt.NDArray[np.bool_]:
         """Which points of a batch are right at every iterate, (n,)."""
         import torch
 
         centre, y = torch.from_numpy(x), torch.from_numpy(columns)
-        at = self._project(centre + self._start(centre, rng), centre) if self.random_start else centre.clone()
-        alive = torch.ones(len(x), dtype=torch.bool)
+        at = (
+            self._project(centre + self._start(centre, draws), centre)
+            if self.random_start
+            else centre.clone()
+        )
+        alive = self.runs_on.in_memory(
+            lambda rows: self._climb(at[rows], centre[rows], y[rows]), np.arange(len(x)), "the attack"
+        )
+        return np.concatenate(alive)
+
+    def _climb(self, at: Any, centre: Any, y: Any) -> npt.NDArray[np.bool_]:
+        """Which points are right at every iterate from `at` on."""
+        import torch
+
+        alive = torch.ones(len(y), dtype=torch.bool)
         for step in range(self.steps + 1):
             at.requires_grad_(step < self.steps)
             with torch.set_grad_enabled(step < self.steps):
@@ -229,17 +262,17 @@ class _Attack:
             at = self._project(at.detach() + self._step(gradient), centre)
         return alive.numpy()
 
-    def _start(self, like: Any, rng: np.random.Generator) -> Any:
+    def _start(self, like: Any, draws: _Draws) -> Any:
         import torch
 
         shape = tuple(like.shape)
         if self.norm == "linf":
-            noise = rng.uniform(-self.eps, self.eps, size=shape)
+            noise = draws.steps.uniform(-self.eps, self.eps, size=shape)
         else:
             d = int(np.prod(shape[1:]))
-            noise = rng.standard_normal(shape)
+            noise = draws.steps.standard_normal(shape)
             length = np.linalg.norm(noise.reshape(len(noise), -1), axis=1)
-            radius = self.eps * rng.random(len(noise)) ** (1 / d)
+            radius = self.eps * draws.radii.random(len(noise)) ** (1 / d)
             noise = noise * (radius / length).reshape(-1, *(1,) * (len(shape) - 1))
         return torch.from_numpy(noise).to(like.dtype)
 

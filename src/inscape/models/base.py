@@ -182,6 +182,10 @@ class Model(ABC):
         """A time in which nobody changes the model, so that it need not be looked over again and again."""
         return nullcontext()
 
+    def use_autocast(self) -> None:
+        """Compute labels with half precision where that is safe: for torch modules."""
+        raise ModelError(f"autocast=True is for torch modules, and {self.name} is none: leave it out")
+
     def session(self) -> AbstractContextManager[None]:
         """The state in which batches are evaluated; entered once around a stream of them."""
         return nullcontext()

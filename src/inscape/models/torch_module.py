@@ -5,7 +5,7 @@ import hashlib
 import inspect
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,8 +15,9 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from inscape.arrays import Shape, checksum
 from inscape.errors import ModelError
-from inscape.models.base import Array, Model, layout_advice, squeezed
+from inscape.models.base import Array, Model, labels_of, layout_advice, squeezed
 from inscape.models.decision import Output, described, parts_of, scores_among
+from inscape.models.device import Device, MixedPrecision, as_device
 from inscape.models.from_torch import trace
 from inscape.models.from_torch.tracing import N_ROWS
 from inscape.models.graph import Graph
@@ -33,6 +34,11 @@ class TorchModel(Model):
 
     Without `device` the module runs where its parameters are. With another device a copy runs there,
     since moving the module itself would be seen by its owner.
+
+    Attributes:
+        device: where the module runs, as torch names it.
+        runs_on: what is known of the memory there.
+        mixed: how far half precision can be trusted, if labels are computed with it.
     """
 
     max_batch = 1024
@@ -63,8 +69,9 @@ class TorchModel(Model):
         self._guessed: tuple[tuple[Any, ...], Shape | None] | None = None
         self.torch_dtype = next((t.dtype for t in tensors if t.dtype.is_floating_point), torch.float32)
         self.dtype = np.dtype(np.float64 if self.torch_dtype == torch.float64 else np.float32)
-        # On a processor a layer's output should stay in the cache of the core that made it.
-        self.batch_bytes = 4 * 2**20 * torch.get_num_threads() if self.device.type == "cpu" else 2**28
+        self.runs_on = Device(self.device)
+        self.batch_bytes = self.runs_on.batch_bytes()
+        self.mixed: MixedPrecision | None = None
 
     @property
     def structure(self) -> str:  # type: ignore[override]
@@ -168,26 +175,64 @@ class TorchModel(Model):
         return digest.hexdigest()
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
+        if self.mixed is not None:
+            scores = self.mixed.scores(x, lambda b: self._scores(b, autocast=True), self._scores)
+            return labels_of(scores, self.name), scores if with_scores else None
         out = self._returned(x)
         if not out.dtype.is_floating_point:
-            return out.cpu().numpy(), None
+            return out.numpy(), None
         return self._by_own_rule(_rows(out), x.shape[1:], with_scores)
+
+    def _scores(self, x: Array, autocast: bool = False) -> Array:
+        """Scores in one precision, by the module's own rule."""
+        out = self._returned(x, autocast)
+        if not out.dtype.is_floating_point:
+            raise ModelError(f"{self.name} returns labels, no scores that half precision could be trusted by")
+        scores = self._by_own_rule(_rows(out), x.shape[1:], True)[1]
+        assert scores is not None
+        return scores
+
+    def use_autocast(self) -> None:
+        """Compute labels with torch's autocast from now on, and in full precision near boundaries."""
+        if self.fixed_batch is not None:
+            raise ModelError(
+                f"{self.name} takes batches of {self.fixed_batch} points only, and autocast evaluates some "
+                "of them again: leave autocast out"
+            )
+        self.mixed = MixedPrecision()
+
+    def batch_length(self, point_size: int) -> int:
+        """As `Model.batch_length`, and no longer than the memory of the device was seen to take."""
+        length, most = super().batch_length(point_size), self.runs_on.most_points
+        return length if most is None or self.fixed_batch is not None else min(length, most)
 
     def _outputs(self, x: Array) -> Array:
         return _rows(self._returned(x))
 
-    def _returned(self, x: Array) -> torch.Tensor:
-        """The tensor of scores or labels."""
+    def _returned(self, x: Array, autocast: bool = False) -> torch.Tensor:
+        """The tensor of scores or labels, in the memory of the processor."""
         self._seen = x[: self.fixed_batch or N_ROWS].copy()
-        with one_at_a_time(self.module), torch.inference_mode(False), torch.no_grad():
-            returned = self.module(torch.from_numpy(x).to(self.device, self.torch_dtype))
+        if self.fixed_batch is not None:
+            return self._forward(x, autocast)
+        parts = self.runs_on.in_memory(lambda batch: self._forward(batch, autocast), x, self.name)
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def _forward(self, x: Array, autocast: bool) -> torch.Tensor:
+        """The tensor of scores or labels of a batch that fits into memory."""
+        with (
+            one_at_a_time(self.module),
+            torch.inference_mode(False),
+            torch.no_grad(),
+            torch.autocast(self.device.type) if autocast else nullcontext(),
+        ):
+            returned = self.module(self.runs_on.send(x, self.torch_dtype))
         out = scores_among(returned)
         if not isinstance(out, torch.Tensor):
             raise ModelError(
                 f"{self.name} returned {described(returned)}: choose the tensor of scores (n, c) by "
                 f"output=..., such as output={_first_name(returned)!r}"
             )
-        return out
+        return out.cpu()
 
     def ending(self, input_shape: Shape) -> str | None:
         """What the recorded forward pass ends in; None if it was not seen."""
@@ -248,7 +293,7 @@ def _missing_arguments(module: torch.nn.Module) -> list[str]:
 def _rows(out: torch.Tensor) -> Array:
     """Scores as an array (n, k); axes of size one behind the second are dropped."""
     numbers = out.double() if out.dtype in (torch.float64, torch.int64, torch.int32) else out.float()
-    return squeezed(numbers.cpu().numpy())  # numpy knows no bfloat16
+    return squeezed(numbers.numpy())  # numpy knows no bfloat16
 
 
 def _first_name(returned: Any) -> Any:
@@ -355,18 +400,6 @@ def _summary(tensor: torch.Tensor) -> tuple[Shape, int]:
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         return tuple(tensor.shape), checksum(flat.view(torch.uint8).numpy())
     return array.shape, checksum(array)
-
-
-def as_device(device: str | torch.device) -> torch.device:
-    """The device of that name, if it can compute here."""
-    try:
-        place = torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError) as error:
-        line = str(error).splitlines()[0]
-        raise ModelError(f"device={str(device)!r} cannot be used here: {line}") from error
-    if place.type == "meta":
-        raise ModelError("device='meta' computes nothing: give a device such as 'cpu'")
-    return place
 
 
 @contextmanager

@@ -25,6 +25,7 @@ def wrap(
     input_shape: Shape | None = None,
     device: Any = None,
     batch_size: int | None = None,
+    autocast: bool | None = None,
     layout: str | None = None,
     preprocess: Any = None,
     output: Any = None,
@@ -42,7 +43,11 @@ def wrap(
         input_shape: the shape of one point of the data; flat points of equal size are reshaped, while points
             with the same axes in another order are refused.
         device: for torch modules, where to run; a copy is moved if that is not where the module is.
-        batch_size: the most points in one call; chosen from the size of a point if None.
+        batch_size: the most points in one call; chosen from the size of a point if None, on an accelerator
+            from its free memory too. A batch that does not fit there is halved.
+        autocast: True for a torch module to be evaluated in the half precision that torch's autocast takes on
+            its device, and again in full precision wherever the two could give other labels: labels are
+            those of full precision, scores far from a boundary have three digits.
         layout: the order of the axes *of the data* where the model takes the other one: "HWC" for images
             (height, width, channels) and a model of (channels, height, width), "CHW" for the reverse. Each
             point is transposed; nothing is reshaped. Leave it out where data and model agree.
@@ -76,18 +81,23 @@ def wrap(
     [0, 1]
     """
     if isinstance(model, Model):
-        options = (input_shape, device, batch_size, layout, preprocess, output, decide, threshold, levels)
+        options = (
+            *(input_shape, device, batch_size, autocast, layout),
+            *(preprocess, output, decide, threshold, levels),
+        )
         if any(option is not None for option in options):
             raise ModelError(
-                f"{model.name} is wrapped already: give input_shape, device, batch_size, layout, preprocess, "
-                "output, decide, threshold and levels there"
+                f"{model.name} is wrapped already: give input_shape, device, batch_size, autocast, layout, "
+                "preprocess, output, decide, threshold and levels there"
             )
         return model
     chosen, rule = Output.of(output), rule_of(decide, threshold, levels)
     preparation = Preparation.of(layout, preprocess)
     shape = preparation.inside(input_shape)
-    inner = decided(read(model, input_shape=shape, device=device, batch_size=batch_size, output=chosen), rule)
-    return prepared(inner, preparation, input_shape)
+    inner = read(model, input_shape=shape, device=device, batch_size=batch_size, output=chosen)
+    if autocast:
+        inner.use_autocast()
+    return prepared(decided(inner, rule), preparation, input_shape)
 
 
 def read(

@@ -1,5 +1,6 @@
 """Where a study is worked on: a pool of processes here, or a Dask cluster; and when Ctrl-C may come."""
 
+import logging
 import multiprocessing
 import os
 import pickle
@@ -110,13 +111,16 @@ def process_pool(
     """A pool of fresh processes with one thread each, which end with this process however it ends.
 
     There are `n_workers`, by default one per processor, but at most `most`; Windows cannot wait for more
-    than 61. They run the main script again, as spawned processes do, only if the work `needs_main`.
+    than 61. They run the main script again, as spawned processes do, only if the work `needs_main`. Where
+    there are GPUs each process sees one of them, in turn.
     """
     with interrupts_held():
+        context = multiprocessing.get_context("spawn") if needs_main else _WithoutMain()
         pool = _Pool(
             max(1, min(n_workers or n_cores(), most, 61)),
-            mp_context=multiprocessing.get_context("spawn") if needs_main else _WithoutMain(),
+            mp_context=context,
             initializer=_prepare_worker,
+            initargs=(context.Value("i", 0), gpus()),
         )
     processes: list[Any] = []
     try:
@@ -160,8 +164,20 @@ def _why_broken(codes: Collection[int | None], needs_main: bool) -> str:
     )
 
 
-def _prepare_worker() -> None:
+def gpus(folder: str = "/proc/driver/nvidia/gpus") -> list[str]:
+    """The GPUs that CUDA programs started here see, as CUDA_VISIBLE_DEVICES names them."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return [name.strip() for name in named.split(",") if name.strip() not in ("", "-1")]
+    return [str(i) for i in range(len(os.listdir(folder)))] if os.path.isdir(folder) else []
+
+
+def _prepare_worker(n_started: Any, devices: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the pool
+    if devices:
+        with n_started.get_lock():
+            os.environ["CUDA_VISIBLE_DEVICES"] = devices[n_started.value % len(devices)]
+            n_started.value += 1
     warnings.simplefilter("ignore", InscapeWarning)  # the rows say as much in their status
     for name in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
         os.environ[f"{name}_NUM_THREADS"] = "1"  # for what is loaded from now on
@@ -210,14 +226,29 @@ def dask_executor(scheduler: str) -> Iterator[Executor]:
         from distributed import Client
     except ImportError as error:
         raise MissingExtraError("distributed", "dask", "working on a Dask cluster") from error
+    with _speechless("distributed", "tornado", "asyncio"):
+        try:
+            client = Client(scheduler, timeout=TIMEOUT, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise StudyError(f"cannot reach the Dask scheduler {scheduler}: {error}") from error
+        try:
+            yield client.get_executor()
+        finally:
+            client.close()
+
+
+@contextmanager
+def _speechless(*names: str) -> Iterator[None]:
+    """Keep what libraries log of a lost connection, with tracebacks, off the terminal: our error says it."""
+    loggers = [logging.getLogger(name) for name in names]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
-        client = Client(scheduler, timeout=TIMEOUT, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise StudyError(f"cannot reach the Dask scheduler {scheduler}: {error}") from error
-    try:
-        yield client.get_executor()
+        yield
     finally:
-        client.close()
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 def width(executor: Executor) -> Callable[[], int]:
@@ -234,15 +265,20 @@ class _Cluster:
 
     def __init__(self, client: Any) -> None:
         self._client = client
+        self._threads, self._ask_again = 0, 0.0
         self._met()
 
     def _met(self) -> None:
         self._since, self._say_after = time.monotonic(), PATIENCE
 
     def width(self) -> int:
-        """Twice the threads of all workers, at least two."""
-        threads = int(sum(self._client.nthreads().values()))
-        waited = time.monotonic() - self._since
+        """Twice the threads of all workers, at least two; asked for every half second."""
+        now = time.monotonic()
+        if self._threads and now < self._ask_again:
+            return 2 * self._threads
+        self._threads = threads = int(sum(self._client.nthreads().values()))
+        self._ask_again = now + POLL
+        waited = now - self._since
         if threads:
             self._met()
         elif waited >= self._say_after:

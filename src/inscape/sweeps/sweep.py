@@ -25,6 +25,14 @@ from inscape.sweeps.study import Configuration, Row, Study
 from inscape.sweeps.tasks import Task
 
 Group = list[Task]
+"""Tasks that are one call of the study's function."""
+Bundle = list[Group]
+"""Groups that a worker is given at once."""
+BUNDLE_SECONDS = 0.03
+"""What a call of a worker takes at most, if its groups are shorter than that: so much is lost by a kill."""
+MOST_IN_BUNDLE = 256
+SHORT_BEFORE_BUNDLES = 16
+"""Groups that are worked on one by one before some are sent together."""
 
 
 def sweep(
@@ -92,12 +100,12 @@ class _Handle:
         terminate(self.executor)
         self.executor = self._pool()
 
-    def submit(self, group: Group) -> "Future[list[Outcome]]":
+    def submit(self, bundle: Bundle) -> "Future[list[list[Outcome]]]":
+        groups = [[task.seeded for task in group] for group in bundle]
         try:
-            seeded = [task.seeded for task in group]
-            return self.executor.submit(work, self._function, seeded, str(self.folder))
+            return self.executor.submit(work_on, self._function, groups, str(self.folder))
         except BrokenExecutor as error:
-            broken: Future[list[Outcome]] = Future()
+            broken: Future[list[list[Outcome]]] = Future()
             broken.set_exception(error)
             return broken
 
@@ -118,28 +126,49 @@ def _handle_on(
 
 
 class _Job:
-    """Groups that wait, and groups that are worked on."""
+    """Groups that wait, and bundles of groups that are worked on.
+
+    A bundle is what goes to a worker in one call. It is one group, and more only where groups take a few
+    milliseconds, so that sending, claiming and storing them would take longer than the work.
+    """
 
     def __init__(self, store: Store, handle: _Handle, retry_before: float) -> None:
         self._store, self._handle, self._retry_before = store, handle, retry_before
         self.todo: deque[Group] = deque()
-        self.running: dict[Future[list[Outcome]], Group] = {}
+        self.running: dict[Future[list[list[Outcome]]], Bundle] = {}
+        self._n_told, self._seconds = 0, 0.0  # groups, and how long the last ones took
 
     def n_open(self) -> int:
         """How many tasks are not finished, as far as we know."""
-        return sum(map(len, self.todo)) + sum(map(len, self.running.values()))
+        bundles = self.running.values()
+        return sum(map(len, self.todo)) + sum(len(group) for bundle in bundles for group in bundle)
 
     def submit(self) -> None:
         """Claim groups until the executor has enough; what others work on goes to the end of the line."""
-        enough = self._handle.width()
-        for _ in range(len(self.todo)):
-            if len(self.running) >= enough:
-                return
-            mine, others = self._store.claim(self.todo.popleft(), self._retry_before)
-            if others:
-                self.todo.append(others)
+        enough, n_left = self._handle.width(), len(self.todo)
+        while n_left and len(self.running) < enough:
+            n = min(n_left, self._bundle_size(enough))
+            n_left -= n
+            mine, others = self._claimed([self.todo.popleft() for _ in range(n)])
+            self.todo.extend(others)
             if mine:
                 self.running[self._handle.submit(mine)] = mine
+
+    def _bundle_size(self, n_at_once: int) -> int:
+        """How many groups fill a call, and leave some for the other workers."""
+        if self._n_told < SHORT_BEFORE_BUNDLES:
+            return 1
+        filling = BUNDLE_SECONDS / max(self._seconds, BUNDLE_SECONDS / MOST_IN_BUNDLE)
+        return max(1, min(int(filling), len(self.todo) // n_at_once))
+
+    def _claimed(self, bundle: Bundle) -> tuple[Bundle, Bundle]:
+        """What of each group is ours from now, and what others work on."""
+        tasks = [task for group in bundle for task in group]
+        mine, others = (
+            {task.key for task in tasks} for tasks in self._store.claim(tasks, self._retry_before)
+        )
+        shares = [[[t for t in group if t.key in keys] for group in bundle] for keys in (mine, others)]
+        return [group for group in shares[0] if group], [group for group in shares[1] if group]
 
     def collect(self) -> None:
         """Store what is finished, after waiting a little for it."""
@@ -147,45 +176,57 @@ class _Job:
             if self.todo:
                 time.sleep(POLL)  # others work on the rest
             return
-        broken = []
+        broken: Bundle = []
+        tasks: Group = []
+        outcomes: list[Outcome] = []
         for future in finished(self.running):
-            group = self.running.pop(future)
+            bundle = self.running.pop(future)
             if isinstance(_error_of(future), BrokenExecutor):
-                broken.append(group)
-            else:
-                self._insert(group, future)
+                broken += bundle
+                continue
+            for group, told in zip(bundle, _outcomes(future, bundle), strict=True):
+                tasks += group
+                outcomes += told
+                self._took(sum(outcome.seconds for outcome in told))
+        if tasks:
+            self._insert(tasks, outcomes)
         if broken:
             self._one_at_a_time(broken)
 
-    def _one_at_a_time(self, broken: list[Group]) -> None:
+    def _took(self, seconds: float) -> None:
+        """Follow how long a group takes: at once when it is longer than before, slowly when it is shorter."""
+        self._n_told += 1
+        self._seconds = max(seconds, 0.9 * self._seconds + 0.1 * seconds)
+
+    def _one_at_a_time(self, broken: Bundle) -> None:
         """After a pool broke: each task that was in it alone, to find the one that breaks it."""
-        broken += self.running.values()
+        broken += [group for bundle in self.running.values() for group in bundle]
         self.running.clear()
         self._handle.renew()
         for task in [task for group in broken for task in group]:
-            future = self._handle.submit([task])
+            future = self._handle.submit([[task]])
             while not finished([future]):
                 pass
             if isinstance(_error_of(future), BrokenExecutor):
                 self._handle.renew()
-            self._insert([task], future)
+            self._insert([task], _outcomes(future, [[task]])[0])
 
-    def _insert(self, group: Group, future: "Future[list[Outcome]]") -> None:
-        outcomes = _outcomes(future, group)
-        self._store.insert(group, outcomes)
-        for task, outcome in zip(group, outcomes, strict=True):
+    def _insert(self, tasks: Group, outcomes: list[Outcome]) -> None:
+        self._store.insert(tasks, outcomes)
+        for task, outcome in zip(tasks, outcomes, strict=True):
             if outcome.error is None:
                 forget(self._handle.folder, task.seeded)
 
 
-def _error_of(future: "Future[list[Outcome]]") -> BaseException | None:
+def _error_of(future: "Future[list[list[Outcome]]]") -> BaseException | None:
     try:
         return future.exception()
     except CancelledError as error:
         raise StudyError("the executor gave up its work: run again for the rest") from error
 
 
-def _outcomes(future: "Future[list[Outcome]]", group: Group) -> list[Outcome]:
+def _outcomes(future: "Future[list[list[Outcome]]]", bundle: Bundle) -> list[list[Outcome]]:
+    """The outcomes of each group."""
     error = _error_of(future)
     if error is None:
         return future.result()
@@ -193,7 +234,7 @@ def _outcomes(future: "Future[list[Outcome]]", group: Group) -> list[Outcome]:
         text = "the process that worked on it was killed: out of memory, or a crash in compiled code"
     else:
         text = f"{type(error).__name__}: {error}"
-    return [failed(text) for _ in group]
+    return [[failed(text) for _ in group] for group in bundle]
 
 
 @contextmanager
@@ -228,6 +269,15 @@ def _renewed(store: Store) -> Iterator[None]:
         done.set()
         thread.join()
         store.release()
+
+
+def work_on(
+    function: Callable[[list[Configuration]], Sequence[Row]],
+    groups: list[list[Configuration]],
+    checkpoints: str | None = None,
+) -> list[list[Outcome]]:
+    """The outcomes of each group of configurations, one group after the other."""
+    return [work(function, group, checkpoints) for group in groups]
 
 
 def work(
