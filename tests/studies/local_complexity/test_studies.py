@@ -252,7 +252,7 @@ def test_an_interval_on_both_sides_of_zero_refutes_nothing():
     falls = weight_decay.findings_of(pd.DataFrame(rows).assign(final=np.log(decays)))
     assert falls["grows"].holds is False  # all of it is on the other side
 
-    unsure = weight_clusters._findings([0.1, 0.2, 0.3], [0.2, 0.1, 0.3], [-0.1, 0.0, 0.1])
+    unsure = weight_clusters.findings_of([0.1, 0.2, 0.3], [0.2, 0.1, 0.3], [-0.1, 0.0, 0.1])
     assert (unsure["clusters"].holds, unsure["drop"].holds) == (None, None)
-    risen = weight_clusters._findings([0.1, 0.2, 0.3], [0.5, 0.6, 0.7], [0.1, 0.11, 0.12])
+    risen = weight_clusters.findings_of([0.1, 0.2, 0.3], [0.5, 0.6, 0.7], [0.1, 0.11, 0.12])
     assert (risen["clusters"].holds, risen["drop"].holds) == (True, False)

@@ -101,7 +101,11 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     share = done["regions"] / done["bound"]
     wide = done[done["r"] == 3].groupby("width")["regions"].mean()
     means = ", ".join(f"{count:.1f} at width {width}" for width, count in wide.items())
-    span = f"{done['regions'].min():.0f} to {done['regions'].max():.0f} regions" if len(done) else "no flow converged"
+    span = (
+        f"{done['regions'].min():.0f} to {done['regions'].max():.0f} regions"
+        if len(done)
+        else "no flow converged"
+    )
     asked = f"flows that converged, {_left_out(frame, done)}"
     return Summary(
         findings={

@@ -137,7 +137,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         }
     )
     return Summary(
-        findings=_findings(before, after, drops),
+        findings=findings_of(before, after, drops),
         figures={
             "clusters.png": f"Weight vectors of one run by {frame['projection'].iloc[0].upper()}, "
             "before and after the drop, coloured by the class to whose score they add most (Fig. 11); "
@@ -159,7 +159,8 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     )
 
 
-def _findings(before: list[float], after: list[float], drops: list[float]) -> dict[str, Finding]:
+def findings_of(before: list[float], after: list[float], drops: list[float]) -> dict[str, Finding]:
+    """What the clustering before and after the drop, and the drop itself, say of each claim."""
     rise, rise_interval = mean_of(np.subtract(after, before))
     end, end_interval = mean_of(after)
     drop, drop_interval = mean_of(drops)
