@@ -74,9 +74,10 @@ def attributes(cls):
     found = {}
     for base in reversed(cls.__mro__):
         text = inspect.cleandoc(base.__doc__ or "")
-        section = re.search(r"^(?:Attributes|Args):\n((?:    .*\n?|\n)+)", text, re.MULTILINE)
+        sections = dict(re.findall(r"^(Attributes|Args):\n((?:    .*\n?|\n)+)", text, re.MULTILINE))
+        section = sections.get("Attributes") or sections.get("Args")
         if section:
-            for name, text in re.findall(r"^    (\w+): ((?:.*\n?(?:     .*\n?)*))", section[1], re.MULTILINE):
+            for name, text in re.findall(r"^    (\w+): ((?:.*\n?(?:     .*\n?)*))", section, re.MULTILINE):
                 found[name] = (_type_of(cls, name), " ".join(text.split()))
     return found
 

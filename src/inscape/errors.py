@@ -22,6 +22,8 @@ class InscapeError(Exception):
     ('the box is full: take a larger one', 'the box is full')
     """
 
+    reason: str
+
     def __init__(self, reason: str = "", *, remedy: str | None = None) -> None:
         super().__init__(reason if remedy is None else f"{reason}: {remedy}")
         self.reason = reason
