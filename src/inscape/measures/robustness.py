@@ -14,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import positive_number, whole_number
+from inscape.arrays import Bools, Ints
 from inscape.errors import DataError, MeasureError, NotApplicableError, PartitionError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns, correct
 from inscape.measures.points import labelled_points, measuring
 from inscape.measures.result import Measurement, wilson
 from inscape.models import Model, wrap
+from inscape.models.base import Array
 from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
@@ -117,11 +119,7 @@ def adversarial_accuracy(
     steps = whole_number(steps, "steps", 1, MeasureError)
     wrapped, seed = wrap(model), as_seed(random_state)
     points, truth = labelled_points(wrapped, x, y, "adversarial accuracy")
-    if box is not None and (points.min() < box[0] or points.max() > box[1]):
-        raise DataError(
-            f"points reach from {points.min():g} to {points.max():g}, outside of "
-            f"box=({box[0]:g}, {box[1]:g}): give the box of the inputs"
-        )
+    _check_inside(points, box)
     columns = class_columns(wrapped, truth)
     with meter(progress, "attacked points") as show, measuring(wrapped):
         scores = _scores(wrapped, points.shape[1:])
@@ -129,14 +127,9 @@ def adversarial_accuracy(
         right = correct(wrapped, points, truth)
         check_columns(columns, wrapped.scores(points[:1]).shape[1], wrapped.name)
         robust = right.copy()
-        targets = np.flatnonzero(right) if eps > 0 else np.empty(0, dtype=np.int64)
-        size = wrapped.batch_length(points[0].size)
-        draws = _Draws(seed)
-        with wrapped.session():
-            for i in range(0, len(targets), size):
-                rows = targets[i : i + size]
-                robust[rows] = attack.survivors(points[rows].astype(wrapped.dtype), columns[rows], draws)
-                show(min(i + size, len(targets)), len(targets))
+        if eps > 0:
+            targets = np.flatnonzero(right)
+            robust[targets] = _survivors(wrapped, attack, points, columns, targets, seed, show)
         n, value = len(robust), float(robust.mean())
         return AdversarialAccuracy(
             value=value,
@@ -156,6 +149,28 @@ def adversarial_accuracy(
             provenance=Provenance.of(wrapped, seed),
             clean=float(right.mean()),
             robust=robust,
+        )
+
+
+def _survivors(
+    model: Model, attack: "_Attack", points: Array, columns: Ints, targets: Ints, seed: int, show: Meter
+) -> Bools:
+    """Which of the targeted points stay right under the attack, batch by batch."""
+    size = model.batch_length(points[0].size)
+    robust, draws = np.ones(len(targets), dtype=bool), _Draws(seed)
+    with model.session():
+        for i in range(0, len(targets), size):
+            rows = targets[i : i + size]
+            robust[i : i + size] = attack.survivors(points[rows].astype(model.dtype), columns[rows], draws)
+            show(min(i + size, len(targets)), len(targets))
+    return robust
+
+
+def _check_inside(points: Array, box: tuple[float, float] | None) -> None:
+    if box is not None and (points.min() < box[0] or points.max() > box[1]):
+        raise DataError(
+            f"points reach from {points.min():g} to {points.max():g}, outside of "
+            f"box=({box[0]:g}, {box[1]:g}): give the box of the inputs"
         )
 
 

@@ -127,7 +127,7 @@ def sharpness(
     """
     import torch
 
-    from inscape.measures.hessian import START_ON_SOME_FROM_POINTS, LossHessian, dense, lanczos, rough_start
+    from inscape.measures.hessian import LossHessian, dense, lanczos
 
     _check(loss, method, precision)
     tolerance = positive_number(tolerance, "tolerance", MeasureError)
@@ -154,21 +154,16 @@ def sharpness(
                 f"k={k} is more than the {hessian.size} parameters: give at most {hessian.size}"
             )
         is_dense = method == "dense" or (method == "auto" and hessian.size <= max(_DENSE, k + 1))
-        n_products = hessian.size if is_dense else PRODUCTS_PER_EIGENVALUE * k
         if hessian.size * len(points) > QUICK_NUMBERS and limit < np.inf:
             few = hessian_in(hessian.dtype, -(-len(points) // TIMED_POINTS))
-            seconds = timed(lambda: few.product(np.ones(few.size))) * len(points) / len(few.x) * n_products
-            work = f"sharpness on {len(points):,} points, some {n_products:,} products with the Hessian,"
-            check_budget(work, seconds, limit, "give fewer points, or precision='float32'")
+            n_products = hessian.size if is_dense else PRODUCTS_PER_EIGENVALUE * k
+            _check_seconds(few, len(points), n_products, limit)
         if is_dense:
             values, residuals = dense(hessian, k)
         else:
             start = np.random.default_rng(seed).standard_normal(hessian.size)
             if precision == "float64":
-                every = (8, 1) if len(points) >= START_ON_SOME_FROM_POINTS else (1,)
-                rough = [hessian_in(torch.float32, e) for e in every]
-                start = rough_start(rough, k, tolerance, start, show)
-                hessian.n_products = sum(h.n_products for h in rough if len(h.x) == len(points))
+                start = _rough_start(hessian_in, hessian, k, tolerance, start, show)
             values, residuals = lanczos(hessian, k, tolerance, max_products, start, show)
     scale = max(float(np.abs(values).max()), 1e-300)
     converged = bool((residuals <= max(2 * tolerance, 1e-12) * scale).all())
@@ -188,6 +183,28 @@ def sharpness(
         n_products=hessian.n_products,
         n_parameters=hessian.size,
     )
+
+
+def _rough_start(
+    hessian_in: Callable[..., Any], hessian: Any, k: int, tolerance: float, start: Floats, show: Meter
+) -> Floats:
+    """Where the iteration in float64 starts: approximate eigenvectors by products in float32."""
+    import torch
+
+    from inscape.measures.hessian import START_ON_SOME_FROM_POINTS, rough_start
+
+    every = (8, 1) if len(hessian.x) >= START_ON_SOME_FROM_POINTS else (1,)
+    rough = [hessian_in(torch.float32, e) for e in every]
+    start = rough_start(rough, k, tolerance, start, show)
+    hessian.n_products = sum(h.n_products for h in rough if len(h.x) == len(hessian.x))
+    return start
+
+
+def _check_seconds(few: Any, n: int, n_products: int, limit: float) -> None:
+    """Refuse what would take longer than the limit on n points, by one product with the Hessian of a few."""
+    seconds = timed(lambda: few.product(np.ones(few.size))) * n / len(few.x) * n_products
+    work = f"sharpness on {n:,} points, some {n_products:,} products with the Hessian,"
+    check_budget(work, seconds, limit, "give fewer points, or precision='float32'")
 
 
 def _check(loss: Any, method: str, precision: str) -> None:

@@ -68,57 +68,62 @@ def run_steps(
     losses = np.empty(len(sizes))
     start = 0
     for k in range(len(sizes)):
-        # (1) gather the batch
+        # (1) forward with the batch, all outputs kept
         n = sizes[k]
         batch = rows[start : start + n]
         start += n
-        here = kept[: n * widths[0]].reshape(n, widths[0])
-        for i in range(n):
-            here[i] = points[batch[i]]
-        # (2) forward, all outputs kept
-        place, low = n * widths[0], 0
-        for layer in range(n_layers):
-            n_in, n_out = widths[layer], widths[layer + 1]
-            weights = parameters[low : low + n_in * n_out].reshape(n_in, n_out)
-            bias = parameters[low + n_in * n_out : low + n_in * n_out + n_out]
-            out = kept[place : place + n * n_out].reshape(n, n_out)
-            np.dot(here, weights, out)
-            _add_bias(out, bias, layer < n_layers - 1)
-            low, place, here = low + n_in * n_out + n_out, place + n * n_out, out
-        # (3) the loss and its slopes by the scores
+        scores = _forward(parameters, widths, points, batch, kept)
+        # (2) the loss and its slopes by the scores
         slope = slopes[: n * widths[-1]].reshape(n, widths[-1])
         if loss == SQUARES:
-            losses[k] = _squares(here, targets, batch, slope)
+            losses[k] = _squares(scores, targets, batch, slope)
         else:
-            losses[k] = _cross_entropies(here, classes, batch, slope, loss == SOFTMAX_CROSS_ENTROPY)
-        # (4) backward: the slopes of a layer and of its inputs, then the layer moves
-        place -= n * widths[-1]
+            losses[k] = _cross_entropies(scores, classes, batch, slope, loss == SOFTMAX_CROSS_ENTROPY)
+        # (3) backward: the slopes of a layer and of its inputs, then the layer moves
+        place, low = n * widths[:-1].sum(), len(parameters)
         for layer in range(n_layers - 1, -1, -1):
             n_in, n_out = widths[layer], widths[layer + 1]
             low -= n_in * n_out + n_out
             place -= n * n_in
             middle, high = low + n_in * n_out, low + n_in * n_out + n_out
             before = kept[place : place + n * n_in].reshape(n, n_in)
-            weights = parameters[low:middle].reshape(n_in, n_out)
-            weight_slope = gradient[: n_in * n_out].reshape(n_in, n_out)
-            np.dot(before.T, slope, weight_slope)
+            np.dot(before.T, slope, gradient[: n_in * n_out].reshape(n_in, n_out))
             _column_sums(slope, bias_gradient)
             if layer > 0:
                 further = back[: n * n_in].reshape(n, n_in)
-                np.dot(slope, weights.T, further)
+                np.dot(slope, parameters[low:middle].reshape(n_in, n_out).T, further)
                 _where_on(further, before)
                 slopes, back = back, slopes
                 slope = further
-            moved = (low, middle, high)
-            for part in range(2):
-                a, b = moved[part], moved[part + 1]
-                g = gradient if part == 0 else bias_gradient
+            both = (low, middle, gradient, decays[0]), (middle, high, bias_gradient, decays[1])
+            for a, b, g, decay in both:
                 p, v, s = parameters[a:b], velocity[a:b], squares[a:b]
                 if rule == SGD:
-                    _move(p, v, g, rates[k], decays[part], momentum)
+                    _move(p, v, g, rates[k], decay, momentum)
                 else:
-                    _move_adam(p, v, s, g, rates[k], decays[part], n_done + k + 1, rule == ADAMW)
+                    _move_adam(p, v, s, g, rates[k], decay, n_done + k + 1, rule == ADAMW)
     return losses
+
+
+@compiled(error_model="numpy")
+def _forward(parameters: Array, widths: Ints, points: Array, batch: Ints, kept: Array) -> Any:
+    """The scores of a batch; its points, and behind them the outputs of every layer, are kept."""
+    # (1) gather the batch
+    n = len(batch)
+    place, low = n * widths[0], 0
+    here = kept[:place].reshape(n, widths[0])
+    for i in range(n):
+        here[i] = points[batch[i]]
+    # (2) layer by layer
+    for layer in range(len(widths) - 1):
+        n_in, n_out = widths[layer], widths[layer + 1]
+        weights = parameters[low : low + n_in * n_out].reshape(n_in, n_out)
+        bias = parameters[low + n_in * n_out : low + n_in * n_out + n_out]
+        out = kept[place : place + n * n_out].reshape(n, n_out)
+        np.dot(here, weights, out)
+        _add_bias(out, bias, layer < len(widths) - 2)
+        low, place, here = low + n_in * n_out + n_out, place + n * n_out, out
+    return here
 
 
 @compiled(error_model="numpy")

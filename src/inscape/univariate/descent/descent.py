@@ -248,11 +248,7 @@ def gradient_descent(
         "train_bias": loss == "square" if train_bias is None else bool(train_bias),
         "seed": as_seed(random_state),
     }
-    nets = [net] if isinstance(net, ShallowNet) else list(net)
-    if not nets or not all(isinstance(m, ShallowNet) for m in nets):
-        raise UnivariateError("net must be a ShallowNet or a list of them")
-    sizes = _checked_sizes(step_size)
-    jobs = [(m, size) for m in nets for size in sizes]
+    jobs = [(m, size) for m in _checked_nets(net) for size in _checked_sizes(step_size)]
     order = np.argsort(places, kind="stable")
     ordered = places[order], values[order]
     if len(jobs) == 1:
@@ -260,6 +256,13 @@ def gradient_descent(
     else:
         runs = _all(jobs, ordered, settings, progress)
     return runs[0] if isinstance(net, ShallowNet) and np.ndim(step_size) == 0 else runs
+
+
+def _checked_nets(net: Any) -> list[ShallowNet]:
+    nets = [net] if isinstance(net, ShallowNet) else list(net)
+    if not nets or not all(isinstance(m, ShallowNet) for m in nets):
+        raise UnivariateError("net must be a ShallowNet or a list of them")
+    return nets
 
 
 def _all(

@@ -164,11 +164,8 @@ def stability(
     <stability: 1.314 <= 4.797 <= 6.736 <= 8 holds; twice differentiable: Theorem 1 applies>
     """
     places, values = checked_sample(x, y)
-    if not isinstance(net, ShallowNet):
-        raise UnivariateError(f"net is a {type(net).__name__}: give a ShallowNet")
+    _check(net, gap, knot_tol, fit_tol)
     step_size = positive_number(step_size, "step_size", UnivariateError)
-    if not min(gap, knot_tol, fit_tol) >= 0:
-        raise UnivariateError("gap, knot_tol and fit_tol must not be negative")
     residual = net(places) - values
     interpolates = bool(np.abs(residual).max() <= fit_tol * (1 + np.abs(values).max()))
     matrix = gram(net, places) if interpolates else hessian(net, places, values)
@@ -214,6 +211,13 @@ def stability(
         x=np.sort(places),
         settings={"step_size": step_size, "knot_tol": knot_tol, "fit_tol": fit_tol},
     )
+
+
+def _check(net: Any, *tolerances: float) -> None:
+    if not isinstance(net, ShallowNet):
+        raise UnivariateError(f"net is a {type(net).__name__}: give a ShallowNet")
+    if not min(tolerances) >= 0:
+        raise UnivariateError("gap, knot_tol and fit_tol must not be negative")
 
 
 def _delta(net: ShallowNet, x: Floats, n_knots: int, step_size: float) -> float:
