@@ -1,10 +1,12 @@
 """What a notebook shows of results, in a real kernel."""
 
 import base64
+import io
 import re
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import inscape
 from inscape import Patch, Segment, Simplex
@@ -47,16 +49,54 @@ def test_a_line_has_no_seventeen_digits(rng):
         assert not re.search(r"\d\.\d{6}", repr(probe))
 
 
+def test_lines_are_seen_on_a_dark_style(rng):
+    """No line of a picture has the colour of what it is drawn on."""
+    matplotlib = pytest.importorskip("matplotlib")
+    import matplotlib.pyplot as plt
+
+    x, net = rng.normal(size=(20, 2)), inscape.training.mlp(2, (8,), 2, random_state=0).double()
+    line = inscape.univariate.ShallowNet([1.0, -1.0], [0.5, 0.5], [1.0, 1.0])
+    with plt.style.context("dark_background"):
+        for draw in (
+            inscape.region_count(net, x, n_probes=5, random_state=0).plot,
+            inscape.margin(net, x, np.arange(20) % 2).plot,
+            inscape.boundary_distance(net, x[0]).plot,
+            inscape.linear_region(net, x[0]).plot,
+            inscape.decision_regions(net, Segment([-1.0, 0.0], [1.0, 0.0])).plot,
+            inscape.linear_regions(net, Segment([-1.0, 0.0], [1.0, 0.0])).plot,
+            lambda: line.plot(x=[0.0, 1.0], y=[1.0, 2.0]),
+        ):
+            ax = draw()
+            ground = matplotlib.colors.to_rgb(ax.get_facecolor())
+            assert ground == (0, 0, 0)
+            assert all(matplotlib.colors.to_rgb(drawn.get_color()) != ground for drawn in ax.lines), draw
+
+
 @pytest.mark.slow
-def test_a_kernel_shows_a_result_once():
+def test_a_kernel_shows_a_result_once_progress_and_a_dark_style():
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     code = (
-        "import numpy as np, inscape\n"
-        "inscape.decision_regions(lambda x: (x[:, 0] > 0).astype(int), inscape.Patch([0., 0.], np.eye(2)))"
+        "import numpy as np, inscape, matplotlib.pyplot as plt\n"
+        "rule = lambda x: (x[:, 0] > 0).astype(int)\n"
+        "square = inscape.Patch([0., 0.], np.eye(2))\n"
+        "inscape.decision_regions(rule, square)",
+        "x = np.random.default_rng(0).normal(size=(9, 2))\n"
+        "_ = inscape.region_count(rule, x, n_probes=5, progress=True)",
+        "plt.style.use('dark_background')\ninscape.decision_regions(rule, square)",
     )
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in code])
     nbclient.NotebookClient(book, timeout=120, kernel_name="python3").execute()
-    shown = [o for o in book.cells[0].outputs if o.output_type in ("execute_result", "display_data")]
-    (output,) = shown
-    assert "2 decision regions" in output.data["text/html"]
-    assert picture(output.data["text/html"])
+    bar = [o for o in book.cells[1].outputs if o.output_type == "display_data"]
+    assert [o.data["text/plain"] for o in bar] == [""]  # one bar, updated in its place, then empty
+    (shown,), (dark,) = (
+        [o for o in book.cells[i].outputs if "text/html" in o.get("data", {})] for i in (0, 2)
+    )
+    assert "2 decision regions" in shown.data["text/html"]
+    assert corner(shown) == (255, 255, 255)
+    assert corner(dark) == (0, 0, 0)
+
+
+def corner(output):
+    """The colour in the corner of an output's picture."""
+    image = Image.open(io.BytesIO(picture(output.data["text/html"]))).convert("RGB")
+    return image.getpixel((0, 0))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.drawing.axes import axes_or_new
+from inscape.drawing.axes import axes_or_new, ink
 from inscape.drawing.palette import TEN, Classes
 from inscape.drawing.planes.frame import Scene, frame_plane
 from inscape.drawing.planes.names import draw_legend
@@ -32,7 +32,7 @@ def draw_values(values: Floats, mean: float, *, xlabel: str, title: str, ax: Any
     """How a quantity is distributed over points, with its mean."""
     ax = axes_or_new(ax, (5.6, 3.4))
     ax.hist(values, bins=min(40, max(5, len(values) // 4)), color=TEN[0])
-    ax.axvline(mean, color="black", lw=1.5, label=f"mean {mean:.4g}")
+    ax.axvline(mean, color=ink(), lw=1.5, label=f"mean {mean:.4g}")
     ax.set_xlabel(xlabel)
     ax.set_ylabel("points")
     ax.set_title(title)
@@ -118,9 +118,9 @@ def draw_counts(
     ax = axes_or_new(ax, (5.6, 3.4))
     values, frequency = np.unique(counts, return_counts=True)
     ax.bar(values, frequency, color=TEN[0], width=0.9)
-    ax.axvline(mean, color="black", lw=1.5, label=f"mean {mean:.2f}")
+    ax.axvline(mean, color=ink(), lw=1.5, label=f"mean {mean:.2f}")
     if not np.isnan(interval[0]):
-        ax.axvspan(*interval, color="black", alpha=0.15, lw=0, label="95 % interval")
+        ax.axvspan(*interval, color=ink(), alpha=0.15, lw=0, label="95 % interval")
     ax.set_xlabel("decision regions on a probe")
     ax.set_ylabel("probes")
     ax.set_title(title)
@@ -185,7 +185,7 @@ def draw_distances(of_layers: Sequence[Floats], names: Sequence[str], *, title: 
         ax.vlines(distances, k - 0.35, k + 0.35, color=TEN[k % len(TEN)], lw=1, alpha=0.6)
     nearest = min((float(d.min()) for d in of_layers if len(d)), default=None)
     if nearest is not None:
-        ax.axvline(nearest, color="black", lw=1.5)
+        ax.axvline(nearest, color=ink(), lw=1.5)
         ax.set_xscale("log" if nearest > 0 else "linear")
         title = f"{title}, the nearest {nearest:.3g} away"
     ax.set_yticks(range(len(names)), names)
@@ -206,7 +206,7 @@ def draw_bracket(lower: float, upper: float, *, title: str, ax: Any = None) -> A
     ax.barh([0], [near], color=TEN[0], height=0.5)
     ax.barh([0], [far - near], left=[near], color=TEN[0], alpha=0.25, height=0.5)
     if math.isfinite(upper):
-        ax.axvline(upper, color="black", lw=1.5)
+        ax.axvline(upper, color=ink(), lw=1.5)
     ax.set_yticks([])
     ax.set_xlim(0, 1.05 * far)
     ax.set_xlabel(f"distance: {', '.join(known)}")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.drawing.axes import axes_or_new
+from inscape.drawing.axes import axes_or_new, ink
 from inscape.drawing.palette import TEN
 
 Floats = npt.NDArray[np.float64]
@@ -27,7 +27,7 @@ def draw_series(
     for (label, y), colour in zip(measured.items(), TEN, strict=False):
         ax.plot(x, y, "o-", color=colour, ms=4, lw=1.4, label=label, zorder=3)
     for (label, y), colour, dash in zip(
-        theory.items(), ("black", TEN[8], TEN[2]), ("--", "-.", ":"), strict=False
+        theory.items(), (ink(), TEN[8], TEN[2]), ("--", "-.", ":"), strict=False
     ):
         ax.plot(x, y, dash, color=colour, lw=1.4, label=label, zorder=2)
     ax.set_xscale("log")
@@ -68,7 +68,7 @@ def draw_tightness(names: Sequence[str], ratios: Mapping[str, Sequence[Floats]],
     ax = axes_or_new(ax, (9.0, 0.34 * len(names) + 1.4))
     ax.axvspan(_LEAST_RATIO, 1.0, color=TEN[2], alpha=0.10, lw=0)
     ax.axvspan(1e3, _MOST_RATIO * 3, color=TEN[3], alpha=0.18, lw=0)
-    ax.axvline(1.0, color="black", lw=0.8)
+    ax.axvline(1.0, color=ink(), lw=0.8)
     looks = {"stated": (TEN[2], -0.17, "s"), "corrected": (TEN[0], 0.17, "o")}
     for form, (colour, shift, mark) in looks.items():
         label: str | None = form

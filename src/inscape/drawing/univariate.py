@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.drawing.axes import axes_or_new
+from inscape.drawing.axes import axes_or_new, ink
 from inscape.drawing.palette import TEN
 
 Floats = npt.NDArray[np.float64]
@@ -38,7 +38,7 @@ def draw_function(
     ax.plot(t[1:-1], f[1:-1], "o", color=colour, ms=2.5, mew=0, zorder=2)
     if x is not None:
         values = np.zeros_like(x) if y is None else y
-        ax.plot(x, values, "x", color="black", ms=5, mew=1.1, zorder=3)
+        ax.plot(x, values, "x", color=ink(), ms=5, mew=1.1, zorder=3)
     ax.set_xlim(t[0], t[-1])
     ax.set_xlabel("x")
     ax.set_ylabel("f(x)")
@@ -163,7 +163,7 @@ def draw_weights(at: Floats, sample: Floats, population: Floats, x: Floats, *, a
     ax = axes_or_new(ax, (5.0, 3.4))
     ax.plot(at, population, color=TEN[0], lw=1.8, label="population")
     ax.plot(at, sample, color=TEN[2], lw=1.4, ls="--", label=f"sample of {len(x)}")
-    ax.vlines(x, 0, 0.05, transform=ax.get_xaxis_transform(), color="black", lw=0.7)
+    ax.vlines(x, 0, 0.05, transform=ax.get_xaxis_transform(), color=ink(), lw=0.7)
     ax.set_xlim(at[0], at[-1])
     ax.set_ylim(bottom=0)
     ax.set_xlabel("x (ticks: the sample)")
@@ -219,7 +219,7 @@ def draw_region_counts(
         ax: Axes to draw into; new ones if None.
     """
     ax = axes_or_new(ax, (5.4, 4.0))
-    ax.plot(at, bound, color="black", lw=1.2, ls="--", label="bound 32 r + 67")
+    ax.plot(at, bound, color=ink(), lw=1.2, ls="--", label="bound 32 r + 67")
     room = 0.015 * (np.ptp(at) or at.max(initial=1.0))
     for i, (name, (places, counts)) in enumerate(groups.items()):
         shift = room * (i - (len(groups) - 1) / 2)
@@ -245,7 +245,7 @@ def draw_errors_by_width(groups: Mapping[float, Floats], least: Floats, *, ax: A
     for box in boxes["boxes"]:
         box.set(facecolor=TEN[0], alpha=0.6)
     for median in boxes["medians"]:
-        median.set(color="black")
+        median.set(color=ink())
     ax.plot(places, least, color=TEN[2], lw=1.4, marker="o", ms=4, label="least error of the living neurons")
     ax.set_xticks(places, [f"{alpha:g}" for alpha in groups])
     ax.set_ylim(bottom=0)
