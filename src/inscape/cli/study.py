@@ -26,7 +26,7 @@ Out = Annotated[
 Scale = Annotated[
     str,
     typer.Option(
-        help="smoke (seconds), small (minutes), paper (as published); some studies have medium (hours)."
+        help="smoke (seconds to minutes), small (minutes to hours), medium (hours, in some studies), paper."
     ),
 ]
 

@@ -131,7 +131,10 @@ def _fit_classical(
 
 
 def _trained(module: Any, history: History, initial: Mapping[str, Any], split: Split) -> Fitted:
+    from inscape.training.loop import with_channels_last
+
     n_parameters = sum(p.numel() for p in module.parameters())
+    with_channels_last(module, next(module.parameters()).device)  # counting evaluates it many times
     return Fitted(wrap(module, input_shape=split.x_train.shape[1:]), history, n_parameters, initial)
 
 

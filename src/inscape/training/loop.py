@@ -252,18 +252,27 @@ def _repeatable(device: torch.device, seed: int) -> AbstractContextManager[Any]:
     return flags
 
 
-@contextmanager
-def _channels_last(module: nn.Module, device: torch.device) -> Iterator[None]:
-    """On the processor: convolutions with the channels of a pixel side by side, a quarter faster there."""
-    plain = [m for m in module.modules() if isinstance(m, nn.Conv2d) and m.weight.is_contiguous()]
+def with_channels_last(module: nn.Module, device: torch.device) -> list[nn.Conv2d]:
+    """On the processor: lay out convolutions with the channels of a pixel side by side; those that were not.
+
+    That is a quarter faster in training, and twice as fast where a network is only evaluated.
+    """
     if device.type != "cpu":
-        plain = []
+        return []
+    plain = [m for m in module.modules() if isinstance(m, nn.Conv2d) and m.weight.is_contiguous()]
     for convolution in plain:
         convolution.to(memory_format=torch.channels_last)
+    return plain
+
+
+@contextmanager
+def _channels_last(module: nn.Module, device: torch.device) -> Iterator[None]:
+    """The layout while training; afterwards weights are contiguous again, as files and users expect them."""
+    changed = with_channels_last(module, device)
     try:
         yield
     finally:
-        for convolution in plain:
+        for convolution in changed:
             convolution.to(memory_format=torch.contiguous_format)
 
 
