@@ -122,7 +122,7 @@ def test_neither_a_killed_client_nor_a_lost_scheduler_loses_or_doubles_a_row(sta
     until(lambda: len(lines(log)) > before + 4)
     scheduler.kill()
     _, err = client.communicate(timeout=120)
-    assert client.returncode == 2
+    assert client.returncode == 2, err
     assert "Traceback" not in err
     assert "run again" in err
     with Store(store) as opened:

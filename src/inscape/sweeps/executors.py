@@ -226,29 +226,31 @@ def dask_executor(scheduler: str) -> Iterator[Executor]:
         from distributed import Client
     except ImportError as error:
         raise MissingExtraError("distributed", "dask", "working on a Dask cluster") from error
-    with _speechless("distributed", "tornado", "asyncio"):
-        try:
-            client = Client(scheduler, timeout=TIMEOUT, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise StudyError(f"cannot reach the Dask scheduler {scheduler}: {error}") from error
-        try:
-            yield client.get_executor()
-        finally:
-            client.close()
-
-
-@contextmanager
-def _speechless(*names: str) -> Iterator[None]:
-    """Keep what libraries log of a lost connection, with tracebacks, off the terminal: our error says it."""
-    loggers = [logging.getLogger(name) for name in names]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
+    _hush("distributed", "tornado", "asyncio")
     try:
-        yield
+        client = Client(scheduler, timeout=TIMEOUT, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise StudyError(f"cannot reach the Dask scheduler {scheduler}: {error}") from error
+    try:
+        yield client.get_executor()
+    except OSError as error:
+        raise StudyError(_lost(scheduler)) from error
     finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.setLevel(level)
+        client.close()
+
+
+def _lost(scheduler: str) -> str:
+    return f"lost the Dask scheduler {scheduler}: finished rows are stored; run again for the rest"
+
+
+def _hush(*libraries: str) -> None:
+    """Keep what libraries log of a lost connection, with tracebacks, off the terminal: our error says it.
+
+    It stays so: an error that nobody has asked a future for is logged when that is collected, long after.
+    """
+    known = list(logging.root.manager.loggerDict)
+    for name in (*libraries, *(n for n in known if n.split(".")[0] in libraries)):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def width(executor: Executor) -> Callable[[], int]:
@@ -276,7 +278,10 @@ class _Cluster:
         now = time.monotonic()
         if self._threads and now < self._ask_again:
             return 2 * self._threads
-        self._threads = threads = int(sum(self._client.nthreads().values()))
+        try:
+            self._threads = threads = int(sum(self._client.nthreads().values()))
+        except OSError as error:
+            raise StudyError(_lost(self._client.scheduler.address)) from error
         self._ask_again = now + POLL
         waited = now - self._since
         if threads:
