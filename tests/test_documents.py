@@ -1,11 +1,16 @@
 """The Python in README and docs runs as it stands."""
 
 import re
+import shlex
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
+
+from inscape.cli import app
+from inscape.sweeps.registry import find
 
 ROOT = Path(__file__).parents[1]
 NEEDED = {"jax-and-keras.md": ("jax", "flax", "equinox", "jax2onnx", "keras")}
@@ -31,6 +36,32 @@ def test_snippets_run(page, tmp_path, monkeypatch):
 def test_links_lead_to_files(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         assert "://" in target or (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_commands_and_their_options_are_known(page):
+    for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.M | re.S):
+        for line in re.split(r"\n|&&", block.replace("\\\n", " ")):
+            words = shlex.split(line, comments=True)
+            if words and words[0].endswith("inscape"):
+                check_command(words[1:])
+
+
+def check_command(words):
+    command = get_command(app)
+    while hasattr(command, "commands"):
+        command, words = command.commands[words[0]], words[1:]
+    known = {option for given in command.params for option in (*given.opts, *given.secondary_opts)}
+    if command.name in ("run", "show"):  # a study has options of its own
+        study = None if words[0].endswith(".toml") else find(words[0])
+        known |= {f"--{name.replace('_', '-')}" for name in (study.options if study else ())}
+    assert {word for word in words if re.match("--?[a-z]", word)} <= known
+
+
+def test_the_page_of_the_command_line_has_every_command():
+    text = (ROOT / "docs" / "command-line.md").read_text()
+    for name in get_command(app).commands:
+        assert f"| `inscape {name}" in text
 
 
 def test_ci_runs_the_test_command_of_the_readme():
