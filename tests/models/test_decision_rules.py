@@ -245,10 +245,11 @@ def test_levels_of_a_function_and_of_estimators(x):
     assert model.classes == ("y <= -1", "-1 < y <= 0", "0 < y <= 2", "y > 2")
     function = inscape.wrap(straight.predict, levels=[-1.0, 0.0, 2.0])
     assert (function.labels(x) == model.labels(x)).all()
-    crossings = inscape.decision_regions(model, inscape.Segment([-4.0, 0, 0], [4.0, 0, 0]), tolerance=1e-6)
+    crossings = inscape.decision_regions(model, inscape.Segment([-4.0, 0, 0], [4.0, 0, 0]))
     slope, offset = straight.coef_[0], straight.intercept_
     expected = ((np.array([-1.0, 0.0, 2.0]) - offset) / slope + 4) / 8
-    assert np.allclose(crossings.boundaries, expected, atol=1e-5)
+    assert crossings.is_exact
+    assert np.allclose(crossings.boundaries, expected, atol=1e-12)
     forest = inscape.wrap(RandomForestRegressor(3, random_state=0).fit(x, y), levels=[0.0])
     assert (forest.labels(x) == (forest.outputs(x)[:, 0] > 0)).all()
     with pytest.raises(ModelError, match=r"LinearRegression predicts numbers, .* levels="):

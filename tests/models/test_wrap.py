@@ -2,19 +2,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from predictions import assert_along
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import IsolationForest
-from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron, Ridge, RidgeClassifier
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
-from sklearn.neural_network import MLPClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, OneClassSVM
+from sklearn.svm import SVC, SVR, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import inscape
@@ -145,8 +146,51 @@ def test_sklearn_without_classes_is_called_what_it_is(estimator, words, data):
 def test_sklearn_several_labels_per_point(estimator, data):
     x, y = data
     estimator.fit(x, np.stack([y == 0, y == 1], axis=1).astype(int))
-    with pytest.raises(ModelError, match="predicts several outputs: wrap one of them as a function"):
-        inscape.wrap(estimator).labels(x)
+    with pytest.raises(ModelError, match="predicts several outputs: take all of them by decide='sign'"):
+        inscape.wrap(estimator)
+    model = inscape.wrap(estimator, decide="sign")
+    assert (model.labels(x) == estimator.predict(x) @ [2, 1]).all()
+    found = inscape.decision_regions(model, inscape.Segment(x[0], x[1], span=(-1, 2)), method="auto")
+    is_exact = type(estimator).__name__ in ("MLPClassifier", "OneVsRestClassifier")
+    assert found.is_exact == is_exact == (model.structure == "piecewise-affine")
+    if is_exact:
+        assert_along(lambda p: estimator.predict(p) @ [2, 1], found, 1e-6)
+
+
+def test_a_forest_of_several_outputs_that_are_not_yes_or_no(data):
+    x, y = data
+    with pytest.raises(ModelError, match="which are not all yes or no"):
+        inscape.wrap(DecisionTreeClassifier().fit(x, np.stack([y, 2 * y], axis=1)))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        Ridge(),
+        SVR(kernel="linear"),
+        make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(5,), max_iter=5, random_state=0)),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
+def test_regressors_that_are_piecewise_affine_are_cut_exactly(estimator, data):
+    x, _ = data
+    estimator.fit(x, np.abs(x[:, 0]) + x[:, 1])
+    levels = inscape.quantile_levels(estimator, x, 4)
+    model = inscape.wrap(estimator, levels=levels)
+    found = inscape.decision_regions(model, inscape.Segment(x[0], x[1], span=(-1, 2)))
+    assert found.is_exact
+    assert model.structure == "piecewise-affine"
+    assert_along(lambda p: np.searchsorted(levels, estimator.predict(p)), found, 1e-6)
+    estimator.fit(x, x[:, 2])  # and again after another fit
+    again = inscape.decision_regions(model, inscape.Segment(x[0], x[1], span=(-1, 2)))
+    assert_along(lambda p: np.searchsorted(levels, estimator.predict(p)), again, 1e-6)
+
+
+def test_a_column_of_a_classifier_needs_the_name_of_a_method(data):
+    x, y = data
+    with pytest.raises(ModelError, match=r"name a method first, such as output=\('predict_proba', 1\)"):
+        inscape.wrap(LogisticRegression().fit(x, y), output=1)
 
 
 def test_wrong_shape_names_the_expected_one(data):

@@ -365,8 +365,9 @@ class Model(ABC):
         from inscape.models.graph.trace import HEADS
 
         has_outputs = network.head is None or network.head in HEADS
-        if math.prod(network.shapes[network.output]) > 1 or not has_outputs:
-            return network
+        shape = network.shapes[network.output]
+        if math.prod(shape) > 1 or not has_outputs:
+            return network if sum(n > 1 for n in shape) > 1 else network.reshaped((math.prod(shape),))
         with self.session():
             rule = Threshold(self.natural_threshold(network.input_shape))
         return graph_with_rule(network, rule, self.name)

@@ -127,7 +127,10 @@ def parts_of(value: Any) -> dict[str, Any] | None:
     if hasattr(value, "_asdict"):
         return dict(value._asdict())
     if isinstance(value, list | tuple):
-        return {str(i): v for i, v in enumerate(value)}
+        names = getattr(type(value), "__match_args__", ())  # those of torch.max(x, 1)
+        return dict(
+            zip(names if len(names) == len(value) else map(str, range(len(value))), value, strict=True)
+        )
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name) for f in fields(value)}
     return None

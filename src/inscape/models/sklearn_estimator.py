@@ -170,7 +170,10 @@ _IN_WORDS = {
     "votes": "decided by votes of its members, so that it is piecewise constant",
 }
 
-_SEVERAL = "{} predicts several outputs: wrap one of them as a function"
+_SEVERAL = (
+    "{} predicts several outputs, which are not all yes or no: choose one of them by output=... and "
+    "levels=[...], or wrap one of them as a function"
+)
 
 
 def _classes_of(estimator: Any) -> Any:
@@ -179,9 +182,7 @@ def _classes_of(estimator: Any) -> Any:
     classes = getattr(estimator, "classes_", None)
     if classes is None:
         raise ModelError(f"{name} {_WITHOUT_CLASSES.get(_kind(estimator), _UNFITTED)}")
-    binarizer = getattr(estimator, "_label_binarizer", getattr(estimator, "label_binarizer_", None))
-    is_multilabel = str(getattr(binarizer, "y_type_", "")).startswith("multilabel")
-    if isinstance(classes, list) or np.ndim(classes) != 1 or is_multilabel:
+    if isinstance(classes, list) or np.ndim(classes) != 1:
         raise ModelError(_SEVERAL.format(name))
     return classes
 
@@ -246,7 +247,8 @@ def _identical(a: list[Any], b: list[Any]) -> bool:
 class EstimatorOutputs(Model):
     """What `predict`, or the method that `output` names, returns; images are flattened to features.
 
-    A regressor has no classes: `decide`, `threshold` or `levels` must say what its labels are.
+    A regressor has no classes: `decide`, `threshold` or `levels` must say what its labels are. Nor has a
+    classifier that says yes or no to several labels at once; `decide="sign"` takes all of them.
     """
 
     max_batch = 16384
@@ -261,23 +263,85 @@ class EstimatorOutputs(Model):
     ) -> None:
         name = type(estimator).__name__
         steps = () if output is None else output.steps
-        method = steps[0] if steps and isinstance(steps[0], str) else "predict"
+        named = steps[0] if steps and isinstance(steps[0], str) else None
+        method = named or _method_of_labels(estimator)
         if not callable(getattr(estimator, method, None)):
             raise ModelError(f"{name} has no method {method!r} that output=... could name")
         features = getattr(estimator, "n_features_in_", None)
         shape = (int(features),) if input_shape is None and features is not None else input_shape
         super().__init__(name, input_shape=shape, batch_size=batch_size, output=output)
         self.estimator = estimator
-        self._method, self._steps = method, steps[1:] if steps and isinstance(steps[0], str) else steps
-        if method == "predict":
+        self._method, self._steps = method, steps if named is None else steps[1:]
+        self._read: tuple[Shape, list[Any], Graph | Unread] | None = None
+        if is_multilabel(estimator) and output is None:
+            self.needs_rule = (
+                f"{name} predicts several outputs: take all of them by decide='sign', or one by output=... "
+                "and threshold=..."
+            )
+        elif method == "predict" and _kind(estimator) == "classifier" and not is_multilabel(estimator):
+            self.needs_rule = (
+                f"output={output.record() if output else None} of {name} does not say which of its numbers: "
+                "name a method first, such as output=('predict_proba', 1) with threshold=0.5"
+            )
+        elif method == "predict":
             self.needs_rule = (
                 f"{name} predicts numbers, not classes: cut them into classes by levels=[...] or "
                 "threshold=..., or decide=... for several outputs"
             )
 
+    @property
+    def structure(self) -> str:  # type: ignore[override]
+        """Piecewise-affine for linear regressors and perceptrons, else black-box."""
+        return "piecewise-affine" if self._has_graph() else "black-box"
+
     def fingerprint(self) -> str:
         """A hash of the fitted estimator and of the output that was chosen."""
         return self._marked(estimator_fingerprint(self.estimator))
+
+    def network(self, input_shape: Shape) -> "Graph":
+        """The piecewise-affine graph of the outputs; an error says why there is none."""
+        shape, parts = self.input_shape or input_shape, fitted_parts(self.estimator)
+        known = self._read
+        if known is None or known[0] != shape or not _identical(known[1], parts):
+            try:
+                read: Graph | Unread = self._read_outputs(shape)
+            except Unread as reason:
+                read = reason
+            known = self._read = shape, parts, read
+        if isinstance(known[2], Unread):
+            raise PartitionError(
+                f"{self.name} cannot be counted exactly because {known[2]}",
+                remedy='use method="adaptive", or method="grid" to compare with grids',
+            )
+        return known[2]
+
+    def _read_outputs(self, shape: Shape) -> "Graph":
+        from sklearn.base import is_regressor
+
+        from inscape.models.from_sklearn.graphs import outputs_graph
+        from inscape.models.graph.trace import Trace
+        from inscape.models.module_wrappers import picked
+
+        if self._method != ("predict" if is_regressor(self.estimator) else _method_of_labels(self.estimator)):
+            raise Unread(f"what its method {self._method} returns is not read")
+        graph = outputs_graph(self.estimator, shape)
+        if not self._steps:
+            return graph
+        return picked(Trace(graph), self._steps, graph.shapes[graph.output]).require(self.name)
+
+    def ending(self, input_shape: Shape) -> str | None:
+        """The sigmoid of a perceptron's probabilities."""
+        try:
+            return self.network(input_shape).head
+        except PartitionError:
+            return None
+
+    def natural_threshold(self, input_shape: Shape, outputs: Array | None = None) -> float:
+        """What an output is compared with: 1/2 for probabilities, 0 for distances from a boundary."""
+        known = {"predict_proba": 0.5, "decision_function": 0.0}
+        return (
+            known[self._method] if self._method in known else super().natural_threshold(input_shape, outputs)
+        )
 
     def _outputs(self, x: Array) -> Array:
         outputs = getattr(self.estimator, self._method)(as_table(self.estimator, x))
@@ -288,3 +352,19 @@ class EstimatorOutputs(Model):
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
         return self._by_own_rule(self._outputs(x), x.shape[1:], with_scores)
+
+
+def is_multilabel(estimator: Any) -> bool:
+    """Whether a fitted classifier says yes or no, 1 or 0, to each of several labels."""
+    classes = getattr(estimator, "classes_", None)
+    if isinstance(classes, list):
+        return all(set(np.asarray(c).tolist()) <= {0, 1} for c in classes)
+    binarizer = getattr(estimator, "_label_binarizer", getattr(estimator, "label_binarizer_", None))
+    return str(getattr(binarizer, "y_type_", "")).startswith("multilabel")
+
+
+def _method_of_labels(estimator: Any) -> str:
+    """The method whose outputs are on the same side of a threshold as the labels that are predicted."""
+    if is_multilabel(estimator) and type(estimator).__name__ in ("MLPClassifier", "OneVsRestClassifier"):
+        return "decision_function" if hasattr(estimator, "decision_function") else "predict_proba"
+    return "predict"

@@ -3,7 +3,9 @@
 import copy
 import hashlib
 import inspect
+import itertools
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
@@ -94,7 +96,7 @@ class TorchModel(Model):
     def _first_fitting(self) -> Shape | None:
         """The first guess that the module takes."""
         with self.session():
-            for shape in guessed_shapes(self.module):
+            for shape in itertools.islice(guessed_shapes(self.module), MOST_GUESSES):
                 try:
                     self.trace(shape)
                 except ModelError:
@@ -180,15 +182,16 @@ class TorchModel(Model):
             return labels_of(scores, self.name), scores if with_scores else None
         out = self._returned(x)
         if not out.dtype.is_floating_point:
-            return out.numpy(), None
-        return self._by_own_rule(_rows(out), x.shape[1:], with_scores)
+            labels = out.numpy()
+            return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels, None
+        return self._by_own_rule(_numbers(out), x.shape[1:], with_scores)
 
     def _scores(self, x: Array, autocast: bool = False) -> Array:
         """Scores in one precision, by the module's own rule."""
         out = self._returned(x, autocast)
         if not out.dtype.is_floating_point:
             raise ModelError(f"{self.name} returns labels, no scores that half precision could be trusted by")
-        scores = self._by_own_rule(_rows(out), x.shape[1:], True)[1]
+        scores = self._by_own_rule(_numbers(out), x.shape[1:], True)[1]
         assert scores is not None
         return scores
 
@@ -207,7 +210,7 @@ class TorchModel(Model):
         return length if most is None or self.fixed_batch is not None else min(length, most)
 
     def _outputs(self, x: Array) -> Array:
-        return _rows(self._returned(x))
+        return _numbers(self._returned(x))
 
     def _returned(self, x: Array, autocast: bool = False) -> torch.Tensor:
         """The tensor of scores or labels, in the memory of the processor."""
@@ -290,7 +293,7 @@ def _missing_arguments(module: torch.nn.Module) -> list[str]:
     return [a.name for a in arguments if a.default is inspect.Parameter.empty and a.kind not in kinds]
 
 
-def _rows(out: torch.Tensor) -> Array:
+def _numbers(out: torch.Tensor) -> Array:
     """Scores as an array (n, k); axes of size one behind the second are dropped."""
     numbers = out.double() if out.dtype in (torch.float64, torch.int64, torch.int32) else out.float()
     return squeezed(numbers.numpy())  # numpy knows no bfloat16
@@ -309,7 +312,9 @@ SIDES = {1: (128, *range(1, 1025)), 2: (32, 28, 64, 224, *range(1, 257)), 3: tup
 
 
 def guessed_shapes(module: torch.nn.Module) -> Iterator[Shape]:
-    """Input shapes that the module may take: what it declares itself, or what its first weights fit."""
+    """Input shapes that the module may take: what it declares itself, or what its weights fit."""
+    if isinstance(module, OutputModule):
+        module = module.network
     declared = getattr(module, "input_shape", None)  # as Keras has it, with None for the batch
     if isinstance(declared, tuple) and all(isinstance(n, int) for n in declared[1:]):
         yield declared[1:]
@@ -318,14 +323,9 @@ def guessed_shapes(module: torch.nn.Module) -> Iterator[Shape]:
             yield (N_STEPS_GUESSED, layer.input_size)
             return
     weight = next((p for p in module.parameters() if p.ndim > 1), None)
-    if weight is None:
-        return
-    if weight.ndim == 2:
+    if weight is not None and weight.ndim == 2:
         yield (weight.shape[1],)
-        return
-    first = next((m for m in module.modules() if isinstance(m, torch.nn.modules.conv._ConvNd)), None)
-    channels, n_axes = weight.shape[1] if first is None else first.in_channels, weight.ndim - 2
-    shapes = [(channels, *[side] * n_axes) for side in SIDES.get(n_axes, ())]
+    shapes = [*_images(module, weight), *_rows(module)]
     if isinstance(module, torch.jit.ScriptModule):  # it computes on its own tensors only
         yield from shapes[:4]
         return
@@ -333,16 +333,40 @@ def guessed_shapes(module: torch.nn.Module) -> Iterator[Shape]:
     yield from (shape for shape in shapes if _fits(module, state, shape))
 
 
+def _images(module: torch.nn.Module, weight: torch.Tensor | None) -> Iterator[Shape]:
+    """Shapes that a first convolution takes: channels first, then last, then without an axis for one."""
+    if weight is None or weight.ndim < 3:
+        return
+    first = next((m for m in module.modules() if isinstance(m, torch.nn.modules.conv._ConvNd)), None)
+    channels, n_axes = weight.shape[1] if first is None else first.in_channels, weight.ndim - 2
+    sides = [(side,) * n_axes for side in SIDES.get(n_axes, ())]
+    yield from ((channels, *side) for side in sides)
+    yield from ((*side, channels) for side in sides)
+    if channels == 1:
+        yield from sides
+
+
+def _rows(module: torch.nn.Module) -> Iterator[Shape]:
+    """Rows of as many features as an axis of a parameter has; of few, if there are no parameters."""
+    sizes = dict.fromkeys(n for p in module.parameters() for n in p.shape)
+    yield from ((n,) for n in sizes or range(1, 33))
+
+
+MOST_GUESSES = 4
+"""Shapes that seem to fit and are tried."""
 N_STEPS_GUESSED = 4
 """The length of sequences that recurrent layers are tried with: they take any."""
 
 
 def _fits(module: torch.nn.Module, state: dict[str, torch.Tensor], shape: Shape) -> bool:
     """Whether the layers take a point of this shape; with tensors on "meta" nothing else is computed."""
-    x = torch.empty(2, *shape, device="meta", dtype=next(iter(state.values())).dtype)
+    dtype = next((t.dtype for t in state.values() if t.is_floating_point()), torch.float32)
+    x = torch.empty(2, *shape, device="meta", dtype=dtype)
     try:
-        torch.func.functional_call(module, state, x)
-    except Exception:  # whatever a layer says of a shape that it does not take
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they are about our guess
+            torch.func.functional_call(module, state, x)
+    except (Exception, SystemExit):  # whatever a layer says of a shape that it does not take
         return False
     return True
 

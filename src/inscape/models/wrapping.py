@@ -148,12 +148,10 @@ def _estimator(model: Any, *, output: Output | None, **options: Any) -> Model:
     """A fitted estimator as a classifier, or as the numbers that it returns."""
     from sklearn.base import is_regressor
 
-    if output is not None or is_regressor(model):
-        from inscape.models.sklearn_estimator import EstimatorOutputs
+    from inscape.models.sklearn_estimator import EstimatorOutputs, SklearnModel, is_multilabel
 
+    if output is not None or is_regressor(model) or is_multilabel(model):
         return EstimatorOutputs(model, output=output, **options)
-    from inscape.models.sklearn_estimator import SklearnModel
-
     return SklearnModel(model, **options)
 
 

@@ -20,8 +20,16 @@ from inscape.models.from_onnx import (
     windows,
 )
 from inscape.models.from_onnx.steps import Live, Reader, Translation, stored, tensor
-from inscape.models.graph.network import Foreign, Graph, MixesPoints, NotSupportedYet, Unreadable, folded
-from inscape.models.graph.trace import HEADS, Trace, agree, infinite_node
+from inscape.models.graph.network import (
+    Foreign,
+    Graph,
+    MixesPoints,
+    NotSupportedYet,
+    OnlyRounding,
+    Unreadable,
+    folded,
+)
+from inscape.models.graph.trace import HEADS, Trace, agree, infinite_node, is_residue
 
 TRANSLATIONS: dict[str, Translation] = {
     **shapes.TRANSLATIONS,
@@ -135,12 +143,14 @@ def check(graph: Graph, x: Array, scores: Array | None) -> Trace:
     strange = infinite_node(graph, points)
     if strange is not None:
         return Trace(None, (strange,))
-    if scores is not None:
-        computed = graph.evaluate(points if points.dtype == torch.float64 else points.float())
-        if graph.head == "order":
-            same = bool((computed.argmax(1) == tensor(scores).argmax(1)).all())
-        else:
-            same = agree(computed if graph.head is None else HEADS[graph.head](computed), tensor(scores))
-        if not same:
-            return _refused("a result that is not that of each point alone", MixesPoints)
-    return Trace(graph)
+    if scores is None:
+        return Trace(graph)
+    out = tensor(scores)
+    computed = graph.evaluate(points if points.dtype == torch.float64 else points.float())
+    if graph.head == "order":
+        same = bool((computed.argmax(1) == out.argmax(1)).all())
+    else:
+        same = agree(computed if graph.head is None else HEADS[graph.head](computed), out)
+        if not same and is_residue(graph, points, out):
+            return _refused(f"scores no larger than {float(out.abs().max()):.1g}", OnlyRounding)
+    return Trace(graph) if same else _refused("a result that is not that of each point alone", MixesPoints)

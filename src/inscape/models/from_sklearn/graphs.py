@@ -23,7 +23,7 @@ from inscape.models.from_sklearn.transformers import (
 )
 from inscape.models.graph import INPUT, Graph, Node, affine
 from inscape.models.graph.piecewise import Bend, Clip, Leaky
-from inscape.models.trees import Unread
+from inscape.models.trees import Unread, is_made_of_trees
 
 
 class Scores(NamedTuple):
@@ -131,6 +131,23 @@ def classifier_graph(steps: Sequence[Named], estimator: Any, input_shape: Shape)
     return builder.graph(node, input_shape, scores.head)
 
 
+def outputs_graph(estimator: Any, input_shape: Shape) -> Graph:
+    """The graph of the numbers that a regressor predicts, or of the scores of a classifier of many labels.
+
+    Raises:
+        Unread: if they are not piecewise affine, or not known to be.
+    """
+    steps, last = unrolled(estimator)
+    kind = kind_of(last)
+    if is_made_of_trees(last) or "Forest" in kind or "Tree" in kind:
+        raise Unread("numbers that trees predict are not read behind a rule")
+    if kind not in _OUTPUTS:
+        raise Unread(f"how {type(last).__name__} predicts is not known to be piecewise affine")
+    builder = Builder(int(np.prod(input_shape)))
+    scores = _OUTPUTS[kind](builder, builder.transformed(0, read_transformers(steps)), last)
+    return builder.graph(scores.node, input_shape, scores.head)
+
+
 def transformer_graph(steps: Sequence[Named], input_shape: Shape) -> Graph | None:
     """The graph of transformers alone; None for the identity."""
     chain = read_transformers(steps)
@@ -177,7 +194,8 @@ def _perceptron(builder: Builder, source: int, e: Any) -> Scores:
         source = builder.linear(source, weight.T, bias, f"layer {i + 1} of {type(e).__name__}")
         if e.activation == "relu" and i < len(e.coefs_) - 1:
             source = builder.add(Leaky(), (source,), len(bias), f"layer {i + 1} of {type(e).__name__}")
-    return Scores(source, int(e.n_outputs_), "softmax")
+    head = {"identity": None, "logistic": "sigmoid", "softmax": "softmax"}[e.out_activation_]
+    return Scores(source, int(e.n_outputs_), head)
 
 
 def _counts(builder: Builder, source: int, e: Any) -> Scores:
@@ -256,3 +274,19 @@ READERS: dict[str, Callable[[Builder, int, Any], Scores]] = {
     "_ConstantPredictor": _constant,
 }
 """How each classifier becomes scores."""
+
+_LINEAR_REGRESSORS = (
+    "LinearRegression Ridge RidgeCV Lasso LassoCV ElasticNet ElasticNetCV MultiTaskLasso MultiTaskElasticNet "
+    "Lars LarsCV LassoLars LassoLarsCV LassoLarsIC OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV "
+    "BayesianRidge ARDRegression HuberRegressor TheilSenRegressor QuantileRegressor SGDRegressor "
+    "PassiveAggressiveRegressor LinearSVR"
+)
+_OUTPUTS: dict[str, Callable[[Builder, int, Any], Scores]] = {
+    **dict.fromkeys(_LINEAR_REGRESSORS.split(), _linear),
+    "SVR": _support_vectors,
+    "NuSVR": _support_vectors,
+    "MLPRegressor": _perceptron,
+    "MLPClassifier": _perceptron,
+    "OneVsRestClassifier": _one_versus_rest,
+}
+"""How the numbers that are decided by a rule are computed."""

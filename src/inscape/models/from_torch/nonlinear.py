@@ -129,6 +129,21 @@ def _hard_shrink(call: Call) -> Value:
     return call.varying(call.args[0])
 
 
+def _norm(call: Call) -> Value:
+    """The sum or the largest of sizes, as the norms of order 1 and infinity are."""
+    order, axes = call.argument(1, "ord", 2), call.argument(2, "dim")
+    if order not in (1, math.inf):
+        raise unknown(call.name)
+    sizes = _abs(call)
+    check_axes(call, sizes, axes or [])
+    rows = tuple(sizes.row_axis(int(a) % call.args[0].ndim) for a in axes)
+    keepdim = bool(call.argument(3, "keepdim", False))
+    add = affine.structural("sum", lambda x: x.sum([a + 1 for a in rows], keepdim=keepdim))
+    node = call.emit(add if order == 1 else MaxOver(rows, keepdim, name="norm"), sizes.node)
+    dropped = 0 if keepdim else sum(int(a) % call.args[0].ndim < sizes.axis for a in axes)
+    return Value(node, sizes.axis - dropped, sizes.before, sizes.after)
+
+
 # maxima and order
 
 
@@ -259,6 +274,7 @@ BENDS: dict[str, Translation] = {
     "softshrink": _soft_shrink,
     "hardshrink": _hard_shrink,
     "threshold": _threshold,
+    "linalg_vector_norm": _norm,
 }
 """How each call becomes nodes, by its name without overload."""
 
@@ -281,7 +297,7 @@ def _softmax(call: Call) -> Value:
         raise NotPiecewiseAffine(f"{name} over a part of the scores")
     if out.shape[-1] == 1:
         raise NotPiecewiseAffine(f"{name} of one score, which is constant")
-    return _marked(call, value, value.node, name, call.name)
+    return value.at(call.emit_head(name, unknown(call.name), value.node))
 
 
 def _increasing(call: Call) -> Value:
@@ -291,7 +307,7 @@ def _increasing(call: Call) -> Value:
     value = call.varying(call.args[0])
     if rest and not heads:
         raise unknown(call.name)
-    return _marked(call, value, value.node, heads[0] if heads else name, call.name)
+    return value.at(call.emit_head(heads[0] if heads else name, unknown(call.name), value.node))
 
 
 def _argmax(call: Call) -> Value:
@@ -310,19 +326,22 @@ def position(call: Call, value: Value, dim: int, *, is_largest: bool) -> Value:
         return Value(call.emit_foreign(unknown(name), value.node))
     node = call.recorder.before_head(value.node)
     node = node if is_largest else call.emit(affine.scale(torch.tensor(-1.0)), node)
-    return _marked(call, Value(0), node, "argmax", name)
+    return Value(call.emit_head("argmax", unknown(name), node))
 
 
-def _marked(call: Call, like: Value, node: int, head: str, name: str) -> Value:
-    """A place holder behind a node, which is set aside if it ends the model."""
-    place = call.emit_foreign(unknown(name), node)
-    call.recorder.heads[place] = head
-    return like.at(place)
+def _logarithm(call: Call) -> Value:
+    """Of probabilities: the logarithm of a softmax or sigmoid changes no label either."""
+    value = call.varying(call.args[0])
+    head = {"softmax": "log_softmax", "sigmoid": "log_sigmoid"}.get(call.recorder.heads.get(value.node, ""))
+    if head is None:
+        raise unknown(call.name)
+    return value.at(call.emit_head(head, unknown(call.name), call.recorder.before_head(value.node)))
 
 
 ENDINGS: dict[str, Translation] = {
     **dict.fromkeys(["_softmax", "_log_softmax"], _softmax),
     **dict.fromkeys([*INCREASING, "log_sigmoid_forward"], _increasing),
     **dict.fromkeys(["argmax", "argmin"], _argmax),
+    "log": _logarithm,
 }
 """How each call becomes nodes, by its name without overload."""

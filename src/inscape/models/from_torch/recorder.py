@@ -37,6 +37,7 @@ from inscape.models.graph.network import (
     Unreadable,
 )
 from inscape.models.graph.piecewise import Bend
+from inscape.models.graph.trace import INCREASING
 
 _NAMES = {
     "native_layer_norm": "layer_norm",
@@ -57,6 +58,7 @@ _NAMES = {
     "log_sigmoid_forward": "log_sigmoid",
     "linalg_vector_norm": "a norm",
     "_cdist_forward": "cdist",
+    **dict.fromkeys(["_fft_r2c", "_fft_c2r", "_fft_c2c"], "a Fourier transform"),
     "_pdist_forward": "pdist",
     "_linalg_svd": "svd",
     "_to_copy": "a conversion",
@@ -86,11 +88,11 @@ _NAMES = {
 """ATen's names -> those that people know, where they differ by more than an underscore in front."""
 
 _CURVED = (
-    "_cdist_forward _fft_c2c _fft_r2c _fused_rms_norm _linalg_svd _log_softmax "
+    "_cdist_forward _fused_rms_norm _linalg_svd _log_softmax "
     "_native_multi_head_attention _pdist_forward _scaled_dot_product_attention_math "
     "_scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention "
     "_scaled_dot_product_flash_attention_for_cpu _softmax _thnn_fused_gru_cell _thnn_fused_lstm_cell "
-    "_transformer_encoder_layer_fwd acos acosh asin asinh atan atan2 atanh celu complex cos cosh "
+    "_transformer_encoder_layer_fwd acos acosh asin asinh atan atan2 atanh celu cos cosh "
     "cosine_similarity cross cumprod digamma dot elu erf erfc erfinv exp exp2 expm1 frexp gelu glu "
     "hardswish hypot lgamma linalg_inv_ex linalg_qr linalg_vector_norm log log10 log1p log2 "
     "log_sigmoid_forward logaddexp logaddexp2 logcumsumexp logit logsumexp mish native_group_norm "
@@ -189,11 +191,14 @@ _BY_SHAPE = frozenset(
     ["zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty"]
 )
 WRITES = "a write into part of a tensor"
-_BEHIND_HEADS = (
+_MOVES = (
     "view _unsafe_view reshape flatten squeeze unsqueeze _reshape_alias select slice index index_select "
-    "permute transpose _to_copy clone detach alias argmax argmin max min topk"
+    "narrow unbind split chunk flip permute transpose t _to_copy clone detach alias cat stack"
 )
+"""What moves entries, so that a function of each entry may as well come afterwards."""
+_BEHIND_HEADS = frozenset(f"{_MOVES} argmax argmin max min topk log sub rsub gt ge lt le".split())
 """What may follow a softmax, a tanh and the like without a change of labels."""
+_PARTS = "select slice index index_select narrow unbind split chunk"
 _FETCHES = frozenset(["_local_scalar_dense", "is_nonzero", "nonzero", "equal"])
 """What makes numbers or sizes of a tensor's entries, on which Python can branch."""
 
@@ -332,6 +337,12 @@ class Call:
     def emit_foreign(self, reason: Unreadable, *inputs: int) -> int:
         """A node that stands for a foreign operation."""
         return self.recorder.emit_foreign(reason, inputs)
+
+    def emit_head(self, head: str, reason: Unreadable, node: int) -> int:
+        """A place holder behind a node, which is set aside if it ends the model."""
+        place = self.emit_foreign(reason, node)
+        self.recorder.heads[place] = head
+        return place
 
 
 Translation = Callable[[Call], "Value | list[Value | None]"]
@@ -487,7 +498,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 raise NotSupportedYet(WRITES)
             if translation is None:
                 raise unknown(call.name)
-            result = translation(call)
+            result = self._moved_before_head(call, translation) or translation(call)
             return result if isinstance(result, list) else [result] + [None] * (len(outs) - 1)
         except Unreadable as reason:
             return self._opaque(call, reason, outs, stale)
@@ -496,7 +507,39 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self._opaque(call, NotSupportedYet(called(call.name)), outs)
 
     def _is_lost(self, node: int, name: str) -> bool:
-        return node in self._lost or (node in self.heads and name not in _BEHIND_HEADS.split())
+        return node in self._lost or (node in self.heads and name not in _BEHIND_HEADS)
+
+    def _moved_before_head(self, call: Call, translation: Translation) -> "list[Value | None] | None":
+        """A call that moves entries behind a function of each entry, as if it came before; None if it is not.
+
+        A part of a softmax of two scores is the sigmoid of their difference.
+        """
+        tensors = [t for t in _tensors(call.args[0]) if call.name in _MOVES.split()]
+        values = [v for t in tensors if (v := self.value(t)) is not None]
+        heads = {self.heads.get(v.node) for v in values}
+        if len(values) < len(tensors) or len(heads) != 1:
+            return None
+        [head], origin = heads, self.opaque.get(values[0].node)
+        inner = [v.at(self.before_head(v.node)) for v in values]
+        if head == "softmax" and call.name in _PARTS.split() and tensors[0].shape[-1] == 2:
+            flipped = self.emit(affine.structural("flip", lambda z: z.flip(-1)), (inner[0].node,))
+            difference = self.emit(affine.subtract(), (inner[0].node, flipped))
+            inner, head = [inner[0].at(difference)], "sigmoid"
+        if head not in INCREASING or origin is None:
+            return None
+        held = {id(t): v for t, v in zip(tensors, values, strict=True)}
+        self._values.update({id(t): v for t, v in zip(tensors, inner, strict=True)})
+        try:
+            result = translation(call)
+        finally:
+            self._values.update(held)
+        places = []
+        for value in result if isinstance(result, list) else [result]:
+            assert value is not None
+            place = self.emit(_FOREIGN, (value.node,))
+            self.opaque[place], self.heads[place] = origin, head
+            places.append(value.at(place))
+        return list(places)
 
     def _opaque(
         self, call: Call, reason: Unreadable, outs: list[Tensor], origin: Foreign | None = None

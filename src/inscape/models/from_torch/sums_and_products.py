@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inscape.models.decision_rules import NeverTaken, inverse_of
 from inscape.models.from_torch.moving import COMPARISONS, compared, on_parts
 from inscape.models.from_torch.recorder import Call, Translation, Value, called, snapshot, unknown
 from inscape.models.graph import affine
@@ -36,7 +37,7 @@ def _add(call: Call) -> Value:
     """The sum a + alpha b, or for sub a - alpha b, where either may be a constant."""
     alpha = float(call.argument(2, "alpha", 1.0)) * (1 if call.name == "add" else -1)
     x, y = call.args[:2] if call.name != "rsub" else (call.args[1], call.args[0])
-    opposite = _opposite(call, x, y, alpha)
+    opposite = _opposite(call, x, y, alpha) or _complement(call, x, y, alpha)
     return _total(call, x, y, alpha) if opposite is None else opposite
 
 
@@ -49,6 +50,17 @@ def _opposite(call: Call, a: Any, b: Any, alpha: float) -> Value | None:
     if bool((torch.as_tensor(a) != 1).any()):
         return None
     return compared(call, value, Not(condition))
+
+
+def _complement(call: Call, a: Any, b: Any, alpha: float) -> Value | None:
+    """The probability 1 - sigmoid(z), which is sigmoid(-z); None if the sum is not so."""
+    value = call.value(b)
+    if value is None or call.recorder.heads.get(value.node) != "sigmoid" or call.value(a) is not None:
+        return None
+    if alpha != -1 or bool((torch.as_tensor(a) != 1).any()):
+        return None
+    node = call.emit(affine.scale(torch.tensor(-1.0)), call.recorder.before_head(value.node))
+    return value.at(call.emit_head("sigmoid", unknown("sigmoid"), node))
 
 
 def _total(call: Call, x: Any, y: Any, alpha: float) -> Value:
@@ -145,8 +157,22 @@ def _compare(call: Call) -> Value:
     """A place holder for h > c, of which the sign of h - c is known to those who ask."""
     like, (a, b) = together(call, *call.args[:2])
     sign = COMPARISONS[call.name]
-    node = _difference(call, a, b, sign)
+    node = _difference(call, *_before_function(call, a, b), sign)
     return compared(call, like, Positive(node))
+
+
+def _before_function(
+    call: Call, a: Value | Tensor, b: Value | Tensor
+) -> tuple[Value | Tensor, Value | Tensor]:
+    """What is compared with a number: instead of tanh(z) with 1/2, for example, z with the inverse of it."""
+    inverse = inverse_of(call.recorder.heads.get(a.node, "")) if isinstance(a, Value) else None
+    if inverse is None or not isinstance(b, Tensor) or b.numel() > 1 or not isinstance(a, Value):
+        return a, b
+    try:
+        number = inverse(float(b))
+    except NeverTaken:
+        raise unknown(call.name) from None
+    return a.at(call.recorder.before_head(a.node)), torch.full_like(b, number, dtype=torch.float64)
 
 
 def _difference(call: Call, a: Value | Tensor, b: Value | Tensor, sign: float) -> int:

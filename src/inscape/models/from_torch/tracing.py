@@ -17,7 +17,6 @@ from inscape.models.graph.gates import Positive
 from inscape.models.graph.network import Foreign, Graph, NotSupportedYet, OnlyRounding, folded, needed
 from inscape.models.graph.trace import (
     HEADS,
-    INCREASING,
     PROBABILITIES,
     Trace,
     agree,
@@ -94,6 +93,8 @@ def _trace_of(recorder: Recorder, rows: Tensor, out: Any, input_shape: Shape) ->
     strange = infinite_node(graph, rows)
     if strange is not None:
         return Trace(None, (strange,), ending)
+    if torch.finfo(rows.dtype).bits < (torch.finfo(out.dtype).bits if out.is_floating_point() else 0):
+        out = out.to(rows.dtype)  # what is cast to more digits in the end has no more right ones
     if not _reproduces(graph, rows, out):
         return Trace(None, (_difference(graph, rows, out),))
     return Trace(graph, ending=ending)
@@ -125,14 +126,9 @@ def _before_head(recorder: Recorder, node: int, out: Tensor) -> tuple[int, str |
         return condition.node, "positive"
     if head is None or out.ndim > 2:
         return node, None
-    output = recorder.nodes[current].inputs[0]
     if names <= {"reshape"} or (head == "argmax" and names <= {"reshape", "select"}):
-        return output, head
-    if head not in INCREASING:
-        return node, None
-    for i in reversed(moves):  # what acts on each entry alone may as well come last
-        output = recorder.emit(recorder.nodes[i].op, (output,))
-    return output, head
+        return recorder.before_head(current), head
+    return node, None
 
 
 def _last_moves(recorder: Recorder, node: int) -> list[int]:

@@ -75,22 +75,34 @@ class Trace:
         return self.graph
 
 
-def same_outputs(graph: Graph, x: npt.NDArray[np.float64], outputs: npt.NDArray[Any]) -> bool:
-    """Whether the graph gives a model's outputs (n, k) at points (n, ...), up to rounding on the way."""
-    expected = torch.from_numpy(np.ascontiguousarray(outputs))
-    out, largest = _followed(graph, torch.from_numpy(x.reshape(-1, *graph.input_shape)))
+def same_outputs(
+    graph: Graph, x: npt.NDArray[np.float64], outputs: npt.NDArray[Any], dtype: npt.DTypeLike
+) -> bool:
+    """Whether the graph gives a model's outputs (n, k) at points (n, ...), up to rounding on the way.
+
+    `dtype` is the precision of the model, which may hand its outputs out in a finer one.
+    """
+    coarsest = min(np.dtype(dtype), outputs.dtype, key=lambda d: d.itemsize)
+    expected = torch.from_numpy(np.ascontiguousarray(outputs, dtype=coarsest))
+    out, largest = _returned(graph, torch.from_numpy(x.reshape(-1, *graph.input_shape)))
     out = out.reshape(len(x), -1)
     return out.shape == expected.shape and (agree(out, expected) or _is_rounding(out, expected, largest))
 
 
 def is_residue(graph: Graph, x: Tensor, outputs: Tensor) -> bool:
     """Whether a model's outputs differ from the graph's by no more than rounding on the way."""
-    out, largest = _followed(graph, x)
+    out, largest = _returned(graph, x)
     return out.numel() == outputs.numel() and _is_rounding(out.reshape(outputs.shape), outputs, largest)
 
 
-def _followed(graph: Graph, x: Tensor) -> tuple[Tensor, float]:
-    """What a graph returns in double precision, head included, and the largest number on the way."""
+def _returned(graph: Graph, x: Tensor) -> tuple[Tensor, float]:
+    """What a model returns by its graph in double precision, head included, and the largest number before."""
+    out, largest = _followed(graph, x, graph.returned)
+    return (out if graph.head is None else HEADS[graph.head](out)), largest
+
+
+def _followed(graph: Graph, x: Tensor, until: int) -> tuple[Tensor, float]:
+    """The value of a node in double precision, and the largest number on the way."""
     largest = 0.0
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
@@ -100,8 +112,7 @@ def _followed(graph: Graph, x: Tensor) -> tuple[Tensor, float]:
         return value
 
     with torch.no_grad():
-        out = graph.cast(torch.float64).walk(x.double(), visit, until=graph.returned)
-    return (out if graph.head is None else HEADS[graph.head](out)), largest
+        return graph.cast(torch.float64).walk(x.double(), visit, until=until), largest
 
 
 def _is_rounding(out: Tensor, expected: Tensor, largest: float) -> bool:
@@ -109,11 +120,22 @@ def _is_rounding(out: Tensor, expected: Tensor, largest: float) -> bool:
     return error <= 1024 * torch.finfo(expected.dtype).eps * largest
 
 
-def same_labels(graph: Graph, x: npt.NDArray[np.float64], labels: npt.NDArray[Any]) -> bool:
-    """Whether the largest score of the graph is that of a model's labels (n,), unless two are about equal."""
-    scores = graph.evaluate(torch.from_numpy(x.reshape(-1, *graph.input_shape))).flatten(1)
-    best, given = scores.amax(dim=1), scores.gather(1, torch.from_numpy(labels)[:, None])[:, 0]
-    return bool((best - given <= 1e-9 * scores.abs().amax(dim=1)).all())
+def same_labels(
+    graph: Graph, x: npt.NDArray[np.float64], labels: npt.NDArray[Any], dtype: npt.DTypeLike
+) -> bool:
+    """Whether the graph decides as a model's labels (n,) say at points (n, ...), up to ties.
+
+    Ties are scores that rounding in `dtype`, the precision of the model, may put in another order.
+    """
+    points = torch.from_numpy(x.reshape(-1, *graph.input_shape))
+    scores, largest = _followed(graph, points, graph.output)
+    scores = scores.reshape(len(x), -1)
+    if scores.shape[1] == 1:  # one score, whose sign decides
+        scores = torch.cat([-scores, scores], dim=1)
+    if labels.min() < 0 or labels.max() >= scores.shape[1]:
+        return False
+    given = scores.gather(1, torch.from_numpy(labels)[:, None])[:, 0]
+    return bool((scores.amax(dim=1) - given <= 1024 * np.finfo(dtype).eps * largest).all())
 
 
 def infinite_node(graph: Graph, x: Tensor) -> Foreign | None:
@@ -169,16 +191,14 @@ def check_precision(model: Model) -> None:
 
 def _confirm(graph: Graph, model: Model, x: npt.NDArray[np.float64]) -> None:
     """Compare the graph with the model at points x, one by one."""
-    if graph.head == "order":
-        agrees = same_labels(graph, x, np.concatenate([model.labels(p[None]) for p in x]))
-    elif graph.head in ("argmax", "positive"):
-        agrees = True  # it returns labels, of which a few tell little
+    if graph.head in ("order", "argmax", "positive"):
+        agrees = same_labels(graph, x, np.concatenate([model.labels(p[None]) for p in x]), model.dtype)
     else:
         try:
             outputs = [model.outputs(p[None]) for p in x]
         except ModelError:  # a map of scores, or labels only: nothing to compare with
             outputs = []
-        agrees = not outputs or same_outputs(graph, x, np.concatenate(outputs))
+        agrees = not outputs or same_outputs(graph, x, np.concatenate(outputs), model.dtype)
     if not agrees:
         raise PartitionError(
             f"{model.name} is not what was recorded of it: on these probes it computes other scores, so "

@@ -79,6 +79,6 @@ def state_of(model: Any) -> int:
     booster = model if kind == "Booster" else getattr(model, "_Booster", None)
     if booster is None:  # not fitted
         return 0
-    if library == "xgboost":
-        return int(booster.num_boosted_rounds())
-    return 2**20 * int(booster.best_iteration) + int(booster.num_trees())
+    if library == "xgboost":  # all of it: a booster may be loaded anew with as many trees
+        return hash(bytes(booster.save_raw("ubj")))
+    return hash((booster.best_iteration, booster.model_to_string()))

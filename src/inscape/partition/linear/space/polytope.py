@@ -225,10 +225,10 @@ def graph_and_point(model: Model, x: npt.ArrayLike) -> "tuple[Graph, Floats]":
 
     point = as_point(x, "x")
     shape = model.known_shape()
-    if shape is not None and point.shape != shape:
-        if point.size != math.prod(shape):
-            raise ProbeError(f"x has shape {point.shape}: give one point of shape {shape}, such as x[0]")
+    if shape is not None and point.size == math.prod(shape):
         point = point.reshape(shape)
+    elif model.input_shape is not None:  # else the shape is a guess, and others may do as well
+        raise ProbeError(f"x has shape {point.shape}: give one point of shape {shape}, such as x[0]")
     return graph_of(model, point.shape, lambda: point[None].copy()), point
 
 
