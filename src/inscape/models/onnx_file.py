@@ -397,8 +397,8 @@ class OnnxModel(Model):
         return {name: np.concatenate([_with_batch(r[k], 1) for r in rows]) for k, name in enumerate(names)}
 
     def _numbered(self, labels: Array) -> Array:
-        if labels.dtype.kind in "iu":
-            return labels
+        if labels.dtype.kind in "iub":
+            return labels.astype(np.int64)
         numbers = self._names.number(labels)
         self.classes = self._names.seen
         return numbers

@@ -5,7 +5,8 @@ import onnx
 import pytest
 import torch
 from onnx import TensorProto, helper
-from onnx_files import check, export, node, save
+from onnx_files import check, export, node, run, save
+from predictions import assert_along, assert_samples
 
 import inscape
 from inscape import Segment, decision_regions, linear_regions
@@ -260,6 +261,79 @@ def test_labels_by_argmin_and_topk(ending, sign, tmp_path):
     away = np.abs(t[:, None] - found.boundaries).min(axis=1, initial=1.0) > 1e-6
     labels = found.labels[np.searchsorted(found.boundaries, t)]
     assert (labels == model.labels(segment.points(t)))[away].all()
+
+
+ENDINGS = {
+    "a column of a softmax": ([("Softmax", "s", "p"), ("Slice", "p lo hi axis", "y")], 2, None),
+    "both probabilities": (
+        [("Sigmoid", "s", "p"), ("Sub", "unit p", "q"), ("Concat", "q p", "y", {"axis": 1})],
+        1,
+        None,
+    ),
+    "more digits": ([("Sigmoid", "s", "p"), ("Cast", "p", "y", {"to": TensorProto.DOUBLE})], 1, None),
+    "over a threshold": ([("Greater", "s bar", "y")], 1, TensorProto.BOOL),
+    "not over a threshold": ([("Greater", "s bar", "g"), ("Not", "g", "y")], 1, TensorProto.BOOL),
+    "a probability over a threshold": (
+        [("Sigmoid", "s", "p"), ("Less", "p bar", "g"), ("Cast", "g", "y", {"to": TensorProto.INT64})],
+        1,
+        TensorProto.INT64,
+    ),
+}
+
+
+def line_across(n_scores=1):
+    """A segment along which the first score of the perceptron, or its lead, changes its sign."""
+    draws = np.random.default_rng(0).standard_normal((100, 6))
+    hidden = np.maximum(draws @ PERCEPTRON["w"] + PERCEPTRON["b"], 0)
+    scores = hidden @ PERCEPTRON["v"] + PERCEPTRON["c"]
+    score = scores[:, 0] if n_scores == 1 else scores[:, 0] - scores[:, 1]
+    return Segment(draws[score.argmin()], draws[score.argmax()], span=(-1, 2))
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_what_a_file_ends_in(name, tmp_path):
+    ending, n_scores, kind = ENDINGS[name]
+    constants = {
+        **PERCEPTRON,
+        "v": 0.2 * PERCEPTRON["v"][:, :n_scores],
+        "c": 0.2 * PERCEPTRON["c"][:n_scores],
+        "lo": ints(1),
+        "hi": ints(2),
+        "axis": ints(1),
+        "unit": np.float32(1),
+        "bar": np.float32(0.45),
+    }
+    path = save(tmp_path / "m.onnx", [*LAYERS, *ending], (6,), constants, outputs=("y",))
+    stored = onnx.load(path)
+    output = stored.graph.output[0].type.tensor_type
+    output.elem_type = kind or (TensorProto.DOUBLE if name == "more digits" else TensorProto.FLOAT)
+    onnx.save(stored, path)
+
+    def predict(x):
+        out = run(path, x.astype(np.float32))
+        if kind is None:
+            return out.argmax(axis=1) if out.shape[1] == 2 else (out[:, 0] > 0.5).astype(np.int64)
+        return out.reshape(len(out)).astype(np.int64)
+
+    model = inscape.wrap(path)
+    assert model.structure == "piecewise-affine"
+    found = decision_regions(model, line_across(n_scores))
+    assert found.is_exact
+    assert found.n_regions > 1
+    assert_along(predict, found, 1e-5)
+
+
+def test_a_tanh_that_rounds_to_one_is_not_looked_through(tmp_path):
+    """In float32 every score beyond 9 is a one behind a tanh, and the first of them wins."""
+    constants = {**PERCEPTRON, "v": 100 * PERCEPTRON["v"]}
+    path = save(tmp_path / "m.onnx", [*LAYERS, ("Tanh", "s", "y")], (6,), constants, outputs=("y",))
+    segment = line_across()
+    with pytest.raises(inscape.InscapeError, match="rounds its two largest outputs to one number"):
+        decision_regions(path, segment, method="exact")
+    with pytest.warns(UserWarning, match="method='adaptive' instead of exact"):
+        found = decision_regions(path, segment)
+    assert not found.is_exact
+    assert_samples(lambda x: run(path, x.astype(np.float32)).argmax(axis=1), found)
 
 
 @pytest.mark.slow

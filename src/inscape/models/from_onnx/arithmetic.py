@@ -1,12 +1,14 @@
 """How ONNX arithmetic, normalisation, reductions, comparisons and the choices made by them become nodes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from inscape.arrays import Shape
+from inscape.models.decision_rules import NeverTaken, inverse_of
 from inscape.models.from_onnx.shapes import full
 from inscape.models.from_onnx.steps import (
     Array,
@@ -271,7 +273,7 @@ _SIGNS = {"Greater": 1.0, "GreaterOrEqual": 1.0, "Less": -1.0, "LessOrEqual": -1
 
 def _compare(step: Step) -> Value:
     """What is compared, for a choice to ask."""
-    a, b = step.given(0), step.given(1)
+    a, b = _before_function(step) or (step.given(0), step.given(1))
     if _SIGNS[step.kind] < 0:
         a, b = b, a
     if isinstance(a, Live) and isinstance(b, Live):
@@ -284,6 +286,20 @@ def _compare(step: Step) -> Value:
         assert isinstance(a, np.ndarray)
         difference = shifted(step, negated(step, b), a) if a.any() else negated(step, b)
     return _compared(step, Positive(step.laid(difference)), difference.shape)
+
+
+def _before_function(step: Step) -> tuple[Live, Array] | None:
+    """Instead of sigmoid(z) and 1/2, for example, z and 0; None if there is nothing of the kind."""
+    live, number = step.inputs[:2]
+    if not isinstance(live, Live) or live.head is None or not isinstance(number, np.ndarray):
+        return None
+    inverse = inverse_of(live.head.name)
+    if inverse is None or number.size > 1:
+        return None
+    try:
+        return replace(live, head=None), np.array(inverse(float(number.item())))
+    except NeverTaken:
+        return None
 
 
 def _compared(step: Step, condition: Condition, shape: Shape) -> Compared:

@@ -11,6 +11,7 @@ from inscape.models.from_onnx.activations import position
 from inscape.models.from_onnx.steps import Head, Live, Step, Translation, Value, path_of, tensor, unknown
 from inscape.models.graph import affine
 from inscape.models.graph.network import Foreign, NotSupportedYet
+from inscape.models.graph.trace import INCREASING
 
 _HEADS = {"NONE": None, "SOFTMAX": "softmax", "LOGISTIC": "sigmoid"}
 _POSITIVE = ("softmax", "sigmoid", "exp")
@@ -106,7 +107,30 @@ def _concat(step: Step) -> Value | list[Value]:
     return shapes.TRANSLATIONS["Concat"](step)
 
 
+def _moved(step: Step) -> Value | list[Value]:
+    """Entries that are moved behind a function of each entry, as if before it.
+
+    A part of a softmax of two scores is the sigmoid of their difference.
+    """
+    move, live = shapes.TRANSLATIONS[step.kind], step.inputs[0]
+    if not isinstance(live, Live) or live.head is None:
+        return move(step)
+    bare, head = replace(live, head=None), live.head
+    if head.name == "softmax" and math.prod(live.shape) == 2 and step.kind != "Transpose":
+        turned = tensor(np.array([[1.0, -1.0], [-1.0, 1.0]], dtype=np.float32))
+        bare = Live(step.emit(affine.linear(turned), step.laid(bare, (2,))), live.shape)
+        head = replace(head, name="sigmoid")
+    if head.name not in INCREASING:
+        return move(step)
+    moved = move(replace(step, inputs=[bare, *step.inputs[1:]]))
+    parts = [
+        replace(m, head=head) for m in (moved if isinstance(moved, list) else [moved]) if isinstance(m, Live)
+    ]
+    return parts if isinstance(moved, list) else parts[0]
+
+
 TRANSLATIONS: dict[str, Translation] = {
+    **dict.fromkeys(["Slice", "Gather", "Split", "Transpose"], _moved),
     "Scaler": _scaler,
     "LinearClassifier": _classifier,
     "LinearRegressor": _regressor,

@@ -19,7 +19,9 @@ from inscape.models.from_onnx import (
     shapes,
     windows,
 )
-from inscape.models.from_onnx.steps import Live, Reader, Translation, stored, tensor
+from inscape.models.from_onnx.steps import Compared, Head, Live, Reader, Translation, stored, tensor
+from inscape.models.graph import affine
+from inscape.models.graph.gates import Not, Positive
 from inscape.models.graph.network import (
     Foreign,
     Graph,
@@ -88,12 +90,29 @@ def _trace_of(model: Any, input_shape: Shape, output: str | None) -> Trace:
     value = reader.values.get(name)
     if reader.foreign:
         return Trace(None, tuple(reader.foreign))
+    if isinstance(value, Compared):
+        value = _by_sign(reader, value)
+    if value is None:
+        return _refused(f"an output {name!r} of comparisons")
     if not isinstance(value, Live):
         return _refused(f"an output {name!r} that does not depend on the input")
     row = (math.prod(reader.row(value.node)),)
     nodes, end = folded(reader.nodes, reader.laid(value.node, row, ""))
     head = value.head.name if value.head is not None else None
     return Trace(Graph(nodes, output=end, input_shape=input_shape, head=head))
+
+
+def _by_sign(reader: Reader, compared: Compared) -> Live | None:
+    """The score whose sign is what a comparison says of a point; None if it says more."""
+    condition, sign = compared.condition, 1.0
+    while isinstance(condition, Not):
+        condition, sign = condition.condition, -sign
+    if not isinstance(condition, Positive) or math.prod(compared.shape) > 1:
+        return None
+    node = (
+        condition.node if sign > 0 else reader.emit(affine.scale(torch.tensor(sign)), (condition.node,), "")
+    )
+    return Live(node, compared.shape, Head("positive", compared.origin))
 
 
 def _refused(reason: str, kind: type[Unreadable] = NotSupportedYet) -> Trace:
@@ -146,9 +165,13 @@ def check(graph: Graph, x: Array, scores: Array | None) -> Trace:
     if scores is None:
         return Trace(graph)
     out = tensor(scores)
+    if out.dtype == torch.float64 and points.dtype == torch.float32:
+        out = out.float()  # what is cast to more digits in the end has no more right ones
     computed = graph.evaluate(points if points.dtype == torch.float64 else points.float())
     if graph.head == "order":
         same = bool((computed.argmax(1) == out.argmax(1)).all())
+    elif graph.head == "positive":
+        same = bool(((computed > 0) == (out > 0)).all())
     else:
         same = agree(computed if graph.head is None else HEADS[graph.head](computed), out)
         if not same and is_residue(graph, points, out):

@@ -205,3 +205,26 @@ def _confirm(graph: Graph, model: Model, x: npt.NDArray[np.float64]) -> None:
             "it branches on its input or is random; use method='grid' or 'adaptive'"
         )
     graph.is_confirmed = True
+
+
+def check_head(model: Model, graph: Graph, points: Callable[[], npt.NDArray[np.float64]]) -> None:
+    """Raise an error if the head rounds the two leading outputs to one number at a point where scores differ.
+
+    As tanh does in float32 beyond 9: the first of such outputs wins, so that labels are not those of scores.
+    """
+    if graph.head not in INCREASING or graph.shapes[graph.output] != graph.shapes[graph.returned]:
+        return
+    x = torch.from_numpy(points().reshape(-1, *graph.input_shape))
+    raw, scores = (graph.evaluate(x, until=i).flatten(1) for i in (graph.returned, graph.output))
+    if scores.shape[1] < 2:
+        return
+    top, places = scores.topk(2, dim=1)
+    precision = torch.float64 if model.dtype == np.float64 else torch.float32
+    out = HEADS[graph.head](raw.to(precision)).gather(1, places)
+    apart = top[:, 0] - top[:, 1] > 1e-3 * top.abs().amax(dim=1)
+    if bool(((out[:, 0] == out[:, 1]) & apart).any()):
+        raise PartitionError(
+            f"{model.name} ends in {graph.head}, which rounds its two largest outputs to one number on part "
+            "of the probes, so that its labels are not those of the scores before it",
+            remedy="choose these scores by output=... to count them, or use method='adaptive' or 'grid'",
+        )

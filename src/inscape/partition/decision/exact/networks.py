@@ -21,6 +21,7 @@ from inscape.compiled import inlined, kernel
 from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.models.graph import Graph
+from inscape.models.graph.trace import check_head
 from inscape.partition.decision.regions import DecisionPlane, DecisionSegment
 from inscape.partition.linear.envelope import walk_envelope
 from inscape.partition.linear.regions import KNOT_TOLERANCE
@@ -47,6 +48,9 @@ TIE_ABOVE_FRACTION = 1e-9
 
 DOUBT_FROM_LENGTH = 1e-4
 """In float32, scores nearer than rounding over a longer fraction of the span are no mere crossing."""
+
+N_HEADS_CHECKED = 64
+"""Segments on which it is looked whether a tanh, sigmoid or the like at the end tells scores apart."""
 
 EQUAL_UP_TO_UNITS = 2.0**6
 """Scores nearer than this many units of rounding, against the leading score, are equal wherever they are."""
@@ -83,6 +87,8 @@ def exact_segments(
         raise PartitionError(
             f"{model.name} returns scores of shape (n, {', '.join(map(str, shape))}): expected (n, c)"
         )
+    few = [segments[i] for i in np.unique(np.linspace(0, len(segments) - 1, N_HEADS_CHECKED).astype(int))]
+    check_head(model, graph, lambda: np.concatenate([s.points(np.linspace(*s.span, 33)) for s in few]))
     provenance = provenance or Provenance.of(model, dtype=precision)
     with meter(progress, "segments") as show:
         labels = graph_labels(graph, segments, memory=memory, precision=precision, show=show)
@@ -374,6 +380,8 @@ def exact_plane(
     subdivision, domain = subdivision_on(
         model, probe, memory=memory, max_faces=max_faces, with_labels=True, meter=meter
     )
+    shares = np.random.default_rng(0).dirichlet(np.ones(len(domain.corners)), 512)
+    check_head(model, graph, lambda: domain.plane.points(shares @ domain.corners))
     if not subdivision.is_complete:
         raise PartitionError(f"there are more than {max_faces:,.0f} linear regions, far more than foreseen")
     assert subdivision.labels is not None
