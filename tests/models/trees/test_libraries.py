@@ -55,6 +55,27 @@ def test_trees_are_those_that_veritas_reads():
     assert np.array_equal(labels[known], (sums[known] > 0).astype(int))
 
 
+def test_a_booster_that_is_loaded_anew_is_read_anew():
+    """With as many trees as before."""
+    line = Segment(X[0], X[1], span=(-2, 3))
+    first, second = (xgb().fit(X, y).get_booster() for y in (TWO, 1 - TWO))
+    model = inscape.wrap(first)
+    before = inscape.decision_regions(model, line)
+    first.load_model(second.save_raw())
+    after = inscape.decision_regions(model, line)
+    assert after.labels.tolist() == (1 - before.labels).tolist()
+    assert_along(lambda x: model.labels(x), after, 1e-6)
+
+
+def test_a_text_of_lightgbm_that_is_loaded_anew_is_read_anew():
+    line = Segment(X[0], X[1], span=(-2, 3))
+    first, second = (lgbm().fit(X, y).booster_ for y in (TWO, 1 - TWO))
+    model = inscape.wrap(first)
+    before = inscape.decision_regions(model, line)
+    first.model_from_string(second.model_to_string())
+    assert inscape.decision_regions(model, line).labels.tolist() == (1 - before.labels).tolist()
+
+
 def table():
     """Numbers in one column and a category in another."""
     kinds = pd.Categorical(np.array(["a", "b", "c"])[THREE])
