@@ -344,13 +344,19 @@ def test_trends_in_both_directions():
     assert claims.trend_findings(reversed_rates)["learning_rate"].holds is False
 
 
-def test_baselines_lead_or_trail():
-    frame = sweep_frame(1.0, noise=0.02)
-    assert claims.baseline_finding(frame).holds is True
-    better = frame.assign(margin=frame["gap"], region_count=frame["margin"])
-    assert claims.baseline_finding(better).verdict == "no variation to test"  # counts of seeds alone
-    steady = frame.groupby("configuration")["distance"].transform("mean") + 0.01 * frame["margin"]
-    assert claims.baseline_finding(better.assign(region_count=steady)).holds is False
+@pytest.mark.parametrize(
+    ("claim", "one", "other"),
+    [("baselines", "distance", "margin"), ("earlier", "sharpness", "local_complexity")],
+)
+def test_other_measures_trail_or_lead(claim, one, other):
+    frame = sweep_frame(1.0, noise=0.02).rename(columns={"distance": one, "margin": other})
+    found = claims.baseline_findings(frame)
+    assert {key for key, finding in found.items() if finding.holds} == {claim}
+    better = frame.assign(**{other: frame["gap"], "region_count": frame[other]})
+    verdict = claims.baseline_findings(better)[claim].verdict
+    assert verdict == "no variation to test"  # counts of seeds alone
+    steady = frame.groupby("configuration")[one].transform("mean") + 0.01 * frame[other]
+    assert claims.baseline_findings(better.assign(region_count=steady))[claim].holds is False
 
 
 def test_a_correlation_cannot_be_said_where_its_interval_is_wide():

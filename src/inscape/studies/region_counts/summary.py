@@ -80,7 +80,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     findings = {
         **claims.main_findings(by_subject),
         **claims.trend_findings(frame),
-        "baselines": claims.baseline_finding(frame),
+        **claims.baseline_findings(frame),
         **claims.grid_findings(made["grid"]),
         **claims.variant_findings(made),
         "augmentation": claims.augmentation_finding(made["augmentation"]),
