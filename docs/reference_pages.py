@@ -258,8 +258,8 @@ def type_text(kind, *, linked=False):
 
 def _members(parts, linked):
     """The members of a union, those of numpy's ArrayLike as that one name."""
-    array_like = get_args(ArrayLike)
-    if set(array_like) <= set(parts):
+    array_like = get_args(ArrayLike)  # empty from Python 3.12 on, where numpy's alias keeps its name
+    if array_like and set(array_like) <= set(parts):
         first = parts.index(array_like[0])
         parts = [*parts[:first], "ArrayLike", *(p for p in parts[first:] if p not in array_like)]
     return [type_text(part, linked=linked) for part in parts]
