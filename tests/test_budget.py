@@ -45,6 +45,23 @@ def test_work_within_the_budget_goes_on(clock):
         meter(done, 100)
 
 
+def test_a_slow_first_second_is_looked_at_again(clock):
+    """It foresees 30 s of the 10 that are allowed; the next show that 8 are enough, or that they are not."""
+
+    def after_a_slow_start(step):
+        meter = within_budget(lambda done, total: None, 10.0, "this", "do less")
+        clock["step"] = 1.2
+        meter(0, 100)
+        meter(4, 100)
+        clock["step"] = step
+        for done in range(5, 101):
+            meter(done, 100)
+
+    after_a_slow_start(0.05)
+    with pytest.raises(BudgetError, match="this would take about 30 s"):
+        after_a_slow_start(0.3)
+
+
 def test_the_first_report_is_not_timed(clock):
     """Whatever happens once, such as compiling, comes before it."""
     clock["time"] = 1e6
@@ -131,3 +148,13 @@ def test_passes_over_points_stop_in_time(monkeypatch):
         inscape.measure(net, x, measures=["local_complexity", "local_rank"], random_state=0, budget=1e-9)
     table = inscape.measure(net, x, measures=["local_complexity", "local_rank"], random_state=0, budget=None)
     assert [row["status"] for row in table.rows] == ["complete", "complete"]
+    with pytest.raises(BudgetError, match=r"total variation at these points would take .*fewer points"):
+        inscape.total_variation(net, np.repeat(x, 6, axis=0), budget=1e-9)
+
+
+def test_singular_values_are_foreseen_before_the_first():
+    """Those of one Jacobian of a convolution on photographs take minutes, in which no clock is looked at."""
+    with pytest.raises(BudgetError, match=r"singular values of 160 Jacobians would take .*give fewer points"):
+        inscape.local_rank(network(), np.tile(IMAGES, (2, 1, 1, 1)), eps=1e-3, budget=1e-6)
+    net = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 2))
+    assert inscape.local_rank(net, [[0.0, 1.0]], eps=1e-9, budget=1e-6).value == 2  # no time is worth a look

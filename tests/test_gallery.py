@@ -1,5 +1,8 @@
 """Several pictures as one."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -68,6 +71,28 @@ def test_a_film_says_that_ffmpeg_is_missing(tmp_path, monkeypatch):
     from matplotlib.animation import FFMpegWriter
 
     monkeypatch.setattr(FFMpegWriter, "isAvailable", classmethod(lambda cls: False))
-    with pytest.raises(PictureError, match="ffmpeg was not found: install it"):
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(PictureError, match=r"ffmpeg was not found: pip install 'inscape\[film\]'"):
         inscape.animate([named(0, 1)], tmp_path / "a.mp4", SQUARE)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_film_by_the_program_that_a_package_brings(tmp_path, monkeypatch):
+    """A program in place of ffmpeg that keeps all bytes: three frames of 256 x 192 pixels of four bytes."""
+    from matplotlib.animation import FFMpegWriter
+
+    program = tmp_path / "film"
+    program.write_text('#!/bin/sh\nfor last in "$@"; do :; done\nexec cat > "$last"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(FFMpegWriter, "isAvailable", classmethod(lambda cls: False))
+    package = SimpleNamespace(get_ffmpeg_exe=lambda: str(program))
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", package)
+    path = inscape.animate([named(0, 1)] * 3, tmp_path / "a.mp4", SQUARE, dpi=40)
+    assert path.stat().st_size == 3 * 256 * 192 * 4
+
+
+def test_the_common_legend_has_classes_that_only_points_have():
+    """Every dot of a picture is explained, also of a class that no model predicts here."""
+    x, y = np.array([[0.5, 0.5], [-0.5, 0.5]]), np.array(["dog", "fox"])
+    figure = inscape.side_by_side({"a": named("cat", "dog"), "b": named("cat", "dog")}, SQUARE, points=(x, y))
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["cat", "dog", "fox"]

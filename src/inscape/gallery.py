@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from inscape.arguments import positive_number
 from inscape.drawing.palette import in_order, name_colours
 from inscape.errors import PictureError
@@ -11,6 +13,7 @@ from inscape.files import replacing
 from inscape.partition import decision_regions
 from inscape.pictures import Colours, DrawnByClass, Look, Names
 from inscape.probes import Probe
+from inscape.probes.source import PointSource
 
 ENDINGS = (".gif", ".mp4")
 
@@ -80,7 +83,7 @@ def animate(
 
     Args:
         of: name -> result or model, or a list of them; names are titles.
-        path: .gif, or .mp4, which needs ffmpeg.
+        path: .gif, or .mp4, which needs ffmpeg: `pip install 'inscape[film]'` brings it.
         probe: where to look, if they are models.
         seconds: how long each picture stays.
         dpi: pixels per inch; a frame is 6.4 x 4.8 inches.
@@ -140,14 +143,16 @@ class _Shared:
         self._names, self._points = names, points
         shared: dict[str, Any] = {}
         self._shown: set[str] = set()
+        y = None if points is None else PointSource(points).everything()[1]
         for result in results.values():
             if isinstance(result, DrawnByClass):
                 labels = [int(label) for label in getattr(result, "labels", ())]
                 known = getattr(result, "class_names", None)
-                classes, _ = Look(names, colours).classes(labels, known)
+                classes, own = Look(names, colours).classes(labels, known, y)
                 given = classes.colours if colours is not None else {}
                 shared |= {classes.names[i]: given.get(i) for i in classes.names}
-                self._shown |= {classes.names[label] for label in labels}
+                present = labels + ([] if own is None else np.unique(own).tolist())
+                self._shown |= {classes.names[label] for label in present}
         palette = name_colours(shared)
         self._colours = {name: colour or palette[name] for name, colour in shared.items()}
 
@@ -188,9 +193,21 @@ def _writer(path: Path, seconds: float) -> Any:
         raise PictureError(f"cannot animate into {path}: the file must end in {' or '.join(ENDINGS)}")
     if path.suffix.lower() == ".gif":
         return PillowWriter(fps=1 / seconds)  # type: ignore[arg-type]  # fractions are fine
-    if not FFMpegWriter.isAvailable():
+    if FFMpegWriter.isAvailable():
+        return FFMpegWriter(fps=1 / seconds)  # type: ignore[arg-type]
+    try:
+        import imageio_ffmpeg
+    except ImportError as error:
         raise PictureError(
             f"cannot write {path}: ffmpeg was not found",
-            remedy="install it (apt, brew or conda install ffmpeg), or write a .gif",
-        )
-    return FFMpegWriter(fps=1 / seconds)  # type: ignore[arg-type]
+            remedy="pip install 'inscape[film]' (or apt, brew or conda install ffmpeg), or write a .gif",
+        ) from error
+
+    class OwnFFMpegWriter(FFMpegWriter):
+        """The program that comes with a package, where none is installed."""
+
+        @classmethod
+        def bin_path(cls) -> str:
+            return str(imageio_ffmpeg.get_ffmpeg_exe())
+
+    return OwnFFMpegWriter(fps=1 / seconds)  # type: ignore[arg-type]

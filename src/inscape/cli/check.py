@@ -45,6 +45,7 @@ def check(
 
     loaded = source.read()
     wrapped = loading.read(model, weights, x=loaded.x)
+    loaded = loaded.fitting(wrapped)
     warn_at_chance(wrapped, loaded.x, loaded.y)
     table = check_all(
         wrapped,

@@ -72,6 +72,7 @@ def compare(
         name: loading.read(model, state, x=loaded.x)
         for name, (model, state) in options.candidates(models, weights or []).items()
     }
+    loaded = loaded.fitting(*named.values())
     if len(named) < 2:
         raise ModelError("one model alone cannot be compared: give two or more, or two --weights")
     if points is None and segment is None and out is None:

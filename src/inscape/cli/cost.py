@@ -21,6 +21,7 @@ def cost(
 
     loaded = source.read()
     wrapped = loading.read(model, weights, x=loaded.x)
+    loaded = loaded.fitting(wrapped)
     table = cost_table(wrapped, loaded.x, method=method, n_probes=probes, random_state=seed, progress=True)
     if json:
         print_json(table.to_dict())

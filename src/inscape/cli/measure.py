@@ -101,8 +101,9 @@ def measure(
 
     def table_of(name: str, state: Path | None) -> "MeasureTable":
         wrapped = loading.read(name, state, x=loaded.x)
+        data = loaded.fitting(wrapped)
         return measure_model(
-            wrapped, loaded.x, loaded.y, measures=wanted, random_state=seed, progress=True, budget=budget
+            wrapped, data.x, data.y, measures=wanted, random_state=seed, progress=True, budget=budget
         )
 
     if over is not None:

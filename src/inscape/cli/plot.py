@@ -64,6 +64,7 @@ def plot(
     _check(out, points, segment, method, resolution, linear, colour)
     loaded = source.read()
     wrapped = loading.read(model, weights, x=loaded.x)
+    loaded = loaded.fitting(wrapped)
     warn_at_chance(wrapped, loaded.x, loaded.y)
     probe = probe_of(loaded, points, segment, margin)
     if linear:

@@ -1,5 +1,6 @@
 """`inscape rank`: several models in the order of their region count."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,12 +46,13 @@ def rank(
         name: loading.read(model, state, x=loaded.x)
         for name, (model, state) in options.candidates(models, weights or []).items()
     }
+    loaded = loaded.fitting(*wrapped.values())
     result = rank_models(
         wrapped,
         loaded.x,
         **probing.settings(),
         y=loaded.y,
-        train=None if train is None else _training_data(source, train),
+        train=None if train is None else _training_data(source, train, wrapped.values()),
         random_state=seed,
         progress=True,
     )
@@ -61,7 +63,7 @@ def rank(
         print_lines(title, result.to_text(width=line_width()))
 
 
-def _training_data(source: options.DataOptions, train: str) -> tuple[Any, Any]:
+def _training_data(source: options.DataOptions, train: str, models: Iterable[Any]) -> tuple[Any, Any]:
     """Points and classes to train on, divided as the data are."""
     try:
         loaded = replace(source, data=train, split="train").read()
@@ -69,4 +71,5 @@ def _training_data(source: options.DataOptions, train: str) -> tuple[Any, Any]:
         loaded = replace(source, data=train, split=None).read()
     if loaded.y is None:
         raise DataError(f"--train {train} holds no classes: the gap needs them")
-    return loaded.x, loaded.y
+    fitting = loaded.fitting(*models)
+    return fitting.x, fitting.y

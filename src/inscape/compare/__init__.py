@@ -15,6 +15,7 @@ from inscape.compare.several import ComparisonMatrix, all_pairs, named_models
 from inscape.errors import ModelError, PartitionError, ProbeError, unknown_name
 from inscape.models import Model, wrap
 from inscape.probes import Probe
+from inscape.probes.table import check_features
 from inscape.progress import Meter, meter
 
 __all__ = ["Comparison", "ComparisonMatrix", "MaxDifference", "PairAgreement", "agreement", "compare"]
@@ -129,6 +130,8 @@ def _comparisons(
     a: Model, b: Model, probes: list[Probe], settings: Settings, names: tuple[str, str] | None, show: Meter
 ) -> list[Comparison]:
     """The comparison of two models on each probe."""
+    for model in (a, b):
+        check_features(model, probes)
     scores, rest = settings["scores"], {k: settings[k] for k in ("method", "resolution")}
     if scores not in SCALES:
         raise PartitionError(unknown_name("scores", scores, SCALES))

@@ -34,6 +34,7 @@ from inscape.partition.decision.method import Request
 from inscape.pictures import Drawn
 from inscape.probes import Probe, sample_probes
 from inscape.probes.sampling import draw_probes
+from inscape.probes.table import for_models
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
@@ -150,7 +151,8 @@ def agreement(
         raise ProbeError(f"dim={dim!r}: models are compared on segments (1) and triangles (2)")
     n_probes = whole_number(n_probes, "n_probes", 1, ProbeError)
     seed = as_seed(random_state)
-    source = as_source(x)
+    first, second = wrap(a), wrap(b)
+    source = as_source(for_models((first, second), x))
     probes = draw_probes(
         source,
         dim=dim,
@@ -162,7 +164,6 @@ def agreement(
         classes="any",
         random_state=seed,
     )
-    first, second = wrap(a), wrap(b)
     points = source.everything()[0]
     pair = Pair(first, second, Matching(first, second, points[:N_COMPARED]))
     request = Request(method=method, resolution=resolution)

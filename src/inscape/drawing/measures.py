@@ -145,7 +145,7 @@ def draw_ranking(
     for row, p in enumerate(probabilities):
         ax.text(1.02, row + 0.5, f"{p:.1%}", transform=ax.get_yaxis_transform(), va="center", fontsize=9)
     ax.set_yticks(rows, names)
-    ax.invert_yaxis()
+    ax.set_ylim(len(names) - 0.5, -0.5)  # half a row above the first and below the last
     ax.set_xlabel("region count (95 % interval);\nright: how likely the upper model has fewer")
     return ax
 

@@ -12,7 +12,9 @@ from inscape.explorer.data_points import DataPoints
 from inscape.explorer.exhibit import Exhibit
 from inscape.explorer.viewer_files import script, style
 from inscape.explorer.worker import Worker
+from inscape.models import wrap
 from inscape.pictures import Names
+from inscape.probes.table import for_models
 from inscape.training.monitor import Monitor
 
 _GIVEN = "# `{0}`, `x` and `y` are what was given to inscape.explore\n"
@@ -135,8 +137,10 @@ def explore(
     >>> explore(lambda x: x, x)
     <explorer of model on 50 points>
     """
-    data = DataPoints.of(x, y, features=features, image_shape=image_shape, scale=scale)
     models, is_sequence = _named(model)
+    models = {name: wrap(one) for name, one in models.items()}
+    of_models = for_models(models.values(), x)
+    data = DataPoints.of(of_models, y, features=features, image_shape=image_shape, scale=scale)
     exhibit = Exhibit(
         models,
         data,

@@ -11,6 +11,7 @@ from inscape.errors import DataError, warn
 from inscape.measures.points import as_source
 from inscape.models import Model
 from inscape.models.class_names import as_labels, fractions, listed, names_of
+from inscape.probes.table import for_model
 
 JUDGED_FROM_POINTS = 50
 """Labelled points from which on an accuracy near chance means something."""
@@ -93,7 +94,7 @@ def warn_at_chance(model: Model, x: Any, y: npt.ArrayLike | None) -> None:
     """Warn if a model does no better than chance at up to 1,000 of the points, if their classes are known."""
     if y is None:
         return
-    source = as_source(x, y)
+    source = as_source(for_model(model, x), y)
     rows = np.linspace(0, len(source) - 1, min(len(source), _POINTS_LOOKED_AT)).astype(np.int64)
     points, places = source.take(rows)
     points, truth = points[places], np.asarray(y)[rows]

@@ -14,6 +14,7 @@ import numpy as np
 
 from inscape.arguments import positive_number
 from inscape.arrays import Floats
+from inscape.budget import BUDGET, as_budget, within_budget
 from inscape.errors import MeasureError, NotApplicableError, PartitionError
 from inscape.measures.points import measuring, points_of
 from inscape.measures.result import Measurement, crossed_mean, mean_with_error
@@ -62,6 +63,7 @@ def local_rank(
     n_noise: int = 32,
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
 ) -> LocalRank:
     """LR_l^eps = E #{singular values of J_x z_l(x) that are at least eps}, for each layer l.
 
@@ -81,6 +83,8 @@ def local_rank(
         n_noise: how many noisy networks, if there is noise.
         random_state: a seed, a generator, or None.
         progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
+        budget: seconds that it may take, as the singular values of a small matrix and the first second of
+            work foresee it, else a `BudgetError` says how long it would; None for no limit.
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
@@ -89,20 +93,24 @@ def local_rank(
     """
     from inscape.measures.jacobian.passes import measured
 
-    wrapped = wrap(model)
+    wrapped, limit = wrap(model), as_budget(budget)
     request = rank_request(
         eps=eps, relative=relative, sigma=sigma, n_noise=n_noise, seed=as_seed(random_state)
     )
+    points = points_of(wrapped, x)
+    tally: Any = request.consumer
+    tally.limit, tally.n_inputs = limit, points[0].size
     with meter(progress, "local rank") as show:
+        watch = within_budget(show, limit, "local rank of these points", "give fewer points")
         try:
-            (result,) = measured(wrapped, x, [request], show)
+            (result,) = measured(wrapped, points, [request], watch)
             assert isinstance(result, LocalRank)
             return result
         except NotApplicableError as error:
             if sigma is not None or not isinstance(error.__cause__, PartitionError):
                 raise
         with measuring(wrapped):
-            return _by_reverse(wrapped, points_of(wrapped, x), float(eps), relative, show)
+            return _by_reverse(wrapped, points, float(eps), relative, watch)
 
 
 def rank_request(

@@ -32,6 +32,7 @@ from inscape.measures.unlabelled.confidence import confidence, nuclear_norm, pre
 from inscape.models import Model, wrap
 from inscape.pictures import Shown
 from inscape.probes.source import PointSource
+from inscape.probes.table import for_model
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
@@ -198,7 +199,7 @@ def table_of(
 ) -> MeasureTable:
     """The table of `measure`, without its warning of an accuracy at chance, where training has only begun."""
     wrapped, seed = wrap(model), as_seed(random_state)
-    source = as_targets(x, y)
+    source = as_targets(for_model(wrapped, x), y)
     if measures is None:
         measures = ("region_count", "accuracy") if source.has_labels else ("region_count",)
     settings = checked_settings(measures)

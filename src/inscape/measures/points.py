@@ -12,6 +12,7 @@ from inscape.models import Model
 from inscape.models.base import check_size, gradients
 from inscape.models.class_names import as_labels
 from inscape.probes.source import PointSource
+from inscape.probes.table import for_model
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -50,7 +51,7 @@ def as_column(y: Any) -> npt.NDArray[Any]:
 
 def points_of(model: Model, x: Any) -> npt.NDArray[np.float64]:
     """All points in the model's shape, (n, *input_shape), in float64."""
-    points = as_source(x).everything()[0].astype(np.float64)
+    points = as_source(for_model(model, x)).everything()[0].astype(np.float64)
     check_size(model, points.shape[1:])
     return points.reshape(len(points), *(model.input_shape or points.shape[1:]))
 
@@ -59,7 +60,7 @@ def labelled_points(
     model: Model, x: Any, y: npt.ArrayLike | None, measure: str
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
     """All points and their classes; an error if these are not known."""
-    source = as_source(x, y)
+    source = as_source(for_model(model, x), y)
     if not source.has_labels:
         raise NotApplicableError(f"{measure} needs y, the true classes")
     classes = source.everything()[1]

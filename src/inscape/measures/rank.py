@@ -26,6 +26,7 @@ from inscape.measures.unlabelled.confidence import confidence, nuclear_norm
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn
 from inscape.probes.source import PointSource
+from inscape.probes.table import for_models
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
@@ -232,8 +233,8 @@ def rank(
     """
     wrapped = _named(models)
     n_probes = whole_number(n_probes, "n_probes", 2, ProbeError)
-    source = x if isinstance(x, PointSource) else PointSource(x, y)
-    fitted_to = None if train is None else _training_data(train)
+    source = as_source(for_models(wrapped.values(), x), y)
+    fitted_to = None if train is None else _training_data(for_models(wrapped.values(), train))
     counter = draw_counter(
         source,
         dim=dim,

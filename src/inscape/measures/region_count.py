@@ -29,6 +29,7 @@ from inscape.partition.decision.regions import DecisionPlane, DecisionSegment
 from inscape.pictures import Drawn
 from inscape.probes import Probe, Segment
 from inscape.probes.sampling import draw_probes
+from inscape.probes.table import check_features, for_model
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
@@ -209,14 +210,16 @@ def region_count(
         "connectivity": connectivity,
         "precision": precision,
     }
+    wrapped = wrap(model)
     if probes is None:
         if x is None:
             raise ProbeError("there is nothing to count on: give x, the data, or probes")
-        counter = draw_counter(x, **drawing, **counting)
+        counter = draw_counter(for_model(wrapped, x), **drawing, **counting)
     else:
         _check_given(x, probes, drawing)
+        check_features(wrapped, probes)
         counter = Counter(probes=probes, **counting, variant=_GIVEN)
-    return counter.count(wrap(model), progress=progress)
+    return counter.count(wrapped, progress=progress)
 
 
 def _check_given(x: Any, probes: Any, drawing: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ from inscape.measures.points import TargetSource, as_targets, check_weights, mea
 from inscape.measures.result import Measurement
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn
+from inscape.probes.table import for_model
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
@@ -217,7 +218,7 @@ def _check(loss: Any, method: str, precision: str) -> None:
 
 
 def _points_and_targets(model: Model, x: Any, y: Any, loss: Any) -> tuple[Floats, npt.NDArray[Any]]:
-    source = as_targets(x, y)
+    source = as_targets(for_model(model, x), y)
     if isinstance(source, TargetSource):
         truth = source.targets
     elif source.has_labels:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from inscape.arrays import Floats
+from inscape.budget import BUDGET, as_budget, within_budget
 from inscape.errors import MeasureError, NotApplicableError, unknown_name
 from inscape.measures.points import measuring, points_of
 from inscape.measures.result import Measurement, crossed_mean, mean_with_error
@@ -58,6 +59,7 @@ def total_variation(
     n_noise: int = 32,
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
+    budget: float | None = BUDGET,
 ) -> TotalVariation:
     """TV = E |grad_x N(x)|, the Frobenius norm of the Jacobian if there are several scores.
 
@@ -76,6 +78,8 @@ def total_variation(
         n_noise: how many noisy networks, if there is noise.
         random_state: a seed, a generator, or None.
         progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
+        budget: seconds that it may take as its first second foresees it, else a `BudgetError` says how long
+            it would; None for no limit.
 
     >>> import torch
     >>> net = torch.nn.Linear(2, 2, bias=False)
@@ -86,22 +90,23 @@ def total_variation(
     """
     from inscape.measures.jacobian.passes import measured
 
-    wrapped, seed = wrap(model), as_seed(random_state)
+    wrapped, seed, limit = wrap(model), as_seed(random_state), as_budget(budget)
     with meter(progress, "total variation") as show:
+        watch = within_budget(show, limit, "total variation at these points", "give fewer points")
         if sigma is not None or of in ("probabilities", "hidden"):
             if of == "predicted" and wrapped.undecided is not wrapped:
                 raise NotApplicableError(
                     "total variation with noise is of all outputs: leave out of='predicted'"
                 )
             request = variation_request(of=of, sigma=sigma, n_noise=n_noise, seed=seed)
-            (result,) = measured(wrapped, x, [request], show)
+            (result,) = measured(wrapped, x, [request], watch)
             assert isinstance(result, TotalVariation)
             return result
         tally = _tally(of, None, n_noise, seed)
         points = points_of(wrapped, x)
         with measuring(wrapped):
             network = wrapped if of == "predicted" else wrapped.undecided
-            tally.norms = _by_reverse(network, points, of, show)
+            tally.norms = _by_reverse(network, points, of, watch)
             return _result(tally, wrapped, "float64")
 
 

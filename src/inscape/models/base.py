@@ -75,12 +75,15 @@ class Model(ABC):
         needs_rule: why the model has no labels without a decision rule, and what to say; None if it has.
         is_random: whether the same points were seen to be predicted differently a second time.
         one_by_one: whether points are evaluated alone, since the rest of a batch was seen to matter.
+        feature_names: the columns of the table that the model was fitted to, in their order; None if that
+            had no names.
     """
 
     structure: str = "black-box"
     has_scores: bool = True
     dtype: np.dtype[Any] = np.dtype(np.float64)
     classes: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
     reveals_classes: bool = False
     labels_are_columns: bool = True
     fixed_batch: int | None = None

@@ -176,6 +176,7 @@ class DecidedModel(Model):
         self.decision = (inner.decision or {}) | rule.record()
         self.reveals_classes = isinstance(rule, Custom)
         self.classes = rule.class_names(1) if isinstance(rule, Levels) else None
+        self.feature_names = inner.feature_names
 
     @property
     def structure(self) -> str:  # type: ignore[override]

@@ -272,6 +272,11 @@ class PreparedModel(Model):
         return self.inner.classes
 
     @property
+    def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """The columns that the model was fitted to."""
+        return self.inner.feature_names
+
+    @property
     def reveals_classes(self) -> bool:  # type: ignore[override]
         """Whether the classes are only those that were met so far."""
         return self.inner.reveals_classes

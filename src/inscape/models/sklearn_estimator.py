@@ -66,6 +66,11 @@ class SklearnModel(Model):
         return tuple(str(c) for c in self.class_values)
 
     @property
+    def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """The columns of the table that it was fitted to, None if that had no names."""
+        return feature_names_of(self.estimator)
+
+    @property
     def structure(self) -> str:  # type: ignore[override]
         """What the estimator is along a line; "black-box" if that is not known."""
         form = self._form(self.input_shape or (1,))
@@ -212,12 +217,18 @@ def _kind(estimator: Any) -> str:
 def as_table(estimator: Any, x: Array) -> Any:
     """Points as rows of features, with column names if the estimator was fitted with such."""
     rows = x.reshape(len(x), -1)
-    names = getattr(estimator, "feature_names_in_", None)
+    names = feature_names_of(estimator)
     if names is None:
         return rows
     import pandas as pd
 
-    return pd.DataFrame(rows, columns=names)
+    return pd.DataFrame(rows, columns=pd.Index(names))
+
+
+def feature_names_of(estimator: Any) -> tuple[str, ...] | None:
+    """The columns of the table that an estimator was fitted to, None if that had no names."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else tuple(str(name) for name in names)
 
 
 def estimator_fingerprint(estimator: Any) -> str:
@@ -293,6 +304,11 @@ class EstimatorOutputs(Model):
     def structure(self) -> str:  # type: ignore[override]
         """Piecewise-affine for linear regressors and perceptrons, else black-box."""
         return "piecewise-affine" if self._has_graph() else "black-box"
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """The columns of the table that it was fitted to, None if that had no names."""
+        return feature_names_of(self.estimator)
 
     def fingerprint(self) -> str:
         """A hash of the fitted estimator and of the output that was chosen."""

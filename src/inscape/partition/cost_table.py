@@ -23,6 +23,7 @@ from inscape.pictures import Shown
 from inscape.probes import Patch, Probe, Segment, sample_probes
 from inscape.probes.segment import as_segments
 from inscape.probes.source import PointSource
+from inscape.probes.table import for_model
 from inscape.progress import Meter, duration_text, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
@@ -123,7 +124,8 @@ def cost_table(
     [('100 segments', 20000)]
     """
     check_method(method)
-    wrapped, seed, source = wrap(model), as_seed(random_state), PointSource(x)
+    wrapped, seed = wrap(model), as_seed(random_state)
+    source = PointSource(for_model(wrapped, x))
     segments = sample_probes(source, n=n_probes, random_state=seed)
     corners = source.everything()[0][_three(len(source), seed)]
     costs: dict[str, tuple[Callable[..., Row], Callable[..., Row]]] = {

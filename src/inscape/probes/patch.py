@@ -11,6 +11,7 @@ import numpy.typing as npt
 from inscape.arrays import Floats
 from inscape.errors import ProbeError, unknown_name
 from inscape.probes.probe import Probe, as_interval, as_point
+from inscape.probes.table import check_columns, column_names
 
 Bounds = tuple[tuple[float, float], tuple[float, float]]
 
@@ -27,6 +28,8 @@ class Patch(Probe):
         mark_names: the names of these points, () for none.
         axis_names: what s and t are; None for the features if the axes are those of two features, else none.
         unit: the unit of each feature, in which data points beside the plane are near or far; None for 1.
+        feature_names: the columns of the table that the plane was made from, None if it has no names; a model
+            that was fitted to other columns is refused.
         corners: coordinates (k, 2) of the corners of a convex polygon, in order around it; `bounds` are then
             those of the rectangle around it. None takes the rectangle `bounds`.
 
@@ -42,6 +45,7 @@ class Patch(Probe):
     mark_names: tuple[str, ...] = ()
     axis_names: tuple[str, str] | None = None
     unit: Floats | None = None
+    feature_names: tuple[str, ...] | None = None
 
     def __init__(
         self,
@@ -54,6 +58,7 @@ class Patch(Probe):
         mark_names: Sequence[str] = (),
         axis_names: tuple[str, str] | None = None,
         unit: npt.ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
     ) -> None:
         o, a = as_point(origin, "origin"), as_point(axes, "axes")
         if a.shape != (2, *o.shape):
@@ -84,6 +89,7 @@ class Patch(Probe):
             self, "axis_names", _feature_axes(o, a) if axis_names is None else tuple(axis_names)
         )
         object.__setattr__(self, "unit", None if unit is None else _as_unit(unit, o.shape))
+        object.__setattr__(self, "feature_names", None if feature_names is None else tuple(feature_names))
 
     @classmethod
     def around(cls, x: Any, *, margin: float = 0.1) -> Self:
@@ -96,8 +102,8 @@ class Patch(Probe):
         >>> Patch.around([[0.0, 2.0], [1.0, 4.0]], margin=0.5).bounds
         ((-0.5, 1.5), (1.0, 5.0))
         """
-        points = as_point(x, "x")
-        if points.ndim != 2 or points.shape[1] != 2:
+        points = _as_table(x)
+        if points.shape[1] != 2:
             raise ProbeError(
                 f"x has shape {points.shape}, expected (n, 2): choose two of more with Patch.features"
             )
@@ -139,6 +145,7 @@ class Patch(Probe):
             marks=() if at is None or len(point) == 2 else point[None, [i, j]],
             mark_names=_row_names(x, [at]) if is_row and len(point) > 2 else (),
             axis_names=(_column_name(x, i), _column_name(x, j)),
+            feature_names=column_names(x),
         )
 
     @classmethod
@@ -157,6 +164,7 @@ class Patch(Probe):
                 that no feature rules over the others because of its unit.
             margin: how far the patch reaches beyond the points, as a fraction of their extent.
         """
+        check_columns(points, "points")
         names = _row_names(points, rows)
         unit = None if scale is None else _unit_of(scale, points, rows)
         p = as_point(points, "points") if rows is None else _rows(as_point(points, "points"), rows)
@@ -174,7 +182,8 @@ class Patch(Probe):
         reach = _margin(margin) * (high - low).max()
         bounds = ((low[0] - reach, high[0] + reach), (low[1] - reach, high[1] + reach))
         axes = (q.T * units).reshape(2, *p.shape[1:])
-        return cls(p[0], axes, bounds, marks=marks, mark_names=names, unit=unit)
+        columns = column_names(points)
+        return cls(p[0], axes, bounds, marks=marks, mark_names=names, unit=unit, feature_names=columns)
 
     @property
     def dim(self) -> int:
@@ -237,6 +246,7 @@ def _margin(margin: Any) -> float:
 
 
 def _as_table(x: Any) -> Floats:
+    check_columns(x, "x")
     table = as_point(x, "x")
     if table.ndim != 2 or len(table) == 0:
         raise ProbeError(f"x has shape {table.shape}, expected a table (n, d)")

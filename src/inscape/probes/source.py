@@ -11,6 +11,7 @@ from inscape.arrays import Floats, Ints, Streamed
 from inscape.errors import ProbeError
 from inscape.models.class_names import as_labels, fractions, listed
 from inscape.probes.probe import Probe, as_point
+from inscape.probes.table import check_columns
 from inscape.seeding import random_state_kept
 
 
@@ -131,6 +132,7 @@ def _read(x: Any) -> tuple[npt.NDArray[Any], Any]:
         x, labels = x
     elif not hasattr(x, "shape") and not isinstance(x, list | tuple) and hasattr(x, "__iter__"):
         x, labels = _read_batches(x)
+    check_columns(x)
     points = as_array(x, "the data", ProbeError)
     if points.dtype.kind not in "fiub":
         raise ProbeError(f"the data must be numbers, got an array of {points.dtype}")

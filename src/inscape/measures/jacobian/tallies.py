@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from inscape.budget import check_budget, timed
 from inscape.errors import NotApplicableError
 from inscape.measures.jacobian.forward import AtKink, good_at_kink
 from inscape.measures.jacobian.passes import Block, Consumer
@@ -15,6 +16,10 @@ EVERY_UNIT_UP_TO = 64
 """Up to this many units each is judged in its own kink; of a larger network a random one is."""
 EVERY_UNIT_UP_TO_EVALUATIONS = 2**22
 """Of units, at all points in all perturbed networks; beyond, a random one is judged in small ones, too."""
+TIMED_MATRIX = 256
+"""The side of the matrix whose singular values are timed."""
+WORTH_FORESEEING = 100.0
+"""Times the work of that matrix: a second or so."""
 
 
 class RankTally(Consumer):
@@ -24,11 +29,27 @@ class RankTally(Consumer):
 
     def __init__(self, draws: Draws, eps: float, relative: bool = False) -> None:
         self.draws, self.eps, self.relative = draws, eps, relative
+        self.limit = math.inf
+        """Seconds that singular values may be foreseen to take; the clock would see the first too late."""
+        self.n_inputs = 0
 
     def begin(self, layers: tuple[Layer, ...], n_points: int) -> None:
-        """Make room."""
+        """Make room, if the time allows it."""
+        if not math.isinf(self.limit):
+            self._check_time([layer.size for layer in layers], n_points)
         self.layers = tuple(layer.name for layer in layers)
         self.ranks = np.zeros((n_points, self.draws.n, len(layers)))
+
+    def _check_time(self, sizes: list[int], n_points: int) -> None:
+        """Raise an error if all singular values, of which a few are timed, would take too long."""
+        inner = min(self.n_inputs, *sizes[:1]) if sizes else 0
+        each = sum(min(h, inner) ** 2 * max(h, inner) for h in sizes)
+        work = n_points * self.draws.n * each / TIMED_MATRIX**3
+        if work > WORTH_FORESEEING:
+            square = torch.rand(TIMED_MATRIX, TIMED_MATRIX, dtype=torch.float64)
+            seconds = work * timed(lambda: torch.linalg.svdvals(square))
+            what = f"singular values of {n_points * self.draws.n * len(sizes):,} Jacobians"
+            check_budget(what, seconds, self.limit, "give fewer points")
 
     def see(self, block: Block) -> None:
         """Count in a block."""

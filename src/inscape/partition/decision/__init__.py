@@ -20,6 +20,7 @@ from inscape.partition.decision.regions import (
     DecisionSegment,
 )
 from inscape.probes import Probe
+from inscape.probes.table import check_features
 from inscape.progress import Meter, meter
 
 __all__ = [
@@ -119,6 +120,7 @@ def decision_regions(
     if not probes or not all(isinstance(p, Probe) for p in probes):
         raise ProbeError(f"expected a Segment, Simplex or Patch, or a list of them, got {probe!r}")
     wrapped = wrap(model)
+    check_features(wrapped, probes)
     request = Request(
         method=method,
         resolution=resolution,

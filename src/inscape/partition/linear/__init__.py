@@ -16,6 +16,7 @@ from inscape.partition.linear.regions import (
 )
 from inscape.probes import Patch, Probe, Segment
 from inscape.probes.segment import as_segments
+from inscape.probes.table import check_features
 from inscape.progress import Meter, meter
 
 __all__ = ["LinearPlane", "LinearSegment", "linear_regions"]
@@ -150,6 +151,7 @@ def linear_regions(
     limit = as_budget(budget)
     if len({p.dim for p in probes if isinstance(p, Probe)}) > 1:
         raise ProbeError("the probes of one call must have one dimension: give segments or planes, not both")
+    check_features(wrapped, probes)
     with meter(progress, "linear regions") as show, wrapped.unchanged():
         if probes and all(isinstance(p, Probe) and p.dim == 2 for p in probes):
             from inscape.partition.linear.exact_cost import check_planes

@@ -1,7 +1,7 @@
 """Data sets: embedded and published ones by name, the user's own from files and folders."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.errors import DataError, unknown_name
+from inscape.models import Model
+from inscape.probes.table import for_models
 from inscape.progress import Meter
 from inscape.seeding import RandomState
 from inscape.training.data.image_sets import IMAGE_SETS, find_or_fetch
@@ -28,12 +30,14 @@ class DataSet:
         x: the points, (n, ...): an array, or `inscape.arrays.Streamed` for many images in a folder.
         y: their classes, (n,); None if unknown.
         classes: the names of the classes; None if unknown.
+        feature_names: the names of the columns of a table; None if it has none.
     """
 
     name: str
     x: Any
     y: npt.NDArray[Any] | None
     classes: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.x)
@@ -41,7 +45,17 @@ class DataSet:
     def subset(self, n: int, *, random_state: RandomState = 0) -> "DataSet":
         """N random points in random order, of each class as many (up to one)."""
         rows = balanced_rows(self.y, len(self), n, random_state)
-        return DataSet(self.name, self.x[rows], None if self.y is None else self.y[rows], self.classes)
+        return replace(self, x=self.x[rows], y=None if self.y is None else self.y[rows])
+
+    def fitting(self, *models: Model) -> "DataSet":
+        """The data with the columns that models were fitted to, by name, where both have names."""
+        if self.feature_names is None:
+            return self
+        import pandas as pd
+
+        table = pd.DataFrame(self.x, columns=pd.Index(self.feature_names))
+        chosen = for_models(models, table)
+        return replace(self, x=chosen.to_numpy(), feature_names=tuple(chosen.columns))
 
 
 def load_data(
@@ -91,7 +105,8 @@ def load_data(
             raise DataError(f"split={split!r} belongs to an .npz file with x_train and x_test, not to {name}")
         data = _embedded(name)
     else:
-        data = _checked(path.stem, *read_file(path, split))
+        x, y, columns = read_file(path, split)
+        data = replace(_checked(path.stem, x, y), feature_names=columns)
     return data if n is None else data.subset(n, random_state=random_state)
 
 

@@ -2,7 +2,7 @@
 
 import math
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +21,11 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 _LABEL_COLUMNS = ("y", "label", "labels", "target", "class")
 
 
-def read_file(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-    """Points and classes in a file, as they are."""
+def read_file(
+    path: Path, split: str | None
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None, tuple[str, ...] | None]:
+    """Points, classes and the names of columns in a file, as they are; None for what it does not hold."""
+    readers: dict[str, Callable[..., tuple[Any, ...]]]
     readers = {".npz": read_npz, ".npy": _read_npy, ".csv": _read_csv}
     suffix = path.suffix.lower()
     if suffix not in readers:
@@ -31,7 +34,8 @@ def read_file(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDAr
         raise DataError(f"{path} is a folder" if path.is_dir() else f"{path} does not exist")
     if split is not None and suffix != ".npz":
         raise DataError(f"split={split!r} belongs to an .npz file with x_train and x_test, not to {path}")
-    return readers[suffix](path, split)
+    x, y, *columns = readers[suffix](path, split)
+    return x, y, columns[0] if columns else None
 
 
 def read_npz(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
@@ -99,7 +103,9 @@ def _readable(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_csv(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+def _read_csv(
+    path: Path, split: str | None
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None, tuple[str, ...]]:
     import pandas as pd
 
     try:
@@ -120,7 +126,7 @@ def _read_csv(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDAr
     y = frame[labels[0]].to_numpy() if labels else None
     if y is not None and y.dtype.kind not in "fiub":
         y = y.astype(str)
-    return features.to_numpy(dtype=np.float64), y
+    return features.to_numpy(dtype=np.float64), y, tuple(str(c) for c in features.columns)
 
 
 def _is_number(text: Any) -> bool:
