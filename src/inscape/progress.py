@@ -182,14 +182,14 @@ def bar_text(description: str, done: int, total: int | None, seconds: float) -> 
 
     >>> bar_text("regions", 30, 120, 20.0)
     'regions [#####---------------] 30 of 120, 20 s passed, 60 s left'
-    >>> bar_text("regions", 0, None, 3.0)
-    'regions, 3 s passed'
+    >>> bar_text("regions", 0, None, 3.0), bar_text("regions", 5, 5, 3.0)
+    ('regions, 3 s passed', 'regions [####################] 5 of 5, 3 s passed')
     """
     if not total:
         return f"{description}, {duration_text(seconds)} passed"
     fraction = min(1.0, done / total)
     bar = f"[{'#' * int(20 * fraction):-<20}]"
-    left = f", {duration_text(seconds * (1 / fraction - 1))} left" if fraction else ""
+    left = f", {duration_text(seconds * (1 / fraction - 1))} left" if 0 < fraction < 1 else ""
     return f"{description} {bar} {amount_text(done, total)}, {duration_text(seconds)} passed{left}"
 
 

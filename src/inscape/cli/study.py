@@ -59,7 +59,7 @@ def list_studies(json: options.Json = False) -> None:
     if json:
         print_json(rows)
     else:
-        columns = {"name": ("study", ""), **{s: (s, "d") for s in SCALES}, "repeats": ("paper", "")}
+        columns = {"name": ("study", ""), **{s: (s, "d") for s in SCALES}, "repeats": ("repeats", "")}
         print_table(
             "studies, their number of cells at each scale, and what they repeat",
             rows,
