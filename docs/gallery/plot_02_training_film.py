@@ -32,7 +32,7 @@ for step in range(161):
     optimiser.step()
 
 # %%
-# What was measured on the way is a table, and a picture.
+# What was measured on the way can be read as a table and drawn as a picture.
 
 monitor.to_frame().tail(3)
 

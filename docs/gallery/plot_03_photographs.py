@@ -36,7 +36,7 @@ history = train(net, x, y, Recipe(0.02, 32, 6), random_state=0)
 print(f"loss {history.losses[0]:.2f} in the first epoch, {history.loss:.2f} in the last")
 
 # %%
-# One image of each class spans the plane and is drawn where it lies. Of the flowers that the network labels correctly it is the brightest.
+# One image of each class spans the plane and is drawn where it lies. The flower is the brightest one that the network labels correctly.
 
 right = inscape.wrap(net).labels(x) == y
 bright = np.where(right & (y == 2), x.mean(axis=(1, 2, 3)), -1).argmax()

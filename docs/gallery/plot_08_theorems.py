@@ -3,7 +3,7 @@ A theorem that is tight, and one that says nothing
 ==================================================
 
 ``inscape.theory`` computes both sides of each inequality of four papers on your own network. A bound whose right side is just above the left
-tells something; one that is larger by ten powers of ten is true, and vacuous.
+is informative; one that is larger by ten powers of ten is true but vacuous.
 """
 
 import matplotlib.pyplot as plt

@@ -9,7 +9,7 @@ table, and compares it with a forest.
 # %%
 # Fit two models
 # --------------
-# 178 wines, 13 measurements each, three growers. The classes are names; so they are in every picture and table.
+# 178 wines, 13 measurements each, three growers. The classes are names, and every picture and table shows these names.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_wine

@@ -78,7 +78,7 @@ trainer = lightning.Trainer(
 trainer.fit(module, DataLoader(TensorDataset(x[:900], y[:900]), batch_size=32, shuffle=True))
 
 # %%
-# What came out is a table, and a picture.
+# The measurements are a table, and a picture.
 
 monitor.to_frame().tail()
 
