@@ -18,6 +18,7 @@ def linear(n_scores, seed=0):
     net = nn.Linear(5, n_scores).double()
     with torch.no_grad():
         net.weight.copy_(torch.randn(net.weight.shape, generator=torch.Generator().manual_seed(seed)))
+        net.bias.copy_(torch.randn(net.bias.shape, generator=torch.Generator().manual_seed(seed + 1)) / 4)
     return net
 
 
@@ -31,8 +32,9 @@ def test_a_linear_classifier_falls_exactly_where_its_margin_says(seed, norm, n_s
     y = np.random.default_rng(seed + 1).integers(2, size=60)
     distance = (2 * y - 1) * s / (np.abs(w).sum() if norm == "linf" else np.linalg.norm(w))
     clear = np.abs(distance - eps) > 1e-6
+    # a step of eps / 5 along the sphere shrinks the tangent of the angle to the nearest point by 1.2
     r = inscape.adversarial_accuracy(
-        net, x, y, eps=eps, steps=25, step_size=eps / 5, norm=norm, random_state=seed
+        net, x, y, eps=eps, steps=60, step_size=eps / 5, norm=norm, random_state=seed
     )
     assert (r.robust == (distance > eps))[clear].all()
 
