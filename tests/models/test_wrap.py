@@ -403,3 +403,14 @@ def test_python_objects_that_are_labels_or_scores_are_read():
     assert inscape.wrap(lambda x: np.array(["a", "b"], dtype=object)).labels(x).tolist() == [0, 1]
     assert inscape.wrap(lambda x: np.array([3, 5], dtype=object)).labels(x).tolist() == [3, 5]
     assert inscape.wrap(lambda x: np.c_[x, -x].astype(object)).labels(x).tolist() == [1, 0]
+
+
+def test_a_function_that_returns_a_dictionary():
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    with pytest.raises(
+        ModelError, match=r"returned a dict of a \(5, 3\) float64: choose one of them by output"
+    ):
+        inscape.wrap(lambda x: {"a": x}).labels(x)
+    for model in (lambda x: {"logits": x}, lambda x: {"a": -x, "b": x}):
+        wrapped = inscape.wrap(model, output=None if "logits" in model(x) else "b")
+        assert (wrapped.labels(x) == x.argmax(axis=1)).all()

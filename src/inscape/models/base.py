@@ -426,6 +426,10 @@ class Model(ABC):
                 return f"; it does take points of shape {transposed(shape, axes)}: {layout_advice(layout)}"
         return ""
 
+    def size_hint(self, shape: Shape) -> str:
+        """What to do about points of a shape that the model does not take, else ""."""
+        return ""
+
     def _takes(self, shape: Shape) -> bool:
         """Whether the model answers at a point of `shape`."""
         try:
@@ -519,7 +523,8 @@ def check_size(model: Model, shape: Shape) -> None:
     if expected is None or shape == expected:
         return
     if math.prod(shape) != math.prod(expected):
-        raise ModelError(f"{model.name} expects points of shape {expected}, got {shape}")
+        hint = model.size_hint(shape)
+        raise ModelError(f"{model.name} expects points of shape {expected}, got {shape}{hint}")
     given, wanted = ([n for n in s if n > 1] for s in (shape, expected))
     if given != wanted and sorted(given) == sorted(wanted):
         fitting = [

@@ -2,7 +2,7 @@
 
 import hashlib
 import marshal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,9 +56,12 @@ class FunctionModel(Model):
         return out[:, None] if out.ndim == 1 else out
 
     def _returned(self, x: Array) -> Array:
+        from inscape.models.decision import described, scores_among
+
         out = self.function(x)
-        if self.output is not None:
-            out = self.output.pick(out, self.name)
+        out = scores_among(out) if self.output is None else self.output.pick(out, self.name)
+        if isinstance(out, Mapping):
+            raise ModelError(f"{self.name} returned {described(out)}: choose one of them by output=...")
         out = _typed(as_array(out, f"what {self.name} returned", ModelError))
         if out.ndim == 0 or len(out) != len(x):
             raise ModelError(

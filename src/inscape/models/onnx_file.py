@@ -119,6 +119,12 @@ class OnnxModel(Model):
         """The name float16 if that is what the file takes, else None."""
         return "float16" if self.dtype == np.float16 else None
 
+    def size_hint(self, shape: Shape) -> str:
+        """That a point may be all that the file takes at once."""
+        if self.input_shape is None or shape != (self.fixed_batch, *self.input_shape):
+            return ""
+        return f": if one point is all that the file takes at once, wrap it with input_shape={shape}"
+
     def fingerprint(self) -> str:
         """A hash of the file."""
         return self._marked(self._fingerprint)

@@ -371,3 +371,17 @@ def test_a_file_of_a_newer_operator_set(tmp_path):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
     onnx.save(model, tmp_path / "m.onnx")
     check(tmp_path / "m.onnx", (4,))
+
+
+def test_a_point_that_is_the_whole_batch_of_a_file(tmp_path):
+    """As the parallel pensieve networks of VNN-COMP have it: an input [3, 4] is one point."""
+    constants = {"w": np.eye(12)[:, :2], "s": np.array([1, 12])}
+    nodes = [("Reshape", "x s", "f"), ("MatMul", "f w", "y")]
+    path = save(tmp_path / "m.onnx", nodes, (4,), constants, batch=3)
+    points = np.random.default_rng(0).standard_normal((5, 3, 4))
+    with pytest.raises(
+        inscape.InscapeError, match=r"got \(3, 4\): if one point is all .* input_shape=\(3, 4\)"
+    ):
+        inscape.wrap(path).labels(points)
+    cured = inscape.wrap(path, input_shape=(3, 4))
+    assert (cured.labels(points) == points.reshape(5, -1)[:, :2].argmax(axis=1)).all()

@@ -23,6 +23,7 @@ from inscape.partition.decision.adaptive.mesh import (
 from inscape.partition.decision.adaptive.missed import (
     LATE,
     Doubt,
+    calibrated,
     status_of,
     unmet_regions,
 )
@@ -370,7 +371,7 @@ def _open(cells: Cells) -> npt.NDArray[np.bool_]:
 def _unmet(cells: Cells, roots: Ints) -> Floats:
     """How many regions of each probe are estimated not to be met: see `unmet_regions`.
 
-    Those that were found without holding one of the first samples stand for one more each.
+    Those that were found without holding one of the first samples stand for one more each; see `calibrated`.
     """
     mesh, n, b = cells.mesh, cells.answers.n, len(cells.spent)
     per_corner = 0.5 ** mesh.level[: mesh.n_cells] / (mesh.cells.shape[1] * (2 if cells.is_patch else 1))
@@ -381,7 +382,8 @@ def _unmet(cells: Cells, roots: Ints) -> Floats:
     is_met[roots[: cells.n_start]] = True
     firsts = np.flatnonzero(roots == np.arange(n))
     unmet = unmet_regions(area[firsts], b / cells.n_start)
-    return np.bincount(mesh.probe[firsts], np.where(is_met[firsts], unmet, 1.0), b).astype(np.float64)
+    stand_for = np.bincount(mesh.probe[firsts], np.where(is_met[firsts], unmet, 1.0), b)
+    return calibrated(stand_for.astype(np.float64))
 
 
 def _places(owner: Ints, urgency: Floats) -> Ints:
