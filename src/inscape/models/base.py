@@ -586,7 +586,7 @@ def check_outputs(outputs: Array, name: str) -> None:
     if outputs.ndim != 2 or outputs.shape[1] == 0:
         raise ModelError(
             f"{name} returned scores of shape {outputs.shape}: expected (n, c); output=... chooses among "
-            "them, such as output=lambda y: y[:, :, 0, 0]"
+            f"them, such as output={picking(outputs.ndim)}"
         )
     if not np.isfinite(outputs).all():
         rows = bad_rows(outputs)
@@ -595,6 +595,15 @@ def check_outputs(outputs: Array, name: str) -> None:
             f"batch, first at row {rows[0]}",
             rows,
         )
+
+
+def picking(n_axes: int) -> str:
+    """A function that picks rows (n, c) from an array of more axes, for a message.
+
+    >>> picking(4)
+    'lambda y: y[:, :, 0, 0]'
+    """
+    return f"lambda y: y[:, :{', 0' * (n_axes - 2)}]"
 
 
 def squeezed(outputs: Array) -> Array:

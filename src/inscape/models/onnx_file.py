@@ -11,7 +11,7 @@ import numpy as np
 from inscape.arrays import Shape
 from inscape.errors import InscapeError, MissingExtraError, ModelError, PartitionError
 from inscape.files import gunzipped
-from inscape.models.base import Array, Model, labels_of, squeezed
+from inscape.models.base import Array, Model, labels_of, picking, squeezed
 from inscape.models.class_names import ClassNames
 from inscape.models.decision import Output, Step, follow
 from inscape.models.decision_rules import Argmin
@@ -382,7 +382,7 @@ class OnnxModel(Model):
         raise ModelError(
             f"the output {output!r} of {self.path.name} has shape (n, {sizes}), not {expected}; of its "
             f"outputs, {self._listed()}, choose by output=... (--output), which may be a function such as "
-            "output=lambda y: y[:, :, 0, 0]"
+            f"output={picking(len(shape))}"
         )
 
     def _run(self, x: Array) -> dict[str, Array]:

@@ -235,6 +235,11 @@ class TorchModel(Model):
                 f"{self.name} returned {described(returned)}: choose the tensor of scores (n, c) by "
                 f"output=..., such as output={_first_name(returned)!r}"
             )
+        if out.ndim == 0 or len(out) != len(x):
+            raise ModelError(
+                f"{self.name} returned {described(out)} for {len(x)} points: expected scores ({len(x)}, c) "
+                f"or labels ({len(x)},)"
+            )
         return out.cpu()
 
     def ending(self, input_shape: Shape) -> str | None:

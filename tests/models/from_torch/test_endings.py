@@ -157,3 +157,17 @@ def test_the_structure_is_known_before_the_first_call(name):
 def test_integers_of_several_columns_are_no_labels():
     with pytest.raises(ModelError, match=r"returned labels of shape \(2, 3\)"):
         wrap(Ending(lambda z: (z > 0).long())).labels(np.zeros((2, 4)))
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda z: z.T, r"returned \(3, 5\) float32 for 5 points: expected scores \(5, c\)"),
+        (lambda z: z.sum(), r"returned \(\) float32 for 5 points"),
+        (lambda z: z.reshape(5, -1, 1).expand(5, 3, 2), r"\(5, 3, 2\): .* output=lambda y: y\[:, :, 0\]"),
+    ],
+    ids=["transposed", "one number", "a map"],
+)
+def test_outputs_that_are_no_scores_are_called_what_they_are(function, words):
+    with pytest.raises(ModelError, match=words):
+        wrap(Ending(function)).labels(np.zeros((5, 4)))
