@@ -11,7 +11,7 @@ import logging
 import re
 from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
+from types import BuiltinMethodType, MethodDescriptorType, NoneType, UnionType
 from typing import Literal, Union, get_args, get_origin
 
 import numpy as np
@@ -312,7 +312,11 @@ def _shown_default(default):
 
 def write_signature(app, what, name, thing, options, signature, returns):
     """Put the signature with readable types in place of the one that Sphinx expands."""
-    if signature is None or what == "exception":
+    if (
+        signature is None
+        or what == "exception"
+        or isinstance(thing, MethodDescriptorType | BuiltinMethodType)
+    ):
         return signature, returns
     text, returned = signature_text(thing, linked=True)
     if what == "method" and not signature.startswith("(self"):
