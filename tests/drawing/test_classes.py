@@ -101,6 +101,20 @@ def test_a_legend_stays_in_the_figure_and_off_the_neighbour(probe):
         assert not ax.get_legend().get_window_extent().overlaps(ax.get_window_extent())
 
 
+def test_a_legend_of_long_names_is_broken_into_lines():
+    """A comparison has names such as "a says upper moon, b says lower moon", wider than its Axes."""
+    both = inscape.compare(named("upper moon", "lower moon"), named("lower moon", "upper moon"), SQUARE)
+    figure = Figure(figsize=(9, 3))
+    left, right = figure.subplots(1, 2)
+    drawn(both.plot(left))
+    drawn(both.plot(right))
+    boxes = [ax.get_legend().get_window_extent() for ax in (left, right)]
+    assert boxes[0].x1 <= right.get_window_extent().x0
+    assert boxes[1].x1 <= figure.bbox.x1
+    texts = [text.get_text() for text in left.get_legend().get_texts()]
+    assert "a says upper moon, b says lower moon" in [" ".join(text.split()) for text in texts]
+
+
 @pytest.mark.parametrize("size", [(4.4, 3.0), (7.0, 5.0)])
 @pytest.mark.parametrize("resolution", [None, 200])
 def test_names_cover_no_points_and_stay_in_their_region(size, resolution):

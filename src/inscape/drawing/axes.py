@@ -9,6 +9,11 @@ _LEGEND_GAP = 0.9
 _LEAST_LEFT = 0.45
 """Of the width that Axes had, what a legend leaves them at least."""
 
+_LEAST_FONT = 5.0
+"""In points, of a legend that would be too wide."""
+_SHORTEST_LINE = 10
+"""In characters, of a name that is broken into lines."""
+
 _DENSE_LEGEND_ABOVE_CLASSES = 8
 
 
@@ -47,7 +52,8 @@ def legend_beside(ax: Any, handles: Sequence[Any], title: str) -> None:
     """A legend to the right of the Axes.
 
     Figures that lay themselves out make room for it. In others the Axes give up as much of their own width,
-    so that the legend neither leaves the figure nor lies on a neighbour.
+    so that the legend neither leaves the figure nor lies on a neighbour; names that are too long for that
+    are broken into lines, and made smaller if they must.
     """
     dense = {"fontsize": "small", "labelspacing": 0.3} if len(handles) > _DENSE_LEGEND_ABOVE_CLASSES else {}
     legend = ax.legend(
@@ -62,11 +68,32 @@ def legend_beside(ax: Any, handles: Sequence[Any], title: str) -> None:
     figure = ax.figure.figure  # of a part of a figure, the whole
     if figure.get_layout_engine() is not None:
         return
-    gap = _LEGEND_GAP * legend.prop.get_size_in_points() / 72 * figure.dpi
-    width = (legend.get_window_extent().width + gap) / figure.bbox.width
     box = ax.get_position(original=True)
-    left = max(box.width - width, _LEAST_LEFT * box.width)
-    ax.set_position((box.x0, box.y0, left, box.height))
+    gap = _LEGEND_GAP * legend.prop.get_size_in_points() / 72 * figure.dpi
+    most = (1 - _LEAST_LEFT) * box.width * figure.bbox.width - gap
+    _narrow(legend, most)
+    width = (min(legend.get_window_extent().width, most) + gap) / figure.bbox.width
+    ax.set_position((box.x0, box.y0, box.width - width, box.height))
+
+
+def _narrow(legend: Any, most: float) -> None:
+    """Break the names of a legend into lines, and then make them smaller, until it is `most` pixels wide."""
+    from textwrap import fill
+
+    texts = legend.get_texts()
+    width = legend.get_window_extent().width
+    if width <= most:
+        return
+    longest = max(len(text.get_text()) for text in texts)
+    line = max(_SHORTEST_LINE, int(longest * most / width) - 2)
+    for text in texts:
+        text.set_text(fill(text.get_text(), line))
+    for _ in range(4):  # what is not text has a width of its own
+        width = legend.get_window_extent().width
+        if width <= most:
+            return
+        for text in (*texts, legend.get_title()):
+            text.set_fontsize(max(_LEAST_FONT, text.get_fontsize() * 0.95 * most / width))
 
 
 def fitted_text(ax: Any, x: float, y: float, text: str, fit: Callable[[Any, Any], None], **style: Any) -> Any:

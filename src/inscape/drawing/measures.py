@@ -143,7 +143,8 @@ def draw_ranking(
     reach = np.abs(np.array(intervals).T - np.array(means))
     ax.errorbar(means, rows, xerr=reach, fmt="o", color=TEN[0], ecolor=TEN[8], capsize=3)
     for row, p in enumerate(probabilities):
-        ax.text(1.02, row + 0.5, f"{p:.1%}", transform=ax.get_yaxis_transform(), va="center", fontsize=9)
+        style: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 9}
+        ax.text(0.985, row + 0.5, f"{p:.1%}", transform=ax.get_yaxis_transform(), **style)
     ax.set_yticks(rows, names)
     ax.set_ylim(len(names) - 0.5, -0.5)  # half a row above the first and below the last
     ax.set_xlabel("region count (95 % interval);\nright: how likely the upper model has fewer")

@@ -200,6 +200,11 @@ def test_results_are_written_read_and_drawn(body):
     assert again.n_linear == found.n_linear
     ax = found.plot()
     assert f"{found.n_regions} linear regions" in ax.get_title()
+    ax = found.plot(
+        title="mine", class_names=["cat", "dog"], points=(np.array([[0.1, 0.2], [0.3, 0.4]]), [0, 1])
+    )
+    assert ax.get_title() == "mine"
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["cat", "dog"]
     assert "<img" in found._repr_html_()
 
 

@@ -11,7 +11,7 @@ compare it for one body and networks of one shape.
 
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,8 +24,10 @@ from inscape.models import wrap
 from inscape.partition.linear.regions import SLOPE_TOLERANCE
 from inscape.partition.linear.space.nearest_label import nearest_of_polytope, pattern_key
 from inscape.partition.linear.space.polytope import LinearRegion, facets, graph_and_point, region_of
-from inscape.pictures import Drawn
+from inscape.pictures import DrawnByClass, Look
+from inscape.probes import Patch
 from inscape.probes.bodies import Ball, Body, Box
+from inscape.probes.plane import domain_of, scene_of
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from inscape.models.graph import Graph
     from inscape.partition.linear.space.region_maps import Pattern, RegionMaps
 
+POINTS_ABOVE = 4.0
+"""The layer of a picture from which on data points are drawn, which are not cut at the border of a ball."""
 SMALLEST = 1e-9
 """Of the body's extent: a facet that has no point farther than this from all other hyperplanes is a tie."""
 VOLUMES_ADD_UP_TO = 1e-9
@@ -44,7 +48,7 @@ N_STARTS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LinearBody(Drawn):
+class LinearBody(DrawnByClass):
     """The linear regions that meet the inside of a box or a ball.
 
     Attributes:
@@ -135,11 +139,10 @@ class LinearBody(Drawn):
         found: Self = restored_fields(cls, data, what=what, error=PartitionError)
         return found
 
-    def _draw(self, ax: Any) -> Any:
+    def _draw(self, ax: Any, look: Look) -> Any:
         """The regions of two inputs."""
         import hashlib
 
-        from inscape.drawing.planes.frame import Scene
         from inscape.drawing.planes.polygons import draw_faces
 
         polygons = self.polygons
@@ -147,6 +150,10 @@ class LinearBody(Drawn):
         corners = np.arange(start[-1])
         following = corners + 1
         following[start[1:] - 1] = start[:-1]
+        outline = _outline(self.body)
+        (s0, t0), (s1, t1) = outline.min(axis=0).tolist(), outline.max(axis=0).tolist()
+        patch = Patch([0.0, 0.0], np.eye(2), ((s0, s1), (t0, t1)))
+        scene, classes = scene_of(patch, domain_of(patch), look, ())
         names = [b"".join(p.astype(np.uint16).tobytes() for p in r.pattern) for r in self.regions]
         hashes = [int.from_bytes(hashlib.blake2b(n, digest_size=8).digest(), "little") for n in names]
         ax = draw_faces(
@@ -157,7 +164,8 @@ class LinearBody(Drawn):
             values=np.array(hashes, np.uint64),
             kind="pattern",
             edges=True,
-            scene=Scene(domain=_outline(self.body), axis_names=("input 0", "input 1")),
+            scene=replace(scene, domain=outline),
+            classes=classes,
             title=f"{'' if self.is_exact else 'at least '}{self.n_regions:,} linear regions",
             ax=ax,
         )
@@ -167,7 +175,8 @@ class LinearBody(Drawn):
             x, y = self.body.centre.reshape(-1).tolist()
             circle = Circle((x, y), self.body.radius, transform=ax.transData)
             for drawn in ax.collections:
-                drawn.set_clip_path(circle)
+                if drawn.get_zorder() < POINTS_ABOVE:
+                    drawn.set_clip_path(circle)
         return ax
 
 
