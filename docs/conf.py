@@ -69,6 +69,14 @@ sphinx_gallery_conf = {
     "ignore_repr_types": r"matplotlib|Axes|Figure",
 }
 
+WIDE_PAGES = [
+    "which-measure",
+    "glossary",
+    *(f"auto_{kind}/index" for kind in ("gallery", "tutorials")),
+    *(f"auto_{kind}/{path.stem}" for kind in ("gallery", "tutorials") for path in HERE.glob(f"{kind}/*.py")),
+]
+"""Pages without a table of contents beside them: their tables and code take the room."""
+
 html_theme = "pydata_sphinx_theme"
 html_title = f"inscape {release}"
 html_static_path = ["_static"]
@@ -78,13 +86,7 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
-    "secondary_sidebar_items": {
-        "**": ["page-toc"],
-        "auto_gallery/**": [],
-        "auto_tutorials/**": [],
-        "which-measure": [],
-        "glossary": [],
-    },
+    "secondary_sidebar_items": {"**": ["page-toc"], **dict.fromkeys(WIDE_PAGES, [])},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",

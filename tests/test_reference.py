@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import importlib.util
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,15 @@ def test_every_signature_has_types_as_a_reader_writes_them(name):
     assert inspect.isclass(thing) or returned
     for expansion in ("_Supports", "_Buffer", "numpy.", "ndarray[", "dtype[", "typing.", "<", "inscape."):
         assert expansion not in f"{text} -> {returned}"
+
+
+@pytest.mark.parametrize("name", [n for n, t in PUBLIC.items() if inspect.isclass(t)])
+def test_signatures_of_methods_can_be_written(name):
+    for member in (m for m in dir(PUBLIC[name]) if not m.startswith("_")):
+        method = getattr(PUBLIC[name], member)
+        if inspect.isfunction(method):
+            text, _ = pages.write_signature(None, "method", f"{name}.{member}", method, None, "()", None)
+            assert not re.search(r"_Supports|_Buffer|ndarray\[|\(self", text)
 
 
 @pytest.mark.parametrize("name", [n for n, t in PUBLIC.items() if inspect.isfunction(t)])
