@@ -86,7 +86,7 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
-    "secondary_sidebar_items": {"**": ["page-toc"], **dict.fromkeys(WIDE_PAGES, [])},
+    "secondary_sidebar_items": {"**": ["page-toc"], **{page: [] for page in WIDE_PAGES}},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
