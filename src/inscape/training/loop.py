@@ -261,7 +261,7 @@ def with_channels_last(module: nn.Module, device: torch.device) -> list[nn.Conv2
         return []
     plain = [m for m in module.modules() if isinstance(m, nn.Conv2d) and m.weight.is_contiguous()]
     for convolution in plain:
-        convolution.to(memory_format=torch.channels_last)
+        convolution.weight.data = convolution.weight.data.contiguous(memory_format=torch.channels_last)
     return plain
 
 
@@ -273,7 +273,7 @@ def _channels_last(module: nn.Module, device: torch.device) -> Iterator[None]:
         yield
     finally:
         for convolution in changed:
-            convolution.to(memory_format=torch.contiguous_format)
+            convolution.weight.data = convolution.weight.data.contiguous()
 
 
 def save_weights(module: nn.Module, path: str | Path, **about: Any) -> Path:
