@@ -22,7 +22,6 @@ from inscape.compiled import compile_at_once
 SIZES = (784, 256, 128, 10)
 PLANES = ((784, 32, 32, 10), (784, 64, 64, 64, 10), SIZES)
 """Networks with some 1,000, 10,000 and 40,000 linear regions on the plane."""
-REPEATS = 5
 TWIN = "a twin of other weights"
 
 
@@ -60,14 +59,14 @@ def models(
     return inscape.wrap(net), others, np.random.default_rng(0).normal(size=(200, sizes[0]))
 
 
-def seconds(*jobs: Callable[[], object]) -> list[np.ndarray]:
+def seconds(*jobs: Callable[[], object], repeats: int = 5) -> list[np.ndarray]:
     """The processor time of each job in every round, (repeats,) each, after one round that compiles.
 
     Rounds are taken side by side, and ratios within a round: what slows the machine down for a while slows
     every job of a round.
     """
-    rounds = np.empty((REPEATS + 1, len(jobs)))
-    for k in range(REPEATS + 1):
+    rounds = np.empty((repeats + 1, len(jobs)))
+    for k in range(repeats + 1):
         for i, job in enumerate(jobs):
             start = time.process_time()
             job()
@@ -106,7 +105,7 @@ def on_plane(sizes: tuple[int, ...], *, with_difference: bool) -> None:
             report(f"compare with {name}, over decision_regions of one", times(both, one), "at most 2.2")
     if with_difference:
         one, *joint = seconds(
-            regions(a), *[lambda b=b: comparison(b)().max_difference for b in others.values()]
+            regions(a), *[lambda b=b: comparison(b)().max_difference for b in others.values()], repeats=2
         )
         for name, both in zip(others, joint, strict=True):
             report(
@@ -121,6 +120,7 @@ def on_segments(sizes: tuple[int, ...]) -> None:
     one, *two = seconds(
         lambda: inscape.region_count(a, x, **settings),
         *[lambda b=b: inscape.agreement(a, b, x, **settings) for b in others.values()],
+        repeats=3,
     )
     print(f"1,000 segments: {np.median(one):.3f} s for region_count of one network")
     for name, both in zip(others, two, strict=True):

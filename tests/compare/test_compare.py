@@ -226,9 +226,9 @@ def test_unequal_sets_of_classes_are_refused_and_listed():
     x = rng.normal(size=(60, 6))
     a = LogisticRegression().fit(x, np.array(["cat", "dog"])[(x[:, 0] > 0).astype(int)])
     b = LogisticRegression().fit(x, np.array(["cat", "fox"])[(x[:, 0] > 0).astype(int)])
-    with pytest.raises(ModelError, match=r"LogisticRegression has 'cat', 'dog', .* has 'cat', 'fox'"):
+    with pytest.raises(ModelError, match=r"\(a\) has 'cat', 'dog', .* \(b\) has 'cat', 'fox'"):
         compare(a, b, SEGMENT)
-    with pytest.raises(ModelError, match="has 4 classes, Sequential has 3 classes"):
+    with pytest.raises(ModelError, match=r"has 4 classes, Sequential \(b\) has 3 classes"):
         compare(net(0), mlp(6, 5, 3), SEGMENT)
 
 
@@ -279,7 +279,10 @@ def test_scores_on_different_scales_are_named_and_softmax_is_offered():
     b = nn.Sequential(*net(0), nn.Softmax(dim=1)).eval()
     d = compare(a, b, SEGMENT)
     assert d.disagreement == 0.0
-    assert d.note == "Sequential gives scores and Sequential probabilities, which are on different scales"
+    assert (
+        d.note
+        == "Sequential (a) gives scores and Sequential (b) probabilities, which are on different scales"
+    )
     with pytest.raises(PartitionError, match="scores='softmax'"):
         _ = d.max_difference
     soft = compare(a, b, SEGMENT, scores="softmax").max_difference

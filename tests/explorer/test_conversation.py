@@ -1,5 +1,6 @@
 """What a page is told: compared with the library's own answers."""
 
+import copy
 import threading
 
 import numpy as np
@@ -175,14 +176,51 @@ def test_the_profile_is_that_of_the_segment(page, shown):
 
 
 def test_points_lie_where_they_are_nearest(page, shown):
-    _, arrays = page.ask(ask="points", plane=spanned([3, 7, 9]))
+    header, arrays = page.ask(ask="points", plane=spanned([3, 7, 9]))
     x = shown.exhibit.data.x.reshape(60, -1)
     assert sorted(arrays["rows"][:3].tolist()) == [3, 7, 9]
+    np.testing.assert_allclose(
+        header["corners"], Patch.through(shown.exhibit.data.x[[3, 7, 9]]).marks, atol=1e-9
+    )
     origin, axes = arrays["origin"].reshape(-1), arrays["axes"].reshape(2, -1)
     there = origin + arrays["places"] @ axes
     away = np.linalg.norm(x[arrays["rows"]] - there, axis=1)
     np.testing.assert_allclose(away, arrays["distances"], atol=1e-5)
     np.testing.assert_allclose((x[arrays["rows"]] - there) @ axes.T, 0, atol=1e-5)
+
+
+def test_tables_are_measured_as_if_their_features_had_one_unit(rng):
+    """Two pages: a network on features of other sizes, and the same one on standardised features."""
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).double()
+    z = rng.normal(size=(20, 3))
+    z /= z.std(axis=0)
+    sizes = np.array([1.0, 1000.0, 0.01])
+    wide = copy.deepcopy(net)
+    with torch.no_grad():
+        wide[0].weight /= torch.from_numpy(sizes)
+    seen = []
+    for model, points, scale in ((net, z, None), (wide, z * sizes, "auto")):
+        page = Page(inscape.explore(model, points, scale=scale, rows=(0, 1, 2)))
+        plane = spanned([0, 1, 2])
+        window = [-3.0, 3.0, -3.0, 3.0]
+        regions = page.ask(ask="plane", plane=plane, window=window, wanted=["slope"])[1]
+        place = page.ask(ask="probe", plane=plane, at=[0.2, 0.1])[0]
+        profile = page.ask(ask="profile", plane=plane, **{"from": [0.0, 0.0], "to": [1.0, 0.5]})[0]
+        points = page.ask(ask="points", plane=plane)[1]
+        page.worker.close()
+        sums = [regions["face_slopes"].sum(), regions["region_areas"].sum(), points["distances"].sum()]
+        seen.append(
+            [
+                place["area"],
+                place["boundary"]["distance"],
+                place["edge"]["distance"],
+                profile["length"],
+                *sums,
+            ]
+        )
+    np.testing.assert_allclose(*seen, rtol=1e-4)
+    assert seen[0][1] > 0
 
 
 def test_rows_are_filtered_and_sorted(page, shown):

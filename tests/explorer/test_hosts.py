@@ -5,6 +5,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from explored import images, moons, network
@@ -106,6 +107,19 @@ def test_tables_are_measured_in_standard_deviations(rng):
     np.testing.assert_allclose(shown.start.corner_coordinates, expected.marks, atol=1e-9)
     plain = inscape.explore(lambda x: x, x, rows=(0, 1, 2), scale=None).exhibit
     np.testing.assert_allclose(plain.start.home.axes, inscape.Patch.through(x[:3]).axes)
+
+
+def test_features_have_units_by_name_in_order_or_from_the_frame(rng):
+    frame = pd.DataFrame(rng.normal(size=(9, 3)), columns=["height", "age", "colour"])
+    for units in ({"height": "cm", "age": "a"}, ["cm", "a", None]):
+        about = inscape.explore(lambda x: x, frame, units=units).exhibit.about
+        assert about["data"]["units"] == ["cm", "a", ""]
+    frame.attrs["units"] = {"age": "a", "income": "EUR"}
+    assert inscape.explore(lambda x: x, frame).exhibit.about["data"]["units"] == ["", "a", ""]
+    with pytest.raises(DataError, match="hieght"):
+        inscape.explore(lambda x: x, frame, units={"hieght": "cm"})
+    with pytest.raises(DataError, match="one for each of the 3 features"):
+        inscape.explore(lambda x: x, frame, units="cm")
 
 
 def test_data_that_make_no_plane_are_refused():

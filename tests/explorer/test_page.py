@@ -358,6 +358,21 @@ def test_a_model_that_fails_is_shown_as_that(opened, answer):
         page.close()
 
 
+def test_a_first_look_that_fails_still_shows_where_the_data_lie(browser):
+    def model(x):
+        raise RuntimeError("no such weight")
+
+    x, y = moons()
+    with inscape.explore(model, x, y) as explorer:
+        page = browser.new_page()
+        page.goto(explorer.url)
+        page.wait_for_selector(".trouble:not([hidden])", timeout=120_000)
+        window = page.evaluate("document.querySelector('.inscape-explorer').viewer.camera.window()")
+        assert window[0] <= x[:, 0].min() < x[:, 0].max() <= window[1]
+        assert window[1] - window[0] < 3 * np.ptp(x[:, 0])
+        page.close()
+
+
 def test_a_saved_page_opens_offline(opened, shown, tmp_path):
     path = shown.save(tmp_path / "page.html", count=False)
     page = opened(path.as_uri())

@@ -56,7 +56,9 @@ def explore(
     files, is_sequence = _in_folders(models, weights or [])
     by_name = {name: loading.read(*where, x=loaded.x) for name, where in options.candidates(*files).items()}
     loaded = loaded.fitting(*by_name.values())
-    data = DataPoints.of(loaded.x, loaded.y, features=loaded.feature_names, image_shape=None, scale="auto")
+    data = DataPoints.of(
+        loaded.x, loaded.y, features=loaded.feature_names, units=None, image_shape=None, scale="auto"
+    )
     if points is not None and (outside := [i for i in points if not 0 <= i < len(data)]):
         raise DataError(f"there is no row {outside[0]}: the page offers rows 0 to {len(data) - 1}")
     exhibit = Exhibit(

@@ -81,15 +81,20 @@ class Matching:
     @property
     def why_not_scores(self) -> str | None:
         """Why the scores of the models cannot be compared; None if they can."""
-        (a, b), (first, second) = self._models, self.kinds
-        for model, kind in ((a, first), (b, second)):
+        (a, b), (first, second) = told_apart(*self._models), self.kinds
+        for name, kind in ((a, first), (b, second)):
             if kind is None:
-                return f"{model.name} has labels but no score per class"
+                return f"{name} has labels but no score per class"
         if self.columns is None:
             return "the models have not the same number of scores"
         if first != second:
-            return f"{a.name} gives {first} and {b.name} {second}, which are on different scales"
+            return f"{a} gives {first} and {b} {second}, which are on different scales"
         return None
+
+
+def told_apart(a: Model, b: Model) -> tuple[str, str]:
+    """The names of two models, (a) and (b) behind them if they are the same."""
+    return (a.name, b.name) if a.name != b.name else (f"{a.name} (a)", f"{b.name} (b)")
 
 
 def _reveals(model: Model) -> bool:
@@ -111,12 +116,16 @@ def _n_classes(model: Model, n_scores: int | None) -> int | None:
 def _ordered(a: Model, b: Model, first: tuple[str, ...], second: tuple[str, ...]) -> Ints:
     """The label of the first model for each label of the second."""
     if set(first) != set(second):
-        raise ModelError(
-            f"the models tell different classes apart: {a.name} has {_listed(first)}, {b.name} has "
-            f"{_listed(second)}",
-            remedy="compare models of one set of classes",
-        )
+        raise _unequal(a, b, [_listed(first), _listed(second)])
     return np.array([first.index(name) for name in second])
+
+
+def _unequal(a: Model, b: Model, classes: list[str]) -> ModelError:
+    own = [f"{name} has {listed}" for name, listed in zip(told_apart(a, b), classes, strict=True)]
+    return ModelError(
+        f"the models tell different classes apart: {', '.join(own)}",
+        remedy="compare models of one set of classes",
+    )
 
 
 def _check_sizes(a: Model, b: Model, sizes: list[int | None]) -> None:
@@ -124,10 +133,7 @@ def _check_sizes(a: Model, b: Model, sizes: list[int | None]) -> None:
         own = [
             _listed(m.classes) if m.classes else f"{n} classes" for m, n in zip((a, b), sizes, strict=True)
         ]
-        raise ModelError(
-            f"the models tell different classes apart: {a.name} has {own[0]}, {b.name} has {own[1]}",
-            remedy="compare models of one set of classes",
-        )
+        raise _unequal(a, b, own)
 
 
 def _listed(names: tuple[str, ...]) -> str:

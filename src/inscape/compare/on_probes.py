@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from inscape.arrays import Floats, Ints
-from inscape.compare.matching import Matching
+from inscape.compare.matching import Matching, told_apart
 from inscape.models import Model
 from inscape.models.base import Array
 from inscape.partition.decision.adaptive import adaptive_regions
@@ -121,8 +121,7 @@ class Pair:
     @property
     def names(self) -> tuple[str, str]:
         """The names of the models, told apart."""
-        a, b = self.a.name, self.b.name
-        return (a, b) if a != b else (f"{a} (a)", f"{b} (b)")
+        return told_apart(self.a, self.b)
 
     @property
     def model(self) -> PairedModel:

@@ -86,15 +86,25 @@ class ChosenPlane:
             return np.empty((0, 2))
         return self.coordinates(self._points(self.corners).reshape(3, -1))[0]
 
+    @property
+    def outline(self) -> dict[str, Any]:
+        """What a page needs to know of the plane before its regions are there."""
+        (s0, s1), (t0, t1) = self.home.bounds
+        return {
+            "corners": self.corner_coordinates.tolist(),
+            "frame": self.home.marks.tolist(),
+            "home": [s0, s1, t0, t1],
+        }
+
     def coordinates(self, points: Floats) -> tuple[Floats, Floats]:
         """Where points (n, d) are nearest to the plane, (n, 2), and how far they are from there, (n,).
 
-        Nearest in the units of the data, if these have some; distances are those in the input space.
+        Both in the units of the data, if these have some.
         """
         origin, axes = self.home.origin.reshape(-1), self.home.axes.reshape(2, -1)
         units = 1.0 if self.data.unit is None else self.data.unit.reshape(-1)
         places, _ = nearest(origin / units, axes / units, points / units)
-        return places, np.linalg.norm(points - origin - places @ axes, axis=1)
+        return places, np.linalg.norm((points - origin - places @ axes) / units, axis=1)
 
     def window(self, bounds: Any) -> Patch:
         """The part of the plane between bounds [s0, s1, t0, t1]."""

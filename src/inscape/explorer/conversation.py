@@ -134,14 +134,8 @@ class Conversation:
 
     def _seen(self, plane: ChosenPlane, request: Request) -> tuple[Patch, dict[str, Any]]:
         """The part of a plane that a page sees, and what it needs to know of the plane."""
-        (s0, s1), (t0, t1) = plane.home.bounds
         window = request.get("window") or plane.whole(request.get("size"))
-        known = {
-            "corners": plane.corner_coordinates.tolist(),
-            "frame": plane.home.marks.tolist(),
-            "home": [s0, s1, t0, t1],
-        }
-        return plane.window(window), known
+        return plane.window(window), plane.outline
 
     def _points(self, request: Request, job: Job) -> Answer:
         """The data points nearest to a plane: where, and how far away."""
@@ -158,7 +152,7 @@ class Conversation:
         }
         if exhibit.row_labels is not None:
             arrays["labels"] = exhibit.row_labels[rows].astype(np.int32)
-        return {"plane": plane.named(), "median": float(np.median(distances))}, arrays
+        return {"plane": plane.named(), **plane.outline, "median": float(np.median(distances))}, arrays
 
     def _rows(self, request: Request, job: Job) -> Answer:
         """Some rows of the data in the order that was asked for, with thumbnails or numbers."""
@@ -247,7 +241,7 @@ class Conversation:
         plane = ChosenPlane.read(request.get("plane"), self.exhibit.data)
         start, end = (plane.home.points(_place(request.get(name))[None])[0] for name in ("from", "to"))
         model = self.exhibit.models[self._model(request)]
-        return profile(model, start, end, self._meter(request, job, "profile"))
+        return profile(model, start, end, plane.home.unit, self._meter(request, job, "profile"))
 
     def _count(self, request: Request, job: Job) -> Answer:
         """The region count R_1 on a few more segments; the page asks again until it is done."""

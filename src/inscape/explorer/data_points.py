@@ -1,6 +1,6 @@
 """The data beside the plane: points, classes, thumbnails, and in which order the page shows them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from inscape.arrays import Floats, Ints, Shape
 from inscape.drawing.planes.frame import as_images
-from inscape.errors import DataError
+from inscape.errors import DataError, unknown_name
 from inscape.probes.source import PointSource
 
 Array = npt.NDArray[Any]
@@ -29,6 +29,7 @@ class DataPoints:
         y: their classes as they were given, (n,), or None.
         n_given: how many there were, of which these are the first.
         features: names of the numbers of a point, () if they have none.
+        units: what each number is measured in, as "cm"; () if that is not known.
         image_shape: the shape in which a point is drawn as an image; None if it has its own or is none.
         unit: the unit of each number, in which points are near or far; None for 1.
     """
@@ -37,6 +38,7 @@ class DataPoints:
     y: Array | None
     n_given: int
     features: tuple[str, ...]
+    units: tuple[str, ...]
     image_shape: Shape | None
     unit: Floats | None
 
@@ -47,6 +49,7 @@ class DataPoints:
         y: Any,
         *,
         features: Sequence[str] | None,
+        units: Mapping[str, str] | Sequence[str] | None,
         image_shape: Shape | None,
         scale: Any,
     ) -> "DataPoints":
@@ -68,6 +71,7 @@ class DataPoints:
             y=None if classes is None else np.asarray(classes)[:MOST_ROWS],
             n_given=n_given,
             features=tuple(str(name) for name in names),
+            units=_units(_known_units(x, names) if units is None else units, names, size),
             image_shape=None if image_shape is None else tuple(image_shape),
             unit=None,
         )
@@ -137,3 +141,28 @@ class DataPoints:
         if unit.shape != self.x.shape[1:] or not (np.isfinite(unit) & (unit > 0)).all():
             raise DataError(f"scale must hold a positive number for each feature, {self.x.shape[1:]}")
         return unit
+
+
+def _known_units(x: Any, names: Sequence[str]) -> Any:
+    """The units that a data frame has of its columns, some of which may be no features."""
+    known = getattr(x, "attrs", {}).get("units")
+    return {name: known[name] for name in names if name in known} if isinstance(known, Mapping) else None
+
+
+def _units(given: Any, names: Sequence[str], size: int) -> tuple[str, ...]:
+    """The unit of each number, "" for none, of those given by name or in order.
+
+    >>> _units({"height": "cm"}, ["height", "age"], 2), _units(["cm", "a"], (), 2), _units(None, (), 2)
+    (('cm', ''), ('cm', 'a'), ())
+    """
+    if given is None:
+        return ()
+    if isinstance(given, Mapping):
+        known = [str(name) for name in names]
+        for name in given:
+            if str(name) not in known:
+                raise DataError(unknown_name("feature with a unit", str(name), known))
+        return tuple(str(given.get(name) or "") for name in names)
+    if isinstance(given, str) or len(given) != size:
+        raise DataError(f"units must name one for each of the {size} features, or be a dictionary by name")
+    return tuple(str(unit or "") for unit in given)

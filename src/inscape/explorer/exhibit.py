@@ -157,6 +157,7 @@ class Exhibit:
                 "picture": list(data.picture_shape),
                 "limits": list(data.limits),
                 "features": list(data.features),
+                "units": list(data.units),
                 "has_classes": data.y is not None,
                 "axis_names": list(home.axis_names or ()),
                 "is_scaled": data.unit is not None,

@@ -107,6 +107,7 @@ def explore(
     *,
     class_names: Names | None = None,
     features: Sequence[str] | None = None,
+    units: Mapping[str, str] | Sequence[str] | None = None,
     image_shape: Shape | None = None,
     scale: Any = "auto",
     rows: Sequence[int] | None = None,
@@ -125,6 +126,8 @@ def explore(
         y: their classes, if x does not carry them.
         class_names: names of the classes, as for pictures.
         features: names of the numbers of a point; those of a data frame are known.
+        units: what the features are measured in, by name or in order, as {"height": "cm"}; those in
+            `attrs["units"]` of a data frame are known.
         image_shape: the shape in which flat points are drawn, as (8, 8).
         scale: in which units points are near or far, as for `Patch.through`: "std" for standard deviations,
             numbers, or None; "auto" takes "std" for tables, and None for images.
@@ -140,7 +143,7 @@ def explore(
     models, is_sequence = _named(model)
     models = {name: wrap(one) for name, one in models.items()}
     of_models = for_models(models.values(), x)
-    data = DataPoints.of(of_models, y, features=features, image_shape=image_shape, scale=scale)
+    data = DataPoints.of(of_models, y, features=features, units=units, image_shape=image_shape, scale=scale)
     exhibit = Exhibit(
         models,
         data,

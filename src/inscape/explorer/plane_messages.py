@@ -3,7 +3,7 @@
 Coordinates are those of the window, from -1 to 1, so that float32 holds them however far a page zooms in.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from inscape.drawing.palette import pattern_colours
 from inscape.models import Model
 from inscape.partition.decision.regions import DecisionGrid, DecisionMesh, DecisionPlane, DecisionRegions
 from inscape.probes import Patch
-from inscape.probes.plane import Domain, domain_of
+from inscape.probes.plane import Domain, Plane, domain_of
 
 Arrays = dict[str, npt.NDArray[Any]]
 MOST_FACES = 500_000
@@ -131,7 +131,7 @@ def _faces(regions: DecisionPlane, patch: Patch, wanted: set[str]) -> Arrays:
         "corners": planar.corners.astype(np.int32),
         "start": planar.start.astype(np.int32),
         "face_regions": regions.face_regions.astype(np.int32),
-        "region_areas": regions.areas.astype(np.float32),
+        "region_areas": (regions.areas * area_factor(patch)).astype(np.float32),
         "edges": planar.ends.astype(np.int32),
         "edge_kinds": (_edge_layers(regions) + np.where(changes, BOUNDARY, 0)).astype(np.uint8),
     }
@@ -185,7 +185,9 @@ def slope_norms(regions: DecisionPlane, scores: Floats) -> Floats:
 
     On a face f is affine, so that its slope times the area is the integral of f n along the border.
     """
-    planar = regions.subdivision.planar
+    patch, planar = regions.probe, regions.subdivision.planar
+    assert isinstance(patch, Patch)
+    metric = measured(patch).metric
     corners, start = planar.corners, planar.start
     after = np.arange(1, len(corners) + 1)
     after[start[1:] - 1] = start[:-1]
@@ -196,8 +198,26 @@ def slope_norms(regions: DecisionPlane, scores: Floats) -> Floats:
     flux = np.add.reduceat(rise[:, :, None] * outward[:, None, :], start[:-1], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = flux / planar.areas()[:, None, None]
-        squared = np.einsum("fci,ij,fcj->f", slopes, np.linalg.inv(regions.domain.metric), slopes)
+        squared = np.einsum("fci,ij,fcj->f", slopes, np.linalg.inv(metric), slopes)
         return np.asarray(np.sqrt(np.maximum(squared, 0.0)))
+
+
+def measured(patch: Patch) -> Domain:
+    """The plane of a patch in the units of its features, if these have some: a table's standard deviations.
+
+    Lengths and areas on the page are taken there, as the picture is drawn; in the input space itself the
+    feature with the largest numbers would rule them.
+    """
+    domain = domain_of(patch)
+    if patch.unit is None:
+        return domain
+    unit = patch.unit.reshape(-1)
+    return replace(domain, plane=Plane(domain.plane.origin / unit, domain.plane.axes / unit))
+
+
+def area_factor(patch: Patch) -> float:
+    """The area in the units of the features of a unit of area in the input space."""
+    return 1.0 if patch.unit is None else measured(patch).area_unit / domain_of(patch).area_unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,8 +229,14 @@ class Sight:
 
     @property
     def domain(self) -> Domain:
-        """Where coordinates lie in the input space."""
-        return domain_of(self.patch)
+        """Where coordinates lie in the input space, in the units of the data."""
+        return measured(self.patch)
+
+    @property
+    def areas(self) -> Floats:
+        """The area of each exact region in the units of the data, (n_regions,)."""
+        assert isinstance(self.regions, DecisionPlane)
+        return self.regions.areas * area_factor(self.patch)
 
     def holds(self, at: Floats) -> bool:
         """Whether a place (2,) is inside the window."""

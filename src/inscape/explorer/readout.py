@@ -53,7 +53,7 @@ def _region(sight: Sight, at: Floats) -> dict[str, Any]:
     faces = planar.sides()[border].max(axis=1)
     about: dict[str, Any] = {
         "region": region,
-        "area": float(regions.areas[region]),
+        "area": float(sight.areas[region]),
         "is_cut": bool((regions.face_regions[faces] == region).any()),
         "is_exact": True,
     }
@@ -183,8 +183,13 @@ def gradient(model: Model, point: Floats, label: int) -> tuple[dict[str, Any], A
     return {"gradient_by": "differences"}, {"gradient": slope.reshape(point.shape).astype(np.float32)}
 
 
-def profile(model: Model, start: Floats, end: Floats, meter: Meter) -> tuple[dict[str, Any], Arrays]:
-    """Scores and regions along the segment between two points; exact for networks."""
+def profile(
+    model: Model, start: Floats, end: Floats, unit: Floats | None, meter: Meter
+) -> tuple[dict[str, Any], Arrays]:
+    """Scores and regions along the segment between two points; exact for networks.
+
+    Its length is in the units of the features, if these have some.
+    """
     segment = Segment(start, end)
     regions: Any = decision_regions(model, segment, progress=meter)
     knots = np.empty(0)
@@ -192,7 +197,7 @@ def profile(model: Model, start: Floats, end: Floats, meter: Meter) -> tuple[dic
     if is_piecewise:
         knots = linear_regions(model, segment, progress=meter).knots
     curves = {
-        "length": float(np.linalg.norm(end - start)),
+        "length": float(np.linalg.norm((end - start) / (1.0 if unit is None else unit))),
         "boundaries": regions.boundaries.tolist(),
         "labels": regions.labels.tolist(),
         "n_regions": regions.n_regions,

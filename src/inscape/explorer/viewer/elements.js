@@ -17,8 +17,8 @@ export function figure(value, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e5 || size < 1e-3) return value.toExponential(digits - 1).replace("e+", "e");
-  return Number(value.toPrecision(digits)).toString().replace("-", "−");
+  const text = size >= 1e5 || size < 1e-3 ? value.toExponential(digits - 1).replace("e+", "e") : Number(value.toPrecision(digits)).toString();
+  return text.replaceAll("-", "−");
 }
 
 export function grouped(n) {

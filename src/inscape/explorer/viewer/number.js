@@ -67,6 +67,6 @@ export class NumberPanel {
     track.append(range, dot);
     const interval = known ? `${figure(row.interval[0])} to ${figure(row.interval[1])}` : "";
     const name = this.about.models.length > 1 ? h("span", { class: "name" }, this.about.models[row.model].name) : null;
-    return h("div", { class: "count" }, name, h("b", {}, figure(row.mean, 4)), h("span", { class: "quiet" }, interval), track);
+    return h("div", { class: "count" }, h("p", {}, name, h("b", {}, figure(row.mean, 4)), h("span", { class: "quiet" }, interval)), track);
   }
 }

@@ -19,7 +19,7 @@ export class Profile {
     const { header } = message;
     const pieces = header.n_pieces ? `, ${counted(header.n_pieces, "linear piece")}` : "";
     const how = header.is_exact ? "exact" : `${header.method}: ${header.status}`;
-    this.words.textContent = `${counted(header.n_regions, "decision region")}${pieces} over a length of ${figure(header.length)} · ${how}`;
+    this.words.textContent = `${counted(header.n_regions, "decision region")}${pieces} over a length of ${figure(header.length)}${this.about.data.is_scaled ? " sd" : ""} · ${how}`;
     this.canvas.setAttribute("aria-label", this.words.textContent);
     this.draw(dark);
   }

@@ -73,32 +73,37 @@ export class Readout {
     return h("table", { class: "scores" }, h("caption", { class: "hidden" }, "scores"), h("tbody", {}, ...rows, rest > 0 ? h("tr", {}, h("td", { colSpan: 3, class: "quiet" }, `and ${rest} lower`)) : null));
   }
 
+  /** A length with its unit: the features of a table are measured in their standard deviations. */
+  distance(value) {
+    return `${figure(value)}${this.about.data.is_scaled ? " sd" : ""}`;
+  }
+
   facts(header) {
     const list = h("dl", { class: "facts" });
     const add = (term, text) => list.append(h("dt", {}, term), h("dd", {}, text));
     const about = header.is_exact === false ? "≈ " : "";
-    if (header.area !== undefined) add("region", `${about}area ${figure(header.area)}${header.is_cut ? ", cut off by the picture's edge" : ""}`);
-    if (header.boundary) add("boundary", `${about}${figure(header.boundary.distance)} away on this plane`);
+    if (header.area !== undefined) add("region", `${about}area ${figure(header.area)}${this.about.data.is_scaled ? " sd²" : ""}${header.is_cut ? ", cut off by the picture's edge" : ""}`);
+    if (header.boundary) add("boundary", `${about}${this.distance(header.boundary.distance)} away on this plane`);
     const { edge } = header;
     if (edge?.kind === "units") {
       const units = edge.units.map((u) => String(u + 1)).join(", ") + (edge.n_units > edge.units.length ? ", …" : "");
       const where = edge.path ? ` (${edge.path})` : "";
       const state = edge.units.length === 1 ? (edge.states[0] ? ", on here" : ", off here") : "";
-      add("nearest kink", `${edge.n_units === 1 ? "unit" : counted(edge.n_units, "unit")} ${units} of layer ${edge.layer}${where}${state}; ${figure(edge.distance)} away`);
+      add("nearest kink", `${edge.n_units === 1 ? "unit" : counted(edge.n_units, "unit")} ${units} of layer ${edge.layer}${where}${state}; ${this.distance(edge.distance)} away`);
     } else if (edge?.kind === "scores") {
-      add("nearest edge", `two scores tie, no unit changes; ${figure(edge.distance)} away`);
+      add("nearest edge", `two scores tie, no unit changes; ${this.distance(edge.distance)} away`);
     }
     return list.childElementCount ? list : null;
   }
 
   features(arrays) {
-    const { features } = this.about.data;
+    const { features, units } = this.about.data;
     const rows = [...arrays.input].slice(0, MOST_FEATURES).map((value, k) =>
       h(
         "tr",
         {},
         h("th", { scope: "row" }, features[k] ?? `x${k}`),
-        h("td", { class: "number" }, figure(value, 4)),
+        h("td", { class: "number" }, figure(value, 4), units[k] ? h("span", { class: "quiet" }, ` ${units[k]}`) : null),
         arrays.gradient ? h("td", { class: "number quiet" }, figure(arrays.gradient[k], 2)) : null,
       ),
     );

@@ -88,7 +88,7 @@ export class Stage {
       this.setBadge(header.is_exact ? "exact" : "adaptive", header.is_exact ? "exact" : header.method, `${part} · ${counted(header.n_regions, "region")} of the pair${this.largestText()}`);
     } else {
       const linear = header.n_faces ? ` · ${counted(header.n_faces, "linear region")}` : "";
-      const time = header.seconds >= 0.0005 ? ` · ${header.seconds < 1 ? `${Math.round(1000 * header.seconds)} ms` : `${figure(header.seconds, 2)} s`}` : "";
+      const time = header.seconds >= 0.0005 ? ` · ${header.seconds < 1 ? `${Math.round(1000 * header.seconds)}\u00a0ms` : `${figure(header.seconds, 2)}\u00a0s`}` : "";
       const missed = header.missed > 0 ? `, about ${figure(header.missed, 2)} may be missed` : header.is_exact ? "" : ", smaller ones may be missed";
       this.setBadge(header.is_exact ? "exact" : "adaptive", header.is_exact ? "exact" : header.method, `${counted(header.n_regions, "decision region")}${missed}${linear}${time}`);
     }

@@ -109,8 +109,8 @@ export class Strip {
   }
 
   distance(value) {
-    const [low, high] = this.about.data.limits;
-    return value < 1e-5 * (high - low) ? "on the plane" : `${figure(value, 2)} away`;
+    const { limits, is_scaled } = this.about.data;
+    return value < 1e-5 * (is_scaled ? 1 : limits[1] - limits[0]) ? "on the plane" : `${figure(value, 2)}${this.about.data.is_scaled ? " sd" : ""} away`;
   }
 
   swatch(known) {

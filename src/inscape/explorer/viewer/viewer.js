@@ -400,9 +400,7 @@ class Viewer {
     const slot = header.reply === "difference" ? "difference" : header.model;
     const known = this.waiting.get(slot);
     if (!known || header.id !== known.id) return; // superseded
-    if (header.home) this.homeWindow = header.home;
-    if (header.corners) [this.corners, this.frameCorners] = [header.corners, header.frame];
-    if (!this.isFitted) this.fit(header.home);
+    this.place(header);
     if (header.is_last !== false) {
       this.answered(slot, header);
       this.keepMessage(known.key, message);
@@ -447,7 +445,14 @@ class Viewer {
 
   takePoints(message) {
     this.points = message;
+    if (JSON.stringify(message.header.plane.frame) === JSON.stringify(this.state.plane.frame)) this.place(message.header);
     this.redraw();
+  }
+
+  /** Where a plane lies: corners, and what the first look shows. */
+  place({ corners, frame, home }) {
+    [this.corners, this.frameCorners, this.homeWindow] = [corners, frame, home];
+    if (!this.isFitted) this.fit(home);
   }
 
   takeProgress(header) {
