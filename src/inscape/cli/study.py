@@ -265,9 +265,9 @@ def merge_rows(
     from inscape.sweeps.store import Store
 
     with imports_from(trust):
-        found = find(name, announce)
-    path = _folder(found, out) / f"{found.name}.sqlite"
-    with Store(path, found.name, function_name(found.cell)) as store:
+        study = find(name, announce)
+    path = _folder(study, out) / f"{study.name}.sqlite"
+    with Store(path, study.name, function_name(study.cell)) as store:
         for source in sources:
             typer.echo(f"{source}: {merge(store, source)}")
 

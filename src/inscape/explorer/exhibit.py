@@ -27,7 +27,7 @@ from inscape.progress import Meter
 
 KEPT_SIGHTS = 6
 """Planes whose regions are kept for questions about places on them."""
-AT_ONCE = 0.05
+SECONDS_WHILE_DRAGGING = 0.05
 """Seconds in which an answer comes while a person drags; a coarse picture announces what takes longer."""
 COARSE = (12, 72)
 """Pixels per side of that picture, at least and at most."""
@@ -207,7 +207,7 @@ class Exhibit:
 
     def is_slow(self, model: int) -> bool:
         """Whether the last plane of a model took too long to wait for without a coarse picture."""
-        return self._seconds.get(model, math.inf) > AT_ONCE
+        return self._seconds.get(model, math.inf) > SECONDS_WHILE_DRAGGING
 
     def coarse(self, model: int, patch: Patch) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """The coarse picture of a patch, with as many pixels as there is time for."""
@@ -215,7 +215,7 @@ class Exhibit:
         if per_call is None:
             resolution = COARSE[0]
         else:
-            time_for_it = min(AT_ONCE / 2, COARSE_SHARE * self._seconds.get(model, math.inf))
+            time_for_it = min(SECONDS_WHILE_DRAGGING / 2, COARSE_SHARE * self._seconds.get(model, math.inf))
             resolution = int(np.clip(math.sqrt(time_for_it / max(per_call, 1e-9)), *COARSE))
         start = time.perf_counter()
         message = coarse_message(self.models[model], patch, resolution)

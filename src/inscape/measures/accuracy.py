@@ -17,7 +17,7 @@ JUDGED_FROM_POINTS = 50
 """Labelled points from which on an accuracy near chance means something."""
 _POINTS_LOOKED_AT = 1000
 _FAR_FROM_CHANCE = 0.1
-"""The part of the way from chance to perfection beyond which a model is merely weak, whatever n is."""
+"""The fraction of the way from chance to perfection beyond which a model is merely weak, whatever n is."""
 
 
 def correct(model: Model, x: Any, y: npt.ArrayLike) -> npt.NDArray[np.bool_]:

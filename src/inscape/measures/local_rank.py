@@ -77,7 +77,7 @@ def local_rank(
         model: a piecewise-affine model, or any differentiable torch module.
         x: the points, as for `inscape.sample_probes`.
         eps: the smallest singular value that counts.
-        relative: whether eps is a part of the largest singular value of each Jacobian, so that scaling
+        relative: whether eps is a fraction of the largest singular value of each Jacobian, so that scaling
             inputs or weights changes nothing.
         sigma: the standard deviation of noise on the biases; None for none.
         n_noise: how many noisy networks, if there is noise.
@@ -123,7 +123,7 @@ def rank_request(
 
     eps = positive_number(eps, "eps", MeasureError, ": the smallest singular value that counts")
     if relative and eps > 1:
-        raise MeasureError(f"eps={eps:g} with relative=True is a part of the largest: give at most 1")
+        raise MeasureError(f"eps={eps:g} with relative=True is a fraction of the largest: give at most 1")
     tally = RankTally(Draws.on_biases(sigma, n_noise, seed), eps, relative)
     return Request("local rank", tally, lambda graph, model, settings: _result(tally, model))
 

@@ -1,4 +1,4 @@
-"""Adversarial accuracy: the part of the points that stays right under attack.
+"""Adversarial accuracy: the fraction of the points that stays right under attack.
 
 What high and low mean: a high value says that no small change that this attack found flips a right
 prediction. When it does not hold: an attack gives an upper bound, a stronger one (more steps, other losses)

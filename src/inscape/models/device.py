@@ -26,7 +26,7 @@ UNKNOWN_MEMORY = 2**31
 FEW_POINTS = 64
 """Batches up to this length are evaluated in full precision alone: there is nothing to gain."""
 CHECKED_EVERY = 16
-"""Every so many points are evaluated in both precisions, besides those near a boundary."""
+"""One point of this many is evaluated in both precisions, besides those near a boundary."""
 SAFETY = 4.0
 """Times the largest difference that was seen between the precisions: nearer margins are evaluated anew."""
 

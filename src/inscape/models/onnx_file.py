@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 N_ROWS = 3  # points on which a graph is compared with its file
 N_COMPARED = 64
 AGREEMENT = 0.9
-"""The part of points of noise whose label must be that of the largest score, for an output to hold labels."""
+"""Where an output holds labels, they are those of the largest score at this fraction of points of noise."""
 _DTYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 _LABELS = ("tensor(int64)", "tensor(int32)", "tensor(string)", "tensor(bool)")
 _MOVES = frozenset(
@@ -411,7 +411,7 @@ class OnnxModel(Model):
 
 
 def match(labels: Array, others: Array) -> float:
-    """The part of points at which two labellings agree, up to the names of their classes.
+    """The fraction of points at which two labellings agree, up to the names of their classes.
 
     >>> match(np.array([0, 0, 1, 1]), np.array(["b", "b", "a", "a"])), match(np.arange(4), np.zeros(4))
     (1.0, 0.25)

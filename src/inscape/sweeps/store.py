@@ -119,17 +119,17 @@ class Store:
     def _check_function(self, function: str) -> None:
         with self._writing():
             self._db.execute("CREATE TABLE IF NOT EXISTS function (name TEXT NOT NULL)")
-            found = self._one("SELECT name FROM function")
-            if found is None:
+            name = self._one("SELECT name FROM function")
+            if name is None:
                 self._db.execute("INSERT INTO function VALUES (?)", (function,))
-        if found is not None and current(_text(found)) != current(function):
-            raise StudyError(f"{self.path} holds rows of {found}, not of {function}: give another folder")
+        if name is not None and current(_text(name)) != current(function):
+            raise StudyError(f"{self.path} holds rows of {name}, not of {function}: give another folder")
 
     def function(self) -> str | None:
         """The function that the rows belong to, if one was named."""
         with self._explained():
-            found = self._one("SELECT name FROM function") if self._has("function") else None
-            return None if found is None else current(_text(found))
+            name = self._one("SELECT name FROM function") if self._has("function") else None
+            return None if name is None else current(_text(name))
 
     def _tables(self) -> int:
         return int(self._one("SELECT count(*) FROM sqlite_master"))
@@ -142,8 +142,8 @@ class Store:
 
     def _one(self, sql: str, *values: Any) -> Any:
         """The first value of the first line, None if there is no line."""
-        found = self._db.execute(sql, values).fetchone()
-        return None if found is None else found[0]
+        row = self._db.execute(sql, values).fetchone()
+        return None if row is None else row[0]
 
     def claim(self, tasks: Sequence[Task], retry_before: float = 0.0) -> tuple[list[Task], list[Task]]:
         """The tasks that nobody has finished or works on, ours from now; and those that others work on.
@@ -163,8 +163,8 @@ class Store:
 
     def _is_finished(self, key: Key, retry_before: float) -> bool:
         sql = "SELECT error IS NULL OR finished >= ? FROM rows WHERE hash = ? AND seed = ?"
-        found = self._db.execute(sql, (retry_before, *key)).fetchone()
-        return found is not None and bool(found[0])
+        row = self._db.execute(sql, (retry_before, *key)).fetchone()
+        return row is not None and bool(row[0])
 
     def _is_claimed(self, key: Key) -> bool:
         sql = "SELECT host, pid, renewed FROM claims WHERE hash = ? AND seed = ?"
@@ -234,8 +234,8 @@ class Store:
         """Every row as it is stored, in the order of finishing, the JSON of it read."""
         sql = f"SELECT {', '.join(_COLUMNS)} FROM rows ORDER BY finished, hash, seed"
         with self._explained():
-            found = self._db.execute(sql).fetchall()
-            return [_record(dict(zip(_COLUMNS, values, strict=True))) for values in found]
+            rows = self._db.execute(sql).fetchall()
+            return [_record(dict(zip(_COLUMNS, values, strict=True))) for values in rows]
 
     def frame(self, tasks: Sequence[Task] | None = None) -> "pd.DataFrame":
         """The rows that did not fail: of these tasks, in their order; or all, in the order of finishing."""
@@ -249,14 +249,14 @@ class Store:
         """Versions and machine of the row that was finished last."""
         sql = "SELECT provenance FROM rows ORDER BY finished DESC LIMIT 1"
         with self._explained():
-            found = self._one(sql)
-            return {} if found is None else {key: str(value) for key, value in _table(found).items()}
+            text = self._one(sql)
+            return {} if text is None else {key: str(value) for key, value in _table(text).items()}
 
     def last_finished(self) -> float | None:
         """When the last row was finished, in seconds since 1970."""
         with self._explained():
-            found = self._one("SELECT max(finished) FROM rows")
-            return None if found is None else _moment(found)
+            last = self._one("SELECT max(finished) FROM rows")
+            return None if last is None else _moment(last)
 
     def failures(self, tasks: Sequence[Task] | None = None) -> dict[str, str]:
         """The errors of the rows that failed, of these tasks or of all, by configuration."""
@@ -355,12 +355,12 @@ class _DamagedError(Exception):
 
 def _table(value: Any) -> dict[str, Any]:
     try:
-        found = read_json(_text(value))
+        table = read_json(_text(value))
     except (ValueError, RecursionError) as error:
         raise _DamagedError(f"{_short(value)} is no JSON") from error
-    if not isinstance(found, dict):
+    if not isinstance(table, dict):
         raise _DamagedError(f"{_short(value)} stands where names and values are expected")
-    return found
+    return table
 
 
 def _text(value: Any) -> str:

@@ -23,8 +23,8 @@ from inscape.training.recipe import LOSSES, History, Recipe, batch_sizes
 
 RULES = ("sgd", "adam", "adamw")
 """The optimisers of the compiled program."""
-AT_ONCE = 256
-"""At most so many steps on fresh points are drawn together."""
+STEPS_DRAWN_TOGETHER = 256
+"""Steps on fresh points whose points are drawn at one time, at most."""
 
 
 def train_many(
@@ -123,7 +123,7 @@ def train_on_fresh(
     else:
         program.look(step)
     while step < n_steps:
-        count = program.until_look(step, min(n_steps - step, AT_ONCE))
+        count = program.until_look(step, min(n_steps - step, STEPS_DRAWN_TOGETHER))
         drawn = [as_tensors(*draw(size), program.dtype) for _ in range(count)]
         x, y = (torch.cat(parts) for parts in zip(*drawn, strict=True))
         rates = [recipe.learning_rate] * count

@@ -158,7 +158,7 @@ def _average_pool(step: Step) -> Value:
     sides = [w for b, a in reversed(list(zip(f.before, f.after, strict=True))) for w in (b, a)]
     counted = F.pad(inside, sides, value=float(bool(step.attributes.get("count_include_pad", 0))))
     hangs = [w for o in reversed(f.overhang) for w in (0, o)]
-    share = _averages(F.pad(counted, hangs), f)[0]  # the part of each window that counts, (1, ...)
+    share = _averages(F.pad(counted, hangs), f)[0]  # the fraction of each window that counts, (1, ...)
     widths = f.widths
 
     def apply(x: Tensor, *factor: Tensor) -> Tensor:

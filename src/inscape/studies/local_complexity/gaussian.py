@@ -277,7 +277,7 @@ def _number(c: Correlation) -> str:
 
 
 def late_change(steps: Sequence[float], values: Sequence[float]) -> float:
-    """From the last look before a tenth of the steps to the last: a part of the former.
+    """From the last look before a tenth of the steps to the last: a fraction of the former.
 
     >>> late_change([0, 10, 100, 1000], [3.0, 2.0, 4.0, 1.0])
     -0.75
@@ -313,7 +313,7 @@ def _both_fall(frame: "pd.DataFrame") -> Finding:
 
 
 def _depth(frame: "pd.DataFrame") -> Finding:
-    """Held if in every run the part of the rank that is left falls from layer 2 to 3 to 4."""
+    """Held if in every run the fraction of the rank that is left falls from layer 2 to 3 to 4."""
     left = np.array(
         [
             [r[f"{MAIN.name}_{k}"][-1] / max(r[f"{MAIN.name}_{k}"][0], 1.0) for k in ENDS]

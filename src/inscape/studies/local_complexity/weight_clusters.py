@@ -248,7 +248,7 @@ STUDY = Study(
 
 
 SMALLEST = 0.01
-"""Vectors shorter than this part of the longest have no direction to speak of and are left out."""
+"""Vectors shorter than this fraction of the longest have no direction to speak of and are left out."""
 
 
 def clustering(vectors: npt.ArrayLike, *, n_nulls: int = 4, random_state: RandomState = 0) -> float:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SIGMA = 1.0
 PUBLISHED = 0.6972
 LATE = 0.9
-"""The drop has come when local complexity is below this part of its largest value."""
+"""The drop has come when local complexity is below this fraction of its largest value."""
 _DIGITS = {"log_inverse": 3, "final": 2, "lc": 2, "lc_low": 2, "lc_high": 2, "accuracy": 4, "tv": 3}
 _COMMON = {"batch_size": 64, "learning_rate": 1e-4, "n_noise": 1, "decay_biases": False}
 READINGS = {"adamw": "", "adam": "_l2"}

@@ -45,19 +45,19 @@ def chains(runs: Iterable[Any], of_what: str) -> Finding:
     """Held if the chain does in every run; undecided if in some run it is, and it fails in none."""
     judged = [(chain_holds(run), run["bracket_high"] / run["limit"]) for run in runs]
     known, enclosed = ([p for p in judged if (p[0] is None) == open_] for open_ in (False, True))
-    found = in_all([holds for holds, _ in known], of_what)
+    finding = in_all([holds for holds, _ in known], of_what)
     words = (
-        f"{found.evidence}; the sharpest mode has up to {max(r for _, r in known):.4f} of 2/η"
+        f"{finding.evidence}; the sharpest mode has up to {max(r for _, r in known):.4f} of 2/η"
         if known
         else ""
     )
     if not enclosed:
-        return Finding(holds=found.holds, evidence=words or found.evidence)
+        return Finding(holds=finding.holds, evidence=words or finding.evidence)
     more = (
         f"the modes of {len(enclosed)} more are only enclosed, up to {max(r for _, r in enclosed):.4f} of 2/η"
     )
     return Finding(
-        holds=False if found.holds is False and known else None,
+        holds=False if finding.holds is False and known else None,
         evidence="; ".join(filter(None, (words, more))),
     )
 

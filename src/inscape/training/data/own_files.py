@@ -189,11 +189,11 @@ class ImageFiles(Streamed):
 
     def read(self, rows: Ints) -> npt.NDArray[np.float32]:
         """Decode the images of these numbers, (len(rows), 3, h, w)."""
-        found = np.empty((len(rows), *self.shape[1:]), dtype=np.float32)
+        images = np.empty((len(rows), *self.shape[1:]), dtype=np.float32)
         with ThreadPoolExecutor(min(DECODERS, max(1, len(rows)))) as decoders:  # decoding holds no lock
             for k, image in enumerate(decoders.map(self._image, rows)):
-                np.divide(image.transpose(2, 0, 1), 255, out=found[k], dtype=np.float32)
-        return found
+                np.divide(image.transpose(2, 0, 1), 255, out=images[k], dtype=np.float32)
+        return images
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """All points; an error if they are more than half of what the machine has."""

@@ -28,7 +28,7 @@ from inscape.univariate.stability.gram import features, toggling
 
 _ROUNDING = 1e-9
 _RANK = 1e-10
-"""Directions whose singular value is below this part of the largest are none of the span."""
+"""Directions whose singular value is below this fraction of the largest are none of the span."""
 MODES_UP_TO = 256
 """Modes beyond this many are a sample of that many, all off and all on among them."""
 KNOT_TOL, FIT_TOL = 1e-8, 1e-5

@@ -24,7 +24,7 @@ MOST_DIMENSIONS = 10
 TYPICAL_EVALUATIONS = 30
 """On a segment of a trained network."""
 MOST_OF_A_BLOCK = 0.95
-"""The part of a block that is shown as done before it is: it may take more samples than usual."""
+"""The fraction of a block that is shown as done before it is: it may take more samples than usual."""
 SECONDS_PER_SAMPLE = 2e-5
 """Of looking after the cells at a sample, beside the evaluation of the model."""
 

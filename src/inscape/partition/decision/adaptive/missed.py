@@ -74,7 +74,7 @@ class StepDoubt:
 
     @property
     def worth(self) -> float:
-        """The part of a stated chance that is true, with a little prior knowledge."""
+        """The fraction of a stated chance that is true, with a little prior knowledge."""
         return 2 * (self.n_found + PRIOR_FOUND) / (self.chance + PRIOR_CHANCE)
 
     def basis(self, left: float, n_slivers: int) -> str:
@@ -89,7 +89,7 @@ class StepDoubt:
 PRIOR_FOUND, PRIOR_CHANCE = 1.0, 30.0
 """Before any look between steps: one region is found where the stated chances add up to thirty."""
 MOST_STOOD_FOR = 5.0
-"""On planes, a region of a smaller area than one of the first samples stands for at most so many."""
+"""On planes, a region of a smaller area than one of the first samples stands for at most this many."""
 
 
 def unmet_regions(area: npt.NDArray[np.float64], part: float) -> npt.NDArray[np.float64]:

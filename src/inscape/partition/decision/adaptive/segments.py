@@ -144,7 +144,7 @@ class Samples:
     def slivers(self) -> Bools:
         """Which samples, (n,), are alone in an interval of `SLIVER`, which is no region.
 
-        Many splits of a tree may lie at one place but for rounding, and data on a split: there a label holds
+        Many splits of a tree may lie at one place up to rounding, and data on a split: there a label holds
         between rounded numbers, or at a single point, and exact counts leave it out, too. Where a sample is
         alone with its label, the places beside it are halved until another one joins it, or they are that
         narrow.

@@ -205,7 +205,7 @@ class _Walker:
     def advance(self, state: State, share: tuple[float, float]) -> None:
         """Evaluate from a node on; `share` is where in the whole work this chunk begins and ends.
 
-        After a layer the part of the work that is done is about the square of the part of the units: faces
+        After a layer the fraction of the work that is done is about the square of that of the units: faces
         are as many as crossings of lines.
         """
         graph, (low, high) = self.graph, share

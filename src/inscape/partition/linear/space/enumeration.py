@@ -113,14 +113,14 @@ class LinearBody(DrawnByClass):
         """In two dimensions the corners of each region within the box (that around the ball), (k, 2) each."""
         if self.body.dim != 2:
             raise PartitionError(f"polygons are for 2 inputs, here are {self.body.dim}")
-        found = []
+        polygons = []
         for region in self.regions:
             rows, offsets = within_box(self.body, region.normals, region.offsets)
             around = facets(rows, offsets, region.x.reshape(-1), _extent(self.body)).vertices
             assert around is not None
             ways = around - around.mean(axis=0)
-            found.append(around[np.argsort(np.arctan2(ways[:, 1], ways[:, 0]))])
-        return found
+            polygons.append(around[np.argsort(np.arctan2(ways[:, 1], ways[:, 0]))])
+        return polygons
 
     def __repr__(self) -> str:
         count = f"{self.n_regions:,}" if self.is_exact else f"at least {self.n_regions:,}"
@@ -136,8 +136,8 @@ class LinearBody(DrawnByClass):
         """The regions that `to_dict` wrote."""
         what = "linear regions of a body"
         check_schema(data, "kind", what, what=what, error=PartitionError)
-        found: Self = restored_fields(cls, data, what=what, error=PartitionError)
-        return found
+        regions: Self = restored_fields(cls, data, what=what, error=PartitionError)
+        return regions
 
     def _draw(self, ax: Any, look: Look) -> Any:
         """The regions of two inputs."""
@@ -354,14 +354,14 @@ class _Walk:
     def _visit(self, maps: "RegionMaps", inside: Floats) -> None:
         """Take a region into the list, and queue what lies beyond its facets."""
         number = self._numbers[pattern_key(maps.pattern)]
-        found = facets(*self._rows(maps), inside, self.extent)
-        if found.vertices is not None and isinstance(self.body, Box):
-            self._volumes.append(_volume(found.vertices))
-            inside = found.vertices.mean(axis=0)
+        sides = facets(*self._rows(maps), inside, self.extent)
+        if sides.vertices is not None and isinstance(self.body, Box):
+            self._volumes.append(_volume(sides.vertices))
+            inside = sides.vertices.mean(axis=0)
         self._places[number] = len(self.regions)
         self.regions.append((maps, inside))
-        for row, point, slack in zip(found.row.tolist(), found.points, found.slack.tolist(), strict=True):
-            same = np.flatnonzero(found.group == row)
+        for row, point, slack in zip(sides.row.tolist(), sides.points, sides.slack.tolist(), strict=True):
+            same = np.flatnonzero(sides.group == row)
             if same[-1] >= len(maps.offsets):
                 continue  # the border of the box
             met: tuple[Floats, float] | None = (point, slack)

@@ -402,7 +402,7 @@ def _by_programs(a: Floats, b: Floats) -> tuple[Floats, Bools]:
         others = np.arange(len(b)) != i
         table = np.column_stack([a[others], np.ones(int(others.sum()))])
         d = a.shape[1]
-        found = linprog(
+        solution = linprog(
             np.append(np.zeros(d), -1.0),
             table,
             b[others],
@@ -410,10 +410,10 @@ def _by_programs(a: Floats, b: Floats) -> tuple[Floats, Bools]:
             b[[i]],
             bounds=[(None, None)] * d + [(0.0, 1.0)],
         )
-        if found.status not in (0, 2):
-            raise PartitionError(f"the linear program of a facet failed: {found.message}")
-        if found.status == 0:
-            points[i], known[i] = found.x[:-1], True
+        if solution.status not in (0, 2):
+            raise PartitionError(f"the linear program of a facet failed: {solution.message}")
+        if solution.status == 0:
+            points[i], known[i] = solution.x[:-1], True
     return points, known
 
 
