@@ -17,7 +17,6 @@ from torch import nn
 import inscape
 from benchmarks.networks import mlp
 from benchmarks.timing import report
-from inscape.compiled import compile_at_once
 
 SIZES = (784, 256, 128, 10)
 PLANES = ((784, 32, 32, 10), (784, 64, 64, 64, 10), SIZES)
@@ -130,7 +129,6 @@ def on_segments(sizes: tuple[int, ...]) -> None:
 def main() -> None:
     """Print every figure."""
     torch.set_num_threads(1)
-    compile_at_once()
     warnings.simplefilter("ignore", inscape.InscapeWarning)
     for sizes in PLANES:
         on_plane(sizes, with_difference=sizes == SIZES)
