@@ -123,10 +123,9 @@ def _moved(step: Step) -> Value | list[Value]:
     if head.name not in INCREASING:
         return move(step)
     moved = move(replace(step, inputs=[bare, *step.inputs[1:]]))
-    parts = [
-        replace(m, head=head) for m in (moved if isinstance(moved, list) else [moved]) if isinstance(m, Live)
-    ]
-    return parts if isinstance(moved, list) else parts[0]
+    if isinstance(moved, list):
+        return [replace(m, head=head) if isinstance(m, Live) else m for m in moved]
+    return replace(moved, head=head) if isinstance(moved, Live) else moved
 
 
 TRANSLATIONS: dict[str, Translation] = {
