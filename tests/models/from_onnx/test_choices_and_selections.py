@@ -252,7 +252,7 @@ def test_labels_by_argmin_and_topk(ending, sign, tmp_path):
     assert model.structure == "piecewise-affine"
     segment = Segment(*(4 * rng.standard_normal((2, 6))))
     found = decision_regions(model, segment, method="exact")
-    turned = {**PERCEPTRON, "v": sign * PERCEPTRON["v"], "c": sign * PERCEPTRON["c"]}
+    turned = {**small, "v": sign * small["v"], "c": sign * small["c"]}
     plain = decision_regions(
         save(tmp_path / "p.onnx", LAYERS, (6,), turned, outputs=("s",)), segment, method="exact"
     )

@@ -202,8 +202,8 @@ def _confirm(graph: Graph, model: Model, x: npt.NDArray[np.float64]) -> None:
     if not agrees:
         raise PartitionError(
             f"{model.name} is not what was recorded of it: on these probes it computes other scores, so "
-            "it branches on its input, is random, or rounds what it compares to one number; use method='grid' "
-            "or 'adaptive'"
+            "it branches on its input, is random, or rounds what it compares to one number; use "
+            "method='grid' or 'adaptive'"
         )
     graph.is_confirmed = True
 
