@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from torch import nn
 
 import inscape
@@ -105,3 +107,34 @@ def test_other_regions_have_tables_and_pictures(tmp_path):
         s.save(tmp_path / "s.xyz")
     with pytest.raises(PictureError, match="cannot write"):
         s.save(tmp_path / "no" / "s.json")
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        lambda net, square, line: inscape.decision_regions(net, square, method="exact"),
+        lambda net, square, line: inscape.decision_regions(net, square, method="adaptive"),
+        lambda net, square, line: inscape.decision_regions(net, square, method="grid"),
+        lambda net, square, line: inscape.decision_regions(net, line),
+        lambda net, square, line: inscape.linear_regions(net, square),
+        lambda net, square, line: inscape.linear_regions(net, line),
+    ],
+    ids=["exact plane", "adaptive plane", "grid", "segment", "linear plane", "linear segment"],
+)
+def test_what_a_file_gives_back_is_drawn_alike(find, tmp_path):
+    """Pixel by pixel: a picture can be made where the model is not."""
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(2, 6), torch.nn.ReLU(), torch.nn.Linear(6, 2)).double()
+    square = Patch([0.0, 0.0], np.eye(2), ((-2, 2), (-2, 2)))
+    result = find(net, square, Segment([-2.0, -1.0], [2.0, 1.0]))
+    path = result.save(tmp_path / "regions.json")
+    again = type(result).from_dict(json.loads(path.read_text()))
+    assert again.to_frame().equals(result.to_frame())
+    pictures = []
+    for one in (result, again):
+        figure = Figure(figsize=(3, 3))
+        FigureCanvasAgg(figure)
+        one.plot(figure.subplots(), title="")
+        figure.canvas.draw()
+        pictures.append(np.asarray(figure.canvas.buffer_rgba()))
+    np.testing.assert_array_equal(*pictures)

@@ -62,6 +62,7 @@ class DecisionRegions(DrawnByClass, Exported):
 
     on: ClassVar[str]
     _left_out: ClassVar[tuple[str, ...]] = ()
+    _has_samples: ClassVar[bool] = False
 
     probe: Probe
     labels: Ints
@@ -91,11 +92,13 @@ class DecisionRegions(DrawnByClass, Exported):
         """Plain JSON, without samples, since they may be large; `from_dict` reads it back.
 
         Args:
-            polygons: whether to write the polygons of an exact plane too.
+            polygons: whether to write the polygons of an exact plane too, or the samples of another result,
+                so that what is read back can be drawn.
         """
         about = {"schema": SCHEMA, "kind": KIND, "on": self.on, "n_regions": self.n_regions}
         where = {"probe": repr(self.probe), "probe_data": self.probe.to_dict()}
-        return about | where | plain_fields(self, without=("probe", *self._left_out))
+        without = () if polygons and self._has_samples else self._left_out
+        return about | where | plain_fields(self, without=("probe", *without))
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -109,8 +112,9 @@ class DecisionRegions(DrawnByClass, Exported):
 
     @classmethod
     def _restored(cls, data: dict[str, Any], probe: Probe) -> Any:
+        left_out = [name for name in cls._left_out if not cls._has_samples or name not in data]
         return restored_fields(
-            cls, data, what="decision regions", error=PartitionError, left_out=cls._left_out, probe=probe
+            cls, data, what="decision regions", error=PartitionError, left_out=left_out, probe=probe
         )
 
     def __repr__(self) -> str:
@@ -200,6 +204,35 @@ class DecisionSegment(DecisionRegions):
         edges = np.concatenate([[self.span[0]], self.boundaries, [self.span[1]]])
         return pd.DataFrame(self._columns() | {"start": edges[:-1], "end": edges[1:]})
 
+    def to_dict(self, *, polygons: bool = False) -> dict[str, Any]:
+        """Plain JSON; `from_dict` reads it back.
+
+        Args:
+            polygons: whether to write the scores that a picture shows too.
+        """
+        top = self._top_scores() if polygons else None
+        return super().to_dict() | ({} if top is None else {"top": [values.tolist() for values in top]})
+
+    @classmethod
+    def _restored(cls, data: dict[str, Any], probe: Probe) -> Any:
+        top = TopScores(*map(np.array, data["top"])) if "top" in data else None
+        return restored_fields(
+            cls,
+            data,
+            what="decision regions",
+            error=PartitionError,
+            left_out=cls._left_out,
+            probe=probe,
+            top=top,
+        )
+
+    def _top_scores(self) -> TopScores | None:
+        """The two highest scores along t, evaluated now if the model is there and has not changed."""
+        model = self.model
+        if model is not None and model.has_scores and model.fingerprint() == self.provenance.fingerprint:
+            return sample_top_scores(model, self.probe, self.boundaries)
+        return self.top
+
     def _draw(self, ax: Any, look: Look) -> Any:
         """The labels along t, and the two highest scores where the model has scores.
 
@@ -208,10 +241,7 @@ class DecisionSegment(DecisionRegions):
         """
         from inscape.drawing.segment_curves import draw_segment
 
-        top = self.top
-        model = self.model
-        if model is not None and model.has_scores and model.fingerprint() == self.provenance.fingerprint:
-            top = sample_top_scores(model, self.probe, self.boundaries)
+        top = self._top_scores()
         known = self.labels if top is None else np.concatenate([self.labels, top.labels.ravel()])
         dots, classes = dots_along(as_segment(self.probe), look, np.unique(known), self.class_names)
         return draw_segment(
@@ -241,6 +271,7 @@ class DecisionGrid(DecisionRegions):
 
     on: ClassVar[str] = "grid"
     _left_out: ClassVar[tuple[str, ...]] = ("coordinates", "sample_labels", "sample_regions")
+    _has_samples: ClassVar[bool] = True
 
     coordinates: Ints = field()
     sample_labels: Ints
@@ -457,6 +488,7 @@ class DecisionMesh(DecisionRegions):
         "sample_regions",
         "sample_margins",
     )
+    _has_samples: ClassVar[bool] = True
 
     weights: Floats = field()
     cells: Ints

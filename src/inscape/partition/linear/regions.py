@@ -56,6 +56,9 @@ class LinearSegment(DrawnByClass, Exported):
         provenance: model, precision, version.
     """
 
+    _drawn: ClassVar[tuple[str, ...]] = ("slopes", "start_scores")
+    """What a picture needs of the network."""
+
     probe: Segment
     knots: Floats
     status: Status
@@ -105,6 +108,11 @@ class LinearSegment(DrawnByClass, Exported):
         edges = self._edges()
         return self._scores.slopes(self.probe, (edges[:-1] + edges[1:]) / 2)[0]
 
+    @cached_property
+    def start_scores(self) -> Floats:
+        """The scores at the start of the span, (1, c), computed when asked for."""
+        return self._scores.values(self.probe, self._edges()[:1])
+
     def _edges(self) -> Floats:
         low, high = self.probe.span
         return np.concatenate([[low], self.knots, [high]])
@@ -115,8 +123,7 @@ class LinearSegment(DrawnByClass, Exported):
 
         edges = self._edges()
         rises = self.slopes * np.diff(edges)[:, None]
-        start = self._scores.values(self.probe, edges[:1])
-        scores = np.concatenate([start, start + np.cumsum(rises, axis=0)])
+        scores = np.concatenate([self.start_scores, self.start_scores + np.cumsum(rises, axis=0)])
         dots, classes = dots_along(self.probe, look, range(scores.shape[1]))
         title = f"{self.n_regions:,} linear piece{'' if self.n_regions == 1 else 's'}"
         return draw_pieces(edges, scores, classes=classes, title=title, dots=dots, ax=ax)
@@ -129,15 +136,20 @@ class LinearSegment(DrawnByClass, Exported):
         return pd.DataFrame({"piece": range(self.n_regions), "start": edges[:-1], "end": edges[1:]})
 
     def to_dict(self, *, polygons: bool = False) -> dict[str, Any]:
-        """Plain JSON; slopes are left out, since they may be many; `from_dict` reads it back."""
+        """Plain JSON; `from_dict` reads it back.
+
+        Args:
+            polygons: whether to write slopes too, which may be many, so that what is read back can be drawn.
+        """
         about = {"schema": SCHEMA, "kind": "segment pieces", "n_regions": self.n_regions}
         where = {"span": list(self.probe.span), "probe_data": self.probe.to_dict()}
         fields = plain_fields(self, without=("probe", "_certain", "_scores"))
-        return about | where | {"is_exact": self.is_exact} | fields
+        drawn = {name: getattr(self, name).tolist() for name in self._drawn} if polygons else {}
+        return about | where | {"is_exact": self.is_exact} | fields | drawn
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The pieces that `to_dict` wrote, without their slopes."""
+        """The pieces that `to_dict` wrote."""
         check_schema(data, "kind", "segment pieces", what="list of segment pieces", error=PartitionError)
         pieces: Self = restored_fields(
             cls,
@@ -147,6 +159,7 @@ class LinearSegment(DrawnByClass, Exported):
             left_out=("_certain", "_scores"),
             probe=Segment.from_dict(data["probe_data"]),
         )
+        vars(pieces).update({name: np.array(data[name]) for name in cls._drawn if name in data})
         return pieces
 
     def __repr__(self) -> str:
@@ -412,7 +425,7 @@ class LinearPlane(DrawnByClass, Exported):
 
         Args:
             polygons: whether to write vertices, faces and areas too, which may be large. With them, what is
-                read back can be asked for its faces again, but not for patterns and slopes.
+                read back can be drawn and asked for its faces again, but not for activity and slopes.
         """
         from inscape.partition.linear.planes.complex.half_edges import written_faces
 
@@ -422,6 +435,7 @@ class LinearPlane(DrawnByClass, Exported):
         data = about | where | counts | plain_fields(self, without=("probe", "domain", "subdivision"))
         if polygons:
             data |= written_faces(self.subdivision.planar) | {"areas": self.areas.tolist()}
+            data["pattern_hashes"] = [f"{number:016x}" for number in self.pattern_hashes.tolist()]
         return data
 
     @classmethod
@@ -444,6 +458,9 @@ class LinearPlane(DrawnByClass, Exported):
             **faces,
         )
         vars(regions).update({name: data[name] for name in cls._derived})
+        if "pattern_hashes" in data:
+            numbers = [int(text, 16) for text in data["pattern_hashes"]]
+            vars(regions)["pattern_hashes"] = np.array(numbers, np.uint64)
         return regions
 
     def __repr__(self) -> str:
