@@ -24,7 +24,7 @@ net = torch.nn.Sequential(
     torch.nn.Linear(2, 32), torch.nn.ReLU(), torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 2)
 )
 optimiser = torch.optim.Adam(net.parameters(), lr=0.005)
-monitor = inscape.Monitor(x, arm, measures=["region_count", "accuracy"], every=8, keep_models=True)
+monitor = inscape.Monitor(x, arm, measures=["region_count", "accuracy"], every=10, keep_models=True)
 for step in range(161):
     monitor.step(net, step)
     optimiser.zero_grad()
