@@ -8,7 +8,7 @@ import signal
 
 for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "VECLIB_MAXIMUM"):
     os.environ[f"{name}_NUM_THREADS"] = "1"
-os.environ |= {"MPLBACKEND": "Agg", "TERM": "dumb"}
+os.environ |= {"INSCAPE_JOBS": "1", "MPLBACKEND": "Agg", "TERM": "dumb"}
 for name in (
     "PYTHONWARNINGS",
     "COLUMNS",

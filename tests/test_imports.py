@@ -21,7 +21,7 @@ ORDER = [
         "text_table",
     },
     {"compiling"},
-    {"seeding", "compiled", "arguments", "files", "serialising"},
+    {"seeding", "compiled", "arguments", "files", "parallel", "serialising"},
     {"budget"},
     {"pictures"},
     {"models"},

@@ -81,6 +81,8 @@ def loops_compiled(way: bool) -> Iterator[None]:
 Work = Callable[..., float]
 """What a loop has to do, in entries of arrays, from its arguments."""
 _LOOPS: list["Loop"] = []
+_REGISTERING = threading.RLock()
+"""Held while numba gets to know a loop and its parts: a thread finds all of them known, or none."""
 
 
 class Loop:
@@ -104,7 +106,9 @@ class Loop:
         if self._dispatcher is None:
             from inscape.compiling import kept
 
-            self._dispatcher = kept(self._function, self._options, _PARTS, _CHOICES)
+            with _REGISTERING:
+                if self._dispatcher is None:
+                    self._dispatcher = kept(self._function, self._options, _PARTS, _CHOICES)
         return self._dispatcher
 
     @property

@@ -4,6 +4,7 @@ import difflib
 import inspect
 import warnings
 from collections.abc import Iterable
+from contextvars import ContextVar
 from pathlib import Path
 
 
@@ -164,6 +165,10 @@ class BudgetError(InscapeError, ValueError):
     """
 
 
+class JobsError(InscapeError, ValueError):
+    """What was given is no number of threads."""
+
+
 class TheoryError(InscapeError, ValueError):
     """A statement of a paper cannot be checked with the arguments given.
 
@@ -204,8 +209,16 @@ _PACKAGE = str(Path(__file__).parent)
 """Where the lines of this package are."""
 
 
+postponed: ContextVar[list[tuple[str, type[Warning]]] | None] = ContextVar("postponed", default=None)
+"""Takes the warnings of a thread of ours, which the thread that called gives in its stead."""
+
+
 def warn(message: str, category: type[Warning] = InscapeWarning) -> None:
     """Warn at the caller's own line: the innermost one outside this package, however deep we are in it."""
+    later = postponed.get()
+    if later is not None:
+        later.append((message, category))
+        return
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1

@@ -60,6 +60,7 @@ def compare(
         typer.Option(help="Compare these states of the one factory that MODEL names; repeat it."),
     ] = None,
     loading: options.ModelOptions,
+    jobs: options.Jobs = None,
     json: options.Json = False,
 ) -> None:
     """Say where two models or more have different labels, on how much of a plane, and by how much."""
@@ -76,7 +77,8 @@ def compare(
     if len(named) < 2:
         raise ModelError("one model alone cannot be compared: give two or more, or two --weights")
     if points is None and segment is None and out is None:
-        _over_probes(named, loaded.x, probes, dim, method, resolution, seed, json)
+        counting = {"n_probes": probes, "dim": dim, "method": method, "resolution": resolution}
+        _over_probes(named, loaded.x, counting | {"random_state": seed, "n_jobs": jobs}, json)
         return
     probe = probe_of(loaded, points, segment, margin)
     settings: dict[str, Any] = {
@@ -84,6 +86,7 @@ def compare(
         "resolution": resolution,
         "scores": scores,
         "progress": True,
+        "n_jobs": jobs,
     }
     if len(named) == 2:
         _two(named, probe, settings, loaded, out, json)
@@ -148,20 +151,14 @@ def _finish(written: dict[str, Any], lines: list[str], ax: Any, out: Path | None
 def _over_probes(
     named: dict[str, Any],
     x: Any,
-    probes: int,
-    dim: int,
-    method: str,
-    resolution: int | None,
-    seed: int,
+    settings: dict[str, Any],
     json: bool,
 ) -> None:
-    """Each two models over random probes."""
+    """Each two models over random probes; the settings are those of `inscape.agreement`."""
     from inscape.compare import agreement
 
-    settings: dict[str, Any] = {"n_probes": probes, "dim": dim, "method": method, "resolution": resolution}
     agreements = {
-        (a, b): agreement(named[a], named[b], x, **settings, random_state=seed, progress=True)
-        for a, b in combinations(named, 2)
+        (a, b): agreement(named[a], named[b], x, **settings, progress=True) for a, b in combinations(named, 2)
     }
     if json:
         print_json({"pairs": [{"a": a, "b": b} | r.to_dict() for (a, b), r in agreements.items()]})
@@ -171,6 +168,7 @@ def _over_probes(
         | {"how": f"{r.method}, {r.status.heading}"}
         for (a, b), r in agreements.items()
     ]
-    kind = "segments" if dim == 1 else "triangles"
-    title = f"share of {probes} random {kind} between data points on which labels are equal (seed {seed})"
+    kind = "segments" if settings["dim"] == 1 else "triangles"
+    probes = f"{settings['n_probes']} random {kind} between data points"
+    title = f"share of {probes} on which labels are equal (seed {settings['random_state']})"
     print_lines(title, text_table(rows, COLUMNS, width=line_width()))

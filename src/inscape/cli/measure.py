@@ -84,6 +84,7 @@ def measure(
     budget: options.Budget = BUDGET,
     weights: options.Weights = None,
     loading: options.ModelOptions,
+    jobs: options.Jobs = None,
     json: options.Json = False,
 ) -> None:
     """Measure one model: by default its region count and, if the data have classes, its accuracy."""
@@ -103,7 +104,14 @@ def measure(
         wrapped = loading.read(name, state, x=loaded.x)
         data = loaded.fitting(wrapped)
         return measure_model(
-            wrapped, data.x, data.y, measures=wanted, random_state=seed, progress=True, budget=budget
+            wrapped,
+            data.x,
+            data.y,
+            measures=wanted,
+            random_state=seed,
+            progress=True,
+            budget=budget,
+            n_jobs=jobs,
         )
 
     if over is not None:

@@ -122,6 +122,12 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 Budget = Annotated[
     float, typer.Option(help="Most seconds that the work may be foreseen to take; inf for no limit.")
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", help="Threads: 1 for one, -1 for every core, -2 for all but one. [default: every core]"
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 

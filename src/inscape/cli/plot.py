@@ -56,6 +56,7 @@ def plot(
     budget: options.Budget = BUDGET,
     weights: options.Weights = None,
     loading: options.ModelOptions,
+    jobs: options.Jobs = None,
     json: options.Json = False,
 ) -> None:
     """Draw the decision regions on the plane through three data points, or on a segment between two."""
@@ -70,7 +71,7 @@ def plot(
     if linear:
         from inscape.partition import linear_regions
 
-        regions: Any = linear_regions(wrapped, probe, progress=True, budget=budget)
+        regions: Any = linear_regions(wrapped, probe, progress=True, budget=budget, n_jobs=jobs)
         extra = {} if probe.dim == 1 else {"colour": colour or "pattern"}
     else:
         from inscape.partition import decision_regions
@@ -84,6 +85,7 @@ def plot(
             connectivity=connectivity,
             progress=True,
             budget=budget,
+            n_jobs=jobs,
         )
         if regions.status.kind in UNCERTAIN:
             warn(f"the picture may be wrong ({regions.method}): {regions.status}")

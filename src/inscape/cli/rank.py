@@ -36,6 +36,7 @@ def rank(
         ),
     ] = None,
     loading: options.ModelOptions,
+    jobs: options.Jobs = None,
     json: options.Json = False,
 ) -> None:
     """Order models by region count on common probes, beside their accuracy; and how sure that order is."""
@@ -55,6 +56,7 @@ def rank(
         train=None if train is None else _training_data(source, train, wrapped.values()),
         random_state=seed,
         progress=True,
+        n_jobs=jobs,
     )
     if json:
         print_json(result.to_dict())

@@ -14,6 +14,7 @@ from inscape.compare.pair_agreement import PairAgreement, agreement
 from inscape.compare.several import ComparisonMatrix, all_pairs, named_models
 from inscape.errors import ModelError, PartitionError, ProbeError, unknown_name
 from inscape.models import Model, wrap
+from inscape.parallel import working
 from inscape.probes import Probe
 from inscape.probes.table import check_features
 from inscape.progress import Meter, meter
@@ -36,6 +37,7 @@ def compare(
     scores: str = ...,
     names: tuple[str, str] | None = ...,
     progress: bool | Meter | None = ...,
+    n_jobs: int | None = ...,
 ) -> Comparison: ...
 @overload
 def compare(
@@ -48,6 +50,7 @@ def compare(
     scores: str = ...,
     names: tuple[str, str] | None = ...,
     progress: bool | Meter | None = ...,
+    n_jobs: int | None = ...,
 ) -> list[Comparison]: ...
 @overload
 def compare(
@@ -60,6 +63,7 @@ def compare(
     scores: str = ...,
     names: tuple[str, str] | None = ...,
     progress: bool | Meter | None = ...,
+    n_jobs: int | None = ...,
 ) -> ComparisonMatrix: ...
 @overload
 def compare(
@@ -72,6 +76,7 @@ def compare(
     scores: str = ...,
     names: tuple[str, str] | None = ...,
     progress: bool | Meter | None = ...,
+    n_jobs: int | None = ...,
 ) -> list[ComparisonMatrix]: ...
 def compare(
     a: Any,
@@ -83,6 +88,7 @@ def compare(
     scores: str = "own",
     names: tuple[str, str] | None = None,
     progress: bool | Meter | None = None,
+    n_jobs: int | None = None,
 ) -> Comparison | ComparisonMatrix | list[Comparison] | list[ComparisonMatrix]:
     """Where two models differ on a probe, or on each of a list of probes in one batch.
 
@@ -106,6 +112,7 @@ def compare(
             probabilities of them, for models of which only one does so itself.
         names: what the models are to be called, by default by their own names.
         progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
+        n_jobs: threads, as for `inscape.decision_regions`.
 
     >>> from inscape import Segment
     >>> steep, flat = (lambda x: np.c_[0 * x, x - 0.5]), (lambda x: np.c_[0 * x, 2 * x - 0.5])
@@ -117,9 +124,10 @@ def compare(
     if probe is None:
         if names is not None:
             raise ModelError("names are for two models: give several as a dictionary of models by name")
-        return _several(a, b, settings, progress)
+        with working(n_jobs):
+            return _several(a, b, settings, progress)
     probes = _listed(probe)
-    with meter(progress, "two models") as show:
+    with meter(progress, "two models") as show, working(n_jobs):
         first, second = wrap(a), wrap(b)
         with first.unchanged(), second.unchanged():
             comparisons = _comparisons(first, second, probes, settings, names, show)

@@ -30,6 +30,7 @@ from inscape.errors import MeasureError, ProbeError, unknown_name
 from inscape.measures.points import as_source
 from inscape.measures.result import Measurement, mean_with_error, wilson
 from inscape.models import Model, wrap
+from inscape.parallel import working
 from inscape.partition.decision.method import Request
 from inscape.pictures import Drawn
 from inscape.probes import Probe, sample_probes
@@ -122,6 +123,7 @@ def agreement(
     length: float | None = None,
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
+    n_jobs: int | None = None,
 ) -> PairAgreement:
     """The mean share of random probes on which two models have the same label; and at the data points.
 
@@ -140,6 +142,7 @@ def agreement(
         length: for "direction", how far to go.
         random_state: a seed, a generator, or None; the seed is recorded.
         progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
+        n_jobs: threads, as for `inscape.decision_regions`.
 
     >>> x = np.linspace(0, 1, 50)[:, None]
     >>> ours, theirs = (lambda x: np.c_[0 * x, x - 0.5]), (lambda x: np.c_[0 * x, x - 0.6])
@@ -167,7 +170,7 @@ def agreement(
     points = source.everything()[0]
     pair = Pair(first, second, Matching(first, second, points[:N_COMPARED]))
     request = Request(method=method, resolution=resolution)
-    with meter(progress, "two models") as show:
+    with meter(progress, "two models") as show, working(n_jobs):
         shares = _shares(pair, list(probes), request, show)
     alike = np.equal(*pair.matching.common(first.labels(points), second.labels(points)))
     mean, error, interval = mean_with_error(shares["shares"])

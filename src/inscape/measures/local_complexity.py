@@ -20,6 +20,7 @@ from inscape.budget import BUDGET, as_budget, within_budget
 from inscape.errors import MeasureError, unknown_name
 from inscape.measures.result import Measurement, crossed_mean
 from inscape.models import Model, wrap
+from inscape.parallel import working
 from inscape.pictures import Drawn, DrawnByClass, Look
 from inscape.probes import Patch
 from inscape.probes.plane import domain_of, scene_of
@@ -123,6 +124,7 @@ def local_complexity(
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
     budget: float | None = BUDGET,
+    n_jobs: int | None = None,
 ) -> LocalComplexity:
     """LC of Theorem 2: the expected density of the non-linear locus of a network with noisy biases, at data.
 
@@ -154,11 +156,12 @@ def local_complexity(
             directions in each noisy network, at the cost of k evaluations instead of one per input
             (multilayer perceptrons have exact gradients for less). "auto" is exact for perceptrons and up to
             64 inputs, and takes 8 directions else; the result's `method` says which.
-        memory: bytes that derivatives may fill at once, for networks other than perceptrons.
+        memory: bytes that derivatives may fill at once in each thread, for networks other than perceptrons.
         random_state: a seed, a generator, or None; the seed is recorded.
         progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
         budget: seconds that it may take as its first second foresees it, else a `BudgetError` says how long
             it would; None for no limit.
+        n_jobs: threads, as for `inscape.linear_regions`.
 
     One neuron, v relu(w x - beta): |w| times the normal density at w x - beta.
 
@@ -183,7 +186,7 @@ def local_complexity(
         seed=as_seed(random_state),
     )
     limit = as_budget(budget)
-    with meter(progress, "local complexity") as show:
+    with meter(progress, "local complexity") as show, working(n_jobs):
         watch = within_budget(show, limit, "local complexity of these points", REMEDY)
         (result,) = measured(wrap(model), x, [request], watch)
     assert isinstance(result, LocalComplexity)
@@ -205,6 +208,7 @@ def density_map(
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
     budget: float | None = BUDGET,
+    n_jobs: int | None = None,
 ) -> DensityMap:
     """The density f(x) of kinks on a grid of a patch, as in Fig. 1 and 4 to 6 of the paper.
 
@@ -222,6 +226,7 @@ def density_map(
         random_state: likewise.
         progress: likewise.
         budget: likewise.
+        n_jobs: likewise.
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
@@ -245,7 +250,7 @@ def density_map(
         plane=patch.axes if within == "patch" else None,
     )
     limit = as_budget(budget)
-    with meter(progress, "density map") as show:
+    with meter(progress, "density map") as show, working(n_jobs):
         watch = within_budget(show, limit, f"a density map of {r} x {r} points", MAP_REMEDY)
         (result,) = measured(wrap(model), _grid_of(patch, r), [request], watch)
     assert isinstance(result, LocalComplexity)

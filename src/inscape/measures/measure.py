@@ -30,6 +30,7 @@ from inscape.measures.total_variation import total_variation, variation_request
 from inscape.measures.unlabelled.agreement import agreement
 from inscape.measures.unlabelled.confidence import confidence, nuclear_norm, prediction_entropy
 from inscape.models import Model, wrap
+from inscape.parallel import working
 from inscape.pictures import Shown
 from inscape.probes.source import PointSource
 from inscape.probes.table import for_model
@@ -145,6 +146,7 @@ def measure(
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
     budget: float | None = BUDGET,
+    n_jobs: int | None = None,
 ) -> MeasureTable:
     """A tidy table of measures of one model.
 
@@ -166,6 +168,7 @@ def measure(
         progress: as for `inscape.region_count`.
         budget: seconds that sharpness, and the measures of Jacobians, may each be foreseen to take; None for
             no limit.
+        n_jobs: threads, as for `inscape.region_count`.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(50, 2))
@@ -178,9 +181,10 @@ def measure(
     >>> round(measure(sign, x, measures=[positive_part])["positive_part"]["value"], 2)
     0.5
     """
-    table = table_of(
-        model, x, y, measures=measures, random_state=random_state, progress=progress, budget=budget
-    )
+    with working(n_jobs):
+        table = table_of(
+            model, x, y, measures=measures, random_state=random_state, progress=progress, budget=budget
+        )
     for row in table.rows:
         if row["measure"] == "accuracy" and row["status"] == COMPLETE and row["note"]:
             warn(row["note"])

@@ -24,6 +24,7 @@ from inscape.measures.region_count import RegionCount, draw_counter
 from inscape.measures.result import Z, probability_less
 from inscape.measures.unlabelled.confidence import confidence, nuclear_norm
 from inscape.models import Model, wrap
+from inscape.parallel import working
 from inscape.pictures import Drawn
 from inscape.probes.source import PointSource
 from inscape.probes.table import for_models
@@ -190,6 +191,7 @@ def rank(
     precision: str = "float64",
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
+    n_jobs: int | None = None,
 ) -> Ranking:
     """The models ordered by region count, with the probability that each neighbouring order is right.
 
@@ -223,6 +225,7 @@ def rank(
         random_state: a seed, a generator, or None.
         progress: None for a bar after two seconds, False for none; a function gets
             (models done, models in all).
+        n_jobs: threads, as for `inscape.region_count`.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(100, 1))
@@ -251,7 +254,7 @@ def rank(
     )
     results: dict[str, RegionCount] = {}
     yardstick = _Yardstick(source, fitted_to)
-    with meter(progress, "models") as show:
+    with meter(progress, "models") as show, working(n_jobs):
         show(0, len(wrapped))
         for i, (name, model) in enumerate(wrapped.items(), 1):
             yardstick.apply(name, model)

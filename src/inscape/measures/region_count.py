@@ -20,6 +20,7 @@ from inscape.arrays import Floats, Ints
 from inscape.errors import MeasureError, PartitionError, ProbeError, warn
 from inscape.measures.result import Measurement, Z, mean_with_error
 from inscape.models import Model, wrap
+from inscape.parallel import working
 from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.exact.trees import status_of_all
@@ -158,6 +159,7 @@ def region_count(
     precision: str = "float64",
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
+    n_jobs: int | None = None,
 ) -> RegionCount:
     """R_d of Def. 4: the expected number of decision regions on the hull of d + 1 random data points.
 
@@ -187,6 +189,7 @@ def region_count(
         precision: "float64", or "float32" for a faster exact count whose near ties are repaired.
         random_state: a seed, a generator, or None; the seed is recorded.
         progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
+        n_jobs: threads, as for `inscape.decision_regions`.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(50, 2))
@@ -219,7 +222,8 @@ def region_count(
         _check_given(x, probes, drawing)
         check_features(wrapped, probes)
         counter = Counter(probes=probes, **counting, variant=_GIVEN)
-    return counter.count(wrapped, progress=progress)
+    with working(n_jobs):
+        return counter.count(wrapped, progress=progress)
 
 
 def _check_given(x: Any, probes: Any, drawing: dict[str, Any]) -> None:

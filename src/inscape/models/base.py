@@ -75,6 +75,8 @@ class Model(ABC):
         needs_rule: why the model has no labels without a decision rule, and what to say; None if it has.
         is_random: whether the same points were seen to be predicted differently a second time.
         one_by_one: whether points are evaluated alone, since the rest of a batch was seen to matter.
+        is_concurrent: whether several threads may evaluate batches at a time.
+        concurrency_seen: whether that was tried.
         feature_names: the columns of the table that the model was fitted to, in their order; None if that
             had no names.
     """
@@ -93,6 +95,8 @@ class Model(ABC):
     needs_rule: str | None = None
     is_random: bool = False
     one_by_one: bool = False
+    is_concurrent: bool = False
+    concurrency_seen: bool = False
     _batches_compared: bool = False
     _threshold: float | None = None
     _only_probabilities: bool = False

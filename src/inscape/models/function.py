@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 class FunctionModel(Model):
     """A function from points (n, ...) to labels (n,) (integers, booleans or strings) or scores (n, c).
 
-    String labels are numbered as they are met, in alphabetical order within a batch; `classes` follows.
+    String labels are numbered as they are met, in alphabetical order within a batch; `classes` follows. A
+    function is called by several threads at a time where a call of ours has them (`n_jobs`), unless it
+    returns strings.
     """
 
     reveals_classes = True
+    is_concurrent = True
+    batch_bytes = 2 * 2**20
+    """Enough for products at full speed, and so little that there are batches for several threads."""
 
     def __init__(
         self,
@@ -90,6 +95,7 @@ class FunctionModel(Model):
             raise ModelError(
                 f"{self.name} returned labels of {_kind(out)}: expected integers, booleans or strings"
             )
+        self.is_concurrent = False  # names are numbered as they come
         labels = self._names.number(out)
         self.classes = self._names.seen
         return labels

@@ -18,6 +18,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, TypeVar
 
 from inscape.errors import InscapeWarning, MissingExtraError, StudyError, warn
+from inscape.parallel import n_cores, working
 
 T = TypeVar("T")
 
@@ -32,11 +33,6 @@ PATIENCE = 30.0
 
 PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx")
 """In which Dask's schedulers can be spoken to."""
-
-
-def n_cores() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def own_executor(function: Callable[..., Any], *, most: int, n_workers: int | None = None) -> Executor:
@@ -69,7 +65,8 @@ class _Here(Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> "Future[Any]":
         future: Future[Any] = Future()
-        future.set_result(fn(*args, **options))
+        with working(None):
+            future.set_result(fn(*args, **options))
         return future
 
 

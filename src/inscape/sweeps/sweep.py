@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from inscape.errors import StudyError
+from inscape.parallel import working
 from inscape.progress import Meter
 from inscape.sweeps.checkpoints import checkpoints_in, forget
 from inscape.sweeps.executors import POLL, finished, own_executor, terminate, width
@@ -292,7 +293,7 @@ def work(
     """
     start = time.perf_counter()
     try:
-        with checkpoints_in(checkpoints):
+        with checkpoints_in(checkpoints), working(1):  # the other threads are for other tasks
             rows = function(configurations)
         if len(rows) != len(configurations):
             raise StudyError(f"{len(configurations)} configurations gave {len(rows)} rows: expected one each")

@@ -6,6 +6,7 @@ It hands each measure, a `Consumer`, one `Block` after the other.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +32,7 @@ from inscape.measures.points import graph_at
 from inscape.measures.result import Measurement
 from inscape.models import Model
 from inscape.models.graph import Graph
+from inscape.parallel import Job, Tell, in_order, single_products
 from inscape.progress import Meter
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
@@ -171,29 +173,42 @@ def jacobian_pass(
         consumer.begin(network.layers, len(x))
     groups = {c.draws: [d for d in consumers if d.draws == c.draws] for c in consumers}
     total, done = sum(draws.n for draws in groups) * len(x), 0
-    shared = Engine(network, x.to(settings.dtype), settings)
-    for draws, group in groups.items():
-        if shared.works_on_groups(draws, group):
-            for block in shared.grouped(draws, group):
+    with single_products():
+        shared = Engine(network, x.to(settings.dtype), settings)
+        for draws, group in groups.items():
+            if shared.works_on_groups(draws, group):
+                jobs = shared.grouped(draws, group)
+            else:
+                jobs = _noisy(graph, shared, draws, group, x)
+            for block in in_order(jobs):
                 for consumer in group:
                     consumer.see(block)
                 done += len(block.points)
                 meter(done, total)
-            continue
-        for k in range(draws.n):
-            noisy = draws.graph(k, graph)
-            engine = shared
-            if noisy is not graph or settings.n_directions is not None:
-                own = network if noisy is graph else prefixed(noisy.cast(settings.dtype))
-                engine = Engine(own, x.to(settings.dtype), settings, k)
-            noise = draws.biases(k, network.layers, settings.dtype)
-            for rows in engine.blocks():
-                block = engine.block(k, rows, noise, group)
-                for consumer in group:
-                    consumer.see(block)
-                done += rows.stop - rows.start
-                meter(done, total)
     return settings
+
+
+def _noisy(
+    graph: Graph, shared: "Engine", draws: Draws, group: Sequence[Consumer], x: Tensor
+) -> Iterator[Job[Block]]:
+    """Points in one perturbed network after the other."""
+    network, settings = shared.network, shared.settings
+    for k in range(draws.n):
+        noisy = draws.graph(k, graph)
+        engine = shared
+        if noisy is not graph or settings.n_directions is not None:
+            own = network if noisy is graph else prefixed(noisy.cast(settings.dtype))
+            engine = Engine(own, x.to(settings.dtype), settings, k)
+        noise = draws.biases(k, network.layers, settings.dtype)
+        for rows in engine.blocks():
+            yield partial(_job, partial(engine.block, k, rows, noise, group), torch.is_grad_enabled())
+
+
+def _job(block: Callable[[], Block], with_gradients: bool, tell: Tell) -> Block:
+    """A block, with gradients as in the thread that asks for it."""
+    tell(None)
+    with torch.set_grad_enabled(with_gradients):
+        return block()
 
 
 class Engine:
@@ -261,7 +276,7 @@ class Engine:
         many = self.chain is not None and self.chain.has_many_coordinates and draws.n >= _ALIKE
         return many and draws.kind == "bias" and not any(c.wants_spectra for c in group)
 
-    def grouped(self, draws: Draws, group: Sequence[Consumer]) -> Iterator[Block]:
+    def grouped(self, draws: Draws, group: Sequence[Consumer]) -> Iterator[Job[Block]]:
         """Points, each in many perturbed networks."""
         assert self.chain is not None
         drawn = [draws.biases(k, self.network.layers, self.settings.dtype) or [] for k in range(draws.n)]
@@ -271,11 +286,18 @@ class Engine:
             stacked = [torch.cat(layer) for layer in zip(*chunk, strict=True)]
             for i in range(0, len(self.start), size):
                 points = np.arange(i, min(i + size, len(self.start)))
-                noise = [b.repeat(len(points), 1) for b in stacked]
-                numbers = np.tile(np.arange(first, first + m), len(points))
-                block = self._evaluated(np.repeat(points, m), numbers, noise, group)
-                self._differentiate_groups(self.chain, block, m)
-                yield block
+                block = partial(self._block_of_group, points, first, m, stacked, group)
+                yield partial(_job, block, torch.is_grad_enabled())
+
+    def _block_of_group(
+        self, points: Ints, first: int, m: int, stacked: list[Tensor], group: Sequence[Consumer]
+    ) -> Block:
+        assert self.chain is not None
+        noise = [b.repeat(len(points), 1) for b in stacked]
+        numbers = np.tile(np.arange(first, first + m), len(points))
+        block = self._evaluated(np.repeat(points, m), numbers, noise, group)
+        self._differentiate_groups(self.chain, block, m)
+        return block
 
     def _evaluated(
         self, points: Ints, draws: Ints, noise: list[Tensor] | None, group: Sequence[Consumer]

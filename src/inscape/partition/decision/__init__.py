@@ -8,6 +8,7 @@ from inscape.arguments import old_names
 from inscape.budget import BUDGET, as_budget
 from inscape.errors import ProbeError
 from inscape.models import wrap
+from inscape.parallel import working
 from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import CHEAPLY, exact_regions
 from inscape.partition.decision.grid.grid import grid_regions
@@ -55,6 +56,7 @@ def decision_regions(
     precision: str = ...,
     progress: bool | Meter | None = ...,
     budget: float | None = ...,
+    n_jobs: int | None = ...,
 ) -> DecisionRegions: ...
 @overload
 def decision_regions(
@@ -68,6 +70,7 @@ def decision_regions(
     precision: str = ...,
     progress: bool | Meter | None = ...,
     budget: float | None = ...,
+    n_jobs: int | None = ...,
 ) -> list[DecisionRegions]: ...
 def decision_regions(
     model: Any,
@@ -80,6 +83,7 @@ def decision_regions(
     precision: str = "float64",
     progress: bool | Meter | None = None,
     budget: float | None = BUDGET,
+    n_jobs: int | None = None,
 ) -> DecisionRegions | list[DecisionRegions]:
     """The regions of equal prediction on a probe, or on each of a list of probes in one batch.
 
@@ -106,6 +110,8 @@ def decision_regions(
         progress: None for a bar after two seconds, False for none; a function gets (work done, work in all).
         budget: seconds that method="exact" may be foreseen to take on planes of a network, as for
             `linear_regions`; None for no limit. "auto" has limits of its own, and takes another method.
+        n_jobs: threads, as for `linear_regions`. With more than one, "adaptive" calls a function of your own
+            in several at a time; a torch module is left to the threads of torch.
 
     >>> import numpy as np
     >>> from inscape import Segment
@@ -133,7 +139,7 @@ def decision_regions(
         from inscape.partition.linear.exact_cost import check_planes
 
         check_planes(wrapped, probes, limit)
-    with meter(progress, "decision regions") as show:
+    with meter(progress, "decision regions") as show, working(n_jobs):
         choice, regions = request.carry_out(
             first,
             probes,

@@ -1,6 +1,7 @@
 """Linear regions: pieces of a segment or faces of a plane on which a network is one affine map, exactly."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, overload
 
 from inscape.arguments import old_names, positive_number, whole_number
@@ -8,6 +9,7 @@ from inscape.arrays import MEMORY
 from inscape.budget import BUDGET, as_budget, within_budget
 from inscape.errors import PartitionError, ProbeError, unknown_name
 from inscape.models import Model, wrap
+from inscape.parallel import Job, Shares, Tell, fitting, in_order, working
 from inscape.partition.linear.regions import (
     KNOT_TOLERANCE,
     PRECISIONS,
@@ -36,6 +38,7 @@ def linear_regions(
     precision: str = ...,
     progress: bool | Meter | None = ...,
     budget: float | None = ...,
+    n_jobs: int | None = ...,
 ) -> LinearSegment: ...
 @overload
 def linear_regions(
@@ -49,6 +52,7 @@ def linear_regions(
     precision: str = ...,
     progress: bool | Meter | None = ...,
     budget: float | None = ...,
+    n_jobs: int | None = ...,
 ) -> LinearPlane: ...
 @overload
 def linear_regions(
@@ -62,6 +66,7 @@ def linear_regions(
     precision: str = ...,
     progress: bool | Meter | None = ...,
     budget: float | None = ...,
+    n_jobs: int | None = ...,
 ) -> list[LinearSegment]: ...
 @overload
 def linear_regions(
@@ -75,6 +80,7 @@ def linear_regions(
     precision: str = ...,
     progress: bool | Meter | None = ...,
     budget: float | None = ...,
+    n_jobs: int | None = ...,
 ) -> list[LinearPlane]: ...
 @overload
 def linear_regions(
@@ -88,6 +94,7 @@ def linear_regions(
     precision: str = ...,
     progress: bool | Meter | None = ...,
     budget: float | None = ...,
+    n_jobs: int | None = ...,
 ) -> LinearSegment | LinearPlane: ...
 @overload
 def linear_regions(
@@ -101,6 +108,7 @@ def linear_regions(
     precision: str = ...,
     progress: bool | Meter | None = ...,
     budget: float | None = ...,
+    n_jobs: int | None = ...,
 ) -> list[LinearSegment] | list[LinearPlane]: ...
 def linear_regions(
     model: Any,
@@ -113,6 +121,7 @@ def linear_regions(
     precision: str = "float64",
     progress: bool | Meter | None = None,
     budget: float | None = BUDGET,
+    n_jobs: int | None = None,
 ) -> LinearSegment | LinearPlane | list[LinearSegment] | list[LinearPlane]:
     """The linear regions of a piecewise-affine network on a segment or a plane, or on each of a list.
 
@@ -127,7 +136,7 @@ def linear_regions(
             dimension.
         n_layers: on planes, how many piecewise-linear layers to take into account; None for all.
         max_regions: on planes, stop before a layer that would make more faces, with status "budget reached".
-        memory: bytes that the tensors may take, however many pieces there are.
+        memory: bytes that the tensors may take in each thread, however many pieces there are.
         tolerance: on segments, knots nearer than this fraction of the span are one: rounding moves a knot by
             about 1e-14.
         precision: on segments, "float64", or "float32" for speed; see `LinearSegment.precision`.
@@ -136,6 +145,8 @@ def linear_regions(
         budget: seconds that it may take, as a few lines across a plane and a small part of it foresee, or on
             segments the first second of work; else a `BudgetError` says how long it would take. None for no
             limit; a plane for which `n_layers` or `max_regions` is given has none.
+        n_jobs: threads, which change no number: 1 for one, -1 for every core, -2 for all but one. None is
+            every core, or what `INSCAPE_JOBS` says; one in a worker process.
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).double()
@@ -152,7 +163,7 @@ def linear_regions(
     if len({p.dim for p in probes if isinstance(p, Probe)}) > 1:
         raise ProbeError("the probes of one call must have one dimension: give segments or planes, not both")
     check_features(wrapped, probes)
-    with meter(progress, "linear regions") as show, wrapped.unchanged():
+    with meter(progress, "linear regions") as show, wrapped.unchanged(), working(n_jobs):
         if probes and all(isinstance(p, Probe) and p.dim == 2 for p in probes):
             from inscape.partition.linear.exact_cost import check_planes
 
@@ -192,21 +203,21 @@ def _on_segments(
 def _on_planes(
     model: Model, probes: list[Probe], n_layers: int | None, max_regions: int | None, memory: int, show: Meter
 ) -> list[Any]:
-    from inscape.partition.linear.planes.subdivision import plane_regions
+    from inscape.partition.linear.planes.subdivision import confirmed_on, plane_regions
 
-    return [
-        plane_regions(
+    def job(probe: Probe, tell: Tell) -> LinearPlane:
+        return plane_regions(
             model,
-            p,
+            probe,
             n_layers=n_layers,
             max_regions=max_regions,
             memory=memory,
-            meter=_of_probe(show, i, len(probes)),
+            meter=lambda done, total: tell(done / total),
         )
-        for i, p in enumerate(probes)
-    ]
 
+    def jobs() -> Iterator[Job[LinearPlane]]:
+        for probe in probes:
+            confirmed_on(model, probe)
+            yield partial(job, probe)
 
-def _of_probe(show: Meter, i: int, n: int) -> Meter:
-    """A meter for one of n probes, in thousandths of a probe."""
-    return lambda done, total: show(round(1000 * (i + done / total)), 1000 * n)
+    return list(in_order(jobs(), Shares(show, len(probes)).hear, ahead=fitting(memory)))

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby, islice
 
-from inscape.arrays import Shape
+from inscape.arrays import MEMORY, Shape
 from inscape.errors import InscapeError, PartitionError
 from inscape.models import Model
 from inscape.models.base import check_size
+from inscape.parallel import Job, Shares, Tell, fitting, in_order
 from inscape.partition.decision.regions import DecisionRegions, DecisionSegment
 from inscape.probes import Probe, Segment
 from inscape.probes.segment import as_segment
@@ -78,19 +80,28 @@ def _on_planes(
 ) -> Iterator[DecisionRegions]:
     """The regions on each patch or triangle."""
     if model.structure == "trees":
-        from inscape.partition.decision.exact.trees import tree_plane
+        jobs: Iterator[Job[DecisionRegions]] = _tree_jobs(model, probes)
+    else:
+        from inscape.partition.decision.exact.networks import plane_jobs
 
-        provenance = Provenance.of(model)
-        for i, probe in enumerate(probes):
-            check_size(model, probe.input_shape)
-            yield tree_plane(model, probe, provenance=provenance)
-            meter(1000 * (done + i + 1), 1000 * total)
-        return
-    from inscape.partition.decision.exact.networks import exact_plane
+        jobs = plane_jobs(model, probes, max_faces)
+    with model.unchanged():
+        yield from in_order(jobs, Shares(meter, total, done).hear, ahead=fitting(MEMORY))
 
-    for i, probe in enumerate(probes):
-        with model.unchanged():
-            yield exact_plane(model, probe, max_faces=max_faces, meter=_of_block(meter, done + i, 1, total))
+
+def _tree_jobs(model: Model, probes: Iterator[Probe]) -> Iterator[Job[DecisionRegions]]:
+    from inscape.partition.decision.exact.trees import tree_plane
+
+    def job(probe: Probe, tell: Tell) -> DecisionRegions:
+        tell(0.0)
+        regions = tree_plane(model, probe, provenance=provenance)
+        tell(1.0)
+        return regions
+
+    provenance = Provenance.of(model)
+    for probe in probes:
+        check_size(model, probe.input_shape)
+        yield partial(job, probe)
 
 
 def _on_segments(

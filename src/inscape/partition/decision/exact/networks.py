@@ -7,8 +7,9 @@ envelope of the scores has its corners and edges.
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.models.graph import Graph
 from inscape.models.graph.trace import check_head
-from inscape.partition.decision.regions import DecisionPlane, DecisionSegment
+from inscape.parallel import Job, Tell
+from inscape.partition.decision.regions import DecisionPlane, DecisionRegions, DecisionSegment
 from inscape.partition.linear.envelope import walk_envelope
 from inscape.partition.linear.regions import KNOT_TOLERANCE
 from inscape.partition.linear.rounding import SLACK, SUSPICIOUS, evaluated_at
@@ -358,6 +360,19 @@ def _find(t, segment, scores, errors, floor, lengths, place, at, owners, tied, c
                 m += 1
     place[1], place[2], place[3] = m, label, owner
     return True
+
+
+def plane_jobs(model: Model, probes: Iterable[Probe], max_faces: float) -> Iterator[Job[DecisionRegions]]:
+    """A job for each patch or triangle, which tells which part of it is done."""
+
+    def job(probe: Probe, tell: Tell) -> DecisionPlane:
+        return exact_plane(model, probe, max_faces=max_faces, meter=lambda done, of: tell(done / of))
+
+    from inscape.partition.linear.planes.subdivision import confirmed_on
+
+    for probe in probes:
+        confirmed_on(model, probe)
+        yield partial(job, probe)
 
 
 def exact_plane(

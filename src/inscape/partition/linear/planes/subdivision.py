@@ -164,12 +164,17 @@ def subdivision_on(
     model: Model, probe: Probe, *, meter: Meter, **settings: Any
 ) -> tuple[Subdivision, Domain]:
     """The subdivision of a probe by a model, and the probe's domain; for settings see `subdivide`."""
-    domain = domain_of(probe)
-    graph = graph_of(model, probe.input_shape, lambda: _a_few_points(domain).reshape(-1, *probe.input_shape))
+    domain, graph = domain_of(probe), confirmed_on(model, probe)
     subdivision = subdivide(
         graph, domain.plane, domain.corners, done=lambda share: meter(round(1000 * share), 1000), **settings
     )
     return subdivision, domain
+
+
+def confirmed_on(model: Model, probe: Probe) -> Graph:
+    """The model's graph, compared with the model at a few points of a probe if that was not done before."""
+    domain = domain_of(probe)
+    return graph_of(model, probe.input_shape, lambda: _a_few_points(domain).reshape(-1, *probe.input_shape))
 
 
 def _a_few_points(domain: Domain) -> Floats:

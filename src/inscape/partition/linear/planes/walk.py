@@ -23,6 +23,7 @@ from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph, flat
 from inscape.models.graph.network import Fusion
 from inscape.models.graph.piecewise import Bend
+from inscape.parallel import single_products
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex, chunk, chunk_ranges, outward
 from inscape.partition.linear.planes.layer.buffers import Lines
 from inscape.partition.linear.planes.layer.cut import Cut, cut
@@ -130,7 +131,7 @@ def walk_plane(
         done: told which fraction of the work is finished, from 0 to 1.
     """
     walker = _Walker(graph.cast(torch.float64), plane, memory, n_layers, max_faces, with_labels, sink, done)
-    with torch.no_grad():
+    with single_products(), torch.no_grad():
         walker.run(planar)
     return walker.result
 

@@ -18,6 +18,7 @@ of two vectors; products are needed at the old rows only.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from inscape.errors import OutOfRangeError
 from inscape.models.graph import Graph, flat
 from inscape.models.graph.network import Fusion
 from inscape.models.graph.piecewise import Bend
+from inscape.parallel import Job, Tell, in_order, is_parallel, single_products
 from inscape.partition.linear.bent_line import pass_breakpoint, start_line
 from inscape.partition.linear.rounding import SegmentRounding, scales_of
 from inscape.partition.linear.segments.breakpoints import (
@@ -83,15 +85,49 @@ def walk(
         graph: the network.
         segments: the segments; rows carry their positions in this list.
         sink: takes the rows of a chunk and the scores there.
-        memory: bytes that the tensors of the walk may take.
+        memory: bytes that the tensors of the walk may take, in each thread.
         tolerance: breakpoints nearer than this fraction of the span are one.
         dtype: the precision of the tensors; parameters t are always float64.
         done: told, after each chunk, how many segments are finished, with a fraction.
     """
-    walker = _Walker(graph.cast(dtype), segments, sink, memory, tolerance, dtype, done)
-    walker.run()
-    segment, t = (np.concatenate([d[k] for d in walker.doubts]) for k in (0, 1))
-    return Walk(walker.n_evaluations, walker.n_flat, (segment, t))
+    with single_products(), torch.no_grad():
+        walker = _Walker(graph.cast(dtype), segments, memory, tolerance, dtype)
+        log = _Log(len(segments), lambda chunk: walker.hand_over(chunk, sink, done))
+        walker.run(log)
+    segment, t = (np.concatenate([d[k] for d in log.doubts]) for k in (0, 1))
+    order = np.lexsort((t, segment))
+    return Walk(log.n_evaluations, log.n_flat, (segment[order], t[order]))
+
+
+class _Log:
+    """What a walk, or one job of it, met: see `Walk`; finished chunks are handed on."""
+
+    def __init__(self, n_segments: int, finish: Callable[["_Live"], None]) -> None:
+        self.n_evaluations, self.n_flat = 0, np.zeros(n_segments, np.int64)
+        self.doubts: list[tuple[Ints, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
+        self.finish = finish
+
+    def take_over(self, other: "_Log") -> None:
+        self.n_evaluations += other.n_evaluations
+        self.n_flat += other.n_flat
+        self.doubts += other.doubts
+
+
+@dataclass(eq=False)
+class _Live:
+    """A chunk of rows on its way through the network.
+
+    Attributes:
+        node: the node to go on with.
+        tensors: those that it and later nodes read, on the rows, by the numbers of their nodes.
+        scales: how large these can be.
+        rows: the rows.
+    """
+
+    node: int
+    tensors: dict[int, Tensor]
+    scales: dict[int, float]
+    rows: Rows
 
 
 class _Walker:
@@ -99,13 +135,11 @@ class _Walker:
         self,
         graph: Graph,
         segments: Sequence[Segment],
-        sink: Sink,
         memory: int,
         tolerance: float,
         dtype: torch.dtype,
-        done: Callable[[float], None],
     ) -> None:
-        self.graph, self.segments, self.sink, self.dtype, self.done = graph, segments, sink, dtype, done
+        self.graph, self.segments, self.dtype = graph, segments, dtype
         self.lengths = np.array([s.span[1] - s.span[0] for s in segments])
         self.starts = np.array([s.span[0] for s in segments])
         self.tolerance = tolerance * self.lengths
@@ -116,11 +150,53 @@ class _Walker:
         held = 4 * (n_bends + 1) * dtype.itemsize  # at each level: input, output, a skip and a temporary
         self.chunk = max(1, min(CHUNK // dtype.itemsize, memory // held))
         self.limit = float(torch.finfo(graph.own_dtype).max) / HEADROOM
-        self.n_evaluations = 0
-        self.doubts: list[tuple[Ints, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
-        self.n_flat = np.zeros(len(segments), np.int64)
 
-    def run(self) -> None:
+    def run(self, log: _Log) -> None:
+        """Walk all segments."""
+        if not is_parallel():
+            for chunk in self._batches():
+                self._advance(chunk, log)
+            return
+        for own, finished in in_order(self._jobs(log)):
+            log.take_over(own)
+            for chunk in finished:
+                log.finish(chunk)
+
+    def _jobs(self, log: _Log) -> Iterator[Job[tuple[_Log, list[_Live]]]]:
+        """A job for each chunk that can be taken by itself, in order; what comes before goes to the log."""
+        for batch in self._batches():
+            for chunk in self._parts(batch, log):
+                yield partial(self._on_its_own, chunk)
+
+    def _parts(self, chunk: _Live, log: _Log) -> Iterator[_Live]:
+        """The chunks of the first piecewise-linear node that makes several."""
+        self._evaluate(chunk)
+        if chunk.node > self.graph.output:
+            yield chunk
+            return
+        after = self._bend(chunk, log)
+        first, second = next(after), next(after, None)
+        if second is None:
+            yield from self._parts(first, log)
+        else:
+            yield from (first, second)
+            yield from after
+
+    def _on_its_own(self, chunk: _Live, tell: Tell) -> tuple[_Log, list[_Live]]:
+        """Take a chunk to the end, in a thread of its own; what comes out of it is handed over later."""
+        finished: list[_Live] = []
+
+        def finish(chunk: _Live) -> None:
+            finished.append(chunk)
+            tell(None)
+
+        log = _Log(len(self.segments), finish)
+        with torch.no_grad():
+            self._advance(chunk, log)
+        return log, finished
+
+    def _batches(self) -> Iterator[_Live]:
+        """The ends of all segments, as many at a time as one chunk has room for."""
         batch = max(1, self.most_rows(0) // 2)
         for first in range(0, len(self.segments), batch):
             chosen = self.segments[first : first + batch]
@@ -132,9 +208,8 @@ class _Walker:
             with np.errstate(over="ignore", invalid="ignore"):
                 ends = torch.from_numpy((1 - t[..., None]) * start + t[..., None] * end)
             scale = self._checked(ends, "the points of the segments")
-            with torch.no_grad():
-                live = {0: ends.reshape(-1, *self.graph.input_shape).to(self.dtype)}
-                self._advance(1, live, {0: scale}, rows)
+            points = ends.reshape(-1, *self.graph.input_shape).to(self.dtype)
+            yield _Live(1, {0: points}, {0: scale}, rows)
 
     def _checked(self, z: Tensor, what: str) -> float:
         """The largest entry of a tensor; an error if that is more than the network's arithmetic can carry."""
@@ -152,34 +227,49 @@ class _Walker:
         """How many rows go into one chunk from a node on."""
         return max(2, self.chunk // self.sizes[node])
 
-    def _advance(self, node: int, live: dict[int, Tensor], scales: dict[int, float], rows: Rows) -> None:
-        """Evaluate from `node` on; split into chunks at the next piecewise-linear node."""
-        graph = self.graph
-        for i in range(node, graph.output + 1):
-            op, inputs, bend = graph.nodes[i].op, graph.nodes[i].inputs, graph.nodes[i].bend
-            if bend is not None:
-                self._bend(i, bend, live, scales, rows)
-                return
+    def _advance(self, chunk: _Live, log: _Log) -> None:
+        """Take a chunk to the end; it is split into chunks at each piecewise-linear node."""
+        self._evaluate(chunk)
+        if chunk.node <= self.graph.output:
+            for after in self._bend(chunk, log):
+                self._advance(after, log)
+            return
+        self._checked(chunk.tensors[self.graph.output], "the scores")
+        log.n_evaluations += len(chunk.rows)
+        log.finish(chunk)
+
+    def hand_over(self, chunk: _Live, sink: Sink, done: Callable[[float], None]) -> None:
+        """Give a finished chunk to the sink."""
+        rows, output = chunk.rows, self.graph.output
+        scores = chunk.tensors[output].reshape(len(rows), -1)
+        sink(rows, scores, chunk.scales[output])
+        last = rows.segment[-1]
+        done(float(last + (rows.t[-1] - self.starts[last]) / self.lengths[last]))
+
+    def _evaluate(self, chunk: _Live) -> None:
+        """Evaluate the nodes up to the next piecewise-linear one, or to the end."""
+        graph, live, scales = self.graph, chunk.tensors, chunk.scales
+        while chunk.node <= graph.output and graph.nodes[chunk.node].bend is None:
+            i = chunk.node
+            op, inputs = graph.nodes[i].op, graph.nodes[i].inputs
             live[i] = op(*(live[j] for j in inputs))
             scales[i] = self.scales.affine(i, *(scales[j] for j in inputs))
             for j in inputs:
                 if graph.last_use[j] <= i:
                     live.pop(j, None)
-        self.n_evaluations += len(rows)
-        scores = live[graph.output].reshape(len(rows), -1)
-        self._checked(scores, "the scores")
-        self.sink(rows, scores, scales[graph.output])
-        last = rows.segment[-1]
-        self.done(float(last + (rows.t[-1] - self.starts[last]) / self.lengths[last]))
+            chunk.node = i + 1
 
-    def _bend(self, i: int, op: Bend, live: dict[int, Tensor], scales: dict[int, float], rows: Rows) -> None:
+    def _bend(self, chunk: _Live, log: _Log) -> Iterator[_Live]:
+        """The chunks after a piecewise-linear node, which adds the rows where it bends."""
+        i, live, rows, scales = chunk.node, chunk.tensors, chunk.rows, chunk.scales
+        op = self.graph.bends[i]
         (j,) = self.graph.nodes[i].inputs
         z = live[j]
         largest = self._checked(z, f"the inputs of {op.name}")
-        refinement = refine(op, z, rows, self.tolerance, self._rounding(j, rows, scales[j]))
+        refinement = refine(op, z, rows, self.tolerance, self._rounding(j, rows, scales[j], log))
         scales = scales | {i: self.scales.bent(op, scales[j], largest)}
         if refinement.bends.n_flat.any():
-            np.add.at(self.n_flat, rows.segment, refinement.bends.n_flat)
+            np.add.at(log.n_flat, rows.segment, refinement.bends.n_flat)
         fusion = self.fusions.get(i)
         last = i if fusion is None else fusion.last
         later = [k for k in live if self.graph.last_use[k] > last]
@@ -190,17 +280,17 @@ class _Walker:
             expansion = Expansion(fusion, self._through(i, last, h), refinement.bends, change)
             for k in range(i + 1, last + 1):
                 scales[k] = self.scales.affine(k, *(scales[n] for n in self.graph.nodes[k].inputs))
-        for chunk in _chunks(refinement, self.most_rows(last)):
-            new = {k: interpolate(live[k], chunk) for k in later}
+        for own in _chunks(refinement, self.most_rows(last)):
+            new = {k: interpolate(live[k], own) for k in later}
             if keep:
-                new[i] = bent(op, z, chunk)
+                new[i] = bent(op, z, own)
             if fusion is not None:
-                new[last] = expansion.rows(chunk)
-            self._advance(last + 1, new, {**scales}, chunk.rows)
+                new[last] = expansion.rows(own)
+            yield _Live(last + 1, new, {**scales}, own.rows)
 
-    def _rounding(self, node: int, rows: Rows, scale: float) -> SegmentRounding:
+    def _rounding(self, node: int, rows: Rows, scale: float, log: _Log) -> SegmentRounding:
         most = self.most_rows(0)
-        return SegmentRounding(self.graph, self.segments, node, rows, scale, most, self.doubts)
+        return SegmentRounding(self.graph, self.segments, node, rows, scale, most, log.doubts)
 
     def _may_overwrite(self, node: int, reader: int) -> bool:
         """Whether a node's tensor is its own, and nobody but `reader` needs it."""

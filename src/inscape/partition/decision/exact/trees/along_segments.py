@@ -1,6 +1,8 @@
 """Exact decision regions of tree ensembles on segments."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,15 @@ from inscape.errors import PartitionError
 from inscape.models import wrap
 from inscape.models.base import Model
 from inscape.models.trees import TreeEnsemble
+from inscape.parallel import Tell, in_order
 from inscape.partition.decision.exact.trees.notes import status_on_segment
 from inscape.partition.decision.regions import DecisionSegment, TreeCounts
 from inscape.probes.segment import Segment
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 
+SEGMENTS_IN_JOB = 8
+"""That one thread takes at a time."""
 REPORT_EVERY_SEGMENTS = 32
 
 
@@ -84,7 +89,7 @@ def tree_segments(
             segments,
             ensemble.cut if cast else ensemble.threshold,
             narrow=narrow,
-            ask=lambda segment, t: wrapped.labels(segment.points(t)),
+            ask=lambda segment, t: asked_alone(wrapped, segment.points(t)),
         )
         for segment, own in zip(segments, along, strict=True):
             results.append(
@@ -104,6 +109,15 @@ def tree_segments(
             if len(results) % REPORT_EVERY_SEGMENTS == 0 or len(results) == len(segments):
                 tick(len(results), len(segments))
     return results
+
+
+def asked_alone(model: Model, points: Floats) -> Ints:
+    """The labels that a model itself gives to points, asked by one thread at a time."""
+    with _ASKING:
+        return model.labels(points)
+
+
+_ASKING = threading.Lock()
 
 
 def trees_of(model: Model) -> TreeEnsemble:
@@ -158,19 +172,19 @@ def regions_along(
     decision = (vote.start, vote.divisor, int(vote.rule), blur, vote.doubt, tuple(vote.ballots))
     votes = (ensemble.value, ensemble.column, *decision)
     slack = 4 * ensemble.rounding  # a crossing adds and subtracts, ours and the model's sums both round
-    scratch = _scratch(ensemble.n_leaves, ensemble.n_trees, len(vote.start))
-    result = _room_for_pieces(ensemble.n_leaves)
-    line = np.empty((ensemble.n_coordinates, 2))
-    for i, segment in enumerate(segments):
+    free: list[tuple[Any, ...]] = []  # scratch, which threads take and give back
+
+    def along(i: int, scratch: tuple[Any, ...]) -> dict[str, Any]:
+        """The regions on one segment."""
+        work, result, line = scratch
+        segment = segments[i]
         start, end, low, high = _ends(segment, ensemble)
         if not lay(start, end, line, low, high, ensemble.limit):
             raise PartitionError(
                 f"segment {i} leaves the range +-{ensemble.limit:.3g} in which the trees compute: "
                 "shorten its span"
             )
-        k, n_pieces, n_nodes, n_tied, touched = decide(
-            line, segment.span, trees, votes, slack, scratch, result
-        )
+        k, n_pieces, n_nodes, n_tied, touched = decide(line, segment.span, trees, votes, slack, work, result)
         result[1][:k] = vote.named(result[1][:k])
         n_asked = _ask_for(k, segment, result, ask)
         n_lone = 0
@@ -179,7 +193,7 @@ def regions_along(
             n_lone = _n_lone(own, result[1][[0, k - 1]], segment, ask)
         k, n_narrow = sift(join(k, result), segment.span[1], not narrow, result)
         counts = TreeCounts(n_tied, n_narrow, n_lone, n_nodes, n_asked)
-        yield {
+        return {
             "boundaries": result[0][1:k].copy(),
             "labels": result[1][:k].copy(),
             "n_pieces": n_pieces,
@@ -187,6 +201,17 @@ def regions_along(
             "trees": counts,
             "status": status_on_segment(counts, n_pieces, ensemble.precision, narrow=narrow),
         }
+
+    def some(first: int, tell: Tell) -> list[dict[str, Any]]:
+        """Those on a few segments."""
+        tell(None)
+        scratch = free.pop() if free else _scratch(ensemble)
+        found = [along(i, scratch) for i in range(first, min(first + SEGMENTS_IN_JOB, len(segments)))]
+        free.append(scratch)
+        return found
+
+    for found in in_order(partial(some, first) for first in range(0, len(segments), SEGMENTS_IN_JOB)):
+        yield from found
 
 
 def _ask_for(k: int, segment: Segment, result: tuple[Any, ...], ask: Ask | None) -> int:
@@ -222,15 +247,16 @@ def _ends(segment: Segment, ensemble: TreeEnsemble) -> tuple[Floats, Floats, Flo
     return start, end, low, high
 
 
-def _scratch(n_leaves: int, n_trees: int, n_columns: int) -> tuple[Any, ...]:
-    """Room for the worst case, a line that meets every leaf; what is not used takes no memory."""
+def _scratch(ensemble: TreeEnsemble) -> tuple[Any, ...]:
+    """Room for the worst case, a line that meets every leaf, and for the line; what is not used is free.
+
+    For walking; for pieces: where each begins, its label, and how uncertain its beginning is.
+    """
+    n_leaves, n_columns = ensemble.n_leaves, len(ensemble.vote.start)
     size = n_leaves + 1
     front = tuple((np.empty(size, dtype=np.int32), np.empty(size), np.empty(size)) for _ in range(2))
     leaves = np.empty(size), np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
     order, count = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-    return front, leaves, order, count, np.empty(n_trees, dtype=np.int32), np.empty(n_columns)
-
-
-def _room_for_pieces(n_leaves: int) -> tuple[Any, ...]:
-    """Where each piece begins, its label, and how uncertain its beginning is; room for the worst case."""
-    return np.empty(n_leaves), np.empty(n_leaves, dtype=np.int64), np.empty(n_leaves)
+    walking = front, leaves, order, count, np.empty(ensemble.n_trees, dtype=np.int32), np.empty(n_columns)
+    pieces = np.empty(n_leaves), np.empty(n_leaves, dtype=np.int64), np.empty(n_leaves)
+    return walking, pieces, np.empty((ensemble.n_coordinates, 2))

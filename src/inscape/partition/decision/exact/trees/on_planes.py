@@ -16,7 +16,7 @@ from inscape.compiled import compiled
 from inscape.errors import PartitionError
 from inscape.models import Model, wrap
 from inscape.models.trees import TreeEnsemble
-from inscape.partition.decision.exact.trees.along_segments import trees_of
+from inscape.partition.decision.exact.trees.along_segments import asked_alone, trees_of
 from inscape.partition.decision.exact.trees.notes import status_on_plane
 from inscape.partition.decision.exact.trees.space_partition import Partition, displacement
 from inscape.partition.decision.regions import DecisionPlane, TreeCounts
@@ -131,7 +131,7 @@ def faces_on(
 
 
 def _asked(model: Model, probe: Probe, points: Floats) -> Ints:
-    return model.labels(points.reshape(-1, *probe.input_shape))
+    return asked_alone(model, points.reshape(-1, *probe.input_shape))
 
 
 def _sides(corners: Floats) -> Floats:

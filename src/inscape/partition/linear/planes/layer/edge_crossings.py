@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from inscape.arrays import Floats, Ints
 from inscape.compiled import choosing, compiled, inlined, kernel
 from inscape.errors import NonGenericError
+from inscape.parallel import spread
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
 from inscape.partition.linear.planes.layer.sign_vectors import SignVectors, count_bits, lowest_bit
 from inscape.partition.linear.planes.values.values import Values, value
@@ -19,6 +21,10 @@ from inscape.partition.linear.rounding import RoundingBounds
 
 ONE_POINT_WITHIN = 1e-9
 """Crossings this near on an edge, relative to its length, may be in one point."""
+
+
+EDGES_IN_BLOCK = 2**14
+"""Crossed edges that one thread takes at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,10 +224,14 @@ def _edge_crossings(
     m = int(start[-1])
     edge, unit, s, change = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
     source = values.rows if values.is_stored else values
-    is_close = _fill(
-        source, values.h, kinks, above, zero, ends, crossed, ONE_POINT_WITHIN, start, edge, unit, s, change
-    )
-    return start, edge, unit, s, change, is_close
+
+    def fill(some: Any) -> Any:
+        read = source, values.h, kinks, above, zero, ends, some, ONE_POINT_WITHIN
+        return _fill(*read, start, edge, unit, s, change)
+
+    blocks = range(0, max(1, len(crossed)), EDGES_IN_BLOCK)
+    is_close = spread(partial(fill, crossed[first : first + EDGES_IN_BLOCK]) for first in blocks)
+    return start, edge, unit, s, change, any(is_close)
 
 
 @compiled

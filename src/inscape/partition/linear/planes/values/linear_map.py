@@ -12,6 +12,7 @@ are off, and 0, at all of them take no part in a large product.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from inscape.compiled import compiled, inlined, kernel
 from inscape.models.graph import flat
 from inscape.models.graph.network import Fusion
 from inscape.models.graph.piecewise import Bend
+from inscape.parallel import spread
 from inscape.partition.linear.planes.layer.buffers import Lines
 from inscape.partition.linear.planes.layer.sign_vectors import Packed, SignVectors, cutoff_of, lowest_bit
 from inscape.partition.linear.planes.plan import Plan, empty
@@ -49,6 +51,9 @@ _NUMBERS_IN_BLOCK = 2**20
 
 _BLOCK_WITHOUT_DEAD_UNITS = 2**15
 """How many numbers a block has from which units are left out: the smaller, the more are."""
+
+_BLOCKS_IN_JOB = 32
+"""How many blocks one thread takes: each job begins anew to choose which units are left out."""
 
 _SAMPLE = 64
 """How many rows tell the scale of a map."""
@@ -222,18 +227,32 @@ class Product:
         self.columns = columns
         self.leaves_out = n >= SKIP_DEAD_UNITS_FROM_ROWS and op.is_relu
         self.size = max(1, (_BLOCK_WITHOUT_DEAD_UNITS if self.leaves_out else _NUMBERS_IN_BLOCK) // n_in)
-        if self.leaves_out:
-            self._used, self._n_used = np.full(n_in + 1, n_in, np.uint32), 1  # the first stands for the bias
-            self._bent, self._chosen = np.ones((self.size, n_in + 1)), np.empty((n_in + 1, n_out))
-            self._chosen[0] = self.bias
-            self._factors = torch.from_numpy(self._bent), torch.from_numpy(self._chosen)
+
+    def of_block(self) -> "BlockProduct":
+        """The map for one block after another, by one thread."""
+        return _WithoutDeadUnits(self) if self.leaves_out else self._of_whole_block
+
+    def _of_whole_block(self, z: Floats, above: SignVectors, out: Tensor) -> None:
+        torch.addmm(self.bias, self.bend(torch.from_numpy(z)), torch.from_numpy(self.columns), out=out)
+
+
+BlockProduct = Callable[[Floats, SignVectors, Tensor], None]
+"""Writes the map of a block of rows; sign vectors say which units are on, and the rows may be the output."""
+
+
+class _WithoutDeadUnits:
+    """A product of the units that are on in a block, which are mostly those of the block before."""
+
+    def __init__(self, product: Product) -> None:
+        n_in, n_out = product.columns.shape
+        self._columns = product.columns
+        self._used, self._n_used = np.full(n_in + 1, n_in, np.uint32), 1  # the first stands for the bias
+        self._bent, self._chosen = np.ones((product.size, n_in + 1)), np.empty((n_in + 1, n_out))
+        self._chosen[0] = product.bias
+        self._factors = torch.from_numpy(self._bent), torch.from_numpy(self._chosen)
 
     def __call__(self, z: Floats, above: SignVectors, out: Tensor) -> None:
-        """Write the map of a block of rows; `above` says which units are on, and z may be `out`."""
-        if not self.leaves_out:
-            torch.addmm(self.bias, self.bend(torch.from_numpy(z)), torch.from_numpy(self.columns), out=out)
-            return
-        k = _prepare(z, above, self.columns, self._used, self._n_used, self._bent, self._chosen)
+        k = _prepare(z, above, self._columns, self._used, self._n_used, self._bent, self._chosen)
         self._n_used, (bent, chosen) = k, self._factors
         torch.mm(bent[: len(z), :k], chosen[:k], out=out)
 
@@ -256,15 +275,29 @@ def multiply(
         y: written.
         empty_signs: a function that gives memory for the signs, once it has seen some rows.
     """
-    packed = empty_signs(_sample(product, z, above, rows)) if product.leaves_out else None
-    for first in range(0, len(y), product.size):
-        own: Any = slice(first, first + product.size)
-        out, own = y[own], own if rows is None else rows[own]
-        product(z[own], above[own], out)
-        if first == 0 and not product.leaves_out:  # a block of many rows
-            packed = empty_signs(out.numpy())
+
+    def write(begin: int, end: int, packed: Packed | None) -> None:
+        """Blocks of one job."""
+        of_block = product.of_block()
+        with torch.no_grad():
+            for first in range(begin, end, product.size):
+                own: Any = slice(first, min(first + product.size, end))
+                out, own = y[own], own if rows is None else rows[own]
+                of_block(z[own], above[own], out)
+                if packed is not None:
+                    packed.pack(out.numpy(), first)
+
+    begin = 0
+    if product.leaves_out:
+        packed = empty_signs(_sample(product, z, above, rows))
+    else:  # a block of many rows
+        begin = min(product.size, len(y))
+        write(0, begin, None)
+        packed = empty_signs(y[:begin].numpy())
         if packed is not None:
-            packed.pack(out.numpy(), first)
+            packed.pack(y[:begin].numpy(), 0)
+    step = _BLOCKS_IN_JOB * product.size if product.leaves_out else product.size
+    spread(partial(write, first, min(first + step, len(y)), packed) for first in range(begin, len(y), step))
     return packed
 
 
@@ -274,7 +307,7 @@ def _sample(product: Product, z: Floats, above: SignVectors, rows: Ints | None) 
     some = np.arange(0, n, max(1, -(-n // min(_SAMPLE, product.size))))
     own = some if rows is None else rows[some]
     out = torch.empty((len(own), len(product.bias)), dtype=torch.float64)
-    product(z[own], above[own], out)
+    product.of_block()(z[own], above[own], out)
     return out.numpy()
 
 

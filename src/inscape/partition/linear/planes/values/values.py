@@ -6,6 +6,8 @@ On lines a linear map of a bent tensor follows without a product each, by the fo
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ from torch import Tensor
 from inscape.arrays import Bools, Floats, Ints
 from inscape.compiled import inlined, kernel
 from inscape.models.graph import flat
+from inscape.parallel import is_parallel, spread
 from inscape.partition.linear.bent_line import pass_breakpoint, sag, start_line
 from inscape.partition.linear.planes.layer.buffers import Int32s, Lines
 from inscape.partition.linear.planes.layer.sign_vectors import SignVectors, pack_row
@@ -263,6 +266,40 @@ def _by_formula(a, b, s, entry, change, i, out, columns):
             out[v] -= weight * column[v]
 
 
+NUMBERS_IN_STRETCH = 2**14
+"""Breakpoints of the lines that one thread takes at a time."""
+
+
+def stretches(lines: Lines, n: int) -> list[Lines]:
+    """Lines in stretches that threads can take at a time; all in one if two have a vertex, of n, in common.
+
+    Of several breakpoints at one vertex the first gives the values there.
+    """
+    first, last = int(lines.start[0]), int(lines.start[-1])
+    n_stretches = -(-(last - first) // NUMBERS_IN_STRETCH)
+    if not is_parallel() or n_stretches < 2:
+        return [lines]
+    places = np.linspace(first, last, n_stretches + 1)[1:-1].astype(np.int64)
+    inner = np.unique(np.searchsorted(lines.start, places))
+    bounds = [0, *inner[(inner > 0) & (inner < len(lines.ends))].tolist(), len(lines.ends)]
+    if _is_shared(lines, np.array(bounds), np.full(n, -1, np.int32)):
+        return [lines]
+    return [lines._replace(ends=lines.ends[a:b], start=lines.start[a : b + 1]) for a, b in pairwise(bounds)]
+
+
+@kernel
+def _is_shared(lines, bounds, owner):
+    """Whether lines of two stretches have a vertex in common; `owner` is -1 before."""
+    for part in range(len(bounds) - 1):
+        for k in range(lines.start[bounds[part]], lines.start[bounds[part + 1]]):
+            x = lines.vertex[k]
+            if x >= 0:
+                if owner[x] >= 0 and owner[x] != part:
+                    return True
+                owner[x] = part
+    return False
+
+
 @kernel
 def _expand_each(y, lines, columns, done, base, slope, kinks, cutoff, above, near):
     """Fill the rows at the breakpoints of lines; each vertex once."""
@@ -321,11 +358,15 @@ def expand(
         above: the signs of the new rows are written there, see `pack_rows`; nothing is if it is empty.
         near: the same for those that have an entry near to a kink.
     """
-    base, slope = np.empty(y.shape[1]), np.empty(y.shape[1])
     done = np.zeros(len(y), bool)
     done[:n_old] = True
-    for lines in (edges, chords):
+
+    def fill(lines: Lines) -> None:
+        base, slope = np.empty(y.shape[1]), np.empty(y.shape[1])
         _expand_each(y, lines, columns, done, base, slope, kinks, cutoff, above, near)
+
+    for lines in (edges, chords):
+        spread(partial(fill, own) for own in stretches(lines, len(y)))
 
 
 @inlined
@@ -402,12 +443,17 @@ def sign_lines(values: Values, kinks: Floats, cutoff: float, above: SignVectors,
         near: the same for those that have an entry near to a kink.
     """
     h, edges, chords = values.h, values.edges, values.chords
-    scratch = np.zeros(len(values.line), bool), np.empty(h), np.empty(h), np.empty(h)
-    signs = kinks, cutoff, above, near
+    done = np.zeros(len(values.line), bool)
+
+    def sign(lines: Lines, n_ends: int) -> None:
+        scratch = np.empty(h), np.empty(h), np.empty(h)
+        _sign_each(values, lines, n_ends, done, *scratch, (kinks, cutoff, above, near))
+
     _place(values, edges, 0)
     _place(values, chords, len(edges.ends))
-    _sign_each(values, chords, 2, *scratch, signs)
-    _sign_each(values, edges, 0, *scratch, signs)
+    n = len(values.rows) + len(values.line)
+    for lines, n_ends in ((chords, 2), (edges, 0)):  # an end has the same signs whichever chord writes them
+        spread(partial(sign, own, n_ends) for own in stretches(lines, n))
 
 
 @kernel

@@ -1,0 +1,341 @@
+"""How many threads work on one call, and how they do: in order, each with one thread for its products.
+
+Work is cut into jobs by rules that know nothing of threads, and each job computes in one thread, the products
+of torch and BLAS included. So the numbers are the same to the last bit however many jobs run at a time. What
+the caller sees is the same, too: results come in the order of the jobs, and of several errors the one of the
+first job; progress is reported and warnings are given in the thread that called.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from functools import partial
+from itertools import chain, islice
+from multiprocessing import parent_process
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from inscape.arrays import machine_memory
+from inscape.errors import JobsError, postponed, warn
+from inscape.progress import Meter
+
+Result = TypeVar("Result")
+Tell = Callable[[Any], None]
+"""What a job calls now and then, with anything that says how far it is; it raises where all is to stop."""
+Job = Callable[[Tell], Result]
+
+VARIABLE = "INSCAPE_JOBS"
+"""Of the environment: the number of threads where a call does not say, as `n_jobs` counts."""
+READY_JOBS = 2
+"""That wait for a thread: one may be long, and the next ones are at hand when it ends."""
+
+
+def n_cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """The threads of an argument `n_jobs`, as scikit-learn counts: -1 is every core, -2 all but one.
+
+    None is what the environment says in `INSCAPE_JOBS`, else every core; but one in a worker process, such as
+    those of a study, which share the cores already.
+
+    >>> n_threads(1), n_threads(3), n_threads(-10_000)
+    (1, 3, 1)
+    """
+    if n_jobs is None:
+        return _threads_by_default()
+    count = int(n_jobs) if isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool) else 0
+    if count == 0:
+        raise JobsError(
+            f"n_jobs={n_jobs!r} is no number of threads: expected 1 or more, -1 for every core, "
+            "-2 for all but one"
+        )
+    return count if count > 0 else max(1, n_cores() + 1 + count)
+
+
+def _threads_by_default() -> int:
+    said = os.environ.get(VARIABLE)
+    if said:
+        try:
+            return n_threads(int(said))
+        except ValueError as error:
+            raise JobsError(
+                f"{VARIABLE}={said!r} in the environment is no number of threads: expected 1 or more, "
+                "-1 for every core"
+            ) from error
+    return n_cores() if parent_process() is None else 1
+
+
+_threads: ContextVar["_Threads | None"] = ContextVar("_threads", default=None)
+"""Those that may be used here; None for none but the own."""
+_is_settled: ContextVar[bool] = ContextVar("_is_settled", default=False)
+"""Whether it was said how many there are."""
+
+
+@contextmanager
+def working(n_jobs: int | None) -> Iterator[None]:
+    """Have what is done meanwhile use so many threads.
+
+    Work that is part of other work uses what that does: a call in a job has the thread of the job.
+    """
+    n = n_threads(n_jobs)
+    if _is_settled.get():
+        yield
+        return
+    threads = None if n == 1 else _Threads(n)
+    tokens = _is_settled.set(True), _threads.set(threads)
+    try:
+        yield
+    finally:
+        _is_settled.reset(tokens[0])
+        _threads.reset(tokens[1])
+        if threads is not None:
+            threads.stop()
+
+
+def is_parallel() -> bool:
+    """Whether jobs may run at a time here."""
+    return _threads.get() is not None
+
+
+@contextmanager
+def single_products() -> Iterator[None]:
+    """Have the products of torch and BLAS take one thread each meanwhile; afterwards all is as it was.
+
+    Torch counts threads for each thread of ours, and for those to come; BLAS for the process.
+    """
+    _LIMITS.enter()
+    try:
+        yield
+    finally:
+        _LIMITS.leave()
+
+
+class _Limits:
+    """The limits in force: for BLAS, the first to come sets them and the last to go takes them away."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._here = threading.local()
+        self._depth = 0
+        self._blas: Any = None
+        self._torch_threads = 1
+        self._libraries: tuple[int, Any] = 0, None
+
+    def enter(self) -> None:
+        """Products take one thread in this thread from now on."""
+        self._here.depth = getattr(self._here, "depth", 0) + 1
+        torch = sys.modules.get("torch")
+        with self._lock:
+            self._depth += 1
+            if self._depth == 1:
+                self._blas = self._found_libraries().limit(limits=1)
+                self._torch_threads = 1 if torch is None else torch.get_num_threads()
+        if torch is not None and self._here.depth == 1:
+            # a thread that began while another one had the limit has it, too, and is to lose it
+            self._here.before = max(torch.get_num_threads(), self._torch_threads)
+            torch.set_num_threads(1)
+
+    def leave(self) -> None:
+        """Products take as many as before."""
+        self._here.depth -= 1
+        if self._here.depth == 0 and hasattr(self._here, "before"):
+            sys.modules["torch"].set_num_threads(self._here.before)
+            del self._here.before
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                self._blas.restore_original_limits()
+                self._blas = None
+
+    def _found_libraries(self) -> Any:
+        """The libraries of BLAS that are loaded; looking for them takes milliseconds."""
+        from threadpoolctl import ThreadpoolController
+
+        n_loaded = len(_WITH_BLAS & sys.modules.keys())
+        if self._libraries[0] != n_loaded:
+            self._libraries = n_loaded, ThreadpoolController().select(user_api="blas")
+        return self._libraries[1]
+
+
+_WITH_BLAS = {"numpy", "scipy.linalg", "sklearn"}
+"""Modules that load a library of BLAS."""
+_LIMITS = _Limits()
+
+
+def in_order(
+    jobs: Iterable[Job[Result]],
+    hear: Callable[[int, Any], None] = lambda number, told: None,
+    *,
+    ahead: int | None = None,
+) -> Iterator[Result]:
+    """The results of jobs, in order, of which as many run at a time as there are threads: see `working`.
+
+    A job that is alone, or where there is one thread, runs in the thread that asks. Jobs are taken from the
+    iterable by that thread as they are needed, a few ahead, so that there may be many of them.
+
+    Args:
+        jobs: functions that are given a `Tell`.
+        hear: is called, by the thread that asks, with the number of a job and what that told.
+        ahead: how many jobs are given to the threads before the result of the first is taken.
+
+    >>> with working(2):
+    ...     list(in_order([lambda tell, k=k: k * k for k in range(5)]))
+    [0, 1, 4, 9, 16]
+    """
+    threads = _threads.get()
+    waiting = iter(jobs)
+    first = [] if threads is None or ahead == 1 else list(islice(waiting, 2))
+    if threads is None or len(first) < 2:
+        for number, job in enumerate(chain(first, waiting)):
+            yield job(partial(hear, number))
+        return
+    yield from _Queue[Result](threads, hear, ahead).results(chain(first, waiting))
+
+
+def spread(jobs: Iterable[Callable[[], Result]]) -> list[Result]:
+    """The results of jobs that have nothing to tell."""
+    given = [partial(_untold, job) for job in jobs]
+    return list(in_order(given, ahead=len(given)))
+
+
+def _untold(job: Callable[[], Result], tell: Tell) -> Result:
+    tell(None)
+    return job()
+
+
+def fitting(memory: int) -> int:
+    """How many jobs to have ahead if each takes so many bytes: all of them at most half of the machine's."""
+    threads, there = _threads.get(), machine_memory()
+    most = 1 if threads is None else threads.n + READY_JOBS
+    return most if there is None else max(1, min(most, there // 2 // memory))
+
+
+class Shares:
+    """Progress of jobs that tell which part of them is done, shown in thousandths of a job."""
+
+    def __init__(self, meter: Meter, total: int, before: int = 0) -> None:
+        """`total` jobs there are in all, of which so many were done before."""
+        self._meter, self._total, self._done = meter, total, float(before)
+        self._parts: dict[int, float] = {}
+
+    def hear(self, number: int, part: float) -> None:
+        """A part of a job is done."""
+        self._done += part - self._parts.get(number, 0.0)
+        self._parts[number] = part
+        self._meter(round(1000 * self._done), 1000 * self._total)
+
+
+class _StoppedError(BaseException):
+    """The caller does not want what a job is about any more."""
+
+
+class _Threads:
+    """Threads that run functions, in the order in which they come; started when they are first needed."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self._functions: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._started: list[threading.Thread] = []
+
+    def run(self, function: Callable[[], None]) -> None:
+        """Have a function run, which must not raise anything."""
+        if len(self._started) < self.n:
+            self._started.append(threading.Thread(target=self._work, daemon=True))
+            self._started[-1].start()
+        self._functions.put(function)
+
+    def stop(self) -> None:
+        """Have the threads end, and wait for it."""
+        for _ in self._started:
+            self._functions.put(None)
+        for thread in self._started:
+            thread.join()
+
+    def _work(self) -> None:
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)
+        while (function := self._functions.get()) is not None:
+            function()
+
+
+class _Queue(Generic[Result]):
+    """Jobs on their way through threads, and what comes back."""
+
+    def __init__(self, threads: _Threads, hear: Callable[[int, Any], None], ahead: int | None) -> None:
+        self._threads, self._hear = threads, hear
+        self._ahead = threads.n + READY_JOBS if ahead is None else ahead
+        self._answers: SimpleQueue[tuple[int, str, Any]] = SimpleQueue()
+        self._finished: dict[int, tuple[str, Any]] = {}
+        self._n_given, self._n_answered, self._is_stopped = 0, 0, False
+
+    def results(self, jobs: Iterator[Job[Result]]) -> Iterator[Result]:
+        """What the jobs return, in order; where it ends, none is at work any more."""
+        n_taken, is_all = 0, False
+        try:
+            while True:
+                while not is_all and self._n_given - n_taken < self._ahead:
+                    is_all = not self._give(jobs)
+                if n_taken == self._n_given:
+                    return
+                while n_taken not in self._finished:
+                    self._listen()
+                kind, (result, said) = self._finished.pop(n_taken)
+                n_taken += 1
+                for message, category in said:
+                    warn(message, category)
+                if kind == "error":
+                    raise result
+                yield result
+        finally:
+            self._is_stopped = True
+            while self._n_answered < self._n_given:
+                self._n_answered += self._answers.get()[1] != "told"
+
+    def _give(self, jobs: Iterator[Job[Result]]) -> bool:
+        """Have the next job run, if there is one; an error of their source comes in its turn."""
+        try:
+            job = next(jobs, None)
+        except Exception as error:
+            job = partial(_raise, error)
+        if job is None:
+            return False
+        self._threads.run(partial(copy_context().run, self._run, self._n_given, job))
+        self._n_given += 1
+        return True
+
+    def _listen(self) -> None:
+        number, kind, answer = self._answers.get()
+        if kind == "told":
+            self._hear(number, answer)
+        else:
+            self._n_answered += 1
+            self._finished[number] = kind, answer
+
+    def _run(self, number: int, job: Job[Result]) -> None:
+        said: list[tuple[str, type[Warning]]] = []
+        postponed.set(said)
+        _threads.set(None)
+        _is_settled.set(True)
+        try:
+            kind, result = "result", job(partial(self._tell, number))
+        except BaseException as error:
+            kind, result = "error", error  # type: ignore[assignment]
+        self._answers.put((number, kind, (result, said)))
+
+    def _tell(self, number: int, told: Any) -> None:
+        if self._is_stopped:
+            raise _StoppedError
+        if told is not None:
+            self._answers.put((number, "told", told))
+
+
+def _raise(error: Exception, tell: Tell) -> Any:
+    raise error
