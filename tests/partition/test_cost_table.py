@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -66,3 +68,15 @@ def test_trees_and_black_boxes():
 def test_a_plane_needs_three_points():
     with pytest.raises(PartitionError, match="a plane goes through three points, of which there are 2"):
         cost_table(network(), X[:2])
+
+
+def test_a_plan_of_many_models_is_that_many_times_the_cost_of_one(table):
+    plan = replace(table, n_models=1000, n_workers=8)
+    for row in table.rows:
+        assert plan.seconds_in_all(row) == pytest.approx(125 * row["seconds"])
+        assert table.seconds_in_all(row) == row["seconds"]
+    assert "1,000 models on 8 x cpu" in plan.to_text()
+    assert "models on" not in table.to_text()
+    assert CostTable.from_dict(plan.to_dict()).n_workers == 8
+    with pytest.raises(PartitionError, match="n_models"):
+        cost_table(network(), X, n_models=0)

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from inscape.arguments import whole_number
 from inscape.arrays import MEMORY, in_bytes
 from inscape.budget import timed
 from inscape.errors import PartitionError
@@ -38,6 +39,7 @@ COLUMNS: Columns = {
     "n_pieces": ("linear pieces", ",.0f"),
     "memory_text": ("memory", ""),
     "time_text": ("time", ""),
+    "all_text": ("", ""),
 }
 TIMED_SEGMENTS = 10
 TIMED_KNOTS = 2000
@@ -56,11 +58,31 @@ class CostTable(Shown):
     """One row per kind of probe and method: n_evaluations, n_pieces, memory (bytes), seconds, note.
 
     What is not known is None; a method that the model does not allow has a note that says why.
+
+    Attributes:
+        model: its name.
+        rows: what each method would cost, of one model.
+        provenance: seed, fingerprint and version.
+        device: where the model was evaluated.
+        n_models: how many models of this kind a plan is for.
+        n_workers: on how many such devices, each with a process, they are worked on side by side.
     """
 
     model: str
     rows: tuple[Row, ...]
     provenance: Provenance
+    device: str = "cpu"
+    n_models: int = 1
+    n_workers: int = 1
+
+    def seconds_in_all(self, row: Row) -> float | None:
+        """The seconds of all models, by one row: whole models go to each worker, none waits for another.
+
+        >>> row = {"seconds": 3.0}
+        >>> CostTable("net", (row,), None, n_models=100, n_workers=8).seconds_in_all(row)
+        39.0
+        """
+        return None if row["seconds"] is None else row["seconds"] * -(-self.n_models // self.n_workers)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; `from_dict` reads it back."""
@@ -79,13 +101,20 @@ class CostTable(Shown):
             row
             | {
                 "memory_text": "" if row["memory"] is None else in_bytes(row["memory"]),
-                "time_text": "" if row["seconds"] is None else duration_text(row["seconds"]),
+                "time_text": _duration(row["seconds"]),
+                "all_text": _duration(self.seconds_in_all(row)) if self._is_plan else "",
             }
             for row in self.rows
         ]
         notes = [(f"{row['method']} on {row['probes']}", row["note"]) for row in self.rows]
-        paragraphs = [text_table(rows, COLUMNS, width=width), notes_below(notes, width=width)]
+        plan = f"{self.n_models:,} models on {self.n_workers:,} x {self.device}"
+        columns = COLUMNS | {"all_text": (plan, "")}
+        paragraphs = [text_table(rows, columns, width=width), notes_below(notes, width=width)]
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
+
+    @property
+    def _is_plan(self) -> bool:
+        return (self.n_models, self.n_workers) != (1, 1)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -105,6 +134,8 @@ def cost_table(
     *,
     method: str = "auto",
     n_probes: int = 100,
+    n_models: int = 1,
+    n_workers: int = 1,
     random_state: RandomState = None,
     progress: bool | Meter | None = None,
 ) -> CostTable:
@@ -116,6 +147,8 @@ def cost_table(
             three; data of one feature have none.
         method: "exact", "adaptive" or "grid"; "auto" for all three.
         n_probes: of segments, as `inscape.region_count` draws them.
+        n_models: how many models like this one a plan is for.
+        n_workers: how many processes, each with a device like the one that was measured, share them.
         random_state: a seed, a generator, or None; the seed is recorded.
         progress: None for a bar after two seconds, False for none; a function gets (rows done, rows in all).
 
@@ -124,12 +157,14 @@ def cost_table(
     [('100 segments', 20000)]
     """
     check_method(method)
+    whole_number(n_models, "n_models", 1, PartitionError)
+    whole_number(n_workers, "n_workers", 1, PartitionError)
     wrapped, seed = wrap(model), as_seed(random_state)
     source = PointSource(for_model(wrapped, x))
     segments = sample_probes(source, n=n_probes, random_state=seed)
     corners = source.everything()[0][_three(len(source), seed)]
     costs: dict[str, tuple[Callable[..., Row], Callable[..., Row]]] = {
-        "exact": (_exact_segments, _exact_plane),
+        "exact": (exact_segments_cost, _exact_plane),
         "adaptive": (_adaptive_segments, _adaptive_plane),
         "grid": (_grid, _grid),
     }
@@ -145,7 +180,12 @@ def cost_table(
                 rows.append({"probes": what, "method": name} | costs[name][k](wrapped, probes))
                 show(len(rows), len(places) * len(chosen))
         provenance = Provenance.of(wrapped, seed)
-    return CostTable(wrapped.name, tuple(rows), provenance)
+    device = str(getattr(wrapped, "device", "cpu"))
+    return CostTable(wrapped.name, tuple(rows), provenance, device, n_models, n_workers)
+
+
+def _duration(seconds: float | None) -> str:
+    return "" if seconds is None else duration_text(seconds)
 
 
 def _three(n: int, seed: int) -> Any:
@@ -167,7 +207,8 @@ def _row(
     return dict(zip(names, whole, strict=True)) | {"seconds": seconds, "note": note}
 
 
-def _exact_segments(model: Model, probes: Sequence[Probe]) -> Row:
+def exact_segments_cost(model: Model, probes: Sequence[Probe]) -> Row:
+    """What an exact walk along segments would take, from a short stretch of a few of them."""
     reason = why_not_exact(model, probes[0].input_shape, 1)
     if reason is not None:
         return _row(note=f"not possible: {reason}")
