@@ -22,10 +22,12 @@ VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["versi
 
 
 def run(*command, cwd, **environment):
+    """What a command says, run without the modules that PYTHONPATH would put before the installed ones."""
+    plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
-        env=os.environ | environment,
+        env=plain | environment,
         capture_output=True,
         text=True,
         check=False,

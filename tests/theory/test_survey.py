@@ -12,38 +12,29 @@ from inscape.theory.check_all import STATEMENTS
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.fixture(scope="module")
-def small():
-    return theory.survey(
+@pytest.mark.slow
+def test_a_small_survey(tmp_path):
+    """One test, since the survey takes seconds."""
+    small = theory.survey(
         widths=(16,), depths=(1, 2), scales=(1.0,), sigmas=(1.0,), epochs=20, n_noise=3, random_state=0
     )
-
-
-@pytest.mark.slow
-def test_every_statement_is_surveyed(small):
     frame = small.to_frame()
+    # every statement is surveyed
     assert set(frame["name"]) == set(STATEMENTS)
     assert set(frame.loc[frame["name"] == "lc_theorem7", "step"]) == {0.0, 2.0, 20.0}
-
-
-def test_no_corrected_form_is_violated(small):
-    frame = small.to_frame()
+    # no corrected form is violated
     assert not (frame.loc[frame["form"] == "corrected", "verdict"] == "violated").any()
     wrong = set(frame.loc[frame["verdict"] == "violated", "name"])
     assert {"rc_theorem5"} <= wrong <= {n for n, (forms, _) in STATEMENTS.items() if len(forms) == 2}
-
-
-def test_the_table_summarises_the_rows(small):
-    frame, table = small.to_frame(), small.table().set_index("statement")
+    # the table summarises the rows
+    table = small.table().set_index("statement")
     rows = frame[(frame["statement"] == "lc_theorem5_upper") & (frame["form"] == "stated")]
     assert table.loc["lc_theorem5_upper", "stated n"] == len(rows)
     assert table.loc["lc_theorem5_upper", "stated median ratio"] == np.median(rows["ratio"])
     assert table.loc["lc_theorem5_upper", "corrected violated"] == 0.0
     assert table.loc["el_theorem31", "does not apply"] > 0
     assert np.isnan(table.loc["rc_lemma7", "corrected median ratio"])
-
-
-def test_it_is_plain_data_and_a_picture(small, tmp_path):
+    # it is plain data and a picture
     json.dumps(small.to_dict(), allow_nan=False)
     assert "of corrected forms violated" in repr(small)
     ax = small.plot()
