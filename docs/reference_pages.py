@@ -9,6 +9,7 @@ import importlib
 import inspect
 import logging
 import re
+import zlib
 from functools import cache
 from pathlib import Path
 from types import BuiltinMethodType, MethodDescriptorType, NoneType, UnionType
@@ -337,7 +338,8 @@ def setup(app):
     app.connect("autodoc-process-docstring", extend_docstring, priority=400)
     app.connect("autodoc-process-signature", write_signature)
     app.connect("env-check-consistency", check_pages)
-    return {"parallel_read_safe": True}
+    # What is written here is on every page: pages are read again when it changes.
+    return {"parallel_read_safe": True, "env_version": zlib.crc32(Path(__file__).read_bytes())}
 
 
 def scrape_files(block, block_vars, gallery_conf):
