@@ -313,6 +313,13 @@ def test_what_does_not_vary_more_than_seeds_do_is_no_failure():
     assert (finding.verdict, finding.evidence.endswith("one seed")) == ("cannot be said", True)
 
 
+def test_the_table_of_models_has_what_was_measured_once():
+    frame = sweep_frame(1.0).assign(sharpness=2.0, confidence=0.5, prediction_entropy=0.1)
+    table = paper_tables.model_table(frame)
+    assert {"distance", "margin", "sharpness", "confidence", "prediction_entropy"} <= set(table.columns)
+    assert table.columns.is_unique
+
+
 def test_margin_over_distance_is_a_baseline():
     rng = np.random.default_rng(0)
     frame = sweep_frame(1.0, noise=0.1)

@@ -21,7 +21,7 @@ from inscape.studies.region_counts.selection import (
     variation_of,
     with_gap,
 )
-from inscape.studies.region_counts.settings import CLASSICAL, TREES
+from inscape.studies.region_counts.settings import CLASSICAL, TREES, UNLABELLED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -362,5 +362,6 @@ def model_table(frame: "pd.DataFrame") -> "pd.DataFrame":
     """Every model: what it was trained with and what came of it."""
     names = ("part", "data", "model", *HYPER_PARAMETERS, "optimiser", "augmentation", *TREE_PARAMETERS)
     results = ("replicate", "train_accuracy", "test_accuracy", "gap", "region_count", "region_count_error")
-    more = ("count_method", "count_grid_200", "distance", "margin", "seconds")
+    measured = [name for name in (*BASELINES, *UNLABELLED) if name not in results]
+    more = dict.fromkeys(("count_method", "count_grid_200", *measured, "seconds"))
     return frame[[n for n in (*names, *results, *more) if n in frame]].round(6)
