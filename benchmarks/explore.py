@@ -2,10 +2,12 @@
 
 Run `python -m benchmarks explore`. Each row is a plane of so many linear regions: the engine's own time for
 its decision regions, that from a request to its reply (both in CPU seconds; with the coarse picture that
-announces a slow one), their ratio (bar: 1.3), and the size of the message. Below, frames per second while the
-picture is panned in headless Chromium, where there is one.
+announces a slow one), their ratio (bar: 1.3), and the size of the message. Below, what a page waits for over
+the socket while its plane is dragged: the first picture (bar: 50 ms) and the exact one; and frames per second
+while the picture is panned in headless Chromium, where there is one.
 """
 
+import json
 import shutil
 import statistics
 import threading
@@ -19,6 +21,7 @@ from torch import nn
 import inscape
 from inscape import Patch, decision_regions
 from inscape.explorer.conversation import Conversation
+from inscape.explorer.messages import unpacked
 from inscape.explorer.worker import Worker
 
 WIDTHS = {1_000: 46, 10_000: 145, 100_000: 460, 300_000: 800}
@@ -34,6 +37,7 @@ def main() -> None:
     print(f"{'regions':>9} {'engine':>10} {'request':>10} {'ratio':>6} (bar {BAR}) {'message':>10}")
     for n, width in WIDTHS.items():
         row(n, width)
+    dragging()
     panning()
 
 
@@ -87,6 +91,38 @@ def answered(exhibit: Any, worker: Worker, request: dict[str, Any]) -> bytes:
     Conversation(exhibit, worker, take).receive(request)
     arrived.wait(60)
     return replies[-1]
+
+
+def dragging() -> None:
+    """How long a page that drags its plane waits for something to draw, and for the exact picture."""
+    print(
+        f"\n{'regions':>9} {'first picture':>14} (bar 50 ms) {'exact':>10}   while dragging, over the socket"
+    )
+    for width in WIDTHS.values():
+        with inscape.explore(network(width), points()) as explorer:
+            waits, count = dragged(str(explorer.url))
+            first, last = (1000 * statistics.median(w) for w in zip(*waits, strict=True))
+            print(f"{count:>9,} {first:>11.1f} ms {'':>11} {last:>7.1f} ms")
+
+
+def dragged(url: str) -> tuple[list[tuple[float, float]], int]:
+    """Seconds to the first and to the last reply for each of several windows, and the regions of the last."""
+    from websockets.sync.client import connect
+
+    waits, header = [], {}
+    address, origin = url.replace("http:", "ws:") + "socket", url.rsplit("/", 2)[0]
+    with connect(address, origin=origin, max_size=None, compression=None) as socket:  # type: ignore[arg-type]
+        for k in range(REPEATS + 2):
+            window = [-10.0, 10.0 + 1e-3 * k, -10.0, 10.0]
+            start = time.perf_counter()
+            socket.send(json.dumps({"id": k, "ask": "plane", "model": 0, "window": window}))
+            times: list[float] = []
+            while not header.get("is_last") or header["id"] != k:
+                header = unpacked(socket.recv())[0]
+                if header["reply"] == "plane":
+                    times.append(time.perf_counter() - start)
+            waits.append((times[0], times[-1]))
+    return waits[2:], header["n_faces"]  # the first two compile, and learn what the model costs
 
 
 def panning() -> None:
