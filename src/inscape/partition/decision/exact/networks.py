@@ -90,7 +90,9 @@ def exact_segments(
             f"{model.name} returns scores of shape (n, {', '.join(map(str, shape))}): expected (n, c)"
         )
     few = [segments[i] for i in np.unique(np.linspace(0, len(segments) - 1, N_HEADS_CHECKED).astype(int))]
-    check_head(model, graph, lambda: np.concatenate([s.points(np.linspace(*s.span, 33)) for s in few]))
+    check_head(
+        model, graph, lambda: np.concatenate([s.points(np.linspace(s.span[0], s.span[1], 33)) for s in few])
+    )
     provenance = provenance or Provenance.of(model, dtype=precision)
     with meter(progress, "segments") as show:
         labels = graph_labels(graph, segments, memory=memory, precision=precision, show=show)
