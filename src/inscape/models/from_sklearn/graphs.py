@@ -194,8 +194,7 @@ def _perceptron(builder: Builder, source: int, e: Any) -> Scores:
         source = builder.linear(source, weight.T, bias, f"layer {i + 1} of {type(e).__name__}")
         if e.activation == "relu" and i < len(e.coefs_) - 1:
             source = builder.add(Leaky(), (source,), len(bias), f"layer {i + 1} of {type(e).__name__}")
-    head = {"identity": None, "logistic": "sigmoid", "softmax": "softmax"}[e.out_activation_]
-    return Scores(source, int(e.n_outputs_), head)
+    return Scores(source, int(e.n_outputs_), "softmax")
 
 
 def _counts(builder: Builder, source: int, e: Any) -> Scores:
@@ -275,6 +274,13 @@ READERS: dict[str, Callable[[Builder, int, Any], Scores]] = {
 }
 """How each classifier becomes scores."""
 
+
+def _outputs_of_perceptron(builder: Builder, source: int, e: Any) -> Scores:
+    """Numbers, or a probability of each label."""
+    head = {"identity": None, "logistic": "sigmoid"}.get(e.out_activation_, e.out_activation_)
+    return _perceptron(builder, source, e)._replace(head=head)
+
+
 _LINEAR_REGRESSORS = (
     "LinearRegression Ridge RidgeCV Lasso LassoCV ElasticNet ElasticNetCV MultiTaskLasso MultiTaskElasticNet "
     "Lars LarsCV LassoLars LassoLarsCV LassoLarsIC OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV "
@@ -285,8 +291,8 @@ _OUTPUTS: dict[str, Callable[[Builder, int, Any], Scores]] = {
     **dict.fromkeys(_LINEAR_REGRESSORS.split(), _linear),
     "SVR": _support_vectors,
     "NuSVR": _support_vectors,
-    "MLPRegressor": _perceptron,
-    "MLPClassifier": _perceptron,
+    "MLPRegressor": _outputs_of_perceptron,
+    "MLPClassifier": _outputs_of_perceptron,
     "OneVsRestClassifier": _one_versus_rest,
 }
 """How the numbers that are decided by a rule are computed."""
