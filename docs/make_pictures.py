@@ -2,7 +2,7 @@
 
 Those of MNIST and CIFAR-10 need the folder INSCAPE_DATA with mnist.npz and cifar10.npz, else are skipped.
 Some minutes in all; name pictures to draw only those: readme, concepts, density, spirals, mnist, cifar10,
-tightness, edge.
+tightness, edge, growth.
 """
 
 import io
@@ -38,6 +38,7 @@ def main() -> None:
         "cifar10": cifar10,
         "tightness": tightness,
         "edge": edge,
+        "growth": growth,
     }
     for name in sys.argv[1:] or pictures:
         pictures[name]()
@@ -192,6 +193,24 @@ def edge() -> None:
         inscape.studies.run("edge-of-stability", scale="small", out=folder)
         image = Image.open(Path(folder) / "edge.png").convert("RGB")
         image.quantize(64, kmeans=3, dither=Image.Dither.NONE).save(HERE / "edge.png", optimize=True)
+
+
+def growth() -> None:
+    """How time and memory of exact counts grow, measured here and now."""
+    from benchmarks.growth import fitted, measured
+
+    figure = Figure(figsize=(9, 5.4), layout="constrained")
+    panels = figure.subplots(2, 3)
+    for ax, (name, points) in zip(panels.flat, measured().items(), strict=True):
+        sizes = [p.size for p in points]
+        fit = fitted(sizes, [p.seconds for p in points])
+        ax.loglog(sizes, [1000 * p.seconds for p in points], "o-", ms=4, label="milliseconds")
+        ax.loglog(sizes, [p.megabytes for p in points], "s:", ms=4, label="megabytes")
+        ax.set_title(f"{name}: time ~ n^{fit.exponent:.2f}", fontsize=10)
+        ax.set_xlabel(name)
+        ax.grid(alpha=0.3)
+    panels[0, 0].legend(fontsize=8)
+    save(figure, "growth.png", 64)
 
 
 def _square(middle: Any, reach: float) -> Any:

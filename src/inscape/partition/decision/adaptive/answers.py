@@ -15,6 +15,9 @@ from inscape.models.base import Prediction
 from inscape.parallel import Tell, in_order, is_parallel, single_products, spread
 from inscape.partition.decision.adaptive.first_look import Trial
 
+N_TRIED = 32
+"""Points about which each of two threads asks a model, once, to see whether that changes its answers."""
+
 
 class Answers:
     """Labels and margins of samples; the arrays grow by doubling.
@@ -61,7 +64,7 @@ class Answers:
                 raise NonFiniteScoresError(where, error.rows) from error
 
         if len(batches) > 1 and is_parallel():
-            self._try_two_threads(points_of(batches[0]), points_of(batches[1]))
+            self._try_two_threads(*(points_of(slice(b.start, b.start + N_TRIED)) for b in batches[:2]))
         for rows, told in zip(batches, self._in_order(told_of, batches), strict=True):
             self.labels[start + rows.start : start + rows.stop] = told.labels
             if told.scores is not None:
@@ -80,8 +83,8 @@ class Answers:
     def _try_two_threads(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> None:
         """Find out, once, whether a model can be asked by two threads at a time.
 
-        It is asked about two batches so, and again about one after the other: a function that keeps what it
-        computes in memory of its own gives other answers then.
+        It is asked about the first points of two batches so, and again about one after the other: a function
+        that keeps what it computes in memory of its own gives other answers then.
         """
         model = self._model
         if not model.is_concurrent or model.concurrency_seen:
