@@ -166,7 +166,13 @@ class BudgetError(InscapeError, ValueError):
 
 
 class JobsError(InscapeError, ValueError):
-    """What was given is no number of threads."""
+    """What was given is no number of threads.
+
+    >>> import inscape
+    >>> inscape.region_count(lambda x: x, [[0.0, 1.0], [1.0, 0.0]], n_jobs=0)
+    Traceback (most recent call last):
+    inscape.errors.JobsError: n_jobs=0 is no number of threads: ...
+    """
 
 
 class TheoryError(InscapeError, ValueError):
