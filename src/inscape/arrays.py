@@ -41,20 +41,6 @@ def in_bytes(n: float) -> str:
     return f"{n:.3g} TiB" if n < 1000 else f"{n:.0f} TiB"
 
 
-def checksum(array: npt.NDArray[Any]) -> int:
-    """A 64-bit number of this process that changes, but by chance, when any byte of the array does.
-
-    Python's hash of bytes (SipHash) passes gigabytes in a second, and nothing has to be compiled for it.
-
-    >>> a = np.zeros(10)
-    >>> before = checksum(a)
-    >>> a[3] = 1e-300
-    >>> checksum(a) == before
-    False
-    """
-    return hash(array.tobytes())
-
-
 class Streamed(ABC):
     """Points that are read from where they are kept when they are asked for, and not held.
 

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
-from inscape.arrays import Shape, checksum
+from inscape.arrays import Shape
 from inscape.errors import ModelError
-from inscape.models.base import Array, Model, labels_of, layout_advice, squeezed
+from inscape.models.base import Array, Model, checksum, labels_of, layout_advice, squeezed
 from inscape.models.decision import Output, described, parts_of, scores_among
 from inscape.models.device import Device, MixedPrecision, as_device
 from inscape.models.from_torch import trace

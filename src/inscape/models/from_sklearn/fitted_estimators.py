@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.arrays import Floats, Shape, checksum
+from inscape.arrays import Floats, Shape
+from inscape.models.base import checksum
 from inscape.models.from_sklearn.forms import Duels, Form, Neighbours, Quadratics, Votes
 from inscape.models.from_sklearn.transformers import Named, Take, kind_of, unrolled
 from inscape.models.from_sklearn.tree_forms import average_of, trees_behind, vote_of
