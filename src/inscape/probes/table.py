@@ -28,7 +28,7 @@ def column_names(x: Any) -> tuple[str, ...] | None:
 
 def check_columns(x: Any, what: str = "the data") -> None:
     """Raise an error that names the columns of a data frame which do not hold numbers."""
-    kinds = getattr(x, "dtypes", None)
+    kinds: Any = getattr(x, "dtypes", None)
     if not hasattr(x, "columns") or not hasattr(kinds, "items"):
         return
     strange = [str(name) for name, kind in kinds.items() if getattr(kind, "kind", "O") not in "fiub"]

@@ -105,8 +105,8 @@ def load_data(
             raise DataError(f"split={split!r} belongs to an .npz file with x_train and x_test, not to {name}")
         data = _embedded(name)
     else:
-        x, y, columns = read_file(path, split)
-        data = replace(_checked(path.stem, x, y), feature_names=columns)
+        points, labels, columns = read_file(path, split)
+        data = replace(_checked(path.stem, points, labels), feature_names=columns)
     return data if n is None else data.subset(n, random_state=random_state)
 
 
