@@ -1,6 +1,7 @@
 """References to code by name: where it is now, and where earlier versions of inscape had it."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_a_store_of_an_earlier_version_goes_on(tmp_path):
         assert store.study == "digits"
     with pytest.raises(StudyError, match=r"holds rows of inscape.studies.trained:cell, not of math:cos"):
         Store(path, "digits", "math:cos")
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:  # closed, and committed
         db.execute("UPDATE function SET name = x'00'")
     db.close()
     with pytest.raises(StudyError, match="is damaged"):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
@@ -125,7 +126,7 @@ def test_the_claim_of_a_dead_process_is_void(store):
         "s = Store(sys.argv[1]); s.claim(as_tasks([{'a': 0, 'replicate': 0}], 0)); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", code, store.path]).returncode == -9
-    with sqlite3.connect(store.path) as db:
+    with closing(sqlite3.connect(store.path)) as db, db:  # closed, and committed
         assert db.execute("SELECT count(*) FROM claims").fetchone() == (1,)
     assert store.claim(CELLS[:1]) == (CELLS[:1], [])
 
@@ -178,7 +179,7 @@ def test_a_damaged_store(tmp_path):
 
 def test_other_databases_other_studies_other_versions(tmp_path):
     path = tmp_path / "s.sqlite"
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:  # closed, and committed
         db.execute("CREATE TABLE precious (x)")
     db.close()
     unchanged(path, "is not a store of inscape")
@@ -186,7 +187,7 @@ def test_other_databases_other_studies_other_versions(tmp_path):
     Store(path, "test").close()
     with pytest.raises(StudyError, match="holds the study 'test', not 'other'"):
         Store(path, "other")
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:  # closed, and committed
         db.execute("PRAGMA user_version = 99")
     db.close()
     unchanged(path, "another version")
