@@ -108,10 +108,12 @@ def dragging() -> None:
 def dragged(url: str) -> tuple[list[tuple[float, float]], int]:
     """Seconds to the first and to the last reply for each of several windows, and the regions of the last."""
     from websockets.sync.client import connect
+    from websockets.typing import Origin
 
-    waits, header = [], {}
-    address, origin = url.replace("http:", "ws:") + "socket", url.rsplit("/", 2)[0]
-    with connect(address, origin=origin, max_size=None, compression=None) as socket:  # type: ignore[arg-type]
+    waits: list[tuple[float, float]] = []
+    header: dict[str, Any] = {}
+    address, origin = url.replace("http:", "ws:") + "socket", Origin(url.rsplit("/", 2)[0])
+    with connect(address, origin=origin, max_size=None, compression=None) as socket:
         for k in range(REPEATS + 2):
             window = [-10.0, 10.0 + 1e-3 * k, -10.0, 10.0]
             start = time.perf_counter()

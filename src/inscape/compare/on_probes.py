@@ -361,7 +361,7 @@ def laid_over(a: DecisionPlane, b: DecisionPlane, matching: Matching, reason: st
     maps = [
         LabelMap.of(r.subdivision.planar, labels[r.face_regions]) for r, labels in ((a, first), (b, second))
     ]
-    overlay = overlaid(*maps, a.domain.corners)
+    overlay = overlaid(maps[0], maps[1], a.domain.corners)
     base = int(overlay.labels.max()) + 1
     face_regions, numbers = joined_faces(overlay.planar, overlay.labels @ np.array([base, 1]))
     changed: Any = replace(
