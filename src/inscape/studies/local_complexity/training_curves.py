@@ -161,7 +161,7 @@ def watch(
         if callable(train):
             train_on_fresh(module, train, recipe, n_steps=n_steps, monitor=monitor, checkpoint=checkpoint)
         else:
-            one = {"seeds": [c["seed"]], "monitors": [monitor], "checkpoints": [checkpoint]}
+            one: dict[str, Any] = {"seeds": [c["seed"]], "monitors": [monitor], "checkpoints": [checkpoint]}
             train_many([module], *train, [recipe], **one)
     names = [n for n in monitor.rows[0] if n != "seconds" and not n.endswith("_error")]
     return {name: [row[name] for row in monitor.rows] for name in names}
