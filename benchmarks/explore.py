@@ -120,7 +120,9 @@ def dragged(url: str) -> tuple[list[tuple[float, float]], int]:
             socket.send(json.dumps({"id": k, "ask": "plane", "model": 0, "window": window}))
             times: list[float] = []
             while not header.get("is_last") or header["id"] != k:
-                header = unpacked(socket.recv())[0]
+                message = socket.recv()
+                assert isinstance(message, bytes)
+                header = unpacked(message)[0]
                 if header["reply"] == "plane":
                     times.append(time.perf_counter() - start)
             waits.append((times[0], times[-1]))

@@ -151,7 +151,9 @@ def _comparisons(
     return comparisons
 
 
-def _several(models: Any, probe: Any, settings: Settings, progress: bool | Meter | None) -> Any:
+def _several(
+    models: Any, probe: Any, settings: Settings, progress: bool | Meter | None
+) -> ComparisonMatrix | list[ComparisonMatrix]:
     """The matrix of several models on a probe, or on each of several."""
     if isinstance(models, str) or not isinstance(models, Iterable):
         raise ProbeError("there is no probe: give compare(a, b, probe), or compare([a, b, ...], probe)")
