@@ -129,7 +129,9 @@ def pairs_and_tables(n_jobs):
     agreement = inscape.agreement(a, b, x, n_probes=20, random_state=0, n_jobs=n_jobs)
     compared = inscape.compare(a, b, inscape.Segment(x[0], x[1]), n_jobs=n_jobs)
     ranked = inscape.rank({"a": a, "b": b}, x, n_probes=20, random_state=0, n_jobs=n_jobs)
-    table = inscape.measure(a, x, measures=["region_count", "total_variation"], random_state=0, n_jobs=n_jobs)
+    table = inscape.measure(
+        a, x, measures=["region_count", "local_complexity", "total_variation"], random_state=0, n_jobs=n_jobs
+    )
     rows = [plain(row) for row in table.rows]
     return agreement.value.hex(), plain(compared.labels), ranked.order, rows
 

@@ -27,7 +27,7 @@ from inscape.provenance import Provenance
 
 GROUP = "inscape.measures"
 """The entry points of packages that have measures."""
-NO_SETTINGS = {"model", "x", "y", "probes", "random_state", "progress", "budget"}
+NO_SETTINGS = {"model", "x", "y", "probes", "random_state", "progress", "budget", "n_jobs"}
 """Arguments of a measure that are not settings of it."""
 
 
