@@ -108,7 +108,7 @@ class CostTable(Shown):
         ]
         notes = [(f"{row['method']} on {row['probes']}", row["note"]) for row in self.rows]
         plan = f"{self.n_models:,} models on {self.n_workers:,} x {self.device}"
-        columns = COLUMNS | {"all_text": (plan, "")}
+        columns = {**COLUMNS, "all_text": (plan, "")}
         paragraphs = [text_table(rows, columns, width=width), notes_below(notes, width=width)]
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
