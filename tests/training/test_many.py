@@ -226,3 +226,20 @@ def test_a_last_point_alone_and_milestones_as_a_list(digits):
     one, together, apart = compare(nets, digits.x[:33], digits.y[:33], recipes, range(2))
     assert apart < 1e-8
     assert [h.n_steps for h in one] == [h.n_steps for h in together] == [8, 8]
+
+
+def test_the_compiled_program_takes_one_thread_and_gives_the_others_back(monkeypatch):
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    from inscape.training import descent_kernels
+
+    def threads():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["internal_api"] == "openblas"}
+
+    seen, run_steps = [], descent_kernels.run_steps
+    monkeypatch.setattr(descent_kernels, "run_steps", lambda *a: (seen.append(threads()), run_steps(*a))[1])
+    x = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
+    with threadpool_limits(2, user_api="blas"):
+        train_many([mlp(2, (4,), 2, random_state=0)], x, x[:, 0] > 0, [Recipe(0.1, 10, 1)], seeds=[0])
+        assert threads() == {2}
+    assert set(map(frozenset, seen)) == {frozenset({1})}

@@ -217,6 +217,7 @@ class _Program:
         parts = _mlp_parts(module)
         assert parts is not None
         self._module, self._recipe, self._monitor = module, recipe, monitor
+        self._blas = _blas()
         self._before, self._layers = parts
         self.dtype = self._layers[0].weight.dtype
         flat = [v.detach().flatten() for p in self._layers for v in (p.weight.T, p.bias)]
@@ -248,23 +249,24 @@ class _Program:
 
         check_classes(y, int(self._widths[-1]))
         has_targets = y.is_floating_point()
-        losses: Floats = run_steps(
-            self._parameters,
-            self._velocity,
-            self._squares,
-            self._widths,
-            x.numpy(),
-            np.empty(0, np.int64) if has_targets else y.contiguous().numpy(),
-            y.contiguous().numpy() if has_targets else x[:0].numpy(),
-            rows.numpy(),
-            np.array(sizes),
-            np.array(rates),
-            self._n_done,
-            0 if has_targets else 1 + LOSSES.index(self._recipe.loss),
-            RULES.index(self._recipe.optimiser),
-            self._decays,
-            self._recipe.momentum,
-        )
+        with self._blas.limit(limits=1, user_api="blas"):  # of such small products threads only wait
+            losses: Floats = run_steps(
+                self._parameters,
+                self._velocity,
+                self._squares,
+                self._widths,
+                x.numpy(),
+                np.empty(0, np.int64) if has_targets else y.contiguous().numpy(),
+                y.contiguous().numpy() if has_targets else x[:0].numpy(),
+                rows.numpy(),
+                np.array(sizes),
+                np.array(rates),
+                self._n_done,
+                0 if has_targets else 1 + LOSSES.index(self._recipe.loss),
+                RULES.index(self._recipe.optimiser),
+                self._decays,
+                self._recipe.momentum,
+            )
         self._n_done += len(sizes)
         return losses
 
@@ -309,6 +311,14 @@ class _Program:
             layer.weight.copy_(rest[:n].view(layer.weight.T.shape).T)
             layer.bias.copy_(rest[n : n + m])
             rest = rest[n + m :]
+
+
+def _blas() -> Any:
+    """What sets the threads of the library whose products the compiled program calls."""
+    import scipy.linalg  # noqa: F401 - which brings that library
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _always(step: int) -> bool:
