@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 from torch import nn
 
 from benchmarks.timing import best_times, report
@@ -32,6 +33,7 @@ def networks() -> tuple[list[nn.Module], list[Recipe]]:
 def main() -> None:
     """Print the ratio of the times and how far the results are apart."""
     torch.set_num_threads(1)
+    threadpool_limits(1, user_api="blas")  # one thread for all that is compared
     data = load_data("digits")
     assert data.y is not None
     x, y = data.x[:N_TRAIN], data.y[:N_TRAIN]
