@@ -64,6 +64,7 @@ COARSE = {
         "not_good",
         "n_knots_on_data",
         "fits",
+        "loss_reached",
     ),
     *("lr_1_1", "lr_0.1_1", "lr_0.01_1", "lr_relative_0.01_1"),  # the full rank of a few units
     *("regions", "clear", "plateau", "plateau_regions"),  # none before anything is separated

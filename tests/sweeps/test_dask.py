@@ -67,7 +67,7 @@ def cluster(start, folder, n_workers):
     file = folder / "scheduler.json"
     flags = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", file)
     scheduler = start("distributed.cli.dask_scheduler", *flags, "--port", 0)
-    until(file.is_file)
+    until(lambda: file.is_file() and file.read_text().endswith("}"))
     address = json.loads(file.read_text())["address"]
     assert address.startswith("tcp://127.0.0.1:")
     flags = (*flags, "--nthreads", 1, "--no-nanny")

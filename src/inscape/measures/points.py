@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.errors import DataError, NotApplicableError, PartitionError
+from inscape.errors import DataError, InscapeError, NotApplicableError, PartitionError
 from inscape.models import Model
 from inscape.models.base import check_size, gradients
 from inscape.models.class_names import as_labels
@@ -30,9 +30,9 @@ class TargetSource(PointSource):
         self.targets = targets
 
 
-def as_source(x: Any, y: npt.ArrayLike | None = None) -> PointSource:
+def as_source(x: Any, y: npt.ArrayLike | None = None, error: type[InscapeError] = DataError) -> PointSource:
     """Points from wherever the user keeps them, read once; classes (n, 1) are (n,)."""
-    return x if isinstance(x, PointSource) else PointSource(x, None if y is None else as_column(y))
+    return x if isinstance(x, PointSource) else PointSource(x, None if y is None else as_column(y, error))
 
 
 def as_targets(x: Any, y: npt.ArrayLike | None = None) -> PointSource:
@@ -43,9 +43,9 @@ def as_targets(x: Any, y: npt.ArrayLike | None = None) -> PointSource:
     return TargetSource(x, numbers) if numbers.ndim > 1 else PointSource(x, numbers)
 
 
-def as_column(y: Any) -> npt.NDArray[Any]:
+def as_column(y: Any, error: type[InscapeError] = DataError) -> npt.NDArray[Any]:
     """The array y; its only column if it has shape (n, 1)."""
-    numbers = as_labels(y, DataError)
+    numbers = as_labels(y, error)
     return numbers[:, 0] if numbers.ndim == 2 and numbers.shape[1] == 1 else numbers
 
 

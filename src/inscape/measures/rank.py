@@ -236,7 +236,7 @@ def rank(
     """
     wrapped = _named(models)
     n_probes = whole_number(n_probes, "n_probes", 2, ProbeError)
-    source = as_source(for_models(wrapped.values(), x), y)
+    source = as_source(for_models(wrapped.values(), x), y, ProbeError)
     fitted_to = None if train is None else _training_data(for_models(wrapped.values(), train))
     counter = draw_counter(
         source,

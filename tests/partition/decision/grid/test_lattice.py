@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+import inscape
 from inscape import Patch, Segment, Simplex
 from inscape.errors import PartitionError
 from inscape.partition.decision.grid.lattice import half, lattice_on, resolution_for
@@ -105,4 +106,4 @@ def test_grids_that_would_not_fit():
 
 def test_unknown_connectivity():
     with pytest.raises(PartitionError, match=r"unknown connectivity 'faces'.*did you mean 'face'"):
-        lattice_on(simplex(2), 5).neighbours("faces")
+        inscape.decision_regions(lambda x: x[:, 0] > 0, simplex(2), method="grid", connectivity="faces")

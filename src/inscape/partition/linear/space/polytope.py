@@ -227,7 +227,8 @@ def graph_and_point(model: Model, x: npt.ArrayLike) -> "tuple[Graph, Floats]":
     shape = model.known_shape()
     if shape is not None and point.size == math.prod(shape):
         point = point.reshape(shape)
-    elif model.input_shape is not None:  # else the shape is a guess, and others may do as well
+    elif model.input_shape is not None or (shape is not None and point.ndim != len(shape)):
+        # of a guess the number of axes counts: images of another size may do as well, rows of a table not
         raise ProbeError(f"x has shape {point.shape}: give one point of shape {shape}, such as x[0]")
     return graph_of(model, point.shape, lambda: point[None].copy()), point
 

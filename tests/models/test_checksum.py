@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inscape.arrays import checksum
+from inscape.models.base import checksum
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
