@@ -9,6 +9,7 @@ from torch import nn
 import inscape
 from inscape.errors import PartitionError
 from inscape.partition.cost_table import CostTable, cost_table
+from inscape.provenance import Provenance
 
 X = np.random.default_rng(0).random((100, 16))
 
@@ -70,7 +71,13 @@ def test_a_plane_needs_three_points():
         cost_table(network(), X[:2])
 
 
-def test_a_plan_of_many_models_is_that_many_times_the_cost_of_one(table):
+def test_a_plan_of_many_models_is_that_many_times_the_cost_of_one():
+    row = {"n_evaluations": 200, "n_pieces": None, "memory": None, "note": ""}
+    rows = [
+        row | {"probes": "1 segment", "method": m, "seconds": s}
+        for m, s in (("grid", 2.0), ("adaptive", 0.5))
+    ]
+    table = CostTable("net", tuple(rows), Provenance.of(inscape.wrap(network()), 0))
     plan = replace(table, n_models=1000, n_workers=8)
     for row in table.rows:
         assert plan.seconds_in_all(row) == pytest.approx(125 * row["seconds"])
