@@ -43,7 +43,6 @@ myst_heading_anchors = 4
 autosummary_generate = True
 maximum_signature_line_length = 80
 autodoc_typehints_format = "short"
-autodoc_type_aliases = {"npt.ArrayLike": "ArrayLike"}  # overloads are read as text
 autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
