@@ -43,6 +43,7 @@ FIXED: dict[str, dict[str, Any]] = {
         "learning_rate": 1e-3,
     },
     "small": {"data": "mnist", "n_train": 1000, "n_test": 1000, "n_points": 50, "n_noise": 4},
+    "medium": {"data": "mnist", "n_train": 1000, "n_test": 1000, "n_points": 40, "n_noise": 4},
     "paper": {"data": "mnist", "n_train": 1000, "n_test": 1000, "n_points": 500, "n_noise": 16},
 }
 
@@ -75,6 +76,13 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
         Setting(depth=4, width=5, he_scale=1.0, n_steps=12_000, n_times=16, n_runs=1),
         Setting(depth=4, width=200, he_scale=1.0, n_steps=12_000, n_times=16, n_runs=4),
         Setting(depth=4, width=200, he_scale=3.0, n_steps=40_000, n_times=18, n_runs=1),
+    ),
+    # as long as published, with fewer points to a look: three hours of a core
+    "medium": (
+        Setting(depth=4, width=200, he_scale=2.0, n_steps=1_000_000, n_times=40, n_runs=3),
+        Setting(depth=4, width=200, he_scale=2.0, n_steps=1_000_000, n_times=40, n_runs=3, loss=PLAIN),
+        Setting(depth=4, width=200, he_scale=1.0, n_steps=1_000_000, n_times=40, n_runs=1),
+        Setting(depth=4, width=200, he_scale=3.0, n_steps=1_000_000, n_times=40, n_runs=1),
     ),
     "paper": (
         Setting(depth=4, width=200, he_scale=2.0, n_steps=1_000_000, n_times=40, n_runs=3),
@@ -235,6 +243,7 @@ STUDY = Study(
     configurations=configurations,
     cell=cell,
     summarise=summarise,
+    scales=("smoke", "small", "medium", "paper"),
     options={
         "loss": f"{PUBLISHED_LOSS} or {PLAIN} for all runs; by default the first, and both at He scale 2",
         "normalise": "whether pixels are normalised; true by default",
