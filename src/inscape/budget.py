@@ -1,10 +1,11 @@
-"""What work will cost in seconds, foreseen from a short timed part of it, and how much a call may take.
+"""What a call may take of time and of memory, and what its work will cost, foreseen from the first of it.
 
 Seconds are measured on the day and on the machine: nothing here is a constant of some other computer. A call
 that is foreseen to take longer than its budget is refused with the estimate, before the user has waited.
 """
 
 import math
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,9 @@ from inscape.compiled import BY_PYTHON, loops_compiled
 from inscape.errors import BudgetError
 from inscape.progress import COMPILING, Meter, duration_text
 
+MEMORY = 2**30
+"""Bytes that the arrays of one call may fill at once: the default of every argument `memory`. A gigabyte
+holds the walk of most networks in one chunk, and is little on a machine that trains networks."""
 BUDGET = 60.0
 """Seconds that a call may be foreseen to take: the default of every argument `budget`."""
 TIMED_SECONDS = 1.0
@@ -104,3 +108,24 @@ def timed(job: Callable[[], object]) -> float:
             if shortest > TIMED_SECONDS:
                 break
     return shortest
+
+
+def machine_memory() -> int | None:
+    """The bytes of memory that the machine has, None where that is not known."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def in_bytes(n: float) -> str:
+    """A number of bytes for a reader.
+
+    >>> in_bytes(3 * 2**40), in_bytes(512)
+    ('3 TiB', '512 bytes')
+    """
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if n < 1000:
+            return f"{n:.3g} {unit}"
+        n /= 1024
+    return f"{n:.3g} TiB" if n < 1000 else f"{n:.0f} TiB"

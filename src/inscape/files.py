@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from inscape.arrays import in_bytes, machine_memory
+from inscape.budget import in_bytes, machine_memory
 from inscape.errors import InscapeError
 
 MOST_EXPANSION = 200

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from inscape.arrays import machine_memory
+from inscape.budget import machine_memory
 from inscape.errors import JobsError, postponed, warn
 from inscape.progress import Meter
 

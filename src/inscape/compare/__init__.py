@@ -16,7 +16,7 @@ from inscape.errors import ModelError, PartitionError, ProbeError, unknown_name
 from inscape.models import Model, wrap
 from inscape.parallel import working
 from inscape.probes import Probe
-from inscape.probes.table import check_features
+from inscape.probes.patch import check_features
 from inscape.progress import Meter, meter
 
 __all__ = ["Comparison", "ComparisonMatrix", "MaxDifference", "PairAgreement", "agreement", "compare"]

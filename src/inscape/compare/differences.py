@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import MEMORY, Floats, Ints
+from inscape.arrays import Floats, Ints
+from inscape.budget import MEMORY
 from inscape.compare.matching import Matching
 from inscape.compare.on_probes import Pair
 from inscape.errors import PartitionError

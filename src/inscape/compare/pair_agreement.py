@@ -35,7 +35,7 @@ from inscape.partition.decision.method import Request
 from inscape.pictures import Drawn
 from inscape.probes import Probe, sample_probes
 from inscape.probes.sampling import draw_probes
-from inscape.probes.table import for_models
+from inscape.probes.source import for_models
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed

@@ -14,7 +14,7 @@ from inscape.explorer.viewer_files import script, style
 from inscape.explorer.worker import Worker
 from inscape.models import wrap
 from inscape.pictures import Names
-from inscape.probes.table import for_models
+from inscape.probes.source import for_models
 from inscape.training.monitor import Monitor
 
 _GIVEN = "# `{0}`, `x` and `y` are what was given to inscape.explore\n"

@@ -11,7 +11,7 @@ from inscape.errors import DataError, warn
 from inscape.measures.points import as_source
 from inscape.models import Model
 from inscape.models.class_names import as_labels, fractions, listed, names_of
-from inscape.probes.table import for_model
+from inscape.probes.source import for_model
 
 JUDGED_FROM_POINTS = 50
 """Labelled points from which on an accuracy near chance means something."""

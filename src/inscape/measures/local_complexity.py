@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from inscape.arguments import renamed, superseded, whole_number
-from inscape.arrays import MEMORY, Floats
-from inscape.budget import BUDGET, as_budget, within_budget
+from inscape.arrays import Floats
+from inscape.budget import BUDGET, MEMORY, as_budget, within_budget
 from inscape.errors import MeasureError, unknown_name
 from inscape.measures.result import Measurement, crossed_mean
 from inscape.models import Model, wrap

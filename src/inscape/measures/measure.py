@@ -32,8 +32,7 @@ from inscape.measures.unlabelled.confidence import confidence, nuclear_norm, pre
 from inscape.models import Model, wrap
 from inscape.parallel import working
 from inscape.pictures import Shown
-from inscape.probes.source import PointSource
-from inscape.probes.table import for_model
+from inscape.probes.source import PointSource, for_model
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed

@@ -11,8 +11,7 @@ from inscape.errors import DataError, InscapeError, NotApplicableError, Partitio
 from inscape.models import Model
 from inscape.models.base import check_size, gradients
 from inscape.models.class_names import as_labels
-from inscape.probes.source import PointSource
-from inscape.probes.table import for_model
+from inscape.probes.source import PointSource, for_model
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -26,8 +26,7 @@ from inscape.measures.unlabelled.confidence import confidence, nuclear_norm
 from inscape.models import Model, wrap
 from inscape.parallel import working
 from inscape.pictures import Drawn
-from inscape.probes.source import PointSource
-from inscape.probes.table import for_models
+from inscape.probes.source import PointSource, for_models
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields

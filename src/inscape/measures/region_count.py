@@ -29,8 +29,9 @@ from inscape.partition.decision.method import Request, check_method
 from inscape.partition.decision.regions import DecisionPlane, DecisionSegment
 from inscape.pictures import Drawn
 from inscape.probes import Probe, Segment
+from inscape.probes.patch import check_features
 from inscape.probes.sampling import draw_probes
-from inscape.probes.table import check_features, for_model
+from inscape.probes.source import for_model
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed

@@ -24,7 +24,7 @@ from inscape.measures.points import TargetSource, as_targets, check_weights, mea
 from inscape.measures.result import Measurement
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn
-from inscape.probes.table import for_model
+from inscape.probes.source import for_model
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from inscape.arrays import in_bytes
+from inscape.budget import in_bytes
 from inscape.errors import ModelError
 from inscape.models.base import Array
 

@@ -85,19 +85,25 @@ def wrap(
             *(input_shape, device, batch_size, autocast, layout),
             *(preprocess, output, decide, threshold, levels),
         )
-        if any(option is not None for option in options):
+        if _any_given(*options):
             raise ModelError(
                 f"{model.name} is wrapped already: give input_shape, device, batch_size, autocast, layout, "
                 "preprocess, output, decide, threshold and levels there"
             )
         return model
-    chosen, rule = Output.of(output), rule_of(decide, threshold, levels)
-    preparation = Preparation.of(layout, preprocess)
-    shape = preparation.inside(input_shape)
+    chosen = Output.of(output)
+    rule = rule_of(decide, threshold, levels) if _any_given(decide, threshold, levels) else None
+    preparation = Preparation.of(layout, preprocess) if _any_given(layout, preprocess) else None
+    shape = input_shape if preparation is None else preparation.inside(input_shape)
     inner = read(model, input_shape=shape, device=device, batch_size=batch_size, output=chosen)
     if autocast:
         inner.use_autocast()
-    return prepared(decided(inner, rule), preparation, input_shape)
+    ruled = decided(inner, rule)
+    return ruled if preparation is None else prepared(ruled, preparation, input_shape)
+
+
+def _any_given(*options: Any) -> bool:
+    return any(option is not None for option in options)
 
 
 def read(

@@ -11,8 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from inscape.arguments import whole_number
-from inscape.arrays import MEMORY, in_bytes
-from inscape.budget import timed
+from inscape.budget import MEMORY, in_bytes, timed
 from inscape.errors import PartitionError
 from inscape.models import Model, wrap
 from inscape.partition.decision import decision_regions
@@ -23,8 +22,7 @@ from inscape.partition.decision.method import check_method
 from inscape.pictures import Shown
 from inscape.probes import Patch, Probe, Segment, sample_probes
 from inscape.probes.segment import as_segments
-from inscape.probes.source import PointSource
-from inscape.probes.table import for_model
+from inscape.probes.source import PointSource, for_model
 from inscape.progress import Meter, duration_text, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed

@@ -1,7 +1,7 @@
 """The patch: a rectangle or another convex polygon in a plane of the input space."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from inscape.arrays import Floats
 from inscape.errors import ProbeError, unknown_name
+from inscape.models import Model
 from inscape.probes.probe import Probe, as_interval, as_point
-from inscape.probes.table import check_columns, column_names
+from inscape.probes.source import check_columns, column_names, listed_names
 
 Bounds = tuple[tuple[float, float], tuple[float, float]]
 
@@ -330,3 +331,18 @@ def as_polygon(corners: npt.ArrayLike) -> Floats:
     if not (turns > least).all() or abs(angles.sum() - 2 * np.pi) > 1e-6:
         raise ProbeError("the corners are not those of a convex polygon, in order around it")
     return c
+
+
+def check_features(model: Model, probes: Iterable[Any]) -> None:
+    """Raise an error if a probe was made from other columns than the model was fitted to."""
+    names = model.feature_names
+    if names is None:
+        return
+    for probe in probes:
+        known = getattr(probe, "feature_names", None)
+        if known is not None and known != names:
+            raise ProbeError(
+                f"the {type(probe).__name__.lower()} was made from the columns {listed_names(known)}, and "
+                f"{model.name} was fitted to {listed_names(names)}, in that order: make it from "
+                "x[model.feature_names_in_]"
+            )

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.arrays import Floats, Ints, in_bytes, machine_memory
+from inscape.arrays import Floats, Ints
+from inscape.budget import in_bytes, machine_memory
 from inscape.errors import ProbeError, unknown_name
 from inscape.probes.probe import Probe, as_interval
 from inscape.probes.segment import Segment

@@ -1,6 +1,10 @@
-"""Data points from wherever the user keeps them: arrays, tensors, data sets, loaders."""
+"""Data points from wherever the user keeps them: arrays, tensors, tables, data sets, loaders.
+
+Columns of a table have names, and are found by name for a model that was fitted to such a table.
+"""
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -8,11 +12,14 @@ import numpy.typing as npt
 
 from inscape.arguments import as_array
 from inscape.arrays import Floats, Ints, Streamed
-from inscape.errors import ProbeError
+from inscape.errors import DataError, ProbeError
+from inscape.models import Model
 from inscape.models.class_names import as_labels, fractions, listed
 from inscape.probes.probe import Probe, as_point
-from inscape.probes.table import check_columns
 from inscape.seeding import random_state_kept
+
+MOST_LISTED = 4
+"""Names of columns in a message."""
 
 
 class PointSource:
@@ -178,3 +185,75 @@ def _as_labels(y: Any) -> npt.NDArray[Any] | None:
     if labels.ndim != 1:
         raise ProbeError(f"y must be one label per point, got shape {labels.shape}")
     return labels
+
+
+def column_names(x: Any) -> tuple[str, ...] | None:
+    """The names of a table's columns, or of the entries of one of its rows; None if they have none.
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"alcohol": [12.3, 13.1], "proline": [520.0, 1065.0]})
+    >>> column_names(table), column_names(table.iloc[0]), column_names([[1.0, 2.0]])
+    (('alcohol', 'proline'), ('alcohol', 'proline'), None)
+    """
+    names = getattr(x, "columns", None)
+    if names is None and getattr(x, "ndim", None) == 1:
+        names = getattr(x, "index", None)
+    if names is None or callable(names) or not all(isinstance(name, str) for name in names):
+        return None
+    return tuple(names)
+
+
+def check_columns(x: Any, what: str = "the data") -> None:
+    """Raise an error that names the columns of a data frame which do not hold numbers."""
+    kinds: Any = getattr(x, "dtypes", None)
+    if not hasattr(x, "columns") or not hasattr(kinds, "items"):
+        return
+    strange = [str(name) for name, kind in kinds.items() if getattr(kind, "kind", "O") not in "fiub"]
+    if strange:
+        raise ProbeError(
+            f"{what} have columns that are not numbers: {listed_names(strange)}; leave them out, or encode "
+            "them. Of a pipeline that encodes them itself, measure the rest: pipeline[1:] on "
+            "pipeline[0].transform(x)"
+        )
+
+
+def for_model(model: Model, x: Any) -> Any:
+    """The data as a model was fitted to them: of a table, the columns that it knows by name, in its order.
+
+    Anything without names stays as it is, and so does a table for a model that was fitted without names.
+    """
+    if isinstance(x, tuple) and len(x) == 2 and hasattr(x[0], "columns"):
+        return for_model(model, x[0]), x[1]
+    names, known = model.feature_names, column_names(x)
+    if names is None or known is None or not hasattr(x, "columns") or names == known:
+        return x
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise DataError(
+            f"the table has no column {listed_names(missing)}, which {model.name} was fitted with: it needs "
+            f"{listed_names(names)}"
+        )
+    return x[list(names)]
+
+
+def for_models(models: Iterable[Model], x: Any) -> Any:
+    """The same for several models, which must want the same columns in the same order."""
+    named = [model for model in models if model.feature_names is not None]
+    for model in named[1:]:
+        if model.feature_names != named[0].feature_names and column_names(x) is not None:
+            raise DataError(
+                f"{named[0].name} and {model.name} were fitted to different columns, or in another order: "
+                "look at one input space, and fit all models to the same table"
+            )
+    return for_model(named[0], x) if named else x
+
+
+def listed_names(names: Iterable[str]) -> str:
+    """Some names for a message.
+
+    >>> listed_names("abcdef")
+    "'a', 'b', 'c', 'd' and 2 more"
+    """
+    all_names = [repr(name) for name in names]
+    more = len(all_names) - MOST_LISTED
+    return ", ".join(all_names[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inscape.arrays import MEMORY, Ints
+from inscape.arrays import Ints
+from inscape.budget import MEMORY
 from inscape.measures.jacobian.units import Layer, unit_layers
 from inscape.models.graph import INPUT, Graph, Node
 from inscape.models.graph.affine import Affine

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inscape.arrays import MEMORY, Ints
+from inscape.arrays import Ints
+from inscape.budget import MEMORY
 from inscape.measures.jacobian.forward import (
     Chain,
     PrefixedNetwork,

@@ -21,7 +21,7 @@ from inscape.partition.decision.regions import (
     DecisionSegment,
 )
 from inscape.probes import Probe
-from inscape.probes.table import check_features
+from inscape.probes.patch import check_features
 from inscape.progress import Meter, meter
 
 __all__ = [

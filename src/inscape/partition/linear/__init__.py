@@ -5,8 +5,7 @@ from functools import partial
 from typing import Any, overload
 
 from inscape.arguments import old_names, positive_number, whole_number
-from inscape.arrays import MEMORY
-from inscape.budget import BUDGET, as_budget, within_budget
+from inscape.budget import BUDGET, MEMORY, as_budget, within_budget
 from inscape.errors import PartitionError, ProbeError, unknown_name
 from inscape.models import Model, wrap
 from inscape.parallel import Job, Shares, Tell, fitting, in_order, working
@@ -17,8 +16,8 @@ from inscape.partition.linear.regions import (
     LinearSegment,
 )
 from inscape.probes import Patch, Probe, Segment
+from inscape.probes.patch import check_features
 from inscape.probes.segment import as_segments
-from inscape.probes.table import check_features
 from inscape.progress import Meter, meter
 
 __all__ = ["LinearPlane", "LinearSegment", "linear_regions"]

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import MEMORY, Floats
-from inscape.budget import check_budget, timed
+from inscape.arrays import Floats
+from inscape.budget import MEMORY, check_budget, timed
 from inscape.models import Model
 from inscape.models.graph import Graph
 from inscape.models.graph.trace import graph_of

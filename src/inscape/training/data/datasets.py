@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from inscape.errors import DataError, unknown_name
 from inscape.models import Model
-from inscape.probes.table import for_models
+from inscape.probes.source import for_models
 from inscape.progress import Meter
 from inscape.seeding import RandomState
 from inscape.training.data.image_sets import IMAGE_SETS, find_or_fetch

@@ -11,7 +11,8 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Ints, Streamed, in_bytes, machine_memory
+from inscape.arrays import Ints, Streamed
+from inscape.budget import in_bytes, machine_memory
 from inscape.errors import DataError, unknown_name
 from inscape.files import check_sizes
 from inscape.seeding import RandomState

@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
 
-from inscape.arrays import MEMORY, Shape
+from inscape.arrays import Shape
+from inscape.budget import MEMORY
 from inscape.errors import InscapeError, PartitionError
 from inscape.models import Model
 from inscape.models.base import check_size

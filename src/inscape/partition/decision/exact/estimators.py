@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from inscape.arrays import MEMORY, Bools, Floats, Ints
+from inscape.arrays import Bools, Floats, Ints
+from inscape.budget import MEMORY
 from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.models.from_sklearn import Duels, Form, Neighbours, Quadratics, Votes

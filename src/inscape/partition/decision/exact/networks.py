@@ -17,7 +17,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from inscape.arrays import MEMORY, Floats, Ints
+from inscape.arrays import Floats, Ints
+from inscape.budget import MEMORY
 from inscape.compiled import inlined, kernel
 from inscape.errors import PartitionError
 from inscape.models import Model

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from inscape.arguments import whole_number
-from inscape.arrays import MEMORY, Floats, Ints
+from inscape.arrays import Floats, Ints
+from inscape.budget import MEMORY
 from inscape.errors import NonGenericError, PartitionError, ProbeError
 from inscape.models import wrap
 from inscape.partition.linear.regions import SLOPE_TOLERANCE

@@ -26,7 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.arrays import MEMORY, Floats
+from inscape.arrays import Floats
+from inscape.budget import MEMORY
 from inscape.errors import PartitionError
 from inscape.models import Model, wrap
 from inscape.models.base import labels_of

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import MEMORY, Bools, Floats, Ints
+from inscape.arrays import Bools, Floats, Ints
+from inscape.budget import MEMORY
 from inscape.errors import NonGenericError, PartitionError, ProbeError
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn

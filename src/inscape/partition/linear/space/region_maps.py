@@ -16,7 +16,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from inscape.arrays import MEMORY, Bools, Floats, Ints, in_bytes
+from inscape.arrays import Bools, Floats, Ints
+from inscape.budget import MEMORY, in_bytes
 from inscape.errors import PartitionError
 from inscape.models.graph import Graph, Node
 from inscape.models.graph.piecewise import Bend
