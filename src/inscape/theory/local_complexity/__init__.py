@@ -3,18 +3,21 @@
 from inscape.theory.local_complexity.gradient_bounds import (
     lc_corollary3_lower,
     lc_corollary3_upper,
+    lc_corollary14,
     lc_good_at_start,
     lc_gradient_bound,
+    lc_proposition6,
+    lc_theorem5_lower,
+    lc_theorem5_upper,
+    lc_theorem7,
 )
 from inscape.theory.local_complexity.moments import Moments, moments
-from inscape.theory.local_complexity.rank_bounds import lc_corollary14, lc_theorem5_lower, lc_theorem5_upper
 from inscape.theory.local_complexity.representation_cost import (
     RepresentationCost,
     lc_theorem18,
     margin_kkt,
     representation_cost,
 )
-from inscape.theory.local_complexity.variation import lc_proposition6, lc_theorem7
 from inscape.theory.local_complexity.vertices import VertexDensity, vertex_density
 from inscape.theory.local_complexity.weight_bounds import (
     lc_corollary10,
