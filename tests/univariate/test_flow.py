@@ -19,7 +19,7 @@ from inscape.univariate import (
     region_bound,
     shortest_interval,
 )
-from inscape.univariate.flow.flow import implicit_weights, log_loss, log_weights
+from inscape.univariate.flow import implicit_weights, log_loss, log_weights
 
 EXAMPLE_1 = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])
 
