@@ -1,4 +1,4 @@
-"""What one page asks and what it is told: requests are JSON, replies are messages."""
+"""What one page asks and what it is told: requests are JSON, replies are messages; a count as it grows."""
 
 import math
 import time
@@ -10,16 +10,20 @@ import numpy as np
 
 from inscape.errors import InscapeError, ProbeError
 from inscape.explorer.chosen_plane import ChosenPlane
-from inscape.explorer.counting import RunningCount
 from inscape.explorer.exhibit import Exhibit
-from inscape.explorer.messages import packed
-from inscape.explorer.plane_messages import Arrays, margin_message, plane_message
+from inscape.explorer.messages import Arrays, margin_message, packed, plane_message
 from inscape.explorer.readout import gradient, profile, readout
 from inscape.explorer.worker import Job, Worker
-from inscape.probes import Patch
+from inscape.measures.region_count import region_count
+from inscape.measures.result import mean_with_error
+from inscape.probes import Patch, Probe, sample_probes
 
 Request = dict[str, Any]
 Answer = tuple[dict[str, Any], Arrays]
+N_SEGMENTS = 400
+SEED = 0
+PATIENCE = 0.08
+"""Seconds of counting before other requests get their turn."""
 MOST_THUMBNAILS = 60
 MOST_NEAR = 1500
 """Data points that are drawn beside a plane: the nearest."""
@@ -285,3 +289,56 @@ def _place(value: Any) -> Any:
 
 def _whole(value: Any, most: int) -> int:
     return min(max(value, 0), most) if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+class RunningCount:
+    """Common segments between random data points, and the counts of each model on those that are done."""
+
+    def __init__(self, exhibit: Exhibit) -> None:
+        self._models, self._names = exhibit.models, exhibit.names
+        self._probes: list[Probe] = [
+            *sample_probes(exhibit.data.x, dim=1, n=N_SEGMENTS, how="pairs", random_state=SEED)
+        ]
+        self._counts: list[list[int]] = [[] for _ in self._models]
+        self._missed = [0.0] * len(self._models)
+        self._methods: list[str] = [""] * len(self._models)
+        self._exact: list[bool] = [True] * len(self._models)
+        self._block = 4
+
+    def advance(self, job: Job) -> dict[str, Any]:
+        """Count on the next segments, and say where things stand."""
+        done = len(self._counts[-1])
+        if done >= N_SEGMENTS:
+            return self._message()
+        probes = self._probes[done : done + self._block]
+        start = time.perf_counter()
+        for k, model in enumerate(self._models):
+            job.check()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = region_count(model, probes=probes, progress=lambda *_: job.check())
+            self._counts[k] += result.counts.tolist()
+            self._methods[k], self._exact[k] = result.method, self._exact[k] and result.is_exact
+            if result.missed_interval is not None:
+                self._missed[k] = max(self._missed[k], result.missed_interval[1])
+        seconds = time.perf_counter() - start
+        self._block = int(np.clip(self._block * PATIENCE / max(seconds, 1e-4), 1, 64))
+        return self._message()
+
+    def _message(self) -> dict[str, Any]:
+        n = len(self._counts[-1])
+        rows = []
+        for k, counts in enumerate(self._counts):
+            mean, error, (low, high) = mean_with_error(np.array(counts))
+            rows.append(
+                {
+                    "model": k,
+                    "mean": mean,
+                    "error": error,
+                    "interval": [max(low, 1.0), high + self._missed[k]],
+                    "most": max(counts),
+                    "method": self._methods[k],
+                    "is_exact": self._exact[k],
+                }
+            )
+        return {"rows": rows, "n": n, "of": N_SEGMENTS, "seed": SEED, "is_done": n >= N_SEGMENTS}

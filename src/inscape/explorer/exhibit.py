@@ -18,7 +18,7 @@ from inscape.drawing.palette import PATTERNS, ink_on
 from inscape.errors import InscapeError, ModelError
 from inscape.explorer.chosen_plane import ChosenPlane
 from inscape.explorer.data_points import MOST_ROWS, DataPoints
-from inscape.explorer.plane_messages import Sight, coarse_message, margins
+from inscape.explorer.messages import Sight, coarse_message, margins
 from inscape.models import Model, wrap
 from inscape.partition.decision import decision_regions
 from inscape.pictures import Look, Names

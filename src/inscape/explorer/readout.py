@@ -6,7 +6,7 @@ import numpy as np
 
 from inscape.arrays import Floats
 from inscape.errors import InscapeError
-from inscape.explorer.plane_messages import Arrays, Sight, lattice, margins
+from inscape.explorer.messages import Arrays, Sight, lattice, margins
 from inscape.models import Model
 from inscape.partition.decision import DecisionGrid, DecisionMesh, DecisionPlane, decision_regions
 from inscape.partition.linear import linear_regions

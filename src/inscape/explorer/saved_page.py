@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from inscape.errors import PictureError
-from inscape.explorer.conversation import Conversation
-from inscape.explorer.counting import RunningCount
+from inscape.explorer.conversation import Conversation, RunningCount
 from inscape.explorer.exhibit import Exhibit
 from inscape.explorer.messages import packed, unpacked
 from inscape.explorer.viewer_files import script, style
