@@ -1,17 +1,16 @@
 """Two models on one probe: where they differ, by how much, and a certificate where they do not."""
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations, groupby
 from typing import Any, overload
 
 import numpy as np
 
-from inscape.compare.comparison import Comparison, shares_of
+from inscape.compare.comparison import Comparison, ComparisonMatrix, shares_of
 from inscape.compare.differences import SCALES, MaxDifference
 from inscape.compare.matching import Matching
 from inscape.compare.on_probes import Pair, Regions, regions_on
 from inscape.compare.pair_agreement import PairAgreement, agreement
-from inscape.compare.several import ComparisonMatrix, all_pairs, named_models
 from inscape.errors import ModelError, PartitionError, ProbeError, unknown_name
 from inscape.models import Model, wrap
 from inscape.parallel import working
@@ -157,9 +156,9 @@ def _several(
     """The matrix of several models on a probe, or on each of several."""
     if isinstance(models, str) or not isinstance(models, Iterable):
         raise ProbeError("there is no probe: give compare(a, b, probe), or compare([a, b, ...], probe)")
-    probes, named = _listed(probe), named_models(models)
+    probes, named = _listed(probe), _named_models(models)
     names, wrapped = tuple(named), list(named.values())
-    pairs = all_pairs(len(names))
+    pairs = list(combinations(range(len(names)), 2))
     with meter(progress, "several models") as show:
         every = {
             (i, j): _comparisons(
@@ -168,7 +167,7 @@ def _several(
                 probes,
                 settings,
                 (names[i], names[j]),
-                _part(show, k, len(pairs)),
+                _meter_of_pair(show, k, len(pairs)),
             )
             for k, (i, j) in enumerate(pairs)
         }
@@ -178,7 +177,21 @@ def _several(
     return matrices[0] if isinstance(probe, Probe) else matrices
 
 
-def _part(show: Meter, k: int, n: int) -> Meter:
+def _named_models(models: Any) -> dict[str, Any]:
+    """Name -> wrapped model, of a list or a dictionary of at least two; equal names are numbered."""
+    if isinstance(models, Mapping):
+        named = {str(name): wrap(model) for name, model in models.items()}
+    else:
+        wrapped = [wrap(model) for model in models]
+        names = [m.name for m in wrapped]
+        once = [n if names.count(n) == 1 else f"{n} {i + 1}" for i, n in enumerate(names)]
+        named = dict(zip(once, wrapped, strict=True))
+    if len(named) < 2:
+        raise ModelError(f"there is nothing to compare among {len(named)} models: give at least two")
+    return named
+
+
+def _meter_of_pair(show: Meter, k: int, n: int) -> Meter:
     """A meter for the k-th of n pairs of models."""
     return lambda done, total: show(k * total + done, n * total)
 
