@@ -13,8 +13,8 @@ import inscape
 from inscape.cli import app
 from inscape.errors import StudyError
 from inscape.studies import Store
-from inscape.sweeps.export import export
 from inscape.sweeps.registry import read_study
+from inscape.sweeps.row_files import export
 
 TOML = """
 name = "depths"

@@ -10,8 +10,8 @@ import pytest
 
 from inscape.errors import InscapeError, StudyError
 from inscape.studies import Chart, Finding, Store, Study, Summary, reopen, run
-from inscape.sweeps.export import export
 from inscape.sweeps.registry import read_study
+from inscape.sweeps.row_files import export
 from inscape.sweeps.tasks import grid
 
 N_MUTATIONS = 50

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from inscape.cli import app
 from inscape.errors import StudyError
-from inscape.sweeps.export import export
-from inscape.sweeps.merge import merge
+from inscape.sweeps.row_files import export, merge
 from inscape.sweeps.run import run
 from inscape.sweeps.store import Store
 from inscape.sweeps.study import Study
@@ -129,7 +128,7 @@ def test_stores_of_other_studies_and_functions_and_no_store(make, tmp_path):
 
 KILLED = """
 import os, sys
-from inscape.sweeps import merge as merging
+from inscape.sweeps import row_files
 from inscape.sweeps.store import Store
 
 class Dies(Store):
@@ -138,7 +137,7 @@ class Dies(Store):
         os._exit(9)
 
 with Dies(sys.argv[1]) as store:
-    merging.merge(store, sys.argv[2])
+    row_files.merge(store, sys.argv[2])
 """
 
 

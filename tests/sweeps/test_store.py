@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from inscape.errors import StudyError
 from inscape.sweeps import store as store_module
-from inscape.sweeps.export import export
+from inscape.sweeps.row_files import export
 from inscape.sweeps.store import Store
 from inscape.sweeps.sweep import OneByOne, failed, work
 from inscape.sweeps.tasks import as_tasks

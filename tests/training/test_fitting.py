@@ -3,7 +3,7 @@ import pytest
 
 from inscape.errors import DataError, ModelError
 from inscape.measures.accuracy import correct
-from inscape.training.data.splits import split_data
+from inscape.training.data.datasets import split_data
 from inscape.training.fitting import CLASSICAL_SETTINGS, classical, fit, fit_many
 
 NET = {"model": "mlp", "learning_rate": 0.1, "batch_size": 32, "epochs": 5, "hidden": [16]}

@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from inscape.errors import ModelError
-from inscape.training.data.splits import Split
+from inscape.training.data.datasets import Split
 from inscape.training.fitting import check_settings, cut_at_depth, fit_many
 
 

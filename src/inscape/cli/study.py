@@ -232,8 +232,8 @@ def export_rows(
     trust: Trust = None,
 ) -> None:
     """Write all rows of a study's store into a table, or into text that `study merge` reads."""
-    from inscape.sweeps.export import export
     from inscape.sweeps.registry import find
+    from inscape.sweeps.row_files import export
     from inscape.sweeps.store import Store
 
     with imports_from(trust):
@@ -259,9 +259,9 @@ def merge_rows(
 
     So two machines share a study, and rows that were committed as text are taken up again.
     """
-    from inscape.sweeps.merge import merge
     from inscape.sweeps.references import function_name
     from inscape.sweeps.registry import find
+    from inscape.sweeps.row_files import merge
     from inscape.sweeps.store import Store
 
     with imports_from(trust):

@@ -30,7 +30,7 @@ from inscape.progress import Meter, meter
 from inscape.seeding import as_seed
 from inscape.serialising import SCHEMA, LeftOut, check_schema, plain, restored
 from inscape.status import Status
-from inscape.training.data.splits import Split, split_data
+from inscape.training.data.datasets import Split, split_data
 from inscape.training.fitting import fit, fit_many
 
 LEARNING_RATES = (0.1, 0.03, 0.01)

@@ -89,7 +89,7 @@ def seed_of(configuration: Configuration) -> int:
 
 def split_of(configuration: Configuration) -> Any:
     """The training and test points that a configuration names."""
-    from inscape.training.data.splits import split_data
+    from inscape.training.data.datasets import split_data
 
     return split_data(
         configuration.get("data", "digits"),

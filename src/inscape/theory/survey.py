@@ -92,7 +92,7 @@ class Survey(Drawn):
 
     def _draw(self, ax: Any) -> Any:
         """The ratios of every statement."""
-        from inscape.drawing.theory import draw_tightness
+        from inscape.drawing.curves import draw_tightness
 
         frame = self.to_frame()
         frame = frame[frame["verdict"] != "does not apply"]

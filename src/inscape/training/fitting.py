@@ -11,7 +11,7 @@ from inscape.arrays import Ints, Streamed
 from inscape.errors import ModelError, unknown_name
 from inscape.models import Model, wrap
 from inscape.models.base import gradients
-from inscape.training.data.splits import Split
+from inscape.training.data.datasets import Split
 from inscape.training.recipe import History, Recipe
 
 _RECIPE = tuple(f.name for f in fields(Recipe))

@@ -25,7 +25,7 @@ from inscape.sweeps.run import reopen
 from inscape.sweeps.tasks import as_tasks
 from inscape.sweeps.trained_model import settings_of, split_of
 from inscape.training.data import own_files
-from inscape.training.data.splits import split_data
+from inscape.training.data.datasets import split_data
 from inscape.training.fitting import fit
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from inscape.models import Model
     from inscape.training.checkpoint import Checkpoint
-    from inscape.training.data.splits import Split
+    from inscape.training.data.datasets import Split
     from inscape.training.many import Draw
 
 Columns = dict[str, list[float]]
@@ -44,7 +44,7 @@ def image_split(c: Configuration, scale: tuple[float, float] = (0.0, 1.0)) -> "S
 
     Pixels p of 0..1 become (p - mean) / deviation, if `scale` gives these two.
     """
-    from inscape.training.data.splits import Split, split_data
+    from inscape.training.data.datasets import Split, split_data
 
     split = split_data(c["data"], n_train=c["n_train"], n_test=c["n_test"], random_state=c["replicate_seed"])
     mean, deviation = scale

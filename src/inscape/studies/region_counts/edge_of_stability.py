@@ -179,7 +179,7 @@ def _notes(frame: "pd.DataFrame", fitted: "pd.DataFrame") -> str:
 
 
 def _draw(frame: "pd.DataFrame", out: Path) -> None:
-    from inscape.drawing.theory import draw_series, draw_tracks
+    from inscape.drawing.curves import draw_series, draw_tracks
 
     figure = new_figure((14, 7.6))
     ends, ways = figure.subplots(2, 3)

@@ -1,5 +1,15 @@
-"""The configurations of the study: every model that is trained, and what is counted on it."""
+"""The configurations of the study: every model that is trained, the user's own, and what is counted on it.
 
+Models of the user's own join the tables of the study from a folder of files:
+
+    folder/models.csv      file,model,data,learning_rate,batch_size,weight_decay,replicate
+    folder/a.pt2           any file that `inscape.wrap` opens
+
+`model` names the family whose configurations are correlated with each other, `data` the data set, by name or
+as a file. Every other column is a hyper-parameter; `replicate` numbers the seeds of one configuration.
+"""
+
+import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from itertools import product
@@ -36,6 +46,9 @@ EXACT_LINES = 5
 """Segments on which a network too large for exact counts is counted exactly all the same, as a check."""
 SIDES = {"digits": 8, "mnist": 28, "fashion_mnist": 28}
 COUNTING = ("best", "as published")
+OWN_TABLE = "models.csv"
+OWN_COLUMNS = ("file", "model", "data")
+"""What a table of the user's models must have."""
 OPTIONS = {
     "data": "data sets, as mnist,cifar10 (digits, mnist, fashion_mnist, cifar10, cifar100, svhn), or the "
     "path of a folder of images, with train and test (or val) and a folder for each class in both",
@@ -84,7 +97,7 @@ def configurations(
     order = list(dict.fromkeys(c["part"] for c in grid))
     grid.sort(key=lambda c: (c["model"] not in CHEAP, order.index(c["part"])))
     if own is not None:
-        from inscape.studies.region_counts.own_models import own_configurations
+        from inscape.studies.region_counts.model_grid import own_configurations
 
         grid += own_configurations(Path(own), counted(kinds[1].counts, "own"))
     return grid
@@ -310,3 +323,62 @@ def counted(counts: Counts, part: str) -> dict[str, Any]:
         every = asdict(counts) | {"dims": {str(d): r for d, r in counts.dims.items()}}
         return {k: v for k, v in every.items() if k not in ("measures", "rule") or v}
     return {"lines": counts.lines} | rule | ({"exact": EXACT_LINES} if part == "exact" else {})
+
+
+def own_configurations(folder: Path, counts: dict[str, Any]) -> list[Configuration]:
+    """A configuration for each line of the folder's table; a file is told by its content, not its place."""
+    configurations = []
+    for line in _lines(folder / OWN_TABLE):
+        path = folder / str(line["file"])
+        if not path.is_file():
+            raise StudyError(f"{folder / OWN_TABLE} names {line['file']!r}, which is not in {folder}")
+        base: Configuration = {
+            "part": "sweep",
+            "n_train": None,
+            "n_test": None,
+            "counts": counts,
+            "replicate": 0,
+        }
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        configurations.append(base | line | {"file": str(path.resolve()), "content": digest})
+    return configurations
+
+
+def _lines(table: Path) -> list[dict[str, Any]]:
+    import pandas as pd
+
+    try:
+        frame = pd.read_csv(table)
+    except (OSError, ValueError) as error:
+        raise StudyError(
+            f"cannot read {table} ({error}): expected a table with the columns {', '.join(OWN_COLUMNS)}, "
+            "and one for each hyper-parameter"
+        ) from error
+    missing = [name for name in OWN_COLUMNS if name not in frame]
+    if missing or not len(frame):
+        what = f"no column {missing[0]!r}" if missing else "no models"
+        raise StudyError(
+            f"{table} has {what}: expected {', '.join(OWN_COLUMNS)}, and one for each hyper-parameter"
+        )
+    lines = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [{str(k): _plain(v) for k, v in line.items() if v is not None} for line in lines]
+
+
+def _plain(value: Any) -> Any:
+    """A number of Python; whole ones as such, since columns with gaps hold floats."""
+    plain = value.item() if hasattr(value, "item") else value
+    return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
+
+
+def own_model(configuration: Configuration) -> Any:
+    """The wrapped model of a configuration; an error if the file has changed since."""
+    from inscape.models import wrap
+
+    path = Path(configuration["file"])
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise StudyError(f"cannot read {path}: {error.strerror or error}") from error
+    if hashlib.sha256(content).hexdigest()[:16] != configuration["content"]:
+        raise StudyError(f"{path} has changed since the study began: run `inscape study add` again")
+    return wrap(path)

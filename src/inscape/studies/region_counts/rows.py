@@ -36,7 +36,7 @@ def cell(configuration: Configuration) -> Row:
 
 def batch(configurations: list[Configuration]) -> list[Row]:
     """The rows of configurations that agree in their data, and in whether they are watched."""
-    from inscape.studies.region_counts.own_models import own_model
+    from inscape.studies.region_counts.model_grid import own_model
     from inscape.training.fitting import Fitted, fit_many
 
     split = split_of(configurations[0])

@@ -1,4 +1,4 @@
-"""Rows from another store, or from a file that one was exported into: two machines share a study.
+"""The rows of a store in a file: a table, or lines with which two machines share a study.
 
     inscape study export region-counts --to rows.jsonl      on one machine
     inscape study merge region-counts rows.jsonl            on another, then `inscape study run region-counts`
@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inscape.errors import StudyError
+from inscape.errors import MissingExtraError, StudyError
+from inscape.files import replacing
+from inscape.reports.tables import write_csv
 from inscape.sweeps.references import current
-from inscape.sweeps.store import Store, as_record
+from inscape.sweeps.store import Store, as_record, lines
 from inscape.sweeps.tasks import canonical, hash_of
 
 SCHEMA = 1
@@ -112,3 +114,56 @@ def as_text(store: Store) -> Iterator[str]:
     for record in sorted(store.records(), key=_key):
         provenance = {k: v for k, v in record["provenance"].items() if k != "host"}
         yield json.dumps(record | {"provenance": provenance}, sort_keys=True, separators=(",", ":"))
+
+
+ENDINGS = (".csv", ".parquet", ".jsonl")
+
+
+def export(store: Store, path: str | Path) -> int:
+    """Write every row, failed ones too, into a .csv, .parquet or .jsonl file; returns how many.
+
+    The last is for `merge`: it has the rows as they are stored, but the host. The others are tables.
+
+    Besides the columns of a study's frame there are "error", "finished" (seconds since 1970) and "provenance"
+    (JSON); where the study has a column of such a name, the store's is called "store_error" and so on. Lists
+    are written as JSON. In a .csv file, texts that a spreadsheet would take for formulas have
+    an apostrophe before them.
+    """
+    import pandas as pd
+
+    path = Path(path)
+    if path.suffix.lower() not in ENDINGS:
+        raise StudyError(
+            f"cannot export into {path}: the file must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
+        )
+    if path.suffix.lower() == ".jsonl":
+        return _write_lines(store, path)
+    frame = pd.DataFrame(
+        {key: _text(value) for key, value in line.items()}
+        for line in lines(store.records(), more=("error", "finished", "provenance"))
+    )
+    try:
+        if path.suffix.lower() == ".csv":
+            write_csv(frame, path)
+        else:
+            with replacing(path) as draft:
+                frame.to_parquet(draft, index=False)
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "parquet", "writing .parquet files") from error
+    except OSError as error:
+        raise StudyError(f"cannot write {path}: {error.strerror or error}") from error
+    return len(frame)
+
+
+def _write_lines(store: Store, path: Path) -> int:
+    content = list(as_text(store))
+    try:
+        with replacing(path) as draft:
+            draft.write_text("\n".join(content) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise StudyError(f"cannot write {path}: {error.strerror or error}") from error
+    return len(content) - 1
+
+
+def _text(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, list | dict) else value
