@@ -25,8 +25,8 @@ from inscape.correlation.correlate import Correlations
 from inscape.errors import InscapeError, PartitionError, ProbeError, StudyError, UnivariateError
 from inscape.measures import RegionCount
 from inscape.measures.measure import MeasureTable
+from inscape.measures.measurement import Measurement
 from inscape.measures.rank import Ranking
-from inscape.measures.result import Measurement
 from inscape.partition.cost_table import cost_table
 from inscape.partition.decision import DecisionMesh, DecisionRegions
 from inscape.partition.linear import LinearPlane, LinearSegment

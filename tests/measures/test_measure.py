@@ -15,7 +15,7 @@ from inscape.errors import DataError, InscapeError, NotApplicableError
 from inscape.measures.accuracy import correct
 from inscape.measures.jacobian import passes
 from inscape.measures.measure import MEASURES
-from inscape.measures.result import crossed_mean, wilson
+from inscape.measures.measurement import crossed_mean, wilson
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import inscape
 from inscape.errors import DataError, ModelError, ProbeError
+from inscape.measures.measurement import probability_less
 from inscape.measures.rank import MEANING, Ranking
-from inscape.measures.result import probability_less
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from torch import nn
 import inscape
 from inscape.errors import InscapeError, InscapeWarning, ModelError, PartitionError, ProbeError
 from inscape.measures import RegionCount
+from inscape.measures.measurement import Measurement, mean_with_error
 from inscape.measures.region_count import Counter
-from inscape.measures.result import Measurement, mean_with_error
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import inscape
 from inscape.models import wrap
 from inscape.partition.linear.regions import KNOT_TOLERANCE, SLOPE_TOLERANCE
 from inscape.partition.linear.rounding import evaluated_at
-from inscape.partition.linear.segments.breakpoints import Rows
+from inscape.partition.linear.segments.breakpoints import Positions
 from tests.oracles.rational import (
     decision_on,
     exact_pieces,
@@ -73,8 +73,10 @@ def _offsets(case, layers, model, segment, found):
     if not len(t):
         return ()
     graph = model.graph(segment.input_shape)
-    rows = Rows(t, np.zeros(len(t), np.int64))
-    bounds = evaluated_at(graph, [segment], rows, np.arange(len(t)), graph.output).bounds.flatten(1).numpy()
+    positions = Positions(t, np.zeros(len(t), np.int64))
+    bounds = (
+        evaluated_at(graph, [segment], positions, np.arange(len(t)), graph.output).bounds.flatten(1).numpy()
+    )
     bounds = np.concatenate([np.zeros_like(bounds), bounds], axis=1) if bounds.shape[1] == 1 else bounds
     sides = zip(t.tolist(), found.labels[:-1].tolist(), found.labels[1:].tolist(), bounds, strict=True)
     return tuple(

@@ -67,7 +67,7 @@ def test_reasons_are_kept():
 def test_the_jackknife_of_a_mean_is_its_standard_error(rng):
     a, b = rng.normal(size=(2, 50))
     check = compare_means("name", {"a": a, "b": b}, lambda mean: (mean.a, 2 * mean.b))
-    from inscape.measures.result import mean_with_error
+    from inscape.measures.measurement import mean_with_error
 
     assert check.interval == pytest.approx(mean_with_error(2 * b - a)[2])
 

@@ -12,7 +12,7 @@ from inscape.budget import MEMORY
 from inscape.compare.matching import Matching
 from inscape.compare.on_probes import Pair
 from inscape.errors import PartitionError
-from inscape.measures.unlabelled.confidence import as_probabilities
+from inscape.measures.unlabelled import as_probabilities
 from inscape.partition.decision.regions import DecisionPlane, DecisionRegions, DecisionSegment
 from inscape.pictures import Shown
 from inscape.probes import Probe

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from inscape.arrays import Ints
 from inscape.errors import ModelError
-from inscape.measures.unlabelled.confidence import are_probabilities
+from inscape.measures.unlabelled import are_probabilities
 from inscape.models import Model
 from inscape.models.class_names import ClassNames
 

@@ -27,8 +27,7 @@ from inscape.compare.on_probes import (
     regions_on,
 )
 from inscape.errors import MeasureError, ProbeError, unknown_name
-from inscape.measures.points import as_source
-from inscape.measures.result import Measurement, mean_with_error, wilson
+from inscape.measures.measurement import Measurement, as_source, mean_with_error, wilson
 from inscape.models import Model, wrap
 from inscape.parallel import working
 from inscape.partition.decision.method import Request

@@ -5,19 +5,20 @@ from inscape.measures.local_complexity import DensityMap, LocalComplexity, densi
 from inscape.measures.local_rank import LocalRank, local_rank
 from inscape.measures.margin import Margin, margin
 from inscape.measures.measure import MeasureTable, measure
+from inscape.measures.measurement import Measurement
 from inscape.measures.parameters.distance import ParameterDistance, parameter_distance
 from inscape.measures.parameters.norms import Norm, path_norm, spectral_norm
 from inscape.measures.rank import Ranking, rank
 from inscape.measures.region_count import RegionCount, region_count
-from inscape.measures.result import Measurement
 from inscape.measures.robustness import AdversarialAccuracy, adversarial_accuracy
 from inscape.measures.sharpness import Sharpness, sharpness
 from inscape.measures.total_variation import TotalVariation, total_variation
-from inscape.measures.unlabelled.agreement import Agreement, agreement
-from inscape.measures.unlabelled.confidence import (
+from inscape.measures.unlabelled import (
+    Agreement,
     Confidence,
     NuclearNorm,
     PredictionEntropy,
+    agreement,
     confidence,
     nuclear_norm,
     prediction_entropy,

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from inscape.arrays import Ints
 from inscape.errors import DataError, warn
-from inscape.measures.points import as_source
+from inscape.measures.measurement import as_source
 from inscape.models import Model
 from inscape.models.class_names import as_labels, fractions, listed, names_of
 from inscape.probes.source import for_model

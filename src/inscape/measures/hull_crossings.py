@@ -16,8 +16,7 @@ import numpy.typing as npt
 from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Floats
 from inscape.errors import MeasureError
-from inscape.measures.points import graph_at
-from inscape.measures.result import Measurement, mean_with_error
+from inscape.measures.measurement import Measurement, graph_at, mean_with_error
 from inscape.models import wrap
 from inscape.pictures import Drawn
 from inscape.progress import Meter, meter

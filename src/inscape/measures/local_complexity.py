@@ -18,7 +18,7 @@ from inscape.arguments import renamed, superseded, whole_number
 from inscape.arrays import Floats
 from inscape.budget import BUDGET, MEMORY, as_budget, within_budget
 from inscape.errors import MeasureError, unknown_name
-from inscape.measures.result import Measurement, crossed_mean
+from inscape.measures.measurement import Measurement, crossed_mean
 from inscape.models import Model, wrap
 from inscape.parallel import working
 from inscape.pictures import Drawn, DrawnByClass, Look

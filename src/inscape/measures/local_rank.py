@@ -16,8 +16,7 @@ from inscape.arguments import positive_number
 from inscape.arrays import Floats
 from inscape.budget import BUDGET, as_budget, within_budget
 from inscape.errors import MeasureError, NotApplicableError, PartitionError
-from inscape.measures.points import measuring, points_of
-from inscape.measures.result import Measurement, crossed_mean, mean_with_error
+from inscape.measures.measurement import Measurement, crossed_mean, mean_with_error, measuring, points_of
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn
 from inscape.progress import Meter, meter

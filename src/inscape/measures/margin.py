@@ -16,8 +16,7 @@ import numpy.typing as npt
 from inscape.arrays import Floats, Streamed
 from inscape.errors import MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
-from inscape.measures.points import as_column, labelled_points, measuring
-from inscape.measures.result import Measurement, mean_with_error
+from inscape.measures.measurement import Measurement, as_column, labelled_points, mean_with_error, measuring
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn
 from inscape.provenance import Provenance

@@ -19,16 +19,14 @@ from inscape.measures.hull_crossings import hull_crossings
 from inscape.measures.local_complexity import REMEDY, complexity_request, local_complexity
 from inscape.measures.local_rank import local_rank, rank_request
 from inscape.measures.margin import margin
+from inscape.measures.measurement import Measurement, as_targets, mean_with_error, measuring, wilson
 from inscape.measures.parameters.distance import parameter_distance
 from inscape.measures.parameters.norms import path_norm, spectral_norm
-from inscape.measures.points import as_targets, measuring
 from inscape.measures.region_count import region_count
-from inscape.measures.result import Measurement, mean_with_error, wilson
 from inscape.measures.robustness import adversarial_accuracy
 from inscape.measures.sharpness import sharpness
 from inscape.measures.total_variation import total_variation, variation_request
-from inscape.measures.unlabelled.agreement import agreement
-from inscape.measures.unlabelled.confidence import confidence, nuclear_norm, prediction_entropy
+from inscape.measures.unlabelled import agreement, confidence, nuclear_norm, prediction_entropy
 from inscape.models import Model, wrap
 from inscape.parallel import working
 from inscape.pictures import Shown

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from inscape.errors import MeasureError, NotApplicableError
-from inscape.measures.result import Measurement, mean_with_error
+from inscape.measures.measurement import Measurement, mean_with_error
 from inscape.models import Model
 from inscape.probes.source import PointSource
 from inscape.progress import Meter

@@ -19,10 +19,9 @@ import numpy.typing as npt
 from inscape.arguments import whole_number
 from inscape.errors import DataError, MeasureError, ModelError, NotApplicableError, ProbeError, warn
 from inscape.measures.accuracy import chance_note, correct
-from inscape.measures.points import as_source, points_of
+from inscape.measures.measurement import Z, as_source, points_of, probability_less
 from inscape.measures.region_count import RegionCount, draw_counter
-from inscape.measures.result import Z, probability_less
-from inscape.measures.unlabelled.confidence import confidence, nuclear_norm
+from inscape.measures.unlabelled import confidence, nuclear_norm
 from inscape.models import Model, wrap
 from inscape.parallel import working
 from inscape.pictures import Drawn
@@ -75,7 +74,7 @@ class Ranking(Drawn):
         accuracy: the accuracy of each model on the data, where their classes are known.
         train_accuracy: the same on the training data, where these were given.
         unlabelled: "confidence", "nuclear_norm" and "agreement" (with the other models) on the data ->
-            model -> value, see `inscape.measures.unlabelled.confidence`: what orders models without labels
+            model -> value, see `inscape.measures.unlabelled`: what orders models without labels
             too, often better.
         notes: what else to know of a model.
         meaning: what the order says, and what it does not.
@@ -199,7 +198,7 @@ def rank(
     by the best method that fits it: exactly where that is possible, else adaptively. What an adaptive count
     missed, by its own estimate, is added to it for the order, and the error of that estimate, the part of
     `missed_interval` above it over 1.96, enters the probability. Each probability
-    (`inscape.measures.result.probability_less`) is one look at one neighbouring pair, not corrected
+    (`inscape.measures.measurement.probability_less`) is one look at one neighbouring pair, not corrected
     for having looked at many.
 
     The order is one of simplicity between data points, not of accuracy. Over many networks that fit their

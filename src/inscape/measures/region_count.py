@@ -18,7 +18,7 @@ import numpy.typing as npt
 from inscape.arguments import whole_number
 from inscape.arrays import Floats, Ints
 from inscape.errors import MeasureError, PartitionError, ProbeError, warn
-from inscape.measures.result import Measurement, Z, mean_with_error
+from inscape.measures.measurement import Measurement, Z, mean_with_error
 from inscape.models import Model, wrap
 from inscape.parallel import working
 from inscape.partition.decision.adaptive import adaptive_regions

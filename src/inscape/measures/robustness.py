@@ -17,8 +17,7 @@ from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Bools, Ints
 from inscape.errors import DataError, MeasureError, NotApplicableError, PartitionError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns, correct
-from inscape.measures.points import labelled_points, measuring
-from inscape.measures.result import Measurement, wilson
+from inscape.measures.measurement import Measurement, labelled_points, measuring, wilson
 from inscape.models import Model, wrap
 from inscape.models.base import Array
 from inscape.pictures import Drawn

@@ -10,7 +10,7 @@ scores grow.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,14 @@ from inscape.arrays import Floats
 from inscape.budget import BUDGET, as_budget, check_budget, timed
 from inscape.errors import DataError, MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
-from inscape.measures.points import TargetSource, as_targets, check_weights, measuring, points_of
-from inscape.measures.result import Measurement
+from inscape.measures.measurement import (
+    Measurement,
+    TargetSource,
+    as_targets,
+    check_weights,
+    measuring,
+    points_of,
+)
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn
 from inscape.probes.source import for_model
@@ -128,7 +134,7 @@ def sharpness(
     """
     import torch
 
-    from inscape.measures.hessian import LossHessian, dense, lanczos
+    from inscape.measures.hessian import LossHessian
 
     _check(loss, method, precision)
     tolerance = positive_number(tolerance, "tolerance", MeasureError)
@@ -147,25 +153,17 @@ def sharpness(
         x, y = points[::every], targets[::every]
         return LossHessian(module, x, y, function, dtype=dtype, batch_size=batch_size)
 
-    k, limit = whole_number(k, "k", 1, MeasureError), as_budget(budget)
+    wanted = _Wanted(
+        k=whole_number(k, "k", 1, MeasureError),
+        tolerance=tolerance,
+        method=method,
+        max_products=max_products,
+        precision=precision,
+        seed=seed,
+        limit=as_budget(budget),
+    )
     with measuring(wrapped), meter(progress, "Hessian products") as show:
-        hessian = hessian_in(torch.float64 if precision == "float64" else torch.float32)
-        if k > hessian.size:
-            raise MeasureError(
-                f"k={k} is more than the {hessian.size} parameters: give at most {hessian.size}"
-            )
-        is_dense = method == "dense" or (method == "auto" and hessian.size <= max(_DENSE, k + 1))
-        if hessian.size * len(points) > QUICK_NUMBERS and limit < np.inf:
-            few = hessian_in(hessian.dtype, -(-len(points) // TIMED_POINTS))
-            n_products = hessian.size if is_dense else PRODUCTS_PER_EIGENVALUE * k
-            _check_seconds(few, len(points), n_products, limit)
-        if is_dense:
-            values, residuals = dense(hessian, k)
-        else:
-            start = np.random.default_rng(seed).standard_normal(hessian.size)
-            if precision == "float64":
-                start = _rough_start(hessian_in, hessian, k, tolerance, start, show)
-            values, residuals = lanczos(hessian, k, tolerance, max_products, start, show)
+        values, residuals, hessian, is_dense = _top_eigenvalues(hessian_in, len(points), wanted, show)
     scale = max(float(np.abs(values).max()), 1e-300)
     converged = bool((residuals <= max(2 * tolerance, 1e-12) * scale).all())
     return Sharpness(
@@ -184,6 +182,44 @@ def sharpness(
         n_products=hessian.n_products,
         n_parameters=hessian.size,
     )
+
+
+class _Wanted(NamedTuple):
+    """Which eigenvalues are asked for, and at what cost; `sharpness` says what the fields are."""
+
+    k: int
+    tolerance: float
+    method: str
+    max_products: int
+    precision: str
+    seed: int
+    limit: float
+
+
+def _top_eigenvalues(
+    hessian_in: Callable[..., Any], n: int, wanted: _Wanted, show: Meter
+) -> tuple[Floats, Floats, Any, bool]:
+    """The largest eigenvalues, their residuals, the Hessian of the loss on n points, and if it was built."""
+    import torch
+
+    from inscape.measures.hessian import dense, lanczos
+
+    k = wanted.k
+    hessian = hessian_in(torch.float64 if wanted.precision == "float64" else torch.float32)
+    if k > hessian.size:
+        raise MeasureError(f"k={k} is more than the {hessian.size} parameters: give at most {hessian.size}")
+    is_dense = wanted.method == "dense" or (wanted.method == "auto" and hessian.size <= max(_DENSE, k + 1))
+    if hessian.size * n > QUICK_NUMBERS and wanted.limit < np.inf:
+        few = hessian_in(hessian.dtype, -(-n // TIMED_POINTS))
+        n_products = hessian.size if is_dense else PRODUCTS_PER_EIGENVALUE * k
+        _check_seconds(few, n, n_products, wanted.limit)
+    if is_dense:
+        return *dense(hessian, k), hessian, True
+    start = np.random.default_rng(wanted.seed).standard_normal(hessian.size)
+    if wanted.precision == "float64":
+        start = _rough_start(hessian_in, hessian, k, wanted.tolerance, start, show)
+    values, residuals = lanczos(hessian, k, wanted.tolerance, wanted.max_products, start, show)
+    return values, residuals, hessian, False
 
 
 def _rough_start(

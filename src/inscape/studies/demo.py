@@ -20,8 +20,8 @@ from inscape.correlation.coefficients import Correlation, correlation
 from inscape.errors import InscapeError, StudyError
 from inscape.files import replacing
 from inscape.measures.accuracy import correct
+from inscape.measures.measurement import probability_less
 from inscape.measures.region_count import RegionCount, draw_counter
-from inscape.measures.result import probability_less
 from inscape.models import Model
 from inscape.partition import decision_regions
 from inscape.pictures import Shown

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.drawing.axes import new_figure
-from inscape.measures.result import mean_with_error
+from inscape.measures.measurement import mean_with_error
 from inscape.reports.findings import Chart, Finding, Summary, judge, varied
 from inscape.sweeps.study import Configuration, Study
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from inscape.arguments import as_array, positive_number, whole_number
 from inscape.errors import DataError, InscapeError, ModelError, NotApplicableError, TheoryError
-from inscape.measures.points import measuring
+from inscape.measures.measurement import measuring
 from inscape.models import Model, wrap
 from inscape.models.class_names import as_labels
 from inscape.pictures import Shown

@@ -10,7 +10,7 @@ import numpy as np
 
 from inscape.arrays import Floats
 from inscape.errors import NotApplicableError, TheoryError
-from inscape.measures.points import graph_at
+from inscape.measures.measurement import graph_at
 from inscape.models import wrap
 from inscape.univariate import ShallowNet
 

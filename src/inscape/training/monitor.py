@@ -13,7 +13,7 @@ from inscape.arguments import whole_number
 from inscape.compare.pair_agreement import NAME, churn_of
 from inscape.errors import MeasureError
 from inscape.measures.measure import NOT_APPLICABLE, Measures, Settings, checked_settings, table_of
-from inscape.measures.points import TargetSource, as_targets, measuring
+from inscape.measures.measurement import TargetSource, as_targets, measuring
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn, finished
 from inscape.probes.source import PointSource

@@ -29,8 +29,7 @@ from inscape.measures.jacobian.forward import (
     push_chain,
 )
 from inscape.measures.jacobian.units import Draws, Layer
-from inscape.measures.points import graph_at
-from inscape.measures.result import Measurement
+from inscape.measures.measurement import Measurement, graph_at
 from inscape.models import Model
 from inscape.models.graph import Graph
 from inscape.parallel import Job, Tell, in_order, single_products

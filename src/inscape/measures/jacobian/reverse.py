@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from inscape.errors import NotApplicableError, PartitionError
-from inscape.measures.points import check_weights
+from inscape.measures.measurement import check_weights
 from inscape.models import Model
 from inscape.models.decision import scores_among
 from inscape.models.torch_module import eval_copy

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.errors import MeasureError, NotApplicableError
-from inscape.measures.result import Measurement
+from inscape.measures.measurement import Measurement
 from inscape.models import wrap
 from inscape.pictures import Drawn
 from inscape.provenance import Provenance

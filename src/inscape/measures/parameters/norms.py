@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.errors import MeasureError
-from inscape.measures.points import graph_at
-from inscape.measures.result import Measurement
+from inscape.measures.measurement import Measurement, graph_at
 from inscape.models import wrap
 from inscape.pictures import Drawn
 from inscape.provenance import Provenance

@@ -1,8 +1,7 @@
 """Fitted estimators of scikit-learn, read as what exact methods need."""
 
-from inscape.models.from_sklearn.fitted_estimators import fitted_parts, read_estimator
+from inscape.models.from_sklearn.fitted_estimators import fitted_parts, read_estimator, view_behind
 from inscape.models.from_sklearn.forms import Duels, Form, Neighbours, Quadratics, Votes
-from inscape.models.from_sklearn.tree_forms import view_behind
 from inscape.models.trees import Unread
 
 __all__ = [

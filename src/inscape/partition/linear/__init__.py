@@ -194,9 +194,11 @@ def _on_segments(
     model: Model, probes: list[Probe], memory: int, tolerance: float, precision: str, show: Meter
 ) -> list[Any]:
     segments = as_segments(probes)
-    from inscape.partition.linear.segments.pieces import pieces
+    from inscape.partition.linear.segments.linear_segments import linear_segments
 
-    return pieces(model, segments, memory=memory, tolerance=tolerance, precision=precision, meter=show)
+    return linear_segments(
+        model, segments, memory=memory, tolerance=tolerance, precision=precision, meter=show
+    )
 
 
 def _on_planes(

@@ -1,6 +1,6 @@
 """The upper envelope of lines: which is the largest along the way, for scores and for max-pool windows.
 
-Windows are followed along the rows of a batch: `segments.breakpoints` says what these are.
+Windows are followed along the positions of a batch: `segments.breakpoints` says what these are.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -97,38 +97,40 @@ def grown(array, n):
 
 
 @compiled
-def _best_of_windows(row, gather, best, winner):
+def _best_of_windows(values, gather, best, winner):
     """Write the largest entry of each window and, first come, its position in the window.
 
-    `gather` (size, windows) holds entry numbers; padding is the number of an entry after the row, minus
+    `gather` (size, windows) holds entry numbers; padding is the number of an entry after the last, minus
     infinity. The inner loops run over windows, so that they become vector gathers.
     """
     size, n_windows = gather.shape
     for w in range(n_windows):
-        best[w], winner[w] = row[gather[0, w]], 0
+        best[w], winner[w] = values[gather[0, w]], 0
     for k in range(1, size):
         number, position = gather[k], np.int32(k)
         for w in range(n_windows):
-            value = row[number[w]]
+            value = values[number[w]]
             winner[w] = position if value > best[w] else winner[w]
             best[w] = max(value, best[w])
 
 
 @compiled
 def window_winners(z, gather):
-    """The position in its window of the first largest entry, (rows, windows), and each row's size, (rows,).
+    """The first largest entry of each window, (positions, windows), and a size, (positions,).
+
+    An entry is numbered within its window.
 
     The size is that of the windows' largest entries, so that a pad with a huge negative number is left out.
     """
     n, h = z.shape
     size = np.zeros(n)
     winner, best = np.empty((n, gather.shape[1]), np.int32), np.empty(gather.shape[1], z.dtype)
-    row = np.empty(h + 1, z.dtype)
-    row[h] = -np.inf
+    values = np.empty(h + 1, z.dtype)
+    values[h] = -np.inf
     for r in range(n):
         for u in range(h):
-            row[u] = z[r, u]
-        _best_of_windows(row, gather, best, winner[r])
+            values[u] = z[r, u]
+        _best_of_windows(values, gather, best, winner[r])
         for w in range(len(best)):
             size[r] = max(size[r], abs(best[w]))
     return winner, size
@@ -136,14 +138,14 @@ def window_winners(z, gather):
 
 @compiled
 def window_crossings(z, segment, table, gather, relative):
-    """Where the winner of a window changes between neighbouring rows.
+    """Where the winner of a window changes between neighbouring positions.
 
     Args:
-        z: values (rows, h).
-        segment: (rows,).
+        z: values (positions, h).
+        segment: (positions,).
         table: entries of each window (windows, size), -1 for padding.
-        gather: the same turned, (size, windows), the row's length for padding.
-        relative: how far two entries may differ and count as one, as a fraction of the size of their rows.
+        gather: the same turned, (size, windows), h for padding.
+        relative: how far two entries may differ and count as one, as a fraction of the largest entry there.
 
     Returns:
         interval (m,) and s (m,), in order of intervals; the entries that win at its ends, (m,) and (m,); and
@@ -188,8 +190,8 @@ def window_crossings(z, segment, table, gather, relative):
 
 
 @compiled
-def rows_touching_tie(z, segment, table, gather, near):
-    """Which rows hold a window whose largest entries differ by at most `near`, one winner around, (n,)."""
+def positions_touching_tie(z, segment, table, gather, near):
+    """Where a window's largest entries differ by at most `near`, with one winner around, (positions,)."""
     touching = np.zeros(len(z), np.bool_)
     winner, _ = window_winners(z, gather)
     for r in range(1, len(z) - 1):
@@ -210,17 +212,17 @@ def interpolated_windows(z, parent, fraction, gather, out):
     """As `interpolated`, then the maximum over each window of `gather` (size, windows)."""
     h = z.shape[1]
     size, n_windows = gather.shape
-    row = np.empty(h + 1, z.dtype)
-    row[h] = -np.inf
+    values = np.empty(h + 1, z.dtype)
+    values[h] = -np.inf
     for r in range(len(parent)):
         p, f = parent[r], z.dtype.type(fraction[r])
         q = p if f == 0 else p + 1
         for u in range(h):
-            row[u] = z[p, u] + f * (z[q, u] - z[p, u])
+            values[u] = z[p, u] + f * (z[q, u] - z[p, u])
         best = out[r]
         for w in range(n_windows):
-            best[w] = row[gather[0, w]]
+            best[w] = values[gather[0, w]]
         for k in range(1, size):
             number = gather[k]
             for w in range(n_windows):
-                best[w] = max(row[number[w]], best[w])
+                best[w] = max(values[number[w]], best[w])

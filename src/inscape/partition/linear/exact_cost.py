@@ -17,7 +17,7 @@ from inscape.models import Model
 from inscape.models.graph import Graph
 from inscape.models.graph.trace import graph_of
 from inscape.partition.linear.regions import KNOT_TOLERANCE
-from inscape.partition.linear.segments.pieces import Knots, graph_on
+from inscape.partition.linear.segments.linear_segments import Knots, graph_on
 from inscape.partition.linear.segments.walk import walk
 from inscape.probes import Probe, Segment
 from inscape.probes.plane import Domain, domain_of
@@ -151,7 +151,7 @@ def seconds_per_region(graph: Graph, domain: Domain, n_regions: float) -> float:
 
 
 def seconds_per_evaluation(graph: Graph) -> float:
-    """The time of one row of a walk along a segment, or of one evaluation of the network among many."""
+    """The time of one position of a walk along a segment, or of one evaluation of the network among many."""
     n_units, n_products = _sizes_of(graph)
     return SECONDS_PER_ROW + SECONDS_PER_UNIT * n_units + SECONDS_PER_PRODUCT * n_products
 

@@ -7,7 +7,7 @@ with every layer as no error ever does.
 
 Segments and planes share this. Cheap scales say where rounding could matter at all: how large the entries of
 a layer can be (`Scales`). Only there the entries are evaluated anew, with bounds for their errors:
-`SegmentRounding` does that at rows along segments, `PlaneRounding` at vertices of a plane.
+`SegmentRounding` does that at positions along segments, `PlaneRounding` at vertices of a plane.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from inscape.probes import Segment
 from inscape.probes.plane import Plane
 
 if TYPE_CHECKING:
-    from inscape.partition.linear.segments.breakpoints import Rows
+    from inscape.partition.linear.segments.breakpoints import Positions
 
 ROUNDING = 2.0**10
 """Rounding error of an entry, in units of eps times the scale that `evaluated` gives."""
@@ -136,26 +136,28 @@ def scales_of(graph: Graph) -> Scales:
 _KNOWN: WeakKeyDictionary[Graph, Scales] = WeakKeyDictionary()
 
 
-def points_at(segments: Sequence[Segment], rows: "Rows", chosen: Ints, shape: tuple[int, ...]) -> Tensor:
-    """The points of the input space at some rows, (k, *shape), in float64."""
-    first, second = _summands(segments, rows, chosen)
+def points_at(
+    segments: Sequence[Segment], positions: "Positions", chosen: Ints, shape: tuple[int, ...]
+) -> Tensor:
+    """The points of the input space at some positions, (k, *shape), in float64."""
+    first, second = _summands(segments, positions, chosen)
     return torch.from_numpy(first + second).reshape(-1, *shape)
 
 
-def _summands(segments: Sequence[Segment], rows: "Rows", chosen: Ints) -> tuple[Floats, Floats]:
-    """(1 - t) start and t end at some rows, (k, d) each."""
-    numbers, which = np.unique(rows.segment[chosen], return_inverse=True)
+def _summands(segments: Sequence[Segment], positions: "Positions", chosen: Ints) -> tuple[Floats, Floats]:
+    """(1 - t) start and t end at some positions, (k, d) each."""
+    numbers, which = np.unique(positions.segment[chosen], return_inverse=True)
     start = np.stack([segments[k].start.reshape(-1) for k in numbers])
     end = np.stack([segments[k].end.reshape(-1) for k in numbers])
-    t = rows.t[chosen][:, None]
+    t = positions.t[chosen][:, None]
     return (1 - t) * start[which], t * end[which]
 
 
 def evaluated_at(
-    graph: Graph, segments: Sequence[Segment], rows: "Rows", chosen: Ints, node: int
+    graph: Graph, segments: Sequence[Segment], positions: "Positions", chosen: Ints, node: int
 ) -> Evaluated:
-    """A node's entries at some rows, evaluated anew in float64, with the scale of their rounding errors."""
-    first, second = (torch.from_numpy(p) for p in _summands(segments, rows, chosen))
+    """A node's entries at some positions, evaluated anew in float64, with bounds for their errors."""
+    first, second = (torch.from_numpy(p) for p in _summands(segments, positions, chosen))
     x, size = (p.reshape(-1, *graph.input_shape) for p in (first + second, first.abs() + second.abs()))
     with torch.no_grad():
         return evaluated(graph.cast(torch.float64), x, node, size)
@@ -183,15 +185,15 @@ def _of_pairs(
 
 @dataclass(frozen=True, eq=False)
 class SegmentRounding:
-    """What can be said about the rounding of one node on rows along segments.
+    """What can be said about the rounding of one node on positions along segments.
 
     Attributes:
         graph: the network.
-        segments: the segments that the rows refer to.
+        segments: the segments that the positions refer to.
         node: the number of the node.
-        rows: the rows.
+        positions: the positions.
         scale: how large the node's entries can be; it does not shrink where they are nothing but rounding.
-        most: rows that are evaluated at a time.
+        most: positions that are evaluated at a time.
         doubts: takes note of segments and t around which float32 cannot tell whether there are further
             crossings.
     """
@@ -199,39 +201,44 @@ class SegmentRounding:
     graph: Graph
     segments: Sequence[Segment]
     node: int
-    rows: "Rows"
+    positions: "Positions"
     scale: float
     most: int
     doubts: list[tuple[Ints, Floats]]
 
     def ends(self, interval: Ints, entry: Ints) -> tuple[Floats, Floats]:
-        """Entries at a row and at the next one, evaluated anew, and bounds for their errors, (2, m) each."""
+        """Entries at a position and at the next, evaluated anew, and bounds for their errors, (2, m) each."""
         values, bounds = _of_pairs(
-            lambda rows: evaluated_at(self.graph, self.segments, self.rows, rows, self.node),
+            lambda chosen: evaluated_at(self.graph, self.segments, self.positions, chosen, self.node),
             np.concatenate([interval, interval + 1]),
             np.concatenate([entry, entry])[:, None],
             self.most,
         )
         return values.reshape(2, -1), bounds.reshape(2, -1)
 
-    def at(self, rows: Ints) -> "SegmentRounding":
-        """The same for some of the rows, in that order."""
-        return replace(self, rows=replace(self.rows, t=self.rows.t[rows], segment=self.rows.segment[rows]))
+    def at(self, chosen: Ints) -> "SegmentRounding":
+        """The same for some of the positions, in that order."""
+        return replace(
+            self,
+            positions=replace(
+                self.positions, t=self.positions.t[chosen], segment=self.positions.segment[chosen]
+            ),
+        )
 
-    def exactly(self, rows: Ints) -> Any:
-        """The node's values at some rows, evaluated anew in float64, (k, h)."""
+    def exactly(self, chosen: Ints) -> Any:
+        """The node's values at some positions, evaluated anew in float64, (k, h)."""
         chunks = [
             self.graph.evaluate(
-                points_at(self.segments, self.rows, rows[k : k + self.most], self.graph.input_shape),
+                points_at(self.segments, self.positions, chosen[k : k + self.most], self.graph.input_shape),
                 until=self.node,
             )
-            for k in range(0, len(rows), self.most)
+            for k in range(0, len(chosen), self.most)
         ]
         return torch.cat([c.reshape(len(c), -1) for c in chunks]).numpy()
 
-    def doubt(self, rows: Ints) -> None:
-        """Take note of rows around which float32 cannot tell whether there are further crossings."""
-        self.doubts.append((self.rows.segment[rows], self.rows.t[rows]))
+    def doubt(self, chosen: Ints) -> None:
+        """Take note of positions around which float32 cannot tell whether there are further crossings."""
+        self.doubts.append((self.positions.segment[chosen], self.positions.t[chosen]))
 
 
 class RoundingBounds(Protocol):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from inscape.arrays import Floats
 from inscape.errors import InscapeWarning
-from inscape.measures.result import mean_with_error
+from inscape.measures.measurement import mean_with_error
 from inscape.reports.findings import Chart
 from inscape.sweeps.study import Configuration
 

@@ -115,7 +115,7 @@ def least_variation(ratios: Iterable[float | None]) -> float | None:
 
 def mean_interval(values: Iterable[float]) -> tuple[float, float, float]:
     """A mean and its 95 % interval over independent values, from Student's t."""
-    from inscape.measures.result import mean_with_error
+    from inscape.measures.measurement import mean_with_error
 
     mean, _, (low, high) = mean_with_error(np.asarray(list(values), np.float64))
     return mean, low, high

@@ -14,7 +14,7 @@ import numpy as np
 from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Floats
 from inscape.errors import TheoryError
-from inscape.measures.points import graph_at
+from inscape.measures.measurement import graph_at
 from inscape.models import wrap
 from inscape.seeding import RandomState, as_seed
 from inscape.theory.layers import Layers, as_module, layers_of

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from inscape.arguments import positive_number, whole_number
 from inscape.arrays import Floats, Ints
 from inscape.errors import NotApplicableError, TheoryError
-from inscape.measures.result import mean_with_error
+from inscape.measures.measurement import mean_with_error
 from inscape.partition import decision_regions
 from inscape.probes import Segment
 from inscape.seeding import RandomState, as_generator

@@ -24,7 +24,7 @@ from inscape.partition.linear.planes.values import linear_map
 WAYS = {
     "numbers": [(cut, "RENUMBER_FROM_FACES", 1), (cut, "RENUMBER_FROM_GROWTH", 1)],
     "units left out": [
-        (linear_map, "SKIP_DEAD_UNITS_FROM_ROWS", 0),
+        (linear_map, "SKIP_DEAD_UNITS_FROM_VECTORS", 0),
         (linear_map, "_BLOCK_WITHOUT_DEAD_UNITS", 150),
         (linear_map, "_NUMBERS_IN_BLOCK", 1),
     ],

@@ -24,7 +24,7 @@ from inscape.partition.decision.exact.trees import regions_along
 from inscape.partition.decision.regions import DecisionSegment
 from inscape.partition.linear.envelope import envelope
 from inscape.partition.linear.regions import KNOT_TOLERANCE
-from inscape.partition.linear.segments.breakpoints import Rows
+from inscape.partition.linear.segments.breakpoints import Positions
 from inscape.partition.linear.segments.walk import walk
 from inscape.probes import Segment
 from inscape.probes.segment import as_segment
@@ -177,12 +177,12 @@ def stretches(graph: Graph | None, segments: Sequence[Segment]) -> tuple[list[St
             every.append(Stretch(i, segment.span, (first, last)))
         return every, largest
 
-    def take(rows: Rows, values: Tensor, scale: float) -> None:
+    def take(positions: Positions, values: Tensor, scale: float) -> None:
         nonlocal largest
         z, largest = values.numpy(), max(largest, scale)
-        for i in np.flatnonzero(rows.segment[1:] == rows.segment[:-1]):
-            t = float(rows.t[i]), float(rows.t[i + 1])
-            every.append(Stretch(int(rows.segment[i]), t, (z[i].copy(), z[i + 1].copy())))
+        for i in np.flatnonzero(positions.segment[1:] == positions.segment[:-1]):
+            t = float(positions.t[i]), float(positions.t[i + 1])
+            every.append(Stretch(int(positions.segment[i]), t, (z[i].copy(), z[i + 1].copy())))
 
     walk(graph, segments, take, memory=MEMORY, tolerance=KNOT_TOLERANCE)
     return every, largest

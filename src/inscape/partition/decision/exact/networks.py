@@ -29,8 +29,8 @@ from inscape.partition.decision.regions import DecisionPlane, DecisionRegions, D
 from inscape.partition.linear.envelope import walk_envelope
 from inscape.partition.linear.regions import KNOT_TOLERANCE
 from inscape.partition.linear.rounding import SLACK, SUSPICIOUS, evaluated_at
-from inscape.partition.linear.segments.breakpoints import Rows
-from inscape.partition.linear.segments.pieces import graph_on
+from inscape.partition.linear.segments.breakpoints import Positions
+from inscape.partition.linear.segments.linear_segments import graph_on
 from inscape.partition.linear.segments.walk import CHUNK, walk
 from inscape.probes import Probe, Segment
 from inscape.probes.segment import as_segments
@@ -149,7 +149,7 @@ def as_lines(scores: Any) -> Any:
 
 
 def _error_of_leads(values: Any, bounds: Any) -> Floats:
-    """How far a difference of two scores that may be the largest can be from the truth, for each row (n,)."""
+    """How far a difference of two scores that may be the largest can be from the truth, by position, (n,)."""
     contends = values + bounds >= (values - bounds).max(axis=1, keepdims=True)
     return np.asarray(2 * np.where(contends, bounds, 0.0).max(axis=1))
 
@@ -166,24 +166,24 @@ class Labels:
         self._unsure = np.zeros(len(segments), bool)
         self._label, self._owner = -1, -1
 
-    def take(self, rows: Rows, scores: Tensor, scale: float) -> None:
-        """Add the rows of one chunk, on which scores can be as large as `scale`."""
+    def take(self, positions: Positions, scores: Tensor, scale: float) -> None:
+        """Add the positions of one chunk, on which scores can be as large as `scale`."""
         values = as_lines(scores.double().numpy())
-        errors = self._repair(rows, values, scores.dtype, scale)
+        errors = self._repair(positions, values, scores.dtype, scale)
         floor = EQUAL_UP_TO_UNITS * float(np.finfo(np.float64).eps)
         of, at, new, tied, self._label, self._owner = label_changes(
-            rows.t, rows.segment, values, errors, floor, self._lengths, self._label, self._owner
+            positions.t, positions.segment, values, errors, floor, self._lengths, self._label, self._owner
         )
         self._tied += tied
         self._changes.append((of, at, new))
-        inside = rows.segment[1:] == rows.segment[:-1]
-        self._n_pieces += np.bincount(rows.segment[1:][inside], minlength=len(self._n_pieces))
+        inside = positions.segment[1:] == positions.segment[:-1]
+        self._n_pieces += np.bincount(positions.segment[1:][inside], minlength=len(self._n_pieces))
 
-    def _repair(self, rows: Rows, values: Any, dtype: torch.dtype, scale: float) -> Floats:
-        """Evaluate anew, in place, the scores of rows where rounding may decide which is the largest.
+    def _repair(self, positions: Positions, values: Any, dtype: torch.dtype, scale: float) -> Floats:
+        """Evaluate anew, in place, the scores of positions where rounding may decide which is the largest.
 
         Returns:
-            how far a difference of contending scores may be from the truth at these rows, 0 elsewhere, (n,).
+            how far a difference of contending scores may be from the truth there, 0 elsewhere, (n,).
         """
         errors = np.zeros(len(values))
         near = SUSPICIOUS * scale
@@ -194,23 +194,23 @@ class Labels:
         most = max(1, CHUNK // 8 // max(int(np.prod(s)) for s in self._graph.shapes))
         for first in range(0, len(doubt), most):
             chosen = doubt[first : first + most]
-            anew = evaluated_at(self._graph, self._segments, rows, chosen, self._graph.output)
+            anew = evaluated_at(self._graph, self._segments, positions, chosen, self._graph.output)
             values[chosen] = as_lines(anew.values.flatten(1).numpy())
             errors[chosen] = _error_of_leads(values[chosen], as_lines(anew.bounds.flatten(1).numpy()))
         if dtype == torch.float32:
-            self._doubt(rows, doubt, leads(values) <= errors)
+            self._doubt(positions, doubt, leads(values) <= errors)
         return errors
 
-    def _doubt(self, rows: Rows, doubt: Ints, is_tied: npt.NDArray[np.bool_]) -> None:
-        """Take note of segments with rows that tie up to rounding, or a long interval in doubt.
+    def _doubt(self, positions: Positions, doubt: Ints, is_tied: npt.NDArray[np.bool_]) -> None:
+        """Take note of segments with positions that tie up to rounding, or a long interval in doubt.
 
         In float32 the ends of such an interval are not known well enough for the bounds of float64.
         """
-        self._unsure[rows.segment[is_tied]] = True
+        self._unsure[positions.segment[is_tied]] = True
         after = doubt[1:][np.diff(doubt) == 1]
-        owner = rows.segment[after]
-        is_long = rows.t[after] - rows.t[after - 1] > DOUBT_FROM_LENGTH * self._lengths[owner]
-        self._unsure[owner[is_long & (owner == rows.segment[after - 1])]] = True
+        owner = positions.segment[after]
+        is_long = positions.t[after] - positions.t[after - 1] > DOUBT_FROM_LENGTH * self._lengths[owner]
+        self._unsure[owner[is_long & (owner == positions.segment[after - 1])]] = True
 
     def unsure(self) -> list[int]:
         """The segments that float32 cannot decide."""
@@ -233,19 +233,19 @@ class Labels:
 
 
 @inlined
-def _margin(row):
+def _margin(scores):
     """The first largest entry and its lead over the rest."""
     best, second, where = -np.inf, -np.inf, 0
-    for j in range(len(row)):
-        if row[j] > best:
-            best, second, where = row[j], best, j
-        elif row[j] > second:
-            second = row[j]
+    for j in range(len(scores)):
+        if scores[j] > best:
+            best, second, where = scores[j], best, j
+        elif scores[j] > second:
+            second = scores[j]
     return where, best - second
 
 
 def leads(scores: Floats) -> Floats:
-    """The lead of the largest score over the next in each row of (n, c), (n,)."""
+    """The lead of the largest score over the next at each of n points, of (n, c), (n,)."""
     lead = np.empty(len(scores))
     _write_leads(scores, lead)
     return lead
@@ -286,22 +286,23 @@ def label_changes(
     label: int,
     owner: int,
 ) -> tuple[Ints, Floats, Ints, Floats, int, int]:
-    """Where the label changes along a chunk of rows.
+    """Where the label changes along a chunk of positions.
 
-    Between neighbouring rows the scores are linear. One label that leads clearly at both ends leads between;
-    otherwise the upper envelope of the lines is walked. Lines that coincide within their errors count as one,
-    the first of them; on an interval up to `TIE_ABOVE_FRACTION` the label in force stays if it is among them.
+    Between neighbouring positions the scores are linear. One label that leads clearly at both ends leads
+    between; otherwise the upper envelope of the lines is walked. Lines that coincide within their errors
+    count as one, the first of them; on an interval up to `TIE_ABOVE_FRACTION` the label in force stays if it
+    is among them.
 
     Args:
-        t: parameters of the rows, (n,).
+        t: parameters of the positions, (n,).
         segment: (n,).
         scores: (n, c).
-        errors: for rows where rounding may decide the label, how far a difference of leading scores may be
-            from the truth, (n,); 0 for the others.
+        errors: for positions where rounding may decide the label, how far a difference of leading scores may
+            be from the truth, (n,); 0 for the others.
         floor: the least error, as a fraction of the leading scores: a score far below them, such as that of a
             class that is masked out, does not matter.
         lengths: the length of each segment's span.
-        label: the label in force before the first row.
+        label: the label in force before the first position.
         owner: the segment that it belongs to, -1 for none.
 
     Returns:
@@ -313,26 +314,27 @@ def label_changes(
     capacity = 64 + n + c
     at, owners = np.empty(capacity), np.empty((2, capacity), np.int64)
     tied, changes, leading = np.zeros(len(lengths)), np.empty(c), np.empty(c, np.int64)
-    place = np.array([0, 0, label, owner])
-    while not _find(t, segment, scores, errors, floor, lengths, place, at, owners, tied, changes, leading):
+    cursor = np.array([0, 0, label, owner])
+    while not _find(t, segment, scores, errors, floor, lengths, cursor, at, owners, tied, changes, leading):
         at = np.concatenate([at, np.empty_like(at)])
         owners = np.concatenate([owners, np.empty_like(owners)], axis=1)
-    m = place[1]
-    return owners[0, :m], at[:m], owners[1, :m], tied, int(place[2]), int(place[3])
+    m = cursor[1]
+    return owners[0, :m], at[:m], owners[1, :m], tied, int(cursor[2]), int(cursor[3])
 
 
 @kernel
-def _find(t, segment, scores, errors, floor, lengths, place, at, owners, tied, changes, leading):
-    """Write the changes from a row on; `place` is that row, how many there are, the label and its segment.
+def _find(t, segment, scores, errors, floor, lengths, cursor, at, owners, tied, changes, leading):
+    """Write the changes from a position on.
 
-    False if there may be no room for those of the next interval, and `place` says where to go on.
+    `cursor` holds that position, how many changes there are so far, the label in force and its segment.
+    False if there may be no room for those of the next interval, and `cursor` says where to go on.
     """
-    m, label, owner = place[1], place[2], place[3]
-    for i in range(place[0], len(scores) - 1):
+    m, label, owner = cursor[1], cursor[2], cursor[3]
+    for i in range(cursor[0], len(scores) - 1):
         if segment[i] != segment[i + 1]:
             continue
         if m + scores.shape[1] > len(at):
-            place[0], place[1], place[2], place[3] = i, m, label, owner
+            cursor[0], cursor[1], cursor[2], cursor[3] = i, m, label, owner
             return False
         # (1) a new segment has no label in force
         if segment[i] != owner:
@@ -361,7 +363,7 @@ def _find(t, segment, scores, errors, floor, lengths, place, at, owners, tied, c
                 at[m] = t[i] if k == 0 else t[i] + changes[k - 1] * (t[i + 1] - t[i])
                 owners[0, m], owners[1, m], label = owner, lead, lead
                 m += 1
-    place[1], place[2], place[3] = m, label, owner
+    cursor[1], cursor[2], cursor[3] = m, label, owner
     return True
 
 

@@ -46,8 +46,8 @@ class Scratch:
         self._taken: list[Tensor] = []
         KEPT.clear()
 
-    def rows(self, n: int, h: int) -> Tensor:
-        """Memory for n rows of h numbers, at the start of what may be larger."""
+    def vectors(self, n: int, h: int) -> Tensor:
+        """Memory for n vectors of h numbers, at the start of what may be larger."""
         fitting = [tensor for tensor in self._free if tensor.numel() >= n * h]
         if fitting:
             tensor = min(fitting, key=Tensor.numel)

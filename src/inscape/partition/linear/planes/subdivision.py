@@ -36,7 +36,7 @@ from inscape.partition.linear.planes.complex.half_edges import (
     polygon_complex,
 )
 from inscape.partition.linear.planes.layer.cut import cut
-from inscape.partition.linear.planes.layer.sign_vectors import hash_rows
+from inscape.partition.linear.planes.layer.sign_vectors import hash_vectors
 from inscape.partition.linear.planes.layer.ties import CrowdedFacesError
 from inscape.partition.linear.planes.values.values import Values
 from inscape.partition.linear.planes.walk import Lineage, PlaneWalk, Sink, walk_plane
@@ -105,7 +105,7 @@ class Subdivision:
 
     def layer_hashes(self, layer: int) -> Any:
         """A number for each pattern of a layer, uint64."""
-        return self.hashes[layer] if self.patterns[layer] is None else hash_rows(self.patterns[layer])
+        return self.hashes[layer] if self.patterns[layer] is None else hash_vectors(self.patterns[layer])
 
     def face_hashes(self) -> Any:
         """A number for each face that depends on its pattern only, (f,), uint64.
@@ -116,7 +116,7 @@ class Subdivision:
             return np.zeros(self.planar.n_faces, np.uint64)
         every = np.stack([self.layer_hashes(k)[own] for k, own in enumerate(self.pattern_numbers)], axis=1)
         odd = np.bitwise_xor.reduce(every, axis=1) & np.uint64(1)
-        return (hash_rows(every) & ~np.uint64(1)) | odd
+        return (hash_vectors(every) & ~np.uint64(1)) | odd
 
     def states(self, layer: int) -> Any:
         """The state of each unit of a layer on each face, (f, units), uint8 or uint16.
@@ -287,7 +287,7 @@ def _assembled(graph: Graph, plane: Plane, walk: PlaneWalk) -> Subdivision:
         _one(blocks) if kept else None for kept, (blocks, _) in zip(is_kept, layers, strict=True)
     )
     hashes = tuple(
-        None if kept else _one([h if p is None else hash_rows(p) for p, h in zip(*both, strict=True)])
+        None if kept else _one([h if p is None else hash_vectors(p) for p, h in zip(*both, strict=True)])
         for kept, both in zip(is_kept, layers, strict=True)
     )
     labels = [c.labels for c in walk.chunks if c.labels is not None]
@@ -374,7 +374,7 @@ def _n_distinct(whole: Subdivision) -> int:
     """How many different pairs of pattern and label the faces have."""
     names = whole.face_hashes()
     if whole.labels is not None:
-        names = hash_rows(np.stack([names, whole.labels.astype(np.uint64)], axis=1))
+        names = hash_vectors(np.stack([names, whole.labels.astype(np.uint64)], axis=1))
     names = np.sort(names)
     return len(names) - int((names[1:] == names[:-1]).sum())
 

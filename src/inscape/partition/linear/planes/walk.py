@@ -29,7 +29,7 @@ from inscape.partition.linear.planes.layer.buffers import Lines
 from inscape.partition.linear.planes.layer.cut import Cut, cut
 from inscape.partition.linear.planes.layer.edge_crossings import Agreement
 from inscape.partition.linear.planes.layer.max_pool import cut_by_label, max_pool
-from inscape.partition.linear.planes.layer.sign_vectors import Packed, hash_rows
+from inscape.partition.linear.planes.layer.sign_vectors import Packed, hash_vectors
 from inscape.partition.linear.planes.plan import Plan, Scratch
 from inscape.partition.linear.planes.values.linear_map import LinearMap, restricted
 from inscape.partition.linear.planes.values.values import Interpolation, Values
@@ -307,7 +307,7 @@ class _Walker:
         self.pattern_bytes += patterns.nbytes
         keeps = self.pattern_bytes <= self.plan.memory
         self.result.patterns[layer].append(patterns if keeps else None)
-        self.result.hashes[layer].append(None if keeps else hash_rows(patterns))
+        self.result.hashes[layer].append(None if keeps else hash_vectors(patterns))
         return first
 
 
@@ -402,9 +402,9 @@ class AfterElementwise(Stage):
         names = [k for k in (*self.kept, self.node) if self.plan.is_needed(k, matrix.last)]
         every = self.tensors(wanted) if names else {}
         live = {k: every[k] for k in names}
-        rows, values, packed = self._mapped(matrix, wanted)
+        vectors, values, packed = self._mapped(matrix, wanted)
         if values.is_stored:
-            live[matrix.last] = rows.reshape(-1, *self.plan.graph.shapes[matrix.last])
+            live[matrix.last] = vectors.reshape(-1, *self.plan.graph.shapes[matrix.last])
         return matrix.last + 1, live, None if packed is None else Signed(values, packed)
 
     def tensors(self, wanted: Ints) -> dict[int, Tensor]:
@@ -433,11 +433,11 @@ class AfterElementwise(Stage):
         if is_whole:
             return LinearMap(*of, None, n, edges, chords, self.planar.xy).evaluate()
         some = restricted(after.n_old, n, edges, chords, wanted)
-        rows, values, packed = LinearMap(
+        vectors, values, packed = LinearMap(
             *of, some.old, some.n, some.edges, some.chords, self.planar.xy
         ).evaluate()
         values, k = values.moved_to(some.wanted), len(some.wanted)
-        return rows[:k], values, None if packed is None else packed.of(some.wanted)
+        return vectors[:k], values, None if packed is None else packed.of(some.wanted)
 
 
 def _with_slope_jumps(lines: Lines, op: Bend, h: int) -> Lines:

@@ -1,8 +1,8 @@
 """Breakpoints of a piecewise-linear node along segments: where units change, and the values there.
 
-A batch holds rows (points of the segments, in order); `segment[r]` says to which segment row r belongs, and
-two neighbouring rows of one segment bound an interval on which every tensor is linear. The compiled loops,
-at the end, find crossings, order them, and fill in the rows between.
+A batch holds positions, points of the segments in order: `segment[r]` says to which segment position r
+belongs, and two neighbouring positions of one segment bound an interval on which every tensor is linear. The
+compiled loops, at the end, find crossings, order them, and fill in the positions between.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -20,11 +20,11 @@ from inscape.arrays import Floats, Ints
 from inscape.compiled import compiled, kernel, summing
 from inscape.models.graph import flat
 from inscape.models.graph.piecewise import Bend, WindowTable
-from inscape.partition.linear.envelope import interpolated_windows, rows_touching_tie, window_crossings
+from inscape.partition.linear.envelope import interpolated_windows, positions_touching_tie, window_crossings
 from inscape.partition.linear.rounding import SLACK, SUSPICIOUS, SegmentRounding
 
 DROPPED = 1e-9
-"""In float32, a crossing this near to a row may be one with it or beside it: float64 decides."""
+"""In float32, a crossing this near to a position may be one with it or beside it: float64 decides."""
 
 NEAR_IN_UNITS = 4.0
 """In float32, what is nearer than this many units of rounding, against the largest entry of the layer, is
@@ -32,8 +32,8 @@ decided in float64. Measured errors have a root mean square of 0.2 to 1.4 such u
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Places along the segments of a batch, in order: row r has parameter t[r] on segment[r]."""
+class Positions:
+    """Points along the segments of a batch, in order: position r has parameter t[r] on segment[r]."""
 
     t: Floats
     segment: Ints
@@ -44,15 +44,15 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Crossings:
-    """Where an operation bends between neighbouring rows, in order of intervals.
+    """Where an operation bends between neighbouring positions, in order of intervals.
 
     Attributes:
-        interval: the row after which it bends, (m,).
-        s: how far on the way to the next row, (m,).
+        interval: the position after which it bends, (m,).
+        s: how far on the way to the next position, (m,).
         entry: which entry bends, (m,); for windows, nothing.
         kink: at which of the operation's kinks, (m,); for windows, nothing.
-        n_flat: for each interval the number of entries that lie on a threshold all along it, (rows,).
-        start: where the crossings of each interval start, (rows + 1,); known once they are sorted.
+        n_flat: for each interval the number of entries that lie on a threshold all along it, (positions,).
+        start: where the crossings of each interval start, (positions + 1,); known once they are sorted.
     """
 
     interval: Ints
@@ -70,9 +70,9 @@ class Crossings:
             self.interval[which], self.s[which], self.entry[which], self.kink[which], self.n_flat
         )
 
-    def sorted_by_place(self, n_rows: int) -> "Crossings":
+    def in_order(self, n_positions: int) -> "Crossings":
         """In order of intervals and of s within each."""
-        order, start = ordered(self.interval, self.s, n_rows)
+        order, start = ordered(self.interval, self.s, n_positions)
         return replace(self.chosen(order), start=start)
 
     @staticmethod
@@ -87,44 +87,46 @@ class Crossings:
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """Rows after a node has bent: each lies at `fraction` of the interval after old row `parent`."""
+    """Positions after a node has bent: each at `fraction` of the interval after the old one `parent`."""
 
     parent: Ints
     fraction: Floats
-    rows: Rows
+    positions: Positions
     bends: Crossings
 
-    def rows_between(self, start: int, stop: int) -> "Refinement":
-        """The rows start, ..., stop - 1."""
+    def between(self, start: int, stop: int) -> "Refinement":
+        """The positions start, ..., stop - 1."""
         own = slice(start, stop)
-        rows = Rows(self.rows.t[own], self.rows.segment[own])
-        return Refinement(self.parent[own], self.fraction[own], rows, self.bends)
+        positions = Positions(self.positions.t[own], self.positions.segment[own])
+        return Refinement(self.parent[own], self.fraction[own], positions, self.bends)
 
 
-def refine(op: Bend, z: Tensor, rows: Rows, tolerance: Floats, rounding: SegmentRounding) -> Refinement:
-    """The rows and, between them, every place where `op` bends on z (rows, ...).
+def refine(
+    op: Bend, z: Tensor, positions: Positions, tolerance: Floats, rounding: SegmentRounding
+) -> Refinement:
+    """The positions and, between them, every breakpoint of `op` on z (positions, ...).
 
     Args:
         op: the piecewise-linear node.
-        z: its input on the rows.
-        rows: the rows.
+        z: its input on the positions.
+        positions: the positions.
         tolerance: how near in t two crossings are one, per segment.
         rounding: answers what z does not tell in its own precision.
     """
     values = flat(z)
     shape = tuple(z.shape[1:])
-    bends = crossings(op, values, shape, rows.segment, rounding)
+    bends = crossings(op, values, shape, positions.segment, rounding)
     if values.dtype == np.float32:
-        bends = repaired(op, values, shape, rows, bends, rounding)
-    bends = bends.sorted_by_place(len(rows))
-    parent, fraction, t, segment = refined(bends.start, bends.s, rows.t, rows.segment, tolerance)
-    return Refinement(parent, fraction, Rows(t, segment), bends)
+        bends = repaired(op, values, shape, positions, bends, rounding)
+    bends = bends.in_order(len(positions))
+    parent, fraction, t, segment = refined(bends.start, bends.s, positions.t, positions.segment, tolerance)
+    return Refinement(parent, fraction, Positions(t, segment), bends)
 
 
 def crossings(
     op: Bend, values: Any, shape: tuple[int, ...], segment: Ints, rounding: SegmentRounding
 ) -> Crossings:
-    """Every crossing of `op` on values (rows, h), those that are rounding error left out."""
+    """Every crossing of `op` on values (positions, h), those that are rounding error left out."""
     windows = op.windows(shape)
     if windows is not None:
         return _window_changes(values, segment, windows, rounding)
@@ -151,12 +153,17 @@ def _window_changes(values: Any, segment: Ints, windows: WindowTable, rounding: 
 
 
 def repaired(
-    op: Bend, values: Any, shape: tuple[int, ...], rows: Rows, bends: Crossings, rounding: SegmentRounding
+    op: Bend,
+    values: Any,
+    shape: tuple[int, ...],
+    positions: Positions,
+    bends: Crossings,
+    rounding: SegmentRounding,
 ) -> Crossings:
     """Crossings of float32 values, those that lie very near to each other placed anew from float64 values.
 
-    So a knot that several units share stays one knot. Rows where a unit comes near its threshold and may or
-    may not pass it, or passes it at the very row, are handed to `rounding.doubt`.
+    So a knot that several units share stays one knot. Positions where a unit comes near its threshold and may
+    or may not pass it, or passes it at the very position, are handed to `rounding.doubt`.
     """
     eps = float(np.finfo(values.dtype).eps)
     some = values[[0, len(values) // 2, len(values) - 1]]
@@ -164,15 +171,17 @@ def repaired(
     near = values.dtype.type(NEAR_IN_UNITS * eps * size)
     windows = op.windows(shape)
     if windows is not None:
-        touching = rows_touching_tie(values, rows.segment, *windows, near)
+        touching = positions_touching_tie(values, positions.segment, *windows, near)
     else:
         touching = np.zeros(len(values), bool)
         for theta in op.kinks:
-            touching |= rows_touching_threshold(values, rows.segment, values.dtype.type(theta), near)
-    edge = np.minimum(bends.s, 1 - bends.s) * (rows.t[bends.interval + 1] - rows.t[bends.interval])
+            touching |= positions_touching_threshold(
+                values, positions.segment, values.dtype.type(theta), near
+            )
+    edge = np.minimum(bends.s, 1 - bends.s) * (positions.t[bends.interval + 1] - positions.t[bends.interval])
     touching[(bends.interval + (bends.s > 0.5))[edge <= DROPPED]] = True
     rounding.doubt(np.flatnonzero(touching))
-    close = intervals_with_close_crossings(bends.interval, bends.s, rows.t, NEAR_IN_UNITS * eps)
+    close = intervals_with_close_crossings(bends.interval, bends.s, positions.t, NEAR_IN_UNITS * eps)
     again = np.flatnonzero(close)
     if not len(again):
         return bends
@@ -211,17 +220,17 @@ def _more_than_rounding(
 
 
 def interpolate(z: Tensor, refinement: Refinement) -> Tensor:
-    """A tensor that is linear between the old rows, on the new rows."""
-    out = torch.empty((len(refinement.rows), *z.shape[1:]), dtype=z.dtype)
+    """A tensor that is linear between the old positions, on the new positions."""
+    out = torch.empty((len(refinement.positions), *z.shape[1:]), dtype=z.dtype)
     interpolated(flat(z), refinement.parent, refinement.fraction, out.view(len(out), -1).numpy())
     return out
 
 
 def bent(op: Bend, z: Tensor, refinement: Refinement) -> Tensor:
-    """The node's output on the new rows, from its input on the old ones."""
+    """The node's output on the new positions, from its input on the old ones."""
     windows = op.windows(tuple(z.shape[1:]))
     shape = z.shape[1:] if windows is None else op(z[:1]).shape[1:]
-    out = torch.empty((len(refinement.rows), *shape), dtype=z.dtype)
+    out = torch.empty((len(refinement.positions), *shape), dtype=z.dtype)
     values, target = flat(z), out.view(len(out), -1).numpy()
     if windows is not None:
         interpolated_windows(values, refinement.parent, refinement.fraction, windows.gather, target)
@@ -239,9 +248,9 @@ ENTRIES_COUNTED_AT_ONCE = 256
 
 @summing
 def _counts(a, b, threshold):
-    """How many entries are active in one row and not in the other, and how many lie on the threshold in both.
+    """How many entries are active at one position only, and how many lie on the threshold at both.
 
-    Counted in the type of the rows, so that the sums fill vector registers.
+    Counted in the type of the values, so that the sums fill vector registers.
     """
     one, nought = a.dtype.type(1), a.dtype.type(0)
     changed, on = nought, nought
@@ -252,7 +261,7 @@ def _counts(a, b, threshold):
 
 
 def threshold_crossings(z: Any, segment: Ints, threshold: Any) -> tuple[Ints, Ints, Floats, Floats, Ints]:
-    """Where entries of z (rows, h) pass a threshold between neighbouring rows.
+    """Where entries of z (positions, h) pass a threshold between neighbouring positions.
 
     Entry u is active where z_u > threshold. On an interval where its activity differs between the ends, it
     changes at s = a / (a - b), a and b being z_u - threshold at the ends.
@@ -269,21 +278,21 @@ def threshold_crossings(z: Any, segment: Ints, threshold: Any) -> tuple[Ints, In
         np.empty(capacity),
         np.empty(capacity),
     )
-    n_flat, at = np.zeros(n, np.int64), np.zeros(3, np.int64)
-    while not _find_crossings(z, segment, threshold, at, *arrays, n_flat):
+    n_flat, cursor = np.zeros(n, np.int64), np.zeros(3, np.int64)
+    while not _find_crossings(z, segment, threshold, cursor, *arrays, n_flat):
         arrays = [np.concatenate([array, np.empty_like(array)]) for array in arrays]
-    interval, entry, s, size = (array[: at[2]] for array in arrays)
+    interval, entry, s, size = (array[: cursor[2]] for array in arrays)
     return interval, entry, s, size, n_flat
 
 
 @kernel
-def _find_crossings(z, segment, threshold, at, interval, entry, s, size, n_flat):
-    """Write the crossings from a place on, `at`: interval, entry, and how many were written before.
+def _find_crossings(z, segment, threshold, cursor, interval, entry, s, size, n_flat):
+    """Write the crossings from `cursor` on: an interval, an entry, and how many were written before.
 
-    False if there is no room for the next, and `at` says where to go on.
+    False if there is no room for the next, and `cursor` says where to go on.
     """
     n, h = z.shape
-    i, start, m = at[0], at[1], at[2]
+    i, start, m = cursor[0], cursor[1], cursor[2]
     while i < n - 1:
         while segment[i] == segment[i + 1] and start < h:
             # (1) count the changes of a block of entries, in vector registers
@@ -291,7 +300,7 @@ def _find_crossings(z, segment, threshold, at, interval, entry, s, size, n_flat)
             changes, on = _counts(z[i, start:stop], z[i + 1, start:stop], threshold)
             # (2) is there room for them?
             if m + changes > len(s):
-                at[0], at[1], at[2] = i, start, m
+                cursor[0], cursor[1], cursor[2] = i, start, m
                 return False
             # (3) find the entries, until that many are found
             n_flat[i] += on
@@ -306,13 +315,13 @@ def _find_crossings(z, segment, threshold, at, interval, entry, s, size, n_flat)
                     m += 1
             start = stop
         i, start = i + 1, 0
-    at[2] = m
+    cursor[2] = m
     return True
 
 
 @summing
 def _count_near(a, threshold, near):
-    """How many entries of a row lie within `near` of a threshold."""
+    """How many entries at a position lie within `near` of a threshold."""
     one, nought = a.dtype.type(1), a.dtype.type(0)
     count = nought
     for u in range(len(a)):
@@ -321,8 +330,8 @@ def _count_near(a, threshold, near):
 
 
 @compiled
-def rows_touching_threshold(z, segment, threshold, near):
-    """Which rows hold an entry within `near` of a threshold whose neighbours lie on one side of it, (n,).
+def positions_touching_threshold(z, segment, threshold, near):
+    """Where an entry is within `near` of a threshold, and its neighbours lie on one side of it, (n,).
 
     Such an entry may turn just before or just after the threshold. At the end of a batch or of a segment a
     neighbour is missing, and any entry that near counts, unless it is on the threshold.
@@ -397,49 +406,49 @@ def _order(interval, s, order, start):
 def refined(
     start: Ints, s: Floats, t: Floats, segment: Ints, tolerance: Floats
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """Rows after adding crossings: the old rows and, between them, the new ones in order.
+    """Positions after adding crossings: the old positions and, between them, the new ones in order.
 
-    Crossings nearer than `tolerance[segment]` to a row or to each other are one row.
+    Crossings nearer than `tolerance[segment]` to a position or to each other are one position.
 
     Args:
         start: where the crossings of each interval start, (n + 1,).
-        s: their positions in the interval, ascending in each, (m,).
-        t: the parameter of each row, (n,).
+        s: how far along the interval they are, ascending in each, (m,).
+        t: the parameter of each position, (n,).
         segment: (n,).
         tolerance: in t, one per segment.
 
     Returns:
-        parent (r,), fraction (r,), t (r,), segment (r,): row i lies at `fraction[i]` of the interval that
-        starts at old row `parent[i]`; an old row has fraction 0.
+        parent (r,), fraction (r,), t (r,), segment (r,): position i lies at `fraction[i]` of the interval
+        that starts at old position `parent[i]`; an old position has fraction 0.
     """
     n = len(t) + len(s)
-    rows = np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n, segment.dtype)
-    r = _refine(start, s, t, segment, tolerance, *rows)
-    parent, fraction, position, owner = rows
-    return parent[:r], fraction[:r], position[:r], owner[:r]
+    positions = np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n, segment.dtype)
+    r = _refine(start, s, t, segment, tolerance, *positions)
+    parent, fraction, new_t, owner = positions
+    return parent[:r], fraction[:r], new_t[:r], owner[:r]
 
 
 @kernel
-def _refine(start, s, t, segment, tolerance, parent, fraction, position, owner):
-    """Write the rows after adding crossings; returns how many."""
+def _refine(start, s, t, segment, tolerance, parent, fraction, new_t, owner):
+    """Write the positions after adding crossings; returns how many."""
     r = 0
     for i in range(len(t)):
-        # (1) an old row
-        parent[r], fraction[r], position[r], owner[r] = i, 0.0, t[i], segment[i]
+        # (1) an old position
+        parent[r], fraction[r], new_t[r], owner[r] = i, 0.0, t[i], segment[i]
         r += 1
-        # (2) the crossings after it that are not too near to the last row or to the next old one
+        # (2) the crossings after it that are not too near to the last position or to the next old one
         for k in range(start[i], start[i + 1]):
             at = t[i] + s[k] * (t[i + 1] - t[i])
             near = tolerance[segment[i]]
-            if at - position[r - 1] > near and t[i + 1] - at > near:
-                parent[r], fraction[r], position[r], owner[r] = i, s[k], at, segment[i]
+            if at - new_t[r - 1] > near and t[i + 1] - at > near:
+                parent[r], fraction[r], new_t[r], owner[r] = i, s[k], at, segment[i]
                 r += 1
     return r
 
 
 @kernel
 def interpolated(z, parent, fraction, out):
-    """Rows of z (n, h) at the given places: out = z[p] + f (z[p + 1] - z[p])."""
+    """Values of z (n, h) at new positions: out = z[p] + f (z[p + 1] - z[p])."""
     h = z.shape[1]
     for r in range(len(parent)):
         p, f = parent[r], z.dtype.type(fraction[r])
@@ -455,7 +464,7 @@ def interpolated_bend(z, parent, fraction, low, high, slope, out):
     lo, hi, zero = z.dtype.type(low), z.dtype.type(high), z.dtype.type(0)
     is_flat, n_slopes = len(slope) == 1 and slope[0] == 0, len(slope)
     for r in range(len(parent)):
-        # (1) the row is the old one `p`, or lies between that and the next
+        # (1) the position is the old one `p`, or lies between that and the next
         p, f = parent[r], z.dtype.type(fraction[r])
         q = p if f == 0 else p + 1
         # (2) bend it; the two frequent cases in loops without a choice of slopes

@@ -1,16 +1,16 @@
 """Walk a network along segments: every breakpoint of every layer, in bounded memory.
 
-All tensors are linear between neighbouring rows. An affine node is one batched evaluation. A piecewise-linear
-node adds the rows where it bends, and the tensors that later nodes need are interpolated there. Rows are
-streamed depth first: after each such node the rows are cut into chunks, and each chunk runs to the end of the
-network before the next one starts, so that memory does not grow with the number of pieces. Chunks of one
-segment share a row, hence every interval belongs to exactly one chunk, and chunks end in order along the
-segments.
+All tensors are linear between neighbouring positions. An affine node is one batched evaluation. A
+piecewise-linear node adds the positions where it bends, and the tensors that later nodes need are
+interpolated there. Positions are streamed depth first: after each such node the positions are cut into
+chunks, and each chunk runs to the end of the network before the next one starts, so that memory does not grow
+with the number of pieces. Chunks of one segment share a position, hence every interval belongs to exactly one
+chunk, and chunks end in order along the segments.
 
-A linear map right after a piecewise-linear node is known at new rows without a product each (`Expansion`):
-between two old rows the node's output bends, and the map follows from its values at both by the formula of
-`bent_line`, in order. So a new row costs one column of the map (for a convolution, one patch of it) and a sum
-of two vectors; products are needed at the old rows only.
+A linear map right after a piecewise-linear node is known at new positions without a product each
+(`Expansion`): between two old positions the node's output bends, and the map follows from its values at both
+by the formula of `bent_line`, in order. So a new position costs one column of the map (for a convolution, one
+patch of it) and a sum of two vectors; products are needed at the old positions only.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -36,8 +36,8 @@ from inscape.partition.linear.bent_line import pass_breakpoint, start_line
 from inscape.partition.linear.rounding import SegmentRounding, scales_of
 from inscape.partition.linear.segments.breakpoints import (
     Crossings,
+    Positions,
     Refinement,
-    Rows,
     bent,
     interpolate,
     refine,
@@ -50,8 +50,8 @@ CHUNK = 2**22
 HEADROOM = 16.0
 """Numbers are refused this much below the largest that can be written, so that differences of them exist."""
 
-Sink = Callable[[Rows, Tensor, float], None]
-"""Receives the rows of each finished chunk, the output there, (rows, c), and how large that can be."""
+Sink = Callable[[Positions, Tensor, float], None]
+"""Receives the positions of each finished chunk, the output there, (n, c), and how large that can be."""
 
 
 @dataclass
@@ -59,8 +59,8 @@ class Walk:
     """What a walk along segments met.
 
     Attributes:
-        n_evaluations: rows at which the output was evaluated.
-        n_flat: how often a unit lay on its kink between two neighbouring rows, for each segment.
+        n_evaluations: positions at which the output was evaluated.
+        n_flat: how often a unit lay on its kink between two neighbouring positions, for each segment.
         doubts: segments (m,) and parameters t (m,) around which float32 could not tell all crossings.
     """
 
@@ -83,8 +83,8 @@ def walk(
 
     Args:
         graph: the network.
-        segments: the segments; rows carry their positions in this list.
-        sink: takes the rows of a chunk and the scores there.
+        segments: the segments; positions carry their numbers in this list.
+        sink: takes the positions of a chunk and the scores there.
         memory: bytes that the tensors of the walk may take, in each thread.
         tolerance: breakpoints nearer than this fraction of the span are one.
         dtype: the precision of the tensors; parameters t are always float64.
@@ -115,19 +115,19 @@ class _Log:
 
 @dataclass(eq=False)
 class _Live:
-    """A chunk of rows on its way through the network.
+    """A chunk of positions on its way through the network.
 
     Attributes:
         node: the node to go on with.
-        tensors: those that it and later nodes read, on the rows, by the numbers of their nodes.
+        tensors: those that it and later nodes read, on the positions, by the numbers of their nodes.
         scales: how large these can be.
-        rows: the rows.
+        positions: the positions.
     """
 
     node: int
     tensors: dict[int, Tensor]
     scales: dict[int, float]
-    rows: Rows
+    positions: Positions
 
 
 class _Walker:
@@ -197,11 +197,11 @@ class _Walker:
 
     def _batches(self) -> Iterator[_Live]:
         """The ends of all segments, as many at a time as one chunk has room for."""
-        batch = max(1, self.most_rows(0) // 2)
+        batch = max(1, self.most_positions(0) // 2)
         for first in range(0, len(self.segments), batch):
             chosen = self.segments[first : first + batch]
             t = np.array([s.span for s in chosen])
-            rows = Rows(t.reshape(-1), np.repeat(np.arange(first, first + len(chosen)), 2))
+            positions = Positions(t.reshape(-1), np.repeat(np.arange(first, first + len(chosen)), 2))
             start, end = (
                 np.stack([getattr(s, name).reshape(1, -1) for s in chosen]) for name in ("start", "end")
             )
@@ -209,7 +209,7 @@ class _Walker:
                 ends = torch.from_numpy((1 - t[..., None]) * start + t[..., None] * end)
             scale = self._checked(ends, "the points of the segments")
             points = ends.reshape(-1, *self.graph.input_shape).to(self.dtype)
-            yield _Live(1, {0: points}, {0: scale}, rows)
+            yield _Live(1, {0: points}, {0: scale}, positions)
 
     def _checked(self, z: Tensor, what: str) -> float:
         """The largest entry of a tensor; an error if that is more than the network's arithmetic can carry."""
@@ -223,8 +223,8 @@ class _Walker:
             )
         return largest
 
-    def most_rows(self, node: int) -> int:
-        """How many rows go into one chunk from a node on."""
+    def most_positions(self, node: int) -> int:
+        """How many positions go into one chunk from a node on."""
         return max(2, self.chunk // self.sizes[node])
 
     def _advance(self, chunk: _Live, log: _Log) -> None:
@@ -235,16 +235,16 @@ class _Walker:
                 self._advance(after, log)
             return
         self._checked(chunk.tensors[self.graph.output], "the scores")
-        log.n_evaluations += len(chunk.rows)
+        log.n_evaluations += len(chunk.positions)
         log.finish(chunk)
 
     def hand_over(self, chunk: _Live, sink: Sink, done: Callable[[float], None]) -> None:
         """Give a finished chunk to the sink."""
-        rows, output = chunk.rows, self.graph.output
-        scores = chunk.tensors[output].reshape(len(rows), -1)
-        sink(rows, scores, chunk.scales[output])
-        last = rows.segment[-1]
-        done(float(last + (rows.t[-1] - self.starts[last]) / self.lengths[last]))
+        positions, output = chunk.positions, self.graph.output
+        scores = chunk.tensors[output].reshape(len(positions), -1)
+        sink(positions, scores, chunk.scales[output])
+        last = positions.segment[-1]
+        done(float(last + (positions.t[-1] - self.starts[last]) / self.lengths[last]))
 
     def _evaluate(self, chunk: _Live) -> None:
         """Evaluate the nodes up to the next piecewise-linear one, or to the end."""
@@ -260,16 +260,16 @@ class _Walker:
             chunk.node = i + 1
 
     def _bend(self, chunk: _Live, log: _Log) -> Iterator[_Live]:
-        """The chunks after a piecewise-linear node, which adds the rows where it bends."""
-        i, live, rows, scales = chunk.node, chunk.tensors, chunk.rows, chunk.scales
+        """The chunks after a piecewise-linear node, which adds the positions where it bends."""
+        i, live, positions, scales = chunk.node, chunk.tensors, chunk.positions, chunk.scales
         op = self.graph.bends[i]
         (j,) = self.graph.nodes[i].inputs
         z = live[j]
         largest = self._checked(z, f"the inputs of {op.name}")
-        refinement = refine(op, z, rows, self.tolerance, self._rounding(j, rows, scales[j], log))
+        refinement = refine(op, z, positions, self.tolerance, self._rounding(j, positions, scales[j], log))
         scales = scales | {i: self.scales.bent(op, scales[j], largest)}
         if refinement.bends.n_flat.any():
-            np.add.at(log.n_flat, rows.segment, refinement.bends.n_flat)
+            np.add.at(log.n_flat, positions.segment, refinement.bends.n_flat)
         fusion = self.fusions.get(i)
         last = i if fusion is None else fusion.last
         later = [k for k in live if self.graph.last_use[k] > last]
@@ -280,17 +280,17 @@ class _Walker:
             expansion = Expansion(fusion, self._through(i, last, h), refinement.bends, change)
             for k in range(i + 1, last + 1):
                 scales[k] = self.scales.affine(k, *(scales[n] for n in self.graph.nodes[k].inputs))
-        for own in _chunks(refinement, self.most_rows(last)):
+        for own in _chunks(refinement, self.most_positions(last)):
             new = {k: interpolate(live[k], own) for k in later}
             if keep:
                 new[i] = bent(op, z, own)
             if fusion is not None:
-                new[last] = expansion.rows(own)
-            yield _Live(last + 1, new, {**scales}, own.rows)
+                new[last] = expansion.values(own)
+            yield _Live(last + 1, new, {**scales}, own.positions)
 
-    def _rounding(self, node: int, rows: Rows, scale: float, log: _Log) -> SegmentRounding:
-        most = self.most_rows(0)
-        return SegmentRounding(self.graph, self.segments, node, rows, scale, most, log.doubts)
+    def _rounding(self, node: int, positions: Positions, scale: float, log: _Log) -> SegmentRounding:
+        most = self.most_positions(0)
+        return SegmentRounding(self.graph, self.segments, node, positions, scale, most, log.doubts)
 
     def _may_overwrite(self, node: int, reader: int) -> bool:
         """Whether a node's tensor is its own, and nobody but `reader` needs it."""
@@ -305,8 +305,8 @@ class _Walker:
 
 
 def _chunks(refinement: Refinement, most: int) -> Iterator[Refinement]:
-    """Chunks of about equal length and at most `most` rows; neighbours within a segment share a row."""
-    n, segment = len(refinement.rows), refinement.rows.segment
+    """Chunks of about equal length, at most `most` positions; neighbours within a segment share one."""
+    n, segment = len(refinement.positions), refinement.positions.segment
     n_chunks = max(1, math.ceil((n - 1) / max(1, most - 1)))
     step = max(1, math.ceil((n - 1) / n_chunks))
     start = 0
@@ -315,12 +315,12 @@ def _chunks(refinement: Refinement, most: int) -> Iterator[Refinement]:
         if n_chunks == 1:
             yield refinement
             return
-        yield refinement.rows_between(start, stop + 1)
+        yield refinement.between(start, stop + 1)
         start = stop + 1 if stop + 1 < n and segment[stop] != segment[stop + 1] else stop
 
 
 def _stage_sizes(graph: Graph) -> list[int]:
-    """For each node the largest row, in numbers, from it to the next piecewise-linear node."""
+    """For each node the largest tensor of a point, in numbers, from it to the next piecewise-linear node."""
     sizes = [max(1, math.prod(s)) for s in graph.shapes]
     for i in range(graph.output - 1, -1, -1):
         if graph.nodes[i + 1].is_affine:
@@ -335,9 +335,9 @@ REANCHOR_AFTER = 1 / 32
 
 
 class Expansion:
-    """The map's values on refined rows, from those on the old rows and the bends between.
+    """The map's values on refined positions, from those on the old positions and the bends between.
 
-    Ask for the rows chunk after chunk, in order: where the last one ended, the next one goes on.
+    Ask for the positions chunk after chunk, in order: where the last one ended, the next one goes on.
     """
 
     def __init__(self, fusion: Fusion, y: Tensor, bends: Crossings, change: Any) -> None:
@@ -348,14 +348,14 @@ class Expansion:
         kind = self._y.numpy().dtype
         self._line = np.empty((2, n_out))  # base and slope: the map is base + s slope
         self._stored = np.empty((2, n_out), kind)  # its value at the anchor and its slope, as they are stored
-        self._place = np.array([-1.0, 0.0, 0.0])  # the interval, the next crossing, the anchor
+        self._cursor = np.array([-1.0, 0.0, 0.0])  # the interval, the next crossing, the anchor
 
-    def rows(self, chunk: Refinement) -> Tensor:
-        """The values on the rows of one chunk."""
-        out = torch.empty((len(chunk.rows), *self._shape), dtype=self._y.dtype)
+    def values(self, chunk: Refinement) -> Tensor:
+        """The values on the positions of one chunk."""
+        out = torch.empty((len(chunk.positions), *self._shape), dtype=self._y.dtype)
         bends = self._bends
         common = (self._y.numpy(), bends.start, bends.s, bends.entry, self._change, self._fusion.columns)
-        target = (chunk.parent, chunk.fraction, out.view(len(out), -1).numpy(), self._line, self._place)
+        target = (chunk.parent, chunk.fraction, out.view(len(out), -1).numpy(), self._line, self._cursor)
         if self._fusion.geometry is None:
             _expand_matrix(*common, *target)
         else:
@@ -370,10 +370,10 @@ def slope_changes(op: Bend, z: Any, bends: Crossings) -> Any:
 
 
 @kernel
-def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, line, place):
+def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, line, cursor):
     n_out = y.shape[1]
     base, slope = line[0], line[1]
-    current, k = int(place[0]), int(place[1])
+    current, k = int(cursor[0]), int(cursor[1])
     for r in range(len(parent)):
         i, f = parent[r], fraction[r]
         if f == 0.0:
@@ -388,7 +388,7 @@ def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, l
             k += 1
         for v in range(n_out):
             out[r, v] = base[v] + f * slope[v]
-    place[0], place[1] = current, k
+    cursor[0], cursor[1] = current, k
 
 
 @inlined
@@ -398,14 +398,14 @@ def _add_patch(base, slope, near, steep, weight, entry, at, change, anchor, geom
     The map is base + s slope in float64; `near` and `steep` are its value at s = `anchor` and its slope as
     they are stored.
     """
-    # (1) the entry's place, and the outputs of its group of channels
+    # (1) the entry's pixel, and the outputs of its group of channels
     _, height, width, n_out, ho, wo, sy, sx, py, px, dy, dx, groups = geometry
-    place = entry % (height * width)
-    channel, y, x = entry // (height * width), place // width, place % width
+    pixel = entry % (height * width)
+    channel, y, x = entry // (height * width), pixel // width, pixel % width
     per_group, outs = weight.shape[1], n_out // groups
     first = channel // per_group * outs
     inside = channel % per_group
-    # (2) the outputs whose window holds that place
+    # (2) the outputs whose window holds that pixel
     for a in range(weight.shape[2]):
         at_y = y + py - a * dy
         if at_y < 0 or at_y % sy != 0 or at_y // sy >= ho:
@@ -434,11 +434,11 @@ def _anchored(base, slope, near, steep, anchor):
 
 @kernel
 def _expand_convolution(
-    y, start, s, entry, change, weight, parent, fraction, out, line, place, stored, geometry
+    y, start, s, entry, change, weight, parent, fraction, out, line, cursor, stored, geometry
 ):
     n_out = y.shape[1]
     base, slope, near, steep = line[0], line[1], stored[0], stored[1]
-    current, k, anchor = int(place[0]), int(place[1]), place[2]
+    current, k, anchor = int(cursor[0]), int(cursor[1]), cursor[2]
     for r in range(len(parent)):
         i, f = parent[r], fraction[r]
         if f == 0.0:
@@ -456,15 +456,15 @@ def _expand_convolution(
                     base, slope, near, steep, weight, entry[j], 0.0, -change[j] * (1.0 - s[j]), 0.0, geometry
                 )
             _anchored(base, slope, near, steep, anchor)
-        # (2) pass the breakpoints before the row
+        # (2) pass the breakpoints before the position
         while k < start[i + 1] and s[k] <= f:
             _add_patch(base, slope, near, steep, weight, entry[k], s[k], change[k], anchor, geometry)
             k += 1
-        # (3) write the row, along the slope from an anchor that is near
+        # (3) write the position, along the slope from an anchor that is near
         if f - anchor > REANCHOR_AFTER:
             anchor = f
             _anchored(base, slope, near, steep, anchor)
         step = y.dtype.type(f - anchor)
         for v in range(n_out):
             out[r, v] = near[v] + step * steep[v]
-    place[0], place[1], place[2] = current, k, anchor
+    cursor[0], cursor[1], cursor[2] = current, k, anchor

@@ -29,7 +29,7 @@ EDGES_IN_BLOCK = 2**14
 
 @dataclass(frozen=True, eq=False)
 class Crossings:
-    """The places where units change sign along the edges.
+    """Where units change sign along the edges.
 
     Several units may cross an edge in one point, as far as rounding can tell.
 
@@ -116,8 +116,8 @@ class Agreement:
         called = crossings.unit if names is None else names[crossings.unit]
         own = np.stack([called, crossings.point - crossings.point_start[crossings.edge]], axis=1)
         bounds = zip(crossings.start[edges].tolist(), crossings.start[edges + 1].tolist(), strict=True)
-        for place, (first, last) in zip(ends, bounds, strict=True):
-            units, key = own[first:last].tobytes(), (layer, place.tobytes())
+        for edge, (first, last) in zip(ends, bounds, strict=True):
+            units, key = own[first:last].tobytes(), (layer, edge.tobytes())
             known_units, known_s = self._known.setdefault(key, (units, crossings.s[first:last].copy()))
             if known_units != units:
                 raise NonGenericError(
@@ -167,7 +167,7 @@ def _count(above, zero, ends, start, crossed):
 
 
 def entry(values: Any, vertex: int, u: int) -> Any:
-    """Entry u at a vertex: of rows (v, h), or of `Values` whose rows are not stored."""
+    """Entry u at a vertex: of an array (v, h), or of `Values` that are not all stored."""
     return values[vertex, u] if isinstance(values, np.ndarray) else value(values, vertex, u)
 
 
@@ -223,7 +223,7 @@ def _edge_crossings(
     crossed = crossed[: _count(above, zero, ends, start, crossed)]
     m = int(start[-1])
     edge, unit, s, change = np.empty(m, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m)
-    source = values.rows if values.is_stored else values
+    source = values.vectors if values.is_stored else values
 
     def fill(some: Any) -> Any:
         read = source, values.h, kinks, above, zero, ends, some, ONE_POINT_WITHIN

@@ -109,7 +109,7 @@ def find_chords(n_points, point_node, point, unit, chord_of_unit, chords, chord)
 
 @inlined
 def _copy_signs(source, i, target, j):
-    """Copy a sign vector from row i of one array to row j of another."""
+    """Copy sign vector i of one array to sign vector j of another."""
     for w in range(source.shape[1]):
         target[j, w] = source[i, w]
 

@@ -55,7 +55,7 @@ class Packed:
     def pack(self, z: Any, first: int) -> None:
         """Write the signs of z (k, h) from vertex `first` on."""
         own = slice(first, first + len(z))
-        pack_rows(z, self.kinks, self.cutoff, self.above[own], self.near[own])
+        pack_vectors(z, self.kinks, self.cutoff, self.above[own], self.near[own])
 
     def of(self, vertices: Ints) -> "Packed":
         """The signs at some of the vertices."""
@@ -63,7 +63,7 @@ class Packed:
 
 
 def cutoff_of(z: Any, kinks: Floats, rounding: RoundingBounds, largest: float = 0.0) -> float:
-    """How near to its kink an entry may be on it, from some rows of z; `largest` is the size of others."""
+    """How near to its kink an entry may be on it, from some of z; `largest` is the size of the rest."""
     some = z[:: max(1, len(z) // 64)]
     low, high = float(some.min(initial=0.0)), float(some.max(initial=0.0))
     scale = max(high, -low, largest, *(abs(float(t)) for t in kinks))
@@ -82,7 +82,7 @@ def signs_at_vertices(
         packed: the signs before rounding is considered, if they are known; overwritten.
     """
     if packed is None:
-        z = values.rows
+        z = values.vectors
         packed = Packed.empty(len(z), values.h, kinks, cutoff_of(z, kinks, rounding))
         packed.pack(z, 0)
     above, zero = packed.above, np.zeros((0, packed.above.shape[1]), np.uint64)
@@ -91,7 +91,7 @@ def signs_at_vertices(
     vertices = np.flatnonzero(packed.near)
     for first in range(0, len(vertices), _RECHECKED_AT_ONCE):
         own = vertices[first : first + _RECHECKED_AT_ONCE]
-        exact = values.rows_at(own)
+        exact = values.vectors_at(own)
         for k, kink in enumerate(kinks):
             vertex, entry = _zeros(np.abs(exact - kink), own, packed.cutoff, rounding)
             if len(vertex):
@@ -101,14 +101,14 @@ def signs_at_vertices(
 
 
 def _zeros(size: Floats, vertices: Ints, cutoff: float, rounding: RoundingBounds) -> tuple[Ints, Ints]:
-    """Pairs of a vertex and an entry whose distance from its kink, in rows `size`, may be rounding."""
-    row, entry = np.nonzero(size <= cutoff)
-    own = size[row, entry]
+    """Pairs of a vertex and an entry whose distance from its kink, `size`, may be rounding."""
+    which, entry = np.nonzero(size <= cutoff)
+    own = size[which, entry]
     is_zero = own == 0
     doubt = np.flatnonzero(~is_zero)
     if len(doubt):
-        is_zero[doubt] = own[doubt] <= rounding(vertices[row[doubt]], entry[doubt])
-    return vertices[row[is_zero]], entry[is_zero]
+        is_zero[doubt] = own[doubt] <= rounding(vertices[which[doubt]], entry[doubt])
+    return vertices[which[is_zero]], entry[is_zero]
 
 
 @inlined
@@ -136,57 +136,57 @@ def word_and_bit(unit, h):
 
 
 @summing
-def _count_near(row, kink, cutoff):
+def _count_near(values, kink, cutoff):
     """How many entries are within `cutoff` of a kink; counted in floats, which fill vector registers."""
     n = 0.0
     if kink == 0.0:  # mostly, and quicker
-        for u in range(len(row)):
-            n += 1.0 if abs(row[u]) <= cutoff else 0.0
+        for u in range(len(values)):
+            n += 1.0 if abs(values[u]) <= cutoff else 0.0
         return n
-    for u in range(len(row)):
-        n += 1.0 if abs(row[u] - kink) <= cutoff else 0.0
+    for u in range(len(values)):
+        n += 1.0 if abs(values[u] - kink) <= cutoff else 0.0
     return n
 
 
 @inlined
-def _pack_above(row, kink, words, first):
+def _pack_above(values, kink, words, first):
     """Write the bits of the entries above a kink, from word `first` on."""
-    whole = len(row) // 64
+    whole = len(values) // 64
     for w in range(whole):
         word = np.uint64(0)
         for u in range(64):
-            word |= np.uint64(row[64 * w + u] > kink) << np.uint64(u)
+            word |= np.uint64(values[64 * w + u] > kink) << np.uint64(u)
         words[first + w] = word
-    if 64 * whole < len(row):
+    if 64 * whole < len(values):
         word = np.uint64(0)
-        for u in range(len(row) - 64 * whole):
-            word |= np.uint64(row[64 * whole + u] > kink) << np.uint64(u)
+        for u in range(len(values) - 64 * whole):
+            word |= np.uint64(values[64 * whole + u] > kink) << np.uint64(u)
         words[first + whole] = word
 
 
 @inlined
-def pack_row(row, kinks, cutoff, words):
-    """Write which entries of a row are above each kink; returns whether any is nearer than `cutoff`."""
-    per, n_near = (len(row) + 63) // 64, 0.0
+def pack_vector(values, kinks, cutoff, words):
+    """Write which entries of a vector are above each kink; returns whether any is nearer than `cutoff`."""
+    per, n_near = (len(values) + 63) // 64, 0.0
     for k in range(len(kinks)):
-        _pack_above(row, kinks[k], words, k * per)
-        n_near += _count_near(row, kinks[k], cutoff)
+        _pack_above(values, kinks[k], words, k * per)
+        n_near += _count_near(values, kinks[k], cutoff)
     return n_near > 0.0
 
 
 @kernel
-def pack_rows(z, kinks, cutoff, above, near):
-    """Which entries of z (n, h) are above each kink, packed, and which rows have one near to one.
+def pack_vectors(z, kinks, cutoff, above, near):
+    """Which entries of z (n, h) are above each kink, packed, and which vectors have one near to one.
 
     Args:
-        z: the rows.
+        z: a vector for each of n vertices.
         kinks: (k,).
         cutoff: how near to a kink an entry counts.
         above: written, (n, words).
         near: written, (n,).
     """
     for r in range(len(z)):
-        near[r] = pack_row(z[r], kinks, cutoff, above[r])
+        near[r] = pack_vector(z[r], kinks, cutoff, above[r])
 
 
 @compiled
@@ -222,17 +222,17 @@ def signs_of_faces(start, corners, above, zero):
 
 
 @compiled
-def hash_rows(rows):
-    """A number for each row of unsigned integers, by the row only, (n,); odd if its set bits are."""
-    hashes = np.empty(len(rows), np.uint64)
+def hash_vectors(vectors):
+    """A number for each vector of unsigned integers, by the vector only, (n,); odd if its set bits are."""
+    hashes = np.empty(len(vectors), np.uint64)
     one = np.uint64(1)
-    for r in range(len(rows)):
+    for r in range(len(vectors)):
         value = np.uint64(0x9E3779B97F4A7C15)
         odd = np.uint64(0)
-        for k in range(rows.shape[1]):
-            value = (value ^ np.uint64(rows[r, k])) * np.uint64(0xBF58476D1CE4E5B9)
+        for k in range(vectors.shape[1]):
+            value = (value ^ np.uint64(vectors[r, k])) * np.uint64(0xBF58476D1CE4E5B9)
             value ^= value >> np.uint64(29)
-            odd ^= np.uint64(rows[r, k])
+            odd ^= np.uint64(vectors[r, k])
         for shift in (32, 16, 8, 4, 2, 1):
             odd ^= odd >> np.uint64(shift)
         hashes[r] = (value & ~one) | (odd & one)

@@ -1,8 +1,8 @@
 """Cut faces where lines meet in one point, run through a vertex or coincide: signs with three values.
 
 A unit is positive, negative or zero at each node of a face; zero means within the rounding bound of float64.
-Units are taken one after the other: a part with nodes on both sides of a unit is cut, through its zero nodes
-or through new nodes on its edges. Whatever lies along a line that is there already cuts nothing.
+Units are taken one after the other: a subface with nodes on both sides of a unit is cut, through its zero
+nodes or through new nodes on its edges. Whatever lies along a line that is there already cuts nothing.
 
 Every unit is known at every node, so that this is for faces with few lines. A tied face with many is refused
 (`CrowdedFacesError`): cut into tiles first, it is tied in a few of them.
@@ -38,7 +38,7 @@ MOST_SIGNS = 2**20
 _TIED, _CLEAR, _CROWDED = range(3)
 """How cutting a face ended: signs do not fit together, it is cut, or there would be too many nodes."""
 
-Parts = tuple[Faces, Inside, Lines]
+Subfaces = tuple[Faces, Inside, Lines]
 """What one or more old faces were cut into."""
 
 
@@ -70,9 +70,9 @@ def with_tied_faces(
     face_signs: SignVectors,
     both: SignVectors,
     tied: Ints,
-    clear: Parts,
-) -> Parts:
-    """The parts of the tied faces joined to those of the others, in order of the old faces.
+    clear: Subfaces,
+) -> Subfaces:
+    """The subfaces of the tied faces joined to those of the others, in order of the old faces.
 
     Args:
         planar: the complex before the cut.
@@ -95,7 +95,7 @@ def with_tied_faces(
     n_edges, n_inside = len(planar.ends) + n_points + len(inside.ends), n_old + n_points + len(inside.xy)
     points = crossed.point_start, crossed.of_points(crossed.s)
     edges = planar.ends, *points, crossed.start, crossed.unit, crossed.point
-    parts: list[Parts] = []
+    subfaces: list[Subfaces] = []
     crowded: list[Floats] = []
     at, n_units = 0, 0
     for t, f in enumerate(tied):
@@ -118,16 +118,16 @@ def with_tied_faces(
                 "(in the probe's coordinates) that float64 cannot order them",
                 remedy="move the probe a little",
             )
-        parts.append(_numbered(int(f), node, cut, n_edges, n_inside))
-        n_edges += len(parts[-1][1].ends)
-        n_inside += len(parts[-1][1].xy)
+        subfaces.append(_numbered(int(f), node, cut, n_edges, n_inside))
+        n_edges += len(subfaces[-1][1].ends)
+        n_inside += len(subfaces[-1][1].xy)
     if crowded:
         raise CrowdedFacesError(crowded, n_units)
-    return _joined(clear, parts)
+    return _joined(clear, subfaces)
 
 
-def _numbered(face: int, node: Ints, cut: Any, n_edges: int, n_vertices: int) -> Parts:
-    """The parts of one face, its own edges and vertices numbered from `n_edges` and `n_vertices` on."""
+def _numbered(face: int, node: Ints, cut: Any, n_edges: int, n_vertices: int) -> Subfaces:
+    """The subfaces of one face, its own edges and vertices numbered from `n_edges` and `n_vertices` on."""
     sizes, loop, signs, ends, xy, (line_ends, start, s, unit, change, vertex) = cut
     own = half_edge(n_edges, -1 - loop)
     number = np.concatenate([node, n_vertices + np.arange(len(xy))])
@@ -140,8 +140,8 @@ def _numbered(face: int, node: Ints, cut: Any, n_edges: int, n_vertices: int) ->
     )
 
 
-def _joined(clear: Parts, tied: list[Parts]) -> Parts:
-    """Parts of tied faces put after the others; faces in order of their parents."""
+def _joined(clear: Subfaces, tied: list[Subfaces]) -> Subfaces:
+    """Subfaces of tied faces put after the others; faces in order of their parents."""
     faces, _inside, lines = clear
     every = [clear, *tied]
     start = _running([faces.start, *(f.start for f, _, _ in tied)])
@@ -321,10 +321,10 @@ def _larger(old, n):
 
 @compiled
 def _passages(nodes, signs, k):
-    """Where around a part unit k passes from positive to negative and back.
+    """Where around a subface unit k passes from positive to negative and back.
 
     Returns the positions of the last node before each passage that is not on the far side, or -1 if the
-    part is not cut, -2 if its signs alternate more than once.
+    subface is not cut, -2 if its signs alternate more than once.
     """
     n = len(nodes)
     # (1) are there both signs?
@@ -356,7 +356,7 @@ def _passages(nodes, signs, k):
 
 @compiled
 def _half(nodes, start, stop, gate, other, is_new):
-    """The nodes of a part from position `start` to `stop`, between two gates."""
+    """The nodes of a subface from position `start` to `stop`, between two gates."""
     half, n, i = np.empty(len(nodes) + 2, np.int64), 1, start
     half[0] = gate
     while True:
@@ -384,22 +384,22 @@ def _cut_along_units(n, values, errors, signs, xy, most):
         most: nodes inside times units, at most.
 
     Returns:
-        how it ended, the parts as loops of nodes, and the four arrays with the new nodes added.
+        how it ended, the subfaces as loops of nodes, and the four arrays with the new nodes added.
     """
     m = values.shape[1]
-    parts = [np.arange(n)]
+    subfaces = [np.arange(n)]
     n_nodes = n
     fresh = np.empty((4 * m + 16, 3), np.int64)  # edges cut by the unit at hand: both ends and the new node
     for k in range(m):
         n_fresh = 0
-        for c in range(len(parts)):
-            # (1) where the unit passes through the part
-            nodes = parts[c]
+        for c in range(len(subfaces)):
+            # (1) where the unit passes through the subface
+            nodes = subfaces[c]
             out, back = _passages(nodes, signs, k)
             if out == -1:
                 continue
             if out == -2:
-                return _TIED, parts, values, errors, signs, xy
+                return _TIED, subfaces, values, errors, signs, xy
             # (2) the gates, where its line enters and leaves: nodes where it is zero, or new ones on edges
             gates = np.empty(2, np.int64)
             is_new = np.zeros(2, np.bool_)
@@ -411,13 +411,13 @@ def _cut_along_units(n, values, errors, signs, xy, most):
                     continue
                 is_new[g] = True
                 gates[g] = -1
-                # (3) the part across the edge may have made the node already
+                # (3) the subface across the edge may have made the node already
                 for t in range(n_fresh):
                     if fresh[t, 0] == q and fresh[t, 1] == p:
                         gates[g] = fresh[t, 2]
                 if gates[g] < 0:
                     if (n_nodes - n) * m > most:
-                        return _CROWDED, parts, values, errors, signs, xy
+                        return _CROWDED, subfaces, values, errors, signs, xy
                     if n_nodes == len(xy):
                         size = 2 * n_nodes + 16
                         values, errors = _larger(values, size), _larger(errors, size)
@@ -425,7 +425,7 @@ def _cut_along_units(n, values, errors, signs, xy, most):
                     if n_fresh == len(fresh):
                         fresh = _larger(fresh, 2 * n_fresh)
                     if p < n and q < n and (abs(p - q) == 1 or abs(p - q) == n - 1):
-                        return _TIED, parts, values, errors, signs, xy  # boundary edges are cut already
+                        return _TIED, subfaces, values, errors, signs, xy  # boundary edges are cut already
                     _place_node(values, errors, xy, signs, p, q, k, n_nodes)
                     fresh[n_fresh, 0], fresh[n_fresh, 1], fresh[n_fresh, 2] = p, q, n_nodes
                     gates[g] = n_nodes
@@ -433,26 +433,26 @@ def _cut_along_units(n, values, errors, signs, xy, most):
                     n_nodes += 1
             # (4) the two halves
             ahead, behind = (out + 1) % len(nodes), (back + 1) % len(nodes)
-            parts[c] = _half(nodes, ahead, back, gates[0], gates[1], is_new[1])
-            parts.append(_half(nodes, behind, out, gates[1], gates[0], is_new[0]))
-    return _CLEAR, parts, values[:n_nodes], errors[:n_nodes], signs[:n_nodes], xy[:n_nodes]
+            subfaces[c] = _half(nodes, ahead, back, gates[0], gates[1], is_new[1])
+            subfaces.append(_half(nodes, behind, out, gates[1], gates[0], is_new[0]))
+    return _CLEAR, subfaces, values[:n_nodes], errors[:n_nodes], signs[:n_nodes], xy[:n_nodes]
 
 
 @compiled
-def _loops(parts, n, number):
-    """The parts as loops of half-edges: the complex's on the boundary, -1 - h for their own half-edge h."""
+def _loops(subfaces, n, number):
+    """Subfaces as loops of half-edges: the complex's on the boundary, -1 - h for their own half-edge h."""
     # (1) how many half-edges there are
-    sizes, total = np.empty(len(parts), np.int64), 0
-    for c in range(len(parts)):
-        sizes[c] = len(parts[c])
+    sizes, total = np.empty(len(subfaces), np.int64), 0
+    for c in range(len(subfaces)):
+        sizes[c] = len(subfaces[c])
         total += sizes[c]
     loop, ends = np.empty(total, np.int64), np.empty((total, 2), np.int64)
-    # (2) around each part
+    # (2) around each subface
     known = {(np.int64(-1), np.int64(-1)): np.int64(0)}  # the edge between two nodes
     i, n_edges = 0, 0
-    for part in parts:
-        for at in range(len(part)):
-            p, q = part[at], part[(at + 1) % len(part)]
+    for subface in subfaces:
+        for at in range(len(subface)):
+            p, q = subface[at], subface[(at + 1) % len(subface)]
             if p < n and q < n and q == (p + 1) % n:  # on the boundary
                 loop[i] = number[p]
             elif (q, p) in known:  # seen from the other side
@@ -467,17 +467,17 @@ def _loops(parts, n, number):
 
 
 @compiled
-def _part_signs(parts, signs, units, h, face_signs):
-    """The sign vector of each part: that of its face, with the units that cut the face as they are here."""
+def _subface_signs(subfaces, signs, units, h, face_signs):
+    """The sign vector of each subface: that of its face, but for the units that cut the face."""
     per = (h + 63) // 64
-    vectors = np.empty((len(parts), len(face_signs)), np.uint64)
-    for c in range(len(parts)):
+    vectors = np.empty((len(subfaces), len(face_signs)), np.uint64)
+    for c in range(len(subfaces)):
         vectors[c] = face_signs
         for k in range(len(units)):
             word = units[k] // h * per + ((units[k] % h) >> 6)
             bit = np.uint64(1) << np.uint64((units[k] % h) & 63)
             vectors[c, word] &= ~bit
-            for v in parts[c]:
+            for v in subfaces[c]:
                 if signs[v, k] > 0:
                     vectors[c, word] |= bit
     return vectors
@@ -573,7 +573,7 @@ def _cut_tied_face(
         most: nodes inside times units, at most.
 
     Returns:
-        how it ended; the nodes of the boundary; sizes and loops of the parts, their sign vectors; ends of
+        how it ended; the nodes of the boundary; sizes and loops of the subfaces, their sign vectors; ends of
             the face's own edges; coordinates of the nodes inside; the lines.
     """
     # (1) the boundary
@@ -591,10 +591,10 @@ def _cut_tied_face(
     values, errors, signs = _at_nodes(
         loop, ends, point_start, point_s, start, unit, point, units, h, values_of, errors_of, zero, n
     )
-    # (3) the parts
-    end, parts, values, _, signs, xy = _cut_along_units(n, values, errors, signs, xy, most)
+    # (3) the subfaces
+    end, subfaces, values, _, signs, xy = _cut_along_units(n, values, errors, signs, xy, most)
     if end != _CLEAR:
-        parts, values, signs, xy, units = parts[:0], values[:n], signs[:n], xy[:n], units[:0]
-    sizes, own_loop, own_ends = _loops(parts, n, number)
-    part_signs = _part_signs(parts, signs, units, h, face_signs)
-    return end, node, sizes, own_loop, part_signs, own_ends, xy[n:], _lines(n, values, signs, units, xy)
+        subfaces, values, signs, xy, units = subfaces[:0], values[:n], signs[:n], xy[:n], units[:0]
+    sizes, own_loop, own_ends = _loops(subfaces, n, number)
+    subface_signs = _subface_signs(subfaces, signs, units, h, face_signs)
+    return end, node, sizes, own_loop, subface_signs, own_ends, xy[n:], _lines(n, values, signs, units, xy)

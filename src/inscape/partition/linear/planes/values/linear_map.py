@@ -1,7 +1,7 @@
 """The linear map right after an elementwise node, at the vertices after a cut.
 
 At old vertices it is multiplied out, at new ones expanded along lines. If all that is wanted is on which side
-of their kinks its entries are, the rows at new vertices are not stored.
+of their kinks its entries are, the vectors at new vertices are not stored.
 
 Products are taken in blocks that stay in the nearer caches. Vertices with near numbers are near to each
 other, see `complex.renumber`: at those of a block most units are on the same side of their kink. Units that
@@ -43,8 +43,8 @@ LAZY_VALUES_UP_TO_BREAKPOINTS = 8
 SCRATCH_FROM = 2**22
 """From this many numbers on a map goes into memory that is used again."""
 
-SKIP_DEAD_UNITS_FROM_ROWS = 2**12
-"""From this many rows on units that are off in a whole block take no part in its product."""
+SKIP_DEAD_UNITS_FROM_VECTORS = 2**12
+"""From this many vectors on units that are off in a whole block are left out of its product."""
 
 _NUMBERS_IN_BLOCK = 2**20
 """How many numbers a block has."""
@@ -56,7 +56,7 @@ _BLOCKS_IN_JOB = 32
 """How many blocks one thread takes: each job begins anew to choose which units are left out."""
 
 _SAMPLE = 64
-"""How many rows tell the scale of a map."""
+"""How many vectors tell the scale of a map."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +100,9 @@ class LinearMap:
         return int(self.matrix.columns.shape[1])
 
     def evaluate(self) -> tuple[Tensor, Values, Packed | None]:
-        """The rows that are stored, the map's values, and its signs if a piecewise-linear node follows.
+        """The vectors that are stored, the map's values, and its signs if a piecewise-linear node follows.
 
-        The memory of the rows may be larger than they are.
+        The memory of the vectors may be larger than they are.
         """
         is_lazy = self._is_lazy()
         y = self._memory(self.n_old if is_lazy else self.n)
@@ -125,13 +125,13 @@ class LinearMap:
         return multiply(product, flat(self.z), self.above, self.old, y, self._empty_signs)
 
     def _is_lazy(self) -> bool:
-        """Whether only signs are wanted, of many rows, on lines with few breakpoints."""
+        """Whether only signs are wanted, of many vectors, on lines with few breakpoints."""
         few = len(self.chords.s) <= LAZY_VALUES_UP_TO_BREAKPOINTS * len(self.chords.ends)
         is_large = (self.n - self.n_old) * self.h >= LAZY_VALUES_FROM
         return is_large and few and self.plan.ends_with_signs(self.matrix.last)
 
     def _empty_signs(self, some: Floats) -> Packed | None:
-        """Memory for signs, whose cutoff some rows tell."""
+        """Memory for signs, whose cutoff some vectors tell."""
         following = self.plan.elementwise_after(self.matrix.last)
         if following is None:
             return None
@@ -146,9 +146,9 @@ class LinearMap:
         return max(changes) * float(np.abs(self.matrix.columns).max()) / 4
 
     def _memory(self, n: int) -> Tensor:
-        """Memory for n rows.
+        """Memory for n vectors.
 
-        If z is free and its rows are as long, that is its memory, which products take block by block.
+        If z is free and its vectors are as long, that is its memory, which products take block by block.
         """
         z, h = self.z, self.h
         if n * h < SCRATCH_FROM:
@@ -156,7 +156,7 @@ class LinearMap:
         fits = z.untyped_storage().nbytes() >= n * h * z.itemsize and z.storage_offset() == 0
         if self.is_free and fits and z[0].numel() == h and z.is_contiguous():
             return z.new_empty(0).set_(z.untyped_storage(), 0, (n, h), (h, 1))
-        return self.plan.scratch.rows(n, h)
+        return self.plan.scratch.vectors(n, h)
 
 
 class Restriction(NamedTuple):
@@ -214,18 +214,18 @@ def _chosen(lines: Lines, used: Bools, needed: Bools, number: Ints) -> Lines:
 
 
 class Product:
-    """The map W bent(z) + bias of rows z, block by block."""
+    """The map W bent(z) + bias of vectors z, block by block."""
 
     def __init__(self, op: Bend, columns: Floats, bias: Tensor | None, n: int, is_free: bool) -> None:
-        """`op` is the elementwise node that bends the n rows, `columns` W transposed, (in, out).
+        """`op` is the elementwise node that bends the n vectors, `columns` W transposed, (in, out).
 
-        The rows may be overwritten if they are free.
+        The vectors may be overwritten if they are free.
         """
         n_in, n_out = columns.shape
         self.bend = op.overwrite if is_free else op
         self.bias = torch.zeros(n_out, dtype=torch.float64) if bias is None else bias
         self.columns = columns
-        self.leaves_out = n >= SKIP_DEAD_UNITS_FROM_ROWS and op.is_relu
+        self.leaves_out = n >= SKIP_DEAD_UNITS_FROM_VECTORS and op.is_relu
         self.size = max(1, (_BLOCK_WITHOUT_DEAD_UNITS if self.leaves_out else _NUMBERS_IN_BLOCK) // n_in)
 
     def of_block(self) -> "BlockProduct":
@@ -237,7 +237,7 @@ class Product:
 
 
 BlockProduct = Callable[[Floats, SignVectors, Tensor], None]
-"""Writes the map of a block of rows; sign vectors say which units are on, and the rows may be the output."""
+"""Writes the map of a block of vectors, which may be its output too; sign vectors say which units are on."""
 
 
 class _WithoutDeadUnits:
@@ -261,7 +261,7 @@ def multiply(
     product: Product,
     z: Floats,
     above: SignVectors,
-    rows: Ints | None,
+    chosen: Ints | None,
     y: Tensor,
     empty_signs: Callable[[Floats], Packed | None],
 ) -> Packed | None:
@@ -271,9 +271,9 @@ def multiply(
         product: the map.
         z: what it is a map of, (n, in).
         above: the sign vectors of z: which units are on, (n, words).
-        rows: which rows of z to take, (k,), all of them if None: then y may be the same memory.
+        chosen: which vectors of z to take, (k,), all of them if None: then y may be the same memory.
         y: written.
-        empty_signs: a function that gives memory for the signs, once it has seen some rows.
+        empty_signs: a function that gives memory for the signs, once it has seen some vectors.
     """
 
     def write(begin: int, end: int, packed: Packed | None) -> None:
@@ -282,15 +282,15 @@ def multiply(
         with torch.no_grad():
             for first in range(begin, end, product.size):
                 own: Any = slice(first, min(first + product.size, end))
-                out, own = y[own], own if rows is None else rows[own]
+                out, own = y[own], own if chosen is None else chosen[own]
                 of_block(z[own], above[own], out)
                 if packed is not None:
                     packed.pack(out.numpy(), first)
 
     begin = 0
     if product.leaves_out:
-        packed = empty_signs(_sample(product, z, above, rows))
-    else:  # a block of many rows
+        packed = empty_signs(_sample(product, z, above, chosen))
+    else:  # a block of many vectors
         begin = min(product.size, len(y))
         write(0, begin, None)
         packed = empty_signs(y[:begin].numpy())
@@ -301,11 +301,11 @@ def multiply(
     return packed
 
 
-def _sample(product: Product, z: Floats, above: SignVectors, rows: Ints | None) -> Floats:
-    """The map of a few rows from all over, which tell its scale: a small block may lie where it vanishes."""
-    n = len(z) if rows is None else len(rows)
+def _sample(product: Product, z: Floats, above: SignVectors, chosen: Ints | None) -> Floats:
+    """The map of a few vectors from all over, for its scale: a small block may lie where it vanishes."""
+    n = len(z) if chosen is None else len(chosen)
     some = np.arange(0, n, max(1, -(-n // min(_SAMPLE, product.size))))
-    own = some if rows is None else rows[some]
+    own = some if chosen is None else chosen[some]
     out = torch.empty((len(own), len(product.bias)), dtype=torch.float64)
     product.of_block()(z[own], above[own], out)
     return out.numpy()
@@ -313,25 +313,25 @@ def _sample(product: Product, z: Floats, above: SignVectors, rows: Ints | None) 
 
 @inlined
 def _copy(source, target):
-    """Copy a row."""
+    """Copy a vector."""
     for v in range(len(target)):
         target[v] = source[v]
 
 
 @inlined
 def _choose(above, columns, used, n, chosen):
-    """Write which units are on in any row, and the rows of W transposed that they meet; returns how many.
+    """Write which units are on in any vector, and the columns of W that they meet; returns how many.
 
     The first of them, which stands for the bias, stays. Of the others only those change that are not used any
-    more, whose places the last ones take, and those that were not used so far.
+    more, which the last ones replace, and those that were not used so far.
     """
     one = np.uint64(1)
     for w in range(above.shape[1]):
-        # (1) the units of one word that are on in any row
+        # (1) the units of one word that are on in any vector
         word = np.uint64(0)
         for r in range(len(above)):
             word |= above[r, w]
-        # (2) those that were used so far stay, or give their place to the last one
+        # (2) those that were used so far stay, or are replaced by the last one
         k = 1
         while k < n:
             if used[k] >> 6 != w:
@@ -357,7 +357,7 @@ def _prepare(z, above, columns, used, n, bent, chosen):
     """Choose units, and write the columns of z that they are, where positive; returns how many."""
     n = _choose(above, columns, used, n, chosen)
     for r in range(len(z)):
-        row, out = z[r], bent[r]
+        vector, out = z[r], bent[r]
         for k in range(1, n):
-            out[k] = row[used[k]] if row[used[k]] > 0.0 else 0.0
+            out[k] = vector[used[k]] if vector[used[k]] > 0.0 else 0.0
     return n

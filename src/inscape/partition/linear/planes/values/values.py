@@ -1,4 +1,4 @@
-"""The values of a layer at the vertices: rows that are stored, lines between them that give the others.
+"""The values of a layer at the vertices: vectors that are stored, lines between them that give the others.
 
 On lines a linear map of a bent tensor follows without a product each, by the formula of `bent_line`.
 """
@@ -19,7 +19,7 @@ from inscape.models.graph import flat
 from inscape.parallel import is_parallel, spread
 from inscape.partition.linear.bent_line import pass_breakpoint, sag, start_line
 from inscape.partition.linear.planes.layer.buffers import Int32s, Lines
-from inscape.partition.linear.planes.layer.sign_vectors import SignVectors, pack_row
+from inscape.partition.linear.planes.layer.sign_vectors import SignVectors, pack_vector
 from inscape.partition.linear.planes.plan import empty
 
 _NO_INT32S, _NO_INTS = np.zeros(0, np.int32), np.zeros(0, np.int64)
@@ -34,10 +34,10 @@ _NO_LINES = Lines(
 
 
 class Values(NamedTuple):
-    """A tensor at the vertices, (v, h): a linear map of a bent tensor where rows are not stored."""
+    """A tensor at the vertices, (v, h): a linear map of a bent tensor where vectors are not stored."""
 
-    rows: Floats
-    """The values at the first vertices, (n, h)."""
+    vectors: Floats
+    """The values at the first vertices, (n, h): a vector of h entries for each."""
     edges: Lines
     """Lines between these."""
     chords: Lines
@@ -52,59 +52,59 @@ class Values(NamedTuple):
     """What the vertices are called here, empty if by their numbers."""
 
     @classmethod
-    def stored(cls, rows: Floats) -> "Values":
-        """A tensor of which all rows are stored."""
-        none = np.zeros((0, rows.shape[1]))
-        return cls(rows, _NO_LINES, _NO_LINES, none, _NO_INT32S, _NO_INT32S, _NO_INTS)
+    def stored(cls, vectors: Floats) -> "Values":
+        """A tensor of which all vectors are stored."""
+        none = np.zeros((0, vectors.shape[1]))
+        return cls(vectors, _NO_LINES, _NO_LINES, none, _NO_INT32S, _NO_INT32S, _NO_INTS)
 
     @classmethod
-    def on_lines(cls, rows: Floats, edges: Lines, chords: Lines, columns: Floats, n: int) -> "Values":
-        """A tensor of which the first rows are stored, and n more vertices whose places are to be found."""
+    def on_lines(cls, vectors: Floats, edges: Lines, chords: Lines, columns: Floats, n: int) -> "Values":
+        """A tensor of which the first vectors are stored, and n more vertices whose lines are to be found."""
         line, breakpoint = np.empty(n, np.int32), np.full(n, -1, np.int32)
-        return cls(rows, edges, chords, columns, line, breakpoint, _NO_INTS)
+        return cls(vectors, edges, chords, columns, line, breakpoint, _NO_INTS)
 
     @property
     def is_stored(self) -> bool:
-        """Whether all rows are stored."""
+        """Whether all vectors are stored."""
         return not len(self.line)
 
     @property
     def h(self) -> int:
-        """How many entries a row has."""
-        return int(self.rows.shape[1])
+        """How many entries a vector has."""
+        return int(self.vectors.shape[1])
 
     def moved_to(self, vertices: Ints) -> "Values":
         """The tensor at some vertices, in order of their numbers, in the memory of this one."""
         if not self.is_stored:
             return self._replace(number=vertices)
-        _move_up(self.rows, vertices)
-        return Values.stored(self.rows[: len(vertices)])
+        _move_up(self.vectors, vertices)
+        return Values.stored(self.vectors[: len(vertices)])
 
     def at(self, vertices: Ints, entries: Ints) -> Floats:
         """Entries at vertices, for each pair (m,)."""
         if self.is_stored:
-            return np.asarray(self.rows[vertices, entries])
+            return np.asarray(self.vectors[vertices, entries])
         out = np.empty(len(vertices))
         _each_value(self, vertices, entries, out)
         return out
 
-    def rows_at(self, vertices: Ints) -> Floats:
+    def vectors_at(self, vertices: Ints) -> Floats:
         """Rows at vertices, (m, h)."""
         if self.is_stored:
-            return np.asarray(self.rows[vertices])
+            return np.asarray(self.vectors[vertices])
         out = np.empty((len(vertices), self.h))
-        _rows_of(self, vertices, np.empty(self.h), np.empty(self.h), out)
+        _vectors_of(self, vertices, np.empty(self.h), np.empty(self.h), out)
         return out
 
 
 @kernel
-def _move_up(rows, chosen):
-    """Move the rows that are chosen, in order, to the first places."""
+def _move_up(vectors, chosen):
+    """Move the vectors that are chosen, in order, to the front."""
     for i in range(len(chosen)):
         if chosen[i] != i:
-            row, out = rows[chosen[i]], rows[i]
+            vector, out = vectors[chosen[i]], vectors[i]
             for u in range(len(out)):
-                out[u] = row[u]
+                out[u] = vector[u]
 
 
 @inlined
@@ -125,18 +125,18 @@ def _sags(lines, line, s, columns, u):
 @inlined
 def _on_edge(values, v, u):
     """Entry u at a vertex that is stored or lies on an edge."""
-    rows, edges, n = values.rows, values.edges, len(values.rows)
+    vectors, edges, n = values.vectors, values.edges, len(values.vectors)
     if v < n:
-        return rows[v, u]
+        return vectors[v, u]
     line, s = values.line[v - n], edges.s[values.breakpoint[v - n]]
-    straight = _between(rows[edges.ends[line, 0], u], rows[edges.ends[line, 1], u], s)
+    straight = _between(vectors[edges.ends[line, 0], u], vectors[edges.ends[line, 1], u], s)
     return straight - _sags(edges, line, s, values.columns, u)
 
 
 @inlined
 def value(values, vertex, u):
-    """Entry u at a vertex of which the row may not be stored."""
-    n, chords = len(values.rows), values.chords
+    """Entry u at a vertex of which the vector may not be stored."""
+    n, chords = len(values.vectors), values.chords
     v = values.number[vertex] if len(values.number) > 0 else np.int64(vertex)
     if v < n or values.line[v - n] < len(values.edges.ends):
         return _on_edge(values, v, u)
@@ -190,14 +190,14 @@ class Interpolation:
     def carry_input(self, z: Tensor, wanted: Ints, kinks: Floats) -> Tensor:
         """The input of the layer that was cut, exactly on its kink where a unit is zero."""
         out = self.carry(z, wanted)
-        place = np.full(int(wanted.max(initial=-1)) + 1, -1)
-        place[wanted] = np.arange(len(wanted))
+        number = np.full(int(wanted.max(initial=-1)) + 1, -1)
+        number[wanted] = np.arange(len(wanted))
         vertex, unit = self.zeros[:, 0], self.zeros[:, 1]
-        there = vertex < len(place)
-        there[there] = place[vertex[there]] >= 0
+        there = vertex < len(number)
+        there[there] = number[vertex[there]] >= 0
         h = max(1, z[0].numel())
         values = out.view(len(out), -1).numpy()
-        values[place[vertex[there]], unit[there] % h] = kinks[unit[there] // h]
+        values[number[vertex[there]], unit[there] % h] = kinks[unit[there] // h]
         return out
 
 
@@ -230,7 +230,7 @@ def _write_sources(n_old, edges, chords, source, weight):
 
 @kernel
 def _gather(z, n_old, source, weight, wanted, out):
-    """Write the rows of vertices: stored, or means of those of their sources."""
+    """Write the vectors of vertices: stored, or means of those of their sources."""
     h = z.shape[1]
     for r in range(len(wanted)):
         v = wanted[r]
@@ -254,7 +254,7 @@ _IN_ORDER_ABOVE = 4
 
 @inlined
 def _by_formula(a, b, s, entry, change, i, out, columns):
-    """Write the row at breakpoint i of a line between rows a and b, summing over all its breakpoints."""
+    """Write the vector at breakpoint i of a line from a to b, summing over all its breakpoints."""
     n_out = len(out)
     first, last, t = (a, b, s[i]) if s[i] <= 0.5 else (b, a, 1.0 - s[i])
     weight, column = sag(s[i], s[0], change[0]), columns[entry[0]]
@@ -279,8 +279,8 @@ def stretches(lines: Lines, n: int) -> list[Lines]:
     n_stretches = -(-(last - first) // NUMBERS_IN_STRETCH)
     if not is_parallel() or n_stretches < 2:
         return [lines]
-    places = np.linspace(first, last, n_stretches + 1)[1:-1].astype(np.int64)
-    inner = np.unique(np.searchsorted(lines.start, places))
+    even = np.linspace(first, last, n_stretches + 1)[1:-1].astype(np.int64)
+    inner = np.unique(np.searchsorted(lines.start, even))
     bounds = [0, *inner[(inner > 0) & (inner < len(lines.ends))].tolist(), len(lines.ends)]
     if _is_shared(lines, np.array(bounds), np.full(n, -1, np.int32)):
         return [lines]
@@ -290,19 +290,19 @@ def stretches(lines: Lines, n: int) -> list[Lines]:
 @kernel
 def _is_shared(lines, bounds, owner):
     """Whether lines of two stretches have a vertex in common; `owner` is -1 before."""
-    for part in range(len(bounds) - 1):
-        for k in range(lines.start[bounds[part]], lines.start[bounds[part + 1]]):
+    for stretch in range(len(bounds) - 1):
+        for k in range(lines.start[bounds[stretch]], lines.start[bounds[stretch + 1]]):
             x = lines.vertex[k]
             if x >= 0:
-                if owner[x] >= 0 and owner[x] != part:
+                if owner[x] >= 0 and owner[x] != stretch:
                     return True
-                owner[x] = part
+                owner[x] = stretch
     return False
 
 
 @kernel
 def _expand_each(y, lines, columns, done, base, slope, kinks, cutoff, above, near):
-    """Fill the rows at the breakpoints of lines; each vertex once."""
+    """Fill the vectors at the breakpoints of lines; each vertex once."""
     for line in range(len(lines.ends)):
         # (1) is there anything to fill?
         first, last = lines.start[line], lines.start[line + 1]
@@ -320,7 +320,7 @@ def _expand_each(y, lines, columns, done, base, slope, kinks, cutoff, above, nea
         for i in range(last - first):
             x = lines.vertex[first + i]
             if x >= 0 and not done[x]:
-                # (3) the row at a breakpoint, and its signs
+                # (3) the vector at a breakpoint, and its signs
                 out = y[x]
                 if is_long:
                     for v in range(len(base)):
@@ -329,7 +329,7 @@ def _expand_each(y, lines, columns, done, base, slope, kinks, cutoff, above, nea
                     _by_formula(y[a], y[b], s, entry, change, i, out, columns)
                 done[x] = True
                 if len(above) > 0:
-                    near[x] = pack_row(out, kinks, cutoff, above[x])
+                    near[x] = pack_vector(out, kinks, cutoff, above[x])
             if is_long:
                 pass_breakpoint(s[i], change[i], columns[entry[i]], base, slope)
 
@@ -345,17 +345,17 @@ def expand(
     above: SignVectors,
     near: Bools,
 ) -> None:
-    """Fill the rows of y (v, out) at the breakpoints of lines, first those of edges, then those of chords.
+    """Fill the vectors of y (v, out) at the breakpoints of lines, first those of edges, then those of chords.
 
     Args:
-        y: the map at the vertices; the first n_old rows are known.
+        y: the map at the vertices; the first n_old vectors are known.
         n_old: how many.
-        edges: lines between known rows, whose units are entries.
-        chords: lines between rows that are known then.
+        edges: lines between known vectors, whose units are entries.
+        chords: lines between vectors that are known then.
         columns: the transpose of the map, (in, out).
-        kinks: of the new rows' entries.
+        kinks: of the new vectors' entries.
         cutoff: how near to a kink an entry counts.
-        above: the signs of the new rows are written there, see `pack_rows`; nothing is if it is empty.
+        above: the signs of the new vectors are written there, see `pack_vectors`; nothing is if it is empty.
         near: the same for those that have an entry near to a kink.
     """
     done = np.zeros(len(y), bool)
@@ -371,19 +371,19 @@ def expand(
 
 @inlined
 def _evaluate(values, v, out):
-    """Write the row of a vertex on an edge to `out`; nothing if it is stored."""
-    n, edges = len(values.rows), values.edges
+    """Write the vector of a vertex on an edge to `out`; nothing if it is stored."""
+    n, edges = len(values.vectors), values.edges
     if v >= n:
         line = values.line[v - n]
         own, i = slice(edges.start[line], edges.start[line + 1]), values.breakpoint[v - n] - edges.start[line]
-        a, b = values.rows[edges.ends[line, 0]], values.rows[edges.ends[line, 1]]
+        a, b = values.vectors[edges.ends[line, 0]], values.vectors[edges.ends[line, 1]]
         _by_formula(a, b, edges.s[own], edges.unit[own], edges.change[own], i, out, values.columns)
 
 
 @kernel
-def _place(values, lines, base_line):
+def _locate(values, lines, base_line):
     """Write where the vertices on lines lie; several breakpoints may be at one."""
-    n = len(values.rows)
+    n = len(values.vectors)
     for line in range(len(lines.ends)):
         for k in range(lines.start[line], lines.start[line + 1]):
             x = lines.vertex[k] - n
@@ -392,16 +392,16 @@ def _place(values, lines, base_line):
 
 
 @inlined
-def _sign(row, x, signs):
-    """Write the sign vector of a vertex's row."""
+def _sign(vector, x, signs):
+    """Write the sign vector of a vertex, whose values are given."""
     kinks, cutoff, above, near = signs
-    near[x] = pack_row(row, kinks, cutoff, above[x])
+    near[x] = pack_vector(vector, kinks, cutoff, above[x])
 
 
 @kernel
-def _sign_each(values, lines, n_ends, done, row_a, row_b, row, signs):
+def _sign_each(values, lines, n_ends, done, at_a, at_b, vector, signs):
     """Write the signs at the vertices on lines, and at the ends of these if n_ends = 2; each vertex once."""
-    n = len(values.rows)
+    n = len(values.vectors)
     for line in range(len(lines.ends)):
         # (1) is there anything to sign?
         first, last = lines.start[line], lines.start[line + 1]
@@ -410,36 +410,36 @@ def _sign_each(values, lines, n_ends, done, row_a, row_b, row, signs):
             is_open |= lines.vertex[k] >= n and not done[lines.vertex[k] - n]
         if not is_open:
             continue
-        # (2) the rows at the ends, and their signs
+        # (2) the vectors at the ends, and their signs
         v, w = lines.ends[line, 0], lines.ends[line, 1]
-        _evaluate(values, v, row_a)
-        _evaluate(values, w, row_b)
-        a, b = values.rows[v] if v < n else row_a, values.rows[w] if w < n else row_b
+        _evaluate(values, v, at_a)
+        _evaluate(values, w, at_b)
+        a, b = values.vectors[v] if v < n else at_a, values.vectors[w] if w < n else at_b
         for d in range(n_ends):
             x = lines.ends[line, d]
             if x >= n and not done[x - n]:
                 done[x - n] = True
                 _sign(a if d == 0 else b, x, signs)
-        # (3) the rows at the breakpoints, and their signs
+        # (3) the vectors at the breakpoints, and their signs
         s, entry, change = lines.s[first:last], lines.unit[first:last], lines.change[first:last]
         for k in range(first, last):
             x = lines.vertex[k]
             if x >= n and not done[x - n]:
                 done[x - n] = True
-                _by_formula(a, b, s, entry, change, k - first, row, values.columns)
-                _sign(row, x, signs)
+                _by_formula(a, b, s, entry, change, k - first, vector, values.columns)
+                _sign(vector, x, signs)
 
 
 def sign_lines(values: Values, kinks: Floats, cutoff: float, above: SignVectors, near: Bools) -> None:
-    """Write where the vertices on the lines of `values` lie, and their signs; their rows are not stored.
+    """Write where the vertices on the lines of `values` lie, and their signs; their vectors are not stored.
 
-    Chords come first: the rows at their ends, which lie on edges, are evaluated once.
+    Chords come first: the vectors at their ends, which lie on edges, are evaluated once.
 
     Args:
-        values: the first rows are stored; `breakpoint` is -1 at the other vertices.
+        values: the first vectors are stored; `breakpoint` is -1 at the other vertices.
         kinks: of the entries.
         cutoff: how near to a kink an entry counts.
-        above: written at the new vertices, see `pack_rows`.
+        above: written at the new vertices, see `pack_vectors`.
         near: the same for those that have an entry near to a kink.
     """
     h, edges, chords = values.h, values.edges, values.chords
@@ -449,23 +449,23 @@ def sign_lines(values: Values, kinks: Floats, cutoff: float, above: SignVectors,
         scratch = np.empty(h), np.empty(h), np.empty(h)
         _sign_each(values, lines, n_ends, done, *scratch, (kinks, cutoff, above, near))
 
-    _place(values, edges, 0)
-    _place(values, chords, len(edges.ends))
-    n = len(values.rows) + len(values.line)
+    _locate(values, edges, 0)
+    _locate(values, chords, len(edges.ends))
+    n = len(values.vectors) + len(values.line)
     for lines, n_ends in ((chords, 2), (edges, 0)):  # an end has the same signs whichever chord writes them
         spread(partial(sign, own, n_ends) for own in stretches(lines, n))
 
 
 @kernel
-def _rows_of(values, vertices, row_a, row_b, out):
-    """Write the rows of vertices of `values`, stored or not, (m, h)."""
-    n, n_edges, chords = len(values.rows), len(values.edges.ends), values.chords
+def _vectors_of(values, vertices, at_a, at_b, out):
+    """Write the vectors of vertices of `values`, stored or not, (m, h)."""
+    n, n_edges, chords = len(values.vectors), len(values.edges.ends), values.chords
     for i in range(len(vertices)):
         v = values.number[vertices[i]] if len(values.number) > 0 else vertices[i]
         # (1) stored, or on an edge
         if v < n:
             for u in range(out.shape[1]):
-                out[i, u] = values.rows[v, u]
+                out[i, u] = values.vectors[v, u]
             continue
         if values.line[v - n] < n_edges:
             _evaluate(values, v, out[i])
@@ -473,9 +473,9 @@ def _rows_of(values, vertices, row_a, row_b, out):
         # (2) on a chord, whose ends are stored or on edges
         line = values.line[v - n] - n_edges
         j, k = chords.ends[line, 0], chords.ends[line, 1]
-        _evaluate(values, j, row_a)
-        _evaluate(values, k, row_b)
-        a, b = values.rows[j] if j < n else row_a, values.rows[k] if k < n else row_b
+        _evaluate(values, j, at_a)
+        _evaluate(values, k, at_b)
+        a, b = values.vectors[j] if j < n else at_a, values.vectors[k] if k < n else at_b
         first, last = chords.start[line], chords.start[line + 1]
         s, entry, change = chords.s[first:last], chords.unit[first:last], chords.change[first:last]
         _by_formula(a, b, s, entry, change, values.breakpoint[v - n] - first, out[i], values.columns)

@@ -1,8 +1,8 @@
-"""Linear pieces along segments: the knots of a walk, and those of a float32 walk made sure of.
+"""Linear regions along segments: the knots of a walk, and those of a float32 walk made sure of.
 
 A float32 walk places a knot with an error of about 1e-7 of the span, more for a unit that changes slowly, so
-it can miss a unit that turns just before its kink. The walk notes such places. A stretch around each is
-cut out at points where every unit is clearly on one side of its kinks, so that both walks agree on what
+it can miss a unit that turns just before its kink. The walk notes such positions. A stretch around each
+is cut out at points where every unit is clearly on one side of its kinks, so that both walks agree on what
 happens before and after it, and its knots are found again in float64.
 """
 
@@ -22,20 +22,24 @@ from inscape.models.graph.piecewise import Bend
 from inscape.models.graph.trace import graph_of
 from inscape.partition.linear.regions import LinearSegment
 from inscape.partition.linear.rounding import SLACK, points_at, slopes
-from inscape.partition.linear.segments.breakpoints import NEAR_IN_UNITS, Rows, rows_touching_threshold
+from inscape.partition.linear.segments.breakpoints import (
+    NEAR_IN_UNITS,
+    Positions,
+    positions_touching_threshold,
+)
 from inscape.partition.linear.segments.walk import CHUNK, walk
 from inscape.probes import Segment
 from inscape.progress import Meter
 from inscape.provenance import Provenance
 from inscape.status import COMPLETE, Status
 
-Found = tuple[Floats, npt.NDArray[np.bool_]]
+KnotsOfOne = tuple[Floats, npt.NDArray[np.bool_]]
 """The knots (k,) of one segment, and at which of them the output surely bends (k,)."""
 
 ON_KINK = Status(
     "non_generic",
-    "some units lie exactly on their kink along a whole piece; the count is right, but a segment beside this "
-    "one may have other pieces",
+    "some units lie exactly on their kink along a whole region; the count is right, but a segment beside "
+    "this one may have other regions",
 )
 
 _DOUBTFUL_JUMP = 1e-6
@@ -45,10 +49,10 @@ _DOUBTFUL_BEND = 1e5
 """So is a bend of the scores below this many units of rounding."""
 
 
-def pieces(
+def linear_segments(
     model: Model, segments: Sequence[Segment], *, memory: int, tolerance: float, precision: str, meter: Meter
 ) -> list[LinearSegment]:
-    """The linear pieces on every segment; `linear_regions` documents the arguments."""
+    """The linear regions on every segment; `linear_regions` documents the arguments."""
     graph = graph_on(model, segments)
     total = 1000 * len(segments)
     knots = Knots()
@@ -86,31 +90,31 @@ def pieces(
 class Knots:
     """A sink that keeps the parameters of all knots, and at which of them the output surely bends.
 
-    A row is a knot if it has a neighbour on either side in its segment. The row that two chunks share is
-    judged with the second, for which the row before it is remembered.
+    A position is a knot if it has a neighbour on either side in its segment. The position that two chunks
+    share is judged with the second, for which the position before it is remembered.
     """
 
     def __init__(self) -> None:
         self._t: list[Floats] = []
         self._segment: list[npt.NDArray[np.int64]] = []
         self._certain: list[npt.NDArray[np.bool_]] = []
-        self._before: tuple[Rows, Any] | None = None
+        self._before: tuple[Positions, Any] | None = None
 
-    def take(self, rows: Rows, scores: Tensor, scale: float) -> None:
-        """Add the rows of one chunk, on which scores can be as large as `scale`."""
-        f, t, segment = scores.numpy(), rows.t, rows.segment
+    def take(self, positions: Positions, scores: Tensor, scale: float) -> None:
+        """Add the positions of one chunk, on which scores can be as large as `scale`."""
+        f, t, segment = scores.numpy(), positions.t, positions.segment
         if self._before is not None:
             last, g = self._before
             if last.segment[1] == segment[0] and last.t[1] == t[0]:
                 t, segment = np.concatenate([last.t[:1], t]), np.concatenate([last.segment[:1], segment])
                 f = np.concatenate([g, f])
-        self._before = Rows(rows.t[-2:], rows.segment[-2:]), scores[-2:-1].numpy().copy()
+        self._before = Positions(positions.t[-2:], positions.segment[-2:]), scores[-2:-1].numpy().copy()
         inside = (segment[:-2] == segment[1:-1]) & (segment[1:-1] == segment[2:])
         self._t.append(t[1:-1][inside])
         self._segment.append(segment[1:-1][inside])
         self._certain.append(surely_bends(t, f, scale)[inside])
 
-    def by_segment(self, n: int) -> list[Found]:
+    def by_segment(self, n: int) -> list[KnotsOfOne]:
         """The knots (k,) of each segment, and at which of them the output surely bends (k,)."""
         t, certain = np.concatenate(self._t), np.concatenate(self._certain)
         bounds = np.searchsorted(np.concatenate(self._segment), np.arange(n + 1))
@@ -118,11 +122,11 @@ class Knots:
 
 
 def surely_bends(t: Floats, f: Any, scale: float) -> npt.NDArray[np.bool_]:
-    """Whether the slope of f (n, c), of at most `scale`, surely changes at the inner rows, (n - 2,).
+    """Whether the slope of f (n, c), of at most `scale`, surely changes at the inner positions, (n - 2,).
 
-    With slopes l and r before and after a row and lengths a and b of the pieces, the row lies (r - l) a b /
-    (a + b) below the chord of its neighbours; that must exceed the rounding of f, and r - l be no small part
-    of the slope.
+    With slopes l and r before and after a position and lengths a and b of the intervals, f lies
+    (r - l) a b / (a + b) below the chord of its neighbours there; that must exceed the rounding of f, and
+    r - l be no small fraction of the slope.
     """
     steps = np.diff(t)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -139,13 +143,13 @@ def surely_bends(t: Floats, f: Any, scale: float) -> npt.NDArray[np.bool_]:
 def decided(
     graph: Graph,
     segments: Sequence[Segment],
-    by_segment: list[Found],
+    by_segment: list[KnotsOfOne],
     doubts: tuple[npt.NDArray[np.int64], Floats],
     *,
     memory: int,
     tolerance: float,
-) -> list[Found]:
-    """Knots of a float32 walk, those around doubtful places replaced by the knots of a float64 walk there."""
+) -> list[KnotsOfOne]:
+    """Knots of a float32 walk; around doubtful positions those of a float64 walk are in their place."""
     chosen = stretches(graph, segments, [f[0] for f in by_segment], doubts)
     again = [Segment(segments[k].start, segments[k].end, span=(a, b)) for k, a, b in chosen]
     knots = Knots()
@@ -178,12 +182,12 @@ class Scores:
         direction = torch.from_numpy((segment.end - segment.start).reshape(1, *shape))
         most = max(1, CHUNK // 8 // max(1, *(int(np.prod(s)) for s in self.graph.shapes)))
         nothing = np.empty((0, int(np.prod(self.graph.shapes[self.graph.output]))))
-        parts = [(nothing, nothing)]
+        chunks = [(nothing, nothing)]
         for start in range(0, len(t), most):
             x = torch.from_numpy(segment.points(t[start : start + most]).reshape(-1, *shape))
             derivative = slopes(self.graph, x, direction.expand_as(x))
-            parts.append((derivative.values.flatten(1).numpy(), derivative.bounds.flatten(1).numpy()))
-        slope, error = (np.concatenate([p[k] for p in parts]) for k in (0, 1))
+            chunks.append((derivative.values.flatten(1).numpy(), derivative.bounds.flatten(1).numpy()))
+        slope, error = (np.concatenate([c[k] for c in chunks]) for k in (0, 1))
         return slope, error
 
 
@@ -191,13 +195,13 @@ Stretch = tuple[int, float, float]
 """A segment's number and an interval of its t."""
 
 _REACH = (1, 2, 4, 8, 16, 32, 64, 128)
-"""How many pieces away from a doubtful place cuts are tried; a unit that turns there may do so slowly."""
+"""How many intervals away from a doubtful position cuts are tried; a unit that turns may do so slowly."""
 
 
 def stretches(
     graph: Graph, segments: Sequence[Segment], knots: Sequence[Floats], doubts: tuple[Ints, Floats]
 ) -> list[Stretch]:
-    """Disjoint stretches that hold all doubtful places (segment, t), in order."""
+    """Disjoint stretches that hold all doubtful positions (segment, t), in order."""
     edges = {
         k: np.concatenate([segments[k].span[:1], knots[k], segments[k].span[1:]])
         for k in np.unique(doubts[0])
@@ -205,49 +209,52 @@ def stretches(
     cuts = _clear_middles(graph, segments, edges, doubts)
     doubtful: list[Stretch] = []
     for k, own in edges.items():
-        places = np.concatenate([own[:1], np.sort(cuts.t[cuts.segment == k]), own[-1:]])
+        ends = np.concatenate([own[:1], np.sort(cuts.t[cuts.segment == k]), own[-1:]])
         t = np.sort(doubts[1][doubts[0] == k])
-        after = np.clip(np.searchsorted(places, t, side="right"), 1, len(places) - 1)
+        after = np.clip(np.searchsorted(ends, t, side="right"), 1, len(ends) - 1)
         for j in np.unique(after).tolist():
-            if doubtful and doubtful[-1][0] == k and doubtful[-1][2] == places[j - 1]:
-                doubtful[-1] = (int(k), doubtful[-1][1], float(places[j]))
+            if doubtful and doubtful[-1][0] == k and doubtful[-1][2] == ends[j - 1]:
+                doubtful[-1] = (int(k), doubtful[-1][1], float(ends[j]))
             else:
-                doubtful.append((int(k), float(places[j - 1]), float(places[j])))
+                doubtful.append((int(k), float(ends[j - 1]), float(ends[j])))
     return doubtful
 
 
 def _clear_middles(
     graph: Graph, segments: Sequence[Segment], edges: dict[int, Floats], doubts: tuple[Ints, Floats]
-) -> Rows:
-    """On both sides of each doubtful place, the middle of a piece where every unit is on a clear side.
+) -> Positions:
+    """On both sides of each doubtful position, the middle of an interval where every unit is on a clear side.
 
-    The nearest pieces are tried first, all places in one batch; those without a cut try further ones.
+    The nearest intervals are tried first, all positions in one batch; those without a cut try further ones.
     """
-    pieces = [int(np.searchsorted(edges[k], t)) - 1 for k, t in zip(*doubts, strict=True)]
-    waiting = {(int(k), piece, side) for k, piece in zip(doubts[0], pieces, strict=True) for side in (-1, 1)}
-    cuts: list[Rows] = [Rows(np.zeros(0), np.zeros(0, np.int64))]
+    intervals = [int(np.searchsorted(edges[k], t)) - 1 for k, t in zip(*doubts, strict=True)]
+    waiting = {(int(k), j, side) for k, j in zip(doubts[0], intervals, strict=True) for side in (-1, 1)}
+    cuts: list[Positions] = [Positions(np.zeros(0), np.zeros(0, np.int64))]
     for reach in _REACH:
-        tried = sorted({(k, piece + side * reach) for k, piece, side in waiting})
+        tried = sorted({(k, j + side * reach) for k, j, side in waiting})
         tried = [(k, j) for k, j in tried if 0 <= j < len(edges[k]) - 1]
-        middles = Rows(
+        middles = Positions(
             np.array([(edges[k][j] + edges[k][j + 1]) / 2 for k, j in tried]),
             np.array([k for k, _ in tried], dtype=np.int64),
         )
         clear = is_clear(graph, segments, middles)
-        cuts.append(Rows(middles.t[clear], middles.segment[clear]))
-        unclear = {place for place, good in zip(tried, clear, strict=True) if not good}
+        cuts.append(Positions(middles.t[clear], middles.segment[clear]))
+        unclear = {interval for interval, good in zip(tried, clear, strict=True) if not good}
         waiting = {w for w in waiting if (w[0], w[1] + w[2] * reach) in unclear}
         if not waiting:
             break
-    return Rows(np.concatenate([c.t for c in cuts]), np.concatenate([c.segment for c in cuts]))
+    return Positions(np.concatenate([c.t for c in cuts]), np.concatenate([c.segment for c in cuts]))
 
 
-def is_clear(graph: Graph, segments: Sequence[Segment], rows: Rows) -> Bools:
-    """Whether at each row every unit is further from its kinks than float32 can err, (n,)."""
+def is_clear(graph: Graph, segments: Sequence[Segment], positions: Positions) -> Bools:
+    """Whether at each position every unit is further from its kinks than float32 can err, (n,)."""
     most = max(1, CHUNK // 4 // max(int(np.prod(s)) for s in graph.shapes))
     chunks = [
-        _is_clear(graph, points_at(segments, rows, np.arange(k, min(k + most, len(rows))), graph.input_shape))
-        for k in range(0, len(rows), most)
+        _is_clear(
+            graph,
+            points_at(segments, positions, np.arange(k, min(k + most, len(positions))), graph.input_shape),
+        )
+        for k in range(0, len(positions), most)
     ]
     return np.concatenate([np.zeros(0, bool), *chunks])
 
@@ -266,17 +273,17 @@ def _is_clear(graph: Graph, points: Tensor) -> Bools:
 
 
 def _sides_are_clear(op: Bend, z: Tensor) -> Tensor:
-    rows = flat(z)
-    near = rows.dtype.type(
-        NEAR_IN_UNITS * float(np.finfo(rows.dtype).eps) * float(np.abs(rows).max(initial=0.0))
+    values = flat(z)
+    near = values.dtype.type(
+        NEAR_IN_UNITS * float(np.finfo(values.dtype).eps) * float(np.abs(values).max(initial=0.0))
     )
     windows = op.windows(tuple(z.shape[1:]))
     if windows is not None:
         return _winners_are_clear(torch.from_numpy(windows.entries), z, float(near))
-    apart = np.arange(len(rows))  # every row a segment of its own
-    clear = np.ones(len(rows), bool)
+    apart = np.arange(len(values))  # every position on a segment of its own
+    clear = np.ones(len(values), bool)
     for theta in op.kinks:
-        clear &= ~rows_touching_threshold(rows, apart, rows.dtype.type(theta), near)
+        clear &= ~positions_touching_threshold(values, apart, values.dtype.type(theta), near)
     return torch.from_numpy(clear)
 
 

@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 import inscape
 from inscape.errors import MeasureError, NotApplicableError
 from inscape.measures import Agreement, Confidence, NuclearNorm, PredictionEntropy, agreement
-from inscape.measures.unlabelled.confidence import are_probabilities, as_probabilities
+from inscape.measures.unlabelled import are_probabilities, as_probabilities
 
 
 @pytest.fixture

@@ -1,1 +1,0 @@
-"""What predictions say without labels."""
