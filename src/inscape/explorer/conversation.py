@@ -14,8 +14,8 @@ from inscape.explorer.exhibit import Exhibit
 from inscape.explorer.messages import Arrays, margin_message, packed, plane_message
 from inscape.explorer.readout import gradient, profile, readout
 from inscape.explorer.worker import Job, Worker
+from inscape.measures.measurement import mean_with_error
 from inscape.measures.region_count import region_count
-from inscape.measures.result import mean_with_error
 from inscape.probes import Patch, Probe, sample_probes
 
 Request = dict[str, Any]
