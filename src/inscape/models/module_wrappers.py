@@ -102,8 +102,11 @@ class RawScores(NamedTuple):
     """The scores (n, c) of a module without its final softmax or sigmoid, which that was, and with it."""
 
     raw: Tensor
+    """Without it, (n, c)."""
     head: str | None
+    """What it was; None if there was none."""
     outputs: Tensor
+    """With it, (n, c)."""
 
 
 def scores_before_head(module: torch.nn.Module, x: Tensor) -> RawScores:

@@ -31,7 +31,9 @@ class OnnxTrees(NamedTuple):
     """The trees of a file, and the class that each of their labels stands for, if the file names classes."""
 
     ensemble: TreeEnsemble
+    """The trees."""
     classes: Any
+    """The class of each label; None if the file names none."""
 
 
 def tree_node(model: Any, output: str) -> Any:

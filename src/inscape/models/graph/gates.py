@@ -72,14 +72,18 @@ class Form(NamedTuple):
     """The value sum_i terms[i] x_i + offset of nodes x_i, entry by entry; in float64."""
 
     terms: dict[int, Tensor]
+    """The coefficient of each node, by its number."""
     offset: Tensor
+    """What is added."""
 
 
 class Piece(NamedTuple):
     """The function slope * relu(d - start) of one variable d."""
 
     start: Tensor
+    """Where it leaves zero."""
     slope: Tensor
+    """Its slope from there on."""
 
 
 class Gates:

@@ -30,12 +30,17 @@ class Tree(NamedTuple):
     """One tree of n nodes, the root first; `left` and `right` are -1 at a leaf."""
 
     feature: npt.NDArray[np.int64]
+    """Which feature, as the trees see them, each node compares, (n,)."""
     threshold: Floats
+    """What it is compared with, (n,)."""
     left: Nodes
+    """The node that a smaller or equal number goes to, (n,)."""
     right: Nodes
+    """The node that a larger one goes to, (n,)."""
     value: Floats
     """(n, w): what a leaf adds to the scores in columns `column` to `column + w - 1`."""
     column: int
+    """The first score column that the leaves add to."""
     strict: Bools | bool = False
     """Whether a node sends a point to the left if it is less than the threshold, not equal, (n,)."""
     resolution: float = 0.0
@@ -65,8 +70,11 @@ class Vote(NamedTuple):
     """How trees become scores and a label: rule((start + sum of the leaves' values) / divisor)."""
 
     start: Floats
+    """What the score columns have before any tree, (c,)."""
     divisor: float
+    """What the sums are divided by."""
     rule: Rule
+    """How the scores become a label."""
     doubt: float = -1.0
     """A lead of no more than this, after the division, may be a matter of the order or precision of the
     model's own sums: then the model is asked. Negative where we add as it does."""

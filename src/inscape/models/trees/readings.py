@@ -22,8 +22,11 @@ class Reading(NamedTuple):
     """Trees, how they vote, and whether they see float32."""
 
     trees: list[Tree]
+    """The trees, in the order in which they are added."""
     vote: Vote
+    """How they vote."""
     single: bool
+    """Whether they see points in float32."""
 
 
 def vote_in(

@@ -161,8 +161,11 @@ class TopScores(NamedTuple):
     """Parameters t (n,), the two highest scores there (n, 2), and whose they are (n, 2)."""
 
     t: Floats
+    """The parameters, ascending, (n,)."""
     scores: npt.NDArray[Any]
+    """The highest score there and the next, (n, 2)."""
     labels: Ints
+    """Whose they are, (n, 2)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -181,7 +181,9 @@ class Bridges(NamedTuple):
     """Pairs of samples of one label and of different pieces, (m, 2), and the points between, (m,)."""
 
     ends: Ints
+    """The two samples of each, (m, 2)."""
     n_points: Ints
+    """How many points lie between them, (m,)."""
 
 
 def possible_bridges(x: Floats, labels: Ints, roots: Ints, finest: float) -> Bridges:

@@ -160,8 +160,11 @@ class Stretch(NamedTuple):
     """Where a graph is affine along a segment: its values at both ends, (d,) each."""
 
     segment: int
+    """The number of the segment."""
     t: tuple[float, float]
+    """Where the stretch begins and ends on it."""
     values: tuple[Floats, Floats]
+    """The values there, (d,) each."""
 
 
 def stretches(graph: Graph | None, segments: Sequence[Segment]) -> tuple[list[Stretch], float]:

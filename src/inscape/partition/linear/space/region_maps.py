@@ -168,9 +168,13 @@ class _OnFacet(NamedTuple):
     """The values of a node's inputs at a point of a facet, their derivatives beyond, and what counts as 0."""
 
     at: Floats
+    """The values at the point."""
     slope: Floats
+    """Their derivatives on the way beyond the facet."""
     small: float
+    """A difference of values up to this counts as none."""
     flat: float
+    """So does a difference of derivatives up to this."""
 
 
 def _sides_beyond(op: Bend, here: _OnFacet, maps: RegionMaps, own: Ints, tied: Ints, before: Ints) -> Ints:

@@ -1,7 +1,7 @@
 """Exact decision regions of tree ensembles on planes.
 
 `space_partition` cuts faces out of the polygon without a look across; here they become a planar complex.
-Along each chord the vertices that were made on it, from either side, are put in order; those at one place are
+Along each chord the vertices that were made on it, from either side, are put in order; those at one point are
 one. Between neighbours lies an edge, with one face on either side of the chord.
 """
 
@@ -114,13 +114,13 @@ def faces_on(
     `ask` gives the labels at coordinates (n, 2).
     """
     from inscape.partition.decision.exact.trees.restriction import restricted
-    from inscape.partition.decision.exact.trees.space_partition import ASK, NARROW, TIED, divided
+    from inscape.partition.decision.exact.trees.space_partition import ASK, NARROW, TIED, cut_into_faces
 
     corners = domain.corners
     trees, n_narrow = restricted(ensemble, domain.plane, corners, narrow=narrow)
     n_nodes = len(trees.child)
     trees = trees._replace(line=np.concatenate([trees.line, _sides(corners)]))
-    state = divided(ensemble, trees, corners, MOST_FACES)
+    state = cut_into_faces(ensemble, trees, corners, MOST_FACES)
     planar, is_contact = overlaid(state, trees.line, len(corners))
     labels = ensemble.vote.named(state.faces.label.astype(np.int64))
     unknown = np.flatnonzero(labels == ASK)
@@ -159,11 +159,11 @@ def overlaid(state: Partition, line: Any, n_sides: int) -> tuple[PlanarComplex, 
     The first `n_sides` vertices and chords are the corners and sides of the domain.
     """
     vertices, chords, faces = state.vertices, state.chords, state.faces
-    # (1) vertices in the order of chords, and along each chord; those at one place are one
-    order = n_sides + np.lexsort((vertices.place[n_sides:], vertices.chord[n_sides:]))
-    chord, place = vertices.chord[order], vertices.place[order]
+    # (1) vertices in the order of chords, and along each chord; those at one point are one
+    order = n_sides + np.lexsort((vertices.s[n_sides:], vertices.chord[n_sides:]))
+    chord, s = vertices.chord[order], vertices.s[order]
     is_new = np.ones(len(order), bool)
-    is_new[1:] = (chord[1:] != chord[:-1]) | (place[1:] != place[:-1])
+    is_new[1:] = (chord[1:] != chord[:-1]) | (s[1:] != s[:-1])
     number = np.concatenate([np.arange(n_sides), np.empty(len(order), np.int64)])
     number[order] = n_sides + np.cumsum(is_new) - 1
     own = np.concatenate([np.arange(n_sides), order[is_new]])
@@ -216,8 +216,8 @@ def face_loops(start: Any, vertex: Any, chord: Any, chord_ends: Any, first_edge:
         for i in range(start[f], start[f + 1]):
             j = i + 1 if i + 1 < start[f + 1] else start[f]
             c = chord[i]
-            low[i] = place_on(vertex[i], c, chord_ends, first_edge, rank)
-            high[i] = place_on(vertex[j], c, chord_ends, first_edge, rank)
+            low[i] = edge_at(vertex[i], c, chord_ends, first_edge, rank)
+            high[i] = edge_at(vertex[j], c, chord_ends, first_edge, rank)
             new_start[f + 1] += abs(high[i] - low[i])
     # (2) its half-edges, one after the other
     loop, k = np.empty(new_start[-1], np.int32), 0
@@ -233,7 +233,7 @@ def face_loops(start: Any, vertex: Any, chord: Any, chord_ends: Any, first_edge:
 
 
 @compiled
-def place_on(v: int, c: int, chord_ends: Any, first_edge: Any, rank: Any) -> Any:
+def edge_at(v: int, c: int, chord_ends: Any, first_edge: Any, rank: Any) -> Any:
     """The edge of a chord that starts at one of its vertices; that behind the last one for its end."""
     if v == chord_ends[c, 0]:
         return first_edge[c]

@@ -1,14 +1,14 @@
 # mypy: disallow-untyped-decorators=False
 """A polygon cut along the splits of restricted trees until the vote is certain on every cell.
 
-A *cell* is a convex polygon with the node that each tree has come to there. It is decided when the least that
-the leader can get, over all leaves below these nodes, is more than the most that any other class can get. So
-most of the plane is decided after a few cuts, and only along decision boundaries cells are cut until no tree
-is left to go down. The next cut is along the split that matters most to the scores and leaves the wider
-smaller part.
+A *cell* is a face that is not decided yet: a convex polygon with the node that each tree has come to there.
+It is decided when the least that the leader can get, over all leaves below these nodes, is more than the most
+that any other class can get. So most of the plane is decided after a few cuts, and only along decision
+boundaries cells are cut until no tree is left to go down. The next cut is along the split that matters most
+to the scores and leaves the wider of the narrower sides.
 
-A *chord* is the piece of a line that cut a cell. A vertex lies on the chord that it was made on, at a `place`
-from 0 at the chord's start to 1 at its end; a chord ends at two vertices. The cells on either side of a chord
+A *chord* is where a line cut a cell. A vertex lies on the chord that it was made on, at s from
+0 at the chord's start to 1 at its end; a chord ends at two vertices. The cells on either side of a chord
 are cut without a look across, and `on_planes` brings their vertices together.
 
 Where lines meet: a vertex is on a line if it could be, for all that is known of the line and of the two lines
@@ -32,37 +32,43 @@ ASK = -2
 """The label of a face where the lead is too small: the model is to be asked."""
 UNDECIDED = -1
 VERTICES, CHORDS, FACES, CORNERS, CELLS, TIED, NARROW = range(7)
-"""Places in the array of counts: the last two of faces with a tie, and of splits that would have cut off less
-than the trees can tell apart."""
+"""Indices into the array of counts: the last two of faces with a tie, and of splits that would have cut off
+less than the trees can tell apart."""
 
 
 class Vertices(NamedTuple):
     """Vertices; the first are the corners of the domain."""
 
     xy: Any
+    """Coordinates, (v, 2)."""
     lines: Any
     """The two lines that meet there, (v, 2)."""
     error: Any
     """How far a vertex may be, in any direction, from where its lines were meant to meet, (v,)."""
     chord: Any
     """The chord that it was made on, -1 for a corner of the domain, (v,)."""
-    place: Any
+    s: Any
+    """How far along that chord it lies, from 0 at its start to 1 at its end, (v,)."""
 
 
 class Chords(NamedTuple):
     """Chords; the first are the sides of the domain."""
 
     line: Any
+    """The number of the line that each lies on, (c,)."""
     ends: Any
+    """The vertices at its start and its end, (c, 2)."""
 
 
 class Faces(NamedTuple):
     """Decided cells."""
 
     label: Any
+    """The label of each face, or `ASK`, (f,)."""
     start: Any
     """Where the corners of each face start."""
     vertex: Any
+    """The vertices at the corners, anticlockwise around each face."""
     chord: Any
     """The chord that leaves each corner, anticlockwise."""
 
@@ -71,16 +77,23 @@ class Cells(NamedTuple):
     """Cells that wait to be decided or cut, last in, first out."""
 
     first_corner: Any
+    """Where the corners of each cell start, (cells,)."""
     n_corners: Any
+    """How many corners it has, (cells,)."""
     vertex: Any
+    """The vertices at the corners, anticlockwise."""
     chord: Any
+    """The chord that leaves each corner."""
     first_node: Any
+    """Where the open nodes of each cell start, (cells,)."""
     n_nodes: Any
+    """How many there are, (cells,)."""
     node: Any
     """The nodes of the trees that are still open in a cell."""
     low: Any
     """What the score columns have at least, (cells, c)."""
     high: Any
+    """What they have at most, (cells, c)."""
 
 
 class Votes(NamedTuple):
@@ -91,26 +104,41 @@ class Votes(NamedTuple):
     """
 
     value: Any
+    """What the leaves add, a vector for each of the different ones."""
     column: Any
+    """The first score column that each tree adds to, (trees,)."""
     start: Any
+    """What the columns have before any tree, (c,)."""
     divisor: float
+    """What the sums are divided by."""
     rule: int
+    """How the scores become a label, see `models.trees.Rule`."""
     slack: float
+    """A lead of no more than this may be rounding."""
     doubt: float
+    """A lead of no more than this, after the division, is a matter for the model itself."""
     ballots: Any
+    """How several members vote: the fields of `models.trees.ensemble.Ballots`."""
 
 
 class Partition(NamedTuple):
     """All that grows."""
 
     counts: Any
+    """How many there are of each, see `VERTICES` and what follows it, (7,)."""
     vertices: Vertices
+    """Where chords meet."""
     chords: Chords
+    """Where cells were cut."""
     faces: Faces
+    """What is decided."""
     cells: Cells
+    """What waits."""
 
 
-def divided(ensemble: TreeEnsemble, trees: RestrictedTrees, corners: Floats, most_faces: int) -> Partition:
+def cut_into_faces(
+    ensemble: TreeEnsemble, trees: RestrictedTrees, corners: Floats, most_faces: int
+) -> Partition:
     """A convex polygon cut until each face has a label, or `ASK`.
 
     `trees.line` has the sides of the polygon behind the nodes' lines.
@@ -134,7 +162,7 @@ def divided(ensemble: TreeEnsemble, trees: RestrictedTrees, corners: Floats, mos
     )
     state = _one_cell(ensemble, trees, corners)
     while state.counts[CELLS]:
-        divide(trees, votes, state, most_faces)
+        decide_or_cut(trees, votes, state, most_faces)
         if state.counts[FACES] >= most_faces:
             raise PartitionError(
                 f"the trees cut the plane into more than {most_faces:,} faces",
@@ -145,7 +173,7 @@ def divided(ensemble: TreeEnsemble, trees: RestrictedTrees, corners: Floats, mos
 
 
 def _one_cell(ensemble: TreeEnsemble, trees: RestrictedTrees, corners: Floats) -> Partition:
-    """The domain as the only cell, with all trees at their roots; room for a hundred of everything."""
+    """The domain as the only cell, with all trees at their roots, in memory for a hundred of everything."""
     k, n_trees, size = len(corners), ensemble.n_trees, 100
     sides = len(trees.line) - k + np.arange(k)
     vertices = Vertices(
@@ -153,7 +181,7 @@ def _one_cell(ensemble: TreeEnsemble, trees: RestrictedTrees, corners: Floats) -
         lines=np.empty((size + k, 2), np.int32),
         error=np.zeros(size + k),
         chord=np.full(size + k, -1, np.int32),
-        place=np.zeros(size + k),
+        s=np.zeros(size + k),
     )
     vertices.xy[:k], vertices.lines[:k] = corners, np.stack([sides, np.roll(sides, 1)], axis=1)
     chords = Chords(np.empty(size + k, np.int32), np.empty((size + k, 2), np.int32))
@@ -187,12 +215,12 @@ def _one_cell(ensemble: TreeEnsemble, trees: RestrictedTrees, corners: Floats) -
 
 
 def _larger(arrays: Any) -> Any:
-    """The same arrays with twice the room."""
+    """The same arrays with twice the memory."""
     return type(arrays)(*(np.concatenate([a, np.zeros_like(a)]) for a in arrays))
 
 
 def _filled(state: Partition) -> Partition:
-    """What there is, without the room behind it."""
+    """What there is, without the memory behind it."""
     v, c, f, n = state.counts[:4]
     faces = state.faces
     return state._replace(
@@ -303,8 +331,8 @@ def go_on(corner: Any, nodes: Any, trees: Any, column: Any, vertices: Any, low: 
     """Let each open tree go down to the node whose line cuts the cell, or to a leaf.
 
     Returns:
-        how many trees stay open, their nodes now the first of `nodes`; the place of the one to cut along; and
-        how many splits would have cut off less than the trees can tell apart.
+        how many trees stay open, their nodes now the first of `nodes`; the number among them of the one to
+        cut along; and how many splits would have cut off less than the trees can tell apart.
     """
     line, child = trees.line, trees.child
     m, pick, best, n_narrow = 0, -1, -1.0, 0
@@ -336,21 +364,21 @@ def new_vertex(p: int, q: int, chord: int, own: int, line: Any, state: Any) -> A
     # (1) where on the chord
     vertices, ends = state.vertices, state.chords.ends
     start, end = ends[chord, 0], ends[chord, 1]
-    first = 0.0 if p == start else 1.0 if p == end else vertices.place[p]
-    last = 0.0 if q == start else 1.0 if q == end else vertices.place[q]
+    first = 0.0 if p == start else 1.0 if p == end else vertices.s[p]
+    last = 0.0 if q == start else 1.0 if q == end else vertices.s[q]
     here, there = distance(line[own], vertices.xy, start), distance(line[own], vertices.xy, end)
-    place = here / (here - there) if here != there else -1.0
-    if not min(first, last) < place < max(first, last):
-        place = (first + last) / 2
+    s = here / (here - there) if here != there else -1.0
+    if not min(first, last) < s < max(first, last):
+        s = (first + last) / 2
     # (2) what is known of it
     v, host = state.counts[VERTICES], state.chords.line[chord]
     state.counts[VERTICES] += 1
     for j in range(2):
-        vertices.xy[v, j] = vertices.xy[start, j] + place * (vertices.xy[end, j] - vertices.xy[start, j])
+        vertices.xy[v, j] = vertices.xy[start, j] + s * (vertices.xy[end, j] - vertices.xy[start, j])
     sine = abs(line[host, 0] * line[own, 1] - line[host, 1] * line[own, 0])
     vertices.error[v] = (line[host, 3] + line[own, 3]) / sine
     vertices.lines[v, 0], vertices.lines[v, 1] = host, own
-    vertices.chord[v], vertices.place[v] = chord, place
+    vertices.chord[v], vertices.s[v] = chord, s
     return v
 
 
@@ -367,21 +395,21 @@ def nearest(first: int, last: int, corner: Any, own: Any, xy: Any) -> int:
 
 @compiled
 def cut(corner: Any, along: Any, own: int, line: Any, state: Any) -> None:
-    """Cut a cell along a line that crosses it: its left part, then its right part, wait.
+    """Cut a cell along a line that crosses it: its left side, then its right side, wait.
 
     Args:
         corner: the vertices of the cell, anticlockwise, (n,).
         along: the chord that leaves each, (n,).
         own: the number of the line.
         line: all lines.
-        state: the partition; the parts go to where the cell was, and behind it.
+        state: the partition; the two sides go to where the cell was, and behind it.
     """
     # (1) on which side each corner is
     n, chord, vertices = len(corner), state.counts[CHORDS], state.vertices
     sides = np.empty(n, np.int64)
     for i in range(n):
         sides[i] = side_of(corner[i], distance(line[own], vertices.xy, corner[i]), line[own], vertices, line)
-    # (2) where the line leaves the right part, and where it comes back: at a corner on it, or inside a side
+    # (2) where the line leaves the right side, and where it comes back: at a corner on it, or inside an edge
     turn, via = np.empty(2, np.int64), np.empty(2, np.int64)
     before, after = np.empty(2, np.int64), np.empty(2, np.int64)
     for i in range(n):
@@ -400,7 +428,7 @@ def cut(corner: Any, along: Any, own: int, line: Any, state: Any) -> None:
     state.chords.line[chord] = own
     state.chords.ends[chord, 0], state.chords.ends[chord, 1] = turn[0], turn[1]
     state.counts[CHORDS] += 1
-    # (3) each part runs from one turn to the other, and back along the chord
+    # (3) each side runs from one turn to the other, and back along the chord
     cells, cell = state.cells, state.counts[CELLS]
     at = cells.first_corner[cell]
     for k in range(2):
@@ -418,7 +446,7 @@ def cut(corner: Any, along: Any, own: int, line: Any, state: Any) -> None:
 
 @kernel
 def hand_on(cell: int, m: int, pick: int, trees: Any, column: Any, cells: Any) -> None:
-    """Give both parts of a cell its m open nodes and its bounds; in each the tree that cuts it goes down."""
+    """Give both sides of a cell its m open nodes and its bounds; in each the tree that cuts it goes down."""
     first = cells.first_node[cell]
     at = cells.node[first + pick]
     cells.first_node[cell + 1] = first + m
@@ -441,14 +469,14 @@ def vote(corner: Any, xy: Any, trees: Any, votes: Any) -> Any:
     x, y = 0.0, 0.0
     for v in corner:
         x, y = x + xy[v, 0] / len(corner), y + xy[v, 1] / len(corner)
-    rows = np.empty(n_trees, np.int32)
+    leaf = np.empty(n_trees, np.int32)
     for k in range(n_trees):
         at = np.int64(k)
         while trees.child[at] >= 0:
             at = trees.child[at] + (trees.line[at, 0] * x + trees.line[at, 1] * y > trees.line[at, 2])
-        rows[k] = trees.row[at]
+        leaf[k] = trees.row[at]
     sums = np.empty(len(votes.start))
-    add_in_order(rows, votes.value, votes.column, votes.start, sums)
+    add_in_order(leaf, votes.value, votes.column, votes.start, sums)
     return elected(sums / votes.divisor, votes.rule, votes.ballots)
 
 
@@ -464,12 +492,12 @@ def keep(corner: Any, along: Any, label: int, counts: Any, faces: Any) -> None:
 
 
 @kernel
-def has_room(state: Any) -> Any:
-    """Whether the last cell can become a face, or be cut, with the room that there is."""
+def has_memory(state: Any) -> Any:
+    """Whether the last cell can become a face, or be cut, in the memory that there is."""
     counts, faces, cells = state.counts, state.faces, state.cells
     cell = counts[CELLS] - 1
     return (
-        counts[VERTICES] + 2 <= len(state.vertices.place)
+        counts[VERTICES] + 2 <= len(state.vertices.s)
         and counts[CHORDS] + 1 <= len(state.chords.line)
         and counts[FACES] + 1 < len(faces.start)
         and counts[CORNERS] + cells.n_corners[cell] <= len(faces.vertex)
@@ -480,10 +508,10 @@ def has_room(state: Any) -> Any:
 
 
 @compiled
-def divide(trees: Any, votes: Any, state: Any, most_faces: int) -> None:
-    """Decide or cut the cells that wait, until none is left, there are too many faces, or room is short."""
+def decide_or_cut(trees: Any, votes: Any, state: Any, most_faces: int) -> None:
+    """Decide or cut the cells that wait, until none is left, there are too many faces, or memory is short."""
     counts, vertices, cells = state.counts, state.vertices, state.cells
-    while counts[CELLS] > 0 and counts[FACES] < most_faces and has_room(state):
+    while counts[CELLS] > 0 and counts[FACES] < most_faces and has_memory(state):
         # (1) take the last cell
         counts[CELLS] -= 1
         cell = counts[CELLS]
