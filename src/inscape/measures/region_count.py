@@ -522,5 +522,5 @@ def _status(mean: float, half_width: float, tally: Tally) -> Status:
         hidden = abs(mean - tally.coarse_mean)
     if hidden is None:
         return NOT_CONVERGED
-    noise = 0.0 if math.isnan(half_width) else min(half_width / 2, 0.05 * mean)
-    return (tally.not_shown or CONVERGED) if hidden <= max(0.01 * mean, noise) else NOT_CONVERGED
+    tolerated = 0.0 if math.isnan(half_width) else min(half_width / 2, 0.05 * mean)
+    return (tally.not_shown or CONVERGED) if hidden <= max(0.01 * mean, tolerated) else NOT_CONVERGED

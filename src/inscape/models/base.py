@@ -342,10 +342,10 @@ class Model(ABC):
         return self._threshold
 
     def _stays_between_0_and_1(self, input_shape: Shape, outputs: Array | None) -> bool:
-        """Whether all outputs that are known, and those at noise of three sizes, are between 0 and 1."""
+        """Whether the outputs that are known, and those at random points of three sizes, are in [0, 1]."""
         known = [] if outputs is None else [outputs]
-        noise = np.random.default_rng(0).standard_normal((N_COMPARED, *input_shape))
-        points = np.concatenate([noise, 10 * noise, 100 * noise]).astype(self.dtype)
+        drawn = np.random.default_rng(0).standard_normal((N_COMPARED, *input_shape))
+        points = np.concatenate([drawn, 10 * drawn, 100 * drawn]).astype(self.dtype)
         length = self.fixed_batch or N_COMPARED
         for i in range(0, len(points), length):
             try:

@@ -193,9 +193,11 @@ def picked(inner: Trace, steps: tuple[Step, ...], shape: Shape) -> Trace:
     """
     try:
         behind = trace(_Steps(steps).eval(), shape)
-    except Exception as error:  # whatever the user's function raises on a few rows of noise
+    except Exception as error:  # whatever the user's function raises at a few random points
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        return Trace(None, (Foreign(f"a function that picks the output and fails on noise ({line})", ""),))
+        return Trace(
+            None, (Foreign(f"a function that picks the output and fails at random points ({line})", ""),)
+        )
     moves_only = behind.graph is not None and all(n.op.name in MOVES for n in behind.graph.nodes[1:])
     ending = inner.ending if moves_only else behind.ending
     if inner.graph is None or behind.graph is None:

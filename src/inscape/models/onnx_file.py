@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 N_ROWS = 3  # points on which a graph is compared with its file
 N_COMPARED = 64
 AGREEMENT = 0.9
-"""Where an output holds labels, they are those of the largest score at this fraction of points of noise."""
+"""Where an output holds labels, they are those of the largest score at this fraction of random points."""
 _DTYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 _LABELS = ("tensor(int64)", "tensor(int32)", "tensor(string)", "tensor(bool)")
 _MOVES = frozenset(
@@ -263,7 +263,7 @@ class OnnxModel(Model):
         return self._traced[1]
 
     def _checked(self, input_shape: Shape) -> "Trace":
-        """The trace, refused if the graph disagrees with the file on a few points of noise."""
+        """The trace, refused if the graph disagrees with the file at a few random points."""
         from inscape.models.from_onnx import read_onnx
         from inscape.models.from_onnx.reading import check
 
@@ -325,14 +325,14 @@ class OnnxModel(Model):
     def _compare(self, input_shape: Shape) -> int:
         """1 if the labels are those of the largest score, -1 of the smallest; an error if of neither.
 
-        Found once, on noise. Labels may be numbered otherwise than scores, and need not agree everywhere:
-        some classifiers vote.
+        Found once, at random points. Labels may be numbered otherwise than scores, and need not agree
+        everywhere: some classifiers vote.
         """
         if self._sign is None:
             length = self.fixed_batch or N_COMPARED
             n = max(1, N_COMPARED // length) * length
-            noise = np.random.default_rng(0).standard_normal((n, *input_shape))
-            points = np.concatenate([noise, 10 * noise]).astype(self.dtype)
+            drawn = np.random.default_rng(0).standard_normal((n, *input_shape))
+            points = np.concatenate([drawn, 10 * drawn]).astype(self.dtype)
             signs = [
                 self._labels_and_scores(self._run(points[i : i + length])) for i in range(0, 2 * n, length)
             ]

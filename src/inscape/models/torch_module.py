@@ -111,7 +111,7 @@ class TorchModel(Model):
     def trace(self, input_shape: Shape) -> Trace:
         """The module's graph or its foreign operations, recorded anew when weights or layers have changed.
 
-        It is recorded on noise; if it does not take that, on points seen before, or on zeros.
+        It is recorded at random points; if it does not take these, on points seen before, or on zeros.
         """
         state = (input_shape, *self._state())
         traced = self._traced

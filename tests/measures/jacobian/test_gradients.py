@@ -51,7 +51,7 @@ def brute(graph, x, noise):
 def check(graph, block, x, *, row=0, units=4):
     """Compare one row of a block with differentiation unit by unit."""
     point = x[block.points[row : row + 1]].clone().requires_grad_()
-    noise = None if block.noise is None else [n[row : row + 1] for n in block.noise]
+    noise = None if block.perturbation is None else [n[row : row + 1] for n in block.perturbation]
     read, scores = brute(graph, point, noise)
     rng = np.random.default_rng(0)
     for k, values in enumerate(read):
@@ -161,7 +161,7 @@ def test_good_follows_paths_through_convolutions_pools_and_skips():
             for i, node in enumerate(graph.nodes[1:], start=1):
                 inputs = [values[j] for j in node.inputs]
                 if i in units:
-                    inputs = [inputs[0] - block.noise[units[i]][row : row + 1]]
+                    inputs = [inputs[0] - block.perturbation[units[i]][row : row + 1]]
                 values[i] = node.op(*inputs)
                 if i in units:
                     outs.append(values[i].requires_grad_() if values[i].is_leaf else values[i])

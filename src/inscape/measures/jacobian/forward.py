@@ -135,7 +135,7 @@ class State:
     """A batch of n points in one perturbed network.
 
     Attributes:
-        pre: for each layer, u_i = z_i - beta_i, what unit i reads before its own noise, (n, *shape).
+        pre: for each layer, u_i = z_i - beta_i, what unit i reads before its own perturbation, (n, *shape).
         slopes: the linear map of each node at each point, as its operation's `slopes` has it.
         output: the scores, (n, ...).
     """
@@ -145,16 +145,16 @@ class State:
     output: Tensor
 
 
-def evaluate(graph: Graph, layers: tuple[Layer, ...], x: Tensor, noise: list[Tensor] | None) -> State:
-    """Evaluate a batch, each unit's bias raised by its noise (1 or n, *shape)."""
+def evaluate(graph: Graph, layers: tuple[Layer, ...], x: Tensor, perturbation: list[Tensor] | None) -> State:
+    """Evaluate a batch, each unit's bias raised by its perturbation (1 or n, *shape)."""
     of_layer = {layer.node: k for k, layer in enumerate(layers)}
     state = State([], {}, x)
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
         if i in of_layer:
             state.pre.append(inputs[0])
-            if noise is not None:
-                inputs = [inputs[0] - noise[of_layer[i]]]
+            if perturbation is not None:
+                inputs = [inputs[0] - perturbation[of_layer[i]]]
         state.slopes[i] = node.op.slopes(*inputs)
         return node.op(*inputs)
 
@@ -239,19 +239,24 @@ class AtKink:
 
 
 def good_at_kink(
-    graph: Graph, layers: tuple[Layer, ...], x: Tensor, noise: list[Tensor] | None, which: AtKink, kink: int
+    graph: Graph,
+    layers: tuple[Layer, ...],
+    x: Tensor,
+    perturbation: list[Tensor] | None,
+    which: AtKink,
+    kink: int,
 ) -> Tensor:
     """Whether, in row r, unit `which.unit[r]` is good when its own bias puts it exactly at its kink, (n,).
 
     The density of a unit's kink at x is conditional on b_i = z_i(x): the unit itself then stands at its
-    threshold, whatever its noise, and the layers after it see that. Each row is evaluated with its unit
-    there, and a mark is carried forward from it through active units.
+    threshold, whatever its perturbation, and the layers after it see that. Each row is evaluated with its
+    unit there, and a mark is carried forward from it through active units.
 
     Args:
         graph: in the precision of `x`.
         layers: its units.
         x: points (n, *input_shape).
-        noise: per layer (n or 1, *shape).
+        perturbation: per layer (n or 1, *shape).
         which: the unit of each row.
         kink: which threshold, for units that have two.
     """
@@ -262,7 +267,7 @@ def good_at_kink(
         k = of_layer.get(i)
         mine = torch.zeros(0, dtype=torch.long)
         if k is not None:
-            u = (values[0] - noise[k] if noise is not None else values[0].clone()).contiguous()
+            u = (values[0] - perturbation[k] if perturbation is not None else values[0].clone()).contiguous()
             mine = torch.nonzero(which.layer == k)[:, 0]
             u.view(len(u), -1)[mine, which.unit[mine]] = layers[k].kinks[min(kink, len(layers[k].kinks) - 1)]
             values = [u]

@@ -47,7 +47,7 @@ class Block:
         draws: the number of its perturbed network, (n,).
         start: the prefix's value there, from which the tail can be evaluated again.
         network: the perturbed network.
-        noise: what was added to the biases, per layer (n, *shape).
+        perturbation: what was added to the biases, per layer (n, *shape).
         state: the evaluation.
         norms: per layer the norm of each unit's gradient, (n, units).
         spectra: per layer the singular values of the Jacobian, (n, rank at most); only if asked for.
@@ -59,7 +59,7 @@ class Block:
     draws: Ints
     start: Tensor
     network: PrefixedNetwork
-    noise: list[Tensor] | None
+    perturbation: list[Tensor] | None
     state: State
     norms: list[Tensor] = field(default_factory=list)
     spectra: list[Tensor] = field(default_factory=list)
@@ -199,9 +199,9 @@ def _noisy(
         if noisy is not graph or settings.n_directions is not None:
             own = network if noisy is graph else prefixed(noisy.cast(settings.dtype))
             engine = Engine(own, x.to(settings.dtype), settings, k)
-        noise = draws.biases(k, network.layers, settings.dtype)
+        perturbation = draws.biases(k, network.layers, settings.dtype)
         for rows in engine.blocks():
-            yield partial(_job, partial(engine.block, k, rows, noise, group), torch.is_grad_enabled())
+            yield partial(_job, partial(engine.block, k, rows, perturbation, group), torch.is_grad_enabled())
 
 
 def _job(block: Callable[[], Block], with_gradients: bool, tell: Tell) -> Block:
@@ -258,11 +258,13 @@ class Engine:
             size = max(1, min(ROWS_AT_ONCE, at_once // self.n_directions))
         return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
-    def block(self, draw: int, rows: slice, noise: list[Tensor] | None, group: Sequence[Consumer]) -> Block:
+    def block(
+        self, draw: int, rows: slice, perturbation: list[Tensor] | None, group: Sequence[Consumer]
+    ) -> Block:
         """Points in one perturbed network."""
         n = rows.stop - rows.start
         points = np.arange(rows.start, rows.stop)
-        each = None if noise is None else [b.expand(n, *b.shape[1:]) for b in noise]
+        each = None if perturbation is None else [b.expand(n, *b.shape[1:]) for b in perturbation]
         block = self._evaluated(points, np.full(n, draw), each, group)
         spectra = any(c.wants_spectra for c in group)
         if self.chain is not None:
@@ -293,18 +295,18 @@ class Engine:
         self, points: Ints, first: int, m: int, stacked: list[Tensor], group: Sequence[Consumer]
     ) -> Block:
         assert self.chain is not None
-        noise = [b.repeat(len(points), 1) for b in stacked]
+        perturbation = [b.repeat(len(points), 1) for b in stacked]
         numbers = np.tile(np.arange(first, first + m), len(points))
-        block = self._evaluated(np.repeat(points, m), numbers, noise, group)
+        block = self._evaluated(np.repeat(points, m), numbers, perturbation, group)
         self._differentiate_groups(self.chain, block, m)
         return block
 
     def _evaluated(
-        self, points: Ints, draws: Ints, noise: list[Tensor] | None, group: Sequence[Consumer]
+        self, points: Ints, draws: Ints, perturbation: list[Tensor] | None, group: Sequence[Consumer]
     ) -> Block:
         start = self.start[torch.from_numpy(points)]
-        state = evaluate(self.network.tail, self.network.layers, start, noise)
-        block = Block(points, draws, start, self.network, noise, state)
+        state = evaluate(self.network.tail, self.network.layers, start, perturbation)
+        block = Block(points, draws, start, self.network, perturbation, state)
         if any(c.wants_good for c in group):
             block.good = [g.flatten(1) for g in good_units(self.network.tail, self.network.layers, state)]
         return block

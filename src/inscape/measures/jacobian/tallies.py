@@ -106,10 +106,10 @@ class ComplexityTally(Consumer):
     """Sums |grad z_i| rho_i(z_i) 1{i good} over units, for every point and perturbed network.
 
     *Good* is judged with the unit at its kink, b_i = z_i(x), since that is where it bends: the layers after
-    it see a unit of output zero, not the output that its noise would give. For small networks this is looked
-    up for every unit. For large ones the sum is taken with good as judged at the drawn biases, and corrected
-    without bias by one unit per point and network: unit s, drawn with probability t_s / T in proportion to
-    its term, adds T (good at the kink - good).
+    it see a unit of output zero, not the output that its perturbation would give. For small networks this is
+    looked up for every unit. For large ones the sum is taken with good as judged at the drawn biases, and
+    corrected without bias by one unit per point and network: unit s, drawn with probability t_s / T in
+    proportion to its term, adds T (good at the kink - good).
 
     Args:
         draws: the perturbed networks.
@@ -177,8 +177,12 @@ class ComplexityTally(Consumer):
         n, h = len(block.start), self.layers[k].size
         which = AtKink(torch.full((n * h,), k), torch.arange(h).repeat(n))
         x = block.start.repeat_interleave(h, dim=0)
-        noise = None if block.noise is None else [b.repeat_interleave(h, dim=0) for b in block.noise]
-        return good_at_kink(block.network.tail, block.network.layers, x, noise, which, j).reshape(n, h)
+        perturbation = (
+            None
+            if block.perturbation is None
+            else [b.repeat_interleave(h, dim=0) for b in block.perturbation]
+        )
+        return good_at_kink(block.network.tail, block.network.layers, x, perturbation, which, j).reshape(n, h)
 
     def _corrected(
         self, block: Block, terms: list[list[Tensor]], kinks: list[tuple[int, int]], sums: Tensor
@@ -200,9 +204,9 @@ class ComplexityTally(Consumer):
             mine = torch.nonzero(number == j)[:, 0]
             if len(mine):
                 chosen = AtKink(layer[mine], unit[mine])
-                noise = None if block.noise is None else [b[mine] for b in block.noise]
+                perturbation = None if block.perturbation is None else [b[mine] for b in block.perturbation]
                 at_kink[mine] = good_at_kink(
-                    block.network.tail, block.network.layers, block.start[mine], noise, chosen, j
+                    block.network.tail, block.network.layers, block.start[mine], perturbation, chosen, j
                 )
         sums[torch.arange(n), layer] += total * (at_kink.double() - good.double())
         return sums

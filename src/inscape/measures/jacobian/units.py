@@ -83,7 +83,7 @@ class Draws:
 
     @classmethod
     def on_biases(cls, sigma: float | None, n: int, seed: int) -> Self:
-        """`n` draws of noise on the biases, or the network as it is if `sigma` is None."""
+        """`n` draws of the biases, perturbed, or the network as it is if `sigma` is None."""
         return (
             cls() if sigma is None else cls(sigma, whole_number(n, "n_noise", 1, MeasureError), "bias", seed)
         )
@@ -93,8 +93,8 @@ class Draws:
         if self.sigma is None or not layers:
             return None
         rng = np.random.default_rng([self.seed, k])
-        noise = rng.standard_normal(sum(layer.size for layer in layers)) * self.sigma
-        by_layer = np.split(noise, np.cumsum([layer.size for layer in layers])[:-1])
+        perturbation = rng.standard_normal(sum(layer.size for layer in layers)) * self.sigma
+        by_layer = np.split(perturbation, np.cumsum([layer.size for layer in layers])[:-1])
         return [
             torch.from_numpy(p).to(dtype).reshape(1, *layer.shape)
             for p, layer in zip(by_layer, layers, strict=True)
@@ -114,6 +114,6 @@ def _perturbed(node: Node, sigma: float, rng: np.random.Generator) -> Node:
     op = node.affine
     if op is None or op.weight is None:
         return node
-    noise = torch.from_numpy(rng.standard_normal(tuple(op.weight.shape)) * sigma)
-    constants = (op.weight.double() + noise, *op.constants[1:])
+    perturbation = torch.from_numpy(rng.standard_normal(tuple(op.weight.shape)) * sigma)
+    constants = (op.weight.double() + perturbation, *op.constants[1:])
     return replace(node, op=replace(op, constants=constants, then=None))

@@ -66,9 +66,9 @@ def _powered(op: Affine, inputs: list[Tensor], p: int) -> Tensor:
 
 def _check_partition(op: Affine, like: Tensor, size: float) -> None:
     """Raise an error unless the operation averages windows of one size that do not overlap."""
-    noise = torch.zeros_like(like).requires_grad_()
+    origin = torch.zeros_like(like).requires_grad_()
     with torch.enable_grad():
-        (back,) = torch.autograd.grad(op(noise).sum(), noise)
+        (back,) = torch.autograd.grad(op(origin).sum(), origin)
     if not torch.allclose(back, torch.full_like(back, 1 / size)):
         raise NotApplicableError(f"the path norm with p=2 is not known for {op.name} of this shape: use p=1")
 

@@ -1,6 +1,6 @@
 """Record what a torch module does to one small batch, as nodes of the graph.
 
-The module runs once, on a few rows of noise, under a dispatch mode that sees every ATen operation: the
+The module runs once, at a few random points, under a dispatch mode that sees every ATen operation: the
 vocabulary that torch.export uses, but without symbolic shapes, so that no Python construct stands in the way
 and the record costs one forward pass. What depends on the input becomes nodes; everything else (weights and
 what is computed from them) is a constant. The axis of the batch is followed wherever a module moves it; it

@@ -48,15 +48,15 @@ def trace(
         module: runs once; call this with the module in the state that it is to be read in (eval mode).
         input_shape: the shape of one point.
         n_rows: the only batch length that the module takes, if it is fixed.
-        points: the batch to record, (n, *input_shape); by default a few rows of noise.
+        points: the batch to record, (n, *input_shape); by default a few random ones.
 
     The graph must reproduce the module's own output on the rows that were recorded; a module that computes
     something outside torch, so out of sight, fails that and counts as foreign.
     """
     like = next(module.parameters(), next(module.buffers(), torch.zeros(())))
     dtype = like.dtype if like.dtype.is_floating_point else torch.float32
-    noise = torch.Generator().manual_seed(0)
-    x = torch.randn(n_rows or N_ROWS, *input_shape, generator=noise) if points is None else points
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(n_rows or N_ROWS, *input_shape, generator=random) if points is None else points
     x = x.to(like.device, dtype)
     traced = _run(module, module, x.clone())
     if not any(WRITES in f.operation for f in traced.foreign):

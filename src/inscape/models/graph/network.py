@@ -320,7 +320,7 @@ class Graph:
 
     @cached_property
     def cancelling(self) -> frozenset[int]:
-        """The nodes whose terms cancel in every entry, on a few points of noise: zero up to rounding."""
+        """The nodes whose terms cancel in every entry, at a few random points: zero up to rounding."""
         x = torch.randn(3, *self.input_shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
         cancelling = set()
 

@@ -74,7 +74,9 @@ class MomentTally(Consumer):
         which = AtKink(torch.from_numpy(layer), torch.from_numpy(unit))
         x = block.start.repeat_interleave(each, dim=0)
         noise = (
-            None if block.noise is None else [_rows(b, n).repeat_interleave(each, dim=0) for b in block.noise]
+            None
+            if block.perturbation is None
+            else [_rows(b, n).repeat_interleave(each, dim=0) for b in block.perturbation]
         )
         good = good_at_kink(block.network.tail, block.network.layers, x, noise, which, 0).reshape(n, each)
         return np.asarray((~good).sum(dim=1).numpy() * (total / each))

@@ -274,8 +274,8 @@ def rays_to_rows(normals: Floats, offsets: Floats) -> tuple[Floats, Bools]:
     points, met = np.zeros((m, d)), np.zeros(m, dtype=bool)
     if m == 0:
         return points, met
-    noise = np.random.default_rng(0).standard_normal((N_RAYS_PER_ROW * m, d))
-    for rays in (normals, noise / np.linalg.norm(noise, axis=1, keepdims=True)):
+    others = np.random.default_rng(0).standard_normal((N_RAYS_PER_ROW * m, d))
+    for rays in (normals, others / np.linalg.norm(others, axis=1, keepdims=True)):
         speed = rays @ normals.T
         with np.errstate(divide="ignore"):
             time = np.where(speed > 1e-12, offsets / np.maximum(speed, 1e-300), np.inf)
