@@ -21,12 +21,12 @@ BUDGET = 60.0
 """Seconds that a call may be foreseen to take: the default of every argument `budget`."""
 TIMED_SECONDS = 1.0
 """Of work, after which the rest of it is foreseen."""
-DOUBT = 4.0
+LOOKED_AT_AGAIN_UP_TO_BUDGETS = 4.0
 """What is foreseen to take no more than this many budgets is looked at again before it is stopped: the first
 second of a busy machine may hold little work."""
-SECOND_LOOK = 4.0
+SECOND_LOOK_AFTER_TIMES = 4.0
 """After this many times `TIMED_SECONDS`."""
-RUNS = 3
+BEST_OF_RUNS = 3
 """Of a small job, of which the shortest counts: a busy machine makes work longer, never shorter."""
 
 
@@ -82,8 +82,8 @@ def within_budget(show: Meter, budget: float, work: str, remedy: str) -> Meter:
         if seconds < TIMED_SECONDS or fraction <= 0:
             return
         foreseen = seconds * total / fraction
-        is_foreseen = seconds >= SECOND_LOOK * TIMED_SECONDS or foreseen <= budget
-        if is_foreseen or foreseen > DOUBT * budget:
+        is_foreseen = seconds >= SECOND_LOOK_AFTER_TIMES * TIMED_SECONDS or foreseen <= budget
+        if is_foreseen or foreseen > LOOKED_AT_AGAIN_UP_TO_BUDGETS * budget:
             check_budget(work, foreseen, budget, remedy)
 
     return meter
@@ -101,7 +101,7 @@ def timed(job: Callable[[], object]) -> float:
     shortest = math.inf
     with loops_compiled(True):
         job()
-        for _ in range(RUNS):
+        for _ in range(BEST_OF_RUNS):
             start = time.perf_counter()
             job()
             shortest = min(shortest, time.perf_counter() - start)

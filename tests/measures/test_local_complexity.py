@@ -267,7 +267,7 @@ def test_single_precision_and_blocks_agree(monkeypatch):
     b = inscape.local_complexity(net, x, sigma=0.2, n_noise=3, precision="float32", random_state=0)
     assert b.value == pytest.approx(a.value, rel=1e-6)
     monkeypatch.setattr("inscape.measures.jacobian.forward.CACHE_BYTES", 1)
-    monkeypatch.setattr("inscape.measures.jacobian.passes.ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("inscape.measures.jacobian.passes.POINTS_AT_ONCE", 7)
     c = inscape.local_complexity(net, x, sigma=0.2, n_noise=3, random_state=0)
     assert c.value == pytest.approx(a.value, rel=1e-13)
 

@@ -18,10 +18,10 @@ from inscape.models.torch_module import eval_copy
 from inscape.progress import Meter
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-_MEMORY = 2**29
-_ROUGH = 1e-4
+_BYTES_IN_PRODUCT = 2**29
+_FLOAT32_RESIDUAL = 1e-4
 """The residual, relative to the eigenvalue, that products in float32 reach safely."""
-START_ON_SOME_FROM_POINTS, _START = 1000, 0.1
+START_ON_SOME_FROM_POINTS, _RESIDUAL_ON_SOME = 1000, 0.1
 """Points from which on the iteration starts on every eighth, and the residual that is enough there."""
 _LONGEST, _BASIS = 60, 2**28
 """Vectors, and bytes, that the basis of a run in float32 may have."""
@@ -104,7 +104,7 @@ class LossHessian:
         for hook in hooks:
             hook.remove()
         numbers = 6 * (seen + self.x[0].numel())
-        return max(1, min(len(self.x), _MEMORY // (numbers * self.x.element_size())))
+        return max(1, min(len(self.x), _BYTES_IN_PRODUCT // (numbers * self.x.element_size())))
 
     def _gradients(self) -> Iterator[list[Tensor]]:
         """The gradient of each batch's share of the mean loss, differentiable again."""
@@ -206,7 +206,7 @@ def rough_start(rough: list[Any], k: int, tolerance: float, start: Floats, show:
         last = hessian is rough[-1]
         first = start if start.ndim == 1 else start.sum(axis=1)
         approximate = _plain_lanczos(
-            hessian, k, max(tolerance, _ROUGH) if last else _START, first, most, show
+            hessian, k, max(tolerance, _FLOAT32_RESIDUAL) if last else _RESIDUAL_ON_SOME, first, most, show
         )
         if approximate is None:
             return first

@@ -57,7 +57,7 @@ COLUMNS: Columns = {
 }
 """The table as text; a column that no row has a value of is left out."""
 LEGEND = "P(< next): how likely it has fewer regions than the next model, not how likely it is better."
-LINE = 100
+NOTE_WIDTH = 100
 """The width of the notes below the table, where no terminal says it."""
 
 
@@ -132,8 +132,8 @@ class Ranking(Drawn):
     def to_text(self, *, width: int | None = None) -> str:
         """The table, the notes on its rows, and what the order means; in lines of `width`, none is cut."""
         rows = self.rows()
-        notes = notes_below([(row["model"], row["note"]) for row in rows], width=width or LINE)
-        below = [paragraph(text, width=width or LINE) for text in (LEGEND, self.meaning)]
+        notes = notes_below([(row["model"], row["note"]) for row in rows], width=width or NOTE_WIDTH)
+        below = [paragraph(text, width=width or NOTE_WIDTH) for text in (LEGEND, self.meaning)]
         paragraphs = [text_table(rows, COLUMNS, width=width), notes, *below]
         return "\n\n".join(part for part in paragraphs if part)
 

@@ -40,11 +40,11 @@ LOSSES = ("cross_entropy", "mse")
 METHODS = ("auto", "dense", "lanczos")
 PRECISIONS = ("float64", "float32")
 TIMED_POINTS = 64
-QUICK_NUMBERS = 2**22
+FORESEEN_FROM_NUMBERS = 2**22
 """Parameters times points up to which a product takes no time that is worth foreseeing."""
 PRODUCTS_PER_EIGENVALUE = 30
 """Of all points in float64, or as much work in float32, as an iteration typically takes."""
-_DENSE = 500
+DENSE_UP_TO_PARAMETERS = 500
 """Parameters up to which the whole Hessian is cheaper than an iteration."""
 
 
@@ -208,8 +208,10 @@ def _top_eigenvalues(
     hessian = hessian_in(torch.float64 if wanted.precision == "float64" else torch.float32)
     if k > hessian.size:
         raise MeasureError(f"k={k} is more than the {hessian.size} parameters: give at most {hessian.size}")
-    is_dense = wanted.method == "dense" or (wanted.method == "auto" and hessian.size <= max(_DENSE, k + 1))
-    if hessian.size * n > QUICK_NUMBERS and wanted.limit < np.inf:
+    is_dense = wanted.method == "dense" or (
+        wanted.method == "auto" and hessian.size <= max(DENSE_UP_TO_PARAMETERS, k + 1)
+    )
+    if hessian.size * n > FORESEEN_FROM_NUMBERS and wanted.limit < np.inf:
         few = hessian_in(hessian.dtype, -(-n // TIMED_POINTS))
         n_products = hessian.size if is_dense else PRODUCTS_PER_EIGENVALUE * k
         _check_seconds(few, n, n_products, wanted.limit)

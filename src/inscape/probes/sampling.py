@@ -19,8 +19,8 @@ from inscape.seeding import RandomState, as_seed
 
 MOST_PROBES = 10**7
 """In one draw: their mean is then known to a three-thousandth of the spread between probes."""
-_REDRAWS = 100
-_CHUNK = 1024
+_MOST_REDRAWS = 100
+_PROBES_DRAWN_AT_ONCE = 1024
 _PAIRS_FOR_LENGTH = 100
 _PROBE_BYTES = 1000  # of an object with two arrays, beside its points
 
@@ -102,7 +102,7 @@ def draw_probes(
         return ProbeSample(points, rows, as_interval(span, "span"), dim, length, seed)
     draw = DRAWS[classes](source, dim + 1)
     points, rows = source.take(draw(rng, n))
-    for _ in range(_REDRAWS):
+    for _ in range(_MOST_REDRAWS):
         again = _coinciding(points, rows)
         if len(again) == 0:
             return ProbeSample(points, rows, as_interval(span, "span"), dim)
@@ -111,7 +111,7 @@ def draw_probes(
             points, new = np.concatenate([points, fresh]), new + len(points)
         rows[again] = new
     raise ProbeError(
-        f"found no {dim + 1} different points after {_REDRAWS} draws: "
+        f"found no {dim + 1} different points after {_MOST_REDRAWS} draws: "
         "the data hold (almost) only identical points"
     )
 
@@ -198,8 +198,8 @@ def _check_memory(probes: ProbeSample) -> None:
 def _coinciding(points: npt.NDArray[Any], rows: Ints) -> Ints:
     """The hulls in which two of the points are the same."""
     coinciding = []
-    for start in range(0, len(rows), _CHUNK):
-        chunk = rows[start : start + _CHUNK]
+    for start in range(0, len(rows), _PROBES_DRAWN_AT_ONCE):
+        chunk = rows[start : start + _PROBES_DRAWN_AT_ONCE]
         flat = points[chunk].reshape(*chunk.shape, -1)
         pairs = combinations(range(chunk.shape[1]), 2)
         same = np.any([(flat[:, i] == flat[:, j]).all(axis=1) for i, j in pairs], axis=0)

@@ -126,7 +126,7 @@ def _matrix(prefix: tuple[Affine, ...]) -> Tensor | None:
 Seen = Callable[[int, Tensor], None]
 """Called with a node's number and its tangents (n, k, *shape); of a chain with the number of a layer, or that
 of the output, and its gradients (n, units, r)."""
-_TANGENTS = 2**26
+BYTES_OF_TANGENTS = 2**26
 """Bytes that the live tangents of one push fill at most: more is not faster."""
 
 
@@ -192,7 +192,7 @@ def push(graph: Graph, state: State, directions: Tensor, wanted: set[int], seen:
 def directions_at_once(graph: Graph, n: int, dtype: torch.dtype, memory: int = MEMORY) -> int:
     """How many directions may be pushed at once at n points so that live tangents stay within `memory`.
 
-    They also stay within `_TANGENTS`, however much memory there is.
+    They also stay within `BYTES_OF_TANGENTS`, however much memory there is.
     """
     sizes = [math.prod(shape) for shape in graph.shapes]
     alive, largest = set(), 1
@@ -202,7 +202,7 @@ def directions_at_once(graph: Graph, n: int, dtype: torch.dtype, memory: int = M
         alive -= {j for j in node.inputs if graph.last_use[j] == i}
     itemsize = torch.empty(0, dtype=dtype).element_size()
     return max(
-        1, int(min(memory, _TANGENTS) // (3 * n * largest * itemsize))
+        1, int(min(memory, BYTES_OF_TANGENTS) // (3 * n * largest * itemsize))
     )  # operations have copies of their own
 
 

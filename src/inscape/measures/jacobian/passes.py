@@ -125,10 +125,10 @@ class Settings:
 ESTIMATE_ABOVE_INPUTS = 64
 AUTO_DIRECTIONS = 8
 """Random directions for each perturbed network: 32 of these see 256 different ones."""
-ROWS_AT_ONCE = 256
-_ALIKE = 4
+POINTS_AT_ONCE = 256
+JOIN_DRAWS_FROM = 4
 """Perturbed networks from which on it pays to look at a point in all of them at once."""
-_AT_ONCE = 16
+DRAWS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,10 +252,10 @@ class Engine:
         """The points in portions that fit into cache or memory."""
         n = len(self.start)
         if self.chain is not None:
-            size = max(ROWS_AT_ONCE, self.chain.block_length())
+            size = max(POINTS_AT_ONCE, self.chain.block_length())
         else:
             at_once = directions_at_once(self.network.tail, 1, self.settings.dtype, self.settings.memory)
-            size = max(1, min(ROWS_AT_ONCE, at_once // self.n_directions))
+            size = max(1, min(POINTS_AT_ONCE, at_once // self.n_directions))
         return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
     def block(
@@ -275,16 +275,16 @@ class Engine:
 
     def works_on_groups(self, draws: Draws, group: Sequence[Consumer]) -> bool:
         """Whether to look at each point in all perturbed networks at once."""
-        many = self.chain is not None and self.chain.has_many_coordinates and draws.n >= _ALIKE
+        many = self.chain is not None and self.chain.has_many_coordinates and draws.n >= JOIN_DRAWS_FROM
         return many and draws.kind == "bias" and not any(c.wants_spectra for c in group)
 
     def grouped(self, draws: Draws, group: Sequence[Consumer]) -> Iterator[Job[Block]]:
         """Points, each in many perturbed networks."""
         assert self.chain is not None
         drawn = [draws.biases(k, self.network.layers, self.settings.dtype) or [] for k in range(draws.n)]
-        for first in range(0, draws.n, _AT_ONCE):
-            chunk = drawn[first : first + _AT_ONCE]
-            m, size = len(chunk), max(1, ROWS_AT_ONCE // len(chunk))
+        for first in range(0, draws.n, DRAWS_AT_ONCE):
+            chunk = drawn[first : first + DRAWS_AT_ONCE]
+            m, size = len(chunk), max(1, POINTS_AT_ONCE // len(chunk))
             stacked = [torch.cat(layer) for layer in zip(*chunk, strict=True)]
             for i in range(0, len(self.start), size):
                 points = np.arange(i, min(i + size, len(self.start)))

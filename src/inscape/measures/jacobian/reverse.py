@@ -13,7 +13,7 @@ from inscape.models.decision import scores_among
 from inscape.models.torch_module import eval_copy
 
 Scores = Callable[[Tensor], Tensor]
-_SEEDS = 2**22
+NUMBERS_SENT_BACK_AT_ONCE = 2**22
 """Numbers in the unit vectors that are sent back at once."""
 
 
@@ -57,7 +57,7 @@ class _Scores(torch.nn.Module):
 def jacobian(values: Tensor, x: Tensor) -> Tensor:
     """The Jacobian (n, c, d) of values (n, c), computed from x (n, ...) row by row, at every row."""
     n, c = values.shape
-    size = max(1, min(c, _SEEDS // max(1, n * c)))
+    size = max(1, min(c, NUMBERS_SENT_BACK_AT_ONCE // max(1, n * c)))
     rows = []
     for start in range(0, c, size):
         k = min(size, c - start)

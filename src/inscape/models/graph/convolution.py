@@ -17,9 +17,9 @@ from torch import Tensor
 
 from inscape.compiled import compiled
 
-_MOST_CHANNELS = 64
-_FEWEST_PLACES = 784
-_COLUMNS = 2**20
+SHIFTED_UP_TO_CHANNELS = 64
+SHIFTED_FROM_PIXELS = 784
+NUMBERS_IN_SLICE = 2**20
 """Numbers that torch may spread out for one product; past some 32 MB each call fetches fresh pages."""
 
 
@@ -31,15 +31,15 @@ def is_faster(x: Tensor, weight: Tensor, stride: tuple[int, ...], groups: int) -
         return False
     if groups > 1:
         return weight.shape[1] == 1
-    few = weight.shape[0] <= _MOST_CHANNELS and weight.shape[2] * weight.shape[3] > 1
-    return few and math.prod(x.shape[2:]) >= _FEWEST_PLACES
+    few = weight.shape[0] <= SHIFTED_UP_TO_CHANNELS and weight.shape[2] * weight.shape[3] > 1
+    return few and math.prod(x.shape[2:]) >= SHIFTED_FROM_PIXELS
 
 
 def in_slices(function: Callable[[Tensor], Tensor], x: Tensor, weight: Tensor) -> Tensor:
     """A convolution of torch, on chunks of rows whose matrix of columns stays small."""
     if x.dtype != torch.float64:
         return function(x)
-    rows = max(1, _COLUMNS // (math.prod(weight.shape[2:]) * math.prod(x.shape[1:])))
+    rows = max(1, NUMBERS_IN_SLICE // (math.prod(weight.shape[2:]) * math.prod(x.shape[1:])))
     if len(x) <= rows:
         return function(x)
     first = function(x[:rows])

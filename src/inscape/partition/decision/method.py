@@ -20,9 +20,9 @@ EXACT_BUDGET = 2000
 """Evaluations per segment that "auto" always allows an exact count: ten times the default grid."""
 AFFORDABLE_SECONDS = 10.0
 """Of foreseen work on all probes, which "auto" always allows an exact count."""
-WORTH = 5.0
+PLANES_WORTH_ADAPTIVE_WORK = 5.0
 """On planes, how many times the work of the adaptive method it allows."""
-SLACK = 5.0
+GIVEN_UP_AFTER_WORK = 5.0
 """How many times the work that it allows is done before an exact count is given up."""
 
 Result = TypeVar("Result")
@@ -184,12 +184,14 @@ def _if_affordable(model: Model, probes: Sequence[Probe], dim: int) -> Choice:
         is_affordable = cost.n_regions + 1 <= EXACT_BUDGET or n * cost.seconds <= allowed
     else:
         cost, kind = plane_cost(model, probes), "linear regions per plane"
-        allowed = max(allowed, WORTH * n * adaptive_seconds(probes[0], cost.per_evaluation))
+        allowed = max(
+            allowed, PLANES_WORTH_ADAPTIVE_WORK * n * adaptive_seconds(probes[0], cost.per_evaluation)
+        )
         is_affordable = n * cost.seconds <= allowed
     work = f"about {cost.n_regions:,.0f} {kind}, {duration_text(n * cost.seconds)} in all"
     if not is_affordable:
         return _sampled(of_every_kind(probes), f"exact would take {work}, over {duration_text(allowed)}")
-    max_faces = SLACK * cost.n_regions * max(1.0, allowed / (n * cost.seconds))
+    max_faces = GIVEN_UP_AFTER_WORK * cost.n_regions * max(1.0, allowed / (n * cost.seconds))
     return Choice("exact", f"piecewise affine, {work}", max_faces)
 
 

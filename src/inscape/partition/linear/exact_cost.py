@@ -29,12 +29,12 @@ RELIABLE_FROM_KNOTS = 30
 """Knots that make a count reliable to some 20 %."""
 N_SEGMENTS = 3
 """Segments on which a stretch is walked."""
-N_PLACES = 6
+N_CROSSES = 6
 """Places on planes, at each of which two lines cross."""
 CROSSINGS = math.pi / 4
 """Of lines drawn at random, on a square of which each side meets one of them on average."""
 
-SECONDS_PER_ROW = 2e-6
+SECONDS_PER_VECTOR = 2e-6
 """Of a tensor, whatever the network: a breakpoint, or a face of a plane with its vertex."""
 SECONDS_PER_PLANE = 5e-3
 """Of calls, whatever the network."""
@@ -48,9 +48,9 @@ UNITS_IN_CACHE = 4096
 
 QUICK_SECONDS = 1.0
 """Work that is not worth foreseeing: lines of all units of a network would make no more regions than that."""
-DOUBT = 4.0
+RECKONING_MAY_ERR_BY = 4.0
 """How many times longer than reckoned the work may take."""
-HOPELESS = 100.0
+NOT_MEASURED_ABOVE_BUDGETS = 100.0
 """Work that is reckoned to take this many times longer than it may is not measured."""
 TIMED_REGIONS = 1000
 """Of a smaller plane, on which the time of a region is measured."""
@@ -90,8 +90,8 @@ def plane_cost(model: Model, probes: Sequence[Probe]) -> Cost:
     stretch of either is walked as in `segment_cost`. If kinks lie as lines drawn at random do, of which p
     and q meet the sides of a unit square, then there are 1 + p + q + pi / 4 p q regions on it.
     """
-    domains = {i: domain_of(probes[i]) for i in _evenly(len(probes), N_PLACES)}
-    each = -(-N_PLACES // len(domains))
+    domains = {i: domain_of(probes[i]) for i in _evenly(len(probes), N_CROSSES)}
+    each = -(-N_CROSSES // len(domains))
     crosses = [cross for domain in domains.values() for cross in _crosses(domain, each)]
     shape = probes[0].input_shape
     lines = [
@@ -124,10 +124,10 @@ def check_planes(model: Model, probes: Sequence[Probe], budget: float) -> None:
     if len(probes) * _sizes_of(graph)[0] ** 2 * _seconds_per_face(graph) <= QUICK_SECONDS:
         return
     cost = plane_cost(model, probes)
-    if DOUBT * len(probes) * cost.seconds <= budget:
+    if RECKONING_MAY_ERR_BY * len(probes) * cost.seconds <= budget:
         return
     seconds = len(probes) * cost.seconds
-    if seconds <= HOPELESS * budget:
+    if seconds <= NOT_MEASURED_ABOVE_BUDGETS * budget:
         seconds = len(probes) * cost.n_regions * seconds_per_region(graph, domain, cost.n_regions)
     each = f"{len(probes):,} planes of about {cost.n_regions:,.0f} linear regions each"
     work = each if len(probes) > 1 else f"about {cost.n_regions:,.0f} linear regions on this plane"
@@ -153,15 +153,15 @@ def seconds_per_region(graph: Graph, domain: Domain, n_regions: float) -> float:
 def seconds_per_evaluation(graph: Graph) -> float:
     """The time of one position of a walk along a segment, or of one evaluation of the network among many."""
     n_units, n_products = _sizes_of(graph)
-    return SECONDS_PER_ROW + SECONDS_PER_UNIT * n_units + SECONDS_PER_PRODUCT * n_products
+    return SECONDS_PER_VECTOR + SECONDS_PER_UNIT * n_units + SECONDS_PER_PRODUCT * n_products
 
 
 def _seconds_per_face(graph: Graph) -> float:
     """The time of one face of a plane, and its share of the vertices."""
     n_units, n_products = _sizes_of(graph)
     if n_units <= UNITS_IN_CACHE:
-        return SECONDS_PER_ROW + SECONDS_PER_UNIT * n_units + SECONDS_PER_REUSED_PRODUCT * n_products
-    return SECONDS_PER_ROW + SECONDS_PER_DISTANT_UNIT * n_units + SECONDS_PER_PRODUCT * n_products
+        return SECONDS_PER_VECTOR + SECONDS_PER_UNIT * n_units + SECONDS_PER_REUSED_PRODUCT * n_products
+    return SECONDS_PER_VECTOR + SECONDS_PER_DISTANT_UNIT * n_units + SECONDS_PER_PRODUCT * n_products
 
 
 def _sizes_of(graph: Graph) -> tuple[int, int]:

@@ -28,10 +28,10 @@ WAYS = {
         (linear_map, "_BLOCK_WITHOUT_DEAD_UNITS", 150),
         (linear_map, "_NUMBERS_IN_BLOCK", 1),
     ],
-    "memory": [(linear_map, "SCRATCH_FROM", 0), (plan, "_ASKED_FOR", 50)],
+    "memory": [(linear_map, "SCRATCH_FROM_NUMBERS", 0), (plan, "_MEMORY_AHEAD", 50)],
     "blocks": [(buffers, "HUGE_PAGES_FROM_BYTES", 0)],
     "rows not stored": [
-        (linear_map, "LAZY_VALUES_FROM", 0),
+        (linear_map, "LAZY_VALUES_FROM_NUMBERS", 0),
         (linear_map, "LAZY_VALUES_UP_TO_BREAKPOINTS", 10**9),
     ],
 }
@@ -99,7 +99,7 @@ def test_all_ways_in_chunks():
 
 
 def test_memory_is_kept_for_the_next_walk_of_a_network(monkeypatch):
-    monkeypatch.setattr(linear_map, "SCRATCH_FROM", 0)
+    monkeypatch.setattr(linear_map, "SCRATCH_FROM_NUMBERS", 0)
     model = inscape.wrap(mlp(2, 20, 20, 20, 3))
     q = linear_regions(model, square())
     arrays = [a.copy() for a in (q.vertices, q.edges, q.patterns, q.areas)]
@@ -114,7 +114,7 @@ def test_memory_is_kept_for_the_next_walk_of_a_network(monkeypatch):
 
 
 def test_memory_is_not_kept_for_ever(monkeypatch):
-    monkeypatch.setattr(linear_map, "SCRATCH_FROM", 0)
+    monkeypatch.setattr(linear_map, "SCRATCH_FROM_NUMBERS", 0)
     models = [inscape.wrap(mlp(2, 20, 20, 3, seed=s)) for s in range(2)]
     for model in models:
         linear_regions(model, square())

@@ -19,7 +19,12 @@ from inscape.models.graph import Graph
 from inscape.models.sklearn_estimator import SklearnModel
 from inscape.models.trees import TreeEnsemble
 from inscape.partition.decision.exact.networks import graph_labels
-from inscape.partition.decision.exact.parabolas import UNITS, candidates, largest_parabola, nearest_labels
+from inscape.partition.decision.exact.parabolas import (
+    EQUAL_UP_TO_UNITS,
+    candidates,
+    largest_parabola,
+    nearest_labels,
+)
 from inscape.partition.decision.exact.trees import regions_along
 from inscape.partition.decision.regions import DecisionSegment
 from inscape.partition.linear.envelope import envelope
@@ -241,7 +246,7 @@ def _neighbours(form: Neighbours, segments: Sequence[Segment]) -> Iterator[Piece
             slopes = -2 * halves @ points.T
             size = squares.max() + (middles**2).sum(axis=1) + (halves**2).sum(axis=1)
             for i in range(len(block)):
-                slack = len(centre) * UNITS * EPS * size[i]
+                slack = len(centre) * EQUAL_UP_TO_UNITS * EPS * size[i]
                 near = candidates(offsets[i], slopes[i], form.k, slack)
                 yield nearest_labels(
                     points, form.labels, form.k, form.n_classes, middles[i], halves[i], *near
@@ -260,7 +265,7 @@ def _duels(form: Duels, segments: Sequence[Segment]) -> Iterator[Pieces]:
     parts, scale = stretches(form.scores, segments)
     i, j = np.triu_indices(form.n_classes, 1)
     columns = np.eye(form.n_classes)
-    bound = UNITS * EPS * scale
+    bound = EQUAL_UP_TO_UNITS * EPS * scale
 
     def inside(parts: list[Stretch]) -> Iterator[Inside]:
         for stretch in parts:

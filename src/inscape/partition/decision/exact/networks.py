@@ -31,7 +31,7 @@ from inscape.partition.linear.regions import KNOT_TOLERANCE
 from inscape.partition.linear.rounding import SLACK, SUSPICIOUS, evaluated_at
 from inscape.partition.linear.segments.breakpoints import Positions
 from inscape.partition.linear.segments.linear_segments import graph_on
-from inscape.partition.linear.segments.walk import CHUNK, walk
+from inscape.partition.linear.segments.walk import BYTES_IN_CHUNK, walk
 from inscape.probes import Probe, Segment
 from inscape.probes.segment import as_segments
 from inscape.progress import Meter, meter
@@ -191,7 +191,7 @@ class Labels:
             size = max(float(np.abs(values).max()), scale / SLACK)
             near = EQUAL_UP_TO_UNITS * float(np.finfo(np.float32).eps) * size
         doubt = np.flatnonzero(leads(values) <= near)
-        most = max(1, CHUNK // 8 // max(int(np.prod(s)) for s in self._graph.shapes))
+        most = max(1, BYTES_IN_CHUNK // 8 // max(int(np.prod(s)) for s in self._graph.shapes))
         for first in range(0, len(doubt), most):
             chosen = doubt[first : first + most]
             anew = evaluated_at(self._graph, self._segments, positions, chosen, self._graph.output)

@@ -14,7 +14,7 @@ from inscape.arrays import Floats, Ints
 from inscape.compiled import compiled
 from inscape.partition.linear.envelope import grown
 
-UNITS = 2.0**6
+EQUAL_UP_TO_UNITS = 2.0**6
 """Values nearer than this many units of rounding are taken as equal."""
 
 
@@ -68,11 +68,11 @@ def largest_parabola(a, b, c):
                 size = abs(a[i]) + abs(b[i]) + abs(c[i])
             elif value > second:
                 second = value
-        is_tied[m] = first - second <= UNITS * np.finfo(np.float64).eps * size
+        is_tied[m] = first - second <= EQUAL_UP_TO_UNITS * np.finfo(np.float64).eps * size
     return s, best, is_tied
 
 
-N_PARTS = 16
+N_STRETCHES = 16
 """Equal parts of a line, for each of which the points that can be near are chosen anew."""
 
 
@@ -82,11 +82,11 @@ def candidates(offset: Floats, slope: Floats, k: int, slack: float) -> tuple[Int
     A line is at most the larger of its values at both ends of a part, so that the k-th smallest of these
     bounds the k lowest everywhere; what stays above it, by more than `slack`, is never among them.
     """
-    values = offset + np.linspace(-1.0, 1.0, N_PARTS + 1)[:, None] * slope
+    values = offset + np.linspace(-1.0, 1.0, N_STRETCHES + 1)[:, None] * slope
     highest, lowest = np.maximum(values[1:], values[:-1]), np.minimum(values[1:], values[:-1])
     bound = np.partition(highest, k - 1, axis=1)[:, k - 1] + slack
     part, chosen = np.nonzero(lowest <= bound[:, None])
-    return chosen, np.searchsorted(part, np.arange(N_PARTS + 1))
+    return chosen, np.searchsorted(part, np.arange(N_STRETCHES + 1))
 
 
 @compiled
@@ -142,7 +142,7 @@ def depends_on_a_tie(offset, slope, is_in, label, s):
                 continue
             gap = (offset[j] - offset[i]) + s * (slope[j] - slope[i])
             size = offset[i] + abs(slope[i]) + offset[j] + abs(slope[j])
-            if gap <= UNITS * np.finfo(np.float64).eps * size:
+            if gap <= EQUAL_UP_TO_UNITS * np.finfo(np.float64).eps * size:
                 return True
     return False
 
@@ -159,7 +159,7 @@ def nearest_labels(points, labels, k, n_classes, middle, half, candidates, begin
         middle: m, (d,).
         half: v, (d,).
         candidates: the points that matter, part by part, (m,).
-        begins: where each part begins among them, (N_PARTS + 1,).
+        begins: where each part begins among them, (N_STRETCHES + 1,).
 
     Returns:
         s (m,) between pieces, and for each of the m + 1 pieces its label, the smallest with most votes, and
@@ -167,9 +167,9 @@ def nearest_labels(points, labels, k, n_classes, middle, half, candidates, begin
     """
     capacity, m = 64, 0
     at, new, is_tied = np.empty(capacity), np.empty(capacity, np.int64), np.empty(capacity, np.bool_)
-    for part in range(N_PARTS):
+    for part in range(N_STRETCHES):
         # (1) the lines that matter on this part, and the lowest of them at its start
-        start, end = -1.0 + 2.0 * part / N_PARTS, -1.0 + 2.0 * (part + 1) / N_PARTS
+        start, end = -1.0 + 2.0 * part / N_STRETCHES, -1.0 + 2.0 * (part + 1) / N_STRETCHES
         now = start
         chosen = candidates[begins[part] : begins[part + 1]]
         own = labels[chosen]

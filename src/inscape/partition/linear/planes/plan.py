@@ -20,7 +20,7 @@ from inscape.models.graph.network import Fusion
 from inscape.models.graph.piecewise import Bend
 from inscape.probes.plane import Plane
 
-_ASKED_FOR = 4
+_MEMORY_AHEAD = 4
 """How many times the memory that a tensor needs is asked for: what is not written costs nothing."""
 
 KEPT_BYTES = 2**28
@@ -52,7 +52,7 @@ class Scratch:
         if fitting:
             tensor = min(fitting, key=Tensor.numel)
         else:
-            tensor = empty((max(n * h, min(_ASKED_FOR * n * h, self._memory // 8)),))
+            tensor = empty((max(n * h, min(_MEMORY_AHEAD * n * h, self._memory // 8)),))
         self._free = [other for other in fitting if other is not tensor]
         self._taken = [*self._taken[-1:], tensor]  # how long earlier ones are in use is not known
         return tensor[: n * h].view(n, h)

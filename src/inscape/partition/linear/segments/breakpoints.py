@@ -23,7 +23,7 @@ from inscape.models.graph.piecewise import Bend, WindowTable
 from inscape.partition.linear.envelope import interpolated_windows, positions_touching_tie, window_crossings
 from inscape.partition.linear.rounding import SLACK, SUSPICIOUS, SegmentRounding
 
-DROPPED = 1e-9
+FLOAT64_DECIDES_WITHIN = 1e-9
 """In float32, a crossing this near to a position may be one with it or beside it: float64 decides."""
 
 NEAR_IN_UNITS = 4.0
@@ -179,7 +179,7 @@ def repaired(
                 values, positions.segment, values.dtype.type(theta), near
             )
     edge = np.minimum(bends.s, 1 - bends.s) * (positions.t[bends.interval + 1] - positions.t[bends.interval])
-    touching[(bends.interval + (bends.s > 0.5))[edge <= DROPPED]] = True
+    touching[(bends.interval + (bends.s > 0.5))[edge <= FLOAT64_DECIDES_WITHIN]] = True
     rounding.doubt(np.flatnonzero(touching))
     close = intervals_with_close_crossings(bends.interval, bends.s, positions.t, NEAR_IN_UNITS * eps)
     again = np.flatnonzero(close)

@@ -27,7 +27,7 @@ from inscape.partition.linear.segments.breakpoints import (
     Positions,
     positions_touching_threshold,
 )
-from inscape.partition.linear.segments.walk import CHUNK, walk
+from inscape.partition.linear.segments.walk import BYTES_IN_CHUNK, walk
 from inscape.probes import Segment
 from inscape.progress import Meter
 from inscape.provenance import Provenance
@@ -180,7 +180,7 @@ class Scores:
         """The slope d score / dt at parameters t that are no knots, by the chain rule, and its error."""
         shape = self.graph.input_shape
         direction = torch.from_numpy((segment.end - segment.start).reshape(1, *shape))
-        most = max(1, CHUNK // 8 // max(1, *(int(np.prod(s)) for s in self.graph.shapes)))
+        most = max(1, BYTES_IN_CHUNK // 8 // max(1, *(int(np.prod(s)) for s in self.graph.shapes)))
         nothing = np.empty((0, int(np.prod(self.graph.shapes[self.graph.output]))))
         chunks = [(nothing, nothing)]
         for start in range(0, len(t), most):
@@ -248,7 +248,7 @@ def _clear_middles(
 
 def is_clear(graph: Graph, segments: Sequence[Segment], positions: Positions) -> Bools:
     """Whether at each position every unit is further from its kinks than float32 can err, (n,)."""
-    most = max(1, CHUNK // 4 // max(int(np.prod(s)) for s in graph.shapes))
+    most = max(1, BYTES_IN_CHUNK // 4 // max(int(np.prod(s)) for s in graph.shapes))
     chunks = [
         _is_clear(
             graph,

@@ -44,7 +44,7 @@ from inscape.partition.linear.segments.breakpoints import (
 )
 from inscape.probes import Segment
 
-CHUNK = 2**22
+BYTES_IN_CHUNK = 2**22
 """Bytes per tensor and chunk: enough for a product to run at full speed, little enough to be used again."""
 
 HEADROOM = 16.0
@@ -148,7 +148,7 @@ class _Walker:
         self.scales = scales_of(graph)
         n_bends = sum(not n.is_affine for n in graph.nodes)
         held = 4 * (n_bends + 1) * dtype.itemsize  # at each level: input, output, a skip and a temporary
-        self.chunk = max(1, min(CHUNK // dtype.itemsize, memory // held))
+        self.chunk = max(1, min(BYTES_IN_CHUNK // dtype.itemsize, memory // held))
         self.limit = float(torch.finfo(graph.own_dtype).max) / HEADROOM
 
     def run(self, log: _Log) -> None:

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from inscape.partition.linear.space.region_maps import Pattern, RegionMaps
 
 NORMS = (1.0, 2.0, math.inf)
-MEET = 1e-9
+BOUNDS_MEET_WITHIN = 1e-9
 """Bounds that differ by less, relative to the upper one, have met."""
-FARTHEST = 64.0
+LOOK_BEYOND_MAP_BY = 64.0
 """How many times farther than a region's own map says a label change is looked for along a segment."""
 N_RIVALS = 5
 """Labels, the nearest ones by the map of a region, whose ways are tried for an upper bound."""
@@ -234,7 +234,7 @@ class _Walk:
         """Whether the two bounds agree; both are infinite where there is one label only."""
         if math.isinf(self.upper):
             return math.isinf(self.lower)
-        return self.upper - self.lower <= MEET * self.upper
+        return self.upper - self.lower <= BOUNDS_MEET_WITHIN * self.upper
 
     def _maps(self, pattern: "Pattern | None", x: Floats | None = None) -> "RegionMaps":
         """The region of a pattern, or of a point, by default that of x."""
@@ -302,7 +302,7 @@ class _Walk:
                 if offset < 0 and self._dual(normal) > 0:
                     steps.append((rival, _steepest(normal, self.norm) * -offset))
             for rival, u in sorted(steps, key=lambda step: self._length(step[1]))[:N_RIVALS]:
-                self._try(u, rival, FARTHEST if math.isinf(before) else 2.0)
+                self._try(u, rival, LOOK_BEYOND_MAP_BY if math.isinf(before) else 2.0)
             if not self.upper < (1 - 1e-3) * before:
                 return
             inside = self.x + (1 - 1e-6) * (self.point - self.x)

@@ -304,7 +304,7 @@ def _is_needed(normal: Floats, offset: float, normals: Floats, offsets: Floats) 
 
 HULL_DIMENSIONS = 5
 """Vertices are enumerated up to this dimension; above, a polytope may have too many of them."""
-EQUAL = 1e-12
+ONE_FACET_WITHIN = 1e-12
 """Rows of unit length that differ by no more, offsets relative to the extent, are one, up to rounding."""
 
 
@@ -358,9 +358,12 @@ def facets(rows: Floats, offsets: Floats, inside: Floats, extent: float) -> Face
 def _groups(rows: Floats, offsets: Floats) -> Ints:
     """For each row the first one that is on the same hyperplane, its sides the same too."""
     group = np.arange(len(rows))
-    near = np.abs(rows @ rows.T) > 1 - EQUAL
+    near = np.abs(rows @ rows.T) > 1 - ONE_FACET_WITHIN
     for i, j in np.argwhere(np.triu(near, 1)).tolist():
-        same = np.abs(rows[i] - rows[j]).max() <= EQUAL and abs(offsets[i] - offsets[j]) <= EQUAL
+        same = (
+            np.abs(rows[i] - rows[j]).max() <= ONE_FACET_WITHIN
+            and abs(offsets[i] - offsets[j]) <= ONE_FACET_WITHIN
+        )
         if same and group[j] == j:
             group[j] = group[i]
     return group

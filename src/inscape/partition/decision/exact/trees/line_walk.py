@@ -9,7 +9,7 @@ from inscape.compiled import compiled
 
 ARGMAX, POSITIVE, NON_NEGATIVE = 0, 1, 2  # the values of `inscape.models.trees.Rule`
 EPS = np.finfo(np.float64).eps
-SAME = 4 * EPS  # crossings this close, relative to t, are one
+ONE_CROSSING_WITHIN = 4 * EPS  # crossings this close, relative to t, are one
 FEWEST_STEPS = 1000.0
 """A feature that passes fewer numbers than this along a line is coarse: its steps are no rounding."""
 
@@ -134,7 +134,7 @@ def blur_at(t: float, roots: Any, line: Any, trees: Any, blur: Any, span: Any) -
             f = feature[at]
             d = line[f, 1]
             s = crossing(cut[at] - line[f, 0], d)
-            if abs(s - t) <= SAME * abs(t):
+            if abs(s - t) <= ONE_CROSSING_WITHIN * abs(t):
                 a, b = line[f, 0], line[f, 0] + d
                 own = blur[at] / abs(d)
                 own = own if own * FEWEST_STEPS <= span[1] - span[0] else 0.0
@@ -213,7 +213,7 @@ def advance(i: int, n: int, order: Any, leaves: Any, row: Any, value: Any, colum
     """Pass all crossings at the time of the i-th of n in `order`: (the next i, whether a value changed)."""
     times, trees, rows = leaves
     t, changed = times[order[i]], False
-    while i < n and times[order[i]] - t <= SAME * abs(t):
+    while i < n and times[order[i]] - t <= ONE_CROSSING_WITHIN * abs(t):
         k, new = trees[order[i]], rows[order[i]]
         old = row[k]
         if new != old:

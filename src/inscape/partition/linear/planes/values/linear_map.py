@@ -34,13 +34,13 @@ from inscape.partition.linear.rounding import PlaneRounding
 SCALE_FROM_VERTICES = 256
 """From this many old vertices on these tell the scale of a layer; else what bends it on lines counts too."""
 
-LAZY_VALUES_FROM = 2**22
+LAZY_VALUES_FROM_NUMBERS = 2**22
 """From this many numbers at new vertices on these are evaluated where they are needed, and not stored ..."""
 
 LAZY_VALUES_UP_TO_BREAKPOINTS = 8
 """... if chords have at most this many breakpoints on average."""
 
-SCRATCH_FROM = 2**22
+SCRATCH_FROM_NUMBERS = 2**22
 """From this many numbers on a map goes into memory that is used again."""
 
 SKIP_DEAD_UNITS_FROM_VECTORS = 2**12
@@ -55,7 +55,7 @@ _BLOCK_WITHOUT_DEAD_UNITS = 2**15
 _BLOCKS_IN_JOB = 32
 """How many blocks one thread takes: each job begins anew to choose which units are left out."""
 
-_SAMPLE = 64
+VECTORS_FOR_SCALE = 64
 """How many vectors tell the scale of a map."""
 
 
@@ -127,7 +127,7 @@ class LinearMap:
     def _is_lazy(self) -> bool:
         """Whether only signs are wanted, of many vectors, on lines with few breakpoints."""
         few = len(self.chords.s) <= LAZY_VALUES_UP_TO_BREAKPOINTS * len(self.chords.ends)
-        is_large = (self.n - self.n_old) * self.h >= LAZY_VALUES_FROM
+        is_large = (self.n - self.n_old) * self.h >= LAZY_VALUES_FROM_NUMBERS
         return is_large and few and self.plan.ends_with_signs(self.matrix.last)
 
     def _empty_signs(self, some: Floats) -> Packed | None:
@@ -151,7 +151,7 @@ class LinearMap:
         If z is free and its vectors are as long, that is its memory, which products take block by block.
         """
         z, h = self.z, self.h
-        if n * h < SCRATCH_FROM:
+        if n * h < SCRATCH_FROM_NUMBERS:
             return empty((n, h))
         fits = z.untyped_storage().nbytes() >= n * h * z.itemsize and z.storage_offset() == 0
         if self.is_free and fits and z[0].numel() == h and z.is_contiguous():
@@ -304,7 +304,7 @@ def multiply(
 def _sample(product: Product, z: Floats, above: SignVectors, chosen: Ints | None) -> Floats:
     """The map of a few vectors from all over, for its scale: a small block may lie where it vanishes."""
     n = len(z) if chosen is None else len(chosen)
-    some = np.arange(0, n, max(1, -(-n // min(_SAMPLE, product.size))))
+    some = np.arange(0, n, max(1, -(-n // min(VECTORS_FOR_SCALE, product.size))))
     own = some if chosen is None else chosen[some]
     out = torch.empty((len(own), len(product.bias)), dtype=torch.float64)
     product.of_block()(z[own], above[own], out)

@@ -248,7 +248,7 @@ def _gather(z, n_old, source, weight, wanted, out):
                 out[r, u] = (w[0] * a[u] + w[1] * b[u]) + (w[2] * c[u] + w[3] * d[u])
 
 
-_IN_ORDER_ABOVE = 4
+CARRIED_ALONG_ABOVE_BREAKPOINTS = 4
 """On lines with more breakpoints than this the sum over them is carried along from point to point."""
 
 
@@ -314,7 +314,7 @@ def _expand_each(y, lines, columns, done, base, slope, kinks, cutoff, above, nea
         # (2) with many breakpoints the line is followed from its first end
         a, b, own = lines.ends[line, 0], lines.ends[line, 1], slice(first, last)
         s, entry, change = lines.s[own], lines.unit[own], lines.change[own]
-        is_long = last - first > _IN_ORDER_ABOVE
+        is_long = last - first > CARRIED_ALONG_ABOVE_BREAKPOINTS
         if is_long:
             start_line(y[a], y[b], s, entry, change, 0, len(s), columns, base, slope)
         for i in range(last - first):
