@@ -85,7 +85,7 @@ def test_lines_drawn_at_random_are_counted_as_they_cross():
 
 
 def test_a_plane_with_far_more_regions_than_foreseen_is_given_up(monkeypatch):
-    monkeypatch.setattr(method, "SLACK", 1e-6)
+    monkeypatch.setattr(method, "GIVEN_UP_AFTER_WORK", 1e-6)
     with pytest.warns(InscapeWarning, match="more than .* linear regions, far more than foreseen"):
         p = decision_regions(collision_avoidance(0), SLICE)
     assert p.method == "adaptive"

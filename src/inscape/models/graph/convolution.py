@@ -17,8 +17,8 @@ from torch import Tensor
 
 from inscape.compiled import compiled
 
-SHIFTED_UP_TO_CHANNELS = 64
-SHIFTED_FROM_PIXELS = 784
+SHIFTED_UP_TO_CHANNELS, SHIFTED_FROM_PIXELS = 64, 784
+"""Output channels up to which, and pixels of a map from which on, sums of shifted planes beat a product."""
 NUMBERS_IN_SLICE = 2**20
 """Numbers that torch may spread out for one product; past some 32 MB each call fetches fresh pages."""
 

@@ -115,7 +115,7 @@ def check_planes(model: Model, probes: Sequence[Probe], budget: float) -> None:
     """Raise an error if subdividing the probes is foreseen to take more seconds than the budget.
 
     What is not obviously quick is reckoned by `plane_cost`. What is then neither far within the budget nor
-    far over it is measured: the seconds of a region on a small part of the first plane, times the regions.
+    far over it is measured: the seconds of a region on a small patch of the first plane, times the regions.
     """
     if math.isinf(budget) or not probes:
         return
@@ -232,21 +232,21 @@ def _n_faces(domain: Domain, chords: Floats, densities: Floats) -> float:
 def _densities(graph: Graph, lines: Sequence[Segment], centres: npt.ArrayLike) -> Floats:
     """The knots that whole lines would have, were they as dense as around a place on each."""
     middle = np.asarray(centres, dtype=np.float64)
-    counts, parts = np.zeros(len(lines)), np.zeros(len(lines))
+    counts, fractions = np.zeros(len(lines)), np.zeros(len(lines))
     open_lines, fraction = np.arange(len(lines)), FIRST_STRETCH
     while len(open_lines):
         stretches = [_stretch(lines[i], middle[i], fraction) for i in open_lines.tolist()]
         knots = Knots()
         walk(graph, stretches, knots.take, memory=MEMORY, tolerance=KNOT_TOLERANCE)
         counts[open_lines] = [len(t) for t, _ in knots.by_segment(len(stretches))]
-        parts[open_lines] = fraction
+        fractions[open_lines] = fraction
         open_lines = open_lines[(counts[open_lines] < RELIABLE_FROM_KNOTS) & (fraction < 1.0)]
         fraction = min(1.0, 8 * fraction)
-    return np.asarray(counts / parts)
+    return np.asarray(counts / fractions)
 
 
 def _stretch(line: Segment, centre: float, fraction: float) -> Segment:
-    """The part of a line around a place on it, moved inside where it would stick out."""
+    """The stretch of a line around a point on it, moved inside where it would stick out."""
     low, high = line.span
     first = min(max(centre - fraction / 2, 0.0), 1.0 - fraction)
     return Segment(

@@ -201,11 +201,11 @@ Inside = tuple[Floats, Ints, Bools]
 
 
 def _joined(
-    parts: list[Stretch], segments: Sequence[Segment], inside: Callable[[list[Stretch]], Iterator[Inside]]
+    every: list[Stretch], segments: Sequence[Segment], inside: Callable[[list[Stretch]], Iterator[Inside]]
 ) -> Iterator[Pieces]:
     """The pieces of each segment, from those inside its stretches."""
     by_segment: list[list[tuple[Floats, Ints, Bools]]] = [[] for _ in segments]
-    for stretch, (s, labels, in_doubt) in zip(parts, inside(parts), strict=True):
+    for stretch, (s, labels, in_doubt) in zip(every, inside(every), strict=True):
         low, high = stretch.t
         t = np.concatenate([[low], 0.5 * (low + high) + 0.5 * (high - low) * s])
         by_segment[stretch.segment].append((t, labels, in_doubt))
@@ -217,8 +217,8 @@ def _joined(
 def _quadratic(form: Quadratics, segments: Sequence[Segment]) -> Iterator[Pieces]:
     """Along x(s) = m + s v, the score of a class is constant - |F (m - centre) + s F v|^2."""
 
-    def inside(parts: list[Stretch]) -> Iterator[Inside]:
-        for stretch in parts:
+    def inside(every: list[Stretch]) -> Iterator[Inside]:
+        for stretch in every:
             middle, half = _middle_and_half(stretch)
             a, b, c = (np.empty(len(form.constants)) for _ in range(3))
             for k, factor in enumerate(form.factors):
@@ -236,10 +236,10 @@ def _neighbours(form: Neighbours, segments: Sequence[Segment]) -> Iterator[Piece
     points = form.points - centre
     squares = (points**2).sum(axis=1)
 
-    def inside(parts: list[Stretch]) -> Iterator[Inside]:
+    def inside(every: list[Stretch]) -> Iterator[Inside]:
         most = max(1, MOST_DISTANCES // len(points))
-        for first in range(0, len(parts), most):
-            block = [_middle_and_half(stretch) for stretch in parts[first : first + most]]
+        for first in range(0, len(every), most):
+            block = [_middle_and_half(stretch) for stretch in every[first : first + most]]
             middles, halves = (np.stack([b[k] for b in block]) for k in (0, 1))
             middles = middles - centre
             offsets = squares - 2 * middles @ points.T
@@ -262,13 +262,13 @@ def _middle_and_half(stretch: Stretch) -> tuple[Floats, Floats]:
 
 def _duels(form: Duels, segments: Sequence[Segment]) -> Iterator[Pieces]:
     """Votes are constant between the roots of the scores; ties may be decided by the sums of scores."""
-    parts, scale = stretches(form.scores, segments)
+    every, scale = stretches(form.scores, segments)
     i, j = np.triu_indices(form.n_classes, 1)
     columns = np.eye(form.n_classes)
     bound = EQUAL_UP_TO_UNITS * EPS * scale
 
-    def inside(parts: list[Stretch]) -> Iterator[Inside]:
-        for stretch in parts:
+    def inside(every: list[Stretch]) -> Iterator[Inside]:
+        for stretch in every:
             first, last = stretch.values
             crossed = np.flatnonzero((first > 0) != (last > 0))
             s = np.sort(first[crossed] / (first[crossed] - last[crossed]))
@@ -282,7 +282,7 @@ def _duels(form: Duels, segments: Sequence[Segment]) -> Iterator[Pieces]:
                 s, labels, in_doubt = _by_confidence(edges, votes, sums, in_doubt, bound * form.n_classes)
             yield 2 * s - 1, labels, in_doubt
 
-    return _joined(parts, segments, inside)
+    return _joined(every, segments, inside)
 
 
 def _by_confidence(edges: Floats, votes: Floats, sums: list[Floats], in_doubt: Bools, bound: float) -> Inside:

@@ -73,20 +73,21 @@ def largest_parabola(a, b, c):
 
 
 N_STRETCHES = 16
-"""Equal parts of a line, for each of which the points that can be near are chosen anew."""
+"""Equal stretches of a line, for each of which the points that can be near are chosen anew."""
 
 
 def candidates(offset: Floats, slope: Floats, k: int, slack: float) -> tuple[Ints, Ints]:
-    """The points that can be among the k nearest on each part: all of them (m,), and where each part begins.
+    """The points that can be among the k nearest on each stretch: all of them (m,), and where each stretch
+    begins.
 
-    A line is at most the larger of its values at both ends of a part, so that the k-th smallest of these
+    A line is at most the larger of its values at both ends of a stretch, so that the k-th smallest of these
     bounds the k lowest everywhere; what stays above it, by more than `slack`, is never among them.
     """
     values = offset + np.linspace(-1.0, 1.0, N_STRETCHES + 1)[:, None] * slope
     highest, lowest = np.maximum(values[1:], values[:-1]), np.minimum(values[1:], values[:-1])
     bound = np.partition(highest, k - 1, axis=1)[:, k - 1] + slack
-    part, chosen = np.nonzero(lowest <= bound[:, None])
-    return chosen, np.searchsorted(part, np.arange(N_STRETCHES + 1))
+    stretch, chosen = np.nonzero(lowest <= bound[:, None])
+    return chosen, np.searchsorted(stretch, np.arange(N_STRETCHES + 1))
 
 
 @compiled
@@ -158,8 +159,8 @@ def nearest_labels(points, labels, k, n_classes, middle, half, candidates, begin
         n_classes: the number of labels.
         middle: m, (d,).
         half: v, (d,).
-        candidates: the points that matter, part by part, (m,).
-        begins: where each part begins among them, (N_STRETCHES + 1,).
+        candidates: the points that matter, stretch by stretch, (m,).
+        begins: where each stretch begins among them, (N_STRETCHES + 1,).
 
     Returns:
         s (m,) between pieces, and for each of the m + 1 pieces its label, the smallest with most votes, and
@@ -167,11 +168,11 @@ def nearest_labels(points, labels, k, n_classes, middle, half, candidates, begin
     """
     capacity, m = 64, 0
     at, new, is_tied = np.empty(capacity), np.empty(capacity, np.int64), np.empty(capacity, np.bool_)
-    for part in range(N_STRETCHES):
-        # (1) the lines that matter on this part, and the lowest of them at its start
-        start, end = -1.0 + 2.0 * part / N_STRETCHES, -1.0 + 2.0 * (part + 1) / N_STRETCHES
+    for stretch in range(N_STRETCHES):
+        # (1) the lines that matter on this stretch, and the lowest of them at its start
+        start, end = -1.0 + 2.0 * stretch / N_STRETCHES, -1.0 + 2.0 * (stretch + 1) / N_STRETCHES
         now = start
-        chosen = candidates[begins[part] : begins[part + 1]]
+        chosen = candidates[begins[stretch] : begins[stretch + 1]]
         own = labels[chosen]
         height, rise = coefficients(points, chosen, middle, half)
         is_in = lowest(height, rise, now, k)

@@ -193,7 +193,7 @@ class _Walker:
             layers=list(self.layers), patterns=[[] for _ in self.layers], hashes=[[] for _ in self.layers]
         )
         sizes = np.cumsum([math.prod(graph.shapes[i]) for i in self.layers])
-        self.parts = dict(zip(self.layers, (sizes / sizes.max(initial=1)) ** 2, strict=True))
+        self.done_at = dict(zip(self.layers, (sizes / sizes.max(initial=1)) ** 2, strict=True))
         self.pattern_bytes = 0
         self.depth = 0
         self.offsets = [0] * len(self.layers)
@@ -210,7 +210,7 @@ class _Walker:
         are as many as crossings of lines.
         """
         graph, (low, high) = self.graph, share
-        before = max((self.parts[i] for i in self.layers if i < state.node), default=0.0)
+        before = max((self.done_at[i] for i in self.layers if i < state.node), default=0.0)
         while state.node <= self.plan.last:
             node, live = state.node, state.live
             op, inputs, bend = graph.nodes[node].op, graph.nodes[node].inputs, graph.nodes[node].bend
@@ -222,7 +222,7 @@ class _Walker:
                         raise _BudgetReachedError
                     break
                 live.clear()
-                low = share[0] + (high - share[0]) * (self.parts[node] - before) / max(1 - before, 1e-9)
+                low = share[0] + (high - share[0]) * (self.done_at[node] - before) / max(1 - before, 1e-9)
                 if len(stage) > 1:
                     self._take_chunks(stage, (low, high))
                     return

@@ -241,16 +241,16 @@ def _place_crossing_points(xy, ends, edge, s, out):
 def _cut_edges(
     ends, born, shared, point_start, edge, n_vertices, inside, layer, new_ends, new_born, new_shared
 ):
-    """Write the parts of edges that were crossed, then the new edges `inside` (k, 2).
+    """Write what edges that were crossed become, then the new edges `inside` (k, 2).
 
     Crossing point k lies on edge[k]; those of an edge start at point_start.
     """
-    # (1) the first part of each edge begins where the edge does, the last ends where it does
+    # (1) the first of an edge begins where the edge does, the last ends where it does
     for e in range(len(ends)):
         first = e + point_start[e]
         new_ends[first, 0], new_ends[e + point_start[e + 1], 1] = ends[e, 0], ends[e, 1]
         new_born[first], new_shared[first] = born[e], shared[e]
-    # (2) at a crossing point one part ends and the next begins
+    # (2) at a crossing point one ends and the next begins
     for k in range(len(edge)):
         i = edge[k] + k
         new_ends[i, 1], new_ends[i + 1, 0] = n_vertices + k, n_vertices + k
@@ -271,7 +271,7 @@ def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, Faces, 
         tied: the faces to leave out, (f,); a face that turns out to be tied is marked.
 
     Returns:
-        is_complete, `Faces`, `Inside` and `Lines`; an edge inside is numbered after the parts of the old
+        is_complete, `Faces`, `Inside` and `Lines`; an edge inside is numbered after those of the old
         ones.
     """
     n_words, n, most = inputs.above.shape[1], len(tied), float(most)

@@ -135,9 +135,9 @@ def _copy_face(inputs, f, out):
 
 @inlined
 def _bisect_face(inputs, f, one, two, base_edge, out):
-    """Write the two parts of a face that one unit cuts, at half-edges `one` and `two` of `loop`.
+    """Write the two subfaces of a face that one unit cuts, at half-edges `one` and `two` of `loop`.
 
-    First comes the part with the face's first vertex.
+    First comes the one with the face's first vertex.
     """
     # (1) the chord
     first, last = inputs.start[f], inputs.start[f + 1]
