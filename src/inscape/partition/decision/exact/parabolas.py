@@ -77,8 +77,7 @@ N_STRETCHES = 16
 
 
 def candidates(offset: Floats, slope: Floats, k: int, slack: float) -> tuple[Ints, Ints]:
-    """The points that can be among the k nearest on each stretch: all of them (m,), and where each stretch
-    begins.
+    """The points that can be among the k nearest, stretch by stretch, (m,), and where each stretch begins.
 
     A line is at most the larger of its values at both ends of a stretch, so that the k-th smallest of these
     bounds the k lowest everywhere; what stays above it, by more than `slack`, is never among them.
