@@ -144,6 +144,37 @@ def test_long_compiled_functions_say_their_steps():
     assert not silent, f"number their steps in comments:{listed(silent)}"
 
 
+ARRAYS = re.compile(r"Floats|Ints|Bools|Indices|Int32s|SignVectors|NDArray|Nodes|Tensor\b|^Any$")
+
+
+def undocumented_fields(path):
+    """The fields of tuples of arrays of which no line says what they hold, below or in `Attributes`."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.ClassDef) or "NamedTuple" not in map(ast.unparse, node.bases):
+            continue
+        fields = [field for field in node.body if isinstance(field, ast.AnnAssign)]
+        if not any(ARRAYS.search(ast.unparse(field.annotation)) for field in fields):
+            continue
+        text = ast.get_docstring(node) or ""
+        for field, after in zip(node.body, [*node.body[1:], None], strict=True):
+            if isinstance(field, ast.AnnAssign):
+                name = ast.unparse(field.target)
+                is_said = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+                if not is_said and not re.search(rf"^ *(\w+, )*{name}(, \w+)*: ", text, re.MULTILINE):
+                    yield f"{node.name}.{name}"
+
+
+def test_tuples_of_arrays_say_what_each_field_holds():
+    silent = [f"{room(path)}: {name}" for path in FILES for name in undocumented_fields(path)]
+    assert not silent, f"a line per field:{listed(silent)}"
+
+
+def test_fields_without_a_line_are_noticed(tmp_path):
+    path = tmp_path / "arrays.py"
+    path.write_text("class A(NamedTuple):\n    x: Floats\n    y: Ints\n    'The labels, (n,).'\n")
+    assert list(undocumented_fields(path)) == ["A.x"]
+
+
 def private_names(path):
     """Names with an underscore that a test takes from modules and classes of the package."""
     nodes = list(ast.walk(ast.parse(path.read_text())))

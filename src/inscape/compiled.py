@@ -154,13 +154,13 @@ def entries(*arguments: Any) -> float:
     >>> entries(np.zeros((3, 4)), 7, (np.zeros(5), 0.5))
     19.0
     """
-    found = 0.0
+    total = 0.0
     for argument in arguments:
         if isinstance(argument, np.ndarray):
-            found += argument.size
+            total += argument.size
         else:
-            found += entries(*argument) if isinstance(argument, tuple) else 1
-    return found
+            total += entries(*argument) if isinstance(argument, tuple) else 1
+    return total
 
 
 def unbounded(*arguments: Any) -> float:

@@ -81,7 +81,7 @@ _is_settled: ContextVar[bool] = ContextVar("_is_settled", default=False)
 
 @contextmanager
 def working(n_jobs: int | None) -> Iterator[None]:
-    """Have what is done meanwhile use so many threads.
+    """Have what is done meanwhile use that many threads.
 
     Work that is part of other work uses what that does: a call in a job has the thread of the job.
     """
@@ -212,7 +212,7 @@ def _untold(job: Callable[[], Result], tell: Tell) -> Result:
 
 
 def fitting(memory: int) -> int:
-    """How many jobs to have ahead if each takes so many bytes: all of them at most half of the machine's."""
+    """How many jobs to have ahead if each takes `memory` bytes: all of them at most half of the machine's."""
     threads, there = _threads.get(), machine_memory()
     most = 1 if threads is None else threads.n + READY_JOBS
     return most if there is None else max(1, min(most, there // 2 // memory))
@@ -222,7 +222,7 @@ class Shares:
     """Progress of jobs that tell which part of them is done, shown in thousandths of a job."""
 
     def __init__(self, meter: Meter, total: int, before: int = 0) -> None:
-        """`total` jobs there are in all, of which so many were done before."""
+        """`total` jobs there are in all, of which some were done before."""
         self._meter, self._total, self._done = meter, total, float(before)
         self._parts: dict[int, float] = {}
 

@@ -47,10 +47,13 @@ class LabelMap(NamedTuple):
     """A map of labels: where its edges start and end, (m, 2) each, and the labels beside them, (m,) each."""
 
     start: Floats
+    """Where each edge starts, (m, 2)."""
     end: Floats
+    """Where it ends, (m, 2)."""
     left: Ints
     """The label to the left of each edge, -1 outside."""
     right: Ints
+    """The label to its right."""
 
     @classmethod
     def of(cls, planar: PlanarComplex, labels: Ints) -> "LabelMap":
@@ -79,7 +82,9 @@ class Overlay(NamedTuple):
     """The overlay of two maps: a complex of convex faces, and the two labels of each face, (f, 2)."""
 
     planar: PlanarComplex
+    """The complex."""
     labels: Ints
+    """The label of each face in the one map and in the other, (f, 2)."""
 
 
 def overlaid(first: LabelMap, second: LabelMap, corners: Floats) -> Overlay:
@@ -107,18 +112,26 @@ class _Crossings(NamedTuple):
     """Where edges of the one map cross edges of the other: the edges (n,) each, and the places (n, 2)."""
 
     one: Ints
+    """The edge of the one map, (n,)."""
     other: Ints
+    """The edge of the other, (n,)."""
     xy: Floats
+    """Where they cross, (n, 2)."""
 
 
 class _Edges(NamedTuple):
     """The edges of both maps, each from its left end to its right one."""
 
     low: Floats
+    """The left end of each, (m, 2)."""
     high: Floats
+    """The right end, (m, 2)."""
     above: Ints
+    """The label above it, -1 outside, (m,)."""
     below: Ints
+    """The label below it, (m,)."""
     is_second: Any
+    """Whether it is one of the second map, (m,)."""
 
     @classmethod
     def of(cls, first: LabelMap, second: LabelMap) -> "_Edges":
@@ -192,9 +205,13 @@ class _Stretches(NamedTuple):
     """Edges within slabs: slab, edge, and the heights at both sides of the slab, (n,) each."""
 
     slab: Ints
+    """The slab, (n,)."""
     edge: Ints
+    """The edge, (n,)."""
     left: Floats
+    """Its height at the left side of the slab, (n,)."""
     right: Floats
+    """Its height at the right side, (n,)."""
 
 
 def _stretches(

@@ -206,12 +206,12 @@ def regions_along(
         """Those on a few segments."""
         tell(None)
         scratch = free.pop() if free else _scratch(ensemble)
-        found = [along(i, scratch) for i in range(first, min(first + SEGMENTS_IN_JOB, len(segments)))]
+        regions = [along(i, scratch) for i in range(first, min(first + SEGMENTS_IN_JOB, len(segments)))]
         free.append(scratch)
-        return found
+        return regions
 
-    for found in in_order(partial(some, first) for first in range(0, len(segments), SEGMENTS_IN_JOB)):
-        yield from found
+    for regions in in_order(partial(some, first) for first in range(0, len(segments), SEGMENTS_IN_JOB)):
+        yield from regions
 
 
 def _ask_for(k: int, segment: Segment, result: tuple[Any, ...], ask: Ask | None) -> int:
