@@ -12,7 +12,7 @@ from torch import nn
 import inscape
 from benchmarks.timing import best_times, report
 from inscape.measures.region_count import Counter
-from inscape.partition.decision.grid.grid import components
+from inscape.partition.decision.grid import components
 from inscape.partition.decision.grid.lattice import lattice_on
 
 BATCH_SIZES = (32, 64, 128, 256, 512)

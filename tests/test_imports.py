@@ -28,7 +28,6 @@ ORDER = [
     {"provenance"},
     {"probes"},
     {"partition"},
-    {"gallery"},
     {"measures"},
     {"compare"},
     {"univariate"},

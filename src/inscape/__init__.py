@@ -12,7 +12,6 @@ from inscape import reports, studies, training
 from inscape.compare import agreement, compare
 from inscape.errors import InscapeError, InscapeWarning
 from inscape.explorer import explore
-from inscape.gallery import animate, side_by_side
 from inscape.measures import (
     adversarial_accuracy,
     confidence,
@@ -40,6 +39,7 @@ from inscape.partition import (
     linear_region,
     linear_regions,
 )
+from inscape.partition.gallery import animate, side_by_side
 from inscape.probes import Ball, Box, Patch, Segment, Simplex, sample_probes
 from inscape.studies import correlate
 from inscape.training.monitor import Monitor

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from inscape.compiled import BY_PYTHON, loops_compiled
-from inscape.errors import BudgetError
+from inscape.errors import BudgetError, PartitionError, warn
 from inscape.progress import COMPILING, Meter, duration_text
 
 MEMORY = 2**30
@@ -21,6 +21,10 @@ BUDGET = 60.0
 """Seconds that a call may be foreseen to take: the default of every argument `budget`."""
 TIMED_SECONDS = 1.0
 """Of work, after which the rest of it is foreseen."""
+MOST_EVALUATIONS = 10**11
+"""Of the model, in one call: a small network takes more than a day."""
+ANNOUNCED_ABOVE_EVALUATIONS = 2**22
+"""From here on a small network takes seconds or minutes, and a large one hours."""
 LOOKED_AT_AGAIN_UP_TO_BUDGETS = 4.0
 """What is foreseen to take no more than this many budgets is looked at again before it is stopped: the first
 second of a busy machine may hold little work."""
@@ -58,6 +62,17 @@ def check_budget(work: str, seconds: float, budget: float, remedy: str) -> None:
             f"{work} would take about {duration_text(seconds)}, over the budget of {duration_text(budget)}",
             remedy=f"{remedy}, or allow it with budget=None (--budget inf)",
         )
+
+
+def check_evaluations(n_probes: int, each: int, remedy: str) -> None:
+    """Refuse or warn of `each` evaluations of the model on each of `n_probes` probes; say what to do."""
+    total = n_probes * each
+    if total <= ANNOUNCED_ABOVE_EVALUATIONS:
+        return
+    work = f"{n_probes:,} probes of about {each:,} points each are {total:,} evaluations of the model"
+    if total > MOST_EVALUATIONS:
+        raise PartitionError(f"{work}, over the limit of {MOST_EVALUATIONS:.0e}: {remedy}")
+    warn(f"{work}, which takes a large one hours: {remedy} if that is too long")
 
 
 def within_budget(show: Meter, budget: float, work: str, remedy: str) -> Meter:

@@ -14,7 +14,7 @@ from inscape.models import Model
 from inscape.models.base import Array
 from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import exact_regions
-from inscape.partition.decision.grid.grid import grid_regions
+from inscape.partition.decision.grid import grid_regions
 from inscape.partition.decision.method import Choice, Request
 from inscape.partition.decision.regions import (
     DecisionGrid,

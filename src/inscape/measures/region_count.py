@@ -24,7 +24,7 @@ from inscape.parallel import working
 from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.exact.trees import status_of_all
-from inscape.partition.decision.grid.grid import labelled_blocks
+from inscape.partition.decision.grid import labelled_blocks
 from inscape.partition.decision.method import Request, check_method
 from inscape.partition.decision.regions import DecisionPlane, DecisionSegment
 from inscape.pictures import Drawn

@@ -17,8 +17,7 @@ from inscape.arrays import Shape
 from inscape.models.base import LAYOUTS
 from inscape.models.decision import Output, Step, follow, scores_among
 from inscape.models.decision_rules import AffineRule, NeverTaken
-from inscape.models.from_torch import trace
-from inscape.models.from_torch.tracing import MOVES
+from inscape.models.from_torch import MOVES, trace
 from inscape.models.graph.network import Foreign, Graph
 from inscape.models.graph.trace import INCREASING, PROBABILITIES, Trace
 from inscape.models.preparation import Preparation

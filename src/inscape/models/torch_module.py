@@ -20,8 +20,7 @@ from inscape.errors import ModelError
 from inscape.models.base import Array, Model, checksum, labels_of, layout_advice, squeezed
 from inscape.models.decision import Output, described, parts_of, scores_among
 from inscape.models.device import Device, MixedPrecision, as_device
-from inscape.models.from_torch import trace
-from inscape.models.from_torch.tracing import N_ROWS
+from inscape.models.from_torch import N_ROWS, trace
 from inscape.models.graph import Graph
 from inscape.models.graph.trace import Trace
 from inscape.models.module_wrappers import OutputModule

@@ -11,7 +11,7 @@ from torch import nn
 import inscape
 from inscape import Patch, Segment, Simplex, decision_regions
 from inscape.errors import InscapeWarning, ModelError, PartitionError, ProbeError
-from inscape.partition.decision import DecisionGrid, DecisionSegment, workload
+from inscape.partition.decision import DecisionGrid, DecisionSegment
 
 SQUARE = Patch([0.0, 0.0], np.eye(2))
 
@@ -308,7 +308,7 @@ def test_a_grid_of_very_many_points_says_how_many(monkeypatch):
     def model(x):
         return (x[:, 0] > 0.3).astype(int)
 
-    monkeypatch.setattr(workload, "ANNOUNCED_ABOVE_EVALUATIONS", 1000)
+    monkeypatch.setattr("inscape.budget.ANNOUNCED_ABOVE_EVALUATIONS", 1000)
     probes = [Segment([0.0], [1.0])] * 5
     decision_regions(model, probes, resolution=200)
     with pytest.warns(InscapeWarning, match="5 probes of about 201 points each are 1,005 evaluations"):

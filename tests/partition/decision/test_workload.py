@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import inscape
+from inscape import budget
 from inscape.errors import InscapeWarning, PartitionError, ProbeError
-from inscape.partition.decision import workload
+from inscape.partition.decision.adaptive import check_cells
 from inscape.probes import sampling
 
 
@@ -35,7 +36,7 @@ def must_not_be_asked(x):
         (
             {"n_probes": 10**5, "dim": 8},
             PartitionError,
-            r"cells in 8 dimensions take about 12 s per probe, 20,000 minutes in all: lower the dimension",
+            r"cells in 8 dimensions take about 12 s per probe, 14 days in all: lower the dimension",
         ),
     ],
 )
@@ -45,7 +46,7 @@ def test_what_would_not_end_is_refused_before_the_model_is_asked(x, settings, er
 
 
 def test_what_takes_long_is_announced(x, monkeypatch):
-    monkeypatch.setattr(workload, "ANNOUNCED_ABOVE_EVALUATIONS", 1000)
+    monkeypatch.setattr(budget, "ANNOUNCED_ABOVE_EVALUATIONS", 1000)
     with pytest.warns(InscapeWarning, match=r"11 probes of about 100 points each are 1,100 evaluations"):
         inscape.region_count(sign, x, n_probes=11, resolution=100, random_state=0)
     with pytest.warns(InscapeWarning, match="lower the number of probes if that is too long"):
@@ -60,9 +61,9 @@ def test_what_takes_long_is_announced(x, monkeypatch):
 
 def test_cells_in_seven_dimensions_are_announced(x):
     with pytest.warns(InscapeWarning, match=r"in 7 dimensions take about 4 s per probe, 32 s in all.*'grid'"):
-        workload.check_cells(8, 7)
-    workload.check_cells(10**6, 2)
-    workload.check_cells(2, 7)
+        check_cells(8, 7)
+    check_cells(10**6, 2)
+    check_cells(2, 7)
 
 
 @pytest.mark.parametrize("n", [10**12, 10**7 + 1])

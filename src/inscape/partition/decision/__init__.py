@@ -11,7 +11,7 @@ from inscape.models import wrap
 from inscape.parallel import working
 from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import CHEAPLY, exact_regions
-from inscape.partition.decision.grid.grid import grid_regions
+from inscape.partition.decision.grid import grid_regions
 from inscape.partition.decision.method import Request
 from inscape.partition.decision.regions import (
     DecisionGrid,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inscape import Patch, Simplex
-from inscape.partition.decision.grid.grid import components
+from inscape.partition.decision.grid import components
 from inscape.partition.decision.grid.lattice import lattice_on
 
 PATCH = Patch([0.0, 0.0], np.eye(2))

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from inscape.arguments import whole_number
-from inscape.errors import PartitionError
+from inscape.budget import check_evaluations
+from inscape.errors import PartitionError, warn
 from inscape.models import Model
 from inscape.partition.decision.adaptive.cells import cell_block, cell_block_length, limits_for
 from inscape.partition.decision.adaptive.first_look import Trial, try_out
 from inscape.partition.decision.adaptive.segments import block_length, segment_block
 from inscape.partition.decision.regions import DecisionMesh, DecisionRegions, DecisionSegment
-from inscape.partition.decision.workload import check_cells, check_evaluations
 from inscape.probes import Patch, Probe
-from inscape.progress import Meter
+from inscape.progress import Meter, duration_text
 from inscape.provenance import Provenance
 
 MOST_DIMENSIONS = 10
@@ -27,6 +27,10 @@ MOST_OF_A_BLOCK = 0.95
 """The fraction of a block that is shown as done before it is: it may take more samples than usual."""
 SECONDS_PER_SAMPLE = 2e-5
 """Of looking after the cells at a sample, beside the evaluation of the model."""
+MOST_SECONDS, ANNOUNCED_ABOVE_SECONDS = 24 * 3600.0, 10.0
+CELL_DIMENSION, CELL_SECONDS, CELL_GROWTH = 7, 4.0, 3.0
+"""Cells alone, whatever the model: the dimension from which they count, the seconds of a probe there, and how
+many times more each further dimension takes."""
 
 
 def adaptive_regions(
@@ -140,3 +144,18 @@ def check_settings(probes: Sequence[Probe], resolution: int | None, tolerance: f
             f"tolerance={tolerance} locates boundaries on segments: on a probe of dimension {dim} "
             "give a resolution instead"
         )
+
+
+def check_cells(n_probes: int, dim: int) -> None:
+    """Refuse or warn of cells in many dimensions, whose number grows with all of them."""
+    each = CELL_SECONDS * CELL_GROWTH ** (dim - CELL_DIMENSION)
+    total = n_probes * each
+    if total <= ANNOUNCED_ABOVE_SECONDS or dim < CELL_DIMENSION:
+        return
+    work = (
+        f"adaptive cells in {dim} dimensions take about {each:.0f} s per probe, {duration_text(total)} in all"
+    )
+    remedy = "lower the dimension or the number of probes, or take method='grid', which is coarse but quick"
+    if total > MOST_SECONDS:
+        raise PartitionError(f"{work}: {remedy}")
+    warn(f"{work}: {remedy}")
