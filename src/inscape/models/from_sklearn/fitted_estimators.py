@@ -10,8 +10,8 @@ from inscape.arrays import Floats, Shape
 from inscape.models.base import checksum
 from inscape.models.from_sklearn.forms import Duels, Form, Neighbours, Quadratics, Votes
 from inscape.models.from_sklearn.transformers import Named, Take, kind_of, unrolled
-from inscape.models.from_sklearn.tree_forms import average_of, trees_behind, vote_of
-from inscape.models.trees import Unread, is_made_of_trees
+from inscape.models.from_sklearn.tree_forms import average_of, sums_of, trees_behind, vote_of
+from inscape.models.trees import TreeEnsemble, Unread, is_made_of_trees
 from inscape.models.trees.libraries import state_of
 
 if TYPE_CHECKING:
@@ -29,6 +29,57 @@ def read_estimator(estimator: Any, input_shape: Shape) -> Form:
     'quadratic'
     """
     return _read([], estimator, input_shape)
+
+
+def read_sums(estimator: Any, input_shape: Shape) -> TreeEnsemble | None:
+    """The trees whose leaves' sums make the numbers of a fitted estimator; None if it is made of no trees.
+
+    Raises:
+        Unread: if it is made of trees that are not read.
+    """
+    steps, last = unrolled(estimator)
+    kind, n_features = kind_of(last), math.prod(input_shape)
+    if is_made_of_trees(last):
+        return trees_behind(steps, last, n_features, numbers=True)
+    if kind in _AVERAGES:
+        members, weights = _AVERAGES[kind](steps, last)
+        return sums_of([_sums_behind(s, m, n_features) for s, m in members], weights)
+    if kind in ("VotingClassifier", "BaggingClassifier", "AdaBoostClassifier"):
+        form = _READERS[kind](steps, last, input_shape)
+        return form if isinstance(form, TreeEnsemble) else None
+    return None
+
+
+def _sums_behind(steps: Sequence[Named], estimator: Any, n_features: int) -> TreeEnsemble | None:
+    """The trees of a member behind transformers; None if it is made of no trees."""
+    more, last = unrolled(estimator)
+    if not is_made_of_trees(last):
+        return None
+    return trees_behind([*steps, *more], last, n_features, numbers=True)
+
+
+Members = tuple[list[tuple[Sequence[Named], Any]], list[float]]
+
+
+def _voting_regressor(steps: Sequence[Named], e: Any) -> Members:
+    weights = [1.0] * len(e.estimators_) if e.weights is None else e._weights_not_none
+    total = float(np.sum(weights))
+    return [(steps, member) for member in e.estimators_], [w / total for w in weights]
+
+
+def _bagging_regressor(steps: Sequence[Named], e: Any) -> Members:
+    members: list[tuple[Sequence[Named], Any]] = [
+        ([*steps, ("", Take(np.asarray(columns)))], member)
+        for columns, member in zip(e.estimators_features_, e.estimators_, strict=True)
+    ]
+    return members, [1.0 / len(members)] * len(members)
+
+
+_AVERAGES: dict[str, Callable[[Sequence[Named], Any], Members]] = {
+    "BaggingRegressor": _bagging_regressor,
+    "VotingRegressor": _voting_regressor,
+}
+"""Regressors that average the numbers of members: these, behind their steps, and the weight of each."""
 
 
 def fitted_parts(estimator: Any) -> list[Any]:

@@ -21,16 +21,20 @@ NEUTRAL = {"+": 0.0, "-": 0.0, "*": 1.0, "/": 1.0}
 Steps = tuple[tuple[str, Floats], ...]
 
 
-def trees_behind(steps: Sequence[Named], estimator: Any, n_features: int) -> TreeEnsemble:
-    """The trees of a fitted classifier behind transformers of points of `n_features`.
+def trees_behind(
+    steps: Sequence[Named], estimator: Any, n_features: int, *, numbers: bool = False
+) -> TreeEnsemble:
+    """The trees of a fitted estimator behind transformers of points of `n_features`.
+
+    With `numbers`, what the leaves add up to is wanted, not a label.
 
     Raises:
-        Unread: if a transformer is not affine, or the classifier holds what is not read.
+        Unread: if a transformer is not affine, or the estimator holds what is not read.
     """
     chain = read_transformers(steps)
     if not chain:
-        return read_trees(estimator)
-    return read_trees(estimator, view_behind(chain, n_features), n_features)
+        return read_trees(estimator, numbers=numbers)
+    return read_trees(estimator, view_behind(chain, n_features), n_features, numbers=numbers)
 
 
 def view_behind(chain: Chain, n_features: int) -> View:
@@ -86,6 +90,14 @@ def average_of(
     if not all(isinstance(m, TreeEnsemble) and m.vote.are_fractions for m in members):
         return None
     return averaged(members, weights, columns, divisor)
+
+
+def sums_of(members: Sequence[TreeEnsemble | None], weights: Sequence[float]) -> TreeEnsemble | None:
+    """Members whose numbers are averaged as one ensemble; None unless all are made of trees."""
+    trees = [m for m in members if m is not None]
+    if len(trees) < len(members) or any(len(m.vote.start) != m.value.shape[1] for m in trees):
+        return None
+    return averaged(trees, weights, [np.eye(len(m.vote.start)) for m in trees], 1.0)
 
 
 def vote_of(members: Sequence[Any], values: Sequence[Floats], divisor: float) -> TreeEnsemble | None:
