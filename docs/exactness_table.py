@@ -21,6 +21,7 @@ KINDS = {
     "tree_ensembles": "trees",
     "boosted": "boosting",
     "onnx_estimators": "onnx",
+    "tree_numbers": "numbers of trees",
 }
 """File of the zoo -> how the table calls what is in it."""
 LIBRARIES = ("torch", "scikit-learn", "xgboost-cpu", "lightgbm", "catboost", "skl2onnx", "onnxmltools")

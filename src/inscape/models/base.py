@@ -167,6 +167,14 @@ class Model(ABC):
             remedy='use decision_regions(..., method="adaptive") or method="grid"',
         )
 
+    @property
+    def summed_trees(self) -> "TreeEnsemble":
+        """The trees of whose sums the model's outputs are functions; an error says why there are none."""
+        raise PartitionError(
+            f"{self.name} is not made of trees",
+            remedy='use decision_regions(..., method="adaptive") or method="grid"',
+        )
+
     def known_shape(self) -> Shape | None:
         """The shape of the points that the model takes, as far as it is known."""
         return self.input_shape
@@ -362,6 +370,13 @@ class Model(ABC):
         shape = None if self.coarse_precision is not None else self.known_shape()
         try:
             return shape is not None and self.graph(shape) is not None
+        except Exception:  # whatever stands in the way: asking for the regions says what
+            return False
+
+    def _has_trees(self) -> bool:
+        """Whether there are trees that decide as the model does."""
+        try:
+            return self.trees is not None
         except Exception:  # whatever stands in the way: asking for the regions says what
             return False
 

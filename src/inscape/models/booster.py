@@ -10,7 +10,7 @@ import numpy as np
 from inscape.arrays import Shape
 from inscape.errors import MissingExtraError, ModelError, PartitionError
 from inscape.models.base import Array, Model, squeezed
-from inscape.models.decision import Output, follow
+from inscape.models.decision import Output, follow, own_rule, trees_by_rule
 from inscape.models.graph import Graph
 from inscape.models.onnx_file import read_model_file
 from inscape.models.sklearn_estimator import estimator_fingerprint
@@ -56,6 +56,7 @@ class BoosterModel(Model):
         self.booster = booster
         self._answers = _LIBRARIES[library](booster)
         self._read: tuple[int, TreeEnsemble | Unread] | None = None
+        self._summed: tuple[int, TreeEnsemble] | None = None
         if self._answers.threshold is None and self._n_outputs() == 1:
             self.needs_rule = (
                 f"{name} predicts numbers, not classes: cut them by levels=[...] or threshold=..."
@@ -63,7 +64,7 @@ class BoosterModel(Model):
 
     @property
     def structure(self) -> str:  # type: ignore[override]
-        """The word "trees" if they could be read and no other output was asked for, else "black-box"."""
+        """The word "trees" if they could be read and decide, else "black-box"."""
         return "trees" if isinstance(self._reading(), TreeEnsemble) else "black-box"
 
     @property
@@ -72,8 +73,22 @@ class BoosterModel(Model):
         reading = self._reading()
         if isinstance(reading, TreeEnsemble):
             return reading
-        raise PartitionError(
-            f"{self.name} cannot be counted exactly because {reading}",
+        raise self._not_read(reading)
+
+    @property
+    def summed_trees(self) -> TreeEnsemble:
+        """The trees of whose sums the outputs are functions; an error says why they are not read."""
+        state = state_of(self.booster)
+        if self._summed is None or self._summed[0] != state:
+            try:
+                self._summed = state, read_trees(self.booster, numbers=True)
+            except Unread as reason:
+                raise self._not_read(reason) from None
+        return self._summed[1]
+
+    def _not_read(self, reason: Unread) -> PartitionError:
+        return PartitionError(
+            f"{self.name} cannot be counted exactly because {reason}",
             remedy='use method="adaptive", or method="grid" to compare with grids',
         )
 
@@ -94,15 +109,21 @@ class BoosterModel(Model):
         state = state_of(self.booster)
         if self._read is None or self._read[0] != state:
             try:
-                if self.output is not None or self.needs_rule is not None:
-                    raise Unread("it is not asked for its own classes")
-                reading: TreeEnsemble | Unread = read_trees(self.booster)
-                assert isinstance(reading, TreeEnsemble)
-                check_agreement(reading, lambda x: self._call(x, with_scores=False)[0])
+                reading: TreeEnsemble | Unread = self._own_trees()
             except Unread as reason:
                 reading = reason
             self._read = state, reading
         return self._read[1]
+
+    def _own_trees(self) -> TreeEnsemble:
+        """The trees that decide without a rule of the user's."""
+        if self.needs_rule is not None:
+            raise Unread("it predicts numbers, not classes")
+        if self.output is not None:
+            return trees_by_rule(self, read_trees(self.booster, numbers=True), own_rule(self))
+        trees = read_trees(self.booster)
+        check_agreement(trees, lambda x: self._call(x, with_scores=False)[0])
+        return trees
 
     def _n_outputs(self) -> int:
         zeros = np.zeros((1, n_features_of(self.booster)))

@@ -11,11 +11,13 @@ from inscape.errors import ModelError, PartitionError
 from inscape.models.base import Array, Model
 from inscape.models.decision_rules import (
     AffineRule,
+    Argmax,
     Argmin,
     Custom,
     DecisionRule,
     Levels,
     NeverTaken,
+    Threshold,
 )
 from inscape.models.function import code_fingerprint
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     import torch
 
     from inscape.models.graph import Graph
+    from inscape.models.trees import TreeEnsemble
 
 
 Step = str | int | Callable[[Any], Any]
@@ -166,7 +169,8 @@ class DecidedModel(Model):
     """A model whose labels are what a rule makes of its outputs.
 
     An affine rule keeps the structure of a network, also behind a final softmax or sigmoid that it commutes
-    with; behind any other head, and by a function, a model is a black box. So are trees.
+    with; behind any other head, and by a function, a network is a black box. Trees are constant between their
+    splits, so that they stay trees behind any rule.
     """
 
     def __init__(self, inner: Model, rule: DecisionRule) -> None:
@@ -177,11 +181,28 @@ class DecidedModel(Model):
         self.reveals_classes = isinstance(rule, Custom)
         self.classes = rule.class_names(1) if isinstance(rule, Levels) else None
         self.feature_names = inner.feature_names
+        self._forest: tuple[TreeEnsemble, TreeEnsemble] | None = None
 
     @property
     def structure(self) -> str:  # type: ignore[override]
         """That of the model where the rule keeps it."""
+        if self._has_trees():
+            return "trees"
         return "piecewise-affine" if self._has_graph() else "black-box"
+
+    @property
+    def trees(self) -> "TreeEnsemble":
+        """The trees of the model with the rule as their vote; an error says why there are none."""
+        summed = self.inner.summed_trees
+        if self._forest is None or self._forest[0] is not summed:
+            self._forest = summed, trees_by_rule(self, summed, self._rule_of_numbers)
+        return self._forest[1]
+
+    def _rule_of_numbers(self, outputs: Array, input_shape: Shape) -> DecisionRule:
+        """The rule for outputs (n, k), with its threshold."""
+        if isinstance(self.rule, Custom):
+            return self.rule
+        return self._rule_for(outputs.shape[1], input_shape, outputs)
 
     @property
     def has_scores(self) -> bool:  # type: ignore[override]
@@ -292,6 +313,44 @@ class DecidedModel(Model):
 
     def _outputs(self, x: Array) -> Array:
         return self.inner.outputs_batch(x)
+
+
+def trees_by_rule(
+    model: Model, summed: "TreeEnsemble", rule_of: Callable[[Array, Shape], DecisionRule]
+) -> "TreeEnsemble":
+    """The trees that decide as a model does which has a rule behind the numbers of its own.
+
+    Args:
+        model: what is compared with them at points next to their splits.
+        summed: the trees of whose sums its outputs are functions.
+        rule_of: from outputs (n, k) and the shape of a point to the rule.
+
+    Raises:
+        Unread: if they decide otherwise.
+    """
+    from inscape.models.trees import check_agreement
+    from inscape.models.trees.numbers import decided_trees
+    from inscape.models.trees.readings import N_COMPARED, points_at_cuts
+
+    shape = model.known_shape() or (summed.n_features,)
+    x = points_at_cuts(summed, N_COMPARED)
+    points = x.reshape(-1, *shape)
+    with model.session():
+        outputs = model.outputs(points)
+        trees = decided_trees(summed, rule_of(outputs, shape), x, outputs.astype("float64"))
+    check_agreement(trees, lambda rows: model.labels(rows.reshape(-1, *shape)))
+    return trees
+
+
+def own_rule(model: Model) -> Callable[[Array, Shape], DecisionRule]:
+    """The rule of a model to which none was given, for outputs: the largest, or one above its threshold."""
+
+    def rule(outputs: Array, input_shape: Shape) -> DecisionRule:
+        if outputs.shape[1] > 1:
+            return Argmax()
+        return Threshold(model.natural_threshold(input_shape, outputs))
+
+    return rule
 
 
 def graph_with_rule(network: "Graph", rule: AffineRule, name: str) -> "Graph":

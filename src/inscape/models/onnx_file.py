@@ -13,7 +13,7 @@ from inscape.errors import InscapeError, MissingExtraError, ModelError, Partitio
 from inscape.files import gunzipped
 from inscape.models.base import Array, Model, labels_of, picking, squeezed
 from inscape.models.class_names import ClassNames
-from inscape.models.decision import Output, Step, follow
+from inscape.models.decision import Output, Step, follow, own_rule, trees_by_rule
 from inscape.models.decision_rules import Argmin
 from inscape.models.trees import TreeEnsemble, Unread, check_agreement
 
@@ -106,6 +106,7 @@ class OnnxModel(Model):
         self._traced: tuple[Shape, Trace] | None = None
         self._seen_shape: Shape | None = None
         self._forest: tuple[Shape, TreeEnsemble | Unread | None] | None = None
+        self._summed: tuple[Shape, TreeEnsemble] | None = None
         self.dtype = np.dtype(_DTYPES[self._input.type])
         self._files_outputs = {o.name: o for o in self._session.get_outputs()}
         self._label_output, self._score_output, self._steps = self._choose_outputs()
@@ -203,16 +204,13 @@ class OnnxModel(Model):
         if form is None:
             return super().trees
         if isinstance(form, Unread):
-            raise PartitionError(
-                f"{self.name} cannot be counted exactly because {form}",
-                remedy='use method="adaptive", or method="grid" to compare with grids',
-            )
+            raise self._not_read(form)
         return form
 
     def _tree_form(self) -> "TreeEnsemble | Unread | None":
         """The trees that the file's output comes from, or why they are not read; None if there are none."""
         shape = self.known_shape()
-        if self._steps or shape is None:
+        if shape is None:
             return None
         if self._forest is None or self._forest[0] != shape:
             try:
@@ -221,17 +219,53 @@ class OnnxModel(Model):
                 self._forest = shape, reason
         return self._forest[1]
 
-    def _read_trees(self, shape: Shape) -> TreeEnsemble | None:
+    @property
+    def summed_trees(self) -> TreeEnsemble:
+        """The trees of whose sums the scores in the file are functions; an error says why there are none."""
+        from inscape.models.from_onnx import read_tree_node
+
+        shape = self.known_shape()
+        if shape is None or self._score_output is None:
+            return super().summed_trees
+        if self._summed is None or self._summed[0] != shape:
+            try:
+                model = self._with_trees(self._score_output)
+                if model is None:
+                    return super().summed_trees
+                read = read_tree_node(model, self._score_output, math.prod(shape), None)
+            except Unread as reason:
+                raise self._not_read(reason) from None
+            self._summed = shape, read.ensemble
+        return self._summed[1]
+
+    def _not_read(self, reason: Unread) -> PartitionError:
+        return PartitionError(
+            f"{self.name} cannot be counted exactly because {reason}",
+            remedy='use method="adaptive", or method="grid" to compare with grids',
+        )
+
+    def _with_trees(self, output: str) -> Any:
+        """The parsed file if an output of it comes from trees, else None."""
         try:
             import onnx
         except ImportError:
             return None
-        from inscape.models.from_onnx import read_tree_node, tree_node
+        from inscape.models.from_onnx import tree_node
 
-        model, output = onnx.load_model_from_string(self._content), self._label_output or self._score_output
+        model = onnx.load_model_from_string(self._content)
+        return None if tree_node(model, output) is None else model
+
+    def _read_trees(self, shape: Shape) -> TreeEnsemble | None:
+        """The trees that decide without a rule of the user's, None if there are none."""
+        from inscape.models.from_onnx import read_tree_node
+
+        output = self._label_output or self._score_output
         assert output is not None
-        if tree_node(model, output) is None:
+        model = self._with_trees(output)
+        if model is None:
             return None
+        if self._steps:
+            return trees_by_rule(self, self.summed_trees, own_rule(self))
         threshold = 0.0
         if self._label_output is None:
             threshold = self.natural_threshold(shape)

@@ -10,8 +10,8 @@ import numpy as np
 from inscape.arrays import Shape
 from inscape.errors import ModelError, PartitionError
 from inscape.models.base import Array, Model, labels_of, squeezed
-from inscape.models.decision import Output, follow
-from inscape.models.from_sklearn import Form, Unread, fitted_parts, read_estimator
+from inscape.models.decision import Output, follow, own_rule, trees_by_rule
+from inscape.models.from_sklearn import Form, Unread, fitted_parts, read_estimator, read_sums
 from inscape.models.from_sklearn.transformers import unrolled
 from inscape.models.trees import TreeEnsemble, check_agreement, is_made_of_trees
 from inscape.models.trees.libraries import n_features_of
@@ -95,6 +95,11 @@ class SklearnModel(Model):
         """The trees as flat arrays; an error says why there are none."""
         form = self.form(self.input_shape or (1,))
         return form if isinstance(form, TreeEnsemble) else super().trees
+
+    @property
+    def summed_trees(self) -> TreeEnsemble:
+        """The trees of the scores."""
+        return self.trees
 
     def graph(self, input_shape: Shape) -> "Graph":
         """The piecewise-affine graph of the estimator; an error says why there is none."""
@@ -278,12 +283,17 @@ class EstimatorOutputs(Model):
         method = named or _method_of_labels(estimator)
         if not callable(getattr(estimator, method, None)):
             raise ModelError(f"{name} has no method {method!r} that output=... could name")
-        features = getattr(estimator, "n_features_in_", None)
+        features = (
+            n_features_of(estimator)
+            if is_made_of_trees(estimator)
+            else getattr(estimator, "n_features_in_", None)
+        )
         shape = (int(features),) if input_shape is None and features is not None else input_shape
         super().__init__(name, input_shape=shape, batch_size=batch_size, output=output)
         self.estimator = estimator
         self._method, self._steps = method, steps if named is None else steps[1:]
-        self._read: tuple[Shape, list[Any], Graph | Unread] | None = None
+        self._read: tuple[Shape, list[Any], Graph | TreeEnsemble | Unread] | None = None
+        self._forest: tuple[TreeEnsemble, TreeEnsemble] | None = None
         if is_multilabel(estimator) and output is None:
             self.needs_rule = (
                 f"{name} predicts several outputs: take all of them by decide='sign', or one by output=... "
@@ -302,8 +312,24 @@ class EstimatorOutputs(Model):
 
     @property
     def structure(self) -> str:  # type: ignore[override]
-        """Piecewise-affine for linear regressors and perceptrons, else black-box."""
+        """Piecewise-affine for linear regressors and perceptrons, trees, else black-box."""
+        if self.needs_rule is None and self._has_trees():
+            return "trees"
         return "piecewise-affine" if self._has_graph() else "black-box"
+
+    @property
+    def summed_trees(self) -> TreeEnsemble:
+        """The trees of whose sums the outputs are functions; an error says why there are none."""
+        form = self._form(self.known_shape() or (1,))
+        return form if isinstance(form, TreeEnsemble) else super().summed_trees
+
+    @property
+    def trees(self) -> TreeEnsemble:
+        """The trees that decide by the outputs without a rule of the user's; an error if there are none."""
+        summed = self.summed_trees
+        if self._forest is None or self._forest[0] is not summed:
+            self._forest = summed, trees_by_rule(self, summed, own_rule(self))
+        return self._forest[1]
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
@@ -316,11 +342,22 @@ class EstimatorOutputs(Model):
 
     def network(self, input_shape: Shape) -> "Graph":
         """The piecewise-affine graph of the outputs; an error says why there is none."""
-        shape, parts = self.input_shape or input_shape, fitted_parts(self.estimator)
+        form = self._form(self.input_shape or input_shape)
+        if isinstance(form, TreeEnsemble):
+            raise PartitionError(
+                f"{self.name} is {_IN_WORDS['trees']}",
+                remedy='it has no linear pieces; use decision_regions(..., method="exact")',
+            )
+        return form
+
+    def _form(self, shape: Shape) -> "Graph | TreeEnsemble":
+        """What the outputs are, for the estimator as it is now; an error says why that is not known."""
+        parts = fitted_parts(self.estimator)
         known = self._read
         if known is None or known[0] != shape or not _identical(known[1], parts):
             try:
-                read: Graph | Unread = self._read_outputs(shape)
+                trees = read_sums(self.estimator, shape)
+                read: Graph | TreeEnsemble | Unread = self._read_outputs(shape) if trees is None else trees
             except Unread as reason:
                 read = reason
             known = self._read = shape, parts, read

@@ -56,16 +56,18 @@ def wrap(
             (n, ...) in the layout that the model takes. It becomes part of the model, so that probes, regions
             and pictures stay in the coordinates of the data. Numbers keep a network exact, and so does a
             torch module that is piecewise affine; behind any other function it is a black box.
-        output: which of several outputs is looked at: a name or a number, of an ONNX file's outputs, of a
-            dictionary, tuple or dataclass that a module returns, or the column of a tensor (n, k); or a
-            function of what the model returns, such as `lambda y: y[:, :, 3, 4]` for a pixel of a
-            segmentation. Several steps go into a tuple. A function of torch operations that are piecewise
-            affine keeps a network exact.
+        output: which of several outputs is looked at: a name or a number, of an ONNX file's outputs, or of a
+            dictionary, tuple or dataclass that a module returns; or a function of what the model returns,
+            such as `lambda y: y[:, :, 3, 4]` for a pixel of a segmentation. What is returned alone has the
+            number 0. Several steps go into a tuple, where a number behind the first is the column of a tensor
+            (n, k): output=(0, 1) is column 1 of the only one. Of an estimator, the name of a method, a column
+            of what it returns, or both: ("predict_proba", 1). A function of torch operations that are
+            piecewise affine keeps a network exact.
         decide: which label outputs stand for. "argmax": the largest wins, the default for several outputs.
             "argmin": the smallest wins. "threshold": whether one output is above `threshold`, the default for
             one output. "sign": the pattern of signs of several outputs, for multi-label models. All of them
             keep a network exact. A function from outputs (n, k) to labels (n,) or scores (n, c) makes it a
-            black box.
+            black box. Trees stay exact behind any rule.
         threshold: for "threshold" and "sign" (there also one per output). If None, 1/2 for probabilities,
             which come out of a final sigmoid, else 0.
         levels: increasing numbers that cut the one output of a regression into classes;

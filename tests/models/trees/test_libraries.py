@@ -206,7 +206,7 @@ def test_a_regression_needs_levels():
     with pytest.raises(ModelError, match=r"predicts numbers, not classes: cut them by levels"):
         inscape.wrap(booster)
     model = inscape.wrap(booster, levels=[3.0])
-    assert model.structure == "black-box"
+    assert model.structure == "trees"
     assert set(model.labels(X)) == {0, 1}
 
 

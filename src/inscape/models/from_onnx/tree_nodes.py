@@ -46,14 +46,14 @@ def tree_node(model: Any, output: str) -> Any:
     return nodes[0] if nodes else None
 
 
-def read_tree_node(model: Any, output: str, n_features: int, threshold: float) -> OnnxTrees:
+def read_tree_node(model: Any, output: str, n_features: int, threshold: float | None) -> OnnxTrees:
     """The trees that an output of a file comes from.
 
     Args:
         model: the ModelProto, with a `tree_node` for the output.
         output: of labels, or of scores of which the largest wins, or a single one above `threshold`.
         n_features: how many numbers a point has.
-        threshold: of a single score.
+        threshold: of a single score; None if the sums are wanted, not a label.
 
     Raises:
         Unread: if anything but scaling stands before the trees, or anything that changes labels behind them.
@@ -65,7 +65,8 @@ def read_tree_node(model: Any, output: str, n_features: int, threshold: float) -
     columns = _columns(given, node.op_type)
     kind = np.float64 if double else np.float32
     trees = _ensemble(given, columns) if node.op_type == "TreeEnsemble" else _trees(given, columns)
-    start, rule, limit = _start(given, node.op_type, columns, threshold)
+    start, rule, limit = _start(given, node.op_type, columns, threshold or 0.0)
+    limit = 0.0 if threshold is None else limit
     divisor = float(len(trees)) if given.get("aggregate_function") in ("AVERAGE", 0) else 1.0
     vote = vote_in(kind, trees, (start - limit) * divisor, rule, divisor)
     view = View(scaling=_scaling(model, node.input[0], n_features, kind), single=not double)

@@ -23,7 +23,7 @@ from inscape.models.from_sklearn.transformers import (
 )
 from inscape.models.graph import INPUT, Graph, Node, affine
 from inscape.models.graph.piecewise import Bend, Clip, Leaky
-from inscape.models.trees import Unread, is_made_of_trees
+from inscape.models.trees import Unread
 
 
 class Scores(NamedTuple):
@@ -139,8 +139,6 @@ def outputs_graph(estimator: Any, input_shape: Shape) -> Graph:
     """
     steps, last = unrolled(estimator)
     kind = kind_of(last)
-    if is_made_of_trees(last) or "Forest" in kind or "Tree" in kind:
-        raise Unread("numbers that trees predict are not read behind a rule")
     if kind not in _OUTPUTS:
         raise Unread(f"how {type(last).__name__} predicts is not known to be piecewise affine")
     builder = Builder(int(np.prod(input_shape)))

@@ -14,16 +14,20 @@ from inscape.models.trees.views import EPS, AffineMap
 def averaged(
     members: Sequence[TreeEnsemble], weights: Sequence[float], columns: Sequence[Floats], divisor: float
 ) -> TreeEnsemble:
-    """Members whose probabilities are added, weighted, and divided.
+    """Members whose probabilities, or other numbers, are added, weighted, and divided.
 
     Args:
-        members: ensembles whose scores are fractions.
+        members: ensembles whose scores are these.
         weights: of each member.
         columns: for each member, (its classes, c): a one where its class is one of the c classes.
         divisor: what the sums are divided by.
     """
-    values = [w / m.vote.divisor * m.value @ e for m, w, e in zip(members, weights, columns, strict=True)]
-    return _joined(members, values, divisor, are_fractions=True)
+    parts = list(zip(members, weights, columns, strict=True))
+    values = [w / m.vote.divisor * m.value @ e for m, w, e in parts]
+    start = np.sum([w / m.vote.divisor * m.vote.start @ e for m, w, e in parts], axis=0)
+    joined = _joined(members, values, divisor, are_fractions=True)
+    doubt = max(joined.vote.doubt, *(m.vote.doubt for m in members))
+    return replace(joined, vote=joined.vote._replace(start=start, doubt=doubt))
 
 
 def elected(members: Sequence[TreeEnsemble], values: Sequence[Floats], divisor: float) -> TreeEnsemble:

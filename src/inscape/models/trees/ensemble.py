@@ -221,8 +221,8 @@ class TreeEnsemble:
         views = (View(oblique=oblique, single=any(view.single for view in self.views)),)
         return replace(self, oblique=oblique, views=views)
 
-    def labels(self, x: Floats) -> Ints:
-        """The label of each point (n, d), or -1 where the lead is in doubt."""
+    def scores(self, x: Floats) -> Floats:
+        """What the leaves of each point (n, d) add up to, divided, (n, c)."""
         u, tree = self.coordinates(x), np.arange(self.n_trees)
         node = np.broadcast_to(tree, (len(x), self.n_trees))
         for _ in range(self.depth):
@@ -233,7 +233,11 @@ class TreeEnsemble:
         for k in tree:
             values = self.value[self.child[node[:, k]]]
             sums[:, self.column[k] : self.column[k] + values.shape[1]] += values
-        columns, lead = self.vote.elected(sums / self.vote.divisor)
+        return np.asarray(sums / self.vote.divisor)
+
+    def labels(self, x: Floats) -> Ints:
+        """The label of each point (n, d), or -1 where the lead is in doubt."""
+        columns, lead = self.vote.elected(self.scores(x))
         return self.vote.named(np.where(lead > self.vote.doubt, columns, -1))
 
     @cached_property

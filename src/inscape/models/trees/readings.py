@@ -10,6 +10,8 @@ from inscape.models.trees.ensemble import Rule, Tree, TreeEnsemble, Vote
 
 N_COMPARED = 256
 """Points at which trees that were read are compared with the model that they were read from."""
+BESIDE = 1e-9
+"""How far from the cuts of oblique trees they are compared, relative to the size of the numbers."""
 SAFETY = 4.0
 """How many times the bound of rounding a lead must be, for the order and precision of sums not to matter."""
 
@@ -27,6 +29,8 @@ class Reading(NamedTuple):
     """How they vote."""
     single: bool
     """Whether they see points in float32."""
+    without_classes: str | None = None
+    """Why the votes are no classes, as the end of "because ...": then the trees predict numbers."""
 
 
 def vote_in(
@@ -76,6 +80,9 @@ def points_at_cuts(ensemble: TreeEnsemble, n: int) -> Floats:
             step = (4 * ensemble.blur[chosen] + np.ptp(ensemble.cut[group]) / 8) * rng.standard_normal(n)
             is_near = rng.random(n) < 0.5
             near = np.where(rng.random(n) < 0.5, 0.0, 4 * ensemble.blur[chosen])
+            if ensemble.oblique is not None:  # a point that is to lie on a cut lies beside it, by rounding
+                beside = 4 * ensemble.blur[chosen] + BESIDE * (1 + np.abs(ensemble.cut[chosen]))
+                near = np.where(near > 0, beside, -beside)
             u[:, ensemble.feature[group[0]]] = ensemble.cut[chosen] + np.where(is_near, near, step)
     if ensemble.oblique is None:
         return u

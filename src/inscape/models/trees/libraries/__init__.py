@@ -1,4 +1,4 @@
-"""The tree classifiers of scikit-learn, XGBoost, LightGBM and CatBoost, each read in its own way."""
+"""The trees of scikit-learn, XGBoost, LightGBM and CatBoost, each read in its own way."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,12 +12,16 @@ from inscape.models.trees.views import View
 
 READERS: dict[tuple[str, str], Callable[[Any], Reading]] = {
     **{("sklearn", name): read for name, read in scikit_learn.READERS.items()},
-    ("xgboost", "XGBClassifier"): xgboost.read_classifier,
-    ("xgboost", "XGBRFClassifier"): xgboost.read_classifier,
+    ("xgboost", "XGBClassifier"): xgboost.read_estimator,
+    ("xgboost", "XGBRFClassifier"): xgboost.read_estimator,
+    ("xgboost", "XGBRegressor"): xgboost.read_estimator,
+    ("xgboost", "XGBRFRegressor"): xgboost.read_estimator,
     ("xgboost", "Booster"): xgboost.read_booster,
-    ("lightgbm", "LGBMClassifier"): lightgbm.read_classifier,
+    ("lightgbm", "LGBMClassifier"): lightgbm.read_estimator,
+    ("lightgbm", "LGBMRegressor"): lightgbm.read_estimator,
     ("lightgbm", "Booster"): lightgbm.read_booster,
     ("catboost", "CatBoostClassifier"): catboost.read_model,
+    ("catboost", "CatBoostRegressor"): catboost.read_model,
     ("catboost", "CatBoost"): catboost.read_model,
 }
 """Library and class -> how it is read; a subclass is not, since it may predict in its own way."""
@@ -34,16 +38,19 @@ def is_made_of_trees(model: Any) -> bool:
     return kind_in_library(model) in READERS
 
 
-def read_trees(model: Any, view: View | None = None, n_features: int | None = None) -> TreeEnsemble:
-    """The trees of a fitted classifier or booster.
+def read_trees(
+    model: Any, view: View | None = None, n_features: int | None = None, *, numbers: bool = False
+) -> TreeEnsemble:
+    """The trees of a fitted classifier, regressor or booster.
 
     Args:
         model: of a class that `is_made_of_trees`.
         view: what happens to points before it sees them; `single` is filled in.
         n_features: the number of input coordinates; None for as many as the model takes.
+        numbers: whether what the leaves add up to is wanted, not a label.
 
     Raises:
-        Unread: if it holds what is not read, such as categorical splits.
+        Unread: if it holds what is not read, such as categorical splits, or has no classes.
         ModelError: if it is of another class.
     """
     kind = kind_in_library(model)
@@ -51,6 +58,8 @@ def read_trees(model: Any, view: View | None = None, n_features: int | None = No
         names = ", ".join(name for _, name in READERS)
         raise ModelError(f"{kind[1]} cannot be read as trees: it is not one of {names}")
     reading = READERS[kind](model)
+    if reading.without_classes is not None and not numbers:
+        raise Unread(reading.without_classes)
     if not reading.trees:
         raise Unread(f"{kind[1]} has no trees")
     view = view or View()

@@ -21,10 +21,10 @@ MULTICLASS = ("MultiClass", "MultiClassOneVsAll")
 
 
 def read_model(model: Any) -> Reading:
-    """The trees of a fitted `CatBoostClassifier`, or of a `CatBoost` that was trained to classify.
+    """The trees of a fitted classifier, regressor, or `CatBoost`.
 
     Raises:
-        Unread: if it has features that are no numbers, or a loss that is no classification.
+        Unread: if it has features that are no numbers.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
@@ -39,8 +39,7 @@ def read_json(model: Any) -> Reading:
     if others:
         raise Unread(f"it has {' and '.join(others)}, which have no order along a line")
     loss = loss_of(model)
-    if loss not in (*BINARY, *MULTICLASS):
-        raise Unread(f"its loss {loss} is not one of {', '.join((*BINARY, *MULTICLASS))}")
+    no_classes = f"its loss {loss} is not one of {', '.join((*BINARY, *MULTICLASS))}"
     place = {f["feature_index"]: f["flat_feature_index"] for f in features["float_features"]}
     scale, bias = model["scale_and_bias"]
     if "oblivious_trees" in model:
@@ -50,7 +49,9 @@ def read_json(model: Any) -> Reading:
     width = trees[0].value.shape[1] if trees else _width(loss, model)
     start = np.array(np.broadcast_to(np.asarray(bias, dtype=np.float64), width))
     rule = Rule.POSITIVE if width == 1 else Rule.ARGMAX
-    return Reading(trees, vote_in(np.float64, trees, start - _threshold(model), rule), single=True)
+    vote = vote_in(np.float64, trees, start - _threshold(model), rule)
+    without_classes = None if loss in (*BINARY, *MULTICLASS) else no_classes
+    return Reading(trees, vote, single=True, without_classes=without_classes)
 
 
 def loss_of(model: Any) -> str:

@@ -21,8 +21,8 @@ ZERO = float(np.float32(1e-35))
 OBJECTIVES = ("binary", "cross_entropy", "multiclass", "multiclassova")
 
 
-def read_classifier(estimator: Any) -> Reading:
-    """The trees of a fitted `LGBMClassifier`, up to its best iteration."""
+def read_estimator(estimator: Any) -> Reading:
+    """The trees of a fitted classifier or regressor, up to its best iteration."""
     if callable(estimator.objective):
         raise Unread("its objective is a function, of which nothing is known")
     return read_booster(estimator.booster_)
@@ -32,15 +32,12 @@ def read_booster(booster: Any) -> Reading:
     """The trees of a `Booster` that `predict` takes: up to its best iteration.
 
     Raises:
-        Unread: if it has categorical splits, linear leaves, or an objective that is no classification.
+        Unread: if it has categorical splits or linear leaves.
     """
     best = booster.best_iteration
     model = booster.dump_model(num_iteration=best if best and best > 0 else -1)
     objective, *settings = str(model.get("objective", "none")).split()
-    if objective not in ("binary", "cross_entropy", "multiclass", "multiclassova"):
-        raise Unread(
-            f"its objective {objective} is not one of binary, cross_entropy, multiclass, multiclassova"
-        )
+    others = f"its objective {objective} is not one of {', '.join(OBJECTIVES)}"
     n_columns = int(model["num_tree_per_iteration"])
     trees = [_tree(t["tree_structure"], i % n_columns) for i, t in enumerate(model["tree_info"])]
     divisor = max(1.0, len(trees) / n_columns) if model["average_output"] else 1.0
@@ -48,7 +45,7 @@ def read_booster(booster: Any) -> Reading:
     vote = vote_in(np.float64, trees, np.zeros(n_columns), rule, divisor)
     if objective == "multiclassova":
         vote = vote._replace(doubt=_doubt_of_sigmoids(trees, n_columns, settings))
-    return Reading(trees, vote, single=False)
+    return Reading(trees, vote, single=False, without_classes=None if objective in OBJECTIVES else others)
 
 
 def _doubt_of_sigmoids(trees: list[Tree], n_columns: int, settings: list[str]) -> float:

@@ -1,4 +1,4 @@
-"""Fitted tree classifiers of scikit-learn as flat arrays.
+"""Fitted trees of scikit-learn as flat arrays.
 
 Sums and ties follow scikit-learn 1.4 to 1.9. A forest adds its trees' class fractions in the order of
 `estimators_`, divides by their number and takes the first greatest; gradient boosting adds
@@ -19,21 +19,28 @@ from inscape.models.trees.readings import Reading, Unread
 
 def _tree(fitted: Any, value: Any, column: int) -> Tree:
     t = fitted.tree_
-    return Tree(t.feature, t.threshold, t.children_left, t.children_right, value(t.value[:, 0, :]), column)
+    own = t.value.reshape(len(t.value), -1)  # (nodes, outputs, classes)
+    return Tree(t.feature, t.threshold, t.children_left, t.children_right, value(own), column)
+
+
+NUMBERS = "it predicts numbers, not classes"
 
 
 def _single_tree(estimator: Any) -> Reading:
-    return _votes([estimator])
+    return _votes([estimator], _without_classes(estimator))
 
 
 def _forest(estimator: Any) -> Reading:
-    return _votes(estimator.estimators_)
+    return _votes(estimator.estimators_, _without_classes(estimator))
 
 
-def _votes(members: list[Any]) -> Reading:
+def _votes(members: list[Any], without_classes: str | None) -> Reading:
+    """Trees whose fractions of classes, or numbers, are averaged."""
     trees = [_tree(member, np.asarray, 0) for member in members]
     start = np.zeros(trees[0].value.shape[1])
-    return Reading(trees, Vote(start, float(len(members)), Rule.ARGMAX, are_fractions=True), single=True)
+    rule = Rule.ARGMAX if len(start) > 1 or without_classes is None else Rule.POSITIVE
+    vote = Vote(start, float(len(members)), rule, are_fractions=True)
+    return Reading(trees, vote, single=True, without_classes=without_classes)
 
 
 def _boosting(estimator: Any) -> Reading:
@@ -47,14 +54,19 @@ def _boosting(estimator: Any) -> Reading:
     trees = [_tree(member, lambda v: rate * v, k) for members in rounds for k, member in enumerate(members)]
     start = estimator._raw_predict_init(np.zeros((1, estimator.n_features_in_), dtype=np.float32))[0]
     rule = Rule.NON_NEGATIVE if len(start) == 1 else Rule.ARGMAX
-    return Reading(trees, Vote(np.array(start, dtype=np.float64), 1.0, rule), single=True)
+    vote = Vote(np.array(start, dtype=np.float64), 1.0, rule)
+    return Reading(trees, vote, single=True, without_classes=_without_classes(estimator))
+
+
+def _without_classes(estimator: Any) -> str | None:
+    return None if hasattr(estimator, "classes_") else NUMBERS
 
 
 def _starts_constant(estimator: Any) -> bool:
     init = estimator.init_
     constant = ("prior", "most_frequent", "constant", "uniform")
     is_dummy = type(init).__name__ == "DummyClassifier" and init.strategy in constant
-    return isinstance(init, str) or is_dummy
+    return isinstance(init, str) or is_dummy or type(init).__name__ == "DummyRegressor"
 
 
 def _histogram_boosting(estimator: Any) -> Reading:
@@ -67,7 +79,8 @@ def _histogram_boosting(estimator: Any) -> Reading:
     ]
     start = np.array(estimator._baseline_prediction, dtype=np.float64).ravel()
     rule = Rule.POSITIVE if len(start) == 1 else Rule.ARGMAX
-    return Reading(trees, Vote(start, 1.0, rule), single=False)
+    vote = Vote(start, 1.0, rule)
+    return Reading(trees, vote, single=False, without_classes=_without_classes(estimator))
 
 
 def _histogram_tree(nodes: Any, column: int) -> Tree:
@@ -91,5 +104,11 @@ READERS: dict[str, Callable[[Any], Reading]] = {
     "ExtraTreesClassifier": _forest,
     "GradientBoostingClassifier": _boosting,
     "HistGradientBoostingClassifier": _histogram_boosting,
+    "DecisionTreeRegressor": _single_tree,
+    "ExtraTreeRegressor": _single_tree,
+    "RandomForestRegressor": _forest,
+    "ExtraTreesRegressor": _forest,
+    "GradientBoostingRegressor": _boosting,
+    "HistGradientBoostingRegressor": _histogram_boosting,
 }
 """How each class is read."""

@@ -18,12 +18,14 @@ from inscape.models.trees.readings import Reading, Unread, vote_in
 
 LOGISTIC = ("binary:logistic", "reg:logistic")
 """Objectives whose base score is a probability."""
+POSITIVE = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
+"""Objectives whose base score, like what they predict, is the exponential of a sum."""
 BINARY = (*LOGISTIC, "binary:logitraw", "binary:hinge")
 MULTICLASS = ("multi:softmax", "multi:softprob")
 
 
-def read_classifier(estimator: Any) -> Reading:
-    """The trees of a fitted `XGBClassifier` or `XGBRFClassifier`, up to its best iteration.
+def read_estimator(estimator: Any) -> Reading:
+    """The trees of a fitted classifier or regressor, up to its best iteration.
 
     Raises:
         Unread: if it is not made of trees, or treats a number as missing.
@@ -53,8 +55,7 @@ def read_learner(learner: Any, n_iterations: int | None, threshold: float) -> Re
     objective, booster = learner["objective"]["name"], learner["gradient_booster"]
     if booster["name"] not in ("gbtree", "dart"):
         raise Unread(f"its booster is {booster['name']}, not made of trees")
-    if objective not in (*BINARY, *MULTICLASS):
-        raise Unread(f"its objective {objective} is not one of {', '.join((*BINARY, *MULTICLASS))}")
+    others = f"its objective {objective} is not one of {', '.join((*BINARY, *MULTICLASS))}"
     weights = booster.get("weight_drop")
     model = booster["gbtree"]["model"] if booster["name"] == "dart" else booster["model"]
     ends = model["iteration_indptr"]
@@ -65,8 +66,10 @@ def read_learner(learner: Any, n_iterations: int | None, threshold: float) -> Re
         for tree, column, weight in zip(model["trees"][:n], model["tree_info"], weights, strict=False)
     ]
     start = _start(learner, objective)
-    rule = Rule.POSITIVE if objective in BINARY else Rule.ARGMAX
-    return Reading(trees, vote_in(np.float32, trees, start - threshold, rule), single=True)
+    rule = Rule.POSITIVE if len(start) == 1 else Rule.ARGMAX
+    vote = vote_in(np.float32, trees, start - threshold, rule)
+    without_classes = None if objective in (*BINARY, *MULTICLASS) else others
+    return Reading(trees, vote, single=True, without_classes=without_classes)
 
 
 def _start(learner: Any, objective: str) -> Floats:
@@ -75,7 +78,9 @@ def _start(learner: Any, objective: str) -> Floats:
     base = np.atleast_1d(np.array(json.loads(parameters["base_score"]), dtype=np.float64))
     if objective in LOGISTIC:
         return np.array([-math.log(1 / p - 1) for p in base])
-    n = max(1, int(parameters["num_class"]))
+    if objective in POSITIVE:
+        base = np.log(base)
+    n = max(1, int(parameters["num_class"]), int(parameters.get("num_target", 1)))
     return np.array(np.broadcast_to(base, n), dtype=np.float64)
 
 

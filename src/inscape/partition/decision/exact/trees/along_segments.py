@@ -192,6 +192,7 @@ def regions_along(
             own = vote.named(np.array([label_at(t, line, trees, votes) for t in segment.span]))
             n_lone = _n_lone(own, result[1][[0, k - 1]], segment, ask)
         k, n_narrow = sift(join(k, result), segment.span[1], not narrow, result)
+        n_tied = 0 if vote.doubt == np.inf else n_tied  # the model is asked everywhere
         counts = TreeCounts(n_tied, n_narrow, n_lone, n_nodes, n_asked)
         return {
             "boundaries": result[0][1:k].copy(),

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST_FACES = 2_000_000
 """A plane that is cut into more is refused: some ten seconds, and half a gigabyte."""
+MOST_ASKED = 200_000
+"""The same where the model is asked on every face."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +122,15 @@ def faces_on(
     trees, n_narrow = restricted(ensemble, domain.plane, corners, narrow=narrow)
     n_nodes = len(trees.child)
     trees = trees._replace(line=np.concatenate([trees.line, _sides(corners)]))
-    state = cut_into_faces(ensemble, trees, corners, MOST_FACES)
+    always_asked = ensemble.vote.doubt == np.inf
+    state = cut_into_faces(ensemble, trees, corners, MOST_ASKED if always_asked else MOST_FACES)
     planar, is_contact = overlaid(state, trees.line, len(corners))
     labels = ensemble.vote.named(state.faces.label.astype(np.int64))
     unknown = np.flatnonzero(labels == ASK)
     if len(unknown):
         labels[unknown] = ask(planar.centroids()[unknown])
-    n_tied, n_narrow = int(state.counts[TIED]), n_narrow + int(state.counts[NARROW])
+    n_tied = 0 if always_asked else int(state.counts[TIED])
+    n_narrow += int(state.counts[NARROW])
     return TreeFaces(planar, labels, is_contact, TreeCounts(n_tied, n_narrow, 0, n_nodes, len(unknown)))
 
 
