@@ -1,8 +1,8 @@
-"""What operations of the graph answer, and the affine ones: y = A(x_1, ..., x_k) + b on each row of a batch.
+"""What operations of the graph answer, and the affine ones: y = A(x_1, ..., x_k) + b at each point.
 
-Every operation acts on tensors whose first axis counts rows (points of the input space) and treats
-the rows alike. Axes in the arguments below count from the *row* shape: axis 0 is the first axis after
-the batch axis. Constants are torch tensors of any floating dtype; the graph casts them as needed.
+Every operation acts on tensors whose first axis counts points of the input space, and treats them alike. Axes
+in the arguments below are those of *one point*: axis 0 is the first after the batch axis. Constants are torch
+tensors of any floating dtype; the graph casts them as needed.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ class Operation:
     - `jvp(values, directions)`: the derivative at values in directions;
     - `term_size(value, sizes)`: how large the numbers are that the result was summed up from;
     - `error_scales`, `slope_error_scales`: how rounding errors go through, see `partition.linear.rounding`;
-    - `slopes`, `along`, `forth`, `back`: the linear map at each row, what it makes of directions and marks.
+    - `slopes`, `along`, `forth`, `back`: the linear map at each point, what it makes of directions and marks.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Operation:
 
     @property
     def is_reshape(self) -> bool:
-        """Whether it leaves the entries of a row as they are, in another shape."""
+        """Whether it leaves the entries of a point as they are, in another shape."""
         return False
 
     @property
@@ -77,7 +77,7 @@ class Operation:
 
     @property
     def per_channel(self) -> tuple[Tensor, Tensor] | None:
-        """Factor and offset of a map along the first row axis, as batch-norm in eval mode; both (c,)."""
+        """Factor and offset along the first axis of a point, as of batch-norm in eval mode, (c,) each."""
         return None
 
 
@@ -147,7 +147,7 @@ class Affine(Operation):
 
     @property
     def is_reshape(self) -> bool:
-        """Whether it leaves the entries of a row as they are, in another shape."""
+        """Whether it leaves the entries of a point as they are, in another shape."""
         return self.name == "reshape"
 
     @property
@@ -162,13 +162,13 @@ class Affine(Operation):
 
     @property
     def per_channel(self) -> tuple[Tensor, Tensor] | None:
-        """Factor and offset of a map along the first row axis, as batch-norm in eval mode; both (c,)."""
+        """Factor and offset along the first axis of a point, as of batch-norm in eval mode, (c,) each."""
         return (self.constants[0], self.constants[1]) if self.name == "batch_norm" else None
 
     def n_products(self, size: int, input_size: int) -> int:
         """How many products of two numbers it takes: each weight is used at every place.
 
-        Each entry of a tensor without weights is touched once. The sizes are those of a row of the result
+        Each entry of a tensor without weights is touched once. The sizes are those of a point of the result
         and of the input.
         """
         places = input_size if self.name == "conv_transpose" else size
@@ -183,7 +183,7 @@ class Affine(Operation):
         return self.magnitude(*sizes)
 
     def growth(self, shapes: Sequence[Shape]) -> tuple[float, float]:
-        """The largest row sum of |A| and the largest |b|, for inputs of some row shapes."""
+        """The largest row sum of |A| and the largest |b|, for inputs of some shapes of a point."""
         ones = [torch.ones(1, *shape, dtype=torch.float64) for shape in shapes]
         offset = self.magnitude(*(torch.zeros_like(r) for r in ones))
         return float(self.linear_part.magnitude(*ones).max()), float(offset.max())
@@ -212,10 +212,10 @@ class Affine(Operation):
         return squared.magnitude(*(s * s for s in sizes)).sqrt()
 
     def slopes(self, *inputs: Tensor) -> None:
-        """Nothing that depends on the row: A is the same at each."""
+        """Nothing that depends on the point: A is the same at each."""
 
     def along(self, slopes: Tensor | None, *d: Tensor) -> Tensor:
-        """What the linear map makes of k directions (n, k, ...) of each row."""
+        """What the linear map makes of k directions (n, k, ...) of each point."""
         made = self.linear_part(*(t.flatten(0, 1) for t in d))
         return made.reshape(*d[0].shape[:2], *made.shape[1:])
 
@@ -247,7 +247,7 @@ def identity() -> Affine:
 
 
 def _channels(values: Tensor, n_axes: int) -> Tensor:
-    """(channels,) shaped so that it multiplies along the first of `n_axes` row axes."""
+    """(channels,) shaped so that it multiplies along the first of `n_axes` axes of a point."""
     return values.reshape(-1, *(1,) * (n_axes - 1))
 
 
@@ -318,12 +318,12 @@ def _spread(values: Sequence[int], n: int) -> tuple[int, ...]:
 
 
 def scale(factor: Tensor) -> Affine:
-    """The map y = factor * x; `factor` broadcasts against the row shape."""
+    """The map y = factor * x; `factor` broadcasts against the shape of a point."""
     return Affine("multiply", torch.mul, (factor,), factors=(factor,))
 
 
 def shift(offset: Tensor) -> Affine:
-    """The map y = x + offset; `offset` broadcasts against the row shape."""
+    """The map y = x + offset; `offset` broadcasts against the shape of a point."""
     return Affine("add", torch.add, (offset,), n_offsets=1, factors=(1.0,))
 
 
@@ -333,7 +333,7 @@ def masked(keep: Tensor, fill: Tensor) -> Affine:
 
 
 def channel_affine(factor: Tensor, offset: Tensor) -> Affine:
-    """The map y = factor * x + offset along the first row axis, as batch-norm in eval mode; both (c,)."""
+    """The map y = factor * x + offset along the first axis of a point, as batch-norm in eval mode."""
 
     def apply(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
         return x * _channels(a, x.ndim - 1) + _channels(b, x.ndim - 1)
@@ -372,29 +372,29 @@ def structural(name: str, function: Callable[..., Tensor]) -> Affine:
 
 
 def reshape(shape: Sequence[int]) -> Affine:
-    """The row reshaped to `shape`."""
+    """The point reshaped to `shape`."""
     return structural("reshape", lambda x: x.reshape(x.shape[0], *shape))
 
 
 def permute(axes: Sequence[int]) -> Affine:
-    """The row's axes in another order."""
+    """The point's axes in another order."""
     order = (0, *(a + 1 for a in axes))
     return structural("permute", lambda x: x.permute(order))
 
 
 def cut(axis: int, start: int, stop: int, step: int = 1) -> Affine:
-    """Entries start, start + step, ... below stop along a row axis."""
+    """Entries start, start + step, ... below stop along an axis of a point."""
     index = (slice(None),) * (axis + 1) + (slice(start, stop, step),)
     return structural("slice", lambda x: x[index])
 
 
 def take(axis: int, indices: Tensor) -> Affine:
-    """The entries at integer `indices` (m,) along a row axis."""
+    """The entries at integer `indices` (m,) along an axis of a point."""
     return structural("gather", lambda x: x.index_select(axis + 1, indices))
 
 
 def concat(axis: int) -> Affine:
-    """Rows joined along a row axis."""
+    """Tensors joined along an axis of a point."""
     return structural("concat", lambda *x: torch.cat(x, dim=axis + 1))
 
 
@@ -410,19 +410,19 @@ def pad(widths: Sequence[int], *, mode: str = "constant", value: float = 0.0) ->
 
 
 def mean(axes: Sequence[int], *, keepdim: bool = False) -> Affine:
-    """The mean over row axes."""
+    """The mean over axes of a point."""
     dims = [a + 1 for a in axes]
     return structural("mean", lambda x: x.mean(dim=dims, keepdim=keepdim))
 
 
 def total(axes: Sequence[int], *, keepdim: bool = False) -> Affine:
-    """The sum over row axes."""
+    """The sum over axes of a point."""
     dims = [a + 1 for a in axes]
     return structural("sum", lambda x: x.sum(dim=dims, keepdim=keepdim))
 
 
 def cumulated(axis: int, *, exclusive: bool = False, reverse: bool = False) -> Affine:
-    """The sum of all entries up to each one along a row axis, or of those behind it (`reverse`).
+    """The sum of all entries up to each one along an axis of a point, or of those behind it (`reverse`).
 
     >>> cumulated(0, exclusive=True)(torch.tensor([[1.0, 2.0, 3.0]])).tolist()
     [[0.0, 1.0, 3.0]]
@@ -442,5 +442,5 @@ def cumulated(axis: int, *, exclusive: bool = False, reverse: bool = False) -> A
 
 
 def expand(shape: Sequence[int]) -> Affine:
-    """The row broadcast to `shape`."""
+    """The point broadcast to `shape`."""
     return structural("expand", lambda x: x.expand(x.shape[0], *shape))

@@ -36,17 +36,17 @@ def is_faster(x: Tensor, weight: Tensor, stride: tuple[int, ...], groups: int) -
 
 
 def in_slices(function: Callable[[Tensor], Tensor], x: Tensor, weight: Tensor) -> Tensor:
-    """A convolution of torch, on chunks of rows whose matrix of columns stays small."""
+    """A convolution of torch, on chunks of points whose matrix of columns stays small."""
     if x.dtype != torch.float64:
         return function(x)
-    rows = max(1, NUMBERS_IN_SLICE // (math.prod(weight.shape[2:]) * math.prod(x.shape[1:])))
-    if len(x) <= rows:
+    n = max(1, NUMBERS_IN_SLICE // (math.prod(weight.shape[2:]) * math.prod(x.shape[1:])))
+    if len(x) <= n:
         return function(x)
-    first = function(x[:rows])
+    first = function(x[:n])
     out = torch.empty((len(x), *first.shape[1:]), dtype=x.dtype)
-    out[:rows] = first
-    for start in range(rows, len(x), rows):
-        out[start : start + rows] = function(x[start : start + rows])
+    out[:n] = first
+    for start in range(n, len(x), n):
+        out[start : start + n] = function(x[start : start + n])
     return out
 
 

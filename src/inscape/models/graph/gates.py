@@ -65,7 +65,7 @@ def mapped(condition: Condition, function: Callable[[int], int]) -> Condition:
 
 
 Operand = int | Tensor
-"""A node, or a constant that broadcasts to its row."""
+"""A node, or a constant that broadcasts to its shape."""
 
 
 class Form(NamedTuple):

@@ -215,7 +215,7 @@ class Graph:
         )
 
     def reshaped(self, shape: Shape) -> "Graph":
-        """This network with its output in rows of a shape; what it returns stays as it is before a head."""
+        """This network with its output in another shape; what it returns stays as it is before a head."""
         if self.shapes[self.output] == shape:
             return self
         end, returned = self.output, self.returned
@@ -275,7 +275,7 @@ class Graph:
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
-        """The row shape of every node, found by evaluating one row of zeros."""
+        """The shape of a point of every node, found by evaluating one point of zeros."""
         shapes = [self.input_shape]
 
         def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
@@ -309,12 +309,12 @@ class Graph:
         return self.nodes[k].op.is_reshape and self.nodes[k].inputs == (k - 1,)
 
     def _fusion(self, k: int) -> Fusion | None:
-        op, row = self.nodes[k].op, self.shapes[k - 1]
-        if op.matrix is not None and len(row) == 1:
+        op, shape = self.nodes[k].op, self.shapes[k - 1]
+        if op.matrix is not None and len(shape) == 1:
             return Fusion(k, np.ascontiguousarray(op.matrix.numpy().T), None)
-        if op.weight is not None and op.geometry is not None and len(row) == 3:
+        if op.weight is not None and op.geometry is not None and len(shape) == 3:
             stride, padding, dilation, groups = op.geometry
-            sizes = (*row, *self.shapes[k], *stride, *padding, *dilation, groups)
+            sizes = (*shape, *self.shapes[k], *stride, *padding, *dilation, groups)
             return Fusion(k, np.ascontiguousarray(op.weight.numpy()), sizes)
         return None
 
@@ -414,5 +414,5 @@ def folded(nodes: Sequence[Node], output: int) -> tuple[list[Node], int]:
 
 
 def flat(batch: Tensor) -> Any:
-    """A batch of tensors as a contiguous array, a row for each, (n, h)."""
+    """A batch of tensors as a contiguous array, (n, h)."""
     return batch.reshape(len(batch), -1).contiguous().numpy()

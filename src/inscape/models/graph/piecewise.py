@@ -26,11 +26,11 @@ from inscape.models.graph.affine import Operation
 
 
 class WindowTable(NamedTuple):
-    """The windows of a row, as arrays.
+    """The windows of a point, as arrays.
 
     Attributes:
         entries: of each window, (n_windows, size), -1 for padding.
-        gather: the same turned round, (size, n_windows), with the length of the row for padding.
+        gather: the same turned round, (size, n_windows), with the length of that for padding.
     """
 
     entries: Ints
@@ -38,7 +38,7 @@ class WindowTable(NamedTuple):
 
 
 class Bend(Operation, ABC):
-    """A continuous piecewise-linear function of one batch, alike on every row."""
+    """A continuous piecewise-linear function of one batch, alike on every point."""
 
     is_elementwise: ClassVar[bool] = True
 
@@ -69,20 +69,20 @@ class Bend(Operation, ABC):
         return self(x)
 
     def windows(self, shape: Shape) -> WindowTable | None:
-        """Of maxima the windows of a row of `shape`; None for an elementwise function."""
+        """Of maxima the windows of a point of `shape`; None for an elementwise function."""
         return None
 
     def states(self, x: Tensor) -> Any:
-        """The state of each unit at each row, (n, units), uint8: how many kinks its entry is above."""
+        """The state of each unit at each point, (n, units), uint8: how many kinks its entry is above."""
         values: Floats = x.flatten(1).numpy()
         return sum((values > kink for kink in self.kinks), np.zeros(values.shape, np.uint8))
 
     def slopes(self, x: Tensor) -> Tensor:
-        """The linear map at each row of a batch, as `along` and `back` take it: the slope of every entry."""
+        """The linear map at each point, as `along` and `back` take it: the slope of every entry."""
         return self.derivative(x, torch.ones_like(x))
 
     def along(self, slopes: Tensor, d: Tensor) -> Tensor:
-        """What the linear map of each row (n, ...) makes of its k directions (n, k, ...)."""
+        """What the linear map of each point (n, ...) makes of its k directions (n, k, ...)."""
         return d * slopes[:, None]
 
     def forth(self, slopes: Tensor, marks: Tensor) -> Tensor:
@@ -137,7 +137,7 @@ class Bend(Operation, ABC):
 
 @dataclass(frozen=True, eq=False)
 class Leaky(Bend):
-    """z -> z for z > 0, a z otherwise; `slope` a is a number or a tensor that broadcasts to the row shape."""
+    """z -> z for z > 0, a z otherwise; `slope` a is a number or a tensor of the shape of a point."""
 
     slope: float | Tensor = 0.0
     name: str = "relu"
@@ -240,16 +240,16 @@ class Clip(Bend):
 
 
 class Windows(Bend):
-    """The maximum over windows of entries of a row."""
+    """The maximum over windows of entries of a point."""
 
     is_elementwise: ClassVar[bool] = False
 
     @abstractmethod
     def table(self, shape: tuple[int, ...]) -> Tensor:
-        """Entry numbers (n_windows, size) in the flattened row of `shape`, -1 for padding."""
+        """Entry numbers (n_windows, size) in the flattened point of `shape`, -1 for padding."""
 
     def windows(self, shape: Shape) -> WindowTable:
-        """The windows of a row of `shape`, computed once."""
+        """The windows of a point of `shape`, computed once."""
         return _window_table(self, shape)
 
     def states(self, x: Tensor) -> Any:
@@ -271,8 +271,8 @@ class Windows(Bend):
         contends = (high >= best) & is_entry
 
         def largest(entries: Tensor) -> Tensor:
-            row = self(z[:1]).shape[1:]
-            return torch.where(contends, of_windows(entries), 0.0).amax(dim=-1).reshape(len(z), *row)
+            shape = self(z[:1]).shape[1:]
+            return torch.where(contends, of_windows(entries), 0.0).amax(dim=-1).reshape(len(z), *shape)
 
         return largest(torch.where(z.abs() <= bound, terms, 0.0)), largest(size)
 
@@ -286,7 +286,7 @@ class Windows(Bend):
         return result.reshape(len(x), *self(x[:1]).shape[1:])
 
     def slopes(self, x: Tensor) -> Tensor:
-        """The number of the largest entry of each window in the flattened row, (n, *output shape)."""
+        """The number of the largest entry of each window in the flattened point, (n, *output shape)."""
         table = self.table(tuple(x.shape[1:]))
         entries = x.flatten(1)[:, table.clamp(min=0)].masked_fill(table < 0, -torch.inf)
         best = entries.argmax(dim=-1)
@@ -320,7 +320,7 @@ class MaxPool(Windows):
     def __call__(self, x: Tensor) -> Tensor:
         """The function on a batch."""
         function: Any = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[len(self.kernel) - 1]
-        lead = x.shape[: -len(self.kernel)]  # pooling takes exactly one axis of rows and one of channels
+        lead = x.shape[: -len(self.kernel)]  # pooling takes exactly one axis of points and one of channels
         flat = x.reshape(1, -1, *x.shape[-len(self.kernel) :])
         y = function(flat, self.kernel, self.stride, self.padding, self.dilation, self.ceil_mode)
         result: Tensor = y.reshape(*lead, *y.shape[2:])
@@ -343,7 +343,7 @@ class MaxPool(Windows):
 
 
 def _windows(shape: tuple[int, ...], along: Sequence[Tensor]) -> Tensor:
-    """Entry numbers of the products of windows `along` each of the last axes of a row, by channel."""
+    """Entry numbers of the products of windows `along` each of the last axes of a point, by channel."""
     entries_of = torch.zeros(1, 1, dtype=torch.int64)
     for size, entries in zip(shape[-len(along) :], along, strict=True):
         pairs = entries_of[:, None, :, None], entries[None, :, None, :]
@@ -384,7 +384,7 @@ class AdaptiveMaxPool(Windows):
 
 @dataclass(frozen=True, eq=False)
 class PaddedMaxPool(Windows):
-    """Max-pooling of a row that is first padded with minus infinity, unequally from side to side as files do.
+    """Max-pooling after padding with minus infinity, unequally from side to side as files do.
 
     Attributes:
         pool: the pooling itself, without padding.
@@ -400,14 +400,14 @@ class PaddedMaxPool(Windows):
         return self.pool(F.pad(x, self.widths, value=-math.inf))
 
     def table(self, shape: tuple[int, ...]) -> Tensor:
-        """Entry numbers of each window in the row before padding."""
+        """Entry numbers of each window in the point before padding."""
         numbers = F.pad(torch.arange(math.prod(shape)).reshape(shape), self.widths, value=-1)
         return numbers.reshape(-1)[self.pool.table(tuple(numbers.shape))]
 
 
 @dataclass(frozen=True, eq=False)
 class MaxOver(Windows):
-    """The maximum over row axes."""
+    """The maximum over axes of a point."""
 
     axes: tuple[int, ...]
     keepdim: bool = False

@@ -57,12 +57,12 @@ def needed_stages(m: int, wanted: Sequence[int]) -> list[Comparators]:
 
 
 def sort(emit: Callable[..., int], node: int, axis: int, m: int, wanted: Sequence[int] | None = None) -> int:
-    """A node whose m entries along a row axis are in rising order, at least at the `wanted` places.
+    """A node whose m entries along an axis of a point are in rising order, at least at the `wanted` places.
 
     Args:
         emit: appends an operation on nodes and returns the number of its node.
         node: what is sorted.
-        axis: the row axis.
+        axis: the axis of a point.
         m: its size.
         wanted: the places that matter, by default all.
     """
@@ -76,7 +76,7 @@ def sort(emit: Callable[..., int], node: int, axis: int, m: int, wanted: Sequenc
 
 
 def _difference(axis: int, low: Tensor, high: Tensor) -> Affine:
-    """The map x -> x[low] - x[high] along a row axis."""
+    """The map x -> x[low] - x[high] along an axis of a point."""
 
     def apply(x: Tensor, sign: float = -1.0) -> Tensor:
         return x.index_select(axis + 1, low) + sign * x.index_select(axis + 1, high)

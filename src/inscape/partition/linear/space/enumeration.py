@@ -116,8 +116,8 @@ class LinearBody(DrawnByClass):
             raise PartitionError(f"polygons are for 2 inputs, here are {self.body.dim}")
         polygons = []
         for region in self.regions:
-            rows, offsets = within_box(self.body, region.normals, region.offsets)
-            around = facets(rows, offsets, region.x.reshape(-1), _extent(self.body)).vertices
+            normals, offsets = within_box(self.body, region.normals, region.offsets)
+            around = facets(normals, offsets, region.x.reshape(-1), _extent(self.body)).vertices
             assert around is not None
             ways = around - around.mean(axis=0)
             polygons.append(around[np.argsort(np.arctan2(ways[:, 1], ways[:, 0]))])
@@ -241,10 +241,10 @@ def enumerate_regions(
     )
 
 
-def within_box(body: Body, rows: Floats, offsets: Floats) -> tuple[Floats, Floats]:
+def within_box(body: Body, normals: Floats, offsets: Floats) -> tuple[Floats, Floats]:
     """The halfspaces of a region, and after them those of the box that the body is, or that is around it."""
     eye, centre, half = np.eye(body.dim), body.centre.reshape(-1), body.half_widths.reshape(-1)
-    return np.vstack([rows, eye, -eye]), np.concatenate([offsets, half + centre, half - centre])
+    return np.vstack([normals, eye, -eye]), np.concatenate([offsets, half + centre, half - centre])
 
 
 def _extent(body: Body) -> float:
@@ -338,36 +338,38 @@ class _Walk:
 
     def _inside(self, maps: "RegionMaps", step: _Step) -> Floats | None:
         """A point inside a region, straight beyond a facet; None if the region is too thin to tell."""
-        rows, offsets = self._rows(maps)
-        speed = rows @ step.way
+        normals, offsets = self._constraints(maps)
+        speed = normals @ step.way
         ahead = speed > SMALLEST
-        far = float(((offsets - rows @ step.point)[ahead] / speed[ahead]).min())
+        far = float(((offsets - normals @ step.point)[ahead] / speed[ahead]).min())
         if far <= self.smallest:
             return None
         if isinstance(self.body, Ball):
             far = min(far, self.body.radius - float(np.linalg.norm(step.point)))
         return np.asarray(step.point + far / 2 * step.way)
 
-    def _rows(self, maps: "RegionMaps") -> tuple[Floats, Floats]:
+    def _constraints(self, maps: "RegionMaps") -> tuple[Floats, Floats]:
         eye, half = np.eye(self.body.dim), self.body.half_widths.reshape(-1)
         return np.vstack([maps.normals, eye, -eye]), np.concatenate([maps.offsets, half, half])
 
     def _visit(self, maps: "RegionMaps", inside: Floats) -> None:
         """Take a region into the list, and queue what lies beyond its facets."""
         number = self._numbers[pattern_key(maps.pattern)]
-        sides = facets(*self._rows(maps), inside, self.extent)
+        sides = facets(*self._constraints(maps), inside, self.extent)
         if sides.vertices is not None and isinstance(self.body, Box):
             self._volumes.append(_volume(sides.vertices))
             inside = sides.vertices.mean(axis=0)
         self._places[number] = len(self.regions)
         self.regions.append((maps, inside))
-        for row, point, slack in zip(sides.row.tolist(), sides.points, sides.slack.tolist(), strict=True):
-            same = np.flatnonzero(sides.group == row)
+        for constraint, point, slack in zip(
+            sides.constraint.tolist(), sides.points, sides.slack.tolist(), strict=True
+        ):
+            same = np.flatnonzero(sides.group == constraint)
             if same[-1] >= len(maps.offsets):
                 continue  # the border of the box
             met: tuple[Floats, float] | None = (point, slack)
             if slack > self.smallest and isinstance(self.body, Ball):
-                met = self._in_ball(maps, row, point, slack)
+                met = self._in_ball(maps, constraint, point, slack)
             if met is None:
                 continue
             if met[1] <= self.smallest:
@@ -375,33 +377,33 @@ class _Walk:
                 continue
             self._cross(number, maps, same, met[0])
 
-    def _cross(self, number: int, maps: "RegionMaps", rows: Ints, point: Floats) -> None:
+    def _cross(self, number: int, maps: "RegionMaps", constraints: Ints, point: Floats) -> None:
         """Note which region lies beyond a facet, and queue it if it is new."""
         from inscape.partition.linear.space.region_maps import pattern_beyond
 
-        if len(rows) == 1 and not maps.is_on_kink:
-            pattern: Pattern = maps.across(int(rows[0]))
+        if len(constraints) == 1 and not maps.is_on_kink:
+            pattern: Pattern = maps.across(int(constraints[0]))
         else:
             x = self.body.centre + point.reshape(self.body.input_shape)
-            pattern = pattern_beyond(self.graph, maps, x, rows)
+            pattern = pattern_beyond(self.graph, maps, x, constraints)
         key = pattern_key(pattern)
         if key not in self._numbers:
             self._numbers[key] = len(self._numbers)
-            self._queue.append(_Step(pattern, point, maps.normals[rows[0]]))
+            self._queue.append(_Step(pattern, point, maps.normals[constraints[0]]))
         self._crossed.add((number, self._numbers[key]))
 
     def _in_ball(
-        self, maps: "RegionMaps", row: int, point: Floats, slack: float
+        self, maps: "RegionMaps", constraint: int, point: Floats, slack: float
     ) -> tuple[Floats, float] | None:
         """A point of a facet inside the ball and its slack; None if the facet does not meet the inside."""
         assert isinstance(self.body, Ball)
         radius, far = self.body.radius, float(np.linalg.norm(point))
         if far <= (1 - SMALLEST) * radius:
             return point, slack
-        if abs(maps.offsets[row]) >= radius:
+        if abs(maps.offsets[constraint]) >= radius:
             return None
-        rows = np.vstack([maps.normals, -maps.normals[row]])
-        bound, nearest = nearest_of_polytope(rows, np.append(maps.offsets, -maps.offsets[row]), 2.0)
+        normals = np.vstack([maps.normals, -maps.normals[constraint]])
+        bound, nearest = nearest_of_polytope(normals, np.append(maps.offsets, -maps.offsets[constraint]), 2.0)
         if bound >= radius:
             return None
         near = math.inf if nearest is None else float(np.linalg.norm(nearest))

@@ -6,7 +6,7 @@ the other, each at least as near as that point; so whatever waits in the queue b
 however early the walk is stopped. An upper bound is a point at which the label really changes, found exactly
 along segments. Where the two meet, the distance is known.
 
-Distances from x to a polytope are certified by duality: for weights w >= 0 of the rows a u <= b,
+Distances from x to a polytope are certified by duality: for weights w >= 0 of the constraints a u <= b,
 |u| >= -(w b) / |w a|*, with the dual norm |.|*, holds for every u in it, whatever made w. The queue holds
 cheap bounds first, the distance to a facet's hyperplane, and better ones when their turn comes.
 
@@ -57,7 +57,7 @@ TOUCHING = Status(
     "non_generic", "two scores are equal at the distance `lower`, but no change of label was found there"
 )
 INFEASIBLE = 1e12
-"""Of a lower bound over the distance to the nearest violated row: no point of the polytope is found."""
+"""Of a lower bound over the distance to the nearest violated constraint: the polytope is empty."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -179,7 +179,7 @@ class _Waiting:
     bound: float
     number: int
     region: "RegionMaps" = field(compare=False)
-    row: int = field(compare=False)
+    constraint: int = field(compare=False)
     rival: int = field(compare=False, default=-1)
     is_sharp: bool = field(compare=False, default=False)
     u: Floats | None = field(compare=False, default=None)
@@ -214,13 +214,13 @@ class _Walk:
                 self._reached = min(self._reached, item.bound)
                 if item.u is not None:
                     self._try(item.u, item.rival)
-            elif pattern_key(item.region.across(item.row)) in self._seen:
+            elif pattern_key(item.region.across(item.constraint)) in self._seen:
                 continue
             elif self.n_regions >= max_regions:
                 self.status = BUDGET_REACHED
                 return
             else:
-                region = self._maps(item.region.across(item.row))
+                region = self._maps(item.region.across(item.constraint))
                 if not region.is_empty:
                     self._visit(region, item.bound)
                 show(self.n_regions, max_regions)
@@ -252,8 +252,8 @@ class _Walk:
                 apart = max(bound, -offset / length if offset < 0 else 0.0)
                 self._wait(_Waiting(apart, next(self._numbers), region, -1, rival))
         apart = np.maximum(np.abs(region.offsets) / self._dual(region.normals), bound)
-        for row in np.flatnonzero(apart < self.upper).tolist():
-            self._wait(_Waiting(float(apart[row]), next(self._numbers), region, row))
+        for constraint in np.flatnonzero(apart < self.upper).tolist():
+            self._wait(_Waiting(float(apart[constraint]), next(self._numbers), region, constraint))
 
     def _wait(self, item: _Waiting) -> None:
         if item.bound < self.upper:
@@ -265,15 +265,15 @@ class _Walk:
         if item.rival >= 0:
             _, normal, offset = next(r for r in self._rivals(region) if r[0] == item.rival)
         else:
-            if pattern_key(region.across(item.row)) in self._seen:
+            if pattern_key(region.across(item.constraint)) in self._seen:
                 return
-            normal, offset = -region.normals[item.row], -float(region.offsets[item.row])
+            normal, offset = -region.normals[item.constraint], -float(region.offsets[item.constraint])
         apart = np.abs(region.offsets) / self._dual(region.normals)
-        own = (region.offsets < 0) | (apart <= self.upper)  # farther rows do not cut what is nearer
-        rows, offsets = np.vstack([region.normals[own], normal]), np.append(region.offsets[own], offset)
-        bound, u = nearest_of_polytope(rows, offsets, self.norm)
+        own = (region.offsets < 0) | (apart <= self.upper)  # farther constraints do not cut what is nearer
+        normals, offsets = np.vstack([region.normals[own], normal]), np.append(region.offsets[own], offset)
+        bound, u = nearest_of_polytope(normals, offsets, self.norm)
         bound = max(item.bound, bound)
-        self._wait(_Waiting(bound, next(self._numbers), region, item.row, item.rival, True, u))
+        self._wait(_Waiting(bound, next(self._numbers), region, item.constraint, item.rival, True, u))
 
     def _rivals(self, region: "RegionMaps") -> "Iterator[tuple[int, Floats, float]]":
         """For each other label the halfspace normal u <= offset in which it wins against that of x."""
@@ -288,7 +288,7 @@ class _Walk:
                 yield rival, difference, float(scores[rival] - scores[self.label])
 
     def _dual(self, normal: Floats) -> Any:
-        """The dual norm of rows: how much they change at most per distance."""
+        """The dual norm of a normal: how much its constraint changes at most per distance."""
         order = {1.0: math.inf, 2.0: 2, math.inf: 1}[self.norm]
         return np.linalg.norm(normal, ord=order, axis=-1)
 
@@ -346,8 +346,8 @@ def _steepest(normal: Floats, norm: float) -> Floats:
     return u
 
 
-def nearest_of_polytope(rows: Floats, offsets: Floats, norm: float) -> tuple[float, Floats | None]:
-    """A certified lower bound of |u| over rows u <= offsets, and the nearest u; None if there is no u.
+def nearest_of_polytope(normals: Floats, offsets: Floats, norm: float) -> tuple[float, Floats | None]:
+    """A certified lower bound of |u| over normals u <= offsets, and the nearest u; None if there is no u.
 
     >>> bound, u = nearest_of_polytope(np.array([[-1.0, 0.0], [0.0, -1.0]]), np.array([-3.0, -4.0]), 2.0)
     >>> round(bound, 9), u.round(9).tolist()
@@ -355,49 +355,49 @@ def nearest_of_polytope(rows: Floats, offsets: Floats, norm: float) -> tuple[flo
     """
     violated = float(-offsets.min(initial=0.0))
     if violated <= 0:
-        return 0.0, np.zeros(rows.shape[1])
+        return 0.0, np.zeros(normals.shape[1])
     scaled = offsets / violated
-    weights, u = (_by_least_squares if norm == 2.0 else _by_linear_program)(rows, scaled, norm)
+    weights, u = (_by_least_squares if norm == 2.0 else _by_linear_program)(normals, scaled, norm)
     order = {1.0: math.inf, 2.0: 2, math.inf: 1}[norm]
     gain = -float(weights @ scaled)
-    length = float(np.linalg.norm(weights @ rows, ord=order))
+    length = float(np.linalg.norm(weights @ normals, ord=order))
     bound = 0.0 if gain <= 0 else gain / max(length, gain / (2 * INFEASIBLE))
     if bound > INFEASIBLE:
         return math.inf, None
     return violated * bound, None if u is None else violated * u
 
 
-def _by_least_squares(rows: Floats, offsets: Floats, norm: float) -> tuple[Floats, Floats | None]:
+def _by_least_squares(normals: Floats, offsets: Floats, norm: float) -> tuple[Floats, Floats | None]:
     """Weights and the nearest point in the Euclidean norm: Lawson & Hanson 1974, problem LDP."""
     from scipy.optimize import nnls
 
-    system = np.vstack([-rows.T, -offsets])
-    target = np.append(np.zeros(rows.shape[1]), 1.0)
+    system = np.vstack([-normals.T, -offsets])
+    target = np.append(np.zeros(normals.shape[1]), 1.0)
     try:
-        weights, _ = nnls(system, target, maxiter=max(300, 30 * len(rows)))
+        weights, _ = nnls(system, target, maxiter=max(300, 30 * len(normals)))
     except RuntimeError:  # it did not end: no weights, no bound
-        return np.zeros(len(rows)), None
+        return np.zeros(len(normals)), None
     rest = system @ weights - target
     return weights, None if rest[-1] >= 0 else -rest[:-1] / rest[-1]
 
 
-def _by_linear_program(rows: Floats, offsets: Floats, norm: float) -> tuple[Floats, Floats | None]:
+def _by_linear_program(normals: Floats, offsets: Floats, norm: float) -> tuple[Floats, Floats | None]:
     """Weights and the nearest point in the norms 1 and infinity, u = p - q with p, q >= 0."""
     from scipy.optimize import linprog
 
-    m, d = rows.shape
+    m, d = normals.shape
     if norm == 1.0:
-        solution = linprog(np.ones(2 * d), np.hstack([rows, -rows]), offsets, bounds=(0, None))
+        solution = linprog(np.ones(2 * d), np.hstack([normals, -normals]), offsets, bounds=(0, None))
         u = None if solution.x is None else solution.x[:d] - solution.x[d:]
     else:
         size = np.hstack([np.vstack([np.eye(d), -np.eye(d)]), -np.ones((2 * d, 1))])
-        table = np.vstack([np.hstack([rows, np.zeros((m, 1))]), size])
+        table = np.vstack([np.hstack([normals, np.zeros((m, 1))]), size])
         solution = linprog(
             np.append(np.zeros(d), 1.0), table, np.append(offsets, np.zeros(2 * d)), bounds=(None, None)
         )
         u = None if solution.x is None else solution.x[:d]
     if solution.status == 2:  # infeasible, for which the other route has weights too
-        return _by_least_squares(rows, offsets, 2.0)[0], None
+        return _by_least_squares(normals, offsets, 2.0)[0], None
     if not solution.success:
         raise PartitionError(f"the linear program of a distance failed: {solution.message}")
     return -solution.ineqlin.marginals[:m], u

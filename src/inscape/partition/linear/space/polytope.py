@@ -4,11 +4,11 @@ What high and low mean: a large region (`volume`, or the distance to its nearest
 far around the point; a small one: units change close to it. When it does not hold: a neighbouring region may
 have the same affine map, and a change of slope need not change the label.
 
-A facet is a face of one dimension less than the polytope: at some point of its hyperplane all other rows are
-slack. Up to `HULL_DIMENSIONS` the vertices are enumerated (Qhull: the dual of a convex hull), and the mean of
-those on a hyperplane is such a point; above, rays find most facets, and a linear program (HiGHS) for each
-other row finds the point at which the least slack is largest. Either way the slack is computed afterwards,
-from the rows themselves, and decides.
+A facet is a face of one dimension less than the polytope: at some point of its hyperplane all other
+constraints are slack. Up to `HULL_DIMENSIONS` the vertices are enumerated (Qhull: the dual of a convex hull),
+and the mean of those on a hyperplane is such a point; above, rays find most facets, and a linear program
+(HiGHS) for each other constraint finds the point at which the least slack is largest. Either way the slack is
+computed afterwards, from the constraints themselves, and decides.
 """
 
 import math
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SAME_HYPERPLANE = 1e-9
 """Rows of unit length that differ by less, offsets relative to the largest, are one hyperplane."""
-N_RAYS_PER_ROW = 4
+N_RAYS_PER_CONSTRAINT = 4
 """Rays in random directions, besides one along each normal, that find facets without a linear program."""
 
 
@@ -44,14 +44,14 @@ N_RAYS_PER_ROW = 4
 class LinearRegion(Drawn):
     """The points around x on which every unit keeps its state: {y : normals y <= offsets}, y flattened.
 
-    There the network is the one affine map y -> weight y + bias. Every row is a unit that would change its
-    state beyond it; units whose pre-activation is constant on the region have none.
+    There the network is the one affine map y -> weight y + bias. Every constraint is a unit that would change
+    its state beyond it; units whose pre-activation is constant on the region have none.
 
     Attributes:
         x: the point, (*input_shape).
         normals: outer normals of unit length, (m, d).
         offsets: (m,).
-        layer: which piecewise-linear layer, from 0, the unit of each row is in, (m,).
+        layer: which piecewise-linear layer, from 0, the unit of each constraint is in, (m,).
         unit: its number in the layer, (m,); for max-pooling that of the window.
         weight: the slope of each output, (c, d).
         bias: (c,).
@@ -76,7 +76,7 @@ class LinearRegion(Drawn):
 
     @cached_property
     def distances(self) -> Floats:
-        """The Euclidean distance of x to the hyperplane of each row, (m,)."""
+        """The Euclidean distance of x to the hyperplane of each constraint, (m,)."""
         return np.asarray(self.offsets - self.normals @ self.x.reshape(-1))
 
     @property
@@ -89,10 +89,10 @@ class LinearRegion(Drawn):
 
     @cached_property
     def is_facet(self) -> Bools:
-        """Whether each row is a facet of the polytope, (m,); of rows on one hyperplane the first.
+        """Whether each constraint is a facet of the polytope, (m,); of several on one hyperplane the first.
 
-        Rays from x find most facets: the first row that a ray meets is one. Each other row takes a linear
-        program: whether the region would be larger without it.
+        Rays from x find most facets: the first constraint that a ray meets is one. Each other constraint
+        takes a linear program: whether the region would be larger without it.
         """
         scale = max(float(self.distances.max(initial=0.0)), 1e-300)
         a, b = self.normals, self.distances / scale
@@ -115,9 +115,9 @@ class LinearRegion(Drawn):
         from scipy.optimize import linprog
 
         m, d = self.normals.shape
-        rows = np.column_stack([self.normals, np.ones(m)])
+        system = np.column_stack([self.normals, np.ones(m)])
         solution = linprog(
-            np.append(np.zeros(d), -1.0), rows, self.distances, bounds=[(None, None)] * d + [(0.0, None)]
+            np.append(np.zeros(d), -1.0), system, self.distances, bounds=[(None, None)] * d + [(0.0, None)]
         )
         if solution.status == 3 or not m:  # unbounded
             return math.inf, None
@@ -255,17 +255,17 @@ def _check_generic(graph: "Graph", x: Floats, maps: "RegionMaps") -> None:
             )
 
 
-def _first_of_equal(rows: Floats) -> Bools:
-    """Whether each row is the first of those that are equal up to rounding."""
-    scale = SAME_HYPERPLANE * max(1.0, float(np.abs(rows[:, -1]).max(initial=0.0)))
-    _, first = np.unique(np.round(rows / scale), axis=0, return_index=True)
-    is_first = np.zeros(len(rows), dtype=bool)
+def _first_of_equal(normals: Floats) -> Bools:
+    """Whether each constraint is the first of those that are equal up to rounding."""
+    scale = SAME_HYPERPLANE * max(1.0, float(np.abs(normals[:, -1]).max(initial=0.0)))
+    _, first = np.unique(np.round(normals / scale), axis=0, return_index=True)
+    is_first = np.zeros(len(normals), dtype=bool)
     is_first[first] = True
     return is_first
 
 
 def rays_to_rows(normals: Floats, offsets: Floats) -> tuple[Floats, Bools]:
-    """For each row a point at which a ray from the origin meets it clearly before any other.
+    """For each constraint a point at which a ray from the origin meets it clearly before any other.
 
     Returns:
         points, (m, d), and whether they are known, (m,).
@@ -274,21 +274,21 @@ def rays_to_rows(normals: Floats, offsets: Floats) -> tuple[Floats, Bools]:
     points, met = np.zeros((m, d)), np.zeros(m, dtype=bool)
     if m == 0:
         return points, met
-    others = np.random.default_rng(0).standard_normal((N_RAYS_PER_ROW * m, d))
+    others = np.random.default_rng(0).standard_normal((N_RAYS_PER_CONSTRAINT * m, d))
     for rays in (normals, others / np.linalg.norm(others, axis=1, keepdims=True)):
         speed = rays @ normals.T
         with np.errstate(divide="ignore"):
             time = np.where(speed > 1e-12, offsets / np.maximum(speed, 1e-300), np.inf)
         order = np.sort(time, axis=1)[:, :2] if m > 1 else np.column_stack([time, np.full(len(time), np.inf)])
         is_clear = np.isfinite(order[:, 0]) & (order[:, 1] > order[:, 0] * (1 + 1e-6))
-        row = time[is_clear].argmin(axis=1)
-        met[row] = True
-        points[row] = rays[is_clear] * order[is_clear, :1]
+        constraint = time[is_clear].argmin(axis=1)
+        met[constraint] = True
+        points[constraint] = rays[is_clear] * order[is_clear, :1]
     return points, met
 
 
 def _is_needed(normal: Floats, offset: float, normals: Floats, offsets: Floats) -> bool:
-    """Whether a polytope would be larger without one of its rows."""
+    """Whether a polytope would be larger without one of its constraints."""
     from scipy.optimize import linprog
 
     solution = linprog(
@@ -310,34 +310,34 @@ ONE_FACET_WITHIN = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Facets:
-    """The facets of a polytope rows u <= offsets, rows of unit length.
+    """The facets of a polytope normals u <= offsets, the normals of unit length.
 
     Attributes:
-        row: the row of each facet, (f,); of rows on one hyperplane the first.
+        constraint: the constraint of each facet, (f,); of constraints on one hyperplane the first.
         points: a point inside each facet, (f, d).
         slack: how far that point is from the next other hyperplane, (f,).
-        group: for each row the first row that is on the same hyperplane, (m,).
+        group: for each constraint the first constraint that is on the same hyperplane, (m,).
         vertices: of the polytope, (v, d); None if they were not enumerated.
     """
 
-    row: Ints
+    constraint: Ints
     points: Floats
     slack: Floats
     group: Ints
     vertices: Floats | None
 
 
-def facets(rows: Floats, offsets: Floats, inside: Floats, extent: float) -> Facets:
+def facets(normals: Floats, offsets: Floats, inside: Floats, extent: float) -> Facets:
     """The facets of a bounded polytope with a point inside it; `extent` says how large it may be.
 
     >>> square = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [0.6, 0.8]])
     >>> found = facets(square, np.array([1.0, 1.0, 1.0, 1.0, 9.0]), np.zeros(2), 2.0)
-    >>> found.row.tolist(), found.slack.round(9).tolist(), len(found.vertices)
+    >>> found.constraint.tolist(), found.slack.round(9).tolist(), len(found.vertices)
     ([0, 1, 2, 3], [1.0, 1.0, 1.0, 1.0], 4)
     """
-    group = _groups(rows, offsets / extent)
+    group = _groups(normals, offsets / extent)
     first = np.flatnonzero(group == np.arange(len(group)))
-    a, b = rows[first], (offsets[first] - rows[first] @ inside) / extent
+    a, b = normals[first], (offsets[first] - normals[first] @ inside) / extent
     vertices = None
     if a.shape[1] == 1:
         points, known, vertices = _of_interval(a, b)
@@ -347,7 +347,7 @@ def facets(rows: Floats, offsets: Floats, inside: Floats, extent: float) -> Face
         points, known = _by_programs(a, b)
     slack = _slack(a, b, points, known)
     return Facets(
-        row=first[known],
+        constraint=first[known],
         points=inside + extent * points[known],
         slack=extent * slack[known],
         group=group,
@@ -355,13 +355,13 @@ def facets(rows: Floats, offsets: Floats, inside: Floats, extent: float) -> Face
     )
 
 
-def _groups(rows: Floats, offsets: Floats) -> Ints:
-    """For each row the first one that is on the same hyperplane, its sides the same too."""
-    group = np.arange(len(rows))
-    near = np.abs(rows @ rows.T) > 1 - ONE_FACET_WITHIN
+def _groups(normals: Floats, offsets: Floats) -> Ints:
+    """For each constraint the first one that is on the same hyperplane, its sides the same too."""
+    group = np.arange(len(normals))
+    near = np.abs(normals @ normals.T) > 1 - ONE_FACET_WITHIN
     for i, j in np.argwhere(np.triu(near, 1)).tolist():
         same = (
-            np.abs(rows[i] - rows[j]).max() <= ONE_FACET_WITHIN
+            np.abs(normals[i] - normals[j]).max() <= ONE_FACET_WITHIN
             and abs(offsets[i] - offsets[j]) <= ONE_FACET_WITHIN
         )
         if same and group[j] == j:
@@ -380,7 +380,7 @@ def _of_interval(a: Floats, b: Floats) -> tuple[Floats, Bools, Floats]:
 
 
 def _by_vertices(a: Floats, b: Floats) -> tuple[Floats, Bools, Floats]:
-    """For each row the mean of the vertices on it, whether there are any, and all vertices."""
+    """For each constraint the mean of the vertices on it, whether there are any, and all vertices."""
     from scipy.spatial import HalfspaceIntersection, QhullError
 
     scale = float(b.min())  # of what is seen from inside, the nearest hyperplane
@@ -399,7 +399,7 @@ def _by_vertices(a: Floats, b: Floats) -> tuple[Floats, Bools, Floats]:
 
 
 def _by_programs(a: Floats, b: Floats) -> tuple[Floats, Bools]:
-    """For each row the point on it with the largest least slack of the others, and whether there is one."""
+    """For each constraint the point on it with the largest least slack of the others, and if there is one."""
     from scipy.optimize import linprog
 
     points, known = rays_to_rows(a, b)
@@ -423,7 +423,7 @@ def _by_programs(a: Floats, b: Floats) -> tuple[Floats, Bools]:
 
 
 def _slack(a: Floats, b: Floats, points: Floats, known: Bools) -> Floats:
-    """How far each point, moved onto the hyperplane of its row in place, is from all others, (m,)."""
+    """How far each point, moved onto the hyperplane of its constraint in place, is from all others, (m,)."""
     points += (b - (a * points).sum(axis=1))[:, None] * a
     slack = b - points @ a.T
     np.fill_diagonal(slack, np.inf)

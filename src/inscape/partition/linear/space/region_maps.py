@@ -1,9 +1,9 @@
 """The affine maps of all units on one linear region, by its activation pattern and not by a point of it.
 
-On the region of a pattern every unit is an affine function of the input, z(x + u) = z(x) + J u, also where
-x itself lies outside of it: the pattern says which line of each bend is taken. One walk through the graph
-carries z(x) and the rows of J, as a batch of 1 + d rows. Each unit adds the halfspaces on which it keeps its
-state; so the region is a polytope A u <= b, whose rows are scaled to unit length.
+On the region of a pattern every unit is an affine function of the input, z(x + u) = z(x) + J u, also where x
+itself lies outside of it: the pattern says which line of each bend is taken. One walk through the graph
+carries z(x) and the rows of J, as a batch of 1 + d points. Each unit adds the halfspaces on which it keeps
+its state; so the region is a polytope A u <= b, whose constraints are scaled to unit length.
 """
 
 import math
@@ -32,7 +32,7 @@ Pattern = Mapping[int, Ints]
 
 
 class Halfspaces(NamedTuple):
-    """The states that the units of one node keep: rows a u <= b, and what a unit becomes beyond each.
+    """The states that the units of one node keep: constraints a u <= b, and what a unit becomes beyond each.
 
     Attributes:
         normals: a, (m, d).
@@ -53,10 +53,10 @@ class RegionMaps:
 
     Attributes:
         pattern: which region it is.
-        normals: rows of unit length, (m, d).
+        normals: of the constraints, of unit length, (m, d).
         offsets: the region is normals u <= offsets, (m,).
-        lengths: of the rows before they were scaled, (m,): how much the unit changes per distance.
-        node: the node of the unit of each row, (m,).
+        lengths: of the normals before they were scaled, (m,): how much the unit changes per distance.
+        node: the node of the unit of each constraint, (m,).
         unit: its number in the node, (m,).
         beyond: its state on the other side, (m,).
         scores: the outputs at x by the region's own affine map, (c,).
@@ -78,7 +78,7 @@ class RegionMaps:
     is_on_kink: bool
 
     def across(self, i: int) -> dict[int, Ints]:
-        """The pattern on the other side of row i."""
+        """The pattern on the other side of constraint i."""
         node = int(self.node[i])
         states = self.pattern[node].copy()
         states[self.unit[i]] = self.beyond[i]
@@ -102,12 +102,14 @@ def region_maps(graph: Graph, x: Floats, pattern: Pattern | None = None, memory:
             remedy="give a larger memory, or look along segments and planes instead",
         )
     states: dict[int, Ints] = {}
-    rows: dict[int, Halfspaces] = {}
+    constraints: dict[int, Halfspaces] = {}
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
         if node.bend is None:
             return _affinely(node, inputs)
-        chosen, rows[i], value = _in_state(node.bend, inputs[0], None if pattern is None else pattern[i])
+        chosen, constraints[i], value = _in_state(
+            node.bend, inputs[0], None if pattern is None else pattern[i]
+        )
         states[i] = chosen
         return value.reshape(1 + d, *graph.shapes[i])
 
@@ -115,31 +117,31 @@ def region_maps(graph: Graph, x: Floats, pattern: Pattern | None = None, memory:
     start = torch.cat([point, torch.eye(d, dtype=torch.float64).reshape(d, *graph.input_shape)])
     with torch.no_grad():
         out = graph.cast(torch.float64).walk(start, visit).reshape(1 + d, -1).numpy()
-    return _region(states, rows, out[0], out[1:].T)
+    return _region(states, constraints, out[0], out[1:].T)
 
 
 def _affinely(node: Node, inputs: list[Tensor]) -> Tensor:
-    """The value of an affine node at a point, the first row, and its derivatives along the others."""
+    """The value of an affine node at a point, the first of them, and its derivatives along the others."""
     at_x, directions = [v[:1] for v in inputs], [v[1:] for v in inputs]
     return torch.cat([node.op(*at_x), node.op.jvp(at_x, directions)])
 
 
-def pattern_beyond(graph: Graph, maps: RegionMaps, point: Floats, rows: Ints) -> dict[int, Ints]:
+def pattern_beyond(graph: Graph, maps: RegionMaps, point: Floats, constraints: Ints) -> dict[int, Ints]:
     """The pattern of the region beyond a facet on which the hyperplanes of several units coincide.
 
-    Units that are on their kink all over the facet, those of the rows and those that are constant on their
-    kink, are decided anew, layer by layer, by their derivative in the region beyond; all others keep their
-    state, since on the facet they have it too. A unit whose derivative is 0 counts as below its kink, of tied
-    entries of a window the first wins.
+    Units that are on their kink all over the facet, those of the constraints and those that are constant on
+    their kink, are decided anew, layer by layer, by their derivative in the region beyond; all others keep
+    their state, since on the facet they have it too. A unit whose derivative is 0 counts as below its kink,
+    of tied entries of a window the first wins.
 
     Args:
         graph: the network.
         maps: the region.
         point: a point inside the facet, (*input_shape).
-        rows: the rows of the facet's hyperplane.
+        constraints: the constraints of the facet's hyperplane.
     """
     states: dict[int, Ints] = {}
-    largest = np.abs(np.stack([point.reshape(-1), maps.normals[rows[0]]])).max(axis=1)
+    largest = np.abs(np.stack([point.reshape(-1), maps.normals[constraints[0]]])).max(axis=1)
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
         if node.bend is None:
@@ -149,7 +151,7 @@ def pattern_beyond(graph: Graph, maps: RegionMaps, point: Floats, rows: Ints) ->
         np.maximum(largest, np.abs([at, slope]).max(axis=1), out=largest)  # of all layers up to here
         here = _OnFacet(at, slope, EMPTY * largest[0], CONSTANT * largest[1])
         own = np.flatnonzero(maps.node == i)
-        tied = own[np.isin(own, rows)]
+        tied = own[np.isin(own, constraints)]
         windows = node.bend.windows(tuple(z.shape[1:]))
         if windows is not None:
             states[i] = _winners_beyond(windows.entries, here, maps, own, tied, maps.pattern[i])
@@ -157,7 +159,7 @@ def pattern_beyond(graph: Graph, maps: RegionMaps, point: Floats, rows: Ints) ->
             states[i] = _sides_beyond(node.bend, here, maps, own, tied, maps.pattern[i])
         return _in_state(node.bend, z, states[i])[2].reshape(2, *graph.shapes[i])
 
-    way = maps.normals[rows[0]]
+    way = maps.normals[constraints[0]]
     both = torch.from_numpy(np.stack([point.reshape(-1), way])).reshape(2, *graph.input_shape)
     with torch.no_grad():
         graph.cast(torch.float64).walk(both, visit)
@@ -225,9 +227,9 @@ def _in_state(op: Bend, z: Tensor, states: Ints | None) -> tuple[Ints, Halfspace
             beyond.append(np.full(int(own.sum()), other))
     kept = Halfspaces(*(np.concatenate(p) for p in (normals, offsets, unit, beyond))) if op.kinks else NONE
     # (2) the line of each state
-    row = z.shape[1:]
+    shape = z.shape[1:]
     slopes = torch.stack(
-        [torch.as_tensor(s, dtype=torch.float64).expand(row).reshape(-1) for s, _ in op.lines]
+        [torch.as_tensor(s, dtype=torch.float64).expand(shape).reshape(-1) for s, _ in op.lines]
     )
     shifts = torch.tensor([b for _, b in op.lines], dtype=torch.float64)
     index = torch.from_numpy(states)
@@ -249,12 +251,16 @@ def _winners(table: Ints, flat: Tensor, states: Ints) -> tuple[Ints, Halfspaces,
     return states, kept, flat[:, torch.from_numpy(winner)]
 
 
-def _region(states: Pattern, rows: Mapping[int, Halfspaces], scores: Floats, jacobian: Floats) -> RegionMaps:
-    """All rows in one polytope, those of constant units left out."""
+def _region(
+    states: Pattern, constraints: Mapping[int, Halfspaces], scores: Floats, jacobian: Floats
+) -> RegionMaps:
+    """All constraints in one polytope, those of constant units left out."""
     kept: list[tuple[npt.NDArray[Any], ...]] = []
     is_empty, is_on_kink = False, False
-    largest = max((float(np.abs(half.offsets).max(initial=0.0)) for half in rows.values()), default=0.0)
-    for node, half in rows.items():
+    largest = max(
+        (float(np.abs(half.offsets).max(initial=0.0)) for half in constraints.values()), default=0.0
+    )
+    for node, half in constraints.items():
         if not len(half.unit):
             continue
         lengths = np.linalg.norm(half.normals, axis=1)
