@@ -30,7 +30,7 @@ RELIABLE_FROM_KNOTS = 30
 N_SEGMENTS = 3
 """Segments on which a stretch is walked."""
 N_CROSSES = 6
-"""Places on planes, at each of which two lines cross."""
+"""Points of planes, at each of which two lines cross."""
 CROSSINGS = math.pi / 4
 """Of lines drawn at random, on a square of which each side meets one of them on average."""
 
@@ -86,7 +86,7 @@ def segment_cost(model: Model, probes: Sequence[Probe]) -> Cost:
 def plane_cost(model: Model, probes: Sequence[Probe]) -> Cost:
     """The cost of subdividing each of the probes.
 
-    Six places are spread over up to six of the probes, and two lines cross at each, parallel to the axes. A
+    Six points are spread over up to six of the probes, and two lines cross at each, parallel to the axes. A
     stretch of either is walked as in `segment_cost`. If kinks lie as lines drawn at random do, of which p
     and q meet the sides of a unit square, then there are 1 + p + q + pi / 4 p q regions on it.
     """
@@ -185,37 +185,37 @@ def _evenly(n: int, most: int) -> list[int]:
 
 
 def _crosses(domain: Domain, n: int) -> list[tuple[Domain, Floats, Floats]]:
-    """For each of n places of a polygon two chords through it, (2, 2, 2), and where on them it is, (2,)."""
+    """For each of n points of a polygon two chords through it, (2, 2, 2), and where on them it is, (2,)."""
     low, high = domain.corners.min(axis=0), domain.corners.max(axis=0)
     crosses: list[tuple[Domain, Floats, Floats]] = []
     k = 0
     while len(crosses) < n:  # a Kronecker sequence of the plastic number, even in a square
         k += 1
-        place = low + (high - low) * (np.array([0.7548776662466927, 0.5698402909980532]) * k % 1.0)
-        chords = [_chord(domain.corners, place, axis) for axis in (0, 1)]
+        point = low + (high - low) * (np.array([0.7548776662466927, 0.5698402909980532]) * k % 1.0)
+        chords = [_chord(domain.corners, point, axis) for axis in (0, 1)]
         if all(chord is not None for chord in chords):
             ends = np.array(chords)
-            centres = [(place[a] - ends[a, 0, a]) / (ends[a, 1, a] - ends[a, 0, a]) for a in (0, 1)]
+            centres = [(point[a] - ends[a, 0, a]) / (ends[a, 1, a] - ends[a, 0, a]) for a in (0, 1)]
             crosses.append((domain, ends, np.array(centres)))
     return crosses
 
 
-def _chord(corners: Floats, place: Floats, axis: int) -> Floats | None:
-    """The ends of a convex polygon's chord through a place, along an axis, (2, 2); None if that is outside.
+def _chord(corners: Floats, point: Floats, axis: int) -> Floats | None:
+    """The ends of a convex polygon's chord through a point, along an axis, (2, 2); None if that is outside.
 
     >>> _chord(np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]]), np.array([0.5, 0.5]), 0).tolist()
     [[0.0, 0.5], [1.5, 0.5]]
     """
-    above = corners[:, 1 - axis] - place[1 - axis]
+    above = corners[:, 1 - axis] - point[1 - axis]
     after, next_above = np.roll(corners, -1, axis=0), np.roll(above, -1)
     crossed = (above < 0) != (next_above < 0)
     if not crossed.any():
         return None
     fraction = above[crossed] / (above[crossed] - next_above[crossed])
     at = corners[crossed, axis] + fraction * (after[crossed, axis] - corners[crossed, axis])
-    if not at.min() < place[axis] < at.max():
+    if not at.min() < point[axis] < at.max():
         return None
-    ends = np.repeat(place[None], 2, axis=0)
+    ends = np.repeat(point[None], 2, axis=0)
     ends[:, axis] = at.min(), at.max()
     return ends
 
@@ -230,7 +230,7 @@ def _n_faces(domain: Domain, chords: Floats, densities: Floats) -> float:
 
 
 def _densities(graph: Graph, lines: Sequence[Segment], centres: npt.ArrayLike) -> Floats:
-    """The knots that whole lines would have, were they as dense as around a place on each."""
+    """The knots that whole lines would have, were they as dense as around a point on each."""
     middle = np.asarray(centres, dtype=np.float64)
     counts, fractions = np.zeros(len(lines)), np.zeros(len(lines))
     open_lines, fraction = np.arange(len(lines)), FIRST_STRETCH

@@ -284,7 +284,7 @@ class LinearPlane(DrawnByClass, Exported):
         """The state of every unit of a layer (1, 2, ...) on each face, (F, units).
 
         0 is below the kink and 1 above; of a unit with two kinks 0, 1, 2; of a max-pool window
-        the place of the winner among its entries. If the patterns of all layers would take more than the
+        the number of the winner among its entries. If the patterns of all layers would take more than the
         memory that was given, some are found by evaluating the network at the centroids now.
         """
         if not 1 <= layer <= self.n_layers:

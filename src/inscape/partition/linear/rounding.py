@@ -164,13 +164,13 @@ def evaluated_at(
 
 
 def _of_pairs(
-    evaluate: Callable[[Ints], Evaluated], places: Ints, entries: Ints, most: int
+    evaluate: Callable[[Ints], Evaluated], chosen: Ints, entries: Ints, most: int
 ) -> tuple[Floats, Floats]:
-    """The entries (m, k) at places (m,), evaluated anew, and bounds for their errors, (m, k) each.
+    """Entries (m, k) at positions or vertices (m,), evaluated anew, and bounds for their errors, (m, k).
 
-    Each place is evaluated once, and at most `most` at a time.
+    Each of these is evaluated once, and at most `most` at a time.
     """
-    needed, where = np.unique(places, return_inverse=True)
+    needed, where = np.unique(chosen, return_inverse=True)
     where = where.reshape(-1)
     values, bounds = np.empty(entries.shape), np.empty(entries.shape)
     order = np.argsort(where, kind="stable")

@@ -1,6 +1,6 @@
 """Exact decision regions, on segments, of estimators that are quadratic, look at neighbours, or vote.
 
-Each of these cuts a segment into pieces of constant label at places that are known in closed form: where two
+Each of these cuts a segment into pieces of constant label at points that are known in closed form: where two
 parabolas cross, where two points change places in the order of distance, where a member changes its mind.
 """
 
@@ -142,7 +142,7 @@ def _status(n_asked: int, n_pieces: int) -> Status:
 
 
 def _inside(edges: Floats, pieces: Ints) -> Floats:
-    """A place in each piece that is no middle: there, symmetric data have ties of their own."""
+    """A point in each piece that is no middle: there, symmetric data have ties of their own."""
     return (1 - INSIDE) * edges[pieces] + INSIDE * edges[pieces + 1]
 
 

@@ -121,7 +121,7 @@ class Subdivision:
     def states(self, layer: int) -> Any:
         """The state of each unit of a layer on each face, (f, units), uint8 or uint16.
 
-        0 and 1 for below and above the kink; 0, 1, 2 for a unit with two; the winner's place in a window.
+        0 and 1 for below and above the kink; 0, 1, 2 for a unit with two; the winner's number in a window.
         """
         op = self.graph.nodes[self.layers[layer]].op
         patterns = self.patterns[layer]
@@ -252,8 +252,8 @@ def tiled(start: PlanarComplex, box: Floats, n: int, angle: float) -> PlanarComp
     """A complex cut by n lines each way through a box (2, 2), askew, so that hardly any unit has one."""
     ways = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
     reach = np.abs(ways) @ (box[1] - box[0]) / 2
-    places = (ways @ box.mean(axis=0))[:, None] + reach[:, None] * np.linspace(-1, 1, n + 2)[1:-1]
-    heights = (start.xy @ ways.T)[:, :, None] - places
+    offsets = (ways @ box.mean(axis=0))[:, None] + reach[:, None] * np.linspace(-1, 1, n + 2)[1:-1]
+    heights = (start.xy @ ways.T)[:, :, None] - offsets
     values = Values.stored(heights.reshape(len(start.xy), -1))
     after = cut(start, values, np.zeros(1), _Unrounded(), BORDER)
     assert after is not None
@@ -519,11 +519,11 @@ def _following(corners: Floats) -> Floats:
 def _used(xy: Floats, ends: Ints, loops: Any, fixed: Bools) -> PlanarComplex:
     """The triangles `loops` with the edges and vertices that they have."""
     edges, number = np.unique(edge_of(loops), return_inverse=True)
-    vertices, place = np.unique(ends[edges], return_inverse=True)
+    vertices, number = np.unique(ends[edges], return_inverse=True)
     loop = half_edge(number.reshape(-1), direction_of(loops.reshape(-1)))
     return PlanarComplex(
         xy=xy[vertices],
-        ends=place.reshape(-1, 2).astype(np.int32),
+        ends=number.reshape(-1, 2).astype(np.int32),
         born=np.full(len(edges), BORDER, np.int32),
         start=np.arange(0, loops.size + 1, 3),
         loop=loop.astype(np.int32),

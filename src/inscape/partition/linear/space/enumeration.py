@@ -280,7 +280,7 @@ class _Walk:
         self.status = COMPLETE
         self._volumes: list[float] = []
         self._numbers: dict[bytes, int] = {}
-        self._places: dict[int, int] = {}  # of the regions that were visited, by number
+        self._index_of: dict[int, int] = {}  # of the regions that were visited, by number
         self._crossed: set[tuple[int, int]] = set()
         self._queue: deque[_Step] = deque()
         self._n_ties = 0
@@ -307,8 +307,8 @@ class _Walk:
     @property
     def neighbours(self) -> Ints:
         """Pairs of regions with a common facet, the lower number first, (n, 2)."""
-        places = ((self._places.get(i), self._places.get(j)) for i, j in self._crossed)
-        pairs = {(min(i, j), max(i, j)) for i, j in places if i is not None and j is not None}
+        indices = ((self._index_of.get(i), self._index_of.get(j)) for i, j in self._crossed)
+        pairs = {(min(i, j), max(i, j)) for i, j in indices if i is not None and j is not None}
         return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
 
     @property
@@ -359,7 +359,7 @@ class _Walk:
         if sides.vertices is not None and isinstance(self.body, Box):
             self._volumes.append(_volume(sides.vertices))
             inside = sides.vertices.mean(axis=0)
-        self._places[number] = len(self.regions)
+        self._index_of[number] = len(self.regions)
         self.regions.append((maps, inside))
         for constraint, point, slack in zip(
             sides.constraint.tolist(), sides.points, sides.slack.tolist(), strict=True

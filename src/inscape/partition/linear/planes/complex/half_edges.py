@@ -71,7 +71,7 @@ def target(ends, h):
 
 @inlined
 def next_place(i, first, last):
-    """The place after i in a loop at the places first, ..., last - 1."""
+    """The index after i in a loop at the indices first, ..., last - 1."""
     return i + 1 if i + 1 < last else first
 
 
@@ -356,7 +356,7 @@ def joined(chunks: list[PlanarComplex]) -> PlanarComplex:
     shared = np.concatenate([c.shared for c in chunks])
     loop = np.concatenate([c.loop + 2 * n for c, n in zip(chunks, n_e[:-1], strict=True)])
     starts = np.cumsum([0, *(c.start[-1] for c in chunks)])
-    # (2) the first vertex at each place stands for all, and the first edge between two vertices
+    # (2) the first vertex at each point stands for all, and the first edge between two vertices
     touched = np.unique(ends[shared])
     _, first, same = np.unique(xy[touched], axis=0, return_index=True, return_inverse=True)
     vertex = np.arange(len(xy))

@@ -64,10 +64,10 @@ def _middles(ends, xy):
 @compiled
 def _inverse(order):
     """Where each number is in an order."""
-    place = np.empty(len(order), np.int64)
+    number = np.empty(len(order), np.int64)
     for i in range(len(order)):
-        place[order[i]] = i
-    return place
+        number[order[i]] = i
+    return number
 
 
 @kernel
@@ -99,9 +99,9 @@ def near_order(points, n_first, per_square):
     for i in range(n_first, n):
         for d in range(2):
             fraction = (points[i, d] - low[d]) / (high[d] - low[d]) if high[d] > low[d] else 0.0
-            place = min(int(fraction * side), side - 1)
+            column = min(int(fraction * side), side - 1)
             for b in range(n_bits):
-                square[i] |= (place >> b & 1) << (2 * b + d)
+                square[i] |= (column >> b & 1) << (2 * b + d)
         start[square[i] + 1] += 1
     # (3) counting sort by squares
     for c in range(side * side):

@@ -37,10 +37,10 @@ def cross(ax, ay, bx, by):
 
 
 @inlined
-def count_intersections(m, chords, first_place):
+def count_intersections(m, chords, first_slot):
     """Write where the intersections of each of m chords start, (m + 1,); returns how many points that are."""
     for c in range(m + 1):
-        first_place[c] = 0
+        first_slot[c] = 0
     n = 0
     for c in range(m):
         hi = chords[c, HI]
@@ -48,11 +48,11 @@ def count_intersections(m, chords, first_place):
             if chords[j, LO] > hi:
                 break
             interleave = chords[j, HI] > hi
-            first_place[c + 1] += interleave
-            first_place[j + 1] += interleave
+            first_slot[c + 1] += interleave
+            first_slot[j + 1] += interleave
             n += interleave
     for c in range(m):
-        first_place[c + 1] += first_place[c]
+        first_slot[c + 1] += first_slot[c]
     return n
 
 
@@ -73,7 +73,7 @@ def _steepness(inputs, scratch, c, end, dx, dy):
 def read_lines(m, inputs, scratch):
     """Write the line of each chord that meets others, with the steepness of its unit from the wider end."""
     for c in range(m):
-        if scratch.first_place[c] == scratch.first_place[c + 1]:
+        if scratch.first_slot[c] == scratch.first_slot[c + 1]:
             continue
         a, b = scratch.node[scratch.chords[c, LO]], scratch.node[scratch.chords[c, HI]]
         line = scratch.line[c]
@@ -89,11 +89,11 @@ def read_lines(m, inputs, scratch):
 
 @inlined
 def intersect_chords(m, scratch, s, name, first, xy, first_point):
-    """Write where intersections are: from `first` on their places on the chords and their numbers, unsorted.
+    """Write, from `first` on, how far along its chords each intersection is, and its number; unsorted.
 
     Coordinates are written from `first_point` on. False if two chords that interleave do not seem to meet.
     """
-    line, chords, at, n = scratch.line, scratch.chords, scratch.first_place, 0
+    line, chords, at, n = scratch.line, scratch.chords, scratch.first_slot, 0
     for c in range(m):
         hi = chords[c, HI]
         for j in range(c + 1, m):
@@ -117,7 +117,7 @@ def intersect_chords(m, scratch, s, name, first, xy, first_point):
             if t > 0.5:
                 x, y, t = line[j, END_X], line[j, END_Y], s_j - 1.0
             xy[first_point + n, 0], xy[first_point + n, 1] = x + t * jx, y + t * jy
-            # (4) among the places of both chords; `at` is where the next of each goes
+            # (4) among the slots of both chords; `at` is where the next of each goes
             s[first + at[c]], name[first + at[c]] = s_c, n
             s[first + at[j]], name[first + at[j]] = s_j, n
             at[c] += 1
@@ -175,7 +175,7 @@ def _bucket_sort(s, first, last, a, sort_s, sort_a, bucket):
         bucket[min(int(s[k] * n), n - 1) + 1] += 1
     for i in range(n):
         bucket[i + 1] += bucket[i]
-    # (2) each to the next place of its bucket
+    # (2) each to the next slot of its bucket
     for i in range(n):
         b = min(int(sort_s[i] * n), n - 1)
         k = first + bucket[b]
@@ -185,31 +185,31 @@ def _bucket_sort(s, first, last, a, sort_s, sort_a, bucket):
 
 @inlined
 def sort_intersections(n, m, n_intersections, scratch, s, name, first, xy):
-    """Sort the intersections along each chord, and link both places of each; False if a decision is close."""
-    first_place = scratch.first_place
+    """Sort the intersections along each chord, and link both slots of each; False if a decision is close."""
+    first_slot = scratch.first_slot
     near = ON_CHORD_WITHIN * _extent(n, scratch.node, xy) if n_intersections > 2 else 0.0
     for c in range(m):
         # (1) sort by where they are on the chord
-        start, stop = first + first_place[c], first + first_place[c + 1]
+        start, stop = first + first_slot[c], first + first_slot[c + 1]
         if stop - start > BUCKET_SORT_ABOVE:
             _bucket_sort(s, start, stop, name, scratch.sort_s, scratch.sort_name, scratch.bucket)
         if stop - start > 1:
             sort_along(s, start, stop, name, name)
-        for k in range(np.int64(first_place[c]), np.int64(first_place[c + 1])):
+        for k in range(np.int64(first_slot[c]), np.int64(first_slot[c + 1])):
             # (2) is the order sure?
             p = name[first + k]
-            if k > first_place[c]:
+            if k > first_slot[c]:
                 before = name[first + k - 1]
                 if not _is_after(scratch, c, before, p, s[first + k] - s[first + k - 1], near):
                     return False
-            # (3) the place on the other chord is known once both are sorted
+            # (3) the slot on the other chord is known once both are sorted
             j = _other_chord(scratch, p, c)
             scratch.other[k] = j
             if c < j:
                 scratch.first_of_pair[p] = k
             else:
-                place = scratch.first_of_pair[p]
-                scratch.other_section[k], scratch.other_section[place] = place + j, k + c
+                slot = scratch.first_of_pair[p]
+                scratch.other_section[k], scratch.other_section[slot] = slot + j, k + c
     return True
 
 
@@ -219,14 +219,14 @@ def link_ends(n, first, m, scratch):
 
     The half-edges of the boundary come first; those of sections have their numbers from `first` on.
     """
-    follow, first_place = scratch.next, scratch.first_place
+    follow, first_slot = scratch.next, scratch.first_slot
     for i in range(n):
         follow[i] = i + 1
     follow[n - 1] = 0
     for c in range(m):
         lo, hi = scratch.chords[c, LO], scratch.chords[c, HI]
-        forth = first + half_edge(first_place[c] + c, 0)  # along the first section
-        last = first + half_edge(first_place[c + 1] + c, 0)  # along the last one
+        forth = first + half_edge(first_slot[c] + c, 0)  # along the first section
+        last = first + half_edge(first_slot[c + 1] + c, 0)  # along the last one
         follow[lo - 1], follow[last] = forth, hi
         follow[hi - 1], follow[forth + 1] = last + 1, lo
 

@@ -110,7 +110,7 @@ class CutOutput(NamedTuple):
 
 
 FACES, HALF_EDGES, EDGES, VERTICES, LINES, FACES_DONE, NODES_NEEDED, INTERSECTIONS_NEEDED = range(8)
-"""Places in `CutOutput.counts`: what is written; the old faces that are done; the most that one needs."""
+"""Indices into `CutOutput.counts`: what is written; the old faces that are done; the most that one needs."""
 
 
 class FaceScratch(NamedTuple):
@@ -140,8 +140,8 @@ class FaceScratch(NamedTuple):
     """The new face to the left of each chord, if no two intersect."""
     line: Floats
     """The line of each chord, see `arrangement.X`, (m, 8)."""
-    first_place: Indices
-    """Where the places of each chord start, one for each of its intersections, (m + 1,)."""
+    first_slot: Indices
+    """Where the slots of each chord start, one for each of its intersections, (m + 1,)."""
     word: Indices
     """The word of the sign vector in which each chord's unit is."""
     bit: SignVectors
@@ -155,7 +155,7 @@ class FaceScratch(NamedTuple):
     area: Floats
     """The area that these two span."""
     first_of_pair: Indices
-    """The place of each intersection on the first of its chords."""
+    """The slot of each intersection on the first of its chords."""
     sort_s: Floats
     """To sort along a chord: where its intersections are."""
     sort_name: Ints
@@ -163,7 +163,7 @@ class FaceScratch(NamedTuple):
     bucket: Indices
     """To sort along a chord: where each bucket starts."""
     other: Indices
-    """At each place of a chord the chord that it meets there."""
+    """At each slot of a chord the chord that it meets there."""
     other_section: Indices
     """The section of that chord that ends there."""
     chord_of_section: Indices
@@ -188,7 +188,7 @@ def face_scratch(n: int, n_intersections: int, n_units: int, n_words: int) -> Fa
         chords=np.empty((n, 2), np.uint32),
         left_face=np.empty(m, np.uint32),
         line=np.empty((m, 8)),
-        first_place=np.empty(m + 1, np.uint32),
+        first_slot=np.empty(m + 1, np.uint32),
         word=np.empty(m, np.uint32),
         bit=np.empty(m, np.uint64),
         chord_of_unit=np.empty(n_units, np.int64),

@@ -175,16 +175,16 @@ def _bisect_face(inputs, f, one, two, base_edge, out):
 @inlined
 def _write_sections(inputs, m, scratch, first, first_half, first_edge, first_vertex, out):
     """Write the sections of all chords as edges, and those chords that meet others as lines."""
-    lines, first_place, counts, i = out.lines, scratch.first_place, out.counts, out.counts[EDGES]
+    lines, first_slot, counts, i = out.lines, scratch.first_slot, out.counts, out.counts[EDGES]
     for c in range(m):
         before, last = scratch.node[scratch.chords[c, LO]], scratch.node[scratch.chords[c, HI]]
         # (1) the chord as a line
-        if first_place[c] < first_place[c + 1]:
+        if first_slot[c] < first_slot[c + 1]:
             lines.ends[counts[LINES], 0], lines.ends[counts[LINES], 1] = before, last
             counts[LINES] += 1
-            lines.start[counts[LINES]] = first + first_place[c + 1]
+            lines.start[counts[LINES]] = first + first_slot[c + 1]
         # (2) a breakpoint and an edge for each intersection, and the last edge
-        for k in range(np.int64(first_place[c]), np.int64(first_place[c + 1])):
+        for k in range(np.int64(first_slot[c]), np.int64(first_slot[c + 1])):
             p, j = lines.vertex[first + k], scratch.other[k]
             v = first_vertex + p
             lines.unit[first + k] = inputs.unit[scratch.point[scratch.chords[j, LO]]]
@@ -197,7 +197,7 @@ def _write_sections(inputs, m, scratch, first, first_half, first_edge, first_ver
         out.inside.ends[i, 0], out.inside.ends[i, 1] = before, last
         i += 1
         # (3) the local half-edges of the sections
-        for e in range(first_place[c] + c, first_place[c + 1] + c + 1):
+        for e in range(first_slot[c] + c, first_slot[c + 1] + c + 1):
             scratch.chord_of_section[e] = c
             scratch.number[first_half + half_edge(e, 0)] = half_edge(first_edge + e, 0)
             scratch.number[first_half + half_edge(e, 1)] = half_edge(first_edge + e, 1)
@@ -354,7 +354,7 @@ def _cut_face(inputs, f, n, base_edge, base_vertex, tied, scratch, out):
         tied[f] = True
         return True
     # (3) how often they meet
-    n_intersections = count_intersections(m, scratch.chords, scratch.first_place)
+    n_intersections = count_intersections(m, scratch.chords, scratch.first_slot)
     is_large = counts[VERTICES] + n_intersections > len(out.inside.xy)
     if n_intersections > counts[INTERSECTIONS_NEEDED] or is_large:
         counts[INTERSECTIONS_NEEDED] = max(n_intersections, counts[INTERSECTIONS_NEEDED])
