@@ -164,24 +164,29 @@ def sharpness(
     )
     with measuring(wrapped), meter(progress, "Hessian products") as show:
         values, residuals, hessian, is_dense = _top_eigenvalues(hessian_in, len(points), wanted, show)
-    scale = max(float(np.abs(values).max()), 1e-300)
-    converged = bool((residuals <= max(2 * tolerance, 1e-12) * scale).all())
     return Sharpness(
         value=float(values[0]),
         n=len(points),
         method="dense" if is_dense else "lanczos",
-        status=COMPLETE if converged else _not_converged(hessian.n_products),
-        settings={
-            "loss": loss if isinstance(loss, str) else getattr(loss, "__name__", "function"),
-            "tolerance": tolerance,
-            "precision": precision,
-        },
+        status=_status(values, residuals, tolerance, hessian.n_products),
+        settings={"loss": _name_of(loss), "tolerance": tolerance, "precision": precision},
         provenance=Provenance.of(wrapped, seed, precision),
         eigenvalues=values,
         residuals=residuals,
         n_products=hessian.n_products,
         n_parameters=hessian.size,
     )
+
+
+def _name_of(loss: str | Callable[[Any, Any], Any]) -> str:
+    return loss if isinstance(loss, str) else str(getattr(loss, "__name__", "function"))
+
+
+def _status(values: Floats, residuals: Floats, tolerance: float, n_products: int) -> Status:
+    """Whether every residual is within the tolerance."""
+    scale = max(float(np.abs(values).max()), 1e-300)
+    has_converged = bool((residuals <= max(2 * tolerance, 1e-12) * scale).all())
+    return COMPLETE if has_converged else _not_converged(n_products)
 
 
 class _Wanted(NamedTuple):

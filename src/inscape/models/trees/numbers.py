@@ -44,7 +44,9 @@ class Numbers(NamedTuple):
     """Numbers (n, k) that are head(matrix @ sums), with sums (n, c)."""
 
     matrix: Floats
+    """Of the sums, (k, c)."""
     head: str | None
+    """What is applied to them behind it; None for nothing."""
 
 
 def decided_trees(ensemble: TreeEnsemble, rule: DecisionRule, x: Floats, outputs: Floats) -> TreeEnsemble:
