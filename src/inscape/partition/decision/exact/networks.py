@@ -253,6 +253,7 @@ def leads(scores: Floats) -> Floats:
 
 @kernel
 def _write_leads(scores, lead):
+    """Write the lead at each point."""
     for i in range(len(scores)):
         lead[i] = _margin(scores[i])[1]
 

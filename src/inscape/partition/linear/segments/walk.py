@@ -371,21 +371,25 @@ def slope_changes(op: Bend, z: Any, bends: Crossings) -> Any:
 
 @kernel
 def _expand_matrix(y, start, s, entry, change, columns, parent, fraction, out, line, cursor):
+    """Write a matrix product at new positions, from its values y at the old ones and the bends between."""
     n_out = y.shape[1]
     base, slope = line[0], line[1]
     current, k = int(cursor[0]), int(cursor[1])
     for r in range(len(parent)):
+        # (1) an old position
         i, f = parent[r], fraction[r]
         if f == 0.0:
             for v in range(n_out):
                 out[r, v] = y[i, v]
             continue
+        # (2) a new one: begin its interval, or go on along it past the breakpoints before
         if i != current:
             current, k = i, start[i]
             start_line(y[i], y[i + 1], s, entry, change, start[i], start[i + 1], columns, base, slope)
         while k < start[i + 1] and s[k] <= f:
             pass_breakpoint(s[k], change[k], columns[entry[k]], base, slope)
             k += 1
+        # (3) the value there
         for v in range(n_out):
             out[r, v] = base[v] + f * slope[v]
     cursor[0], cursor[1] = current, k
@@ -427,6 +431,7 @@ def _add_patch(base, slope, near, steep, weight, entry, at, change, anchor, geom
 
 @inlined
 def _anchored(base, slope, near, steep, anchor):
+    """Write the value of a map at s = `anchor` and its slope, as they are stored."""
     for v in range(len(base)):
         near[v] = base[v] + anchor * slope[v]
         steep[v] = slope[v]
@@ -436,6 +441,7 @@ def _anchored(base, slope, near, steep, anchor):
 def _expand_convolution(
     y, start, s, entry, change, weight, parent, fraction, out, line, cursor, stored, geometry
 ):
+    """As `_expand_matrix`, of a convolution: an entry that bends changes one patch of the map."""
     n_out = y.shape[1]
     base, slope, near, steep = line[0], line[1], stored[0], stored[1]
     current, k, anchor = int(cursor[0]), int(cursor[1]), cursor[2]
