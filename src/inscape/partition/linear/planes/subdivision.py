@@ -518,12 +518,12 @@ def _following(corners: Floats) -> Floats:
 
 def _used(xy: Floats, ends: Ints, loops: Any, fixed: Bools) -> PlanarComplex:
     """The triangles `loops` with the edges and vertices that they have."""
-    edges, number = np.unique(edge_of(loops), return_inverse=True)
-    vertices, number = np.unique(ends[edges], return_inverse=True)
-    loop = half_edge(number.reshape(-1), direction_of(loops.reshape(-1)))
+    edges, new_edge = np.unique(edge_of(loops), return_inverse=True)
+    vertices, new_vertex = np.unique(ends[edges], return_inverse=True)
+    loop = half_edge(new_edge.reshape(-1), direction_of(loops.reshape(-1)))
     return PlanarComplex(
         xy=xy[vertices],
-        ends=number.reshape(-1, 2).astype(np.int32),
+        ends=new_vertex.reshape(-1, 2).astype(np.int32),
         born=np.full(len(edges), BORDER, np.int32),
         start=np.arange(0, loops.size + 1, 3),
         loop=loop.astype(np.int32),
