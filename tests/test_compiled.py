@@ -9,8 +9,7 @@ import numba
 import pytest
 from numba.core.caching import CacheImpl
 
-from inscape import compiling
-from inscape.compiled import loops_compiled
+from inscape.compiled import kept_loops, loops_compiled
 
 PLAIN = "from inscape.compiled import compiled\n@compiled\ndef f(x):\n    return x + 1\n"
 OF_PAIRS = (
@@ -85,7 +84,7 @@ def test_an_index_that_names_a_class_that_is_gone_is_compiled_again(loop):
 
 def test_without_a_folder_for_the_cache_loops_work_and_one_line_says_so(loop, monkeypatch, caplog):
     monkeypatch.setattr(CacheImpl, "_locator_classes", [])
-    compiling.say_that_nothing_is_kept.cache_clear()
+    kept_loops.say_that_nothing_is_kept.cache_clear()
     with caplog.at_level(logging.WARNING, logger="inscape"):
         module = loop(PLAIN + PLAIN.replace("def f", "def g"))
         assert (module.f(1), module.g(2)) == (2, 3)
@@ -97,14 +96,14 @@ def test_a_disk_that_is_full_stops_nothing(loop, monkeypatch, caplog):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("numba.core.caching.IndexDataCacheFile._save_index", fail)
-    compiling.say_that_nothing_is_kept.cache_clear()
+    kept_loops.say_that_nothing_is_kept.cache_clear()
     with caplog.at_level(logging.WARNING, logger="inscape"):
         assert loop(PLAIN).f(1) == 2
     assert len(caplog.records) == 1
 
 
 def test_a_loop_is_compiled_again_when_a_file_that_it_imports_from_changes(tmp_path, monkeypatch):
-    monkeypatch.setattr(compiling, "PACKAGE", tmp_path)
+    monkeypatch.setattr(kept_loops, "PACKAGE", tmp_path)
     files = {
         "loop.py": "from inscape.folder import (\n    part,\n)\n",
         "folder/part.py": "from inscape.constants import SIZE\n",
@@ -116,7 +115,7 @@ def test_a_loop_is_compiled_again_when_a_file_that_it_imports_from_changes(tmp_p
         (tmp_path / name).write_text(text)
 
     def digest():
-        return compiling.source_digest(tmp_path / "loop.py")
+        return kept_loops.source_digest(tmp_path / "loop.py")
 
     before = digest()
     (tmp_path / "unrelated.py").write_text("x = 1\n")

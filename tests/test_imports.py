@@ -20,7 +20,6 @@ ORDER = [
         "status",
         "text_table",
     },
-    {"compiling"},
     {"seeding", "compiled", "arguments", "serialising"},
     {"budget"},
     {"files", "parallel", "pictures"},

@@ -190,7 +190,7 @@ def test_a_moment_of_compiling_is_not_worth_a_word(caplog):
 def test_loops_of_this_package_that_are_compiled_are_told_of(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "inscape.compiling.COMPILING",
+        "inscape.compiled.kept_loops.COMPILING",
         SimpleNamespace(begin=lambda: seen.append("begin"), end=lambda: seen.append("end")),
     )
 

@@ -23,7 +23,7 @@ from numba.extending import overload
 
 from inscape.progress import COMPILING
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^from inscape([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 _DISPATCHERS: list[Any] = []

@@ -104,7 +104,7 @@ class Loop:
     def dispatcher(self) -> Any:
         """The loop as numba knows it."""
         if self._dispatcher is None:
-            from inscape.compiling import kept
+            from inscape.compiled.kept_loops import kept
 
             with _REGISTERING:
                 if self._dispatcher is None:
@@ -143,7 +143,7 @@ class Loop:
         if BY_PYTHON.work + work <= LOOKED_FOR_FROM or self._is_looked_for:
             return False
         self._is_looked_for = True
-        from inscape.compiling import is_kept
+        from inscape.compiled.kept_loops import is_kept
 
         return is_kept(self.dispatcher, arguments)
 
