@@ -82,7 +82,7 @@ Work = Callable[..., float]
 """What a loop has to do, in entries of arrays, from its arguments."""
 _LOOPS: list["Loop"] = []
 _REGISTERING = threading.RLock()
-"""Held while numba gets to know a loop and its parts: a thread finds all of them known, or none."""
+"""Held while numba gets to know a loop and the functions in it: a thread finds all of them known, or none."""
 
 
 class Loop:
@@ -108,7 +108,7 @@ class Loop:
 
             with _REGISTERING:
                 if self._dispatcher is None:
-                    self._dispatcher = kept(self._function, self._options, _PARTS, _CHOICES)
+                    self._dispatcher = kept(self._function, self._options, _FOR_LOOPS, _CHOICES)
         return self._dispatcher
 
     @property
@@ -179,7 +179,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     return compiled(function, _nrt=False)
 
 
-_PARTS: list[tuple[Callable[..., Any], dict[str, Any]]] = []
+_FOR_LOOPS: list[tuple[Callable[..., Any], dict[str, Any]]] = []
 """Functions for loops, with options of numba's, that numba does not know yet."""
 
 
@@ -189,13 +189,13 @@ def inlined(function: Callable[..., Any]) -> Any:
     Handing on arrays costs time too, so LLVM puts it there: each function is compiled once, however many
     loops call it. (`inline="always"` of numba's would read its source again for every call.)
     """
-    _PARTS.append((function, _INLINED))
+    _FOR_LOOPS.append((function, _INLINED))
     return function
 
 
 def summing(function: Callable[..., Any]) -> Any:
     """Sums for loops that may be taken in any order, so that they fill vector registers."""
-    _PARTS.append((function, {**_INNER, "fastmath": {"reassoc", "nsz"}}))
+    _FOR_LOOPS.append((function, {**_INNER, "fastmath": {"reassoc", "nsz"}}))
     return function
 
 

@@ -27,22 +27,24 @@ PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^from inscape([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 _DISPATCHERS: list[Any] = []
-"""Of the parts of loops: their types know them only as long as someone else does."""
+"""Of the functions that loops call: their types know them only as long as someone else does."""
 
 
-def kept(function: Callable[..., Any], options: dict[str, Any], parts: list[Any], choices: list[Any]) -> Any:
+def kept(
+    function: Callable[..., Any], options: dict[str, Any], functions: list[Any], choices: list[Any]
+) -> Any:
     """A loop for numba, which compiles it when it is first called, or finds it on disk.
 
     Args:
         function: the loop.
         options: of numba's.
-        parts: functions that loops call, with their options; taken from the list, once numba knows them.
+        functions: those that loops call, with their options; taken from the list, once numba knows them.
         choices: functions that have another form in compiled loops, that form, and its options; the same.
     """
-    while parts:
-        part, inner = parts.pop()
-        _DISPATCHERS.append(njit(**inner)(part))
-        part._numba_type_ = _DISPATCHERS[-1]._numba_type_
+    while functions:
+        called, inner = functions.pop()
+        _DISPATCHERS.append(njit(**inner)(called))
+        called._numba_type_ = _DISPATCHERS[-1]._numba_type_
     while choices:
         chosen, choice, inner = choices.pop()
         overload(chosen, jit_options=inner)(choice)

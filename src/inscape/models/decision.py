@@ -65,7 +65,7 @@ class Output:
 
     def pick(self, returned: Any, name: str) -> Any:
         """What the steps lead to."""
-        if isinstance(self.steps[0], int) and parts_of(returned) is None:
+        if isinstance(self.steps[0], int) and outputs_of(returned) is None:
             returned = (returned,)
         return follow(self.steps, returned, name)
 
@@ -92,12 +92,12 @@ def _taken(value: Any, step: Step, name: str) -> Any:
     """One step."""
     if not isinstance(step, str | int):
         return step(value)
-    parts = parts_of(value)
-    if parts is not None:
-        if isinstance(step, str) and step in parts:
-            return parts[step]
-        if isinstance(step, int) and -len(parts) <= step < len(parts):
-            return list(parts.values())[step]
+    outputs = outputs_of(value)
+    if outputs is not None:
+        if isinstance(step, str) and step in outputs:
+            return outputs[step]
+        if isinstance(step, int) and -len(outputs) <= step < len(outputs):
+            return list(outputs.values())[step]
     elif (
         isinstance(step, int) and getattr(value, "ndim", 0) == 2 and -value.shape[1] <= step < value.shape[1]
     ):
@@ -117,13 +117,13 @@ def scores_among(returned: Any) -> Any:
     >>> scores_among({"logits": 1, "loss": 2}), scores_among((3,)), scores_among(4)
     (1, 3, 4)
     """
-    parts = parts_of(returned) or {}
-    if len(parts) == 1 and isinstance(returned, list | tuple):
+    outputs = outputs_of(returned) or {}
+    if len(outputs) == 1 and isinstance(returned, list | tuple):
         return returned[0]
-    return parts["logits"] if "logits" in parts else getattr(returned, "logits", returned)
+    return outputs["logits"] if "logits" in outputs else getattr(returned, "logits", returned)
 
 
-def parts_of(value: Any) -> dict[str, Any] | None:
+def outputs_of(value: Any) -> dict[str, Any] | None:
     """The things that a value is made of, by name: of a dictionary, tuple or dataclass; None of an array."""
     if isinstance(value, Mapping):
         return {str(k): v for k, v in value.items()}
@@ -146,14 +146,14 @@ def described(value: Any) -> str:
     >>> described({"logits": np.zeros((4, 2), np.float32)})
     'a dict of logits (4, 2) float32'
     """
-    parts = parts_of(value)
-    if parts is None:
+    outputs = outputs_of(value)
+    if outputs is None:
         shape = getattr(value, "shape", None)
         if shape is None:
             return f"a {type(value).__name__}"
         return f"{tuple(shape)} {str(getattr(value, 'dtype', '')).removeprefix('torch.')}".strip()
-    inside = ", ".join(f"{k} {described(v)}" for k, v in parts.items())
-    return f"a {type(value).__name__} of {inside}" if parts else f"an empty {type(value).__name__}"
+    inside = ", ".join(f"{k} {described(v)}" for k, v in outputs.items())
+    return f"a {type(value).__name__} of {inside}" if outputs else f"an empty {type(value).__name__}"
 
 
 def decided(model: Model, rule: DecisionRule | None) -> Model:

@@ -18,7 +18,7 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from inscape.arrays import Shape
 from inscape.errors import ModelError
 from inscape.models.base import Array, Model, checksum, labels_of, layout_advice, squeezed
-from inscape.models.decision import Output, described, parts_of, scores_among
+from inscape.models.decision import Output, described, outputs_of, scores_among
 from inscape.models.device import Device, MixedPrecision, as_device
 from inscape.models.from_torch import N_ROWS, trace
 from inscape.models.graph import Graph
@@ -216,8 +216,8 @@ class TorchModel(Model):
         self._seen = x[: self.fixed_batch or N_ROWS].copy()
         if self.fixed_batch is not None:
             return self._forward(x, autocast)
-        parts = self.runs_on.in_memory(lambda batch: self._forward(batch, autocast), x, self.name)
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
+        batches = self.runs_on.in_memory(lambda batch: self._forward(batch, autocast), x, self.name)
+        return batches[0] if len(batches) == 1 else torch.cat(batches)
 
     def _forward(self, x: Array, autocast: bool) -> torch.Tensor:
         """The tensor of scores or labels of a batch that fits into memory."""
@@ -305,9 +305,9 @@ def _numbers(out: torch.Tensor) -> Array:
 
 def _first_name(returned: Any) -> Any:
     """The name or place of the first floating tensor among several things, for an example."""
-    parts = parts_of(returned) or {}
-    tensors = [k for k, v in parts.items() if isinstance(v, torch.Tensor) and v.dtype.is_floating_point]
-    first = next(iter(tensors or parts), "name")
+    outputs = outputs_of(returned) or {}
+    tensors = [k for k, v in outputs.items() if isinstance(v, torch.Tensor) and v.dtype.is_floating_point]
+    first = next(iter(tensors or outputs), "name")
     return int(first) if first.isdigit() else first
 
 

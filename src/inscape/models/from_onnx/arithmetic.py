@@ -117,10 +117,10 @@ def added(step: Step, a: Live | Array, b: Live | Array) -> Live:
 
 def folded_over(step: Step, function: Callable[[Step, Live | Array, Live | Array], Live]) -> Live:
     """A function of two tensors applied along all inputs of a node."""
-    parts = [p for i in range(len(step.inputs)) if (p := step.given(i)) is not None]
-    parts.sort(key=lambda p: not isinstance(p, Live))  # so that the first one varies
-    result = parts[0]
-    for operand in parts[1:]:
+    operands = [p for i in range(len(step.inputs)) if (p := step.given(i)) is not None]
+    operands.sort(key=lambda p: not isinstance(p, Live))  # so that the first one varies
+    result = operands[0]
+    for operand in operands[1:]:
         result = function(step, result, operand)
     assert isinstance(result, Live)
     return result

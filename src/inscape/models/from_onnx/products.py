@@ -90,18 +90,18 @@ def _gemm(step: Step) -> Value:
 
 def _einsum(step: Step) -> Value:
     """A sum over products of one tensor that varies and constants."""
-    parts = [step.given(i) for i in range(len(step.inputs))]
-    varying = [i for i, p in enumerate(parts) if isinstance(p, Live)]
+    operands = [step.given(i) for i in range(len(step.inputs))]
+    varying = [i for i, p in enumerate(operands) if isinstance(p, Live)]
     if len(varying) > 1:
         raise NotPiecewiseAffine("Einsum of two values that depend on the input")
-    live = parts[varying[0]]
+    live = operands[varying[0]]
     assert isinstance(live, Live)
-    fixed = [tensor(p) for p in parts if isinstance(p, np.ndarray)]
+    fixed = [tensor(p) for p in operands if isinstance(p, np.ndarray)]
     equation = _with_points(step.attributes["equation"], varying[0])
 
     def apply(x: Tensor, *constants: Tensor) -> Tensor:
         rest = iter(constants)
-        return torch.einsum(equation, *(x if i == varying[0] else next(rest) for i in range(len(parts))))
+        return torch.einsum(equation, *(x if i == varying[0] else next(rest) for i in range(len(operands))))
 
     node = step.emit(Affine("einsum", apply, tuple(fixed)), step.laid(live, live.shape))
     return Live(node, step.reader.row(node))

@@ -36,14 +36,14 @@ def _scattered(step: Step) -> Value:
     data, places, updates = step.given(0), step.required(1), step.given(2)
     assert data is not None
     assert updates is not None
-    parts = [data, updates]
-    sizes = [math.prod(p.shape) for p in parts]
+    both = [data, updates]
+    sizes = [math.prod(p.shape) for p in both]
     first = np.arange(sizes[0], dtype=np.float64).reshape(data.shape)
     second = sizes[0] + np.arange(sizes[1], dtype=np.float64).reshape(updates.shape)
     (sources,) = evaluated(step.node, [first, places, second], step.reader.opsets)
     chosen = torch.from_numpy(sources.reshape(-1).astype(np.int64))
-    varying = [isinstance(p, Live) for p in parts]
-    fixed = [tensor(p).reshape(1, -1) for p in parts if not isinstance(p, Live)]
+    varying = [isinstance(p, Live) for p in both]
+    fixed = [tensor(p).reshape(1, -1) for p in both if not isinstance(p, Live)]
 
     def apply(*tensors: Tensor) -> Tensor:
         moving, constant = iter(tensors), iter(tensors[sum(varying) :])
@@ -51,7 +51,7 @@ def _scattered(step: Step) -> Value:
         rows = [next(moving) if v else next(constant).expand(n, -1) for v in varying]
         return torch.cat(rows, dim=1)[:, chosen]
 
-    nodes = [step.laid(p, (math.prod(p.shape),)) for p in parts if isinstance(p, Live)]
+    nodes = [step.laid(p, (math.prod(p.shape),)) for p in both if isinstance(p, Live)]
     op = Affine("scatter", apply, tuple(fixed), n_offsets=len(fixed))
     return Live(step.emit(op, *nodes), sources.shape)
 

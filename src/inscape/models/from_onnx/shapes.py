@@ -181,18 +181,18 @@ def _split(step: Step) -> list[Value]:
 
 
 def _concat(step: Step) -> Value:
-    parts = [p for i in range(len(step.inputs)) if (p := step.given(i)) is not None]
-    return joined(step, parts, step.axis(1, len(parts[0].shape)))
+    operands = [p for i in range(len(step.inputs)) if (p := step.given(i)) is not None]
+    return joined(step, operands, step.axis(1, len(operands[0].shape)))
 
 
-def joined(step: Step, parts: Sequence[Live | Array], axis: int) -> Live:
+def joined(step: Step, operands: Sequence[Live | Array], axis: int) -> Live:
     """Tensors joined along an axis; some of them may be constant."""
-    shapes = [tuple(p.shape) for p in parts]
+    shapes = [tuple(p.shape) for p in operands]
     missing = 1 if axis > 0 and all(s[0] == 1 for s in shapes) else 0
-    varying = [isinstance(p, Live) for p in parts]
+    varying = [isinstance(p, Live) for p in operands]
     fixed = [
         tensor(p).reshape(1, *s[missing:])
-        for p, s in zip(parts, shapes, strict=True)
+        for p, s in zip(operands, shapes, strict=True)
         if not isinstance(p, Live)
     ]
 
@@ -202,7 +202,7 @@ def joined(step: Step, parts: Sequence[Live | Array], axis: int) -> Live:
         row = [next(moving) if v else (c := next(constant)).expand(n, *c.shape[1:]) for v in varying]
         return torch.cat(row, dim=axis - missing + 1)
 
-    nodes = [step.laid(p, p.shape[missing:]) for p in parts if isinstance(p, Live)]
+    nodes = [step.laid(p, p.shape[missing:]) for p in operands if isinstance(p, Live)]
     total = sum(s[axis] for s in shapes)
     return Live(
         step.emit(Affine("concat", apply, tuple(fixed), n_offsets=len(fixed)), *nodes),

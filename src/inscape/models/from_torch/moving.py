@@ -49,8 +49,8 @@ def on_parts(op: Affine, value: Value) -> Affine:
 
     def apart(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def apply(x: Tensor, *constants: Tensor) -> Tensor:
-            parts = function(x.flatten(0, 1), *constants)
-            return parts.reshape(len(x), -1, *parts.shape[1:])
+            each = function(x.flatten(0, 1), *constants)
+            return each.reshape(len(x), -1, *each.shape[1:])
 
         return apply
 
@@ -289,9 +289,9 @@ def _join(call: Call) -> Value:
 def _joining(varying: Sequence[bool], rows: Sequence[Tensor], axis: int, function: Any) -> Affine:
     """Tensors that vary and constant rows, joined along a row axis."""
 
-    def apply(*parts: Tensor) -> Tensor:
-        moving, fixed = iter(parts), iter(parts[sum(varying) :])
-        n = len(parts[0])
+    def apply(*tensors: Tensor) -> Tensor:
+        moving, fixed = iter(tensors), iter(tensors[sum(varying) :])
+        n = len(tensors[0])
         row = [next(moving) if v else (c := next(fixed)).expand(n, *c.shape[1:]) for v in varying]
         result: Tensor = function(row, axis + 1)
         return result

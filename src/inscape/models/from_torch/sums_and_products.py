@@ -124,13 +124,13 @@ def _where(call: Call) -> Value:
 
 def _by_mask(call: Call, like: Value, mask: Tensor, a: Value | Tensor, b: Value | Tensor) -> Value:
     """The sum mask * a + (1 - mask) * b, without what is infinite where it is not wanted."""
-    parts, fill = [], torch.zeros((), dtype=torch.float64)
+    nodes, fill = [], torch.zeros((), dtype=torch.float64)
     for side, keep in ((a, mask), (b, 1 - mask)):
         if isinstance(side, Value):
-            parts.append(call.emit(affine.scale(keep), side.node))
+            nodes.append(call.emit(affine.scale(keep), side.node))
         else:
             fill = fill + torch.where(keep > 0, side.double(), 0.0)
-    node = parts[0] if len(parts) == 1 else call.emit(affine.add(), *parts)
+    node = nodes[0] if len(nodes) == 1 else call.emit(affine.add(), *nodes)
     return like.at(call.emit(affine.shift(fill), node) if bool(fill.any()) else node)
 
 

@@ -58,9 +58,9 @@ def _picking(call: Call, index: Tensor, fixed: Sequence[tuple[int, Tensor]]) -> 
             raise MixesPoints(f"{called(call.name)} that differs from point to point")
     chosen = places[0]
 
-    def apply(*parts: Tensor) -> Tensor:
-        rows, (k, f) = parts[:-2], parts[-2:]
-        return torch.cat([r.reshape(len(r), -1) for r in rows], dim=1)[:, chosen] * k + f
+    def apply(*tensors: Tensor) -> Tensor:
+        points, (k, f) = tensors[:-2], tensors[-2:]
+        return torch.cat([r.reshape(len(r), -1) for r in points], dim=1)[:, chosen] * k + f
 
     return Affine("write", apply, (keep[0], fill[0]), n_offsets=1)
 

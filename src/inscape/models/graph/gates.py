@@ -77,7 +77,7 @@ class Form(NamedTuple):
     """What is added."""
 
 
-class Piece(NamedTuple):
+class Hinge(NamedTuple):
     """The function slope * relu(d - start) of one variable d."""
 
     start: Tensor
@@ -115,13 +115,13 @@ class Gates:
                 return self.where(first, self.where(second, a, b), b)
             case Positive(node):
                 d = self._form(node)
-                pieces = self._pieces(d, _sum(self._form(a), self._form(b), -1.0))
-                return self._built(node, pieces, b)
+                hinges = self._hinges(d, _sum(self._form(a), self._form(b), -1.0))
+                return self._built(node, hinges, b)
 
-    def _built(self, d: int, pieces: Sequence[Piece], b: Operand) -> Operand:
+    def _built(self, d: int, hinges: Sequence[Hinge], b: Operand) -> Operand:
         """The nodes of b + sum_i slope_i relu(d - start_i)."""
         result = b
-        for start, slope in pieces:
+        for start, slope in hinges:
             node = d if not start.any() else self._emit(affine.shift(-start), d)
             node = self._emit(Leaky(name="where"), node)
             if bool((slope != 1).any()):
@@ -149,18 +149,18 @@ class Gates:
             form = _sum(form, self._form(j), factor)
         return form
 
-    def _pieces(self, d: Form, e: Form) -> list[Piece]:
+    def _hinges(self, d: Form, e: Form) -> list[Hinge]:
         """The function of d that is e where d > 0 and 0 elsewhere, if it is continuous."""
         if not any(c.any() for c in e.terms.values()) and not e.offset.any():
             return []
         slope = self._ratio(e, d)
         if slope is not None and self._is_small(rest := _sum(e, d, -slope), e):
             if bool(rest.offset.abs().max() <= self._tolerance * self._scale(e, d)):
-                return [Piece(_ZERO, slope)]
+                return [Hinge(_ZERO, slope)]
             raise Jumps("its two sides do not meet")
-        return self._bent_pieces(d, e)
+        return self._bent_hinges(d, e)
 
-    def _bent_pieces(self, d: Form, e: Form) -> list[Piece]:
+    def _bent_hinges(self, d: Form, e: Form) -> list[Hinge]:
         """The same where e holds bends of d too."""
         bends, straight = [], dict(e.terms)
         for i, factor in e.terms.items():
@@ -181,8 +181,8 @@ class Gates:
         if bool(jump.abs().max() > self._tolerance * self._scale(e, d, *(b.offset for b in bends))):
             raise Jumps("its two sides do not meet")
         first = sum((b.slope_after_zero for b in bends), slope)
-        later = [piece for b in bends for piece in b.pieces]
-        return [p for p in (Piece(_ZERO, first), *later) if bool((p.slope != 0).any())]
+        later = [hinge for b in bends for hinge in b.hinges]
+        return [p for p in (Hinge(_ZERO, first), *later) if bool((p.slope != 0).any())]
 
     def _ratio(self, form: Form, d: Form) -> Tensor | None:
         """The number c such that the terms of a form are c times those of d, judged by the largest of d."""
@@ -218,9 +218,9 @@ class _Bent:
         return self.factor * self.op.cast(torch.float64).derivative(nudged, self.along.expand(nudged.shape))
 
     @property
-    def pieces(self) -> list[Piece]:
+    def hinges(self) -> list[Hinge]:
         """Where the slope changes to the right of 0, and by how much."""
-        pieces = []
+        hinges = []
         jumps = self.op.slope_jumps
         if jumps is None:
             raise NotSupportedYet("of a prelu by entry")
@@ -228,10 +228,10 @@ class _Bent:
             start = (kink - self.offset) / self.along
             is_right = start > 1e-9 * (1 + self.offset.abs() / self.along.abs())
             if bool(is_right.all()):
-                pieces.append(Piece(start, self.factor * self.along.abs() * jump))
+                hinges.append(Hinge(start, self.factor * self.along.abs() * jump))
             elif bool(is_right.any()):
                 raise NotSupportedYet("that bends at other places from entry to entry")
-        return pieces
+        return hinges
 
 
 _ONE, _ZERO = torch.tensor(1.0, dtype=torch.float64), torch.tensor(0.0, dtype=torch.float64)
