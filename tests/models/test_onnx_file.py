@@ -161,3 +161,30 @@ def test_weights_outside_the_folder_of_the_file_are_not_read(tmp_path, place):
     path.write_bytes(model.SerializeToString())
     with pytest.raises(ModelError, match="not a readable ONNX model"):
         inscape.wrap(path)
+
+
+def ranked(path):
+    """The places of the two largest of three scores."""
+    return save(
+        path,
+        [helper.make_node("TopK", ["x", "k"], ["v", "places"], axis=1)],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])],
+        [helper.make_tensor_value_info("places", TensorProto.INT64, ["n", 2])],
+        [("k", np.array([2]))],
+    )
+
+
+@pytest.mark.parametrize("second", [1, lambda y: y[:, 1]], ids=["column", "function"])
+def test_a_column_of_whole_numbers_is_a_label(tmp_path, rng, second):
+    path, x = ranked(tmp_path / "m.onnx"), rng.normal(size=(20, 3))
+    m = inscape.wrap(path, output=("places", second))
+    assert (m.labels(x) == np.argsort(-x, axis=1)[:, 1]).all()
+    with pytest.raises(ModelError, match=r"not labels \(n,\).*output=lambda y: y\[:, 0\]"):
+        inscape.wrap(path).labels(x)
+
+
+def test_a_rule_decides_by_whole_numbers(tmp_path, rng):
+    path, x = ranked(tmp_path / "m.onnx"), rng.normal(size=(20, 3))
+    places = np.argsort(-x, axis=1)[:, :2]
+    m = inscape.wrap(path, output="places", decide="sign", threshold=0.5)
+    assert (m.labels(x) == (places > 0.5) @ [2, 1]).all()

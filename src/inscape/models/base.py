@@ -14,7 +14,14 @@ import numpy.typing as npt
 
 from inscape.arguments import as_array, whole_number
 from inscape.arrays import Shape, Streamed
-from inscape.errors import InscapeError, ModelError, NonFiniteScoresError, PartitionError, warn
+from inscape.errors import (
+    InscapeError,
+    ModelError,
+    NonFiniteScoresError,
+    OutOfRangeError,
+    PartitionError,
+    warn,
+)
 
 if TYPE_CHECKING:
     from inscape.models.decision import Output
@@ -405,8 +412,16 @@ class Model(ABC):
         return labels_of(outputs, self.name), outputs if with_scores else None
 
     def _to_input(self, x: Array) -> Array:
-        """Points in the model's shape and precision."""
-        return self._shaped(x).astype(self.dtype, copy=False)
+        """Points in the model's shape and precision; an error if that cannot hold their numbers."""
+        shaped = self._shaped(x)
+        try:
+            with np.errstate(over="raise"):
+                return shaped.astype(self.dtype, copy=False)
+        except FloatingPointError:
+            raise OutOfRangeError(
+                f"points given to {self.name} reach {np.abs(shaped).max():.3g}: {self.dtype} holds numbers "
+                f"of at most {np.finfo(self.dtype).max:.3g}; choose probes or data of a smaller scale"
+            ) from None
 
     def _shaped(self, x: Array) -> Array:
         """Points in the model's shape; an error if that would take more than a reshape."""
@@ -616,13 +631,13 @@ def check_outputs(outputs: Array, name: str) -> None:
         )
 
 
-def picking(n_axes: int) -> str:
-    """A function that picks rows (n, c) from an array of more axes, for a message.
+def picking(n_axes: int, *, is_label: bool = False) -> str:
+    """A function that picks scores (n, c), or labels (n,), from an array of more axes, for a message.
 
-    >>> picking(4)
-    'lambda y: y[:, :, 0, 0]'
+    >>> picking(4), picking(2, is_label=True)
+    ('lambda y: y[:, :, 0, 0]', 'lambda y: y[:, 0]')
     """
-    return f"lambda y: y[:, :{', 0' * (n_axes - 2)}]"
+    return f"lambda y: y[:{', 0' * (n_axes - 1) if is_label else ', :' + ', 0' * (n_axes - 2)}]"
 
 
 def squeezed(outputs: Array) -> Array:

@@ -135,9 +135,9 @@ class OnnxModel(Model):
         if self.output is not None:
             name, steps = self._chosen(self.output.steps)
             kind = self._files_outputs[name].type
-            if kind in _LABELS and not steps:
-                return name, None, ()
-            if kind in _DTYPES or kind in _LABELS:
+            if kind in _LABELS:
+                return name, None, steps
+            if kind in _DTYPES:
                 return None, name, steps
             raise ModelError(
                 f"the output {name!r} of {self.path.name} is no tensor of numbers: {self._listed()}"
@@ -350,11 +350,13 @@ class OnnxModel(Model):
         return self._numbered(labels), self._by_own_rule(sign * scores, x.shape[1:], with_scores)[1]
 
     def _outputs(self, x: Array) -> Array:
-        scores = self._labels_and_scores(self._run(x))[1]
-        if scores is None:
-            raise ModelError(f"{self.name} returns labels, no numbers that a rule could decide by")
-        self._check_axes(scores)
-        return scores
+        out = self._run(x)
+        name = str(self._score_output or self._label_output)
+        if out[name].dtype.kind not in "iubf":
+            raise ModelError(f"{self.name} returns names of classes, no numbers that a rule could decide by")
+        numbers = self._picked(out[name])
+        self._check_axes(numbers)
+        return numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
 
     def _compare(self, input_shape: Shape) -> int:
         """1 if the labels are those of the largest score, -1 of the smallest; an error if of neither.
@@ -388,27 +390,30 @@ class OnnxModel(Model):
         """The labels (n,) and the scores (n, ...) that the file returned, None for what it does not."""
         labels = scores = None
         if self._label_output is not None:
-            labels = squeezed(out[self._label_output])
+            returned = out[self._label_output]
+            labels = squeezed(returned) if self._score_output is not None else self._picked(returned)
             if labels.ndim != 2 or labels.shape[1] != 1:
-                self._refuse(self._label_output, out[self._label_output].shape, "labels (n,)")
+                self._refuse(self._label_output, labels.shape, "labels (n,)")
             labels = labels[:, 0]
         if self._score_output is not None:
             scores = self._picked(out[self._score_output])
+            scores = scores if scores.dtype.kind == "f" else scores.astype(np.float64)
         return labels, scores
 
     def _picked(self, returned: Array) -> Array:
-        """The scores (n, c) in the output that was chosen."""
+        """The scores (n, c), or labels (n, 1), in the output that was chosen."""
         output: Any = returned
-        if self._steps:
+        if self._steps and returned.dtype.kind in "iubf":
             import torch
 
             output = follow(self._steps, torch.from_numpy(returned), self.name)
-        scores = squeezed(np.asarray(output))
-        return scores if scores.dtype.kind == "f" else scores.astype(np.float64)
+        elif self._steps:  # names, of which torch has no tensors
+            output = follow(self._steps, returned, self.name)
+        return squeezed(np.asarray(output))
 
     def _check_axes(self, scores: Array) -> None:
         if scores.ndim != 2:
-            self._refuse(str(self._score_output), scores.shape, "scores (n, c)")
+            self._refuse(str(self._score_output or self._label_output), scores.shape, "scores (n, c)")
 
     def _refuse(self, output: str, shape: Shape, expected: str) -> NoReturn:
         """Raise the error for an output that is none of a classifier."""
@@ -416,7 +421,7 @@ class OnnxModel(Model):
         raise ModelError(
             f"the output {output!r} of {self.path.name} has shape (n, {sizes}), not {expected}; of its "
             f"outputs, {self._listed()}, choose by output=... (--output), which may be a function such as "
-            f"output={picking(len(shape))}"
+            f"output={picking(len(shape), is_label=expected.startswith('labels'))}"
         )
 
     def _run(self, x: Array) -> dict[str, Array]:

@@ -52,6 +52,35 @@ OPERATIONS = {
         {"half": np.float32(0.5), "zero": np.float32(0)},
         {},
     ),
+    "Where behind a layer": (
+        [
+            ("MatMul", "x w", "m"),
+            ("Add", "m b", "h"),
+            ("Mul", "h tenth", "l"),
+            ("Greater", "h zero", "g"),
+            ("Where", "g h l", "y"),
+        ],
+        (4,),
+        {"w": weights(4, 5), "b": weights(5), "tenth": np.float32(0.1), "zero": np.float32(0)},
+        {},
+    ),
+    "Where above constants behind a layer": (
+        [("MatMul", "x w", "h"), ("Less", "h c", "g"), ("Where", "g c h", "y")],
+        (4,),
+        {"w": weights(4, 5), "c": weights(5)},
+        {},
+    ),
+    "Where behind a convolution": (
+        [
+            ("Conv", "x w b", "h"),
+            ("Mul", "h tenth", "l"),
+            ("Greater", "h zero", "g"),
+            ("Where", "g h l", "y"),
+        ],
+        (2, 4, 4),
+        {"w": weights(3, 2, 2, 2), "b": weights(3), "tenth": np.float32(0.1), "zero": np.float32(0)},
+        {},
+    ),
     "Where of two": ([("Neg", "x", "n"), ("Less", "x n", "g"), ("Where", "g x n", "y")], (4,), {}, {}),
     "Where by a constant": (
         [("Relu", "x", "r"), ("Where", "m r c", "a"), ("Where", "k a x", "y")],

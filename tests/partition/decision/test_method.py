@@ -185,3 +185,11 @@ def test_the_title_of_a_picture_says_if_it_has_not_converged(probe):
     with pytest.warns(InscapeWarning, match="not deterministic"):
         noisy = decision_regions(lambda x: rng.normal(size=(len(x), 2)), probe)
     assert "not deterministic" in noisy.plot().get_title()
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "adaptive", "grid"])
+def test_points_that_the_models_precision_cannot_hold(method):
+    net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))
+    far = inscape.Segment([0.0, 0.0], [1e300, 1.0])
+    with pytest.raises(inscape.errors.OutOfRangeError, match=r"float32 holds numbers of at most 3.4e\+38"):
+        inscape.decision_regions(net, far, method=method)

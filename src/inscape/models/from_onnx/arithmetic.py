@@ -52,7 +52,8 @@ def shifted(step: Step, live: Live, offset: Array) -> Live:
         return Live(biased, shape)
     channels = _per_channel(step, node, constant)
     if channels is not None:
-        return Live(step.emit(affine.channel_affine(torch.ones_like(channels), channels), node), shape)
+        op = affine.channel_affine(torch.ones_like(channels), channels, len(step.reader.row(node)))
+        return Live(step.emit(op, node), shape)
     return Live(step.emit(affine.shift(constant), node), shape)
 
 
@@ -62,7 +63,8 @@ def scaled(step: Step, live: Live, factor: Array) -> Live:
     node, constant = step.laid(live, row), tensor(factor).reshape(fixed)
     channels = _per_channel(step, node, constant)
     if channels is not None:
-        return Live(step.emit(affine.channel_affine(channels, torch.zeros_like(channels)), node), shape)
+        op = affine.channel_affine(channels, torch.zeros_like(channels), len(step.reader.row(node)))
+        return Live(step.emit(op, node), shape)
     return Live(step.emit(affine.scale(constant), node), shape)
 
 
@@ -280,12 +282,18 @@ def _compare(step: Step) -> Value:
         difference = combined(step, affine.subtract(), a, b)
     elif isinstance(a, Live):
         assert isinstance(b, np.ndarray)
-        difference = shifted(step, a, -b) if b.any() else a
+        difference = _beside(step, a, -b) if b.any() else a
     else:
         assert isinstance(b, Live)
         assert isinstance(a, np.ndarray)
-        difference = shifted(step, negated(step, b), a) if a.any() else negated(step, b)
+        difference = _beside(step, negated(step, b), a) if a.any() else negated(step, b)
     return _compared(step, Positive(step.laid(difference)), difference.shape)
+
+
+def _beside(step: Step, live: Live, offset: Array) -> Live:
+    """A tensor plus a constant as a node behind it, so that it can be told that both are the same value."""
+    row, fixed, shape = broadcast(live.shape, offset.shape)
+    return Live(step.emit(affine.shift(tensor(offset).reshape(fixed)), step.laid(live, row)), shape)
 
 
 def _before_function(step: Step) -> tuple[Live, Array] | None:

@@ -96,6 +96,7 @@ class Affine(Operation):
         geometry: of a convolution in two dimensions: stride, padding, dilation, groups.
         n_offsets: how many of the constants, the last ones, make up b; the others are coefficients of A.
         factors: a_1, ..., a_k if the operation is a_1 x_1 + ... + a_k x_k + b entry by entry, else None.
+        entrywise: a and b if it is a x + b entry by entry, but has its constants in another shape.
     """
 
     name: str
@@ -106,6 +107,7 @@ class Affine(Operation):
     geometry: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int] | None = None
     n_offsets: int = 0
     factors: tuple[Tensor | float, ...] | None = None
+    entrywise: tuple[Tensor, Tensor] | None = None
 
     is_affine: ClassVar[bool] = True
 
@@ -332,8 +334,11 @@ def masked(keep: Tensor, fill: Tensor) -> Affine:
     return Affine("masked_fill", lambda x, k, f: x * k + f, (keep, fill), n_offsets=1, factors=(keep,))
 
 
-def channel_affine(factor: Tensor, offset: Tensor) -> Affine:
-    """The map y = factor * x + offset along the first axis of a point, as batch-norm in eval mode."""
+def channel_affine(factor: Tensor, offset: Tensor, n_axes: int | None = None) -> Affine:
+    """The map y = factor * x + offset along the first axis of a point, as batch-norm in eval mode.
+
+    With the number of axes of a point it is also known entry by entry.
+    """
 
     def apply(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
         return x * _channels(a, x.ndim - 1) + _channels(b, x.ndim - 1)
@@ -341,7 +346,8 @@ def channel_affine(factor: Tensor, offset: Tensor) -> Affine:
     def then(scale: Tensor, shift: Tensor) -> Affine:
         return channel_affine(factor.to(scale) * scale, offset.to(scale) * scale + shift)
 
-    return Affine("batch_norm", apply, (factor, offset), then=then, n_offsets=1)
+    entrywise = None if n_axes is None else (_channels(factor, n_axes), _channels(offset, n_axes))
+    return Affine("batch_norm", apply, (factor, offset), then=then, n_offsets=1, entrywise=entrywise)
 
 
 def add(alpha: float = 1.0) -> Affine:

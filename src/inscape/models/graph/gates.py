@@ -142,6 +142,9 @@ class Gates:
 
     def _expanded(self, i: int) -> Form:
         node = self._nodes[i]
+        if node.affine is not None and node.affine.entrywise is not None:
+            slope, offset = (c.double() for c in node.affine.entrywise)
+            return _sum(Form({}, offset), self._form(node.inputs[0]), slope)
         if node.affine is None or node.affine.factors is None:
             return Form({i: _ONE}, _ZERO)
         form = Form({}, sum((c.double() for c in node.affine.offsets), _ZERO))

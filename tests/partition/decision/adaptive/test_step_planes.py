@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import inscape
@@ -106,3 +106,15 @@ def test_points_on_bridges_are_between_their_ends():
 def test_pieces_are_joined_in_chains():
     roots = np.array([0, 1, 1, 3, 4])
     assert joined_by(roots, np.array([[2, 3], [3, 4]])).tolist() == [0, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("n_trees", [10, 80])
+def test_what_is_said_to_be_missed_grows_with_the_steps(data, n_trees):
+    """Far more is missed between the dense steps of many trees, though as many small regions are met."""
+    x, y = data
+    forest = ExtraTreesClassifier(n_trees, random_state=1).fit(x, y)
+    probes = inscape.sample_probes(x, dim=2, n=8, random_state=3)
+    truth = np.mean([p.n_regions for p in decision_regions(forest, probes, method="exact")])
+    ours = decision_regions(lambda p: forest.predict_proba(p), probes, method="adaptive")
+    missed, said = truth - np.mean([p.n_regions for p in ours]), np.mean([p.missed for p in ours])
+    assert 0.4 * missed <= said <= 2.5 * missed

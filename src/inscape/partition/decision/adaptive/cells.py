@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from inscape.partition.decision.adaptive.mesh import (
     weights_at,
 )
 from inscape.partition.decision.adaptive.missed import (
+    JUMPS_OF_LABELS,
     LATE,
     Doubt,
     calibrated,
@@ -51,6 +53,8 @@ BRIDGE_SHARE = 0.1
 """Between steps, the share of the budget that is kept for bridges."""
 GROWTH = 1.5
 """How many times more edges may have to be split at the end after one more round of cuts."""
+MOST_CHANGES = 0.995
+"""The largest share of first edges with a jump that tells how many there are."""
 BITS_OF_A_KEY = 46
 MOST_CELLS_IN_BLOCK = 2**19
 MOST_NUMBERS_IN_BLOCK = 2**22
@@ -106,6 +110,7 @@ class Cells:
         n_start: how many of the samples are the first, even ones.
         n_on_bridges: how often the model was asked on bridges, (b,).
         doubt: what is known of the regions still missed.
+        jumps: of the scores per edge between two first samples, on each probe, (b,).
     """
 
     def __init__(
@@ -129,6 +134,7 @@ class Cells:
         self.wanted: npt.NDArray[np.bool_] = np.zeros(len(self.mesh.cells), np.bool_)
         self._crossed_to = self.mesh.depth * probe.dim
         self._ask()
+        self.jumps = self._jumps()
 
     def refine(self) -> None:
         """Cut the cells that ask for it; then split the edges on which a third label leads."""
@@ -242,6 +248,20 @@ class Cells:
         self._evaluate(asked, at, mesh.probe[ends[owner, 0]])
         differs = np.bincount(owner, asked.labels[: asked.n] != a.labels[ends[owner, 0]], len(ends))
         return joined_by(roots, ends[differs == 0])
+
+    def _jumps(self) -> Floats:
+        """How many jumps of the scores an edge of the first cells crosses: -log of the share without one."""
+        if self._rule != "steps":
+            return np.full(len(self.spent), JUMPS_OF_LABELS)
+        corners, scores = self.mesh.cells[: self.mesh.n_cells], self.answers.margins
+        pairs = list(combinations(range(corners.shape[1]), 2))
+        n_changes = sum(
+            (scores[corners[:, i]] != scores[corners[:, j]]).any(axis=1).astype(np.float64) for i, j in pairs
+        )
+        owner = self.mesh.probe_of_cells()
+        n = np.bincount(owner, minlength=len(self.spent))
+        share = np.bincount(owner, n_changes, len(self.spent)) / (len(pairs) * n)
+        return np.asarray(-np.log(1 - np.minimum(share, MOST_CHANGES)))
 
     def _n_samples(self) -> Ints:
         """How many samples there are on each probe."""
@@ -383,7 +403,7 @@ def _unmet(cells: Cells, roots: Ints) -> Floats:
     firsts = np.flatnonzero(roots == np.arange(n))
     unmet = unmet_regions(area[firsts], b / cells.n_start)
     stand_for = np.bincount(mesh.probe[firsts], np.where(is_met[firsts], unmet, 1.0), b)
-    return calibrated(stand_for.astype(np.float64))
+    return calibrated(stand_for.astype(np.float64), cells.jumps)
 
 
 def _places(owner: Ints, urgency: Floats) -> Ints:
