@@ -10,7 +10,7 @@ import typer
 
 from inscape.budget import BUDGET
 from inscape.cli import options
-from inscape.cli.output import line_width, print_json, print_lines, print_table
+from inscape.cli.output import check_picture, line_width, print_json, print_lines, print_table, save_picture
 from inscape.errors import MeasureError, ModelError
 
 if TYPE_CHECKING:
@@ -94,6 +94,8 @@ def measure(
         raise MeasureError(f"--over {over} is not possible: write --over checkpoints")
     if curve is not None and over is None:
         raise MeasureError("--curve draws what --over checkpoints measures: give both")
+    if curve is not None:
+        check_picture(curve)
     loaded = source.read()
     names = measures or ["region_count", *([] if loaded.y is None else ["accuracy"])]
     wanted = scales.settings(names)
@@ -192,6 +194,5 @@ def _draw(tables: "dict[Path, MeasureTable]", picture: Path) -> None:
             curves[row["measure"].replace("_", " ")] = (values[:, 0], values[:, 1])
     if not curves:
         raise MeasureError("no measure applies to these models: there is no curve to draw")
-    draw_curves(curves, xlabel="number in the file name" if is_numbered else "checkpoint").figure.savefig(
-        picture
-    )
+    ax = draw_curves(curves, xlabel="number in the file name" if is_numbered else "checkpoint")
+    save_picture(ax, picture)
