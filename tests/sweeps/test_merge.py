@@ -201,5 +201,5 @@ def test_the_command(tmp_path, monkeypatch):
     assert study("merge", "depths.toml", "rows.jsonl", "a", "--out", "b") == (
         "rows.jsonl: 2 rows are new, 0 were there\na: 0 rows are new, 2 were there\n"
     )
-    assert "2 cells, 2 finished, 0 failed, 0 missing" in study("show", "depths.toml", "--out", "b")
+    assert "2 configurations, 2 finished, 0 failed, 0 missing" in study("show", "depths.toml", "--out", "b")
     assert "nothing was merged" in study("merge", "digits", "rows.jsonl", "--out", "c", code=2)
