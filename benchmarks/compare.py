@@ -4,7 +4,6 @@ Copies of one network are told apart by the order of their units, so that they s
 other weights. Times are seconds of the processor, of one thread.
 """
 
-import itertools
 import time
 import warnings
 from collections.abc import Callable
@@ -12,37 +11,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 import inscape
 from benchmarks.networks import mlp
 from benchmarks.timing import report
+from tests.fixtures.twins import permuted
 
 SIZES = (784, 256, 128, 10)
 PLANES = ((784, 32, 32, 10), (784, 64, 64, 64, 10), SIZES)
 """Networks with some 1,000, 10,000 and 40,000 linear regions on the plane."""
 TWIN = "a twin of other weights"
-
-
-def reordered(net: nn.Sequential, seed: int = 0) -> nn.Sequential:
-    """A copy of a perceptron with the units of every hidden layer in another order: the same function."""
-    twin = mlp(*sizes_of(net))
-    twin.load_state_dict(net.state_dict())
-    generator = torch.Generator().manual_seed(seed)
-    layers = [m for m in twin if isinstance(m, nn.Linear)]
-    with torch.no_grad():
-        for one, after in itertools.pairwise(layers):
-            order = torch.randperm(one.out_features, generator=generator)
-            one.weight.copy_(one.weight[order])
-            one.bias.copy_(one.bias[order])
-            after.weight.copy_(after.weight[:, order])
-    return twin
-
-
-def sizes_of(net: nn.Sequential) -> list[int]:
-    """How wide the layers of a perceptron are, its input first."""
-    layers = [m for m in net if isinstance(m, nn.Linear)]
-    return [layers[0].in_features, *(m.out_features for m in layers)]
 
 
 def models(
@@ -52,7 +30,7 @@ def models(
     net = mlp(*sizes)
     others = {
         "itself": inscape.wrap(net),
-        "a copy, its units in another order": inscape.wrap(reordered(net)),
+        "a copy, its units in another order": inscape.wrap(permuted(net)),
         TWIN: inscape.wrap(mlp(*sizes, seed=1)),
     }
     return inscape.wrap(net), others, np.random.default_rng(0).normal(size=(200, sizes[0]))

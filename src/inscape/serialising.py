@@ -8,7 +8,7 @@ import math
 import types
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, fields
-from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NoReturn, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -45,6 +45,31 @@ class LeftOut:
         raise self._error(
             f"{self._name.lstrip('_')} was left out when this result was written", remedy="compute it again"
         )
+
+
+class Written:
+    """A dataclass whose fields are written beside the name of what was measured.
+
+    Attributes:
+        measure: this name.
+    """
+
+    measure: ClassVar[str]
+    _error: ClassVar[type[InscapeError]]
+    _title: ClassVar[str] = ""
+    """What an error calls it, if not by the name."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; `from_dict` reads it back."""
+        return {"schema": SCHEMA, "measure": self.measure} | plain_fields(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The result that `to_dict` wrote."""
+        what = cls._title or cls.measure
+        check_schema(data, "measure", cls.measure, what=what, error=cls._error)
+        result: Self = restored_fields(cls, data, what=what, error=cls._error)
+        return result
 
 
 def plain(value: Any) -> Any:

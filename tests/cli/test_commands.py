@@ -493,6 +493,7 @@ def test_curves_over_weights_of_one_network(run, tmp_path, monkeypatch, digits):
         (("--over", "epochs"), "write --over checkpoints"),
         (("--over", "checkpoints"), "is no folder"),
         (("--curve", "a.png"), "give both"),
+        (("--over", "checkpoints", "--curve", "a.txt2"), "must end in .png"),
     ],
 )
 def test_wrong_requests_for_curves(run, models, words, message):

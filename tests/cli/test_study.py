@@ -52,7 +52,7 @@ def run(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_run_show_export(run, tmp_path):
-    assert "10 cells, 0 finished, 0 failed, 10 missing" in run("show", "depths.toml")
+    assert "10 configurations, 0 finished, 0 failed, 10 missing" in run("show", "depths.toml")
     page = run("run", "depths.toml", "--workers", "1")
     assert page.startswith("Depths of trees\n")
     assert "granulated Kendall" in page
@@ -160,7 +160,7 @@ def test_code_of_the_working_folder_runs_only_if_that_is_trusted(tmp_path):
         0,
         f"inscape: running code of lying_here:root, found in {place}\n",
     )
-    assert "2 cells, 0 finished" in second.stdout
+    assert "2 configurations, 0 finished" in second.stdout
     assert (tmp_path / "it-ran").exists()
 
 
@@ -233,8 +233,11 @@ def test_toml_grids(tmp_path):
         ('function = "unittest.mock:call"\n[grid]\na = 1', "unittest.mock:call is not declared as the cell"),
         ('name = "a/b"\n[grid]\na = 1', "the name 'a/b' names a file"),
         ('name = ".."\n[grid]\na = 1', r"the name '\.\.' names a file"),
-        ("replicates = 1_000_000_000\n[grid]\na = 1", "1,000,000,000 cells at the scale small, 1 config"),
-        (MANY, "100,000,000 cells at the scale small, 100,000,000 configurations by 1 replicates"),
+        (
+            "replicates = 1_000_000_000\n[grid]\na = 1",
+            "1,000,000,000 configurations at the scale",
+        ),
+        (MANY, "100,000,000 configurations at the scale small, 100,000,000 settings by 1 replicates"),
         ("[grid]\na = 1\n[small]\nb = 2", r"\[small\] changes 'b', which is not in the grid"),
     ],
 )
@@ -291,7 +294,7 @@ def test_set_changes_any_setting_and_the_report_says_so(run):
         ("max_dept=3", "did you mean 'max_depth'"),
         ("max_depth=deep", "'deep' is a text: expected a number"),
         ("max_depth", "write NAME=VALUE"),
-        ("model=treee", "1 of its 1 cells cannot be: model = treee"),
+        ("model=treee", "1 of its 1 configurations cannot be: model = treee"),
     ):
         more = ("--set", "max_depth=2", "--set", "replicate=0") if "model" in wrong else ()
         assert words in run("run", "depths.toml", *more, "--set", wrong, code=2)
@@ -300,8 +303,8 @@ def test_set_changes_any_setting_and_the_report_says_so(run):
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("max_depth", "max_depths", "10 of its 10 cells cannot be"),
-        ('model = "tree"', 'model = ["tree", "treee"]', "10 of its 20 cells cannot be"),
+        ("max_depth", "max_depths", "10 of its 10 configurations cannot be"),
+        ('model = "tree"', 'model = ["tree", "treee"]', "10 of its 20 configurations cannot be"),
         ('["max_depth"]', '["max_dept"]', "did you mean 'max_depth'"),
         ('by = ["max_depth"]', 'target = "gaps"', "did you mean 'gap'"),
         ("\nby =", "\nbuy =", "did you mean 'by'"),

@@ -68,7 +68,7 @@ def whole(tmp_path_factory):
 
     study = Study(**vars(SQUARES) | {"cell": cell})
     out = tmp_path_factory.mktemp("whole")
-    with ThreadPoolExecutor(1) as executor, pytest.warns(UserWarning, match="1 of 5 cells failed"):
+    with ThreadPoolExecutor(1) as executor, pytest.warns(UserWarning, match="1 of 5 configurations failed"):
         path = run(study, out=out, executor=executor).store
     with Store(path) as store:
         store.claim(grid(study, "small", 1))

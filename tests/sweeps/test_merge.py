@@ -5,12 +5,15 @@ import math
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from inscape.cli import app
 from inscape.errors import StudyError
+from inscape.sweeps.references import function_name
+from inscape.sweeps.registry import find
 from inscape.sweeps.row_files import export, merge
 from inscape.sweeps.run import run
 from inscape.sweeps.store import Store
@@ -201,5 +204,22 @@ def test_the_command(tmp_path, monkeypatch):
     assert study("merge", "depths.toml", "rows.jsonl", "a", "--out", "b") == (
         "rows.jsonl: 2 rows are new, 0 were there\na: 0 rows are new, 2 were there\n"
     )
-    assert "2 cells, 2 finished, 0 failed, 0 missing" in study("show", "depths.toml", "--out", "b")
+    assert "2 configurations, 2 finished, 0 failed, 0 missing" in study("show", "depths.toml", "--out", "b")
     assert "nothing was merged" in study("merge", "digits", "rows.jsonl", "--out", "c", code=2)
+
+
+PUBLISHED = sorted((Path(__file__).parents[2] / "docs" / "results").glob("*/*.jsonl"))
+
+
+@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.stem)
+def test_rows_that_we_publish_are_those_of_a_study_of_today(tmp_path, path):
+    """Their files name a study and its function: whoever goes on from them merges them first."""
+    rows = path.read_text(encoding="utf-8").splitlines()[1:]
+    name = json.loads(path.read_text(encoding="utf-8").splitlines()[0])["study"]
+    with Store(tmp_path / "s.sqlite", name, function_name(find(name).cell)) as store:
+        merged = merge(store, path)
+        assert (merged.new, merged.failed) == (len(rows), 0)
+
+
+def test_there_are_published_rows():
+    assert {path.parent.name for path in PUBLISHED} >= {"local-complexity", "region-counts"}

@@ -113,7 +113,7 @@ def test_settings_that_cannot_be_are_refused_before_any_work(settings, words, tm
 
 
 def test_a_verdict_needs_all_the_rows_it_is_about(tmp_path):
-    with pytest.warns(inscape.InscapeWarning, match="2 of 7 cells failed"):
+    with pytest.warns(inscape.InscapeWarning, match="2 of 7 configurations failed"):
         result = climbed(tmp_path)
     found = result.summary.findings
     assert (found["large"].holds, found["large"].evidence) == (True, "5 rows")

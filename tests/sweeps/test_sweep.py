@@ -302,12 +302,14 @@ def test_a_pool_ends_that_has_half_a_result():
 
 def test_failed_cells_are_rows_and_can_be_tried_again(tmp_path, monkeypatch):
     monkeypatch.setenv("SWEEP_MENDED", str(tmp_path / "mended"))
-    with pytest.warns(InscapeWarning, match=r"2 of 6 cells failed, the first .* with ValueError: one is odd"):
+    with pytest.warns(
+        InscapeWarning, match=r"2 of 6 configurations failed, the first .* with ValueError: one is odd"
+    ):
         result = inscape.studies.run(FAILING, scale="smoke", out=tmp_path, executor=Serial())
     assert result.frame["square"].tolist() == [0, 0, 4, 4]
     assert all("sweep_cells.py" in error for error in result.failed.values())  # the traceback is kept
     (tmp_path / "mended").touch()
-    with pytest.warns(InscapeWarning, match="2 of 6 cells failed"):
+    with pytest.warns(InscapeWarning, match="2 of 6 configurations failed"):
         inscape.studies.run(FAILING, scale="smoke", out=tmp_path, executor=Serial())
     result = inscape.studies.run(FAILING, scale="smoke", out=tmp_path, executor=Serial(), retry_failed=True)
     assert result.failed == {}
@@ -316,7 +318,9 @@ def test_failed_cells_are_rows_and_can_be_tried_again(tmp_path, monkeypatch):
 
 def test_a_study_of_which_every_cell_fails(tmp_path):
     broken = Study(name="b", title="", configurations=STUDY.configurations, cell=lambda c: {"i": 1})
-    with pytest.raises(StudyError, match=r"6 of 6 cells failed.*the row repeats i of the configuration"):
+    with pytest.raises(
+        StudyError, match=r"6 of 6 configurations failed.*the row repeats i of the configuration"
+    ):
         inscape.studies.run(broken, scale="smoke", out=tmp_path, executor=Serial())
 
 
@@ -333,7 +337,7 @@ def test_rows_that_cannot_be_stored(row, message, tmp_path):
 @pytest.mark.slow
 def test_a_cell_that_kills_its_process_is_found(tmp_path):
     with pytest.warns(
-        InscapeWarning, match="1 of 6 cells failed, .* the process that worked on it was killed"
+        InscapeWarning, match="1 of 6 configurations failed, .* the process that worked on it was killed"
     ):
         result = inscape.studies.run(DEADLY, scale="smoke", out=tmp_path, n_workers=2)
     assert result.frame["square"].tolist() == [0, 0, 1, 4, 4]
@@ -347,10 +351,10 @@ def test_cells_that_are_cheaper_together(tmp_path):
 
 @pytest.mark.slow
 def test_in_a_batch_only_those_fail_that_must(tmp_path):
-    with pytest.warns(InscapeWarning, match="2 of 6 cells failed, .* not with a two"):
+    with pytest.warns(InscapeWarning, match="2 of 6 configurations failed, .* not with a two"):
         result = inscape.studies.run(sweep_cells.TOUCHY, scale="smoke", out=tmp_path, executor=Serial())
     assert result.frame["together"].tolist() == [1, 1, 2, 2]
-    with pytest.warns(InscapeWarning, match="2 of 6 cells failed, .* was killed"):
+    with pytest.warns(InscapeWarning, match="2 of 6 configurations failed, .* was killed"):
         result = inscape.studies.run(sweep_cells.DEADLY_BATCH, scale="smoke", out=tmp_path, n_workers=1)
     assert result.frame["square"].tolist() == [0, 0, 1, 1]
 

@@ -52,8 +52,8 @@ def test_a_cell_does_not_depend_on_the_rest_of_the_grid():
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
-        ([{"a": 1}, {"a": 1}], "two cells of the grid are the same"),
-        ([{"a": 1}, {"a": 1, "replicate": 0}], "two cells of the grid are the same"),
+        ([{"a": 1}, {"a": 1}], "two configurations of the grid are the same"),
+        ([{"a": 1}, {"a": 1, "replicate": 0}], "two configurations of the grid are the same"),
         ([{"seed": 1}], 'use "replicate" to repeat'),
         ([{"replicate_seed": 1}], 'use "replicate" to repeat'),
         ([{"replicate": "first"}], "replicate='first' is not a whole number"),

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from inscape.cli import options
-from inscape.cli.output import line_width, print_json, print_lines
-from inscape.cli.plot import ENDINGS, class_names_of, probe_of
+from inscape.cli.output import check_picture, line_width, print_json, print_lines, save_picture
+from inscape.cli.plot import class_names_of
 from inscape.errors import InscapeError, ModelError
-from inscape.files import replacing
 from inscape.text_table import Columns, text_table
 
 COLUMNS: Columns = {
@@ -28,14 +27,7 @@ def compare(
     models: options.Models,
     *,
     source: options.DataOptions,
-    points: Annotated[
-        tuple[int, int, int] | None,
-        typer.Option(metavar="I J K", help="Compare on the plane through three data points, by their rows."),
-    ] = None,
-    segment: Annotated[
-        tuple[int, int] | None,
-        typer.Option(metavar="I J", help="Compare on the segment between two data points."),
-    ] = None,
+    where: options.ChosenProbeOptions,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Picture: .png, .pdf, .svg or .jpg."),
@@ -45,15 +37,10 @@ def compare(
     ] = 100,
     dim: Annotated[int, typer.Option(min=1, max=2, help="Of the random probes.")] = 1,
     method: options.Method = "auto",
-    resolution: Annotated[
-        int | None, typer.Option(help="Grid points per axis; with --method adaptive, its finest step.")
-    ] = None,
+    resolution: options.Finest = None,
     scores: Annotated[
         str, typer.Option(help="What the largest difference is of: own, or softmax for probabilities.")
     ] = "own",
-    margin: Annotated[
-        float, typer.Option(min=0.0, help="How far to look beyond the points, of their extent.")
-    ] = 0.25,
     seed: options.Seed = 0,
     weights: Annotated[
         list[Path] | None,
@@ -64,10 +51,9 @@ def compare(
     json: options.Json = False,
 ) -> None:
     """Say where two models or more have different labels, on how much of a plane, and by how much."""
-    if out is not None and out.suffix.lower() not in ENDINGS:
-        raise InscapeError(f"cannot draw into {out}: the file must end in {', '.join(ENDINGS)}")
-    if points is not None and segment is not None:
-        raise InscapeError("give --points for a plane or --segment for a line, not both")
+    if out is not None:
+        check_picture(out)
+    where.check()
     loaded = source.read()
     named = {
         name: loading.read(model, state, x=loaded.x)
@@ -76,11 +62,11 @@ def compare(
     loaded = loaded.fitting(*named.values())
     if len(named) < 2:
         raise ModelError("one model alone cannot be compared: give two or more, or two --weights")
-    if points is None and segment is None and out is None:
+    if not where.are_given and out is None:
         counting = {"n_probes": probes, "dim": dim, "method": method, "resolution": resolution}
         _over_probes(named, loaded.x, counting | {"random_state": seed, "n_jobs": jobs}, json)
         return
-    probe = probe_of(loaded, points, segment, margin)
+    probe = where.probe(loaded)
     settings: dict[str, Any] = {
         "method": method,
         "resolution": resolution,
@@ -134,11 +120,7 @@ def _several(
 def _finish(written: dict[str, Any], lines: list[str], ax: Any, out: Path | None, json: bool) -> None:
     """Draw, and print what was found."""
     if out is not None:
-        try:
-            with replacing(out) as draft:
-                ax.figure.savefig(draft, dpi=150)
-        except OSError as error:
-            raise InscapeError(f"cannot write {out}: {error.strerror or error}") from error
+        save_picture(ax, out)
     if json:
         print_json(written | ({} if out is None else {"picture": str(out)}))
         return

@@ -10,7 +10,7 @@ import typer
 
 from inscape.budget import BUDGET
 from inscape.cli import options
-from inscape.cli.output import line_width, print_json, print_lines, print_table
+from inscape.cli.output import check_picture, line_width, print_json, print_lines, print_table, save_picture
 from inscape.errors import MeasureError, ModelError
 
 if TYPE_CHECKING:
@@ -61,13 +61,10 @@ class ScaleOptions:
         return by_measure
 
 
-@options.command
-def measure(
-    model: options.Model,
-    *,
-    source: options.DataOptions,
-    measures: options.Measures = None,
-    scales: ScaleOptions,
+@dataclass(frozen=True, kw_only=True)
+class SeriesOptions:
+    """Whether every checkpoint of a folder is measured, and the picture of their curves."""
+
     over: Annotated[
         str | None,
         typer.Option(
@@ -75,10 +72,29 @@ def measure(
             help="Measure every model in the folder MODEL, or MODEL with every file of the folder --weights, "
             "in the order of the numbers in their names.",
         ),
-    ] = None,
+    ] = None
     curve: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --over: draw the curves, as .png, .svg or .pdf.")
-    ] = None,
+    ] = None
+
+    def check(self) -> None:
+        """Raise an error for options that do not go together."""
+        if self.over not in (None, *CHECKPOINTS):
+            raise MeasureError(f"--over {self.over} is not possible: write --over checkpoints")
+        if self.curve is not None and self.over is None:
+            raise MeasureError("--curve draws what --over checkpoints measures: give both")
+        if self.curve is not None:
+            check_picture(self.curve)
+
+
+@options.command
+def measure(
+    model: options.Model,
+    *,
+    source: options.DataOptions,
+    measures: options.Measures = None,
+    scales: ScaleOptions,
+    series: SeriesOptions,
     probing: options.ProbeOptions,
     seed: options.Seed = 0,
     budget: options.Budget = BUDGET,
@@ -90,10 +106,7 @@ def measure(
     """Measure one model: by default its region count and, if the data have classes, its accuracy."""
     from inscape.measures import measure as measure_model
 
-    if over not in (None, *CHECKPOINTS):
-        raise MeasureError(f"--over {over} is not possible: write --over checkpoints")
-    if curve is not None and over is None:
-        raise MeasureError("--curve draws what --over checkpoints measures: give both")
+    series.check()
     loaded = source.read()
     names = measures or ["region_count", *([] if loaded.y is None else ["accuracy"])]
     wanted = scales.settings(names)
@@ -114,12 +127,12 @@ def measure(
             n_jobs=jobs,
         )
 
-    if over is not None:
+    if series.over is not None:
         files = checkpoints(model, weights)
         tables = {
             file: table_of(*((str(file), None) if weights is None else (model, file))) for file in files
         }
-        _show_curve(tables, loaded.name, seed, json, curve)
+        _show_curve(tables, loaded.name, seed, json, series.curve)
         return
     table = table_of(model, weights)
     if json:
@@ -192,6 +205,5 @@ def _draw(tables: "dict[Path, MeasureTable]", picture: Path) -> None:
             curves[row["measure"].replace("_", " ")] = (values[:, 0], values[:, 1])
     if not curves:
         raise MeasureError("no measure applies to these models: there is no curve to draw")
-    draw_curves(curves, xlabel="number in the file name" if is_numbered else "checkpoint").figure.savefig(
-        picture
-    )
+    ax = draw_curves(curves, xlabel="number in the file name" if is_numbered else "checkpoint")
+    save_picture(ax, picture)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from inscape.errors import DataError, ModelError, StudyError
+from inscape.errors import DataError, InscapeError, ModelError, StudyError
 
 if TYPE_CHECKING:
     from inscape.models.preparation import Preparation
@@ -117,6 +117,9 @@ Levels = Annotated[
 ]
 Span = Annotated[tuple[float, float], typer.Option(help="Stretch of the line; 0 and 1 are the data points.")]
 Classes = Annotated[str, typer.Option(help="Draw points of any, same or different classes.")]
+Finest = Annotated[
+    int | None, typer.Option(help="Grid points per axis; with --method adaptive, its finest step.")
+]
 Connectivity = Annotated[str, typer.Option(help="face (4 neighbours in 2D) or full (8).")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 Budget = Annotated[
@@ -223,6 +226,60 @@ class ModelOptions:
             raise ModelError(
                 f"--input-shape {text!r} is not a shape: write numbers, as in 1,28,28"
             ) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenProbeOptions:
+    """The plane or the segment through data points on which a command looks."""
+
+    points: Annotated[
+        tuple[int, int, int] | None,
+        typer.Option(
+            metavar="I J K", help="Rows of three data points that span a plane. [default: 3 classes]"
+        ),
+    ] = None
+    segment: Annotated[
+        tuple[int, int] | None,
+        typer.Option(metavar="I J", help="Rows of two data points, for the segment between them instead."),
+    ] = None
+    margin: Annotated[
+        float, typer.Option(min=0.0, help="How far to look beyond the points, of their extent.")
+    ] = 0.25
+
+    def check(self) -> None:
+        """Raise an error for options that do not go together."""
+        if self.points is not None and self.segment is not None:
+            raise InscapeError("give --points for a plane or --segment for a line, not both")
+
+    @property
+    def are_given(self) -> bool:
+        """Whether a plane or a segment was chosen."""
+        return self.points is not None or self.segment is not None
+
+    def probe(self, data: Any) -> Any:
+        """The segment between two data points, or the plane through three."""
+        from inscape.probes import Patch, Segment
+
+        if self.segment is not None:
+            a, b = _at_rows(data.x, self.segment)
+            return Segment(a, b, (-self.margin, 1 + self.margin))
+        corners = _at_rows(data.x, self.points or _of_three_classes(data.y))
+        return Patch.through(corners, margin=self.margin)
+
+
+def _at_rows(x: Any, rows: tuple[int, ...]) -> Any:
+    outside = [i for i in rows if not 0 <= i < len(x)]
+    if outside:
+        raise DataError(f"there is no row {outside[0]}: the data have rows 0 to {len(x) - 1}")
+    return x[list(rows)]
+
+
+def _of_three_classes(y: Any) -> tuple[int, ...]:
+    """The first point of each of the first three classes, or simply the first three points."""
+    if y is None:
+        return (0, 1, 2)
+    first = np.sort(np.unique(y, return_index=True)[1])
+    return tuple(int(i) for i in first[:3]) if len(first) >= 3 else (0, 1, 2)
 
 
 @dataclass(frozen=True, kw_only=True)

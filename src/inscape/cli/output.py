@@ -1,16 +1,20 @@
-"""What commands print: tables for people and JSON for machines, both on stdout."""
+"""What commands give: tables for people and JSON for machines, both on stdout, and pictures in files."""
 
 import json
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
 
+from inscape.errors import InscapeError
+from inscape.files import replacing
 from inscape.text_table import Columns, notes_below, paragraph, text_table
 
 _SPACES = 2
+PICTURES = (".png", ".pdf", ".svg", ".jpg")
 
 
 def print_json(value: Any) -> None:
@@ -66,3 +70,18 @@ def print_lines(title: str, text: str) -> None:
 def line_width() -> int | None:
     """The width of the terminal; None if there is none, since a pipe has no width to fold for."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def check_picture(path: Path) -> None:
+    """Raise an error for a file that no picture can be drawn into."""
+    if path.suffix.lower() not in PICTURES:
+        raise InscapeError(f"cannot draw into {path}: the file must end in {', '.join(PICTURES)}")
+
+
+def save_picture(ax: Any, path: Path) -> None:
+    """Write the figure of Axes into a file, whole or not at all."""
+    try:
+        with replacing(path) as draft:
+            ax.figure.savefig(draft, dpi=150)
+    except OSError as error:
+        raise InscapeError(f"cannot write {path}: {error.strerror or error}") from error

@@ -3,16 +3,13 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from inscape.budget import BUDGET
 from inscape.cli import options
-from inscape.cli.output import print_json
-from inscape.errors import DataError, InscapeError, unknown_name, warn
-from inscape.files import replacing
+from inscape.cli.output import check_picture, print_json, save_picture
+from inscape.errors import InscapeError, unknown_name, warn
 
-ENDINGS = (".png", ".pdf", ".svg", ".jpg")
 _COLOURS = ("pattern", "layer", "slope")
 
 
@@ -24,27 +21,13 @@ def plot(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Picture: .png, .pdf, .svg or .jpg.")
     ],
-    points: Annotated[
-        tuple[int, int, int] | None,
-        typer.Option(
-            metavar="I J K", help="Rows of three data points that span the plane. [default: 3 classes]"
-        ),
-    ] = None,
-    segment: Annotated[
-        tuple[int, int] | None,
-        typer.Option(metavar="I J", help="Draw the segment between two data points instead."),
-    ] = None,
+    where: options.ChosenProbeOptions,
     method: options.Method = "auto",
-    resolution: Annotated[
-        int | None, typer.Option(help="Grid points per axis; with --method adaptive, its finest step.")
-    ] = None,
+    resolution: options.Finest = None,
     linear: Annotated[bool, typer.Option("--linear", help="Draw the linear regions of a network.")] = False,
     colour: Annotated[
         str | None, typer.Option(help="Of linear regions: pattern, layer or slope. [default: pattern]")
     ] = None,
-    margin: Annotated[
-        float, typer.Option(min=0.0, help="How far to look beyond the points, of their extent.")
-    ] = 0.25,
     connectivity: options.Connectivity = "face",
     title: Annotated[
         str | None, typer.Option(help="Title of the picture. [default: model and count]")
@@ -62,46 +45,40 @@ def plot(
     """Draw the decision regions on the plane through three data points, or on a segment between two."""
     from inscape.measures.accuracy import warn_at_chance
 
-    _check(out, points, segment, method, resolution, linear, colour)
+    _check(out, where, method, resolution, linear, colour)
     loaded = source.read()
     wrapped = loading.read(model, weights, x=loaded.x)
     loaded = loaded.fitting(wrapped)
     warn_at_chance(wrapped, loaded.x, loaded.y)
-    probe = probe_of(loaded, points, segment, margin)
+    probe = where.probe(loaded)
+    work: dict[str, Any] = {"progress": True, "budget": budget, "n_jobs": jobs}
     if linear:
         from inscape.partition import linear_regions
 
-        regions: Any = linear_regions(wrapped, probe, progress=True, budget=budget, n_jobs=jobs)
-        extra = {} if probe.dim == 1 else {"colour": colour or "pattern"}
+        regions: Any = linear_regions(wrapped, probe, **work)
     else:
-        from inscape.partition import decision_regions
-        from inscape.partition.decision.regions import UNCERTAIN
-
-        regions = decision_regions(
-            wrapped,
-            probe,
-            method=method,
-            resolution=resolution,
-            connectivity=connectivity,
-            progress=True,
-            budget=budget,
-            n_jobs=jobs,
-        )
-        if regions.status.kind in UNCERTAIN:
-            warn(f"the picture may be wrong ({regions.method}): {regions.status}")
-        extra = {}
+        how = {"method": method, "resolution": resolution, "connectivity": connectivity}
+        regions = _decision_regions(wrapped, probe, how | work)
+    extra = {"colour": colour or "pattern"} if linear and probe.dim == 2 else {}
     ax = regions.plot(title=title, class_names=class_names_of(names, wrapped, loaded), **extra)
     if title is None:
         ax.title.set_text(f"{wrapped.name}: {ax.get_title()}")
-    try:
-        with replacing(out) as draft:
-            ax.figure.savefig(draft, dpi=150)
-    except OSError as error:
-        raise InscapeError(f"cannot write {out}: {error.strerror or error}") from error
+    save_picture(ax, out)
     if json:
         print_json(regions.to_dict(polygons=True) | {"picture": str(out)})
     else:
         typer.echo(str(out))
+
+
+def _decision_regions(model: Any, probe: Any, settings: dict[str, Any]) -> Any:
+    """The regions to be drawn, and a warning if they may be wrong."""
+    from inscape.partition import decision_regions
+    from inscape.partition.decision.regions import UNCERTAIN
+
+    regions: Any = decision_regions(model, probe, **settings)
+    if regions.status.kind in UNCERTAIN:
+        warn(f"the picture may be wrong ({regions.method}): {regions.status}")
+    return regions
 
 
 def class_names_of(given: str | None, model: Any, data: Any) -> Any:
@@ -118,8 +95,7 @@ def class_names_of(given: str | None, model: Any, data: Any) -> Any:
 
 def _check(
     out: Path,
-    points: tuple[int, int, int] | None,
-    segment: tuple[int, int] | None,
+    where: options.ChosenProbeOptions,
     method: str,
     resolution: int | None,
     linear: bool,
@@ -128,41 +104,12 @@ def _check(
     """Raise an error for options that do not go together."""
     from inscape.partition.decision.method import check_method
 
-    if out.suffix.lower() not in ENDINGS:
-        raise InscapeError(f"cannot draw into {out}: the file must end in {', '.join(ENDINGS)}")
-    if points is not None and segment is not None:
-        raise InscapeError("give --points for a plane or --segment for a line, not both")
+    check_picture(out)
+    where.check()
     check_method(method)
     if linear and (method == "grid" or resolution is not None):
         raise InscapeError("--linear is exact: leave out --method grid and --resolution")
-    if colour is not None and (not linear or segment is not None):
+    if colour is not None and (not linear or where.segment is not None):
         raise InscapeError("--colour is for the linear regions of a plane: give it with --linear")
     if colour is not None and colour not in _COLOURS:
         raise InscapeError(unknown_name("colour", colour, _COLOURS))
-
-
-def probe_of(
-    data: Any, points: tuple[int, int, int] | None, segment: tuple[int, int] | None, margin: float
-) -> Any:
-    """The segment between two data points, or the plane through three."""
-    from inscape.probes import Patch, Segment
-
-    if segment is not None:
-        a, b = _rows(data.x, segment)
-        return Segment(a, b, (-margin, 1 + margin))
-    return Patch.through(_rows(data.x, points or _of_three_classes(data.y)), margin=margin)
-
-
-def _rows(x: Any, rows: tuple[int, ...]) -> Any:
-    outside = [i for i in rows if not 0 <= i < len(x)]
-    if outside:
-        raise DataError(f"there is no row {outside[0]}: the data have rows 0 to {len(x) - 1}")
-    return x[list(rows)]
-
-
-def _of_three_classes(y: Any) -> tuple[int, ...]:
-    """The first point of each of the first three classes, or simply the first three points."""
-    if y is None:
-        return (0, 1, 2)
-    first = np.sort(np.unique(y, return_index=True)[1])
-    return tuple(int(i) for i in first[:3]) if len(first) >= 3 else (0, 1, 2)

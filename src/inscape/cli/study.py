@@ -61,7 +61,7 @@ def list_studies(json: options.Json = False) -> None:
     else:
         columns = {"name": ("study", ""), **{s: (s, "d") for s in SCALES}, "repeats": ("repeats", "")}
         print_table(
-            "studies, their number of cells at each scale, and what they repeat",
+            "studies, their number of configurations at each scale, and what they repeat",
             rows,
             columns,
             notes=("name", "title"),
@@ -80,7 +80,7 @@ def run(
         bool, typer.Option("--resume/--no-resume", help="Continue with what is missing; or refuse to.")
     ] = True,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Work again on the cells that failed.")
+        bool, typer.Option("--retry-failed", help="Work again on the configurations that failed.")
     ] = False,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes on this machine. [default: one per processor]")
@@ -172,7 +172,9 @@ def show(
     typer.echo(f"settings at the scale {scale}, each to change with --set NAME=VALUE or VALUE,VALUE,...:")
     for key, known in values.items():
         typer.echo(paragraph(f"  {key}: {_listed(known)}", width=line_width()))
-    counts = ", ".join(f"{n} {what}" for what, n in state.items())
+    counts = (
+        f"{len(tasks)} configurations, {finished} finished, {len(failed)} failed, {state['missing']} missing"
+    )
     typer.echo(f"scale {scale}, seed {seed}: {counts}  ({path})")
     for configuration, error in failed.items():
         typer.echo(f"  failed {configuration}: {last_line(error)}")

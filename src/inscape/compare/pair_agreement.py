@@ -171,7 +171,6 @@ def agreement(
     request = Request(method=method, resolution=resolution)
     with meter(progress, "two models") as show, working(n_jobs):
         shares = _shares(pair, list(probes), request, show)
-    alike = np.equal(*pair.matching.common(first.labels(points), second.labels(points)))
     mean, error, interval = mean_with_error(shares["shares"])
     dtype = "float64" if shares["is_exact"] else None
     return PairAgreement(
@@ -180,9 +179,6 @@ def agreement(
         interval=_within(interval, shares["shares"]),
         n=len(probes),
         names=pair.names,
-        at_points=float(alike.mean()),
-        at_points_interval=wilson(int(alike.sum()), len(alike)),
-        n_points=len(alike),
         settings={
             "dim": dim,
             "how": how,
@@ -192,8 +188,20 @@ def agreement(
         },
         provenance=Provenance.of(first, seed, dtype),
         second=Provenance.of(second, seed, dtype),
+        **_at_points(pair, points),
         **shares,
     )
+
+
+def _at_points(pair: Pair, points: Any) -> dict[str, Any]:
+    """The share of data points at which both have the same label, and its interval."""
+    alike = np.equal(*pair.matching.common(pair.a.labels(points), pair.b.labels(points)))
+    n = len(alike)
+    return {
+        "at_points": float(alike.mean()),
+        "at_points_interval": wilson(int(alike.sum()), n),
+        "n_points": n,
+    }
 
 
 def _within(interval: tuple[float, float], shares: Floats) -> tuple[float, float]:

@@ -227,18 +227,18 @@ class Correlations(Drawn):
         from inscape.drawing.measures import draw_scatter
 
         group = "model" if self.models else self.by[0] if self.by else None
-        parts = (
+        groups = (
             {"configurations": self.points}
             if group is None
             else dict(list(self.points.groupby(group, sort=False)))
         )
         named = {
-            name if group in (None, "model") else f"{group}={name}": part for name, part in parts.items()
+            name if group in (None, "model") else f"{group}={name}": rows for name, rows in groups.items()
         }
         return draw_scatter(
             {
-                str(name): (part[self.measure].to_numpy(float), part[self.target].to_numpy(float))
-                for name, part in named.items()
+                str(name): (rows[self.measure].to_numpy(float), rows[self.target].to_numpy(float))
+                for name, rows in named.items()
             },
             xlabel=self.measure.replace("_", " "),
             ylabel=self.target.replace("_", " "),
@@ -271,12 +271,12 @@ class Correlations(Drawn):
         lines += [f"  {kind:<12} {getattr(self, kind)}" for kind in _KINDS]
         lines += [f"  partial ({name} removed) {c}" for name, c in self.partial.items()]
         if self.granulated:
-            parts = ", ".join(f"{name} {value:+.2f}" for name, value in self.granulated.items())
-            lines += [f"  granulated Kendall {self.granulated_mean:+.2f}: {parts}"]
+            values = ", ".join(f"{name} {value:+.2f}" for name, value in self.granulated.items())
+            lines += [f"  granulated Kendall {self.granulated_mean:+.2f}: {values}"]
         known = {name: ratio for name, ratio in self.variation.items() if ratio is not None}
         if known:
-            parts = ", ".join(f"{name} {ratio:.2f}" for name, ratio in known.items())
-            lines += [f"  variation between configurations over that between seeds: {parts}"]
+            ratios = ", ".join(f"{name} {ratio:.2f}" for name, ratio in known.items())
+            lines += [f"  variation between configurations over that between seeds: {ratios}"]
         lines += [f"  {name:<12} {c.pearson}" for name, c in self.models.items()]
         return "\n".join(lines + [f"  hidden: {text}" for text in self.hidden])
 

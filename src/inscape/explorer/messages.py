@@ -47,18 +47,18 @@ def packed(header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]] | N
     >>> header["n"], arrays["a"].tolist()
     (2, [1, 2])
     """
-    described, parts, offset = [], [], 0
+    described, blocks, offset = [], [], 0
     for name, array in (arrays or {}).items():
         little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         if little.dtype.name not in TYPES:
             raise TypeError(f"{name} is {little.dtype}: a message holds {', '.join(TYPES)}")
         described.append([name, little.dtype.name, list(little.shape), offset])
         filling = -little.nbytes % _ALIGNMENT
-        parts += [little.tobytes(), bytes(filling)]
+        blocks += [little.tobytes(), bytes(filling)]
         offset += little.nbytes + filling
     text = json.dumps(finite(dict(header)) | {"arrays": described}, allow_nan=False).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
-    return b"".join([MAGIC, len(text).to_bytes(4, "little"), text, *parts])
+    return b"".join([MAGIC, len(text).to_bytes(4, "little"), text, *blocks])
 
 
 def unpacked(message: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:

@@ -35,11 +35,11 @@ _EXPORT = re.compile(r"^export (?=(?:async )?function|const|class|let)", re.MULT
 @cache
 def script() -> str:
     """All modules as one, with the exports of the last."""
-    parts = []
+    texts = []
     for name in MODULES:
         text = _IMPORT.sub("", _read(f"{name}.js"))
-        parts.append(text if name == MODULES[-1] else _EXPORT.sub("", text))
-    return "\n".join(parts)
+        texts.append(text if name == MODULES[-1] else _EXPORT.sub("", text))
+    return "\n".join(texts)
 
 
 @cache

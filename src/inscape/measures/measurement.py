@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from inscape.models.class_names import as_labels
 from inscape.pictures import Shown
 from inscape.probes.source import PointSource, for_model
 from inscape.provenance import Provenance
-from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.serialising import Written
 from inscape.status import COMPLETE, Status
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Measurement(Shown):
+class Measurement(Written, Shown):
     """A measured number.
 
     Attributes:
@@ -45,6 +45,8 @@ class Measurement(Shown):
     (True, 0.85, 2)
     """
 
+    _error: ClassVar = MeasureError
+
     measure: ClassVar[str]
 
     value: float
@@ -55,17 +57,6 @@ class Measurement(Shown):
     status: Status = COMPLETE
     settings: dict[str, Any]
     provenance: Provenance
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; `from_dict` reads it back."""
-        return {"schema": SCHEMA, "measure": self.measure} | plain_fields(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The result that `to_dict` wrote."""
-        check_schema(data, "measure", cls.measure, what=cls.measure, error=MeasureError)
-        result: Self = restored_fields(cls, data, what=cls.measure, error=MeasureError)
-        return result
 
     def __repr__(self) -> str:
         error = "" if math.isnan(self.std_error) else f" +- {self.std_error:.2g}"

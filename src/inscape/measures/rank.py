@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from inscape.pictures import Drawn
 from inscape.probes.source import PointSource, for_models
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState
-from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.serialising import Written
 from inscape.text_table import Columns, notes_below, paragraph, text_table
 
 MEANING = (
@@ -62,7 +62,7 @@ NOTE_WIDTH = 100
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Ranking(Drawn):
+class Ranking(Written, Drawn):
     """Models in the order of their region count, fewest regions first; `print` shows the table.
 
     Attributes:
@@ -79,6 +79,10 @@ class Ranking(Drawn):
         notes: what else to know of a model.
         meaning: what the order says, and what it does not.
     """
+
+    measure: ClassVar[str] = "rank"
+    _error: ClassVar = MeasureError
+    _title: ClassVar[str] = "ranking"
 
     order: tuple[str, ...]
     probabilities: tuple[float, ...]
@@ -136,17 +140,6 @@ class Ranking(Drawn):
         below = [paragraph(text, width=width or NOTE_WIDTH) for text in (LEGEND, self.meaning)]
         paragraphs = [text_table(rows, COLUMNS, width=width), notes, *below]
         return "\n\n".join(part for part in paragraphs if part)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; `from_dict` reads it back."""
-        return {"schema": SCHEMA, "measure": "rank"} | plain_fields(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The ranking that `to_dict` wrote."""
-        check_schema(data, "measure", "rank", what="ranking", error=MeasureError)
-        ranking: Self = restored_fields(cls, data, what="ranking", error=MeasureError)
-        return ranking
 
     def _draw(self, ax: Any) -> Any:
         """Each model's mean and interval, in order."""

@@ -1,7 +1,7 @@
 """One self-contained HTML file from a finished study.
 
-After the page as a whole come its parts: notes, from Markdown to HTML that can do no harm; where the rows are
-from; figures as pictures; claims with their verdicts. Charts and tables have files of their own.
+After the page as a whole come its sections: notes, from Markdown to HTML that can do no harm; where the rows
+are from; figures as pictures; claims with their verdicts. Charts and tables have files of their own.
 """
 
 import base64

@@ -24,8 +24,8 @@ class StudyRun(Shown):
         study: its name.
         scale: "smoke", "small" or another size.
         seed: the seed of the study.
-        frame: a row for each cell that was finished.
-        failed: configuration -> error, of the cells that failed.
+        frame: a row for each configuration that was finished.
+        failed: configuration -> error, of those that failed.
         summary: what the rows say: findings, figures, tables.
         out: the folder with `summary.md`, figures and the report.
         store: the SQLite file with the rows.

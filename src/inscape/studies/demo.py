@@ -161,11 +161,11 @@ class Demo(Shown):
             "alike": "had nothing to tell of",
             "few": "was seen too seldom in",
         }
-        parts = []
+        phrases = []
         for kind, verb in verbs.items():
             if names := [_in_a_sentence(x) for x in self.lessons if x.kind == kind]:
-                parts.append(f"{verb} {' and '.join(names)}")
-        said = ", and ".join(parts) or "was not asked"
+                phrases.append(f"{verb} {' and '.join(names)}")
+        said = ", and ".join(phrases) or "was not asked"
         return f"Learnt here: the region count {said}; of one model alone it tells nothing."
 
     def rows(self) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
-"""Where the long cells of a study leave what they have reached, so that a killed one goes on from there.
+"""Where the long tasks of a study leave what they have reached, so that a killed one goes on from there.
 
-The folder stands beside the store; a cell has one file in it, which is deleted when its row is stored. A cell
+The folder stands beside the store; a task has one file in it, which is deleted when its row is stored. A task
 on another machine that does not share the folder has none, and starts anew.
 """
 
@@ -20,7 +20,7 @@ _folder: ContextVar[Path | None] = ContextVar("folder of checkpoints", default=N
 
 
 def checkpoint_of(configuration: Configuration) -> "Checkpoint | None":
-    """The checkpoint of the cell that is worked on, by its configuration with seeds; None outside of a study.
+    """The checkpoint of the task that is worked on, by its configuration with seeds; None outside of a study.
 
     >>> checkpoint_of({"n": 1, "seed": 0, "replicate_seed": 0}) is None
     True
@@ -36,7 +36,7 @@ def checkpoint_of(configuration: Configuration) -> "Checkpoint | None":
 
 @contextmanager
 def checkpoints_in(folder: str | Path | None) -> Iterator[None]:
-    """Let the cells that are worked on in the block keep their checkpoints in a folder."""
+    """Let the tasks that are worked on in the block keep their checkpoints in a folder."""
     token = _folder.set(None if folder is None else Path(folder))
     try:
         yield
@@ -45,7 +45,7 @@ def checkpoints_in(folder: str | Path | None) -> Iterator[None]:
 
 
 def forget(folder: Path, configuration: Configuration) -> None:
-    """Delete the checkpoint of a cell, if it has one."""
+    """Delete the checkpoint of a task, if it has one."""
     with suppress(OSError):
         _place(folder, configuration).unlink(missing_ok=True)
 

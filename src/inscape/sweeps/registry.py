@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _known: dict[str, str] = {}
 COMPARED = {"measure": "region_count", "target": "gap"}
 """The arguments of `correlate` that name columns of results, and their defaults."""
-MOST_CELLS = 250_000
+MOST_CONFIGURATIONS = 250_000
 """Configurations times replicates, all of which are in memory at once: about 1 kB each."""
 KEYS = ("name", "title", "replicates", "function", "grid", "correlate", *SCALES)
 
@@ -156,11 +156,11 @@ class _Grid:
         ]
         return [{**c, "replicate": i} for c in chosen_settings for i in range(replicates)]
 
-    def _check_size(self, scale: str, n_configurations: int, replicates: int) -> None:
-        if (n_cells := n_configurations * replicates) > MOST_CELLS:
+    def _check_size(self, scale: str, n_settings: int, replicates: int) -> None:
+        if (n := n_settings * replicates) > MOST_CONFIGURATIONS:
             raise StudyError(
-                f"{self._path} has {n_cells:,} cells at the scale {scale}, {n_configurations:,} "
-                f"configurations by {replicates:,} replicates: more than the {MOST_CELLS:,} of one study; "
+                f"{self._path} has {n:,} configurations at the scale {scale}, {n_settings:,} "
+                f"settings by {replicates:,} replicates: more than the {MOST_CONFIGURATIONS:,} of one study; "
                 "shorten the lists of the grid, or divide it into several files"
             )
 

@@ -94,11 +94,11 @@ def _read(path: Path, study: str) -> tuple[str, str | None, Sequence[dict[str, A
 def _from_text(path: Path) -> tuple[str, str | None, Sequence[dict[str, Any]]]:
     try:
         content = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-        head, *lines = content
-        if head["schema"] != SCHEMA:
+        title, *lines = content
+        if title["schema"] != SCHEMA:
             raise StudyError(f"{path} was written by another version of inscape: export it again")
-        function = head["function"]
-        return str(head["study"]), None if function is None else str(function), [as_record(x) for x in lines]
+        function = title["function"]
+        return str(title["study"]), None if function is None else str(function), [as_record(x) for x in lines]
     except OSError as error:
         raise StudyError(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:

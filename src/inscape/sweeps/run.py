@@ -60,9 +60,9 @@ def run(
         random_state: the seed of the study; None draws one, which starts anew.
         executor: where to work; the default is a pool of processes on this machine.
         n_workers: how many processes; the default is one for each processor.
-        retry_failed: work again on the cells that failed in an earlier run.
+        retry_failed: work again on the configurations that failed in an earlier run.
         progress: None for a bar after two seconds, False for none, or a function of
-            (cells done, cells in all).
+            (configurations done, configurations in all).
 
     >>> import tempfile
     >>> from concurrent.futures import ThreadPoolExecutor
@@ -305,7 +305,7 @@ def _not_summarised(study: Study, error: StudyError) -> Summary:
 
 def _report_failures(study: str, tasks: Sequence[Task], failed: dict[str, str]) -> None:
     first, error = next(iter(failed.items()))
-    line = f"{len(failed)} of {len(tasks)} cells failed, the first ({first}) with {last_line(error)}"
+    line = f"{len(failed)} of {len(tasks)} configurations failed, the first ({first}) with {last_line(error)}"
     if len(failed) == len(tasks):
         raise StudyError(f"{study}: {line}; mend that and run with --retry-failed (retry_failed=True)")
     warn(f"{study}: {line}")

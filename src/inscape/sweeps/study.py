@@ -25,9 +25,9 @@ comes from the study's seed and the replicate alone; drawn from `"replicate"` it
 whatever the study's seed. `frame` has one line per finished row: the keys of the configuration,
 "configuration" (its hash without the replicate), "seed", "seconds", and the row.
 
-A study whose cells are cheaper together (many small networks as one program) gives `batch`, a function from a
-list of configurations to a list of rows, and `together`, which maps a configuration to a key: those with
-equal keys go to `batch` in one call.
+A study whose configurations are cheaper together (many small networks as one program) gives `batch`, a
+function from a list of configurations to a list of rows, and `together`, which maps a configuration to a key:
+those with equal keys go to `batch` in one call.
 
 A study that can be asked for more than a scale (another data set, fewer networks) names its `options`, with a
 line of help each, and takes them as further arguments: `configurations(scale, data="digits")`. On the command

@@ -241,7 +241,7 @@ def _outcomes(future: "Future[list[list[Outcome]]]", bundle: Bundle) -> list[lis
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
     """A folder that is there in the block, and is left only if something is in it."""
-    with suppress(OSError):  # without it cells start anew
+    with suppress(OSError):  # without it tasks start anew
         folder.mkdir(exist_ok=True)
     try:
         yield
@@ -289,7 +289,7 @@ def work(
     """The outcome of each configuration; an exception in the function is one as well.
 
     If the function fails on several configurations, each is tried alone, so that only those fail that must.
-    `checkpoints` is the folder of those that long cells leave.
+    `checkpoints` is the folder of those that long tasks leave.
     """
     start = time.perf_counter()
     try:

@@ -48,7 +48,7 @@ def as_tasks(configurations: Iterable[Configuration], study_seed: int) -> list[T
     for task in tasks:
         if task.key in seen:
             raise StudyError(
-                f"two cells of the grid are the same: {task.configuration} and {seen[task.key]}; "
+                f"two configurations of the grid are the same: {task.configuration} and {seen[task.key]}; "
                 'number repetitions with "replicate"'
             )
         seen[task.key] = task.configuration
@@ -145,7 +145,7 @@ def _check_each(study: Study, tasks: list[Task]) -> None:
     if errors:
         n = sum(task.hash in errors for task in tasks)
         raise StudyError(
-            f"the study {study.name!r} was not started, {n} of its {len(tasks)} cells cannot be: "
+            f"the study {study.name!r} was not started, {n} of its {len(tasks)} configurations cannot be: "
             f"{next(iter(errors.values()))}"
         )
 

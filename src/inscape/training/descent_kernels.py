@@ -7,7 +7,7 @@ optimiser remembers of each. A layer is moved as soon as its slopes are known, w
 # mypy: allow-untyped-decorators
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,47 +22,56 @@ FIRST, SECOND, TINY = 0.9, 0.999, 1e-8
 """Of Adam: how much of both averages is kept, and what is added to the root of the second."""
 
 
+class Optimiser(NamedTuple):
+    """The rule by which parameters are moved, and what it remembers of each.
+
+    Attributes:
+        rule: `SGD`, `ADAM` or `ADAMW`.
+        velocity: of SGD, or the first average of Adam, (p,).
+        squares: the second average of Adam, (p,).
+        decays: of weights and of biases.
+        momentum: of SGD.
+    """
+
+    rule: int
+    velocity: Array
+    squares: Array
+    decays: Floats
+    momentum: float
+
+
 @compiled(error_model="numpy", work=unbounded)
 def run_steps(
     parameters: Array,
-    velocity: Array,
-    squares: Array,
+    optimiser: Optimiser,
     widths: Ints,
     points: Array,
     classes: Ints,
     targets: Array,
-    rows: Ints,
+    order: Ints,
     sizes: Ints,
     rates: Floats,
     n_done: int,
     loss: int,
-    rule: int,
-    decays: Floats,
-    momentum: float,
 ) -> Floats:
     """Take a step for each batch, in place; the loss of each before its step, summed over its points.
 
     Args:
         parameters: of all layers, (p,).
-        velocity: of SGD, or the first average of Adam, (p,).
-        squares: the second average of Adam, (p,).
+        optimiser: how they are moved.
         widths: of the input and of every layer.
         points: all of them, (n, d).
         classes: theirs, (n,), or nothing.
         targets: theirs, (n, c), or nothing.
-        rows: of the points, batch after batch.
+        order: the indices of the points, batch after batch.
         sizes: of the batches, (k,).
         rates: the learning rate of each step, (k,).
         n_done: steps that were taken before.
         loss: `SQUARES`, `CROSS_ENTROPY` or `SOFTMAX_CROSS_ENTROPY`.
-        rule: `SGD`, `ADAM` or `ADAMW`.
-        decays: of weights and of biases.
-        momentum: of SGD.
     """
-    n_layers = len(widths) - 1
     most, widest = sizes.max(), widths.max()
     kept = np.empty(most * widths.sum(), parameters.dtype)
-    slopes, back = np.empty(most * widest, parameters.dtype), np.empty(most * widest, parameters.dtype)
+    scratch = np.empty((2, most * widest), parameters.dtype)
     gradient = np.empty((widths[:-1] * widths[1:]).max(), parameters.dtype)
     bias_gradient = np.empty(widest, parameters.dtype)
     losses = np.empty(len(sizes))
@@ -70,39 +79,77 @@ def run_steps(
     for k in range(len(sizes)):
         # (1) forward with the batch, all outputs kept
         n = sizes[k]
-        batch = rows[start : start + n]
+        batch = order[start : start + n]
         start += n
         scores = _forward(parameters, widths, points, batch, kept)
         # (2) the loss and its slopes by the scores
-        slope = slopes[: n * widths[-1]].reshape(n, widths[-1])
+        slope = scratch[0, : n * widths[-1]].reshape(n, widths[-1])
         if loss == SQUARES:
             losses[k] = _squares(scores, targets, batch, slope)
         else:
             losses[k] = _cross_entropies(scores, classes, batch, slope, loss == SOFTMAX_CROSS_ENTROPY)
-        # (3) backward: the slopes of a layer and of its inputs, then the layer moves
-        place, low = n * widths[:-1].sum(), len(parameters)
-        for layer in range(n_layers - 1, -1, -1):
-            n_in, n_out = widths[layer], widths[layer + 1]
-            low -= n_in * n_out + n_out
-            place -= n * n_in
-            middle, high = low + n_in * n_out, low + n_in * n_out + n_out
-            before = kept[place : place + n * n_in].reshape(n, n_in)
-            np.dot(before.T, slope, gradient[: n_in * n_out].reshape(n_in, n_out))
-            _column_sums(slope, bias_gradient)
-            if layer > 0:
-                further = back[: n * n_in].reshape(n, n_in)
-                np.dot(slope, parameters[low:middle].reshape(n_in, n_out).T, further)
-                _where_on(further, before)
-                slopes, back = back, slopes
-                slope = further
-            both = (low, middle, gradient, decays[0]), (middle, high, bias_gradient, decays[1])
-            for a, b, g, decay in both:
-                p, v, s = parameters[a:b], velocity[a:b], squares[a:b]
-                if rule == SGD:
-                    _move(p, v, g, rates[k], decay, momentum)
-                else:
-                    _move_adam(p, v, s, g, rates[k], decay, n_done + k + 1, rule == ADAMW)
+        # (3) backward, moving each layer
+        step = n_done + k + 1
+        _backward(
+            parameters, widths, kept, slope, scratch, gradient, bias_gradient, optimiser, rates[k], step
+        )
     return losses
+
+
+@compiled(error_model="numpy")
+def _backward(
+    parameters: Array,
+    widths: Ints,
+    kept: Array,
+    slope: Array,
+    scratch: Array,
+    gradient: Array,
+    bias_gradient: Array,
+    optimiser: Optimiser,
+    rate: float,
+    step: int,
+) -> None:
+    """Move every layer, the last one first, by the slopes of the loss by the scores, (n, c): `scratch[0]`."""
+    n, spare = len(slope), 1
+    place, low = n * widths[:-1].sum(), len(parameters)
+    for layer in range(len(widths) - 2, -1, -1):
+        # (1) the gradient of the layer, from its inputs and the slopes by its outputs
+        n_in, n_out = widths[layer], widths[layer + 1]
+        low -= n_in * n_out + n_out
+        place -= n * n_in
+        middle, high = low + n_in * n_out, low + n_in * n_out + n_out
+        before = kept[place : place + n * n_in].reshape(n, n_in)
+        np.dot(before.T, slope, gradient[: n_in * n_out].reshape(n_in, n_out))
+        _column_sums(slope, bias_gradient)
+        # (2) the slopes by its inputs, for the layer before
+        if layer > 0:
+            further = scratch[spare, : n * n_in].reshape(n, n_in)
+            np.dot(slope, parameters[low:middle].reshape(n_in, n_out).T, further)
+            _where_on(further, before)
+            slope, spare = further, 1 - spare
+        # (3) the layer moves
+        _move_between(parameters, low, middle, gradient, optimiser, optimiser.decays[0], rate, step)
+        _move_between(parameters, middle, high, bias_gradient, optimiser, optimiser.decays[1], rate, step)
+
+
+@compiled(error_model="numpy")
+def _move_between(
+    parameters: Array,
+    low: int,
+    high: int,
+    gradient: Array,
+    optimiser: Optimiser,
+    decay: float,
+    rate: float,
+    step: int,
+) -> None:
+    """Move the parameters low..high by the optimiser's rule."""
+    p, v = parameters[low:high], optimiser.velocity[low:high]
+    if optimiser.rule == SGD:
+        _move(p, v, gradient, rate, decay, optimiser.momentum)
+    else:
+        s = optimiser.squares[low:high]
+        _move_adam(p, v, s, gradient, rate, decay, step, optimiser.rule == ADAMW)
 
 
 @compiled(error_model="numpy")

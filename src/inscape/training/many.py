@@ -185,20 +185,20 @@ def _train_compiled(
 def is_compilable(module: nn.Module, recipe: Recipe) -> bool:
     """Whether the compiled program knows the module, and all that the recipe asks for."""
     asks_more = recipe.mixup or recipe.crop or recipe.flip or recipe.stop_loss is not None
-    return not asks_more and recipe.optimiser in RULES and _mlp_parts(module) is not None
+    return not asks_more and recipe.optimiser in RULES and _layers_of_mlp(module) is not None
 
 
-def _mlp_parts(module: nn.Module) -> tuple[nn.Sequential, list[nn.Linear]] | None:
+def _layers_of_mlp(module: nn.Module) -> tuple[nn.Sequential, list[nn.Linear]] | None:
     """What a plain MLP does to its input first, and its linear layers; None if it is something else."""
     if not isinstance(module, nn.Sequential):
         return None
-    parts = list(module)
-    first = [p for p in parts if isinstance(p, Pixels | nn.Flatten)]
-    rest = parts[len(first) :]
+    modules = list(module)
+    first = [p for p in modules if isinstance(p, Pixels | nn.Flatten)]
+    rest = modules[len(first) :]
     linear = [p for p in rest[::2] if isinstance(p, nn.Linear) and p.bias is not None]
     is_plain = (
         any(isinstance(p, nn.Flatten) for p in first)
-        and parts[: len(first)] == first
+        and modules[: len(first)] == first
         and len(linear) == (len(rest) + 1) // 2
         and len(rest) % 2 == 1
         and all(isinstance(p, nn.ReLU) for p in rest[1::2])
@@ -214,18 +214,24 @@ class _Program:
     """A plain MLP in its compiled program, what the optimiser remembers of it, and who looks at it."""
 
     def __init__(self, module: nn.Module, recipe: Recipe, monitor: StepMonitor | None) -> None:
-        parts = _mlp_parts(module)
-        assert parts is not None
+        from inscape.training.descent_kernels import Optimiser
+
+        layers = _layers_of_mlp(module)
+        assert layers is not None
         self._module, self._recipe, self._monitor = module, recipe, monitor
         self._blas = _blas()
-        self._before, self._layers = parts
+        self._before, self._layers = layers
         self.dtype = self._layers[0].weight.dtype
         flat = [v.detach().flatten() for p in self._layers for v in (p.weight.T, p.bias)]
         self._parameters = torch.cat(flat).numpy()
-        self._velocity = np.zeros_like(self._parameters)
-        self._squares = np.zeros_like(self._parameters)
         self._widths = np.array([self._layers[0].in_features, *(p.out_features for p in self._layers)])
-        self._decays = recipe.weight_decay * np.array([1.0, float(recipe.decay_biases)])
+        self._optimiser = Optimiser(
+            rule=RULES.index(recipe.optimiser),
+            velocity=np.zeros_like(self._parameters),
+            squares=np.zeros_like(self._parameters),
+            decays=recipe.weight_decay * np.array([1.0, float(recipe.decay_biases)]),
+            momentum=recipe.momentum,
+        )
         self._n_done = 0
 
     def flat(self, x: Tensor) -> Tensor:
@@ -234,14 +240,14 @@ class _Program:
         return seen.contiguous()
 
     def steps(
-        self, x: Tensor, y: Tensor, rows: Tensor, sizes: Sequence[int], rates: Sequence[float]
+        self, x: Tensor, y: Tensor, order: Tensor, sizes: Sequence[int], rates: Sequence[float]
     ) -> Floats:
         """Take a step for each batch; the loss of each before its step, summed over its points.
 
         Args:
             x: flat points, (n, d).
             y: their classes, (n,), or targets, (n, c).
-            rows: of the points, batch after batch.
+            order: the indices of the points, batch after batch.
             sizes: of the batches.
             rates: the learning rate of each step.
         """
@@ -252,20 +258,16 @@ class _Program:
         with self._blas.limit(limits=1, user_api="blas"):  # of such small products threads only wait
             losses: Floats = run_steps(
                 self._parameters,
-                self._velocity,
-                self._squares,
+                self._optimiser,
                 self._widths,
                 x.numpy(),
                 np.empty(0, np.int64) if has_targets else y.contiguous().numpy(),
                 y.contiguous().numpy() if has_targets else x[:0].numpy(),
-                rows.numpy(),
+                order.numpy(),
                 np.array(sizes),
                 np.array(rates),
                 self._n_done,
                 0 if has_targets else 1 + LOSSES.index(self._recipe.loss),
-                RULES.index(self._recipe.optimiser),
-                self._decays,
-                self._recipe.momentum,
             )
         self._n_done += len(sizes)
         return losses
@@ -301,7 +303,8 @@ class _Program:
         return state
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        return {"parameters": self._parameters, "velocity": self._velocity, "squares": self._squares}
+        memory = {"velocity": self._optimiser.velocity, "squares": self._optimiser.squares}
+        return {"parameters": self._parameters} | memory
 
     def write_back(self) -> None:
         """Put the parameters into the layers they came from."""

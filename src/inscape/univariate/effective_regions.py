@@ -18,7 +18,7 @@ of the flow, so a flow that has not come near to it (`residual`) may be counted 
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from inscape.arguments import whole_number
 from inscape.arrays import Bools, Floats
 from inscape.errors import UnivariateError
 from inscape.pictures import Shown
-from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.serialising import Written
 from inscape.univariate.kkt import kkt_residual
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
@@ -40,7 +40,7 @@ _NEAR_ONE = 0.9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LimitRegions(Shown):
+class LimitRegions(Written, Shown):
     """The linear regions of the KKT point that a net is near to, by active sets.
 
     Attributes:
@@ -58,6 +58,10 @@ class LimitRegions(Shown):
         plateau_regions: that number.
     """
 
+    measure: ClassVar[str] = "limit_regions"
+    _error: ClassVar = UnivariateError
+    _title: ClassVar[str] = "regions of a limit"
+
     n_regions: int
     knots: Floats
     support: Floats
@@ -74,17 +78,6 @@ class LimitRegions(Shown):
         """Whether every active set is well on its way: to norm 1, or to 0."""
         low, high = self.gap
         return low <= _KEPT_FROM and high >= _NEAR_ONE
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; `from_dict` reads it back."""
-        return {"schema": SCHEMA, "measure": "limit_regions"} | plain_fields(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The result that `to_dict` wrote."""
-        check_schema(data, "measure", "limit_regions", what="regions of a limit", error=UnivariateError)
-        result: Self = restored_fields(cls, data, what="regions of a limit", error=UnivariateError)
-        return result
 
     def __repr__(self) -> str:
         low, high = self.gap

@@ -6,7 +6,7 @@ solution of the margin problem, and near 0 is relative to `active_tol`.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from inscape.arrays import Bools, Floats
 from inscape.errors import UnivariateError
 from inscape.pictures import Drawn
-from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.serialising import Written
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
 from inscape.univariate.stability.gram import toggling
@@ -24,7 +24,7 @@ _ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class KKTResidual(Drawn):
+class KKTResidual(Written, Drawn):
     """The KKT conditions after scaling the net to least margin 1: none depends on the scale of the net.
 
     Attributes:
@@ -40,6 +40,10 @@ class KKTResidual(Drawn):
         settings: active_tol, kink_tol.
     """
 
+    measure: ClassVar[str] = "kkt_residual"
+    _error: ClassVar = UnivariateError
+    _title: ClassVar[str] = "KKT residual"
+
     stationarity: float
     feasibility: float
     complementarity: float
@@ -53,17 +57,6 @@ class KKTResidual(Drawn):
     def residual(self) -> float:
         """The largest of the three."""
         return max(self.stationarity, self.feasibility, self.complementarity)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; `from_dict` reads it back."""
-        return {"schema": SCHEMA, "measure": "kkt_residual"} | plain_fields(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The residual that `to_dict` wrote."""
-        check_schema(data, "measure", "kkt_residual", what="KKT residual", error=UnivariateError)
-        result: Self = restored_fields(cls, data, what="KKT residual", error=UnivariateError)
-        return result
 
     def _draw(self, ax: Any) -> Any:
         """The multipliers over the margins."""

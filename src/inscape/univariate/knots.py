@@ -73,8 +73,8 @@ class RegionTable(Drawn):
     @property
     def effective(self) -> int:
         """The effective number of linear regions: the count on the largest plateau (the larger in a tie)."""
-        values, cells = np.unique(self.counts, return_counts=True)
-        return int(values[cells == cells.max()].max())
+        values, lengths = np.unique(self.counts, return_counts=True)
+        return int(values[lengths == lengths.max()].max())
 
     @property
     def plateau(self) -> float:

@@ -118,9 +118,9 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     track = fitted["track_theorem_holds"].explode(), fitted["track_lemmas_hold"].explode()
     power = _slope(large["step_size"], large["active"])
     trend = [
-        float(spearmanr(part["step_size"], part["regions"]).statistic)
-        for _, part in large.groupby("labels")
-        if part["step_size"].nunique() > 3
+        float(spearmanr(rows["step_size"], rows["regions"]).statistic)
+        for _, rows in large.groupby("labels")
+        if rows["step_size"].nunique() > 3
     ]
     loose = fitted["edge_bound"] / fitted["regions"]
     ends = [f"{100 * q:.0f} %: {ratio.quantile(q):.2f}" for q in (0, 0.5, 1)] if len(ratio) else []
@@ -194,8 +194,8 @@ def _draw(frame: "pd.DataFrame", out: Path) -> None:
     draw_series(size, {"active units per point": column("active")}, {}, ax=ends[1])
     ends[1].set_title("active units at the end")
     counts = {
-        f"region count, {labels} labels": part.groupby("step_size")["regions"].mean().to_numpy(dtype=float)
-        for labels, part in frame.groupby("labels")
+        f"region count, {labels} labels": rows.groupby("step_size")["regions"].mean().to_numpy(dtype=float)
+        for labels, rows in frame.groupby("labels")
     }
     bounds = {
         "N(x) + N(x') + 2 (Lemma 7)": column("units_bound"),

@@ -92,8 +92,8 @@ def configurations(
         size = _image_size(scale, source, given)
         chosen = _names(nets, _models(), "model") if nets else _usual(scale, source)
         for net in chosen:
-            cells = (c | size for c in _of_model(scale, source, net, swept))
-            grid += [c | _cropped(c) for c in cells]
+            of_model = (c | size for c in _of_model(scale, source, net, swept))
+            grid += [c | _cropped(c) for c in of_model]
     order = list(dict.fromkeys(c["part"] for c in grid))
     grid.sort(key=lambda c: (c["model"] not in CHEAP, order.index(c["part"])))
     if own is not None:

@@ -18,14 +18,14 @@ the network at hand may have a far larger norm.
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from inscape.arrays import Floats
 from inscape.errors import NotApplicableError, TheoryError
 from inscape.pictures import Shown
-from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.serialising import Written
 from inscape.theory.check import Check, compare, only_stated
 from inscape.theory.layers import Layers, as_points, layers_of
 from inscape.univariate import KKTResidual
@@ -35,7 +35,7 @@ _SAME = 1e-10
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RepresentationCost(Shown):
+class RepresentationCost(Written, Shown):
     """The least norm of the parameters of a network that computes a function.
 
     Attributes:
@@ -46,21 +46,13 @@ class RepresentationCost(Shown):
         n_kinks: hyperplanes on which f bends; -1 where they were not looked for.
     """
 
+    measure: ClassVar[str] = "representation cost"
+    _error: ClassVar = TheoryError
+
     value: float
     is_exact: bool
     norm: float
     n_kinks: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; `from_dict` reads it back."""
-        return {"schema": SCHEMA, "measure": "representation cost"} | plain_fields(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The result that `to_dict` wrote."""
-        check_schema(data, "measure", "representation cost", what="representation cost", error=TheoryError)
-        result: Self = restored_fields(cls, data, what="representation cost", error=TheoryError)
-        return result
 
     def __repr__(self) -> str:
         sign = "=" if self.is_exact else "<="

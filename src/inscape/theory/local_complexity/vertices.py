@@ -14,7 +14,7 @@ of it.
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from inscape.arrays import Floats
 from inscape.errors import NotApplicableError, TheoryError
 from inscape.pictures import Shown
 from inscape.seeding import RandomState, as_seed
-from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.serialising import Written
 from inscape.theory.layers import Layers, as_points, layers_of
 
 _ENTRIES = 2**22
@@ -31,7 +31,7 @@ _ENTRIES = 2**22
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class VertexDensity(Shown):
+class VertexDensity(Written, Shown):
     """The expected number of vertices of the activation regions per area.
 
     Attributes:
@@ -42,22 +42,14 @@ class VertexDensity(Shown):
         settings: sigma, n_noise, seed.
     """
 
+    measure: ClassVar[str] = "vertex density"
+    _error: ClassVar = TheoryError
+
     value: float
     std_error: float
     density: Floats
     same_layer: float
     settings: dict[str, float]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; `from_dict` reads it back."""
-        return {"schema": SCHEMA, "measure": "vertex density"} | plain_fields(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The result that `to_dict` wrote."""
-        check_schema(data, "measure", "vertex density", what="vertex density", error=TheoryError)
-        result: Self = restored_fields(cls, data, what="vertex density", error=TheoryError)
-        return result
 
     def __repr__(self) -> str:
         return (

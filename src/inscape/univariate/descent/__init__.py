@@ -285,30 +285,32 @@ def _all(
 
 
 def _descend(net: ShallowNet, step_size: float, x: Floats, y: Floats, settings: dict[str, Any]) -> Descent:
-    from inscape.univariate.descent.kernel import descend
+    from inscape.univariate.descent.kernel import Schedule, descend
 
     theta = np.stack([net.w, net.b, net.v])
-    never = settings["n_steps"] + 1
-    status, done, c, loss, *records = descend(
+    schedule = Schedule(
+        eta=step_size,
+        warm_up=settings["warm_up"],
+        change_at=settings["n_steps"] + 1 if settings["change_at"] is None else settings["change_at"],
+        change=settings["change"],
+    )
+    status, done, c, loss, records, n_records = descend(
         x,
         y,
         theta,
         net.c,
-        step_size,
+        schedule,
         settings["n_steps"],
         LOSSES.index(settings["loss"]),
         settings["batch_size"],
         settings["momentum"],
-        settings["warm_up"],
-        never if settings["change_at"] is None else settings["change_at"],
-        settings["change"],
         settings["tolerance"],
         settings["patience"],
         settings["record"],
         settings["seed"] % 2**62,
         settings["train_bias"],
     )
-    steps, losses, sizes, parameters = records
+    steps, losses, sizes, parameters = (kept[:n_records] for kept in records)
     return Descent(
         net=ShallowNet(theta[0], theta[1], theta[2], c),
         loss=float(loss),

@@ -15,8 +15,11 @@ second into f, so a step costs O(k + n) instead of O(k n).
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
+from typing import NamedTuple
+
 import numpy as np
 
+from inscape.arrays import Floats, Ints
 from inscape.compiled import compiled, unbounded
 
 SQUARE, EXPONENTIAL, LOGISTIC = 0, 1, 2
@@ -154,25 +157,67 @@ def _move(eta, momentum, x, theta, speed, turn, sums, lines):
         lines[at, 1] += v * w
 
 
+class Schedule(NamedTuple):
+    """The step size over time.
+
+    Attributes:
+        eta: the step size.
+        warm_up: over how many steps it rises linearly to eta.
+        change_at: the step from which it is multiplied by `change`.
+        change: that factor.
+    """
+
+    eta: float
+    warm_up: int
+    change_at: int
+    change: float
+
+
+@compiled
+def _step_size(schedule, done):
+    """The step size of the step after `done`."""
+    warm_up = schedule.warm_up
+    now = schedule.eta * (min(1.0, (done + 1) / warm_up) if warm_up > 0 else 1.0)
+    if done >= schedule.change_at:
+        now *= schedule.change
+    return now
+
+
+@compiled
+def _is_settled(schedule, done):
+    """Whether the step size has come to stay: warmed up and changed."""
+    return done >= schedule.warm_up and (done >= schedule.change_at or schedule.change == 1.0)
+
+
+class Records(NamedTuple):
+    """What is kept of some of the steps.
+
+    Attributes:
+        steps: the number of steps done, (m,).
+        losses: the loss there, (m,).
+        sizes: the step size there, (m,).
+        path: w, b, v and c there, (m, 3 k + 1).
+    """
+
+    steps: Ints
+    losses: Floats
+    sizes: Floats
+    path: Floats
+
+
+@compiled
+def _record(records, m, done, loss, size, theta, c):
+    """Write record m."""
+    k = theta.shape[1]
+    records.steps[m], records.losses[m], records.sizes[m] = done, loss, size
+    for row in range(3):
+        records.path[m, row * k : (row + 1) * k] = theta[row]
+    records.path[m, 3 * k] = c
+
+
 @compiled(work=unbounded)
 def descend(
-    x,
-    y,
-    theta,
-    c,
-    eta,
-    n_steps,
-    kind,
-    batch,
-    momentum,
-    warm_up,
-    change_at,
-    change,
-    tolerance,
-    patience,
-    every,
-    seed,
-    train_c,
+    x, y, theta, c, schedule, n_steps, kind, batch, momentum, tolerance, patience, every, seed, train_c
 ):
     """Gradient descent on ascending x.
 
@@ -181,14 +226,11 @@ def descend(
         y: values, (n,).
         theta: rows w, b, v, (3, k); changed in place, and left at the last finite point.
         c: output bias.
-        eta: step size.
+        schedule: of the step size.
         n_steps: how many steps at most.
         kind: the loss.
         batch: points per step, n for all.
         momentum: of the heavy ball.
-        warm_up: over how many steps the step size rises linearly to eta.
-        change_at: the step from which it is multiplied by `change`.
-        change: that factor.
         tolerance: a loss of at most this (or a vanishing gradient) must hold ...
         patience: ... for this many steps in a row, after warm-up and change.
         every: the number of steps from one record to the next.
@@ -196,13 +238,12 @@ def descend(
         train_c: whether the output bias moves.
 
     Returns:
-        status, steps done, c, loss, and the records: steps, losses, step sizes, and parameters (m, 3 k + 1).
+        status, steps done, c, loss, the records, and how many of them were written.
     """
     # (1) memory: records, values and pulls of the points, tables by turning point, batch, velocity
     n, k = len(x), theta.shape[1]
     most = n_steps // every + 2
-    steps, losses, etas = np.empty(most, np.int64), np.empty(most), np.empty(most)
-    path = np.empty((most, 3 * k + 1))
+    records = Records(np.empty(most, np.int64), np.empty(most), np.empty(most), np.empty((most, 3 * k + 1)))
     f, r = np.empty(n), np.empty(n)
     sums, lines = np.zeros((2 * n + 2, 2)), np.zeros((2 * n + 2, 2))
     chosen, order, turn = np.ones(n), np.arange(n), np.zeros(k, np.int64)
@@ -218,9 +259,7 @@ def descend(
         if batch < n:
             state = _draw_batch(chosen, order, batch, state)
         loss = _pulls(kind, f, y, chosen, 1.0 / batch, r)
-        now = eta * (min(1.0, (done + 1) / warm_up) if warm_up > 0 else 1.0)
-        if done >= change_at:
-            now *= change
+        now = _step_size(schedule, done)
         # (4) diverged: back to the last point that was kept
         if not loss < _DIVERGED_FROM:
             theta[:] = before
@@ -228,17 +267,11 @@ def descend(
             status = DIVERGED
             break
         # (5) how long the loss, or the gradient, has been as good as zero
-        settled = done >= warm_up and (done >= change_at or change == 1.0)
-        calm = (
-            calm + 1
-            if settled and (loss <= tolerance or (squares <= _STATIONARY_BELOW * loss and batch == n))
-            else 0
-        )
+        is_calm = loss <= tolerance or (squares <= _STATIONARY_BELOW * loss and batch == n)
+        calm = calm + 1 if is_calm and _is_settled(schedule, done) else 0
         # (6) a record
         if done % every == 0:
-            steps[m], losses[m], etas[m] = done, loss, now
-            path[m, :k], path[m, k : 2 * k], path[m, 2 * k : 3 * k] = theta[0], theta[1], theta[2]
-            path[m, 3 * k] = c
+            _record(records, m, done, loss, now, theta, c)
             m += 1
         # (7) the end: long enough at zero, or all steps done
         if calm > patience:
@@ -259,4 +292,4 @@ def descend(
             speed_c = gc + momentum * speed_c
             c -= now * speed_c
         done += 1
-    return status, done, c, loss, steps[:m], losses[:m], etas[:m], path[:m]
+    return status, done, c, loss, records, m

@@ -11,7 +11,7 @@ where the net does not interpolate, they say nothing.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from inscape.arrays import Bools, Floats
 from inscape.errors import UnivariateError
 from inscape.pictures import Shown
 from inscape.seeding import RandomState, as_generator
-from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.serialising import Written
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
 from inscape.univariate.stability.gram import features, toggling
@@ -35,7 +35,7 @@ KNOT_TOL, FIT_TOL = 1e-8, 1e-5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LinearStability(Shown):
+class LinearStability(Written, Shown):
     """Whether the linearised dynamics stay at a minimum (Definition 1).
 
     Attributes:
@@ -50,6 +50,9 @@ class LinearStability(Shown):
         batch_size: points per step, drawn without replacement; n for gradient descent.
     """
 
+    measure: ClassVar[str] = "linear stability"
+    _error: ClassVar = UnivariateError
+
     is_stable: bool
     square_rate: float
     mean_rate: float
@@ -58,17 +61,6 @@ class LinearStability(Shown):
     largest_step: float
     step_size: float
     batch_size: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; `from_dict` reads it back."""
-        return {"schema": SCHEMA, "measure": "linear stability"} | plain_fields(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The result that `to_dict` wrote."""
-        check_schema(data, "measure", "linear stability", what="linear stability", error=UnivariateError)
-        result: Self = restored_fields(cls, data, what="linear stability", error=UnivariateError)
-        return result
 
     def __repr__(self) -> str:
         word = "stable" if self.is_stable else "not stable"
@@ -174,7 +166,7 @@ def _largest_step(points: Floats, batch: int, sharpness: float) -> float:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class StrongStability(Shown):
+class StrongStability(Written, Shown):
     """Whether gradient descent never goes further from a minimum than it started (Definition 2).
 
     Attributes:
@@ -194,6 +186,9 @@ class StrongStability(Shown):
         step_size: eta.
     """
 
+    measure: ClassVar[str] = "strong stability"
+    _error: ClassVar = UnivariateError
+
     is_strongly_stable: bool | None
     growth: float
     upper: float
@@ -205,17 +200,6 @@ class StrongStability(Shown):
     every_mode: bool
     n_toggling: int
     step_size: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; `from_dict` reads it back."""
-        return {"schema": SCHEMA, "measure": "strong stability"} | plain_fields(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The result that `to_dict` wrote."""
-        check_schema(data, "measure", "strong stability", what="strong stability", error=UnivariateError)
-        result: Self = restored_fields(cls, data, what="strong stability", error=UnivariateError)
-        return result
 
     def __repr__(self) -> str:
         words = {True: "strongly stable", False: "not strongly stable", None: "not known to be either"}

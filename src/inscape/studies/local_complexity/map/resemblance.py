@@ -249,7 +249,7 @@ def _points(frame: "pd.DataFrame", sigmas: list[float]) -> "pd.DataFrame":
     """One line per square, network and sigma."""
     import pandas as pd
 
-    parts = []
+    tables = []
     for _, run in frame.iterrows():
         for sigma in sigmas:
             lengths = np.array(run[f"length_{sigma:g}"])
@@ -263,8 +263,8 @@ def _points(frame: "pd.DataFrame", sigmas: list[float]) -> "pd.DataFrame":
                 "low": mean - 1.96 * error,
                 "high": mean + 1.96 * error,
             }
-            parts.append(pd.DataFrame(columns))
-    return pd.concat(parts, ignore_index=True)
+            tables.append(pd.DataFrame(columns))
+    return pd.concat(tables, ignore_index=True)
 
 
 def _notes(frame: "pd.DataFrame") -> str:

@@ -7,17 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rational_trees import nodes_of, segment_labels
-from sklearn.datasets import load_digits, make_classification
+from sklearn.datasets import load_digits
 from sklearn.ensemble import (
-    ExtraTreesClassifier,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
-from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
+from sklearn.tree import DecisionTreeClassifier
+from trees_by_kind import ESTIMATORS, data, fitted
 
 from inscape.errors import PartitionError
 from inscape.models import wrap
@@ -27,35 +25,7 @@ from inscape.models.trees.views import View
 from inscape.partition.decision.exact.trees import regions_along, tree_segments
 from inscape.probes import Segment, Simplex, sample_probes
 
-ESTIMATORS = {
-    "tree": lambda seed: DecisionTreeClassifier(random_state=seed),
-    "extra tree": lambda seed: ExtraTreeClassifier(random_state=seed),
-    "forest": lambda seed: RandomForestClassifier(10, random_state=seed),
-    "shallow forest": lambda seed: RandomForestClassifier(10, max_depth=3, random_state=seed),
-    "extra trees": lambda seed: ExtraTreesClassifier(10, min_samples_leaf=2, random_state=seed),
-    "boosting": lambda seed: GradientBoostingClassifier(n_estimators=6, random_state=seed),
-    "histogram": lambda seed: HistGradientBoostingClassifier(
-        max_iter=6, min_samples_leaf=5, random_state=seed
-    ),
-    "scaled forest": lambda seed: make_pipeline(
-        StandardScaler(), "passthrough", MinMaxScaler(), RandomForestClassifier(10, random_state=seed)
-    ),
-    "scaled histogram": lambda seed: make_pipeline(
-        RobustScaler(), HistGradientBoostingClassifier(max_iter=6, min_samples_leaf=5, random_state=seed)
-    ),
-}
 kinds = pytest.mark.parametrize("kind", ESTIMATORS)
-
-
-def data(n_classes=3, seed=0, d=5):
-    return make_classification(
-        150, d, n_informative=4, n_redundant=0, n_classes=n_classes, flip_y=0.2, random_state=seed
-    )
-
-
-def fitted(kind, *, n_classes=3, seed=0):
-    x, y = data(n_classes, seed)
-    return wrap(ESTIMATORS[kind](seed).fit(x, y)), x
 
 
 def middles(segment, regions):

@@ -8,47 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rational_trees import nodes_of, plane_regions
-from sklearn.datasets import load_digits, make_classification
+from sklearn.datasets import load_digits
 from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    GradientBoostingClassifier,
-    HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import RobustScaler, StandardScaler
-from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
+from sklearn.tree import DecisionTreeClassifier
+from trees_by_kind import ESTIMATORS, fitted
 
 from inscape import Patch, Segment, Simplex, decision_regions, region_count, sample_probes, wrap
 from inscape.errors import ModelError, PartitionError
 from inscape.partition.decision import DecisionPlane
 from inscape.partition.decision.exact.trees import on_planes, tree_plane, tree_segments
 
-ESTIMATORS = {
-    "tree": lambda seed: DecisionTreeClassifier(random_state=seed),
-    "extra tree": lambda seed: ExtraTreeClassifier(random_state=seed),
-    "forest": lambda seed: RandomForestClassifier(10, random_state=seed),
-    "shallow forest": lambda seed: RandomForestClassifier(10, max_depth=3, random_state=seed),
-    "extra trees": lambda seed: ExtraTreesClassifier(10, min_samples_leaf=2, random_state=seed),
-    "boosting": lambda seed: GradientBoostingClassifier(n_estimators=6, random_state=seed),
-    "histogram": lambda seed: HistGradientBoostingClassifier(
-        max_iter=6, min_samples_leaf=5, random_state=seed
-    ),
-    "scaled forest": lambda seed: make_pipeline(
-        StandardScaler(), RandomForestClassifier(10, random_state=seed)
-    ),
-    "scaled histogram": lambda seed: make_pipeline(
-        RobustScaler(), HistGradientBoostingClassifier(max_iter=6, min_samples_leaf=5, random_state=seed)
-    ),
-}
 UNIT = Patch([0.0, 0.0], np.eye(2), ((0, 1), (0, 1)))
-
-
-def fitted(kind, *, n_classes=3, seed=0):
-    x, y = make_classification(
-        150, 5, n_informative=4, n_redundant=0, n_classes=n_classes, flip_y=0.2, random_state=seed
-    )
-    return wrap(ESTIMATORS[kind](seed).fit(x, y)), x
 
 
 def box_tree(low, high):
