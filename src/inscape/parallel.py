@@ -202,6 +202,8 @@ def in_order(
 
 def spread(jobs: Iterable[Callable[[], Result]]) -> list[Result]:
     """The results of jobs that have nothing to tell."""
+    if _threads.get() is None:
+        return [job() for job in jobs]
     given = [partial(_untold, job) for job in jobs]
     return list(in_order(given, ahead=len(given)))
 

@@ -24,7 +24,7 @@ HEADINGS: dict[Kind, str] = {
     "converged": "converged",
     "not_converged": "not converged in resolution",
     "not_shown": "convergence not shown",
-    "non_generic": "non-generic",
+    "non_generic": "special position",
     "ties": "ties",
     "budget": "budget reached",
     "not_deterministic": "not deterministic",
@@ -114,10 +114,22 @@ BUDGET = Status(
     text=HEADINGS["budget"],
 )
 LOSS_REACHED = Status("loss_reached")
-STATIONARY = Status("stationary")
-DIVERGED = Status("diverged")
-STEP_LIMIT = Status("step_limit")
-OUT_OF_RANGE = Status("out_of_range")
+
+
+def _ended(kind: Kind, detail: str) -> Status:
+    """How training, descent or flow ended short of its goal; the text is the heading alone, for tables."""
+    return Status(kind, detail, text=HEADINGS[kind])
+
+
+STATIONARY = _ended(
+    "stationary",
+    "it came to rest before its goal, at a minimum that does not fit every point: start elsewhere",
+)
+DIVERGED = _ended("diverged", "the loss grew without end or is no number: take a smaller step")
+STEP_LIMIT = _ended("step_limit", "it was still on its way after the last step: allow more steps")
+OUT_OF_RANGE = _ended(
+    "out_of_range", "numbers outgrew float64 before its goal: ask for a larger tolerance, or start elsewhere"
+)
 NOT_DETERMINISTIC = Status(
     "not_deterministic",
     "the same points were predicted differently a second time; switch its randomness off, or fix its seed",

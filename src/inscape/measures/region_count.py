@@ -332,7 +332,7 @@ def _of_exact_counts(special: list[Status], n: int) -> Status:
     if not special:
         return COMPLETE
     first = special[0]
-    detail = f"on {len(special)} of {n} probes there is something to note, on the first that {first.detail}"
+    detail = f"on {len(special)} of {n} probes {first.detail}"
     return Status(first.kind, detail, text=f"{COMPLETE}; {detail}")
 
 

@@ -64,6 +64,7 @@ class TorchModel(Model):
         self.fixed_batch = fixed_batch
         self._known: tuple[Any, ...] | None = None
         self._n_unchanged = 0
+        self._coarse: tuple[tuple[Any, ...] | None, str | None] | None = None
         self._fingerprint: tuple[tuple[Any, ...], str] | None = None
         self._traced: tuple[tuple[Any, ...], Trace] | None = None
         self._seen: Array | None = None
@@ -135,8 +136,12 @@ class TorchModel(Model):
     @property
     def coarse_precision(self) -> str | None:
         """The name bfloat16 or float16 if a parameter is so, else None."""
-        kinds = {t.dtype for t in self.module.parameters()} & {torch.bfloat16, torch.float16}
-        return None if not kinds else str(min(kinds, key=str)).removeprefix("torch.")
+        known, coarse = self._known, self._coarse
+        if known is None or coarse is None or coarse[0] is not known:
+            kinds = {t.dtype for t in self.module.parameters()} & {torch.bfloat16, torch.float16}
+            name = None if not kinds else str(min(kinds, key=str)).removeprefix("torch.")
+            coarse = self._coarse = known, name
+        return coarse[1]
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:

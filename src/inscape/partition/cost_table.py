@@ -251,13 +251,8 @@ def _exact_plane(model: Model, probes: Sequence[Probe]) -> Row:
 
     n_regions = plane_cost(model, probes).n_regions
     graph = model.graph(probe.input_shape)
-    n_units = sum(
-        int(np.prod(shape))
-        for node, shape in zip(graph.nodes, graph.shapes, strict=True)
-        if not node.is_affine
-    )
     widest = max(int(np.prod(shape)) for shape in graph.shapes)
-    memory = n_regions * (BYTES_PER_FACE + n_units / 8) + min(MEMORY, 8 * n_regions * widest)
+    memory = n_regions * (BYTES_PER_FACE + graph.n_units / 8) + min(MEMORY, 8 * n_regions * widest)
     seconds = seconds_per_region(graph, domain_of(probe), n_regions) * n_regions
     return _row(n_regions, n_regions, memory, seconds)
 

@@ -193,3 +193,22 @@ def test_points_that_the_models_precision_cannot_hold(method):
     far = inscape.Segment([0.0, 0.0], [1e300, 1.0])
     with pytest.raises(inscape.errors.OutOfRangeError, match=r"float32 holds numbers of at most 3.4e\+38"):
         inscape.decision_regions(net, far, method=method)
+
+
+def test_foreseeing_what_a_plane_takes_is_a_small_part_of_it(monkeypatch):
+    n_walked, walk = [], exact_cost.walk
+
+    def counting(graph, segments, sink, **settings):
+        def counted(rows, scores, scale):
+            n_walked.append(len(rows.t))
+            sink(rows, scores, scale)
+
+        return walk(graph, segments, counted, **settings)
+
+    images = np.random.default_rng(0).uniform(size=(3, 3, 32, 32))
+    triangle = inscape.Simplex(images.mean(axis=0) + 0.05 * (images - images.mean(axis=0)))
+    model = inscape.wrap(cnn((8, 8, 8)))
+    plane = inscape.linear_regions(model, triangle, budget=None)
+    monkeypatch.setattr(exact_cost, "walk", counting)
+    exact_cost.check_planes(model, [triangle], 60.0)
+    assert 0 < sum(n_walked) < 0.03 * plane.n_vertices, (n_walked, plane.n_vertices)

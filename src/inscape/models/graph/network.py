@@ -1,5 +1,6 @@
 """The intermediate representation: nodes that are affine or piecewise linear, in order of evaluation."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -287,6 +288,22 @@ class Graph:
             zeros = torch.zeros(1, *self.input_shape, dtype=torch.float64)
             self.cast(torch.float64).walk(zeros, visit, until=len(self.nodes) - 1)
         return tuple(shapes)
+
+    @cached_property
+    def n_units(self) -> int:
+        """The entries of all piecewise-linear nodes."""
+        return sum(math.prod(self.shapes[i]) for i, node in enumerate(self.nodes) if not node.is_affine)
+
+    @cached_property
+    def n_products(self) -> int:
+        """Products of two numbers in one evaluation; an entry of a node that is not affine counts as one."""
+        return sum(self._n_products(i) for i in range(1, len(self.nodes)))
+
+    def _n_products(self, i: int) -> int:
+        node, size = self.nodes[i], math.prod(self.shapes[i])
+        if node.affine is None:
+            return size
+        return node.affine.n_products(size, math.prod(self.shapes[node.inputs[0]]))
 
     @cached_property
     def fusions(self) -> dict[int, Fusion]:

@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arrays import Floats
 from inscape.budget import MEMORY, check_budget, timed
 from inscape.models import Model
 from inscape.models.graph import Graph
-from inscape.models.graph.trace import graph_of
 from inscape.partition.linear.regions import KNOT_TOLERANCE
 from inscape.partition.linear.segments.linear_segments import Knots, graph_on
 from inscape.partition.linear.segments.walk import walk
@@ -25,12 +23,10 @@ from inscape.probes.segment import as_segments
 
 FIRST_STRETCH = 1e-3
 """The fraction of a line that is walked first."""
-RELIABLE_FROM_KNOTS = 30
-"""Knots that make a count reliable to some 20 %."""
+STEEPEST_GROWTH = 8.0
+"""How many times longer the next stretch may be."""
 N_SEGMENTS = 3
 """Segments on which a stretch is walked."""
-N_CROSSES = 6
-"""Points of planes, at each of which two lines cross."""
 CROSSINGS = math.pi / 4
 """Of lines drawn at random, on a square of which each side meets one of them on average."""
 
@@ -48,12 +44,31 @@ UNITS_IN_CACHE = 4096
 
 QUICK_SECONDS = 1.0
 """Work that is not worth foreseeing: lines of all units of a network would make no more regions than that."""
-RECKONING_MAY_ERR_BY = 4.0
-"""How many times longer than reckoned the work may take."""
 NOT_MEASURED_ABOVE_BUDGETS = 100.0
 """Work that is reckoned to take this many times longer than it may is not measured."""
-TIMED_REGIONS = 1000
-"""Of a smaller plane, on which the time of a region is measured."""
+TIMED_WORK = 0.05
+"""Seconds that a smaller plane is reckoned to take, on which the time of a region is measured ..."""
+TIMED_REGIONS = 30
+"""... and how many regions it has at least."""
+
+
+class Look(NamedTuple):
+    """How closely something is looked at before it is done."""
+
+    n_crosses: int
+    """Points of planes, at each of which two lines cross."""
+    n_knots: int
+    """Knots on a stretch of a line; 30 make a count reliable to some 20 %."""
+    doubt: float
+    """How many times longer than reckoned the work may take."""
+
+
+GLANCE = Look(n_crosses=1, n_knots=6, doubt=16.0)
+"""A hundredth of the work of a plane that takes a second, which is enough to see that it takes no minute."""
+SECOND_LOOK = Look(n_crosses=6, n_knots=10, doubt=4.0)
+"""At what is not obviously quick."""
+CAREFUL_LOOK = Look(n_crosses=6, n_knots=30, doubt=4.0)
+"""For who wants to know."""
 
 
 class Cost(NamedTuple):
@@ -73,25 +88,26 @@ class Cost(NamedTuple):
 def segment_cost(model: Model, probes: Sequence[Probe]) -> Cost:
     """The cost of walking along each of the probes.
 
-    Around the middle of three evenly chosen ones a stretch is walked exactly, eight times longer at each
-    try, until it holds some 30 knots or is the whole segment; knots per length are carried over to the rest.
+    Around the middle of three evenly chosen ones a stretch is walked exactly, longer at each try, until it
+    holds some 30 knots or is the whole segment; knots per length are carried over to the rest.
     """
     segments = as_segments([probes[i] for i in _evenly(len(probes), N_SEGMENTS)])
     graph = graph_on(model, segments)
-    n_pieces = 1 + float(_densities(graph, segments, np.full(len(segments), 0.5)).mean())
+    middles = np.full(len(segments), 0.5)
+    n_pieces = 1 + float(_densities(graph, segments, middles, CAREFUL_LOOK.n_knots).mean())
     each = seconds_per_evaluation(graph)
     return Cost(n_pieces, (n_pieces + 1) * each, each)
 
 
-def plane_cost(model: Model, probes: Sequence[Probe]) -> Cost:
+def plane_cost(model: Model, probes: Sequence[Probe], look: Look = CAREFUL_LOOK) -> Cost:
     """The cost of subdividing each of the probes.
 
-    Six points are spread over up to six of the probes, and two lines cross at each, parallel to the axes. A
+    Points are spread over as many of the probes, and two lines cross at each, parallel to the axes. A
     stretch of either is walked as in `segment_cost`. If kinks lie as lines drawn at random do, of which p
     and q meet the sides of a unit square, then there are 1 + p + q + pi / 4 p q regions on it.
     """
-    domains = {i: domain_of(probes[i]) for i in _evenly(len(probes), N_CROSSES)}
-    each = -(-N_CROSSES // len(domains))
+    domains = {i: domain_of(probes[i]) for i in _evenly(len(probes), look.n_crosses)}
+    each = -(-look.n_crosses // len(domains))
     crosses = [cross for domain in domains.values() for cross in _crosses(domain, each)]
     shape = probes[0].input_shape
     lines = [
@@ -100,7 +116,8 @@ def plane_cost(model: Model, probes: Sequence[Probe]) -> Cost:
         for ends in chords
     ]
     graph = graph_on(model, lines)
-    densities = _densities(graph, lines, np.concatenate([centres for _, _, centres in crosses]))
+    centres = np.concatenate([points for _, _, points in crosses])
+    densities = _densities(graph, lines, centres, look.n_knots)
     n_regions = np.mean(
         [
             _n_faces(domain, chords, densities[2 * k : 2 * k + 2])
@@ -114,68 +131,59 @@ def plane_cost(model: Model, probes: Sequence[Probe]) -> Cost:
 def check_planes(model: Model, probes: Sequence[Probe], budget: float) -> None:
     """Raise an error if subdividing the probes is foreseen to take more seconds than the budget.
 
-    What is not obviously quick is reckoned by `plane_cost`. What is then neither far within the budget nor
-    far over it is measured: the seconds of a region on a small patch of the first plane, times the regions.
+    What is not obviously quick is reckoned by `plane_cost`, at a glance and then by a closer look. What is
+    then neither far within the budget nor far over it is measured: the seconds of a region on a small patch
+    of the first plane, times the regions. All this takes a small part of the time that the planes do.
     """
     if math.isinf(budget) or not probes:
         return
-    domain, shape = domain_of(probes[0]), probes[0].input_shape
-    graph = graph_of(model, shape, lambda: domain.plane.points(domain.corners).reshape(-1, *shape))
-    if len(probes) * _sizes_of(graph)[0] ** 2 * _seconds_per_face(graph) <= QUICK_SECONDS:
+    from inscape.partition.linear.planes.subdivision import confirmed_on
+
+    graph, n = confirmed_on(model, probes[0]), len(probes)
+    if n * graph.n_units**2 * _seconds_per_face(graph) <= QUICK_SECONDS:
         return
-    cost = plane_cost(model, probes)
-    if RECKONING_MAY_ERR_BY * len(probes) * cost.seconds <= budget:
-        return
-    seconds = len(probes) * cost.seconds
+    for look in (GLANCE, SECOND_LOOK):
+        cost = plane_cost(model, probes, look)
+        if look.doubt * n * cost.seconds <= budget:
+            return
+    seconds = n * cost.seconds
     if seconds <= NOT_MEASURED_ABOVE_BUDGETS * budget:
-        seconds = len(probes) * cost.n_regions * seconds_per_region(graph, domain, cost.n_regions)
-    each = f"{len(probes):,} planes of about {cost.n_regions:,.0f} linear regions each"
-    work = each if len(probes) > 1 else f"about {cost.n_regions:,.0f} linear regions on this plane"
+        seconds = n * cost.n_regions * seconds_per_region(graph, domain_of(probes[0]), cost.n_regions)
+    each = f"{n:,} planes of about {cost.n_regions:,.0f} linear regions each"
+    work = each if n > 1 else f"about {cost.n_regions:,.0f} linear regions on this plane"
     check_budget(work, seconds, budget, "take a smaller patch (a smaller margin), or fewer layers (n_layers)")
 
 
 def seconds_per_region(graph: Graph, domain: Domain, n_regions: float) -> float:
-    """The seconds of a region, measured around the middle of a plane, given how many it has."""
+    """The seconds of a region, measured around the middle of a plane, given how many it has.
+
+    Work is divided by vertices: a large plane has as many as regions, a small patch more, on its border.
+    """
     from inscape.partition.linear.planes.subdivision import subdivide
 
+    n_timed = max(TIMED_REGIONS, TIMED_WORK / _seconds_per_face(graph))
     middle = domain.corners.mean(axis=0)
-    fraction = min(1.0, math.sqrt(TIMED_REGIONS / max(1.0, n_regions)))
-    corners = middle + fraction * (domain.corners - middle)
-    n_faces = 1
+    corners = middle + min(1.0, math.sqrt(n_timed / max(1.0, n_regions))) * (domain.corners - middle)
+    n_vertices = 1
 
     def job() -> None:
-        nonlocal n_faces
-        n_faces = subdivide(graph, domain.plane, corners, memory=MEMORY).planar.n_faces
+        nonlocal n_vertices
+        n_vertices = len(subdivide(graph, domain.plane, corners, memory=MEMORY).planar.xy)
 
-    return timed(job) / n_faces
+    return timed(job) / n_vertices
 
 
 def seconds_per_evaluation(graph: Graph) -> float:
     """The time of one position of a walk along a segment, or of one evaluation of the network among many."""
-    n_units, n_products = _sizes_of(graph)
-    return SECONDS_PER_VECTOR + SECONDS_PER_UNIT * n_units + SECONDS_PER_PRODUCT * n_products
+    return SECONDS_PER_VECTOR + SECONDS_PER_UNIT * graph.n_units + SECONDS_PER_PRODUCT * graph.n_products
 
 
 def _seconds_per_face(graph: Graph) -> float:
     """The time of one face of a plane, and its share of the vertices."""
-    n_units, n_products = _sizes_of(graph)
+    n_units, n_products = graph.n_units, graph.n_products
     if n_units <= UNITS_IN_CACHE:
         return SECONDS_PER_VECTOR + SECONDS_PER_UNIT * n_units + SECONDS_PER_REUSED_PRODUCT * n_products
     return SECONDS_PER_VECTOR + SECONDS_PER_DISTANT_UNIT * n_units + SECONDS_PER_PRODUCT * n_products
-
-
-def _sizes_of(graph: Graph) -> tuple[int, int]:
-    """How many units a network has, and how many products of two numbers it takes to evaluate it."""
-    n_units = sum(math.prod(graph.shapes[i]) for i, node in enumerate(graph.nodes) if not node.is_affine)
-    return n_units, sum(_n_products(graph, i) for i in range(1, len(graph.nodes)))
-
-
-def _n_products(graph: Graph, i: int) -> int:
-    """The products of a node: each entry of one that is not affine is touched once."""
-    node, size = graph.nodes[i], math.prod(graph.shapes[i])
-    if node.affine is None:
-        return size
-    return node.affine.n_products(size, math.prod(graph.shapes[node.inputs[0]]))
 
 
 def _evenly(n: int, most: int) -> list[int]:
@@ -229,19 +237,18 @@ def _n_faces(domain: Domain, chords: Floats, densities: Floats) -> float:
     return float(1 + p + q + CROSSINGS * p * q)
 
 
-def _densities(graph: Graph, lines: Sequence[Segment], centres: npt.ArrayLike) -> Floats:
+def _densities(graph: Graph, lines: Sequence[Segment], centres: Floats, n_knots: int) -> Floats:
     """The knots that whole lines would have, were they as dense as around a point on each."""
-    middle = np.asarray(centres, dtype=np.float64)
-    counts, fractions = np.zeros(len(lines)), np.zeros(len(lines))
-    open_lines, fraction = np.arange(len(lines)), FIRST_STRETCH
+    counts, fractions = np.zeros(len(lines)), np.full(len(lines), FIRST_STRETCH)
+    open_lines = np.arange(len(lines))
     while len(open_lines):
-        stretches = [_stretch(lines[i], middle[i], fraction) for i in open_lines.tolist()]
+        stretches = [_stretch(lines[i], centres[i], fractions[i]) for i in open_lines.tolist()]
         knots = Knots()
         walk(graph, stretches, knots.take, memory=MEMORY, tolerance=KNOT_TOLERANCE)
         counts[open_lines] = [len(t) for t, _ in knots.by_segment(len(stretches))]
-        fractions[open_lines] = fraction
-        open_lines = open_lines[(counts[open_lines] < RELIABLE_FROM_KNOTS) & (fraction < 1.0)]
-        fraction = min(1.0, 8 * fraction)
+        open_lines = open_lines[(counts[open_lines] < n_knots) & (fractions[open_lines] < 1.0)]
+        growth = np.clip(1.5 * n_knots / np.maximum(counts[open_lines], 1), 2.0, STEEPEST_GROWTH)
+        fractions[open_lines] = np.minimum(1.0, growth * fractions[open_lines])
     return np.asarray(counts / fractions)
 
 

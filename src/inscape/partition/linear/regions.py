@@ -46,9 +46,9 @@ class LinearSegment(DrawnByClass, Exported):
         probe: the segment.
         knots: the parameters t inside the span where an activity changes, ascending, (n_regions - 1,).
             Several units that change at one t make one knot.
-        status: "complete", or "non-generic: ..." if some unit is exactly at its kink along a whole region
-            (the segment runs along that kink). Such a unit counts as inactive there; the count is right, but
-            a segment beside this one may have other pieces.
+        status: "complete", or "special position: ..." if some unit is exactly at its kink along a whole
+            region (the segment runs along that kink). Such a unit counts as inactive there; the count is
+            right, but a segment beside this one may have other pieces.
         n_on_kink: how often a unit was met on its kink between two neighbouring breakpoints.
         n_evaluations: points at which the network's last layer was evaluated.
         precision: "float64" or "float32", of the tensors; knots are float64.

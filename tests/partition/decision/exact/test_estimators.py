@@ -64,7 +64,7 @@ def test_a_training_point_of_two_classes_is_decided_by_predict():
     found = exact(estimator, Segment([-1.0], [4.0]))
     assert found.labels.tolist() == [estimator.predict([[0.5]])[0], 2]
     assert found.boundaries.tolist() == [0.6]
-    assert "ties along 1 of 2 pieces" in found.status
+    assert "the top classes tie on 1 of 2 pieces" in found.status
     assert found.status.kind == "complete"
 
 
@@ -85,7 +85,7 @@ def test_parabolas_that_only_touch_do_not_change_places():
     touching = Segment([height, -3.0], [height, 3.0])  # on the boundary all along
     found = exact(estimator, touching)
     assert found.n_regions == 1
-    assert "ties along" in found.status
+    assert "the top classes tie on" in found.status
 
 
 def test_centroids_on_a_line_are_a_voronoi_diagram():

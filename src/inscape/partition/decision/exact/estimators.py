@@ -138,7 +138,9 @@ def _region(model: Model, segment: Segment, pieces: Pieces, provenance: Provenan
 def _status(n_asked: int, n_pieces: int) -> Status:
     if not n_asked:
         return COMPLETE
-    return Status("complete", f"ties along {n_asked} of {n_pieces} pieces, decided as `predict` does there")
+    return Status(
+        "complete", f"the top classes tie on {n_asked} of {n_pieces} pieces, labelled there as predict does"
+    )
 
 
 def _inside(edges: Floats, pieces: Ints) -> Floats:

@@ -38,8 +38,8 @@ KnotsOfOne = tuple[Floats, npt.NDArray[np.bool_]]
 
 ON_KINK = Status(
     "non_generic",
-    "some units lie exactly on their kink along a whole region; the count is right, but a segment beside "
-    "this one may have other regions",
+    "along a whole region some units are exactly where they switch; the count is right, but a segment beside "
+    "this one may have another: move it a little and compare",
 )
 
 _DOUBTFUL_JUMP = 1e-6

@@ -417,14 +417,18 @@ class _Walk:
         one_way = sum((j, i) not in self._crossed for i, j in self._crossed)
         if self._n_ties or one_way:
             n = self._n_ties + one_way
-            detail = (
-                f"{n} facet{'' if n == 1 else 's'} smaller than {SMALLEST:g} of the body could not be told"
+            facets = "facet, smaller" if n == 1 else "facets, each smaller"
+            return Status(
+                "ties",
+                f"regions may be missing behind {n} {facets} than {SMALLEST:g} of the body; shrink it",
             )
-            return Status("ties", f"{detail}: regions may be missing")
         if self._volumes and isinstance(self.body, Box):
             share = sum(self._volumes) / self.body.volume
             if abs(share - 1) > VOLUMES_ADD_UP_TO:
-                return Status("non_generic", f"the volumes of the regions add up to {share:.12g} of the box")
+                return Status(
+                    "non_generic",
+                    f"regions are missing: their volumes add up to {share:.12g} of the box; shrink it",
+                )
         return COMPLETE
 
 

@@ -52,9 +52,13 @@ N_RIVALS = 5
 """Labels, the nearest ones by the map of a region, whose ways are tried for an upper bound."""
 N_DESCENTS = 20
 """Rounds at most in which the first upper bound is improved by the map around the point that was found."""
-BUDGET_REACHED = Status("budget", "the bounds have not met: give a larger max_regions")
+BUDGET_REACHED = Status(
+    "budget", "the distance is between `lower` and `upper`: give a larger max_regions to know it"
+)
 TOUCHING = Status(
-    "non_generic", "two scores are equal at the distance `lower`, but no change of label was found there"
+    "non_generic",
+    "two scores touch at the distance `lower`, but the label was not seen to change there; the nearest "
+    "change that was seen is at `upper`",
 )
 INFEASIBLE = 1e12
 """Of a lower bound over the distance to the nearest violated constraint: the polytope is empty."""

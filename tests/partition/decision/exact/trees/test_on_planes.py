@@ -189,7 +189,7 @@ def test_a_sliver_is_no_region_unless_asked_for():
     p, seen = tree_plane(tree, plane), tree_plane(tree, plane, narrow=True)
     assert sorted(p.labels.tolist()) == [1, 2, 3]
     assert p.trees.n_narrow > 0
-    assert "splits that come closer than the float32 spacing, once, are taken as one" in p.status
+    assert "splits closer together than float32 numbers can tell are taken as one, once" in p.status
     assert sorted(seen.labels.tolist()) == [0, 1, 2, 3]
     assert seen.status == "complete"
     assert seen.areas[list(seen.labels).index(0)] < 1e-14

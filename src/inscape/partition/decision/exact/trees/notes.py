@@ -11,7 +11,7 @@ def status_on_segment(counts: TreeCounts, n_pieces: int, precision: str, *, narr
     notes = _on_ties(counts, n_pieces, "pieces")
     if counts.n_narrow:
         regions = "region is" if counts.n_narrow == 1 else "regions are"
-        beside = f"narrower than the {precision} spacing at the splits beside it"
+        beside = f"narrower than {precision} numbers can tell"
         notes.append(f"{counts.n_narrow} {regions} {beside}{'' if narrow else ', and not counted'}")
     if counts.n_lone:
         ends = "end lies" if counts.n_lone == 1 else "ends lie"
@@ -24,7 +24,7 @@ def status_on_plane(counts: TreeCounts, n_faces: int, precision: str) -> Status:
     notes = _on_ties(counts, n_faces, "faces")
     if counts.n_narrow:
         times = "once" if counts.n_narrow == 1 else f"{counts.n_narrow} times"
-        notes.append(f"splits that come closer than the {precision} spacing, {times}, are taken as one")
+        notes.append(f"splits closer together than {precision} numbers can tell are taken as one, {times}")
     return _complete(notes)
 
 
@@ -32,14 +32,14 @@ def status_of_all(counts: Sequence[TreeCounts]) -> Status:
     """The status of exact regions on many probes.
 
     >>> status_of_all([TreeCounts(0, 0, 0, 9), TreeCounts(0, 2, 0, 9)]).detail
-    'splits that come closer than the trees can tell apart are taken as one, on 1 of 2 probes'
+    'splits closer together than the trees can tell are taken as one, on 1 of 2 probes'
     """
     tied, narrow = sum(c.n_tied > 0 for c in counts), sum(c.n_narrow > 0 for c in counts)
     notes = []
     if tied:
         notes.append(f"the top classes tie on {tied} of {len(counts)} probes, labelled there as predict does")
     if narrow:
-        closer = "splits that come closer than the trees can tell apart"
+        closer = "splits closer together than the trees can tell"
         notes.append(f"{closer} are taken as one, on {narrow} of {len(counts)} probes")
     lone = sum(c.n_lone > 0 for c in counts)
     if lone:
