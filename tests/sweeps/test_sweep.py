@@ -511,7 +511,7 @@ def test_short_cells_are_sent_in_bundles(tmp_path, pause, least, most):
 
     n = 8 if pause else 600
     study = Study(name="s", title="S", configurations=lambda scale: [{"n": i} for i in range(n)], cell=cell)
-    with Counting() as executor, pytest.warns(InscapeWarning, match=f"1 of {n} cells failed"):
+    with Counting() as executor, pytest.warns(InscapeWarning, match=f"1 of {n} configurations failed"):
         result = inscape.studies.run(study, out=tmp_path, executor=executor, progress=False)
     assert sorted(result.frame["n"]) == [
         i for i in range(n) if i != 7
