@@ -1,17 +1,17 @@
 """The laboratory for univariate networks f(x) = sum_j v_j relu(w_j x + b_j) + c."""
 
 from inscape.univariate.descent import Descent, DescentHistory, gradient_descent
-from inscape.univariate.effective_regions import (
+from inscape.univariate.flow import Flow, FlowHistory, gradient_flow
+from inscape.univariate.initialisation import TheoremSizes, theorem_sizes
+from inscape.univariate.kkt import KKTResidual, kkt_residual
+from inscape.univariate.knots import RegionTable
+from inscape.univariate.limit_regions import (
     LimitRegions,
     effective_linear_regions,
     label_changes,
     limit_regions,
     region_bound,
 )
-from inscape.univariate.flow import Flow, FlowHistory, gradient_flow
-from inscape.univariate.initialisation import TheoremSizes, theorem_sizes
-from inscape.univariate.kkt import KKTResidual, kkt_residual
-from inscape.univariate.knots import RegionTable
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.stability import (
     Flattest,

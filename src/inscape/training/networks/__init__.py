@@ -17,8 +17,17 @@ from torch import nn
 from inscape.arguments import renamed
 from inscape.errors import ModelError, unknown_name
 from inscape.seeding import RandomState, as_seed, random_state_kept
-from inscape.training.networks.mobile import efficientnet_b0, mobilenet_v1, mobilenet_v2, shufflenet_v2
-from inscape.training.networks.residual import regnet_x_200mf, resnet18, resnet34, senet18, simple_dla
+from inscape.training.networks.image_networks import (
+    efficientnet_b0,
+    mobilenet_v1,
+    mobilenet_v2,
+    regnet_x_200mf,
+    resnet18,
+    resnet34,
+    senet18,
+    shufflenet_v2,
+    simple_dla,
+)
 from inscape.training.networks.shared_layers import (
     Head,
     Pixels,
