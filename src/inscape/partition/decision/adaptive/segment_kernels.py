@@ -21,8 +21,6 @@ RUN = 6
 """Without margins, a region is resolved when this many neighbouring samples lie in it."""
 GRADE = 2.2
 """Without margins, an interval is at most this many times as wide as the next one."""
-BRACKET = 1 / 700
-"""Without margins, two samples of different labels are at most this part of the span apart."""
 SWAP_BACK = 0.1
 """Between steps, the chance that one more jump next to a boundary makes a region there."""
 WINDOW = 8
@@ -223,10 +221,9 @@ def _run(i, labels, before, after):
 def scan_labels(intervals, u, labels, before, after, finest, urgency, where):
     """Infinite urgency, and a place near the middle, where labels alone ask for a look.
 
-    That is where a region at either end of the interval is not resolved, where the interval is more than
-    GRADE times as wide as one next to it, since what is fine here may be fine there, and where the labels
-    differ and a third one has room between them. The place is not the middle itself, since even steps are
-    blind to what repeats with them.
+    That is where a region at either end of the interval is not resolved, and where the interval is more than
+    GRADE times as wide as one next to it: what is fine here may be fine there. The place is not the middle
+    itself, since even steps are blind to what repeats with them.
     """
     for m in range(len(intervals)):
         i = intervals[m]
@@ -237,8 +234,7 @@ def scan_labels(intervals, u, labels, before, after, finest, urgency, where):
         if after[j] >= 0:
             narrowest = min(narrowest, u[after[j]] - u[j])
         short = _run(i, labels, before, after) < RUN or _run(j, labels, before, after) < RUN
-        wide = width > GRADE * narrowest or (labels[i] != labels[j] and width > BRACKET)
-        urgency[m] = np.inf if short or wide else 0.0
+        urgency[m] = np.inf if short or width > GRADE * narrowest else 0.0
         edge = min(max(0.35, finest / width), 0.5)
         where[m] = edge + (1.0 - 2.0 * edge) * ((9973.0 * (u[i] + u[j])) % 1.0)
 
