@@ -63,6 +63,9 @@ class Drawn(_Pictured):
     def plot(self, ax: Any = None, *, title: str | None = None, legend: bool = True) -> Any:
         """Draw the result and return the matplotlib Axes.
 
+        It shows numbers, and neither classes nor data points: `class_names`, `colours` and `points` are for
+        pictures of regions.
+
         Args:
             ax: where to draw; new Axes if None.
             title: the title, "" for none; None for one that says what there is to see.

@@ -1,3 +1,6 @@
+import importlib
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +13,8 @@ from sklearn.datasets import load_digits
 import inscape
 from inscape import Patch, Segment, Simplex
 from inscape.errors import PartitionError
+from inscape.pictures import Drawn, DrawnByClass
+from inscape.univariate import ShallowNet
 
 
 def many(x):
@@ -188,3 +193,19 @@ def test_counts_and_ranking(rng):
     r = inscape.rank({"a": three, "b": scored}, x)
     ax = render(r.plot())
     assert [t.get_text() for t in ax.get_yticklabels()] == list(r.order)
+
+
+def _with_subclasses(kind):
+    return {kind}.union(*(_with_subclasses(k) for k in kind.__subclasses__()))
+
+
+def test_every_picture_takes_what_pictures_take_or_says_that_it_makes_no_sense():
+    for name in ("compare", "correlation", "measures", "theory.survey", "training.monitor", "univariate"):
+        importlib.import_module(f"inscape.{name}")
+    for kind in _with_subclasses(Drawn) | _with_subclasses(DrawnByClass) | {ShallowNet}:
+        taken = inspect.signature(kind.plot).parameters
+        assert {"ax", "title", "legend"} <= taken.keys(), kind
+        points = {"x", "y"} if kind is ShallowNet else {"points"}
+        missing = ({"class_names", "colours"} | points) - taken.keys()
+        said = inspect.getdoc(kind.plot)
+        assert all(f"`{name}`" in said for name in missing), (kind, missing)

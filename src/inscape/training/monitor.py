@@ -151,6 +151,8 @@ class Monitor(Drawn):
     def plot(self, ax: Any = None, *, title: str | None = None, legend: bool = True) -> Any:
         """Draw all curves over log-steps: one panel each or, given Axes, all in them; returns the Axes.
 
+        Curves have no classes: `class_names`, `colours` and `points` are for pictures of regions.
+
         Args:
             ax: where to draw; new Axes if None.
             title: the title; None for none.

@@ -216,14 +216,18 @@ class ShallowNet:
         title: str | None = None,
         x: npt.ArrayLike | None = None,
         y: npt.ArrayLike | None = None,
+        legend: bool = True,
     ) -> Any:
         """Draw f with its knots, and data points if given; returns the matplotlib Axes.
+
+        A function has no classes: `class_names` and `colours` are for pictures of regions.
 
         Args:
             ax: where to draw; new Axes if None.
             title: the title; None for none.
             x: places of data points, (n,).
             y: their values, (n,).
+            legend: whether to draw the legend, if there is one.
         """
         from inscape.drawing.univariate import draw_function
 
@@ -235,7 +239,7 @@ class ShallowNet:
         room = 0.1 * (high - low) or 1.0
         inner = t[(t > low - room) & (t < high + room)]
         ends = np.concatenate([[low - room], inner, [high + room]])
-        return finished(draw_function(ends, self(ends), points, values, ax=ax), title)
+        return finished(draw_function(ends, self(ends), points, values, ax=ax), title, legend)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; `from_dict` reads it back."""
