@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from networks import cnn, mlp, resnet18, seeded
-from noisy import GraphModel, with_noise
+from noisy import GraphModel, perturbed
 from scipy import integrate, stats
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
@@ -38,7 +38,7 @@ def noisy_copies(net, sigma, n, seed):
     """n copies of the piecewise-affine graph of a net, each with its own noise on all units."""
     graph = inscape.wrap(net).graph((net[0].in_features,)).cast(torch.float64)
     layers, draws = unit_layers(graph), Draws(sigma, n, "bias", seed)
-    return [GraphModel(with_noise(graph, layers, draws.biases(k, layers, torch.float64))) for k in range(n)]
+    return [GraphModel(perturbed(graph, layers, draws.biases(k, layers, torch.float64))) for k in range(n)]
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 12), st.floats(0.05, 2.0))
@@ -201,7 +201,7 @@ def test_along_a_line_a_residual_convolution_has_that_many_knots(every_unit, mon
     draws, segment = Draws(sigma, 250, "bias", 7), inscape.Segment(start, start + way)
     found = [
         inscape.linear_regions(
-            GraphModel(with_noise(graph, layers, draws.biases(k, layers, torch.float64))), segment
+            GraphModel(perturbed(graph, layers, draws.biases(k, layers, torch.float64))), segment
         )
         for k in range(250)
     ]

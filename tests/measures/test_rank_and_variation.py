@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from networks import mlp
-from noisy import GraphModel, with_noise
+from noisy import GraphModel, perturbed
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 from zoo import make, shape_of
@@ -87,7 +87,7 @@ def test_with_noise_both_are_means_over_noisy_networks():
     net, x = mlp(3, 6, 6, 2).double(), np.random.default_rng(0).normal(size=(8, 3))
     graph = inscape.wrap(net).graph((3,)).cast(torch.float64)
     layers, draws = unit_layers(graph), Draws(0.7, 5, "bias", 4)
-    copies = [GraphModel(with_noise(graph, layers, draws.biases(k, layers, torch.float64))) for k in range(5)]
+    copies = [GraphModel(perturbed(graph, layers, draws.biases(k, layers, torch.float64))) for k in range(5)]
     noise = {"sigma": 0.7, "n_noise": 5, "random_state": 4}
     one_by_one = [inscape.total_variation(m, x).value for m in copies]
     assert inscape.total_variation(net, x, **noise).value == pytest.approx(np.mean(one_by_one), rel=1e-12)

@@ -28,7 +28,7 @@ class GraphModel(Model):
         return labels_of(scores, self.name), scores
 
 
-def with_noise(graph, layers, noise):
+def perturbed(graph, layers, noise):
     """The graph in which every unit's bias is raised by its noise, one tensor (1, *shape) per layer."""
     added = {layer.node: n[0] for layer, n in zip(layers, noise, strict=True)}
     nodes, number = [INPUT], {0: 0}

@@ -74,7 +74,7 @@ def test_length_per_area_of_a_line_is_that_of_the_line():
 def test_noise_moves_hidden_biases_and_nothing_else():
     c = density.configurations("smoke")[0] | {"seed": 0}
     net = coordinate_network.network(c)
-    noisy = coordinate_network.with_noise(net, 0.5, np.random.default_rng(0))
+    noisy = coordinate_network.perturbed(net, 0.5, np.random.default_rng(0))
     same = [torch.equal(a, b) for a, b in zip(net.parameters(), noisy.parameters(), strict=True)]
     assert same == [True, False, True, False, True, True]
 

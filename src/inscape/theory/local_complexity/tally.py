@@ -73,15 +73,17 @@ class MomentTally(Consumer):
         unit = chosen - (np.cumsum(sizes) - sizes)[layer]
         which = AtKink(torch.from_numpy(layer), torch.from_numpy(unit))
         x = block.start.repeat_interleave(each, dim=0)
-        noise = (
+        perturbation = (
             None
             if block.perturbation is None
-            else [_rows(b, n).repeat_interleave(each, dim=0) for b in block.perturbation]
+            else [_per_point(b, n).repeat_interleave(each, dim=0) for b in block.perturbation]
         )
-        good = good_at_kink(block.network.tail, block.network.layers, x, noise, which, 0).reshape(n, each)
+        good = good_at_kink(block.network.tail, block.network.layers, x, perturbation, which, 0).reshape(
+            n, each
+        )
         return np.asarray((~good).sum(dim=1).numpy() * (total / each))
 
 
-def _rows(noise: torch.Tensor, n: int) -> torch.Tensor:
-    """One row of noise per row of the block."""
-    return noise if len(noise) == n else noise.expand(n, *noise.shape[1:])
+def _per_point(perturbation: torch.Tensor, n: int) -> torch.Tensor:
+    """The perturbation of each point of the block."""
+    return perturbation if len(perturbation) == n else perturbation.expand(n, *perturbation.shape[1:])

@@ -91,9 +91,9 @@ def vertex_density(
     size = max(1, _ENTRIES // int(2 * net.widths.max() ** 2))
     draws = np.zeros((n, len(points), 2))
     for k in range(n):
-        noise = [sigma * rng.standard_normal(int(width)) for width in net.widths]
+        perturbation = [sigma * rng.standard_normal(int(width)) for width in net.widths]
         for start in range(0, len(points), size):
-            draws[k, start : start + size] = _density(net, points[start : start + size], noise, sigma)
+            draws[k, start : start + size] = _density(net, points[start : start + size], perturbation, sigma)
     whole = draws.sum(axis=2)
     each = whole.mean(axis=1)
     return VertexDensity(
@@ -105,20 +105,20 @@ def vertex_density(
     )
 
 
-def _density(net: Layers, x: Floats, noise: list[Floats], sigma: float) -> Floats:
+def _density(net: Layers, x: Floats, perturbation: list[Floats], sigma: float) -> Floats:
     """At each point what pairs of one layer add, and what pairs of different layers add, (n, 2)."""
     total = np.zeros((len(x), 2))
     values, slopes = x, np.broadcast_to(np.eye(2), (len(x), 2, 2))
     for layer in range(net.n_hidden):
         w = net.weights[layer]
-        u = values @ w.T + net.offsets[layer]  # without the noise of the units themselves
+        u = values @ w.T + net.offsets[layer]  # without the perturbation of the units themselves
         g = np.einsum("oi,nid->nod", w, slopes)
         rho = _normal(u, sigma)
         crossed = np.abs(g[:, :, None, 0] * g[:, None, :, 1] - g[:, :, None, 1] * g[:, None, :, 0])
         total[:, 0] += np.einsum("nij,ni,nj->n", crossed, rho, rho) / 2
-        on = u - noise[layer] > 0
-        values, slopes = np.where(on, u - noise[layer], 0.0), g * on[:, :, None]
-        total[:, 1] += _later(net, layer, values, slopes, g, rho, noise, sigma)
+        on = u - perturbation[layer] > 0
+        values, slopes = np.where(on, u - perturbation[layer], 0.0), g * on[:, :, None]
+        total[:, 1] += _later(net, layer, values, slopes, g, rho, perturbation, sigma)
     return total
 
 
@@ -129,7 +129,7 @@ def _later(
     slopes: Floats,
     g: Floats,
     rho: Floats,
-    noise: list[Floats],
+    perturbation: list[Floats],
     sigma: float,
 ) -> Floats:
     """What pairs of a unit of a layer, at its kink, and any unit of a later layer add, (n,)."""
@@ -143,8 +143,8 @@ def _later(
         tangent = np.einsum("oi,nkid->nkod", w, tangent)
         crossed = np.abs(g[:, :, None, 0] * tangent[..., 1] - g[:, :, None, 1] * tangent[..., 0])
         total += np.einsum("nko,nk,nko->n", crossed, rho, _normal(u, sigma))
-        on = u - noise[later] > 0
-        state, tangent = np.where(on, u - noise[later], 0.0), tangent * on[..., None]
+        on = u - perturbation[later] > 0
+        state, tangent = np.where(on, u - perturbation[later], 0.0), tangent * on[..., None]
     return total
 
 

@@ -70,7 +70,7 @@ def patch() -> Any:
     return Patch([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]], ((-PROBE, PROBE), (-PROBE, PROBE)))
 
 
-def with_noise(net: "nn.Sequential", sigma: float, rng: np.random.Generator) -> "nn.Sequential":
+def perturbed(net: "nn.Sequential", sigma: float, rng: np.random.Generator) -> "nn.Sequential":
     """A copy whose hidden biases have moved by N(0, sigma^2) each."""
     import torch
 

@@ -13,8 +13,8 @@ from inscape.studies.local_complexity.map.coordinate_network import (
     fingerprint,
     fitted,
     patch,
+    perturbed,
     weights_of,
-    with_noise,
 )
 from inscape.studies.local_complexity.map.resemblance import CLAIMS, summarise
 from inscape.sweeps.study import Configuration, Study
@@ -119,7 +119,7 @@ def compared(net: "nn.Sequential", c: Configuration, sigma: float) -> dict[str, 
         net, points, sigma=sigma, n_noise=c["n_networks"], random_state=c["seed"], budget=None
     )
     density = complexity.density.reshape(n, PER_SQUARE, n, PER_SQUARE).mean(axis=(1, 3))
-    lengths = [edge_lengths(with_noise(net, sigma, rng), n) for _ in range(c["n_networks"])]
+    lengths = [edge_lengths(perturbed(net, sigma, rng), n) for _ in range(c["n_networks"])]
     return {"density": density.ravel(), "length": np.round(np.array(lengths).reshape(len(lengths), -1), 6)}
 
 
