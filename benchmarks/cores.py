@@ -2,10 +2,12 @@
 
 Run `python -m benchmarks cores` on a machine of two quiet cores. The first row is what the machine itself
 gains for products that share nothing: no engine can gain more. A bar is how many times faster two threads are
-to be.
+to be. ROWS in the environment names some of the rows, such as `mlp,forest`.
 """
 
+import os
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -26,43 +28,81 @@ def main() -> None:
     """Print the table."""
     compile_at_once()
     print(f"{'work':52} {'bar':>5} {'gain':>6}   one thread, two threads")
-    compared("products of 2,600 x 200 and 200 x 200, nothing else", "-", products, 5)
-    images, labels = digits(28), digit_labels()
-    flat = images.reshape(len(images), -1)
-    perceptron = inscape.wrap(trained(mlp(784, 200, 200, 200, 200, 10), flat, labels, steps=60))
-    on_segments("200 segments of the MLP 784-200x4-10", perceptron, flat, 5)
-    forest = inscape.wrap(RandomForestClassifier(100, random_state=0).fit(flat, labels))
-    on_segments("200 segments of a forest of 100 trees", forest, flat, 5)
-    plane = inscape.wrap(deep(256, 4))
+    wanted = os.environ.get("ROWS", "").lower().split(",")
+    for name, row in ROWS.items():
+        if any(word in name for word in wanted):
+            row()
+
+
+def mlp_segments() -> None:
+    """Exact counts of a trained perceptron."""
+    on_segments("200 segments of the MLP 784-200x4-10", perceptron(), flat_digits(), 5)
+
+
+def forest_segments() -> None:
+    """Exact counts of a forest."""
+    forest = RandomForestClassifier(100, random_state=0).fit(flat_digits(), digit_labels())
+    on_segments("200 segments of a forest of 100 trees", inscape.wrap(forest), flat_digits(), 5)
+
+
+def cnn_segments() -> None:
+    """Exact counts of a small convolutional network."""
+    colour = np.repeat(digits(32)[:, None], 3, axis=1)
+    cnn = inscape.wrap(trained(narrow_cnn(), colour, digit_labels(), steps=60), input_shape=(3, 32, 32))
+    on_segments("200 segments of a CNN of 8, 16 and 16 channels", cnn, colour, 2)
+
+
+def one_plane() -> None:
+    """One large plane."""
+    model = inscape.wrap(deep(256, 4))
     compared(
         "a plane of 321,296 regions, 2-256x4-10",
         "1.6",
-        lambda n: inscape.linear_regions(plane, square(), n_jobs=n),
+        lambda n: inscape.linear_regions(model, square(), n_jobs=n),
         5,
     )
-    small = inscape.wrap(deep(128, 3))
+
+
+def many_planes() -> None:
+    """Planes side by side."""
+    model = inscape.wrap(deep(128, 3))
     places = [inscape.Patch([0.1 * k, 0.0], np.eye(2)) for k in range(20)]
-    compared("20 planes, 2-128x3-10", "1.6", lambda n: inscape.linear_regions(small, places, n_jobs=n), 3)
-    adaptive = inscape.wrap(numpy_network())
+    compared("20 planes, 2-128x3-10", "1.6", lambda n: inscape.linear_regions(model, places, n_jobs=n), 3)
+
+
+def adaptive_segments() -> None:
+    """Adaptive counts of a function on arrays."""
+    model, x = inscape.wrap(numpy_network()), flat_digits()
     compared(
         "adaptive, 200 segments of a numpy model 784-200x4-10",
         "1.6",
-        lambda n: inscape.region_count(
-            adaptive, flat, n_probes=200, method="adaptive", random_state=0, n_jobs=n
-        ),
+        lambda n: inscape.region_count(model, x, n_probes=200, method="adaptive", random_state=0, n_jobs=n),
         5,
     )
+
+
+def complexity() -> None:
+    """Local complexity."""
+    model, x = perceptron(), flat_digits()[:100]
     compared(
         "local complexity at 100 points of the MLP",
         "-",
-        lambda n: inscape.local_complexity(
-            perceptron, flat[:100], sigma=0.1, n_noise=8, random_state=0, n_jobs=n
-        ),
+        lambda n: inscape.local_complexity(model, x, sigma=0.1, n_noise=8, random_state=0, n_jobs=n),
         2,
     )
-    colour = np.repeat(digits(32)[:, None], 3, axis=1)
-    convolutional = inscape.wrap(trained(narrow_cnn(), colour, labels, steps=60), input_shape=(3, 32, 32))
-    on_segments("200 segments of a CNN of 8, 16 and 16 channels", convolutional, colour, 2)
+
+
+def flat_digits() -> Any:
+    """Images of digits, a row each."""
+    images = digits(28)
+    return images.reshape(len(images), -1)
+
+
+@cache
+def perceptron() -> Any:
+    """The perceptron 784-200x4-10, trained on digits."""
+    module = mlp(784, 200, 200, 200, 200, 10)
+    return inscape.wrap(trained(module, flat_digits(), digit_labels(), steps=60))
 
 
 def compared(work: str, bar: str, job: Callable[[int], Any], repeats: int) -> None:
@@ -110,6 +150,19 @@ def numpy_network() -> Callable[[Any], Any]:
         return x @ weights[-1]
 
     return network
+
+
+ROWS = {
+    "products": lambda: compared("products of 2,600 x 200 and 200 x 200, nothing else", "-", products, 5),
+    "mlp": mlp_segments,
+    "forest": forest_segments,
+    "plane": one_plane,
+    "planes": many_planes,
+    "adaptive": adaptive_segments,
+    "complexity": complexity,
+    "cnn": cnn_segments,
+}
+"""The rows of the table, in order."""
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 import hashlib
 import pickle
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +20,9 @@ from inscape.models.trees.libraries import n_features_of
 
 if TYPE_CHECKING:
     from inscape.models.graph import Graph
+
+
+_COUNTING = threading.Lock()
 
 
 class SklearnModel(Model):
@@ -54,6 +59,27 @@ class SklearnModel(Model):
         self._read: tuple[Shape, list[Any], Form | Unread] | None = None
         self._confirmed: Form | None = None
         self._hashed: tuple[list[Any], str] | None = None
+        self._held: list[Any] | None = None
+        self._n_unchanged = 0
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """A time in which the estimator is not fitted again; it may overlap with that of a thread."""
+        parts = self._parts()
+        with _COUNTING:
+            self._held = parts if self._n_unchanged == 0 else self._held
+            self._n_unchanged += 1
+        try:
+            yield
+        finally:
+            with _COUNTING:
+                self._n_unchanged -= 1
+                self._held = None if self._n_unchanged == 0 else self._held
+
+    def _parts(self) -> list[Any]:
+        """What the estimator holds; see `fitted_parts`."""
+        held = self._held
+        return fitted_parts(self.estimator) if held is None else held
 
     @property
     def class_values(self) -> Array:
@@ -123,7 +149,7 @@ class SklearnModel(Model):
 
     def _form(self, input_shape: Shape) -> "Form | Unread":
         """What was read, or why not, for the estimator as it is now."""
-        parts = fitted_parts(self.estimator)
+        parts = self._parts()
         known = self._read
         if known is None or known[0] != input_shape or not _identical(known[1], parts):
             try:
@@ -137,7 +163,7 @@ class SklearnModel(Model):
 
     def fingerprint(self) -> str:
         """A hash of the fitted estimator, taken again after another fit: a forest is large."""
-        parts = fitted_parts(self.estimator)
+        parts = self._parts()
         if self._hashed is None or not _identical(self._hashed[0], parts):
             self._hashed = parts, estimator_fingerprint(self.estimator)
         return self._hashed[1]
@@ -254,6 +280,8 @@ def _score_method(estimator: Any, n_classes: int) -> str | None:
 
 
 def _identical(a: list[Any], b: list[Any]) -> bool:
+    if a is b:
+        return True
     if len(a) != len(b):
         return False
     others = [(x, y) for x, y in zip(a, b, strict=True) if x is not y]

@@ -134,24 +134,28 @@ def decision_regions(
         tolerance=tolerance,
         precision=precision,
     )
-    first, limit = request.choose(wrapped, probes), as_budget(budget)
-    if method == "exact" and wrapped.structure not in CHEAPLY and {p.dim for p in probes} == {2}:
-        from inscape.partition.linear.exact_cost import check_planes
+    with wrapped.unchanged():
+        first, limit = request.choose(wrapped, probes), as_budget(budget)
+        if method == "exact" and wrapped.structure not in CHEAPLY and {p.dim for p in probes} == {2}:
+            from inscape.partition.linear.exact_cost import check_planes
 
-        check_planes(wrapped, probes, limit)
-    with meter(progress, "decision regions") as show, working(n_jobs):
-        choice, regions = request.carry_out(
-            first,
-            probes,
-            exact=lambda: [
-                *exact_regions(wrapped, probes, precision=precision, meter=show, max_faces=first.max_faces)
-            ],
-            adaptive=lambda: [
-                *adaptive_regions(wrapped, probes, resolution=resolution, tolerance=tolerance, meter=show)
-            ],
-            grid=lambda: grid_regions(
-                wrapped, probes, resolution=resolution, connectivity=connectivity, meter=show
-            ),
-        )
-    regions = [replace(r, reason=choice.reason) for r in regions]
+            check_planes(wrapped, probes, limit)
+        with meter(progress, "decision regions") as show, working(n_jobs):
+            choice, regions = request.carry_out(
+                first,
+                probes,
+                exact=lambda: [
+                    *exact_regions(
+                        wrapped, probes, precision=precision, meter=show, max_faces=first.max_faces
+                    )
+                ],
+                adaptive=lambda: [
+                    *adaptive_regions(wrapped, probes, resolution=resolution, tolerance=tolerance, meter=show)
+                ],
+                grid=lambda: grid_regions(
+                    wrapped, probes, resolution=resolution, connectivity=connectivity, meter=show
+                ),
+            )
+    reason = choice.reason
+    regions = [r if r.reason == reason else replace(r, reason=reason) for r in regions]
     return regions[0] if isinstance(probe, Probe) else regions

@@ -51,11 +51,18 @@ def why_not_exact(model: Model, input_shape: Shape, dim: int) -> str | None:
 
 
 def exact_regions(
-    model: Model, probes: Sequence[Probe], *, precision: str, meter: Meter, max_faces: float = math.inf
+    model: Model,
+    probes: Sequence[Probe],
+    *,
+    precision: str,
+    meter: Meter,
+    max_faces: float = math.inf,
+    reason: str = "",
 ) -> Iterator[DecisionRegions]:
     """The exact decision regions of a model on each probe, in order.
 
-    A plane of a network with more than `max_faces` linear regions is given up with an error.
+    A plane of a network with more than `max_faces` linear regions is given up with an error. The results on
+    segments, which may be many, carry the reason of the method from the start.
     """
     done = 0
     for dim, group in groupby(probes, key=lambda p: p.dim):
@@ -70,7 +77,7 @@ def exact_regions(
                 model, group, max_faces, meter, done, len(probes)
             )
         else:
-            on_group = _on_segments(model, group, precision, meter, done, len(probes))
+            on_group = _on_segments(model, group, precision, reason, meter, done, len(probes))
         for regions in on_group:
             yield regions
             done += 1
@@ -106,7 +113,7 @@ def _tree_jobs(model: Model, probes: Iterator[Probe]) -> Iterator[Job[DecisionRe
 
 
 def _on_segments(
-    model: Model, probes: Iterator[Probe], precision: str, meter: Meter, done: int, total: int
+    model: Model, probes: Iterator[Probe], precision: str, reason: str, meter: Meter, done: int, total: int
 ) -> Iterator[DecisionRegions]:
     """The regions on each segment, at most 256 at a time, so that memory does not grow with them."""
     provenance = Provenance.of(model, dtype=None if model.structure in CHEAPLY else precision)
@@ -116,25 +123,32 @@ def _on_segments(
         while block := list(islice(group, size)):
             show = _of_block(meter, done, len(block), total)
             done += len(block)
-            regions = _on_block(model, [_as_segment(p) for p in block], precision, provenance, show)
+            regions = _on_block(model, [_as_segment(p) for p in block], precision, provenance, reason, show)
             for probe, fields in zip(block, regions, strict=True):
                 yield fields if fields.probe is probe else replace(fields, probe=probe)
 
 
 def _on_block(
-    model: Model, segments: list[Segment], precision: str, provenance: Provenance, meter: Meter
+    model: Model,
+    segments: list[Segment],
+    precision: str,
+    provenance: Provenance,
+    reason: str,
+    meter: Meter,
 ) -> list[DecisionSegment]:
     if model.structure == "trees":
         from inscape.partition.decision.exact.trees import tree_segments
 
-        return tree_segments(model, segments, provenance=provenance, progress=meter)
+        return tree_segments(model, segments, provenance=provenance, reason=reason, progress=meter)
     if model.structure in ON_SEGMENTS:
         from inscape.partition.decision.exact.estimators import estimator_segments
 
         return estimator_segments(model, segments, provenance=provenance, progress=meter)
     from inscape.partition.decision.exact.networks import exact_segments
 
-    return exact_segments(model, segments, precision=precision, provenance=provenance, progress=meter)
+    return exact_segments(
+        model, segments, precision=precision, provenance=provenance, reason=reason, progress=meter
+    )
 
 
 def _of_block(meter: Meter, before: int, n: int, total: int) -> Meter:

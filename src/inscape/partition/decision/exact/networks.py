@@ -66,6 +66,7 @@ def exact_segments(
     memory: int = MEMORY,
     precision: str = "float64",
     provenance: Provenance | None = None,
+    reason: str = "",
     progress: bool | Meter | None = None,
 ) -> list[DecisionSegment]:
     """The decision regions of a piecewise-affine model on each segment: where the largest score changes.
@@ -81,6 +82,7 @@ def exact_segments(
         memory: bytes that the tensors may take.
         precision: "float64", or "float32" for speed.
         provenance: of the results; None asks the model.
+        reason: why this method was taken.
         progress: None for a bar after two seconds, False for none; a function gets
             (thousandths of segments done, in all).
     """
@@ -94,7 +96,7 @@ def exact_segments(
     check_head(
         model, graph, lambda: np.concatenate([s.points(np.linspace(s.span[0], s.span[1], 33)) for s in few])
     )
-    provenance = provenance or Provenance.of(model, dtype=precision)
+    provenance, classes = provenance or Provenance.of(model, dtype=precision), model.classes
     with meter(progress, "segments") as show:
         labels = graph_labels(graph, segments, memory=memory, precision=precision, show=show)
     regions = [
@@ -105,8 +107,9 @@ def exact_segments(
             is_exact=precision == "float64",
             resolution=None,
             connectivity=None,
-            class_names=model.classes,
+            class_names=classes,
             provenance=provenance,
+            reason=reason,
             model=model,
             **own,
         )
@@ -115,7 +118,9 @@ def exact_segments(
     if unsure := labels.unsure():
         again = [segments[k] for k in unsure]
         for k, sure in zip(
-            unsure, exact_segments(model, again, memory=memory, provenance=provenance), strict=True
+            unsure,
+            exact_segments(model, again, memory=memory, provenance=provenance, reason=reason),
+            strict=True,
         ):
             regions[k] = replace(sure, is_exact=False)
     return regions

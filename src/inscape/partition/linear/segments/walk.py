@@ -47,6 +47,15 @@ from inscape.probes import Segment
 BYTES_IN_CHUNK = 2**22
 """Bytes per tensor and chunk: enough for a product to run at full speed, little enough to be used again."""
 
+PRODUCTS_IN_JOB = 8 * 10**8
+"""Of two numbers, that are worth the calls which a thread makes for them: some ten milliseconds."""
+KNOTS_PER_UNIT = 0.2
+"""On a segment between data points, as networks have them; for the reckoning of work only."""
+LEFT_OVER_JOBS = 8
+"""A thread takes this fraction of the segments that are left, so that the last jobs are short."""
+FEWEST_JOBS = 8
+"""Of whole segments; fewer are cut into chunks of positions instead."""
+
 HEADROOM = 16.0
 """Numbers are refused this much below the largest that can be written, so that differences of them exist."""
 
@@ -154,8 +163,8 @@ class _Walker:
     def run(self, log: _Log) -> None:
         """Walk all segments."""
         if not is_parallel():
-            for chunk in self._batches():
-                self._advance(chunk, log)
+            for first, stop in self._batches():
+                self._advance(self._ends(first, stop), log)
             return
         for own, finished in in_order(self._jobs(log)):
             log.take_over(own)
@@ -163,10 +172,15 @@ class _Walker:
                 log.finish(chunk)
 
     def _jobs(self, log: _Log) -> Iterator[Job[tuple[_Log, list[_Live]]]]:
-        """A job for each chunk that can be taken by itself, in order; what comes before goes to the log."""
-        for batch in self._batches():
-            for chunk in self._parts(batch, log):
-                yield partial(self._on_its_own, chunk)
+        """Jobs in order: for each of many batches, else for each chunk that can be taken by itself."""
+        batches = self._batches()
+        if len(batches) >= FEWEST_JOBS:
+            for first, stop in batches:
+                yield partial(self._on_its_own, partial(self._ends, first, stop))
+            return
+        for first, stop in batches:
+            for chunk in self._parts(self._ends(first, stop), log):
+                yield partial(self._on_its_own, partial(_same, chunk))
 
     def _parts(self, chunk: _Live, log: _Log) -> Iterator[_Live]:
         """The chunks of the first piecewise-linear node that makes several."""
@@ -182,7 +196,7 @@ class _Walker:
             yield from (first, second)
             yield from after
 
-    def _on_its_own(self, chunk: _Live, tell: Tell) -> tuple[_Log, list[_Live]]:
+    def _on_its_own(self, begin: Callable[[], _Live], tell: Tell) -> tuple[_Log, list[_Live]]:
         """Take a chunk to the end, in a thread of its own; what comes out of it is handed over later."""
         finished: list[_Live] = []
 
@@ -192,24 +206,36 @@ class _Walker:
 
         log = _Log(len(self.segments), finish)
         with torch.no_grad():
-            self._advance(chunk, log)
+            self._advance(begin(), log)
         return log, finished
 
-    def _batches(self) -> Iterator[_Live]:
-        """The ends of all segments, as many at a time as one chunk has room for."""
-        batch = max(1, self.most_positions(0) // 2)
-        for first in range(0, len(self.segments), batch):
-            chosen = self.segments[first : first + batch]
-            t = np.array([s.span for s in chosen])
-            positions = Positions(t.reshape(-1), np.repeat(np.arange(first, first + len(chosen)), 2))
-            start, end = (
-                np.stack([getattr(s, name).reshape(1, -1) for s in chosen]) for name in ("start", "end")
-            )
-            with np.errstate(over="ignore", invalid="ignore"):
-                ends = torch.from_numpy((1 - t[..., None]) * start + t[..., None] * end)
-            scale = self._checked(ends, "the points of the segments")
-            points = ends.reshape(-1, *self.graph.input_shape).to(self.dtype)
-            yield _Live(1, {0: points}, {0: scale}, positions)
+    def _batches(self) -> list[tuple[int, int]]:
+        """The segments that are walked together, from one to another: a chunk has room for their ends."""
+        n, most, graph = len(self.segments), max(1, self.most_positions(0) // 2), self.graph
+        products = max(1.0, graph.n_products * KNOTS_PER_UNIT * graph.n_units)
+        least = max(1, math.ceil(PRODUCTS_IN_JOB / products))
+        if n < FEWEST_JOBS * least:
+            return [(first, min(first + most, n)) for first in range(0, n, most)]
+        batches, first = [], 0
+        while first < n:
+            stop = min(n, first + min(most, max(least, math.ceil((n - first) / LEFT_OVER_JOBS))))
+            batches.append((first, stop))
+            first = stop
+        return batches
+
+    def _ends(self, first: int, stop: int) -> _Live:
+        """The ends of some segments, with which their walk begins."""
+        chosen = self.segments[first:stop]
+        t = np.array([s.span for s in chosen])
+        positions = Positions(t.reshape(-1), np.repeat(np.arange(first, stop), 2))
+        start, end = (
+            np.stack([getattr(s, name).reshape(1, -1) for s in chosen]) for name in ("start", "end")
+        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            ends = torch.from_numpy((1 - t[..., None]) * start + t[..., None] * end)
+        scale = self._checked(ends, "the points of the segments")
+        points = ends.reshape(-1, *self.graph.input_shape).to(self.dtype)
+        return _Live(1, {0: points}, {0: scale}, positions)
 
     def _checked(self, z: Tensor, what: str) -> float:
         """The largest entry of a tensor; an error if that is more than the network's arithmetic can carry."""
@@ -302,6 +328,10 @@ class _Walker:
             op = self.graph.nodes[k].op
             value = op(value)
         return value
+
+
+def _same(chunk: _Live) -> _Live:
+    return chunk
 
 
 def _chunks(refinement: Refinement, most: int) -> Iterator[Refinement]:

@@ -31,6 +31,7 @@ def tree_segments(
     cast: bool = True,
     narrow: bool = False,
     provenance: Provenance | None = None,
+    reason: str = "",
     progress: bool | Meter | None = None,
 ) -> list[DecisionSegment]:
     """The decision regions of a tree ensemble on each segment, exactly.
@@ -61,6 +62,7 @@ def tree_segments(
         cast: whether to compare as `predict` does, or with the thresholds as they are stored.
         narrow: whether slivers between splits that only rounding tells apart count as regions.
         provenance: of the results; None asks the model.
+        reason: why this method was taken.
         progress: None for a bar after two seconds, False for none, or a function of (done, total).
 
     Returns:
@@ -81,7 +83,7 @@ def tree_segments(
     segments = list(segments)
     for i, segment in enumerate(segments):
         _check(segment, i, ensemble)
-    provenance = provenance or Provenance.of(wrapped)
+    provenance, classes = provenance or Provenance.of(wrapped), wrapped.classes
     results: list[DecisionSegment] = []
     with meter(progress, "segments") as tick:
         along = regions_along(
@@ -100,8 +102,9 @@ def tree_segments(
                     is_exact=True,
                     resolution=None,
                     connectivity=None,
-                    class_names=wrapped.classes,
+                    class_names=classes,
                     provenance=provenance,
+                    reason=reason,
                     model=wrapped,
                     **own,
                 )
@@ -164,7 +167,7 @@ def regions_along(
         narrow: whether slivers between splits that only rounding tells apart count.
         ask: decides where a lead is too small for the trees' own sums; without it such a label is -1.
     """
-    from inscape.partition.decision.exact.trees.line_walk import decide, join, label_at, lay, sift
+    from inscape.partition.decision.exact.trees.line_walk import decide_each, sift_each
 
     vote = ensemble.vote
     trees = (ensemble.feature, ensemble.child, cut, ensemble.n_trees)
@@ -172,57 +175,82 @@ def regions_along(
     decision = (vote.start, vote.divisor, int(vote.rule), blur, vote.doubt, tuple(vote.ballots))
     votes = (ensemble.value, ensemble.column, *decision)
     slack = 4 * ensemble.rounding  # a crossing adds and subtracts, ours and the model's sums both round
+    limit, precision = ensemble.limit, ensemble.precision
     free: list[tuple[Any, ...]] = []  # scratch, which threads take and give back
 
-    def along(i: int, scratch: tuple[Any, ...]) -> dict[str, Any]:
-        """The regions on one segment."""
-        work, result, line = scratch
-        segment = segments[i]
-        start, end, low, high = _ends(segment, ensemble)
-        if not lay(start, end, line, low, high, ensemble.limit):
-            raise PartitionError(
-                f"segment {i} leaves the range +-{ensemble.limit:.3g} in which the trees compute: "
-                "shorten its span"
-            )
-        k, n_pieces, n_nodes, n_tied, touched = decide(line, segment.span, trees, votes, slack, work, result)
-        result[1][:k] = vote.named(result[1][:k])
-        n_asked = _ask_for(k, segment, result, ask)
-        n_lone = 0
-        if touched:
-            own = vote.named(np.array([label_at(t, line, trees, votes) for t in segment.span]))
-            n_lone = _n_lone(own, result[1][[0, k - 1]], segment, ask)
-        k, n_narrow = sift(join(k, result), segment.span[1], not narrow, result)
-        n_tied = 0 if vote.doubt == np.inf else n_tied  # the model is asked everywhere
-        counts = TreeCounts(n_tied, n_narrow, n_lone, n_nodes, n_asked)
-        return {
-            "boundaries": result[0][1:k].copy(),
-            "labels": result[1][:k].copy(),
-            "n_pieces": n_pieces,
-            "n_evaluations": n_pieces,
-            "trees": counts,
-            "status": status_on_segment(counts, n_pieces, ensemble.precision, narrow=narrow),
-        }
-
-    def some(first: int, tell: Tell) -> list[dict[str, Any]]:
-        """Those on a few segments."""
+    def some(first: int, tell: Tell) -> list[tuple[Floats, Ints, int, TreeCounts]]:
+        """On a few segments: where pieces begin, their labels, how many there were, and what was met."""
         tell(None)
         scratch = free.pop() if free else _scratch(ensemble)
-        regions = [along(i, scratch) for i in range(first, min(first + SEGMENTS_IN_JOB, len(segments)))]
+        work, result, line = scratch
+        chosen = segments[first : first + SEGMENTS_IN_JOB]
+        ends, seen = _ends(chosen, ensemble)
+        spans = np.array([s.span for s in chosen])
+        counts, kept = np.empty((len(chosen), 5), np.int64), np.empty((len(chosen), 2), np.int64)
+        decide_each(ends, seen, limit, spans, trees, votes, slack, work, line, result, counts)
+        if not counts[:, 0].all():
+            raise PartitionError(
+                f"segment {first + int(np.argmin(counts[:, 0]))} leaves the range +-{limit:.3g} in which the "
+                "trees compute: shorten its span"
+            )
+        starts = np.concatenate([[0], np.cumsum(counts[:, 0])])
+        result[1][: starts[-1]] = vote.named(result[1][: starts[-1]])
+        n_asked, n_lone = _ask_for(starts, chosen, result, ask), [0] * len(chosen)
+        for i in np.flatnonzero(counts[:, 4]):
+            own = vote.named(_labels_at_ends(ends[i], chosen[i].span, line, trees, votes))
+            n_lone[i] = _n_lone(own, result[1][[starts[i], starts[i + 1] - 1]], chosen[i], ask)
+        sift_each(starts, spans, not narrow, result, kept)
+        if vote.doubt == np.inf:  # the model is asked everywhere
+            counts[:, 3] = 0
+        found = [
+            (
+                result[0][a + 1 : a + k].copy(),
+                result[1][a : a + k].copy(),
+                n_pieces,
+                TreeCounts(n_tied, n_narrow, n_lone[i], n_nodes, n_asked[i]),
+            )
+            for i, (a, (k, n_narrow), (_, n_pieces, n_nodes, n_tied, _)) in enumerate(
+                zip(starts.tolist()[:-1], kept.tolist(), counts.tolist(), strict=True)
+            )
+        ]
         free.append(scratch)
-        return regions
+        return found
 
-    for regions in in_order(partial(some, first) for first in range(0, len(segments), SEGMENTS_IN_JOB)):
-        yield from regions
+    for found in in_order(partial(some, first) for first in range(0, len(segments), SEGMENTS_IN_JOB)):
+        for boundaries, labels, n_pieces, counts in found:
+            yield {
+                "boundaries": boundaries,
+                "labels": labels,
+                "n_pieces": n_pieces,
+                "n_evaluations": n_pieces,
+                "trees": counts,
+                "status": status_on_segment(counts, n_pieces, precision, narrow=narrow),
+            }
 
 
-def _ask_for(k: int, segment: Segment, result: tuple[Any, ...], ask: Ask | None) -> int:
-    """Ask the model in the middle of the pieces that have no label; how many these are."""
+def _labels_at_ends(
+    ends: Floats, span: tuple[float, float], line: Floats, trees: tuple[Any, ...], votes: tuple[Any, ...]
+) -> Ints:
+    """The columns that win at the very ends of a span; -1 in doubt."""
+    from inscape.partition.decision.exact.trees.line_walk import label_at, lay
+
+    lay(ends[0], ends[1], line, ends[0], ends[1], np.inf)
+    return np.array([label_at(t, line, trees, votes) for t in span])
+
+
+def _ask_for(starts: Ints, segments: list[Segment], result: tuple[Any, ...], ask: Ask | None) -> list[int]:
+    """Ask the model in the middle of the pieces that have no label; how many these are on each segment."""
     begins, labels, _ = result
-    unknown = np.flatnonzero(labels[:k] < 0)
-    if ask is not None and len(unknown):
-        ends = np.append(begins[1:k], segment.span[1])
-        labels[unknown] = ask(segment, (begins[unknown] + ends[unknown]) / 2)
-    return len(unknown)
+    if not (labels[: starts[-1]] < 0).any():
+        return [0] * len(segments)
+    n_asked = []
+    for first, stop, segment in zip(starts[:-1], starts[1:], segments, strict=True):
+        unknown = first + np.flatnonzero(labels[first:stop] < 0)
+        if ask is not None and len(unknown):
+            ends = np.append(begins[first + 1 : stop], segment.span[1])
+            labels[unknown] = ask(segment, (begins[unknown] + ends[unknown - first]) / 2)
+        n_asked.append(len(unknown))
+    return n_asked
 
 
 def _n_lone(own: Ints, beside: Ints, segment: Segment, ask: Ask | None) -> int:
@@ -232,24 +260,23 @@ def _n_lone(own: Ints, beside: Ints, segment: Segment, ask: Ask | None) -> int:
     return int((np.where(own < 0, ask(segment, np.array(segment.span)), own) != beside).sum())
 
 
-def _ends(segment: Segment, ensemble: TreeEnsemble) -> tuple[Floats, Floats, Floats, Floats]:
-    """Coordinates at t = 0 and 1, and all numbers that the trees see at both ends of the span.
+def _ends(segments: list[Segment], ensemble: TreeEnsemble) -> tuple[Floats, Floats]:
+    """Coordinates at t = 0 and 1, (n, 2, d), and all numbers that the trees see at both ends of the spans.
 
-    The latter are infinite where they overflow.
+    The latter, (n, 2, m), are infinite where they overflow.
     """
-    if ensemble.is_plain:
-        start, end = segment.start.ravel(), segment.end.ravel()
-        if segment.span == (0.0, 1.0):
-            return start, end, start, end
-    else:
-        start, end = ensemble.coordinates(np.stack([segment.start.ravel(), segment.end.ravel()]))
+    ends = np.array([[s.start.ravel(), s.end.ravel()] for s in segments])
+    if ensemble.is_plain and all(s.span == (0.0, 1.0) for s in segments):
+        return ends, ends
+    if not ensemble.is_plain:
+        ends = ensemble.coordinates(ends.reshape(-1, ends.shape[2])).reshape(len(segments), 2, -1)
     with np.errstate(over="ignore", invalid="ignore"):
-        low, high = ensemble.seen(segment.generators.reshape(2, -1))
-    return start, end, low, high
+        seen = ensemble.seen(np.concatenate([s.generators.reshape(2, -1) for s in segments]))
+    return ends, seen.reshape(len(segments), 2, -1)
 
 
 def _scratch(ensemble: TreeEnsemble) -> tuple[Any, ...]:
-    """Room for the worst case, a line that meets every leaf, and for the line; what is not used is free.
+    """Room for the worst case, lines that meet every leaf, and for a line; what is not used is free.
 
     For walking; for pieces: where each begins, its label, and how uncertain its beginning is.
     """
@@ -259,5 +286,6 @@ def _scratch(ensemble: TreeEnsemble) -> tuple[Any, ...]:
     leaves = np.empty(size), np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
     order, count = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
     walking = front, leaves, order, count, np.empty(ensemble.n_trees, dtype=np.int32), np.empty(n_columns)
-    pieces = np.empty(n_leaves), np.empty(n_leaves, dtype=np.int64), np.empty(n_leaves)
+    room = SEGMENTS_IN_JOB * n_leaves
+    pieces = np.empty(room), np.empty(room, dtype=np.int64), np.empty(room)
     return walking, pieces, np.empty((ensemble.n_coordinates, 2))

@@ -319,3 +319,65 @@ def sift(n: int, end: float, leave_out: bool, result: Any) -> Any:
             m += 1
         stop, stop_blur = after, next_blur
     return m, n_narrow
+
+
+@compiled
+def decide_each(
+    ends: Any,
+    seen: Any,
+    limit: float,
+    spans: Any,
+    trees: Any,
+    votes: Any,
+    slack: float,
+    scratch: Any,
+    line: Any,
+    result: Any,
+    counts: Any,
+) -> None:
+    """The pieces of several lines, one line after the other in `result`: see `decide`.
+
+    Args:
+        ends: coordinates at t = 0 and t = 1, (n, 2, d).
+        seen: all numbers that the trees see at both ends of the span, (n, 2, m).
+        limit: the largest that they can take.
+        spans: (n, 2).
+        trees: the trees.
+        votes: their values, and what is made of them.
+        slack: see `decide`.
+        scratch: for one line.
+        line: for one line, (d, 2).
+        result: room for all pieces of each line.
+        counts: what `decide` returns of each line, (n, 5); no pieces for one that leaves the limit.
+    """
+    begins, labels, blurs = result
+    first = 0
+    for i in range(len(ends)):
+        if not lay(ends[i, 0], ends[i, 1], line, seen[i, 0], seen[i, 1], limit):
+            counts[i] = 0
+            continue
+        own = begins[first:], labels[first:], blurs[first:]
+        k, n_pieces, n_nodes, n_tied, touched = decide(
+            line, (spans[i, 0], spans[i, 1]), trees, votes, slack, scratch, own
+        )
+        counts[i, 0], counts[i, 1], counts[i, 2], counts[i, 3], counts[i, 4] = (
+            k,
+            n_pieces,
+            n_nodes,
+            n_tied,
+            touched,
+        )
+        first += k
+
+
+@compiled
+def sift_each(first: Any, spans: Any, leave_out: bool, result: Any, kept: Any) -> None:
+    """Join and sift the pieces of several lines: how many are left, and are or were narrow, in `kept` (n, 2).
+
+    The pieces of line i are those from first[i] to first[i + 1] in `result`, and what is left begins there.
+    """
+    begins, labels, blurs = result
+    for i in range(len(spans)):
+        own = begins[first[i] :], labels[first[i] :], blurs[first[i] :]
+        k = join(first[i + 1] - first[i], own)
+        kept[i, 0], kept[i, 1] = sift(k, spans[i, 1], leave_out, own)

@@ -12,12 +12,16 @@ count from the end; two of them must not be subtracted as they are.
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.arrays import Floats, Ints
+from inscape.compiled import kernel
+from inscape.parallel import spread
+from inscape.partition.linear.planes.complex.half_edges import edge_of
 from inscape.partition.linear.planes.layer.sign_vectors import SignVectors
 
 Int32s = npt.NDArray[np.int32]
@@ -208,28 +212,63 @@ def face_scratch(n: int, n_intersections: int, n_units: int, n_words: int) -> Fa
     return scratch
 
 
-def cut_output(inputs: CutInput, n_intersections: int) -> CutOutput:
-    """Memory for what the faces become, given the number of intersections.
+class Sizes(NamedTuple):
+    """What the memory for results must hold: numbers of what is written, and of words of a sign vector."""
 
-    A crossing point is on the boundary of one or two faces, and every chord has two.
+    faces: int
+    half_edges: int
+    edges: int
+    vertices: int
+    lines: int
+    places: int
+    words: int
+
+
+def sizes_of(inputs: CutInput, n_intersections: int) -> Sizes:
+    """What the faces become at most, given the number of intersections.
+
+    Every chord has two crossing points, and each of these is on the boundary of one or two faces.
     """
-    n_points, n_words = len(inputs.unit), inputs.above.shape[1]
-    n_faces = len(inputs.start) - 1 + n_points + n_intersections
+    n_points = min(len(inputs.unit), n_points_on(inputs.loop, inputs.start, inputs.point_start) // 2)
+    n_half_edges = int(inputs.start[-1] - inputs.start[0])
     n_edges = n_points + 2 * n_intersections
+    return Sizes(
+        faces=len(inputs.start) - 1 + n_points + n_intersections,
+        half_edges=n_half_edges + 2 * n_points + 2 * n_edges,
+        edges=n_edges,
+        vertices=n_intersections,
+        lines=n_points,
+        places=2 * n_intersections,
+        words=inputs.above.shape[1],
+    )
+
+
+@kernel
+def n_points_on(loop, start, point_start):
+    """How many crossing points are on the boundaries of faces, those between two of them counted twice."""
+    n = 0
+    for i in range(start[0], start[len(start) - 1]):
+        e = edge_of(loop[i])
+        n += np.int64(point_start[e + 1]) - np.int64(point_start[e])
+    return n
+
+
+def cut_output(sizes: Sizes) -> CutOutput:
+    """Memory for results."""
     start, loop, parent, signs, ends, xy, line_ends, line_start, s, unit, change, vertex = in_one_block(
         [
-            np.empty(n_faces + 1, np.int64),
-            np.empty(len(inputs.loop) + 2 * n_points + 2 * n_edges, np.int32),
-            np.empty(n_faces, np.int64),
-            np.empty((n_faces, n_words), np.uint64),
-            np.empty((n_edges, 2), np.int32),
-            np.empty((n_intersections, 2)),
-            np.empty((n_points, 2), np.int32),
-            np.empty(n_points + 1, np.int64),
-            np.empty(2 * n_intersections),
-            np.empty(2 * n_intersections, np.int32),
-            np.empty(2 * n_intersections),
-            np.empty(2 * n_intersections, np.int64),
+            np.empty(sizes.faces + 1, np.int64),
+            np.empty(sizes.half_edges, np.int32),
+            np.empty(sizes.faces, np.int64),
+            np.empty((sizes.faces, sizes.words), np.uint64),
+            np.empty((sizes.edges, 2), np.int32),
+            np.empty((sizes.vertices, 2)),
+            np.empty((sizes.lines, 2), np.int32),
+            np.empty(sizes.lines + 1, np.int64),
+            np.empty(sizes.places),
+            np.empty(sizes.places, np.int32),
+            np.empty(sizes.places),
+            np.empty(sizes.places, np.int64),
         ]
     )
     start[0], line_start[0] = 0, 0
@@ -263,6 +302,60 @@ def copy_output(old: CutOutput, new: CutOutput) -> None:
         for some, more in zip(written(old)[kind], new[kind], strict=True):
             more[: len(some)] = some
     new.counts[:] = old.counts
+
+
+def joined(parts: list[CutOutput], first_faces: list[int], inputs: CutInput) -> CutOutput:
+    """The results of stretches of faces, each counted from 0, as if all faces had been cut in one go.
+
+    Args:
+        parts: what is written of each stretch, in order.
+        first_faces: the old face with which each begins.
+        inputs: of all faces.
+    """
+    counts = np.array([[*p.counts[: LINES + 1], len(p.lines.s)] for p in parts])
+    n_faces, n_half_edges, n_edges, n_vertices, n_lines, n_places = counts.sum(axis=0).tolist()
+    words = inputs.above.shape[1]
+    out = cut_output(Sizes(n_faces, n_half_edges, n_edges, n_vertices, n_lines, n_places, words))
+    before = np.cumsum(counts, axis=0) - counts
+    numbers = np.column_stack([before, first_faces])
+    base = np.array(
+        [len(inputs.ends) + len(inputs.unit), inputs.n_vertices + len(inputs.unit)]
+    )  # the first edge and the first vertex inside a face
+    spread(partial(append, *part[:3], base, own, *out[:3]) for part, own in zip(parts, numbers, strict=True))
+    out.counts[: LINES + 1] = counts.sum(axis=0)[: LINES + 1]
+    return out
+
+
+@kernel
+def append(faces, inside, lines, base, before, all_faces, all_inside, all_lines):
+    """Write the results of a stretch behind those of others.
+
+    `before` is how many these have: faces, half-edges, edges, vertices, lines, places of those, old faces.
+    """
+    first, half, edge, vertex, line, place, parent = before
+    # (1) faces; edges inside them are numbered from base[0] on
+    for i in range(len(faces.parent)):
+        all_faces.parent[first + i] = faces.parent[i] + parent
+        all_faces.start[first + i + 1] = faces.start[i + 1] + half
+        for w in range(faces.signs.shape[1]):
+            all_faces.signs[first + i, w] = faces.signs[i, w]
+    for i in range(len(faces.loop)):
+        h = faces.loop[i]
+        all_faces.loop[half + i] = h + (2 * edge if edge_of(h) >= base[0] else 0)
+    # (2) edges and vertices inside, the latter numbered from base[1] on
+    for i in range(len(inside.ends)):
+        for d in range(2):
+            v = inside.ends[i, d]
+            all_inside.ends[edge + i, d] = v + (vertex if v >= base[1] else 0)
+    for i in range(len(inside.xy)):
+        all_inside.xy[vertex + i, 0], all_inside.xy[vertex + i, 1] = inside.xy[i, 0], inside.xy[i, 1]
+    # (3) lines, which end on the boundary
+    for i in range(len(lines.ends)):
+        all_lines.ends[line + i, 0], all_lines.ends[line + i, 1] = lines.ends[i, 0], lines.ends[i, 1]
+        all_lines.start[line + i + 1] = lines.start[i + 1] + place
+    for i in range(len(lines.s)):
+        all_lines.s[place + i], all_lines.unit[place + i] = lines.s[i], lines.unit[i]
+        all_lines.change[place + i], all_lines.vertex[place + i] = lines.change[i], lines.vertex[i] + vertex
 
 
 def in_one_block(arrays: list[Any]) -> list[Any]:

@@ -7,18 +7,22 @@ crossings of one unit, and the faces between the chords; the edges and vertices 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from inscape.arrays import Bools, Floats, Ints
 from inscape.compiled import kernel
+from inscape.parallel import is_parallel, spread
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
 from inscape.partition.linear.planes.complex.renumber import renumbered
 from inscape.partition.linear.planes.layer.buffers import (
     INTERSECTIONS_NEEDED,
     NODES_NEEDED,
     CutInput,
+    CutOutput,
     Faces,
     Inside,
     Lines,
@@ -26,6 +30,8 @@ from inscape.partition.linear.planes.layer.buffers import (
     cut_output,
     face_scratch,
     in_one_block,
+    joined,
+    sizes_of,
     written,
 )
 from inscape.partition.linear.planes.layer.edge_crossings import Crossings, crossings
@@ -45,6 +51,12 @@ RENUMBER_FROM_FACES = 2**14
 
 RENUMBER_FROM_GROWTH = 256
 """... if there are this many times as many faces as before: those inside a small face are near anyway."""
+
+SHARED_FROM_FACES = 2**12
+"""From this many faces on, threads cut them at a time ..."""
+
+N_STRETCHES = 16
+"""... in so many stretches; what comes out is the same as of one."""
 
 NODES_AT_FIRST, INTERSECTIONS_AT_FIRST = 64, 64
 """For how many of them on a face there is memory, until one has more."""
@@ -274,13 +286,33 @@ def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, Faces, 
         is_complete, `Faces`, `Inside` and `Lines`; an edge inside is numbered after those of the old
         ones.
     """
-    n_words, n, most = inputs.above.shape[1], len(tied), float(most)
-    out = cut_output(inputs, max(len(inputs.unit) // 2, INTERSECTIONS_AT_FIRST))
+    n = len(tied)
+    if n < SHARED_FROM_FACES or not is_parallel():
+        is_complete, out = _cut_stretch(inputs, float(most), tied)
+    else:
+        bounds = np.linspace(0, n, N_STRETCHES + 1).astype(int).tolist()
+        stretches = [
+            inputs._replace(start=inputs.start[a : b + 1], face_signs=inputs.face_signs[a:b])
+            for a, b in pairwise(bounds)
+        ]
+        found = spread(
+            partial(_cut_stretch, own, float(most), tied[a:b])
+            for own, (a, b) in zip(stretches, pairwise(bounds), strict=True)
+        )
+        is_complete, out = all(done for done, _ in found), joined([p for _, p in found], bounds[:-1], inputs)
+    return is_complete and len(out.faces.parent) <= most, out.faces, out.inside, out.lines
+
+
+def _cut_stretch(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutOutput]:
+    """Cut the faces of a stretch; whether all were cut, and what is written."""
+    n_words, n = inputs.above.shape[1], len(tied)
+    sizes = sizes_of(inputs, max(len(inputs.unit) // 2, INTERSECTIONS_AT_FIRST))
+    out = cut_output(sizes)
     n_nodes, n_intersections, n_vertices = NODES_AT_FIRST, INTERSECTIONS_AT_FIRST, 0
     while True:
         # (1) more memory for the results if the next face needs it
         if n_vertices + n_intersections > len(out.inside.xy):
-            more = cut_output(inputs, 2 * n_vertices + n_intersections)
+            more = cut_output(sizes_of(inputs, 2 * n_vertices + n_intersections))
             copy_output(out, more)
             out = more
         # (2) cut faces, until all are done, or too many, or one needs more memory
@@ -288,7 +320,4 @@ def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, Faces, 
         cut_each(inputs, most, tied, face_scratch(n_nodes, n_intersections, 64 * n_words, n_words), out)
         n_faces, _, _, n_vertices, _, n_done, n_nodes, n_intersections = out.counts.tolist()
         if n_done == n or n_faces + n - n_done > most:
-            break
-    # (3) what was written
-    faces, inside, lines, _ = written(out)
-    return n_done == n and n_faces <= most, faces, inside, lines
+            return n_done == n, written(out)
