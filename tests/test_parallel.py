@@ -55,6 +55,8 @@ def segments_of_network(n_jobs):
     found = inscape.decision_regions(net, probes, method="exact", n_jobs=n_jobs)
     pieces = inscape.linear_regions(net, probes, n_jobs=n_jobs)
     quick = inscape.linear_regions(net, probes, precision="float32", n_jobs=n_jobs)
+    many = inscape.sample_probes(x[:, :20], n=160, random_state=0)  # enough for batches of whole segments
+    found += inscape.decision_regions(relu_net(20, 400, 400, 3), many, method="exact", n_jobs=n_jobs)
     return (
         [plain([r.boundaries, r.labels, r.n_pieces, r.n_evaluations, str(r.status)]) for r in found],
         [plain([r.knots, r.n_linear, str(r.status)]) for r in (*pieces, *quick)],

@@ -279,8 +279,8 @@ class Tally:
 
     def see(self, labels: Ints, at_corners: Ints) -> None:
         """Note which labels were predicted."""
-        self.anywhere.update(np.unique(labels).tolist())
-        self.at_corners.update(np.unique(at_corners).tolist())
+        self.anywhere.update(labels.ravel().tolist())
+        self.at_corners.update(at_corners.ravel().tolist())
 
     def warn_if_constant(self, model: Model, name: str) -> None:
         """Warn, two callers up, if only one label was seen."""

@@ -1,6 +1,7 @@
 """Adaptive counting: decision regions of any model, at a small fraction of the evaluations of a grid."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import groupby, islice
 from typing import Any
@@ -11,6 +12,7 @@ from inscape.arguments import whole_number
 from inscape.budget import check_evaluations
 from inscape.errors import PartitionError, warn
 from inscape.models import Model
+from inscape.parallel import single_products
 from inscape.partition.decision.adaptive.cells import cell_block, cell_block_length, limits_for
 from inscape.partition.decision.adaptive.first_look import Trial, try_out
 from inscape.partition.decision.adaptive.segments import block_length, segment_block
@@ -50,7 +52,8 @@ def adaptive_regions(
     done = 0
     show = _of_probes(meter, len(probes))
     show(done)
-    with model.session():
+    alone = single_products() if model.is_concurrent else nullcontext()  # the products of each thread
+    with model.session(), alone:
         trial = try_out(model, probes)
         provenance = Provenance.of(model)  # how it is evaluated is known now
         for (_, dim, _), group in groupby(probes, key=lambda p: (isinstance(p, Patch), p.dim, p.input_shape)):

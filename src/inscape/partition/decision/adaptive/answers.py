@@ -15,6 +15,8 @@ from inscape.models.base import Prediction
 from inscape.parallel import Tell, in_order, is_parallel, single_products, spread
 from inscape.partition.decision.adaptive.first_look import Trial
 
+FEWEST_IN_BATCH = 32
+"""Points for which threads are worth their calls."""
 N_TRIED = 32
 """Points about which each of two threads asks a model, once, to see whether that changes its answers."""
 
@@ -48,7 +50,7 @@ class Answers:
         """
         start, size = self.n, int(np.prod(self._shape))
         self._make_room(start + n_points)
-        length = self._model.batch_length(size)
+        length = self._length(n_points, size)
         batches = [slice(i, min(i + length, n_points)) for i in range(0, n_points, length)]
 
         def points_of(rows: slice) -> npt.NDArray[Any]:
@@ -71,6 +73,15 @@ class Answers:
                 self.margins[start + rows.start : start + rows.stop] = self._trial.margins(told.scores)
             self._trial.asked(start + rows.stop)
         self.n = start + n_points
+
+    def _length(self, n_points: int, size: int) -> int:
+        """How many points of a size go into a batch; where threads ask, batches are alike, by fours."""
+        model = self._model
+        most = model.batch_length(size)
+        if not model.is_concurrent or model.batch_size is not None or model.fixed_batch is not None:
+            return most
+        n_batches = 4 * -(-n_points // (4 * most)) if n_points >= 4 * FEWEST_IN_BATCH else 2
+        return most if n_points < 2 * FEWEST_IN_BATCH else -(-n_points // n_batches)
 
     def _in_order(self, told_of: Callable[[slice], Prediction], batches: list[slice]) -> Iterator[Prediction]:
         """What the model says of each batch; of several at a time if it can be asked so."""
