@@ -246,7 +246,7 @@ def sizes_of(inputs: CutInput, n_intersections: int) -> Sizes:
 @kernel
 def n_points_on(loop, start, point_start):
     """How many crossing points are on the boundaries of faces, those between two of them counted twice."""
-    n = 0
+    n = np.int64(0)
     for i in range(start[0], start[len(start) - 1]):
         e = edge_of(loop[i])
         n += np.int64(point_start[e + 1]) - np.int64(point_start[e])
