@@ -327,10 +327,10 @@ def _result(tally: "ComplexityTally", graph: "Graph", model: Model, settings: "S
     status = COMPLETE
     if n_pools:
         status = Status(
-            "complete", f"only layers like relu are counted, the {n_pools} of max-pooling are not"
+            "complete", f"layers like relu are counted, the kinks of {n_pools} max-pooling layers are not"
         )
     if not tally.layers:
-        status = Status("complete", "the network is affine: no unit of it can switch, so that the value is 0")
+        status = Status("complete", "no units could switch: the network is affine, so that the value is 0")
     n, m = tally.terms.shape[:2]
     draws, k = tally.draws, settings.n_directions
     assert k != "auto"
