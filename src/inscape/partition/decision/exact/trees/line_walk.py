@@ -353,9 +353,11 @@ def decide_each(
     begins, labels, blurs = result
     first = 0
     for i in range(len(ends)):
+        # (1) the line in the coordinates of the trees
         if not lay(ends[i, 0], ends[i, 1], line, seen[i, 0], seen[i, 1], limit):
             counts[i] = 0
             continue
+        # (2) its pieces, behind those of the lines before
         own = begins[first:], labels[first:], blurs[first:]
         k, n_pieces, n_nodes, n_tied, touched = decide(
             line, (spans[i, 0], spans[i, 1]), trees, votes, slack, scratch, own
