@@ -83,7 +83,7 @@ def counting_on_a_resnet() -> None:
     print(f"small ResNet, width 16: {len(points)} points; batch {best} is best, ours {chosen}; {bare:.2f} s")
     report("region_count over bare forward passes at the best batch size", counting / bare, "at most 1.10")
     labels = np.random.default_rng(0).integers(3, size=(100, 200))
-    grid = (lattice.sites, lattice.neighbours("face"), lattice.cells)
+    grid = (lattice.sites, lattice.neighbours("face"), lattice.bordered_size)
     (labelling,) = best_times(lambda: components(labels, *grid), repeats=5)
     report("labels into counts, of the forward passes", 100 * labelling / bare, "under 2 %", "%")
 
@@ -97,7 +97,7 @@ def counting_triangles() -> None:
     labels = np.sin(6 * height).reshape(len(lattice), 1000, 4).argmax(axis=2).T.copy()
     grids = np.full((1000, 30, 30), -1)
     grids[:, *lattice.coordinates.T] = labels
-    grid = (lattice.sites, lattice.neighbours("face"), lattice.cells)
+    grid = (lattice.sites, lattice.neighbours("face"), lattice.bordered_size)
     counts = components(labels, *grid)[1]
     searched: list[int] = []
 

@@ -45,7 +45,7 @@ def main() -> None:
             train(net, x, y, recipe, random_state=seed)
 
     def together(nets: list[nn.Module]) -> None:
-        train_many(nets, x, y, recipes, seeds=seeds)
+        train_many(nets, x, y, recipes, random_states=seeds)
 
     one, many = best_times(
         partial(one_by_one, copy.deepcopy(nets)), partial(together, copy.deepcopy(nets)), repeats=3
@@ -77,7 +77,7 @@ def _one_network() -> None:
         1e3 * seconds / STEPS
         for seconds in best_times(
             lambda: train(net(), x, y, recipe, random_state=0),
-            lambda: train_many([net()], x, y, [recipe], seeds=[0]),
+            lambda: train_many([net()], x, y, [recipe], random_states=[0]),
             partial(
                 _products,
                 [p.weight.detach().numpy().T.copy() for p in net().modules() if isinstance(p, nn.Linear)],

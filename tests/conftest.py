@@ -5,6 +5,7 @@ One thread per test process: two processes with two threads each fight for two c
 
 import os
 import signal
+import sys
 
 for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "VECLIB_MAXIMUM"):
     os.environ[f"{name}_NUM_THREADS"] = "1"
@@ -28,6 +29,18 @@ import torch
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("suite", deadline=None, max_examples=50, derandomize=True)
 hypothesis.settings.load_profile("suite")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """A network whose weights a test does not name is the same in every run, whatever ran before it."""
+    torch.manual_seed(0)
+
+
+def pytest_runtest_teardown():
+    """The figures that pyplot keeps are let go."""
+    if plt := sys.modules.get("matplotlib.pyplot"):
+        plt.close("all")
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ MOST_FILES = 15
 MOST_NAMES_USED_TWICE = 8
 """A command is called as what it runs; segments and planes, exact and adaptive, are natural pairs."""
 MOST_USES_OF_A_NAME = 2
-MOST_HALVES = 0.1
+MOST_HALVES = 0.095
 """The part of all modules that exactly one other imports, an __init__ not counted."""
 COMPILERS = {"compiled", "inlined", "kernel", "njit", "summing"}
 
@@ -187,6 +187,8 @@ def private_names(path):
         match node:
             case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in ours:
                 pass
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=name):
+                pass
             case ast.Call(args=[ast.Name(id=owner), ast.Constant(value=str(name)), *_]) if owner in ours:
                 pass
             case ast.Constant(value=str(text)) if re.fullmatch(r"inscape(\.\w+)+", text):
@@ -211,8 +213,9 @@ def test_private_names_are_noticed(tmp_path):
     path = tmp_path / "test_it.py"
     path.write_text(
         "from inscape.a import _b, C\nC._d\nC.e\nother._f\nsetattr(C, '_g', 1)\npatch('inscape.a._h')\n"
+        "class D(C):\n    def e(self):\n        super()._i()\n"
     )
-    assert sorted(private_names(path)) == ["_b", "_d", "_g", "_h"]
+    assert sorted(private_names(path)) == ["_b", "_d", "_g", "_h", "_i"]
 
 
 def test_tests_import_no_benchmark():
@@ -241,6 +244,69 @@ def test_operations_answer_for_themselves():
     assert {name: names for name, names in asking.items() if names} == {
         "models/graph/network.py": ["Affine", "Bend"]
     }
+
+
+def kinds(path):
+    """Names of the classes and of the types that a file defines, without a leading underscore."""
+    tree = ast.parse(path.read_text())
+    yield from (node.name.lstrip("_") for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    for node in tree.body:
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+            ):
+                is_variable = isinstance(value, ast.Call) and ast.unparse(value.func) == "TypeVar"
+                if re.fullmatch(r"_?[A-Z]\w*[a-z]\w*", name) and not is_variable:
+                    yield name.lstrip("_")
+
+
+def test_a_class_name_has_one_meaning():
+    """Options of the command line are called as what they set; `drawing` imports no array types."""
+    arrays = set(kinds(ROOT / "arrays.py"))
+    where = defaultdict(set)
+    for path in FILES:
+        in_drawing = room(path).startswith("drawing/")
+        for name in kinds(path):
+            if not (in_drawing and name in {*arrays, "Mask"}) and not room(path).startswith("cli/"):
+                where[name].add(room(path))
+    twice = [f"{name}: {', '.join(sorted(rooms))}" for name, rooms in where.items() if len(rooms) > 1]
+    assert not twice, f"rename one, or make them one:{listed(twice)}"
+
+
+def test_kinds_are_noticed(tmp_path):
+    path = tmp_path / "kinds.py"
+    path.write_text(
+        "Pair = tuple[int, int]\nResult = TypeVar('Result')\n_Form: TypeAlias = 'A | B'\nFEW = 2\nx = 3\n"
+        "def f():\n    class _Inner: ...\n"
+    )
+    assert sorted(kinds(path)) == ["Form", "Inner", "Pair"]
+
+
+QUANTITIES = (
+    "all alike at_once block early edge enough every far few fine finer first large last late least long "
+    "main many more most near nothing once places rest rows same share short small soft together"
+)
+
+
+def bare_constants(path):
+    """Constants of a module whose name is a bare word of quantity or place."""
+    for node in ast.parse(path.read_text()).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        for name in (n.id for t in targets if t is not None for n in ast.walk(t) if isinstance(n, ast.Name)):
+            if name.isupper() and name.lower().strip("_") in QUANTITIES.split():
+                yield name
+
+
+def test_constants_say_what_they_switch():
+    bare = [f"{room(path)}: {name}" for path in FILES for name in bare_constants(path)]
+    assert not bare, f"say of what there is so much, or what begins there:{listed(bare)}"
+
+
+def test_bare_constants_are_noticed(tmp_path):
+    path = tmp_path / "loops.py"
+    path.write_text("_MANY = 2**14\nLAZY_FROM = 3\nFEW: int = 2\nEARLY, LATE_STEP = 1, 2\n")
+    assert list(bare_constants(path)) == ["_MANY", "FEW", "EARLY"]
 
 
 def test_only_one_place_warns():

@@ -19,6 +19,8 @@ import inscape
 from inscape import compiled
 from inscape.budget import timed
 from inscape.compiled import compile_at_once, kernel, loops_compiled
+from inscape.partition.decision.adaptive.mesh_kernels import work_of_painting
+from inscape.partition.decision.regions import PIXELS
 from tests.fixtures.networks import cnn, mlp
 
 SQUARE = inscape.Patch([0.0, 0.0], np.eye(2))
@@ -181,6 +183,23 @@ def test_much_work_in_small_calls_is_compiled_in_the_end(fresh):
     assert not is_compiled(fresh)
     run(fresh, n)
     assert is_compiled(fresh)
+
+
+def test_a_loop_that_is_hardly_used_does_not_make_an_old_process_wait(fresh):
+    compiled.BY_PYTHON.work = 2 * compiled.COMPILED_FROM
+    n = compiled.LOOP_COMPILED_FROM // 40
+    run(fresh, n, times=19)
+    assert not is_compiled(fresh)
+    run(fresh, n, times=2)
+    assert is_compiled(fresh)
+
+
+def test_an_image_is_painted_by_a_compiled_loop_and_a_thumbnail_by_python():
+    """A pixel takes Python ten times as long as an entry of an array: seconds for one picture."""
+    cells, vertices = np.zeros((50, 3), np.int64), np.zeros((30, 2))
+    of = [work_of_painting(cells, vertices, None, None, None, np.zeros((r, r))) for r in (50, PIXELS)]
+    assert of[0] < compiled.LOOKED_FOR_FROM
+    assert of[1] > compiled.CALL_COMPILED_FROM
 
 
 def test_a_process_may_ask_for_compiled_loops(fresh):

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 import inscape
@@ -100,3 +101,19 @@ def corner(output):
     """The colour in the corner of an output's picture."""
     image = Image.open(io.BytesIO(picture(output.data["text/html"]))).convert("RGB")
     return image.getpixel((0, 0))
+
+
+def test_tables_are_shown_as_a_reader_wants_them():
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        net = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    x, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 2
+    table = inscape.measure(net, x, y, measures=["region_count", "accuracy"], random_state=0)._repr_html_()
+    assert "dim 1" in table
+    checks = inscape.theory.check_all(net, x, y, n_noise=4, random_state=0)
+    applied = [c for c in checks if c.verdict != "does not apply"]
+    shown = checks._repr_html_()
+    assert shown.count("<tr") == 1 + len(applied)
+    assert applied[0].name in shown
+    for html in (table, shown):
+        assert not re.search(r"schema|NaN|None|[{}]", html)

@@ -1,6 +1,7 @@
 """Threads: the same numbers, errors, warnings and progress with any number; all is left as it was."""
 
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -96,9 +97,8 @@ def adaptively(n_jobs):
 
     lines = inscape.region_count(model, x, n_probes=150, random_state=0, n_jobs=n_jobs)
     planes = inscape.region_count(model, x, dim=2, n_probes=3, random_state=0, n_jobs=n_jobs)
-    module = inscape.region_count(
-        nn.Sequential(nn.Linear(300, 8), nn.GELU(), nn.Linear(8, 3)), x, random_state=0, n_jobs=n_jobs
-    )
+    first, _, last = relu_net(300, 8, 3)
+    module = inscape.region_count(nn.Sequential(first, nn.GELU(), last), x, random_state=0, n_jobs=n_jobs)
     return [plain(r.to_dict()) for r in (lines, planes)], module.n_evaluations > 0
 
 
@@ -273,6 +273,18 @@ def test_threads_of_torch_and_blas_are_left_as_they_were():
         assert found == [3]
     finally:
         torch.set_num_threads(before)
+
+
+def test_the_interpreter_switches_sooner_only_while_jobs_are_at_work():
+    before = sys.getswitchinterval()
+    inner: list[float] = []
+    with parallel.working(2):
+        assert sys.getswitchinterval() == before
+        inner += parallel.spread([sys.getswitchinterval] * 3)
+        with pytest.raises(ZeroDivisionError):
+            parallel.spread([lambda: 1 / 0] * 2)
+    assert max(inner) < before
+    assert sys.getswitchinterval() == before
 
 
 def test_n_jobs_counts_as_scikit_learn_does(monkeypatch):

@@ -178,6 +178,36 @@ def test_compiling_is_announced_once_and_timed(caplog):
     assert second == "compiled in 0.6 s"
 
 
+def test_nothing_is_said_of_compiling_where_silence_was_asked_for(caplog, monkeypatch):
+    state = Compiling()
+    state.AFTER = 0.05
+    monkeypatch.setattr(progress, "COMPILING", state)
+    with caplog.at_level(logging.WARNING, logger="inscape"):
+        for asked in (False, None):
+            assert told(caplog) == []
+            with meter(asked, "all"), meter(None, "part of it"):
+                state.begin()
+                time.sleep(0.3)
+                state.end()
+    assert len(told(caplog)) == 2
+
+
+def test_one_run_of_descent_and_a_step_of_a_monitor_are_seen_to_run(terminal, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.001)
+    x = np.linspace(-1.0, 1.0, 5)
+    net = inscape.univariate.ShallowNet.random(8, random_state=0)
+    inscape.univariate.gradient_descent(net, x, x**2, 0.01, 50_000, tolerance=0.0)
+    assert "gradient descent" in terminal.getvalue()
+
+    def slow(points):
+        time.sleep(0.005)
+        return (points[:, 0] > 0).astype(int)
+
+    monitor = inscape.Monitor(np.random.default_rng(0).normal(size=(20, 2)), measures=["region_count"])
+    monitor.step(slow, 0)
+    assert "decision regions" in terminal.getvalue()
+
+
 def test_a_moment_of_compiling_is_not_worth_a_word(caplog):
     state = Compiling()
     with caplog.at_level(logging.WARNING, logger="inscape"):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from inscape.errors import InscapeError, warn
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Translation = Callable[..., dict[str, Any]]
+ArgumentTranslation = Callable[..., dict[str, Any]]
 
 
 def whole_number(value: Any, name: str, at_least: int, error: type[InscapeError], hint: str = "") -> int:
@@ -98,7 +98,7 @@ def _under(name: str, **old: Any) -> dict[str, Any]:
     return {name: value}
 
 
-def superseded(*old: str, by: Translation, spelling: str) -> Callable[[Function], Function]:
+def superseded(*old: str, by: ArgumentTranslation, spelling: str) -> Callable[[Function], Function]:
     """A decorator: the function still takes old arguments, which `by` turns into new ones.
 
     Args:

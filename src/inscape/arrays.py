@@ -9,7 +9,10 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
+Array = npt.NDArray[Any]
+"""Of numbers of any kind."""
 Shape = tuple[int, ...]
 """The shape of one point, without the batch axis."""
 

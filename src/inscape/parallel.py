@@ -33,6 +33,9 @@ VARIABLE = "INSCAPE_JOBS"
 """Of the environment: the number of threads where a call does not say, as `n_jobs` counts."""
 READY_JOBS = 2
 """That wait for a thread: one may be long, and the next ones are at hand when it ends."""
+SWITCH_SECONDS = 2e-4
+"""How long a thread of ours that comes back from a compiled loop waits for one that interprets; Python's own
+5 milliseconds are as long as a whole job."""
 
 
 def n_cores() -> int:
@@ -118,16 +121,16 @@ def single_products() -> Iterator[None]:
         _LIMITS.leave()
 
 
-class _Limits:
+class _ThreadLimits:
     """The limits in force: for BLAS, the first to come sets them and the last to go takes them away."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._here = threading.local()
         self._depth = 0
-        self._blas: Any = None
+        self._blas: list[tuple[Any, int]] = []
         self._torch_threads = 1
-        self._libraries: tuple[int, Any] = 0, None
+        self._libraries: tuple[int, list[Any]] = 0, []
 
     def enter(self) -> None:
         """Products take one thread in this thread from now on."""
@@ -136,7 +139,10 @@ class _Limits:
         with self._lock:
             self._depth += 1
             if self._depth == 1:
-                self._blas = self._found_libraries().limit(limits=1)
+                self._blas = [(own, own.get_num_threads()) for own in self._found_libraries()]
+                for own, before in self._blas:
+                    if before != 1:
+                        own.set_num_threads(1)
                 self._torch_threads = 1 if torch is None else torch.get_num_threads()
         if torch is not None and self._here.depth == 1:
             # a thread that began while another one had the limit has it, too, and is to lose it
@@ -152,22 +158,23 @@ class _Limits:
         with self._lock:
             self._depth -= 1
             if self._depth == 0:
-                self._blas.restore_original_limits()
-                self._blas = None
+                for own, before in self._blas:
+                    if before != 1:
+                        own.set_num_threads(before)
 
-    def _found_libraries(self) -> Any:
+    def _found_libraries(self) -> list[Any]:
         """The libraries of BLAS that are loaded; looking for them takes milliseconds."""
         from threadpoolctl import ThreadpoolController
 
         n_loaded = len(_WITH_BLAS & sys.modules.keys())
         if self._libraries[0] != n_loaded:
-            self._libraries = n_loaded, ThreadpoolController().select(user_api="blas")
+            self._libraries = n_loaded, ThreadpoolController().select(user_api="blas").lib_controllers
         return self._libraries[1]
 
 
 _WITH_BLAS = {"numpy", "scipy.linalg", "sklearn"}
 """Modules that load a library of BLAS."""
-_LIMITS = _Limits()
+_LIMITS = _ThreadLimits()
 
 
 def in_order(
@@ -221,22 +228,48 @@ def fitting(memory: int) -> int:
 
 
 class Shares:
-    """Progress of jobs that tell which part of them is done, shown in thousandths of a job."""
+    """Progress of jobs that tell which fraction of them is done, shown in thousandths of a job."""
 
     def __init__(self, meter: Meter, total: int, before: int = 0) -> None:
         """`total` jobs there are in all, of which some were done before."""
         self._meter, self._total, self._done = meter, total, float(before)
-        self._parts: dict[int, float] = {}
+        self._fractions: dict[int, float] = {}
 
-    def hear(self, number: int, part: float) -> None:
-        """A part of a job is done."""
-        self._done += part - self._parts.get(number, 0.0)
-        self._parts[number] = part
+    def hear(self, number: int, fraction: float) -> None:
+        """A fraction of a job is done."""
+        self._done += fraction - self._fractions.get(number, 0.0)
+        self._fractions[number] = fraction
         self._meter(round(1000 * self._done), 1000 * self._total)
 
 
 class _StoppedError(BaseException):
     """The caller does not want what a job is about any more."""
+
+
+class _Turns:
+    """How often threads take turns at the interpreter: the first to come sets it, the last resets it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth, self._before = 0, 0.0
+
+    def shorten(self) -> None:
+        """Threads of ours are at work from now on."""
+        with self._lock:
+            self._depth += 1
+            if self._depth == 1:
+                self._before = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._before, SWITCH_SECONDS))
+
+    def restore(self) -> None:
+        """They are not any more."""
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                sys.setswitchinterval(self._before)
+
+
+_TURNS = _Turns()
 
 
 class _Threads:
@@ -250,6 +283,8 @@ class _Threads:
     def run(self, function: Callable[[], None]) -> None:
         """Have a function run, which must not raise anything."""
         if len(self._started) < self.n:
+            if not self._started:
+                _TURNS.shorten()
             self._started.append(threading.Thread(target=self._work, daemon=True))
             self._started[-1].start()
         self._functions.put(function)
@@ -260,6 +295,8 @@ class _Threads:
             self._functions.put(None)
         for thread in self._started:
             thread.join()
+        if self._started:
+            _TURNS.restore()
 
     def _work(self) -> None:
         if "torch" in sys.modules:

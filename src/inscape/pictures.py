@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ import numpy.typing as npt
 from inscape.arrays import Ints
 from inscape.drawing.palette import Classes, Colour, name_colours
 from inscape.errors import InscapeError, PictureError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _DPI = 144
 Names = Sequence[str] | Mapping[Any, str]
@@ -30,8 +33,15 @@ class Shown:
 
     def _shown_below(self) -> str:
         """The table, if there is one."""
+        frame = self._shown_frame()
+        if frame is None:
+            return ""
+        return str(frame.to_html(max_rows=20, float_format="{:.4g}".format, border=0, na_rep=""))
+
+    def _shown_frame(self) -> "pd.DataFrame | None":
+        """The table as a reader wants it."""
         to_frame = getattr(self, "to_frame", None)
-        return "" if to_frame is None else str(to_frame().to_html(max_rows=20, float_format="%.4g", border=0))
+        return None if to_frame is None else to_frame()
 
 
 class _Pictured(Shown):
@@ -42,11 +52,12 @@ class _Pictured(Shown):
         raise NotImplementedError
 
     def _shown_below(self) -> str:
-        from matplotlib import rc_context
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+        from inscape.drawing.axes import apart_from_pyplot
+
         try:
-            with rc_context({"interactive": False}):  # else the figure is shown a second time
+            with apart_from_pyplot():  # else the figure is shown a second time
                 figure = self.plot().figure
                 FigureCanvasAgg(figure)
                 figure.savefig(png := BytesIO(), format="png", dpi=_DPI)
@@ -112,9 +123,10 @@ class DrawnByClass(_Pictured):
 
 
 def finished(ax: Any, title: str | None, legend: bool = True) -> Any:
-    """The Axes with another title, and perhaps without their legend."""
+    """The Axes with another title, in lines that fit the figure, and perhaps without their legend."""
     if title is not None:
         ax.title.set_text(title)
+    ax.title.set_wrap(True)
     if not legend and ax.get_legend() is not None:
         ax.get_legend().remove()
     return ax

@@ -30,21 +30,25 @@ def meter(progress: bool | Meter | None, description: str) -> Iterator[Meter]:
     """The meter for a `progress=` argument.
 
     None is a bar where someone watches, if the work lasts over two seconds; True a bar at once, where someone
-    watches; False silence, and a function itself. Work that is part of other work shows nothing of its own.
+    watches; False silence, also about compiling; and a function itself. Work that is part of other work shows
+    nothing of its own.
     """
-    is_part = _is_shown.get()
+    is_inner = _is_shown.get()
     token = _is_shown.set(True)
     try:
         if callable(progress):
             yield progress
-        elif progress is False or is_part or watched() is None:
+        elif progress is False and not is_inner:
+            with COMPILING.unsaid():
+                yield _silent
+        elif is_inner or watched() is None:
             yield _silent
         else:
             with Bar(description, patience=0.0 if progress else PATIENCE) as bar:
                 yield bar
     finally:
         _is_shown.reset(token)
-        if not is_part:
+        if not is_inner:
             COMPILING.report()
 
 
@@ -71,7 +75,7 @@ class Bar:
 
     def __init__(self, description: str, *, patience: float = 0.0) -> None:
         self._description = description
-        self._view: _View | None = None
+        self._view: _MeterView | None = None
         self._amount: tuple[int, int | None] = (0, None)
         self._lock, self._is_over, self._start = threading.Lock(), False, time.monotonic()
         self._timer = threading.Timer(patience, self._appear) if patience else None
@@ -111,7 +115,7 @@ class Bar:
                 self._view.update(*self._amount)
 
 
-class _View(Protocol):
+class _MeterView(Protocol):
     def start(self, description: str, since: float) -> None: ...
     def update(self, done: int, total: int | None) -> None: ...
     def stop(self) -> None: ...
@@ -251,6 +255,18 @@ class Compiling:
         self._lock = threading.Lock()
         self._depth, self._start, self._seconds = 0, 0.0, 0.0
         self._is_announced = self._is_reported = False
+        self._n_silent = 0
+
+    @contextmanager
+    def unsaid(self) -> Iterator[None]:
+        """Say nothing of compiling meanwhile."""
+        with self._lock:
+            self._n_silent += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._n_silent -= 1
 
     @property
     def seconds(self) -> float:
@@ -286,7 +302,7 @@ class Compiling:
 
     def _announce(self) -> None:
         with self._lock:
-            if not self._depth or self._is_announced:
+            if not self._depth or self._is_announced or self._n_silent:
                 return
             self._is_announced = True
         _say("compiling what is used for the first time; it is kept on disk for the next time")

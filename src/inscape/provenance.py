@@ -26,8 +26,8 @@ class Provenance:
             its own.
 
     >>> import inscape
-    >>> found = inscape.region_count(lambda x: x[:, 0] > 0, [[-1.0], [1.0]], n_probes=3, random_state=7)
-    >>> found.provenance.structure, found.provenance.seed
+    >>> count = inscape.region_count(lambda x: x[:, 0] > 0, [[-1.0], [1.0]], n_probes=3, random_state=7)
+    >>> count.provenance.structure, count.provenance.seed
     ('black-box', 7)
     """
 

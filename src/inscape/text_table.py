@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+TableRow = dict[str, Any]
+"""A line of a table that we make: the values by their columns."""
 Columns = Mapping[str, tuple[str, str]]
 """Key of a row -> (heading, format such as ".3f"; "" for text)."""
 _BETWEEN = "  "

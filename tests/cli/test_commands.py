@@ -210,6 +210,29 @@ def test_a_plane_that_float64_cannot_order_is_drawn_adaptively(run, net, tmp_pat
     assert "lines meet too closely" in refused.stderr
 
 
+@pytest.mark.parametrize("ending", ["json", "csv", "geojson"])
+def test_a_plane_is_written_as_regions(run, models, tmp_path, ending):
+    out = tmp_path / f"plane.{ending}"
+    where = ("plot", models / "depth10.skops", "--data", "digits", "--points", 0, 1, 2)
+    result = run(*where, "-o", out)
+    assert result.exit_code == 0, result.stderr
+    said = json.loads(run(*where, "--json").stdout)
+    assert said["picture"] is None
+    if ending == "csv":
+        assert len(out.read_text().splitlines()) == 1 + said["n_regions"]
+    elif ending == "json":
+        assert json.loads(out.read_text())["polygons"] == said["polygons"]
+    else:
+        kinds = [f["geometry"]["type"] for f in json.loads(out.read_text())["features"]]
+        assert sum("Polygon" in kind for kind in kinds) == said["n_regions"]
+
+
+def test_a_plane_needs_somewhere_to_go(run, models):
+    result = run("plot", models / "depth3.skops", "--data", "digits")
+    assert result.exit_code == 2
+    assert "-o plane.png draws" in result.stderr
+
+
 @UNTRAINED
 @pytest.mark.parametrize("points", [("--points", 0, 1, 2), ("--segment", 0, 1)])
 def test_a_picture_that_has_not_converged_says_so(run, tmp_path, monkeypatch, points):

@@ -70,7 +70,7 @@ def test_gaps_that_hardly_differ_tell_nothing_however_large_the_correlation_is()
     gaps, counts = np.linspace(0.02, 0.03, 8), np.arange(8)
     told = demo.lesson("trees", family(gaps, counts), Correlation(1.0, (1.0, 1.0), 8))
     assert told.kind == "alike"
-    assert told.noise == pytest.approx(np.sqrt(0.025 * 0.975 / 1197), rel=0.1)
+    assert told.sampling_error == pytest.approx(np.sqrt(0.025 * 0.975 / 1197), rel=0.1)
     gaps = np.linspace(0.02, 0.3, 8)
     wide = demo.lesson("trees", family(gaps, counts), Correlation(1.0, (1.0, 1.0), 8))
     assert (wide.kind, wide.with_fit) == ("tells", None)

@@ -1,5 +1,7 @@
 import importlib
 import inspect
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -56,12 +58,33 @@ def test_a_given_axes_is_used():
     assert inscape.decision_regions(three, Segment([0.0, 0.0], [1.0, 1.0])).plot(ax=ax) is ax
 
 
-def test_pictures_do_not_pile_up_in_pyplot():
+def test_where_pyplot_is_in_use_it_knows_a_picture():
+    import matplotlib.pyplot as plt
+
+    ax = inscape.decision_regions(three, Patch([0.0, 0.0], np.eye(2))).plot()
+    assert plt.gcf() is ax.figure
+    assert plt.gca() is ax
+
+
+def test_pictures_in_files_and_pages_do_not_pile_up_in_pyplot(tmp_path):
     import matplotlib.pyplot as plt
 
     before = plt.get_fignums()
-    inscape.decision_regions(three, Patch([0.0, 0.0], np.eye(2))).plot()
+    regions = inscape.decision_regions(three, Patch([0.0, 0.0], np.eye(2)))
+    assert "<img" in regions._repr_html_()
+    regions.save(tmp_path / "plane.png")
     assert plt.get_fignums() == before
+
+
+def test_a_program_without_pyplot_draws_without_it():
+    code = (
+        "import sys, numpy as np, inscape\n"
+        "regions = inscape.decision_regions(lambda x: (x[:, 0] > 0).astype(int), "
+        "inscape.Patch([0., 0.], np.eye(2)))\n"
+        "assert regions.plot().figure is not None\n"
+        "assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (1, 8, 8), (3, 8, 8), (8, 8, 3)])
@@ -209,3 +232,14 @@ def test_every_picture_takes_what_pictures_take_or_says_that_it_makes_no_sense()
         missing = ({"class_names", "colours"} | points) - taken.keys()
         said = inspect.getdoc(kind.plot)
         assert all(f"`{name}`" in said for name in missing), (kind, missing)
+
+
+def test_a_long_title_stays_inside_the_figure():
+    words = "a title that says much more than fits over a picture of this size, " * 3
+    count = inscape.region_count(three, np.random.default_rng(0).random((20, 2)), n_probes=5, random_state=0)
+    for ax in (count.plot(title=words), inscape.decision_regions(three, Patch([0.5, 0.5], np.eye(2))).plot()):
+        ax.title.set_text(words)
+        box, figure = render(ax).title.get_window_extent(), ax.figure.bbox
+        assert box.x0 >= 0
+        assert box.x1 <= figure.x1
+        assert box.y1 <= figure.y1

@@ -15,7 +15,7 @@ from torch import nn
 import inscape
 from inscape.errors import InscapeError, MeasureError, NotApplicableError
 from inscape.measures import LocalComplexity
-from inscape.measures.jacobian.passes import Settings, jacobian_pass
+from inscape.measures.jacobian.passes import PassSettings, jacobian_pass
 from inscape.measures.jacobian.tallies import ComplexityTally
 from inscape.measures.jacobian.units import Draws, unit_layers
 
@@ -195,7 +195,7 @@ def test_along_a_line_a_residual_convolution_has_that_many_knots(every_unit, mon
     t = (np.arange(150) + 0.5) / 150
     x = torch.from_numpy(start + t[:, None, None] * way)
     tally = ComplexityTally(Draws(sigma, 60, "bias", 0), "theorem")
-    settings = Settings(directions=torch.from_numpy(way / length)[None])
+    settings = PassSettings(directions=torch.from_numpy(way / length)[None])
     jacobian_pass(graph, x, [tally], settings, silent)
     by_network = tally.terms.sum(axis=2).mean(axis=0) * length
     draws, segment = Draws(sigma, 250, "bias", 7), inscape.Segment(start, start + way)

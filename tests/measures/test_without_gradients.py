@@ -114,10 +114,10 @@ def test_an_error_gives_the_mode_back(switched_off):
 def test_training_learns(switched_off):
     nets, recipe = [mlp(4, (6,), 2, random_state=0) for _ in range(4)], Recipe(0.1, 5, 2)
     train(nets[0], X, Y, recipe, random_state=0)
-    train_many([nets[2]], X, Y, [recipe], seeds=[0])
+    train_many([nets[2]], X, Y, [recipe], random_states=[0])
     with switched_off():
         train(nets[1], torch.tensor(X), torch.tensor(Y), recipe, random_state=0)
-        train_many([nets[3]], X, Y, [recipe], seeds=[0])
+        train_many([nets[3]], X, Y, [recipe], random_states=[0])
     for i in (0, 2):
         for p, q in zip(nets[i].parameters(), nets[i + 1].parameters(), strict=True):
             assert torch.equal(p, q)

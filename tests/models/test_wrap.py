@@ -414,3 +414,16 @@ def test_a_function_that_returns_a_dictionary():
     for model in (lambda x: {"logits": x}, lambda x: {"a": -x, "b": x}):
         wrapped = inscape.wrap(model, output=None if "logits" in model(x) else "b")
         assert (wrapped.labels(x) == x.argmax(axis=1)).all()
+
+
+def test_every_number_in_the_closure_of_a_function_counts_in_its_fingerprint():
+    """An array of many numbers is printed with dots in its middle, where another one may differ."""
+
+    def model_with(weights):
+        return inscape.wrap(lambda x: x @ weights)
+
+    one = np.random.default_rng(0).normal(size=(100, 50))
+    other = one.copy()
+    other[50, 25] += 1e-9
+    same, changed = model_with(one.copy()), model_with(other)
+    assert model_with(one).fingerprint() == same.fingerprint() != changed.fingerprint()

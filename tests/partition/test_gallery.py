@@ -96,3 +96,16 @@ def test_the_common_legend_has_classes_that_only_points_have():
     x, y = np.array([[0.5, 0.5], [-0.5, 0.5]]), np.array(["dog", "fox"])
     figure = inscape.side_by_side({"a": named("cat", "dog"), "b": named("cat", "dog")}, SQUARE, points=(x, y))
     assert [t.get_text() for t in figure.legends[0].get_texts()] == ["cat", "dog", "fox"]
+
+
+def test_pictures_are_counted_as_they_are_looked_at_and_drawn(tmp_path):
+    models = [lambda x, a=a: (x[:, 0] > a).astype(int) for a in (-0.5, 0.0, 0.5)]
+    probe = inscape.Segment([-1.0, 0.0], [1.0, 0.0])
+    expected = [(k, 6) for k in range(1, 7)]
+    for draw in (
+        lambda show: inscape.side_by_side(models, probe, progress=show),
+        lambda show: inscape.animate(models, tmp_path / "film.gif", probe, dpi=30, progress=show),
+    ):
+        shown = []
+        draw(lambda done, total: shown.append((done, total)))  # noqa: B023
+        assert shown == expected

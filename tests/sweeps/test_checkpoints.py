@@ -40,7 +40,7 @@ from inscape.studies import run
 from inscape.training import checkpoint
 
 name, settings, out, n = sys.argv[1], eval(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-checkpoint.EVERY, save, count = 0.0, checkpoint.Checkpoint.save, [0]
+checkpoint.SECONDS_BETWEEN_WRITES, save, count = 0.0, checkpoint.Checkpoint.save, [0]
 
 def save_and_die(self, state):
     save(self, state)
@@ -95,7 +95,7 @@ def _trained(place, stop_at=None):
     monitor = Monitor(x, measures=["total_variation"], every=look, n_points=5)
     recipe = Recipe(1e-2, 8, 6, optimiser="adamw", weight_decay=0.1)
     (history,) = train_many(
-        [net], x, x[:, 0] > 0, [recipe], seeds=[3], monitors=[monitor], checkpoints=[place]
+        [net], x, x[:, 0] > 0, [recipe], random_states=[3], monitors=[monitor], checkpoints=[place]
     )
     rows = [{k: v for k, v in row.items() if k != "seconds"} for row in monitor.rows]
     return [p.detach().numpy() for p in net.parameters()], history, rows
@@ -131,7 +131,7 @@ def test_a_place_that_cannot_be_written_is_a_warning(tmp_path):
 
 def test_it_is_written_now_and_then_only(tmp_path, monkeypatch):
     assert not Checkpoint(tmp_path / "a", about={}).is_due()
-    monkeypatch.setattr(checkpoint, "EVERY", 0.0)
+    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN_WRITES", 0.0)
     assert Checkpoint(tmp_path / "a", about={}).is_due()
 
 

@@ -20,10 +20,19 @@ def state():
     return signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
+def strike_blocked():
+    """Ctrl-C, which waits until this thread takes it.
+
+    It is sent to a thread and not to the process, as the system gives that to any thread that does not block
+    it, which may be asleep and so late that a test is over.
+    """
+    signal.raise_signal(signal.SIGINT)
+
+
 def strike():
-    """Ctrl-C, which this thread would take."""
+    """Ctrl-C, which this thread takes at once."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    os.kill(os.getpid(), signal.SIGINT)
+    signal.raise_signal(signal.SIGINT)
 
 
 def strike_elsewhere():
@@ -44,7 +53,7 @@ def hold(interrupt, error, reached):
 
 
 @pytest.mark.parametrize("error", [None, ValueError])
-@pytest.mark.parametrize("interrupt", [lambda: os.kill(os.getpid(), signal.SIGINT), strike, strike_elsewhere])
+@pytest.mark.parametrize("interrupt", [strike_blocked, strike, strike_elsewhere])
 def test_it_waits_for_the_end_of_the_outermost_block(interrupt, error):
     before, reached = state(), []
     with pytest.raises(KeyboardInterrupt):

@@ -135,8 +135,8 @@ from inscape.sweeps import row_files
 from inscape.sweeps.store import Store
 
 class Dies(Store):
-    def _put(self, rows):
-        super()._put(rows[:2])
+    def put(self, rows):
+        super().put(rows[:2])
         os._exit(9)
 
 with Dies(sys.argv[1]) as store:

@@ -246,7 +246,7 @@ def test_classes_that_cannot_be(y, message, rng):
     x = rng.normal(size=(4, 2))
     for nets in ([mlp(2, (3,), 2, random_state=0)], [mlp(2, (3,), 2, random_state=i) for i in range(2)]):
         with pytest.raises(DataError, match=message):
-            train_many(nets, x, np.array(y), [Recipe(0.1, 2, 1)] * len(nets), seeds=range(len(nets)))
+            train_many(nets, x, np.array(y), [Recipe(0.1, 2, 1)] * len(nets), random_states=range(len(nets)))
 
 
 def test_arrays_in_any_layout(rng):

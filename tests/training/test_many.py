@@ -22,7 +22,7 @@ def compare(nets, x, y, recipes, seeds):
     """Train copies one by one and together; the histories of both and the largest difference."""
     alone = copy.deepcopy(nets)
     one = [train(n, x, y, r, random_state=s) for n, r, s in zip(alone, recipes, seeds, strict=True)]
-    together = train_many(nets, x, y, recipes, seeds=seeds)
+    together = train_many(nets, x, y, recipes, random_states=seeds)
     return one, together, max(furthest(a, b) for a, b in zip(alone, nets, strict=True))
 
 
@@ -81,7 +81,7 @@ def test_targets_are_fitted_in_mean_square(optimiser, digits):
     left = y - a @ np.linalg.lstsq(a, y, rcond=None)[0]
     assert np.mean(left**2) - 1e-12 <= best < 1e-3
     with pytest.raises(DataError, match="3 targets, but the module gives 2"):
-        train_many([mlp(64, (16,), 2, random_state=0)], x, y, recipes[:1], seeds=[0])
+        train_many([mlp(64, (16,), 2, random_state=0)], x, y, recipes[:1], random_states=[0])
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam", "adamw"])
@@ -96,7 +96,7 @@ def test_probabilities_for_scores_and_biases_that_do_not_decay(optimiser, digits
     assert np.allclose([h.losses for h in one], [h.losses for h in together])
     assert min(h.loss for h in one) > np.log1p(9 / np.e)  # the least that this loss can be
     decaying = replace(recipe, decay_biases=True)
-    train_many(plain, digits.x[:75], digits.y[:75], [decaying] * 2, seeds=[0, 1])
+    train_many(plain, digits.x[:75], digits.y[:75], [decaying] * 2, random_states=[0, 1])
     assert furthest(plain[0], nets[0]) > 1e-6
 
 
@@ -134,7 +134,7 @@ def test_monitors_see_the_weights_of_their_step(digits):
         return [Monitor(x, y, measures=measures, every=k, also=weight_size) for k in (3, 5)]
 
     together, apart = monitors(), monitors()
-    train_many(nets, x, y, [recipe] * 2, seeds=[0, 1], monitors=together)
+    train_many(nets, x, y, [recipe] * 2, random_states=[0, 1], monitors=together)
     for net, monitor, seed in zip(alone, apart, (0, 1), strict=True):
         train(net, x, y, recipe, random_state=seed, monitor=monitor)
     for a, b in zip(together, apart, strict=True):
@@ -142,7 +142,7 @@ def test_monitors_see_the_weights_of_their_step(digits):
         for name in ("adversarial_accuracy", "total_variation", "size"):
             assert np.allclose([r[name] for r in a.rows], [r[name] for r in b.rows])
     with pytest.raises(InscapeError, match="2 modules, 1 monitors"):
-        train_many(nets, x, y, [recipe] * 2, seeds=[0, 1], monitors=together[:1])
+        train_many(nets, x, y, [recipe] * 2, random_states=[0, 1], monitors=together[:1])
 
 
 def weight_size(model):
@@ -205,7 +205,7 @@ def test_a_run_that_diverges_leaves_the_others_alone(digits):
     recipes = [Recipe(0.1, 16, 10), Recipe(1e200, 16, 10), Recipe(0.05, 16, 10)]
     nets = [mlp(64, (8,), 10, random_state=i).double() for i in range(3)]
     alone = mlp(64, (8,), 10, random_state=0).double()
-    histories = train_many(nets, digits.x[:60], digits.y[:60], recipes, seeds=[0, 1, 2])
+    histories = train_many(nets, digits.x[:60], digits.y[:60], recipes, random_states=[0, 1, 2])
     assert [h.status for h in histories] == ["complete", "diverged", "complete"]
     assert np.isnan(histories[1].loss)
     train(alone, digits.x[:60], digits.y[:60], recipes[0], random_state=0)
@@ -214,10 +214,12 @@ def test_a_run_that_diverges_leaves_the_others_alone(digits):
 
 def test_arguments_that_do_not_fit(digits):
     net = mlp(64, (8,), 10, random_state=0)
-    with pytest.raises(InscapeError, match="1 modules, 2 recipes, 1 seeds"):
-        train_many([net], digits.x, digits.y, [Recipe(0.1, 8, 1)] * 2, seeds=[0])
+    with pytest.raises(InscapeError, match="1 modules, 2 recipes, 1 random states"):
+        train_many([net], digits.x, digits.y, [Recipe(0.1, 8, 1)] * 2, random_states=[0])
+    with pytest.warns(DeprecationWarning, match="seeds= is now random_states="):
+        train_many([net], digits.x, digits.y, [Recipe(0.1, 8, 1)], seeds=[0])
     with pytest.raises(InscapeError, match="given twice"):
-        train_many([net, net], digits.x, digits.y, [Recipe(0.1, 8, 1)] * 2, seeds=[0, 1])
+        train_many([net, net], digits.x, digits.y, [Recipe(0.1, 8, 1)] * 2, random_states=[0, 1])
 
 
 def test_a_last_point_alone_and_milestones_as_a_list(digits):
@@ -240,6 +242,6 @@ def test_the_compiled_program_takes_one_thread_and_gives_the_others_back(monkeyp
     monkeypatch.setattr(descent_kernels, "run_steps", lambda *a: (seen.append(threads()), run_steps(*a))[1])
     x = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
     with threadpool_limits(2, user_api="blas"):
-        train_many([mlp(2, (4,), 2, random_state=0)], x, x[:, 0] > 0, [Recipe(0.1, 10, 1)], seeds=[0])
+        train_many([mlp(2, (4,), 2, random_state=0)], x, x[:, 0] > 0, [Recipe(0.1, 10, 1)], random_states=[0])
         assert threads() == {2}
     assert set(map(frozenset, seen)) == {frozenset({1})}

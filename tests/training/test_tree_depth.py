@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from inscape.errors import ModelError
 from inscape.training.data.datasets import Split
-from inscape.training.fitting import check_settings, cut_at_depth, fit_many
+from inscape.training.fitting import check_settings, fit_many, pruned_to_depth
 
 
 def _data(n=400, d=5, seed=0):
@@ -23,13 +23,13 @@ def test_without_ties_every_node_is_that_of_the_tree_grown_to_the_depth(criterio
     x, y = _data(n=2000, d=1)  # of one real feature: one best threshold in each node of many points
     options = {"criterion": criterion, "random_state": 3, "min_samples_leaf": 20}
     whole = DecisionTreeClassifier(max_depth=6, **options).fit(x, y)
-    cut, grown = (
-        cut_at_depth(whole, depth).tree_,
+    pruned, grown = (
+        pruned_to_depth(whole, depth).tree_,
         DecisionTreeClassifier(max_depth=depth, **options).fit(x, y),
     )
     for name in ("children_left", "children_right", "feature", "threshold", "value", "n_node_samples"):
-        np.testing.assert_array_equal(getattr(cut, name), getattr(grown.tree_, name))
-    assert cut.max_depth == grown.tree_.max_depth
+        np.testing.assert_array_equal(getattr(pruned, name), getattr(grown.tree_, name))
+    assert pruned.max_depth == grown.tree_.max_depth
     assert whole.tree_.max_depth == 6  # untouched
 
 
@@ -42,20 +42,20 @@ def test_a_cut_tree_predicts_what_the_node_at_the_depth_holds(kind):
     model.fit(x, y)
     trees = getattr(model, "estimators_", [model])
     for depth in (1, 3, 9):
-        cut = cut_at_depth(model, depth)
+        pruned = pruned_to_depth(model, depth)
         held = []
         for tree in trees:
             paths = tree.decision_path(x)  # nodes in the order of their numbers, which is from the root down
             last = [paths.indices[a:b][: depth + 1][-1] for a, b in pairwise(paths.indptr)]
             held.append(tree.tree_.value[last][:, 0])
-        np.testing.assert_allclose(cut.predict_proba(x), np.mean(held, axis=0), atol=1e-12)
-        assert max(t.get_depth() for t in getattr(cut, "estimators_", [cut])) == depth
+        np.testing.assert_allclose(pruned.predict_proba(x), np.mean(held, axis=0), atol=1e-12)
+        assert max(t.get_depth() for t in getattr(pruned, "estimators_", [pruned])) == depth
 
 
-def test_cut_deeper_than_grown_is_refused():
+def test_pruning_deeper_than_grown_is_refused():
     x, y = _data()
-    with pytest.raises(ModelError, match="grown to depth 3 cannot be cut at 4"):
-        cut_at_depth(DecisionTreeClassifier(max_depth=3).fit(x, y), 4)
+    with pytest.raises(ModelError, match="grown to depth 3 cannot be pruned to 4"):
+        pruned_to_depth(DecisionTreeClassifier(max_depth=3).fit(x, y), 4)
     with pytest.raises(ModelError, match="max_depth=9 with grown_depth=5"):
         check_settings({"model": "tree", "max_depth": 9, "grown_depth": 5})
 

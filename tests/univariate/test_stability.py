@@ -254,6 +254,9 @@ def test_a_net_above_the_edge_fails():
     assert found.to_dict()["holds"] is False
     assert found.plot().get_xlabel() == "x"
     assert "fails" in repr(found)
+    beside = stability(net, x, net(x) + 1.0, 1.0)
+    assert beside.holds is None
+    assert repr(beside).count("does not apply") == 1
 
 
 def test_bad_arguments_are_refused():

@@ -22,7 +22,7 @@ from inscape.errors import InscapeError, InscapeWarning
 from inscape.stopping import EXIT_CODE, STOPPED, interrupts_raised
 
 
-class _Group(TyperGroup):
+class _CommandGroup(TyperGroup):
     """A group whose commands end with one clear line on stderr when the user's input is at fault."""
 
     def main(self, *args: Any, **options: Any) -> Any:
@@ -67,7 +67,7 @@ def _version(wanted: bool) -> None:
 
 
 app = typer.Typer(
-    cls=_Group,
+    cls=_CommandGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

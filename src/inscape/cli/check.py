@@ -11,15 +11,6 @@ from inscape.text_table import notes_below
 if TYPE_CHECKING:
     from inscape.theory import Check
 
-COLUMNS = {
-    "name": ("statement", ""),
-    "form": ("form", ""),
-    "lhs": ("left", ".4g"),
-    "rhs": ("right", ".4g"),
-    "ratio": ("ratio", ".3g"),
-    "verdict": ("verdict", ""),
-}
-
 
 @options.command
 def check(
@@ -42,6 +33,7 @@ def check(
     """Check the statements of four papers on one model: both sides, their ratio, a verdict, or a reason."""
     from inscape.measures.accuracy import warn_at_chance
     from inscape.theory import check_all
+    from inscape.theory.check_all import COLUMNS
 
     loaded = source.read()
     wrapped = loading.read(model, weights, x=loaded.x)

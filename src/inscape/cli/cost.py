@@ -15,9 +15,9 @@ def cost(
     source: options.DataOptions,
     method: options.Method = "auto",
     probes: options.Probes = 100,
-    models: Annotated[int, typer.Option(min=1, help="Plan for so many models like this one.")] = 1,
+    models: Annotated[int, typer.Option(min=1, help="Plan for this many models like this one.")] = 1,
     gpus: Annotated[
-        int, typer.Option(min=1, help="Share them among so many devices like the one measured (--device).")
+        int, typer.Option(min=1, help="Share them among this many devices like the one measured (--device).")
     ] = 1,
     seed: options.Seed = 0,
     weights: options.Weights = None,

@@ -55,7 +55,7 @@ Mean = Annotated[
     typer.Option(metavar="N[,N,...]", help=f"The model takes (scale x - mean) / std. {_PER_CHANNEL}"),
 ]
 Std = Annotated[str | None, typer.Option(metavar="N[,N,...]", help=f"See --mean. {_PER_CHANNEL}")]
-Scale = Annotated[
+PixelScale = Annotated[
     str | None,
     typer.Option(
         metavar="N[,N,...]",
@@ -161,7 +161,7 @@ class ModelOptions:
     layout: Layout = None
     mean: Mean = None
     std: Std = None
-    scale: Scale = None
+    scale: PixelScale = None
     output: Output = None
     decide: Decide = None
     threshold: Threshold = None

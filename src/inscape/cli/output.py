@@ -14,7 +14,6 @@ from inscape.files import replacing
 from inscape.text_table import Columns, notes_below, paragraph, text_table
 
 _SPACES = 2
-PICTURES = (".png", ".pdf", ".svg", ".jpg")
 
 
 def print_json(value: Any) -> None:
@@ -74,6 +73,8 @@ def line_width() -> int | None:
 
 def check_picture(path: Path) -> None:
     """Raise an error for a file that no picture can be drawn into."""
+    from inscape.partition.region_files import PICTURES
+
     if path.suffix.lower() not in PICTURES:
         raise InscapeError(f"cannot draw into {path}: the file must end in {', '.join(PICTURES)}")
 

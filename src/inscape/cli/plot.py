@@ -19,8 +19,14 @@ def plot(
     *,
     source: options.DataOptions,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Picture: .png, .pdf, .svg or .jpg.")
-    ],
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Picture: .png, .pdf, .svg or .jpg; or the regions: .json, .csv or .geojson.",
+        ),
+    ] = None,
     where: options.ChosenProbeOptions,
     method: options.Method = "auto",
     resolution: options.Finest = None,
@@ -45,7 +51,8 @@ def plot(
     """Draw the decision regions on the plane through three data points, or on a segment between two."""
     from inscape.measures.accuracy import warn_at_chance
 
-    _check(out, where, method, resolution, linear, colour)
+    _check_file(out, json)
+    _check(where, method, resolution, linear, colour)
     loaded = source.read()
     wrapped = loading.read(model, weights, x=loaded.x)
     loaded = loaded.fitting(wrapped)
@@ -59,13 +66,16 @@ def plot(
     else:
         how = {"method": method, "resolution": resolution, "connectivity": connectivity}
         regions = _decision_regions(wrapped, probe, how | work)
-    extra = {"colour": colour or "pattern"} if linear and probe.dim == 2 else {}
-    ax = regions.plot(title=title, class_names=class_names_of(names, wrapped, loaded), **extra)
-    if title is None:
-        ax.title.set_text(f"{wrapped.name}: {ax.get_title()}")
-    save_picture(ax, out)
+    if out is not None and is_table(out):
+        regions.save(out)
+    elif out is not None:
+        extra = {"colour": colour or "pattern"} if linear and probe.dim == 2 else {}
+        ax = regions.plot(title=title, class_names=class_names_of(names, wrapped, loaded), **extra)
+        if title is None:
+            ax.title.set_text(f"{wrapped.name}: {ax.get_title()}")
+        save_picture(ax, out)
     if json:
-        print_json(regions.to_dict(polygons=True) | {"picture": str(out)})
+        print_json(regions.to_dict(polygons=True) | {"picture": None if out is None else str(out)})
     else:
         typer.echo(str(out))
 
@@ -93,8 +103,24 @@ def class_names_of(given: str | None, model: Any, data: Any) -> Any:
     return dict(enumerate(data.classes)) if fits else None
 
 
+def is_table(path: Path) -> bool:
+    """Whether a file takes the regions themselves, not their picture."""
+    from inscape.partition.region_files import TABLES
+
+    return path.suffix.lower() in TABLES
+
+
+def _check_file(out: Path | None, json: bool) -> None:
+    """Raise an error if there is nowhere to write, or a file that takes neither a picture nor regions."""
+    if out is None and not json:
+        raise InscapeError(
+            "where to? -o plane.png draws, -o plane.geojson writes polygons, --json prints them"
+        )
+    if out is not None and not is_table(out):
+        check_picture(out)
+
+
 def _check(
-    out: Path,
     where: options.ChosenProbeOptions,
     method: str,
     resolution: int | None,
@@ -104,7 +130,6 @@ def _check(
     """Raise an error for options that do not go together."""
     from inscape.partition.decision.method import check_method
 
-    check_picture(out)
     where.check()
     check_method(method)
     if linear and (method == "grid" or resolution is not None):

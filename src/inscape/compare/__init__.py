@@ -22,7 +22,7 @@ __all__ = ["Comparison", "ComparisonMatrix", "MaxDifference", "PairAgreement", "
 
 MOST_DIMENSIONS = 2
 
-Settings = dict[str, Any]
+ComparisonSettings = dict[str, Any]
 
 
 @overload
@@ -119,7 +119,7 @@ def compare(
     >>> round(d.disagreement, 6), d.labels.tolist(), round(d.iou, 6)
     (0.25, [[0, 0], [0, 1], [1, 1]], 0.583333)
     """
-    settings: Settings = {"method": method, "resolution": resolution, "scores": scores}
+    settings: ComparisonSettings = {"method": method, "resolution": resolution, "scores": scores}
     if probe is None:
         if names is not None:
             raise ModelError("names are for two models: give several as a dictionary of models by name")
@@ -134,7 +134,12 @@ def compare(
 
 
 def _comparisons(
-    a: Model, b: Model, probes: list[Probe], settings: Settings, names: tuple[str, str] | None, show: Meter
+    a: Model,
+    b: Model,
+    probes: list[Probe],
+    settings: ComparisonSettings,
+    names: tuple[str, str] | None,
+    show: Meter,
 ) -> list[Comparison]:
     """The comparison of two models on each probe."""
     for model in (a, b):
@@ -151,7 +156,7 @@ def _comparisons(
 
 
 def _several(
-    models: Any, probe: Any, settings: Settings, progress: bool | Meter | None
+    models: Any, probe: Any, settings: ComparisonSettings, progress: bool | Meter | None
 ) -> ComparisonMatrix | list[ComparisonMatrix]:
     """The matrix of several models on a probe, or on each of several."""
     if isinstance(models, str) or not isinstance(models, Iterable):

@@ -7,7 +7,7 @@ widely, so look at `max_difference` too; and models can agree on a probe and dif
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from inscape.probes.plane import frame_of, scene_of
 from inscape.provenance import Provenance
 from inscape.serialising import SCHEMA, LeftOut, check_schema, plain, plain_fields, restored_fields
 from inscape.status import Status
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KIND = "comparison"
 SEVERAL = "comparison of several models"
@@ -168,7 +171,7 @@ class Comparison(DrawnByClass, Exported):
             return f"{a} and {b} have the same label everywhere on the probe (exact, up to rounding)"
         return f"{a} and {b} differ on {_percent(self.disagreement)} of the probe (exact, up to rounding)"
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pd.DataFrame":
         """A pandas table, one row per region: both labels and class names, and what the regions' own has."""
         own = self.regions.to_frame().drop(columns=["label", "class_name"])
         first, second = self.labels.T
@@ -374,7 +377,7 @@ class ComparisonMatrix(Drawn):
             raise PartitionError(f"{a!r} was not compared with itself")
         return self.comparisons[i, j]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pd.DataFrame":
         """A pandas table of disagreements, a row and a column for each model."""
         import pandas as pd
 

@@ -96,7 +96,7 @@ def max_difference(pair: Pair, regions: DecisionRegions, scale: str) -> MaxDiffe
     softened = scale == "softmax"
     heads = {g.head for g in graphs} - {None}
     of = "probabilities" if softened else f"what goes into {heads.pop()}" if heads else "scores"
-    compared = _Compared(pair.matching, softened)
+    compared = _ScoreDifferences(pair.matching, softened)
     if probe.dim == 1:
         t, label = _on_segment(graphs, probe, compared)
         coordinates, point = (t,), probe.points([t])[0]
@@ -129,7 +129,7 @@ def _class(matching: Matching, column: int, scores: Floats) -> str:
     return matching.name(_label(column, scores))
 
 
-class _Compared:
+class _ScoreDifferences:
     """|score_a - score_b| for each class."""
 
     def __init__(self, matching: Matching, softened: bool) -> None:
@@ -151,7 +151,7 @@ def _graphs(pair: Pair, probe: Probe) -> tuple[Any, Any] | None:
     return pair.a.graph(probe.input_shape), pair.b.graph(probe.input_shape)
 
 
-def _on_segment(graphs: Sequence[Any], probe: Probe, compared: _Compared) -> tuple[float, int]:
+def _on_segment(graphs: Sequence[Any], probe: Probe, compared: _ScoreDifferences) -> tuple[float, int]:
     """Where on a segment the difference is largest, and the column: at a breakpoint of either network."""
     from inscape.partition.linear.regions import KNOT_TOLERANCE
     from inscape.partition.linear.segments.walk import walk
@@ -159,15 +159,15 @@ def _on_segment(graphs: Sequence[Any], probe: Probe, compared: _Compared) -> tup
     segment = as_segment(probe)
     curves: list[tuple[Floats, Floats]] = []
     for graph in graphs:
-        rows: list[tuple[Floats, Floats]] = []
+        stretches: list[tuple[Floats, Floats]] = []
         walk(
             graph,
             [segment],
-            lambda r, s, _, rows=rows: rows.append((r.t, s.double().numpy())),  # type: ignore[misc]
+            lambda r, s, _, stretches=stretches: stretches.append((r.t, s.double().numpy())),  # type: ignore[misc]
             memory=MEMORY,
             tolerance=KNOT_TOLERANCE,
         )
-        curves.append((np.concatenate([t for t, _ in rows]), np.concatenate([s for _, s in rows])))
+        curves.append((np.concatenate([t for t, _ in stretches]), np.concatenate([s for _, s in stretches])))
     every = np.union1d(curves[0][0], curves[1][0])
     values = [np.stack([np.interp(every, t, column) for column in s.T], axis=1) for t, s in curves]
     gap = compared(*values)
@@ -175,7 +175,9 @@ def _on_segment(graphs: Sequence[Any], probe: Probe, compared: _Compared) -> tup
     return float(every[place]), int(label)
 
 
-def _on_plane(pair: Pair, graphs: Sequence[Any], probe: Probe, compared: _Compared) -> tuple[Floats, int]:
+def _on_plane(
+    pair: Pair, graphs: Sequence[Any], probe: Probe, compared: _ScoreDifferences
+) -> tuple[Floats, int]:
     """The coordinates at which the difference is largest, and the column: at a vertex of the joint walk."""
     from inscape.models.graph.joining import side_by_side
     from inscape.partition.linear.planes.subdivision import subdivide

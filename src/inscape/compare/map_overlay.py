@@ -22,6 +22,7 @@ import numpy as np
 
 from inscape.arrays import Floats, Ints
 from inscape.compiled import compiled
+from inscape.partition.linear.envelope import grown
 from inscape.partition.linear.planes.complex.dissolve import dissolve
 from inscape.partition.linear.planes.complex.half_edges import (
     BORDER,
@@ -108,7 +109,7 @@ def overlaid(first: LabelMap, second: LabelMap, corners: Floats) -> Overlay:
     return Overlay(coarse, np.stack(np.divmod(pairs, labels.max() + 1), axis=1))
 
 
-class _Crossings(NamedTuple):
+class _MapCrossings(NamedTuple):
     """Where edges of the one map cross edges of the other: the edges (n,) each, and the places (n, 2)."""
 
     one: Ints
@@ -145,18 +146,27 @@ class _Edges(NamedTuple):
             is_second=np.arange(len(start)) >= len(first.start),
         )
 
-    def crossings(self, n_first: int) -> _Crossings:
-        one, other, xy = edge_crossings(self.low, self.high, n_first)
-        return _Crossings(one, other, xy)
+    def crossings(self, n_first: int) -> _MapCrossings:
+        order = n_first + np.argsort(self.low[n_first:, 0], kind="stable")
+        one, other, x, y = edge_crossings(self.low, self.high, order)
+        return _MapCrossings(one, other, np.stack([x, y], axis=1))
 
 
-@compiled(work=lambda low, high, n_first: n_first * (len(low) - n_first))
-def edge_crossings(low, high, n_first):
-    """All places where one of the first edges crosses one of the others, away from the ends of both."""
-    capacity, n = 1024, 0
-    one, other, xy = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty((capacity, 2))
-    order = n_first + np.argsort(low[n_first:, 0])
-    for i in range(n_first):
+@compiled(work=lambda low, high, order: len(order) * (len(low) - len(order)))
+def edge_crossings(low, high, order):
+    """All places where one of the first edges crosses one of the others, away from the ends of both.
+
+    Args:
+        low: the left end of each edge, (e, 2).
+        high: the right end.
+        order: the other edges, which come last, by the x of their left ends.
+
+    Returns:
+        of each place its first edge, its other edge, its x and its y.
+    """
+    n = 0
+    one, other, x, y = np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024), np.empty(1024)
+    for i in range(len(low) - len(order)):
         ax, ay = low[i, 0], low[i, 1]
         ux, uy = high[i, 0] - ax, high[i, 1] - ay
         top, bottom = max(ay, ay + uy), min(ay, ay + uy)
@@ -177,18 +187,11 @@ def edge_crossings(low, high, n_first):
             if s < 0.0 or s > 1.0 or t < 0.0 or t > 1.0:
                 continue
             # (3) keep them
-            if n == capacity:
-                capacity *= 2
-                more_one, more_other, more_xy = (
-                    np.empty(capacity, np.int64),
-                    np.empty(capacity, np.int64),
-                    np.empty((capacity, 2)),
-                )
-                more_one[:n], more_other[:n], more_xy[:n] = one, other, xy
-                one, other, xy = more_one, more_other, more_xy
-            one[n], other[n], xy[n, 0], xy[n, 1] = i, j, ax + s * ux, ay + s * uy
+            if n == len(one):
+                one, other, x, y = grown(one, 2 * n), grown(other, 2 * n), grown(x, 2 * n), grown(y, 2 * n)
+            one[n], other[n], x[n], y[n] = i, j, ax + s * ux, ay + s * uy
             n += 1
-    return one[:n], other[:n], xy[:n]
+    return one[:n], other[:n], x[:n], y[:n]
 
 
 def _clustered(values: Floats, near: float) -> tuple[Floats, Ints]:
@@ -215,7 +218,7 @@ class _Stretches(NamedTuple):
 
 
 def _stretches(
-    edges: _Edges, begin: Ints, stop: Ints, events: Floats, cross: _Crossings, met: Ints
+    edges: _Edges, begin: Ints, stop: Ints, events: Floats, cross: _MapCrossings, met: Ints
 ) -> _Stretches:
     crossed, event = np.concatenate([cross.one, cross.other]), np.concatenate([met, met])
     order = np.lexsort((event, crossed))

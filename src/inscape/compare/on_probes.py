@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from inscape.arrays import Floats, Ints
+from inscape.arrays import Array, Floats, Ints
 from inscape.compare.matching import Matching, told_apart
 from inscape.models import Model
-from inscape.models.base import Array
 from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.grid import grid_regions
-from inscape.partition.decision.method import Choice, Request
+from inscape.partition.decision.method import Choice, RegionRequest
 from inscape.partition.decision.regions import (
     DecisionGrid,
     DecisionMesh,
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-6
 """Of the span, how far an adaptive boundary on a segment may be from the truth: two models often differ in
 little more than where their boundaries are."""
-UNKNOWN = 2**20
+UNKNOWN_CLASSES = 2**20
 """What stands for the number of classes where a model tells only those that it meets."""
 SAME_PLACE = 1e-12
 """Of the span: boundaries of the two models that are no further apart are one, up to rounding."""
@@ -126,7 +125,7 @@ class Pair:
     @property
     def model(self) -> PairedModel:
         """The pair as one model."""
-        return PairedModel(self.a, self.b, self.matching, self.matching.n or UNKNOWN)
+        return PairedModel(self.a, self.b, self.matching, self.matching.n or UNKNOWN_CLASSES)
 
 
 class Regions:
@@ -182,7 +181,7 @@ def regions_on(
     pair: Pair, probes: Sequence[Probe], *, method: str, resolution: int | None, show: Meter
 ) -> list[Regions]:
     """The regions of a pair on probes of one dimension, 1 or 2, by the best method for each model."""
-    request = Request(method=method, resolution=resolution)
+    request = RegionRequest(method=method, resolution=resolution)
     both = both_regions(pair, probes, request, show)
     if both is None:
         return _of_paired_model(pair, probes, request, show)
@@ -205,7 +204,7 @@ def joint_reason(first: OwnRegions, second: OwnRegions) -> str:
 
 
 def both_regions(
-    pair: Pair, probes: Sequence[Probe], request: Request, show: Meter
+    pair: Pair, probes: Sequence[Probe], request: RegionRequest, show: Meter
 ) -> tuple[OwnRegions, OwnRegions] | None:
     """The regions of each model alone, to be laid over each other; None if those of the pair are wanted.
 
@@ -231,7 +230,7 @@ def _half(show: Meter, k: int) -> Meter:
 
 
 def own_regions(
-    model: Model, probes: Sequence[Probe], request: Request, choice: Choice, show: Meter
+    model: Model, probes: Sequence[Probe], request: RegionRequest, choice: Choice, show: Meter
 ) -> OwnRegions:
     """The regions of one model."""
     tolerance = TOLERANCE if probes[0].dim == 1 else None
@@ -251,7 +250,9 @@ def own_regions(
     return OwnRegions(regions, chosen.reason)
 
 
-def _of_paired_model(pair: Pair, probes: Sequence[Probe], request: Request, show: Meter) -> list[Regions]:
+def _of_paired_model(
+    pair: Pair, probes: Sequence[Probe], request: RegionRequest, show: Meter
+) -> list[Regions]:
     """The regions of the pair as one model, at points."""
     model = pair.model
     choice = request.choose(model, probes)

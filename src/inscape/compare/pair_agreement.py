@@ -30,7 +30,7 @@ from inscape.errors import MeasureError, ProbeError, unknown_name
 from inscape.measures.measurement import Measurement, as_source, mean_with_error, wilson
 from inscape.models import Model, wrap
 from inscape.parallel import working
-from inscape.partition.decision.method import Request
+from inscape.partition.decision.method import RegionRequest
 from inscape.pictures import Drawn
 from inscape.probes import Probe, sample_probes
 from inscape.probes.sampling import draw_probes
@@ -168,7 +168,7 @@ def agreement(
     )
     points = source.everything()[0]
     pair = Pair(first, second, Matching(first, second, points[:N_COMPARED]))
-    request = Request(method=method, resolution=resolution)
+    request = RegionRequest(method=method, resolution=resolution)
     with meter(progress, "two models") as show, working(n_jobs):
         shares = _shares(pair, list(probes), request, show)
     mean, error, interval = mean_with_error(shares["shares"])
@@ -212,7 +212,7 @@ def _within(interval: tuple[float, float], shares: Floats) -> tuple[float, float
     return (low, high) if math.isnan(low) else (max(0.0, low), min(1.0, high))
 
 
-def _shares(pair: Pair, probes: Sequence[Probe], request: Request, show: Meter) -> dict[str, Any]:
+def _shares(pair: Pair, probes: Sequence[Probe], request: RegionRequest, show: Meter) -> dict[str, Any]:
     """The share of agreement on each probe, and how it was found."""
     both = both_regions(pair, probes, request, show) if probes[0].dim == 1 else None
     if both is not None:
@@ -274,7 +274,7 @@ class Churn:
         n_probes = whole_number(n_probes, "n_probes", 1, MeasureError)
         self.settings = {"n_probes": n_probes, "method": method, "dim": 1}
         self._probes = sample_probes(x, n=n_probes, random_state=random_state)
-        self._request = Request(method=method)
+        self._request = RegionRequest(method=method)
         self._first: list[Any] | None = None
         self._last: list[Any] | None = None
 

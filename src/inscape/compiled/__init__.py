@@ -7,10 +7,10 @@ more time counting than the work takes. They are compiled sooner, too, so it is 
 Compiling all loops of a plane takes ten seconds, and finding them on disk half a second; but Python takes
 half a second, too, for a plane of a few hundred regions: the same source, item by item. So a process begins
 with Python. Once more was done than that is worth, numba is imported and each loop looked for on disk. What
-is not there is compiled for a call that has much to do, or when Python has taken as long as compiling would.
-Work is reckoned from the sizes of arrays and never from the clock, so that a program that is run again runs
-as before, and both ways give the same numbers to the last bit: what numba may reorder is always compiled, and
-exponentials and logarithms are those of `math`, since numpy has its own.
+is not there is compiled for a call that has much to do, or, if it is used at all often, when Python has taken
+as long as compiling would. Work is reckoned from the sizes of arrays and never from the clock, so that a
+program that is run again runs as before, and both ways give the same numbers to the last bit: what numba may
+reorder is always compiled, and exponentials and logarithms are those of `math`, since numpy has its own.
 """
 
 # mypy: allow-untyped-calls
@@ -34,9 +34,11 @@ LOOKED_FOR_FROM = 200_000
 """Work in a process from which on loops are looked for on disk. It is counted in entries of the arrays that
 loops are given, of which Python takes a microsecond or two each."""
 COMPILED_FROM = 8_000_000
-"""Work in a process from which on loops are compiled ..."""
+"""Work in a process from which on loops are compiled that do more than a little ..."""
+LOOP_COMPILED_FROM = 100_000
+"""... which is this: a loop that is hardly used does not make an old process wait ..."""
 CALL_COMPILED_FROM = 1_000_000
-"""... and in one call."""
+"""... and work in one call that is compiled in any process."""
 
 
 @dataclass
@@ -93,6 +95,7 @@ class Loop:
         self._function, self._work, self._options = function, work, options
         self._dispatcher: Any = None
         self._is_looked_for = False
+        self._work_by_python = 0.0
         self._run: Callable[..., Any] = self._first
         _LOOPS.append(self)
 
@@ -125,6 +128,7 @@ class Loop:
             self._run = self.dispatcher
             return self._run(*arguments)
         BY_PYTHON.work += work
+        self._work_by_python += work
         _here.is_in_loop, start = True, time.perf_counter()
         try:
             with np.errstate(all="ignore"):  # as numba does: unsigned numbers wrap round
@@ -138,7 +142,10 @@ class Loop:
             return True
         if BY_PYTHON.is_allowed is not None:
             return not BY_PYTHON.is_allowed
-        if work > CALL_COMPILED_FROM or BY_PYTHON.work + work > COMPILED_FROM:
+        if work > CALL_COMPILED_FROM:
+            return True
+        is_old = BY_PYTHON.work + work > COMPILED_FROM
+        if is_old and self._work_by_python + work > LOOP_COMPILED_FROM:
             return True
         if BY_PYTHON.work + work <= LOOKED_FOR_FROM or self._is_looked_for:
             return False
@@ -197,6 +204,13 @@ def summing(function: Callable[..., Any]) -> Any:
     """Sums for loops that may be taken in any order, so that they fill vector registers."""
     _FOR_LOOPS.append((function, {**_INNER, "fastmath": {"reassoc", "nsz"}}))
     return function
+
+
+@inlined
+def copy(source: Any, target: Any) -> None:
+    """Copy a vector, entry by entry: a slice or a row that is set at once takes numba seconds to compile."""
+    for i in range(len(source)):
+        target[i] = source[i]
 
 
 _CHOICES: list[tuple[Callable[..., Any], Callable[..., Any], dict[str, Any]]] = []

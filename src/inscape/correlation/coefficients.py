@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 N_RESAMPLES = 2000
-FEWEST = 4
+FEWEST_CLUSTERS = 4
 """Resamples of fewer clusters are mostly degenerate: no interval is better than a wrong one."""
-_BLOCK = 512  # rows of pairwise comparisons at a time
+_ROWS_COMPARED_AT_ONCE = 512  # rows of pairwise comparisons at a time
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,7 +117,7 @@ def bootstrapped(
         return Correlation(value, (float("nan"), float("nan")), n)
     owner = np.unique(np.arange(n) if clusters is None else np.asarray(clusters), return_inverse=True)[1]
     k = int(owner.max()) + 1
-    if k < FEWEST:
+    if k < FEWEST_CLUSTERS:
         return Correlation(value, (float("nan"), float("nan")), n)
     drawn = as_generator(random_state).multinomial(k, np.full(k, 1 / k), size=n_resamples)
     resampled = statistic(drawn[:, owner].astype(np.float64))
@@ -159,8 +159,8 @@ def _ranks(weights: Floats, x: Floats) -> Floats:
 def _kendall(weights: Floats, x: Floats, y: Floats) -> Floats:
     """Tau-b: concordant minus discordant pairs over the geometric mean of the pairs untied in x and in y."""
     agree, in_x, in_y = np.zeros((3, len(weights)))
-    for i in range(0, len(x), _BLOCK):
-        rows = slice(i, i + _BLOCK)
+    for i in range(0, len(x), _ROWS_COMPARED_AT_ONCE):
+        rows = slice(i, i + _ROWS_COMPARED_AT_ONCE)
         sign_x, sign_y = np.sign(x[rows, None] - x), np.sign(y[rows, None] - y)
         for total, pairs in ((agree, sign_x * sign_y), (in_x, np.abs(sign_x)), (in_y, np.abs(sign_y))):
             total += ((weights @ pairs.T) * weights[:, rows]).sum(axis=1)

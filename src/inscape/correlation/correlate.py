@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.correlation.coefficients import (
-    FEWEST,
+    FEWEST_CLUSTERS,
     N_RESAMPLES,
     Correlation,
     correlation,
@@ -40,7 +40,7 @@ from inscape.serialising import SCHEMA, LeftOut, check_schema, plain, plain_fiel
 
 ACCURACIES = ("train_accuracy", "test_accuracy")
 _KINDS = ("pearson", "spearman", "kendall", "single_runs")
-DROP = 0.1
+STRATUM_LOWER_BY = 0.1
 """A stratum is worth a word if its coefficient is lower than the whole one by more than this."""
 
 
@@ -57,8 +57,8 @@ class Stratum:
     >>> import inscape, pandas
     >>> runs = {"learning_rate": [0.1, 0.1, 0.01, 0.01], "batch_size": [32, 64, 32, 64]}
     >>> frame = pandas.DataFrame(runs | {"region_count": [2.0, 2.5, 3.0, 4.0], "gap": [0.1, 0.2, 0.3, 0.4]})
-    >>> found = inscape.correlate(frame, by=["learning_rate", "batch_size"], n_resamples=20)
-    >>> sorted(found.strata["learning_rate"])
+    >>> correlation = inscape.correlate(frame, by=["learning_rate", "batch_size"], n_resamples=20)
+    >>> sorted(correlation.strata["learning_rate"])
     [0.01, 0.1]
     """
 
@@ -70,7 +70,7 @@ class Stratum:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Correlations(Drawn):
-    """How a measure goes with a target, over configurations whose runs are averaged over seeds.
+    """How a measure correlates with a target, over configurations whose runs are averaged over seeds.
 
     Attributes:
         measure: the column of the measure.
@@ -134,7 +134,7 @@ class Correlations(Drawn):
 
     def _between_models(self) -> list[str]:
         inside = [m.pearson.value for m in self.models.values() if not math.isnan(m.pearson.value)]
-        if not inside or max(abs(r - self.pearson.value) for r in inside) <= DROP:
+        if not inside or max(abs(r - self.pearson.value) for r in inside) <= STRATUM_LOWER_BY:
             return []
         return [
             f"within a model r is {min(inside):.2f} to {max(inside):.2f}, "
@@ -145,9 +145,9 @@ class Correlations(Drawn):
         """For each hyper-parameter the value inside which the coefficient falls most, if it falls."""
         inside = []
         for name, strata in self.strata.items():
-            falls = {value: self._fall(s) for value, s in strata.items() if s.pearson.n >= FEWEST}
+            falls = {value: self._fall(s) for value, s in strata.items() if s.pearson.n >= FEWEST_CLUSTERS}
             value = max(falls, key=lambda v: falls[v], default=None)
-            if value is None or not falls[value] > DROP:
+            if value is None or not falls[value] > STRATUM_LOWER_BY:
                 continue
             s, shown = strata[value], f"{value:g}" if isinstance(value, int | float) else value
             inside.append(
@@ -326,7 +326,7 @@ def positive(r: Correlation) -> Finding:
 
 
 @dataclass(frozen=True)
-class _Columns:
+class _ComparedColumns:
     """Which columns are compared, and how intervals are drawn."""
 
     measure: str
@@ -388,7 +388,7 @@ def correlate(
     table, names = checked_runs(frame, measure, target, by)
     kept = _gated(table, min_train_accuracy)
     names = tuple(n for n in names if n not in FAMILIES)
-    columns = _Columns(measure, target, names, int(n_resamples), as_seed(random_state))
+    columns = _ComparedColumns(measure, target, names, int(n_resamples), as_seed(random_state))
     warn_of_mixtures(kept, owners(kept, separators(kept, names)), (measure, target))
     result = _correlations(kept, columns)
     models = {}
@@ -416,7 +416,7 @@ def _gated(table: Any, minimum: float | None) -> Any:
     return table
 
 
-def _correlations(runs: Any, columns: _Columns) -> Correlations:
+def _correlations(runs: Any, columns: _ComparedColumns) -> Correlations:
     """The correlations of some runs."""
     apart = separators(runs, columns.by)
     columns = replace(columns, by=tuple(n for n in columns.by if n in apart))
@@ -444,7 +444,9 @@ def _correlations(runs: Any, columns: _Columns) -> Correlations:
     )
 
 
-def _seed_means(runs: Any, owner: npt.NDArray[np.int64], columns: _Columns, held: tuple[str, ...]) -> Any:
+def _seed_means(
+    runs: Any, owner: npt.NDArray[np.int64], columns: _ComparedColumns, held: tuple[str, ...]
+) -> Any:
     """One line per configuration: its hyper-parameters, and the means of measure and target over its runs.
 
     Means are rounded to 12 digits: the same three numbers in another order are a tie. Those of the accuracies
@@ -462,7 +464,7 @@ def _seed_means(runs: Any, owner: npt.NDArray[np.int64], columns: _Columns, held
 
 
 def _strata(
-    runs: Any, means: Any, owner: npt.NDArray[np.int64], columns: _Columns, name: str
+    runs: Any, means: Any, owner: npt.NDArray[np.int64], columns: _ComparedColumns, name: str
 ) -> dict[Hashable, Stratum]:
     """The correlations with one hyper-parameter held at each of its values."""
     strata: dict[Hashable, Stratum] = {}
@@ -483,7 +485,7 @@ def _rank(value: Any) -> tuple[bool, Any]:
     return not is_number, value if is_number else str(value)
 
 
-def _partial(means: Any, columns: _Columns, fixed: tuple[str, ...]) -> dict[str, Correlation]:
+def _partial(means: Any, columns: _ComparedColumns, fixed: tuple[str, ...]) -> dict[str, Correlation]:
     """What is left when the values of one hyper-parameter, or of all, each have their own level."""
     import pandas as pd
 

@@ -1,6 +1,9 @@
 """The Axes that a picture is drawn into, and the legend beside them."""
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -27,18 +30,28 @@ def new_figure(size: tuple[float, float]) -> Any:
 def axes_or_new(ax: Any, figsize: tuple[float, float]) -> Any:
     """`ax`, or new Axes of that size in inches.
 
-    A new figure is not registered with pyplot unless an interactive backend shows it, so that drawing
-    many pictures in a program leaks none.
+    Where pyplot is in use a new figure is one of its own, which `plt.show()` and `plt.savefig` know. In a
+    program that never imported it nothing is registered, so that many pictures leak none.
     """
     if ax is not None:
         return ax
-    import matplotlib
+    plt = sys.modules.get("matplotlib.pyplot")
+    if plt is None or _is_apart.get():
+        return new_figure(figsize).subplots()
+    return plt.subplots(figsize=figsize, layout="constrained")[1]
 
-    if matplotlib.is_interactive():
-        import matplotlib.pyplot as plt
 
-        return plt.subplots(figsize=figsize, layout="constrained")[1]
-    return new_figure(figsize).subplots()
+_is_apart: ContextVar[bool] = ContextVar("_is_apart", default=False)
+
+
+@contextmanager
+def apart_from_pyplot() -> Iterator[None]:
+    """Have new figures be unknown to pyplot: they go into a file or a page at once."""
+    token = _is_apart.set(True)
+    try:
+        yield
+    finally:
+        _is_apart.reset(token)
 
 
 def ink() -> Any:

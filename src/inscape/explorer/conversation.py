@@ -13,13 +13,13 @@ from inscape.explorer.chosen_plane import ChosenPlane
 from inscape.explorer.exhibit import Exhibit
 from inscape.explorer.messages import Arrays, margin_message, packed, plane_message
 from inscape.explorer.readout import gradient, profile, readout
-from inscape.explorer.worker import Job, Worker
+from inscape.explorer.worker import PageJob, Worker
 from inscape.measures.measurement import mean_with_error
 from inscape.measures.region_count import region_count
 from inscape.probes import Patch, Probe, sample_probes
 
 Request = dict[str, Any]
-Answer = tuple[dict[str, Any], Arrays]
+Reply = tuple[dict[str, Any], Arrays]
 N_SEGMENTS = 400
 SEED = 0
 PATIENCE = 0.08
@@ -76,7 +76,7 @@ class Conversation:
         """Give up what the page waits for."""
         self.worker.cancel(self)
 
-    def _answer(self, ask: str, request: Request, job: Job) -> None:
+    def _answer(self, ask: str, request: Request, job: PageJob) -> None:
         """Do one request and send what came of it."""
         start = time.perf_counter()
         try:
@@ -100,7 +100,7 @@ class Conversation:
         known = {name: request[name] for name in ("id", "model") if name in request} if request else {}
         self._send(packed(known | header, arrays))
 
-    def _meter(self, request: Request, job: Job, what: str) -> Callable[[int, int], None]:
+    def _meter(self, request: Request, job: PageJob, what: str) -> Callable[[int, int], None]:
         """Tells the page how far work is, and stops work that nobody waits for."""
         start, last = time.perf_counter(), -math.inf
 
@@ -120,7 +120,7 @@ class Conversation:
 
     # one method for each kind of request
 
-    def _plane(self, request: Request, job: Job) -> Answer:
+    def _plane(self, request: Request, job: PageJob) -> Reply:
         """Regions on what a page sees: a coarse picture first where the last one took long."""
         exhibit, model = self.exhibit, self._model(request)
         plane = ChosenPlane.read(request.get("plane"), exhibit.data)
@@ -141,7 +141,7 @@ class Conversation:
         window = request.get("window") or plane.whole(request.get("size"))
         return plane.window(window), plane.outline
 
-    def _points(self, request: Request, job: Job) -> Answer:
+    def _points(self, request: Request, job: PageJob) -> Reply:
         """The data points nearest to a plane: where, and how far away."""
         exhibit = self.exhibit
         plane = ChosenPlane.read(request.get("plane"), exhibit.data)
@@ -158,7 +158,7 @@ class Conversation:
             arrays["labels"] = exhibit.row_labels[rows].astype(np.int32)
         return {"plane": plane.named(), **plane.outline, "median": float(np.median(distances))}, arrays
 
-    def _rows(self, request: Request, job: Job) -> Answer:
+    def _rows(self, request: Request, job: PageJob) -> Reply:
         """Some rows of the data in the order that was asked for, with thumbnails or numbers."""
         exhibit, data, model = self.exhibit, self.exhibit.data, self._model(request)
         order, note = np.arange(len(data)), ""
@@ -198,7 +198,7 @@ class Conversation:
             arrays["values"] = data.x[shown].reshape(len(shown), -1)[:, :64].astype(np.float32)
         return {"first": first, "total": len(order), "by": by, "note": note}, arrays
 
-    def _probe(self, request: Request, job: Job) -> Answer:
+    def _probe(self, request: Request, job: PageJob) -> Reply:
         """All that is known of one place."""
         exhibit, model = self.exhibit, self._model(request)
         plane = ChosenPlane.read(request.get("plane"), exhibit.data)
@@ -212,7 +212,7 @@ class Conversation:
             header, arrays = header | more, arrays | picture
         return header, arrays
 
-    def _difference(self, request: Request, job: Job) -> Answer:
+    def _difference(self, request: Request, job: PageJob) -> Reply:
         """Where two models say something else."""
         pair, plane = self._pair(request), ChosenPlane.read(request.get("plane"), self.exhibit.data)
         patch, known = self._seen(plane, request)
@@ -228,7 +228,7 @@ class Conversation:
             "note": comparison.note,
         }, arrays
 
-    def _largest(self, request: Request, job: Job) -> Answer:
+    def _largest(self, request: Request, job: PageJob) -> Reply:
         """The largest difference of two models' scores on what a page sees."""
         pair, plane = self._pair(request), ChosenPlane.read(request.get("plane"), self.exhibit.data)
         difference = self.exhibit.comparison(pair, plane, self._seen(plane, request)[0]).max_difference
@@ -240,14 +240,14 @@ class Conversation:
         }
         return about | {"at": list(difference.coordinates), "is_exact": difference.is_exact}, {}
 
-    def _profile(self, request: Request, job: Job) -> Answer:
+    def _profile(self, request: Request, job: PageJob) -> Reply:
         """Scores and regions on the segment between two places."""
         plane = ChosenPlane.read(request.get("plane"), self.exhibit.data)
         start, end = (plane.home.points(_place(request.get(name))[None])[0] for name in ("from", "to"))
         model = self.exhibit.models[self._model(request)]
         return profile(model, start, end, plane.home.unit, self._meter(request, job, "profile"))
 
-    def _count(self, request: Request, job: Job) -> Answer:
+    def _count(self, request: Request, job: PageJob) -> Reply:
         """The region count R_1 on a few more segments; the page asks again until it is done."""
         if self._running is None:
             self._running = RunningCount(self.exhibit)
@@ -305,7 +305,7 @@ class RunningCount:
         self._exact: list[bool] = [True] * len(self._models)
         self._block = 4
 
-    def advance(self, job: Job) -> dict[str, Any]:
+    def advance(self, job: PageJob) -> dict[str, Any]:
         """Count on the next segments, and say where things stand."""
         done = len(self._counts[-1])
         if done >= N_SEGMENTS:

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats, Ints, Shape
+from inscape.arrays import Array, Floats, Ints, Shape
 from inscape.drawing.planes.frame import as_images
 from inscape.errors import DataError, unknown_name
 from inscape.probes.source import PointSource
 
-Array = npt.NDArray[Any]
 MOST_ROWS = 5000
 """Rows that the strip of a page offers: the first of larger data."""
 THUMBNAIL = 56

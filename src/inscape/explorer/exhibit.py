@@ -29,10 +29,10 @@ KEPT_SIGHTS = 6
 """Planes whose regions are kept for questions about places on them."""
 SECONDS_WHILE_DRAGGING = 0.05
 """Seconds in which an answer comes while a person drags; a coarse picture announces what takes longer."""
-COARSE = (12, 72)
+COARSE_PIXELS = (12, 72)
 """Pixels per side of that picture, at least and at most."""
-WARM = 0.02
-"""The part of the first plane that is looked at before a page asks."""
+WARM_UP_FRACTION = 0.02
+"""The fraction of the first plane that is looked at before a page asks."""
 COARSE_SHARE = 0.08
 """How much of the time of the picture that it announces it may take."""
 
@@ -213,10 +213,10 @@ class Exhibit:
         """The coarse picture of a patch, with as many pixels as there is time for."""
         per_call = self._per_call.get(model)
         if per_call is None:
-            resolution = COARSE[0]
+            resolution = COARSE_PIXELS[0]
         else:
             time_for_it = min(SECONDS_WHILE_DRAGGING / 2, COARSE_SHARE * self._seconds.get(model, math.inf))
-            resolution = int(np.clip(math.sqrt(time_for_it / max(per_call, 1e-9)), *COARSE))
+            resolution = int(np.clip(math.sqrt(time_for_it / max(per_call, 1e-9)), *COARSE_PIXELS))
         start = time.perf_counter()
         message = coarse_message(self.models[model], patch, resolution)
         seconds = (time.perf_counter() - start) / resolution**2
@@ -229,10 +229,13 @@ class Exhibit:
         home = self.start.home
         (s0, s1), (t0, t1) = home.bounds
         s, t = (s0 + s1) / 2, (t0 + t1) / 2
-        small = (s - WARM * (s - s0), s + WARM * (s1 - s)), (t - WARM * (t - t0), t + WARM * (t1 - t))
+        small = (
+            (s - WARM_UP_FRACTION * (s - s0), s + WARM_UP_FRACTION * (s1 - s)),
+            (t - WARM_UP_FRACTION * (t - t0), t + WARM_UP_FRACTION * (t1 - t)),
+        )
         try:
             self.coarse(0, home)
-            decision_regions(self.models[0], Patch(home.origin, home.axes, small), progress=False)
+            decision_regions(self.models[0], Patch(home.origin, home.axes, small))
         except Exception:  # the page asks again, and says what is wrong
             return
 

@@ -17,7 +17,7 @@ MOST_UNITS = 4
 """Units that are named where several change across one edge."""
 MOST_KNOTS = 4000
 """Knots of a profile that are sent one by one."""
-SAMPLES = 401
+PROFILE_SAMPLES = 401
 """Places along a profile of a model that is not piecewise affine."""
 DIFFERENCES_UP_TO = 256
 """Numbers of a point up to which a gradient is taken by differences, where there is no other."""
@@ -124,11 +124,11 @@ def _nearest_edge(sight: Sight, at: Floats, face: int) -> dict[str, Any]:
     inner = edges[planar.born[edges] >= 0]
     if not len(inner):
         return {"kind": "none"}
-    pieces = planar.xy[planar.ends[inner]]
-    distances = [nearest_on(piece[None], at, sight.domain.metric)[1] for piece in pieces]
+    sides = planar.xy[planar.ends[inner]]
+    distances = [nearest_on(side[None], at, sight.domain.metric)[1] for side in sides]
     k = int(np.argmin(distances))
     edge, born = int(inner[k]), int(planar.born[inner[k]])
-    about: dict[str, Any] = {"ends": pieces[k].tolist(), "distance": distances[k]}
+    about: dict[str, Any] = {"ends": sides[k].tolist(), "distance": distances[k]}
     if born not in subdivision.layers:
         return about | {"kind": "scores"}
     layer = subdivision.layers.index(born)
@@ -211,7 +211,7 @@ def profile(
     is_thinned = len(knots) > MOST_KNOTS
     places = np.unique(np.concatenate([[0.0, 1.0], knots, regions.boundaries]))
     if not is_piecewise or is_thinned:
-        places = np.unique(np.concatenate([np.linspace(0, 1, SAMPLES), regions.boundaries]))
+        places = np.unique(np.concatenate([np.linspace(0, 1, PROFILE_SAMPLES), regions.boundaries]))
     scores = model.scores(segment.points(places))
     curves["is_thinned"] = is_thinned
     return curves, {

@@ -19,11 +19,11 @@ from inscape.explorer.conversation import Conversation, RunningCount
 from inscape.explorer.exhibit import Exhibit
 from inscape.explorer.messages import packed, unpacked
 from inscape.explorer.viewer_files import script, style
-from inscape.explorer.worker import Job, Worker
+from inscape.explorer.worker import PageJob, Worker
 from inscape.files import replacing
 from inscape.models import Model
 
-AROUND = 1.5
+WIDER_THAN_FIRST_LOOK = 1.5
 """How much more of the plane than the first look a file has, for screens of any shape."""
 MOST_NUMBERS = 2_000_000
 """Scores at vertices that go into a file; without them the page knows the label of a place only."""
@@ -62,7 +62,7 @@ def _messages(exhibit: Exhibit, *, count: bool) -> Iterator[bytes]:
             for ask in ("difference", "largest"):
                 yield from _if_any(exhibit, about | {"ask": ask, "models": list(pair), "window": window})
     if count:
-        running, job = RunningCount(exhibit), Job(None, None, lambda _: None)
+        running, job = RunningCount(exhibit), PageJob(None, None, lambda _: None)
         while not (progress := running.advance(job))["is_done"]:
             pass
         yield packed({"reply": "count", **progress})
@@ -78,7 +78,12 @@ def _window(exhibit: Exhibit) -> list[float]:
     """The part of the plane that a file has."""
     s0, s1, t0, t1 = exhibit.start.whole(None)
     s, t = (s0 + s1) / 2, (t0 + t1) / 2
-    return [s + AROUND * (s0 - s), s + AROUND * (s1 - s), t + AROUND * (t0 - t), t + AROUND * (t1 - t)]
+    return [
+        s + WIDER_THAN_FIRST_LOOK * (s0 - s),
+        s + WIDER_THAN_FIRST_LOOK * (s1 - s),
+        t + WIDER_THAN_FIRST_LOOK * (t0 - t),
+        t + WIDER_THAN_FIRST_LOOK * (t1 - t),
+    ]
 
 
 def _answer(exhibit: Exhibit, request: dict[str, Any]) -> bytes:
@@ -103,9 +108,9 @@ class _Now(Worker):
     def __init__(self) -> None:
         """No thread."""
 
-    def submit(self, owner: Any, slot: Any, work: Callable[[Job], None], *, urgency: int) -> None:
+    def submit(self, owner: Any, slot: Any, work: Callable[[PageJob], None], *, urgency: int) -> None:
         """Do it."""
-        work(Job(owner, slot, work))
+        work(PageJob(owner, slot, work))
 
 
 def _with_checked_scores(reply: bytes, exhibit: Exhibit, model: Model) -> bytes:

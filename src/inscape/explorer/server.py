@@ -28,7 +28,7 @@ MOST_PAGES = 12
 MOST_CONNECTIONS = 64
 LONGEST_REQUEST = 2**16
 """Bytes of a request; the page itself sends a few hundred."""
-_WAITING = 64
+_MOST_REPLIES_BEHIND = 64
 """Replies that a slow page may be behind before it is let go."""
 _CLOSED_FOR = {"token": 4403, "full": 4429}
 
@@ -120,7 +120,7 @@ def application(exhibit: Exhibit, worker: Worker, token: str, port: int) -> Any:
         if why is not None:
             return _refused(*why)
         if request.path_params["name"] not in files:
-            return _refused(*NOTHING)
+            return _refused(*NOT_FOUND)
         kind, text = files[request.path_params["name"]]
         return _response(text, 200, {"content-type": kind, "content-security-policy": policy(port)})
 
@@ -135,7 +135,7 @@ def application(exhibit: Exhibit, worker: Worker, token: str, port: int) -> Any:
         routes=[
             WebSocketRoute("/{token}/socket", talk),
             Route("/{token}/{name:path}", get),
-            Route("/{name:path}", lambda request: _refused(*NOTHING), name="nothing"),
+            Route("/{name:path}", lambda request: _refused(*NOT_FOUND), name="nothing"),
         ]
     )
 
@@ -190,7 +190,7 @@ class Replies:
     """Replies on their way from the worker's thread to a page."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self._queue = loop, asyncio.Queue[bytes](_WAITING)
+        self._loop, self._queue = loop, asyncio.Queue[bytes](_MOST_REPLIES_BEHIND)
 
     def send(self, message: bytes) -> None:
         """Take a message from any thread."""
@@ -208,7 +208,7 @@ class Replies:
             await channel.send_bytes(await self._queue.get())
 
 
-NOTHING = 404, "There is nothing here."
+NOT_FOUND = 404, "There is nothing here."
 
 
 def _refused(status: int, line: str) -> "Response":
@@ -218,10 +218,10 @@ def _refused(status: int, line: str) -> "Response":
 def _response(text: str, status: int, headers: dict[str, str]) -> "Response":
     from starlette.responses import Response
 
-    return Response(text, status, headers=SAFE | headers)
+    return Response(text, status, headers=SAFE_HEADERS | headers)
 
 
-SAFE = {
+SAFE_HEADERS = {
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",

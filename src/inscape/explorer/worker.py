@@ -17,7 +17,7 @@ class Superseded(BaseException):
 
 
 @dataclass(eq=False)
-class Job:
+class PageJob:
     """A piece of work for a page.
 
     Attributes:
@@ -29,7 +29,7 @@ class Job:
 
     owner: Hashable
     slot: Hashable
-    work: "Callable[[Job], None]" = field(repr=False)
+    work: "Callable[[PageJob], None]" = field(repr=False)
     is_cancelled: bool = False
 
     def check(self) -> None:
@@ -42,17 +42,19 @@ class Worker:
     """The thread and its queue."""
 
     def __init__(self) -> None:
-        self._queue: list[tuple[int, int, Job]] = []
-        self._newest: dict[tuple[Hashable, Hashable], Job] = {}
+        self._queue: list[tuple[int, int, PageJob]] = []
+        self._newest: dict[tuple[Hashable, Hashable], PageJob] = {}
         self._order = itertools.count()
         self._changed = threading.Condition()
         self._is_open = True
         self._thread = threading.Thread(target=self._run, name="inscape explorer", daemon=True)
         self._thread.start()
 
-    def submit(self, owner: Hashable, slot: Hashable, work: Callable[[Job], None], *, urgency: int) -> None:
+    def submit(
+        self, owner: Hashable, slot: Hashable, work: Callable[[PageJob], None], *, urgency: int
+    ) -> None:
         """Have some work done: jobs of a smaller `urgency` first, else in the order of their coming."""
-        job = Job(owner, slot, work)
+        job = PageJob(owner, slot, work)
         with self._changed:
             self._drop(owner, slot)
             self._newest[owner, slot] = job

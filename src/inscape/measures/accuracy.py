@@ -95,9 +95,9 @@ def warn_at_chance(model: Model, x: Any, y: npt.ArrayLike | None) -> None:
     if y is None:
         return
     source = as_source(for_model(model, x), y)
-    rows = np.linspace(0, len(source) - 1, min(len(source), _POINTS_LOOKED_AT)).astype(np.int64)
-    points, places = source.take(rows)
-    points, truth = points[places], np.asarray(y)[rows]
+    chosen = np.linspace(0, len(source) - 1, min(len(source), _POINTS_LOOKED_AT)).astype(np.int64)
+    points, position = source.take(chosen)
+    points, truth = points[position], np.asarray(y)[chosen]
     try:
         note = chance_note(model, correct(model, points, truth), points, truth)
     except DataError:  # classes of another kind than the model's, which only serve to draw points

@@ -129,13 +129,13 @@ class LossHessian:
         """H v."""
         self.n_products += 1
         flat = torch.from_numpy(np.ascontiguousarray(v)).to(self.x.device, self.dtype)
-        return self._summed(self._pieces(flat), (self.size,), batched=False)
+        return self._summed(self._by_parameter(flat), (self.size,), batched=False)
 
     def matrix(self) -> Floats:
         """H itself, (size, size)."""
         eye = torch.eye(self.size, dtype=self.dtype, device=self.x.device)
         self.n_products += self.size
-        total = self._summed(self._pieces(eye), (self.size, self.size), batched=True)
+        total = self._summed(self._by_parameter(eye), (self.size, self.size), batched=True)
         return 0.5 * (total + total.T)
 
     def _summed(self, by_parameter: list[Tensor], shape: tuple[int, ...], *, batched: bool) -> Floats:
@@ -152,7 +152,7 @@ class LossHessian:
                 return total.numpy()
             self.batch, self._kept = self.batch // 2, None
 
-    def _pieces(self, flat: Tensor) -> list[Tensor]:
+    def _by_parameter(self, flat: Tensor) -> list[Tensor]:
         """Numbers (..., size) in the shapes of the parameters."""
         chunks = torch.split(flat, [p.numel() for p in self.parameters], dim=-1)
         return [v.reshape(*flat.shape[:-1], *p.shape) for v, p in zip(chunks, self.parameters, strict=True)]

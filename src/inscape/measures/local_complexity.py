@@ -30,7 +30,7 @@ from inscape.seeding import RandomState, as_seed
 from inscape.status import COMPLETE, Status
 
 if TYPE_CHECKING:
-    from inscape.measures.jacobian.passes import Request, Settings
+    from inscape.measures.jacobian.passes import JacobianRequest, PassSettings
     from inscape.measures.jacobian.tallies import ComplexityTally
     from inscape.models.graph import Graph
 
@@ -163,7 +163,7 @@ def local_complexity(
             it would; None for no limit.
         n_jobs: threads, as for `inscape.linear_regions`.
 
-    One neuron, v relu(w x - beta): |w| times the normal density at w x - beta.
+    One unit, v relu(w x - beta): |w| times the normal density at w x - beta.
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.ReLU(), torch.nn.Linear(1, 1))
@@ -279,7 +279,7 @@ def complexity_request(
     n_directions: int | Literal["auto"] | None = None,
     memory: int = MEMORY,
     plane: Floats | None = None,
-) -> "Request":
+) -> "JacobianRequest":
     """What local complexity asks of a pass, its settings checked.
 
     Args:
@@ -295,7 +295,7 @@ def complexity_request(
     """
     import torch
 
-    from inscape.measures.jacobian.passes import Request, Settings
+    from inscape.measures.jacobian.passes import JacobianRequest, PassSettings
     from inscape.measures.jacobian.tallies import ComplexityTally
     from inscape.measures.jacobian.units import Draws
 
@@ -314,11 +314,13 @@ def complexity_request(
     if plane is not None:
         directions = torch.from_numpy(np.ascontiguousarray(np.linalg.qr(plane.reshape(2, -1).T)[0].T))
     tally = ComplexityTally(draws, form)
-    settings = Settings(precision, memory, n_directions, seed, directions)
-    return Request("local complexity", tally, partial(_result, tally), settings)
+    settings = PassSettings(precision, memory, n_directions, seed, directions)
+    return JacobianRequest("local complexity", tally, partial(_result, tally), settings)
 
 
-def _result(tally: "ComplexityTally", graph: "Graph", model: Model, settings: "Settings") -> LocalComplexity:
+def _result(
+    tally: "ComplexityTally", graph: "Graph", model: Model, settings: "PassSettings"
+) -> LocalComplexity:
     """The result that a tally adds up to."""
     from inscape.measures.jacobian.units import window_nodes
 

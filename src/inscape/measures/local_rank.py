@@ -24,7 +24,7 @@ from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 
 if TYPE_CHECKING:
-    from inscape.measures.jacobian.passes import Request
+    from inscape.measures.jacobian.passes import JacobianRequest
     from inscape.measures.jacobian.tallies import RankTally
 
 
@@ -114,9 +114,9 @@ def local_rank(
 
 def rank_request(
     *, eps: float, sigma: float | None, n_noise: int, seed: int, relative: bool = False
-) -> "Request":
+) -> "JacobianRequest":
     """What local rank asks of a pass, its settings checked."""
-    from inscape.measures.jacobian.passes import Request
+    from inscape.measures.jacobian.passes import JacobianRequest
     from inscape.measures.jacobian.tallies import RankTally
     from inscape.measures.jacobian.units import Draws
 
@@ -124,7 +124,7 @@ def rank_request(
     if relative and eps > 1:
         raise MeasureError(f"eps={eps:g} with relative=True is a fraction of the largest: give at most 1")
     tally = RankTally(Draws.on_biases(sigma, n_noise, seed), eps, relative)
-    return Request("local rank", tally, lambda graph, model, settings: _result(tally, model))
+    return JacobianRequest("local rank", tally, lambda graph, model, settings: _result(tally, model))
 
 
 def _result(tally: "RankTally", model: Model) -> LocalRank:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, signature
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +36,11 @@ from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 from inscape.status import COMPLETE, Status
-from inscape.text_table import Columns, notes_below, text_table
+from inscape.text_table import Columns, TableRow, notes_below, text_table
 
-Row = dict[str, Any]
+if TYPE_CHECKING:
+    import pandas as pd
+
 Measure = str | Callable[..., Any]
 Settings = Mapping[str, Any] | Callable[..., Any]
 Measures = Measure | Sequence[Measure] | Mapping[str, Settings]
@@ -83,10 +85,10 @@ class MeasureTable(Shown):
     """
 
     model: str
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     provenance: Provenance
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pd.DataFrame":
         """A pandas table."""
         import pandas as pd
 
@@ -118,10 +120,21 @@ class MeasureTable(Shown):
         ]
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
+    def _shown_frame(self) -> "pd.DataFrame":
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {heading: row[key] for key, (heading, _) in COLUMNS.items()}
+                | {"note": row["note"], "settings": _as_words(row["settings"])}
+                for row in self.rows
+            ]
+        )
+
     def __str__(self) -> str:
         return self.to_text()
 
-    def __getitem__(self, measure: str) -> Row:
+    def __getitem__(self, measure: str) -> TableRow:
         for row in self.rows:
             if row["measure"] == measure:
                 return row
@@ -266,7 +279,7 @@ def _checked(name: str, settings: Settings) -> Settings:
     return settings
 
 
-def _measured(name: str, settings: Settings) -> Callable[..., Row]:
+def _measured(name: str, settings: Settings) -> Callable[..., TableRow]:
     """The function from model, source and how it is done to the row of a measure."""
     if callable(settings):
         return partial(_own_row, settings)
@@ -275,7 +288,7 @@ def _measured(name: str, settings: Settings) -> Callable[..., Row]:
 
 def _own_row(
     function: Callable[..., Any], model: Model, source: PointSource, how: Doing, /, **settings: Any
-) -> Row:
+) -> TableRow:
     return _row_of(_applied(own.apply, function, model, source, how.seed, how.progress, **settings))
 
 
@@ -294,7 +307,9 @@ def _as_word(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _jacobian_rows(model: Model, source: PointSource, how: Doing, settings: dict[str, Any]) -> dict[str, Row]:
+def _jacobian_rows(
+    model: Model, source: PointSource, how: Doing, settings: dict[str, Any]
+) -> dict[str, TableRow]:
     """The rows of the measures that come from Jacobians; each bears an equal share of its pass's time."""
     rows = {}
     for group in _shared_passes(settings):
@@ -365,7 +380,7 @@ def _applied(function: Any, *args: Any, **options: Any) -> Any:
         return error
 
 
-def _region_count(model: Model, source: PointSource, how: Doing, /, **options: Any) -> Row:
+def _region_count(model: Model, source: PointSource, how: Doing, /, **options: Any) -> TableRow:
     result = region_count(model, source, **how.arguments_of(region_count), **options)
     off = result.classes_off_data
     settings = {"seed": how.seed, "n_evaluations": result.n_evaluations, "reason": result.reason}
@@ -381,7 +396,7 @@ def _off_data_note(model: Model, labels: tuple[int, ...]) -> str:
     return f"classes {names} are predicted on the probes but at none of their data points" if names else ""
 
 
-def _accuracy(model: Model, source: PointSource, how: Doing) -> Row:
+def _accuracy(model: Model, source: PointSource, how: Doing) -> TableRow:
     x, y = source.everything()
     if y is None:
         return _row((None,) * 4, status=NOT_APPLICABLE, note="needs y, the true classes")
@@ -396,11 +411,11 @@ def _accuracy(model: Model, source: PointSource, how: Doing) -> Row:
     )
 
 
-def _plain_measure(function: Callable[..., Measurement]) -> Callable[..., Row]:
+def _plain_measure(function: Callable[..., Measurement]) -> Callable[..., TableRow]:
     """The row of a measure that shares no work."""
     takes_points = "x" in signature(function).parameters
 
-    def row(model: Model, source: PointSource, how: Doing, /, **options: Any) -> Row:
+    def row(model: Model, source: PointSource, how: Doing, /, **options: Any) -> TableRow:
         positional = (model, source) if takes_points else (model,)
         return _row_of(_applied(function, *positional, **how.arguments_of(function), **options))
 
@@ -419,7 +434,7 @@ def _agreement(model: Model, x: Any, others: Any = None) -> Measurement:
     return agreement(model, x, others=others)
 
 
-def _row_of(result: Measurement | NotApplicableError) -> Row:
+def _row_of(result: Measurement | NotApplicableError) -> TableRow:
     if isinstance(result, NotApplicableError):
         return _row((None,) * 4, status=NOT_APPLICABLE, note=str(result))
     layers = getattr(result, "per_layer", ())
@@ -441,8 +456,8 @@ def _row(
     method: str = "",
     status: str,
     note: str = "",
-    settings: Row | None = None,
-) -> Row:
+    settings: TableRow | None = None,
+) -> TableRow:
     names = ("value", "std_error", "low", "high")
     plain = {k: None if v is None or np.isnan(v) else float(v) for k, v in zip(names, numbers, strict=True)}
     kind, detail = (status.kind, status.detail) if isinstance(status, Status) else (status, "")
@@ -468,7 +483,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "nuclear_norm": nuclear_norm,
     "agreement": _agreement,
 }
-MEASURES: dict[str, Callable[..., Row]] = {
+MEASURES: dict[str, Callable[..., TableRow]] = {
     **{name: _plain_measure(function) for name, function in FUNCTIONS.items()},
     "region_count": _region_count,
     "accuracy": _accuracy,

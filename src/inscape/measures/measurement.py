@@ -40,8 +40,8 @@ class Measurement(Written, Shown):
         provenance: model, precision, seed, version.
 
     >>> import inscape
-    >>> found = inscape.confidence(lambda x: x, [[0.2, 0.8], [0.9, 0.1]])
-    >>> isinstance(found, Measurement), round(found.value, 2), found.n
+    >>> measured = inscape.confidence(lambda x: x, [[0.2, 0.8], [0.9, 0.1]])
+    >>> isinstance(measured, Measurement), round(measured.value, 2), measured.n
     (True, 0.85, 2)
     """
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from inscape.progress import Meter, meter
 from inscape.seeding import RandomState
 from inscape.serialising import Written
 from inscape.text_table import Columns, notes_below, paragraph, text_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MEANING = (
     "Fewer regions mean a simpler function between data points; among networks that fit their data this "
@@ -99,7 +102,7 @@ class Ranking(Written, Drawn):
         both = [name for name in self.order if name in self.accuracy and name in self.train_accuracy]
         return {name: self.train_accuracy[name] - self.accuracy[name] for name in both}
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pd.DataFrame":
         """A pandas table, one row per model."""
         import pandas as pd
 
@@ -139,7 +142,7 @@ class Ranking(Written, Drawn):
         notes = notes_below([(row["model"], row["note"]) for row in rows], width=width or NOTE_WIDTH)
         below = [paragraph(text, width=width or NOTE_WIDTH) for text in (LEGEND, self.meaning)]
         paragraphs = [text_table(rows, COLUMNS, width=width), notes, *below]
-        return "\n\n".join(part for part in paragraphs if part)
+        return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
     def _draw(self, ax: Any) -> Any:
         """Each model's mean and interval, in order."""
@@ -167,6 +170,7 @@ class Ranking(Written, Drawn):
 def rank(
     models: Mapping[str, Any] | Sequence[Any],
     x: Any,
+    y: npt.ArrayLike | None = None,
     *,
     dim: int = 1,
     n_probes: int = 100,
@@ -175,7 +179,6 @@ def rank(
     how: str = "pairs",
     span: tuple[float, float] = (0.0, 1.0),
     length: float | None = None,
-    y: npt.ArrayLike | None = None,
     train: Any = None,
     classes: str = "any",
     connectivity: str = "face",

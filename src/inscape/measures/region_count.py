@@ -25,7 +25,7 @@ from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import exact_regions
 from inscape.partition.decision.exact.trees import status_of_all
 from inscape.partition.decision.grid import labelled_blocks
-from inscape.partition.decision.method import Request, check_method
+from inscape.partition.decision.method import RegionRequest, check_method
 from inscape.partition.decision.regions import DecisionPlane, DecisionSegment
 from inscape.pictures import Drawn
 from inscape.probes import Probe, Segment
@@ -39,7 +39,7 @@ from inscape.status import COMPLETE, CONVERGED, HEADINGS, NOT_CONVERGED, NOT_DET
 
 _GIVEN = {"how": "given", "span": None, "length": None, "classes": None}
 """What is on record of how ready probes were drawn."""
-UNSEEN = 6.0
+UNSEEN_REGIONS = 6.0
 """Regions that n probes together may lack without a sign of it where the model has steps only: what is met on
 none of n probes happens on fewer than 3 / n of them, with 95 % confidence, and loses two regions there."""
 
@@ -263,6 +263,7 @@ class Tally:
             errors.
         anywhere: the labels that were predicted.
         at_corners: those that were predicted at a corner of a probe.
+        provenance: of the results on probes, where they share one.
     """
 
     counts: list[int] = field(default_factory=list)
@@ -276,6 +277,7 @@ class Tally:
     status: Status | None = None
     anywhere: set[int] = field(default_factory=set)
     at_corners: set[int] = field(default_factory=set)
+    provenance: Provenance | None = None
 
     def see(self, labels: Ints, at_corners: Ints) -> None:
         """Note which labels were predicted."""
@@ -344,6 +346,7 @@ def count_adaptively(model: Model, probes: Sequence[Probe], resolution: int | No
         tally.see(r.labels, r.corner_labels)
         tally.n_evaluations += r.n_evaluations
         missed.append(r.missed or 0.0)
+        tally.provenance = r.provenance
         basis = r.missed_basis or ""
         if r.status.kind == "not_shown":
             tally.not_shown = r.status
@@ -369,7 +372,7 @@ def _of_adaptive_counts(special: list[Status], n: int) -> Status:
 
 
 def _mean_missed(missed: Floats, *, has_steps: bool) -> tuple[float, tuple[float, float]]:
-    """The mean of what was missed on each probe, and its 95 % interval; see `UNSEEN`.
+    """The mean of what was missed on each probe, and its 95 % interval; see `UNSEEN_REGIONS`.
 
     Between steps, regions are missed in twos, as many as chance has it: the variance of their number is twice
     what is expected.
@@ -379,7 +382,7 @@ def _mean_missed(missed: Floats, *, has_steps: bool) -> tuple[float, tuple[float
     if not has_steps:
         return mean, (max(0.0, mean - Z * error), mean + Z * error)
     error = math.sqrt(error**2 + 2 * mean / n)
-    return mean, (max(0.0, mean - Z * error), mean + Z * error + UNSEEN / n)
+    return mean, (max(0.0, mean - Z * error), mean + Z * error + UNSEEN_REGIONS / n)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -415,7 +418,7 @@ class Counter:
 
         `name` is what a warning calls the model, if not by its own name.
         """
-        request = Request(
+        request = RegionRequest(
             method=self.method,
             resolution=self.resolution,
             connectivity=self.connectivity,
@@ -460,7 +463,9 @@ class Counter:
                 "connectivity": self.connectivity if choice.method == "grid" else None,
                 **self.variant,
             },
-            provenance=Provenance.of(model, self.seed, dtype),
+            provenance=Provenance.of(model, self.seed, dtype)
+            if tally.provenance is None
+            else replace(tally.provenance, seed=self.seed),
         )
 
     def _ends_at_data(self) -> bool:

@@ -14,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import positive_number, whole_number
-from inscape.arrays import Bools, Ints
+from inscape.arrays import Array, Bools, Ints
 from inscape.errors import DataError, MeasureError, NotApplicableError, PartitionError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns, correct
 from inscape.measures.measurement import Measurement, labelled_points, measuring, wilson
 from inscape.models import Model, wrap
-from inscape.models.base import Array
 from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
@@ -156,7 +155,7 @@ def _survivors(
 ) -> Bools:
     """Which of the targeted points stay right under the attack, batch by batch."""
     size = model.batch_length(points[0].size)
-    robust, draws = np.ones(len(targets), dtype=bool), _Draws(seed)
+    robust, draws = np.ones(len(targets), dtype=bool), _RandomStarts(seed)
     with model.session():
         for i in range(0, len(targets), size):
             rows = targets[i : i + size]
@@ -220,7 +219,7 @@ def _memory_of(model: Model) -> "Device":
     return Device(getattr(model, "device", torch.device("cpu")))
 
 
-class _Draws:
+class _RandomStarts:
     """The random numbers of point after point, the same whatever the length of batches."""
 
     def __init__(self, seed: int) -> None:
@@ -242,7 +241,7 @@ class _Attack:
     random_start: bool
 
     def survivors(
-        self, x: npt.NDArray[Any], columns: npt.NDArray[np.int64], draws: _Draws
+        self, x: npt.NDArray[Any], columns: npt.NDArray[np.int64], draws: _RandomStarts
     ) -> npt.NDArray[np.bool_]:
         """Which points of a batch are right at every iterate, (n,)."""
         import torch
@@ -276,19 +275,19 @@ class _Attack:
             at = self._project(at.detach() + self._step(gradient), centre)
         return alive.numpy()
 
-    def _start(self, like: Any, draws: _Draws) -> Any:
+    def _start(self, like: Any, draws: _RandomStarts) -> Any:
         import torch
 
         shape = tuple(like.shape)
         if self.norm == "linf":
-            noise = draws.steps.uniform(-self.eps, self.eps, size=shape)
+            offset = draws.steps.uniform(-self.eps, self.eps, size=shape)
         else:
             d = int(np.prod(shape[1:]))
-            noise = draws.steps.standard_normal(shape)
-            length = np.linalg.norm(noise.reshape(len(noise), -1), axis=1)
-            radius = self.eps * draws.radii.random(len(noise)) ** (1 / d)
-            noise = noise * (radius / length).reshape(-1, *(1,) * (len(shape) - 1))
-        return torch.from_numpy(noise).to(like.dtype)
+            offset = draws.steps.standard_normal(shape)
+            length = np.linalg.norm(offset.reshape(len(offset), -1), axis=1)
+            radius = self.eps * draws.radii.random(len(offset)) ** (1 / d)
+            offset = offset * (radius / length).reshape(-1, *(1,) * (len(shape) - 1))
+        return torch.from_numpy(offset).to(like.dtype)
 
     def _step(self, gradient: Any) -> Any:
         if self.norm == "linf":

@@ -2,7 +2,7 @@
 
 What high and low mean: gradient descent of step size eta is stable only where the top Hessian eigenvalue is
 below 2 / eta, and trained networks sit near that edge; flat minima often generalise better. When it does not
-hold: rescaling neurons (one layer times c, the next over c) changes the sharpness at will and leaves
+hold: rescaling units (one layer times c, the next over c) changes the sharpness at will and leaves
 function, regions and generalisation as they are, so it compares runs of one recipe, not arbitrary networks.
 It is the curvature of this loss on these data, in eval mode, and that of cross-entropy goes to zero as
 scores grow.

@@ -22,7 +22,7 @@ from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 
 if TYPE_CHECKING:
-    from inscape.measures.jacobian.passes import Request
+    from inscape.measures.jacobian.passes import JacobianRequest
     from inscape.measures.jacobian.tallies import VariationTally
 
 OF = ("scores", "predicted", "probabilities", "hidden")
@@ -109,13 +109,15 @@ def total_variation(
             return _result(tally, wrapped, "float64")
 
 
-def variation_request(*, of: str, sigma: float | None, n_noise: int, seed: int) -> "Request":
+def variation_request(*, of: str, sigma: float | None, n_noise: int, seed: int) -> "JacobianRequest":
     """What total variation asks of a pass, its settings checked."""
-    from inscape.measures.jacobian.passes import Request
+    from inscape.measures.jacobian.passes import JacobianRequest
 
     tally = _tally(of, sigma, n_noise, seed)
     name = "total variation" + (f" of {of}" if of in OF[2:] else "") + (" with noise" if sigma else "")
-    return Request(name, tally, lambda graph, model, settings: _result(tally, model, settings.precision))
+    return JacobianRequest(
+        name, tally, lambda graph, model, settings: _result(tally, model, settings.precision)
+    )
 
 
 def _tally(of: str, sigma: float | None, n_noise: int, seed: int) -> "VariationTally":

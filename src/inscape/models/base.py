@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import as_array, whole_number
-from inscape.arrays import Shape, Streamed
+from inscape.arrays import Array, Shape, Streamed
 from inscape.errors import (
     InscapeError,
     ModelError,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from inscape.models.trees import TreeEnsemble
 
 
-Array = npt.NDArray[Any]
 Answer = TypeVar("Answer")
 
 N_COMPARED = 16

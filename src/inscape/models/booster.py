@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from inscape.arrays import Shape
+from inscape.arrays import Array, Shape
 from inscape.errors import MissingExtraError, ModelError, PartitionError
-from inscape.models.base import Array, Model, squeezed
+from inscape.models.base import Model, squeezed
 from inscape.models.decision import Output, follow, own_rule, trees_by_rule
 from inscape.models.graph import Graph
 from inscape.models.onnx_file import read_model_file
@@ -19,7 +19,7 @@ from inscape.models.trees.libraries import kind_in_library, n_features_of, state
 from inscape.models.trees.libraries.booster_files import LOADERS, try_apart
 
 
-class Answers(NamedTuple):
+class BoosterOutputs(NamedTuple):
     """How a booster predicts.
 
     Attributes:
@@ -148,7 +148,7 @@ class BoosterModel(Model):
         return self._answers.threshold
 
 
-def _xgboost(booster: Any) -> Answers:
+def _xgboost(booster: Any) -> BoosterOutputs:
     from xgboost import DMatrix
 
     objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
@@ -157,25 +157,25 @@ def _xgboost(booster: Any) -> Answers:
         return booster.predict(DMatrix(x, feature_names=booster.feature_names), **options)
 
     if objective == "multi:softmax":
-        return Answers(lambda x: predict(x, output_margin=True), None, predict)
+        return BoosterOutputs(lambda x: predict(x, output_margin=True), None, predict)
     thresholds = {"binary:logistic": 0.5, "reg:logistic": 0.5, "binary:hinge": 0.5, "binary:logitraw": 0.0}
-    return Answers(predict, thresholds.get(objective))
+    return BoosterOutputs(predict, thresholds.get(objective))
 
 
-def _lightgbm(booster: Any) -> Answers:
+def _lightgbm(booster: Any) -> BoosterOutputs:
     objective = str(booster.dump_model(num_iteration=1).get("objective", "")).partition(" ")[0]
-    return Answers(booster.predict, 0.5 if objective in ("binary", "cross_entropy") else None)
+    return BoosterOutputs(booster.predict, 0.5 if objective in ("binary", "cross_entropy") else None)
 
 
-def _catboost(model: Any) -> Answers:
+def _catboost(model: Any) -> BoosterOutputs:
     loss = str(model.get_all_params().get("loss_function", "")) if model.is_fitted() else ""
-    return Answers(
+    return BoosterOutputs(
         lambda x: model.predict(x, prediction_type="RawFormulaVal"),
         0.0 if loss.partition(":")[0] in ("Logloss", "CrossEntropy") else None,
     )
 
 
-_LIBRARIES: dict[str, Callable[[Any], Answers]] = {
+_LIBRARIES: dict[str, Callable[[Any], BoosterOutputs]] = {
     "xgboost": _xgboost,
     "lightgbm": _lightgbm,
     "catboost": _catboost,

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import as_array
+from inscape.arrays import Array
 from inscape.errors import InscapeError
-from inscape.models.base import Array
 
 _MOST_LISTED = 3
 

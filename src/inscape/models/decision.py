@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from inscape.arrays import Shape
+from inscape.arrays import Array, Shape
 from inscape.errors import ModelError, PartitionError
-from inscape.models.base import Array, Model
+from inscape.models.base import Model
 from inscape.models.decision_rules import (
     AffineRule,
     Argmax,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from inscape.models.trees import TreeEnsemble
 
 
-Step = str | int | Callable[[Any], Any]
+OutputStep = str | int | Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Output:
     [[2.0], [4.0]]
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[OutputStep, ...]
 
     @classmethod
     def of(cls, output: Any) -> "Output | None":
@@ -77,7 +77,7 @@ class Output:
         ]
 
 
-def follow(steps: tuple[Step, ...], value: Any, name: str) -> Any:
+def follow(steps: tuple[OutputStep, ...], value: Any, name: str) -> Any:
     """What steps lead to from a value; `name` is that of the model, for messages."""
     for step in steps:
         value = _taken(value, step, name)
@@ -88,7 +88,7 @@ def _name(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _taken(value: Any, step: Step, name: str) -> Any:
+def _taken(value: Any, step: OutputStep, name: str) -> Any:
     """One step."""
     if not isinstance(step, str | int):
         return step(value)
@@ -330,10 +330,10 @@ def trees_by_rule(
     """
     from inscape.models.trees import check_agreement
     from inscape.models.trees.numbers import decided_trees
-    from inscape.models.trees.readings import N_COMPARED, points_at_cuts
+    from inscape.models.trees.readings import N_COMPARED, points_at_splits
 
     shape = model.known_shape() or (summed.n_features,)
-    x = points_at_cuts(summed, N_COMPARED)
+    x = points_at_splits(summed, N_COMPARED)
     points = x.reshape(-1, *shape)
     with model.session():
         outputs = model.outputs(points)

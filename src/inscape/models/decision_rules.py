@@ -14,13 +14,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Floats, Ints
+from inscape.arrays import Array, Floats, Ints
 from inscape.errors import ModelError, unknown_name
 from inscape.models.function import FunctionModel
-
-Array = npt.NDArray[Any]
 
 MOST_SIGNS = 8
 """Outputs whose signs are told apart: k of them make 2^k labels."""

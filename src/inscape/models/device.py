@@ -10,9 +10,9 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from inscape.arrays import Array
 from inscape.budget import in_bytes
 from inscape.errors import ModelError
-from inscape.models.base import Array
 
 Answer = TypeVar("Answer")
 
@@ -35,27 +35,27 @@ class Device:
     """A device that a module runs on.
 
     Attributes:
-        place: as torch names it.
+        torch_device: as torch names it.
         most_points: the longest batch that is sent, once one was too long for the memory.
     """
 
-    def __init__(self, place: torch.device) -> None:
-        self.place = place
+    def __init__(self, torch_device: torch.device) -> None:
+        self.torch_device = torch_device
         self.most_points: int | None = None
         self._staging: torch.Tensor | None = None
 
     def batch_bytes(self) -> int:
         """What the largest tensor of a batch may take: the cache of a processor, a share of what is free."""
-        if self.place.type == "cpu":
+        if self.torch_device.type == "cpu":
             return BYTES_OF_CACHE * torch.get_num_threads()
         free = self.free_memory()
         return int(SHARE_OF_FREE_MEMORY * (UNKNOWN_MEMORY if free is None else free))
 
     def free_memory(self) -> int | None:
         """The bytes that are free on it; None where torch does not tell."""
-        if self.place.type == "cuda":
-            return int(torch.cuda.mem_get_info(self.place)[0])
-        if self.place.type == "mps":
+        if self.torch_device.type == "cuda":
+            return int(torch.cuda.mem_get_info(self.torch_device)[0])
+        if self.torch_device.type == "mps":
             return int(torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory())
         return None
 
@@ -65,9 +65,9 @@ class Device:
         The memory is used again by the next batch: what was sent must have been answered before.
         """
         points = torch.from_numpy(x)
-        if self.place.type != "cuda":
-            return points.to(self.place, dtype)
-        return self._staged(points).to(self.place, non_blocking=True).to(dtype)
+        if self.torch_device.type != "cuda":
+            return points.to(self.torch_device, dtype)
+        return self._staged(points).to(self.torch_device, non_blocking=True).to(dtype)
 
     def _staged(self, points: torch.Tensor) -> torch.Tensor:
         flat = points.reshape(-1)
@@ -83,9 +83,9 @@ class Device:
 
     def release(self) -> None:
         """Give memory back that torch keeps for later."""
-        if self.place.type == "cuda":
+        if self.torch_device.type == "cuda":
             torch.cuda.empty_cache()
-        elif self.place.type == "mps":
+        elif self.torch_device.type == "mps":
             torch.mps.empty_cache()
 
     def in_memory(self, evaluate: Callable[[Array], Answer], x: Array, name: str) -> list[Answer]:
@@ -106,8 +106,8 @@ class Device:
                 free = self.free_memory()
                 room = "" if free is None else f" ({in_bytes(free)} free)"
                 raise ModelError(
-                    f"{name} does not fit into the memory of {self.place}{room} with one point: {reason}; "
-                    "free memory there, or take another device"
+                    f"{name} does not fit into the memory of {self.torch_device}{room} with one point: "
+                    f"{reason}; free memory there, or take another device"
                 )
             self.most_points = len(x) // 2
         most = self.most_points or 1
@@ -201,10 +201,10 @@ def margins_of(scores: Array) -> Array:
 def as_device(device: str | torch.device) -> torch.device:
     """The device of that name, if it can compute here."""
     try:
-        place = torch.empty(0, device=device).device
+        known = torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as error:
         line = str(error).splitlines()[0]
         raise ModelError(f"device={str(device)!r} cannot be used here: {line}") from error
-    if place.type == "meta":
+    if known.type == "meta":
         raise ModelError("device='meta' computes nothing: give a device such as 'cpu'")
-    return place
+    return known

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import as_array
-from inscape.arrays import Shape
+from inscape.arrays import Array, Shape
 from inscape.errors import ModelError
-from inscape.models.base import Array, Model
+from inscape.models.base import Model
 from inscape.models.class_names import ClassNames
 
 if TYPE_CHECKING:
@@ -106,10 +106,27 @@ def code_fingerprint(function: Any) -> str:
     name = getattr(function, "__name__", type(function).__name__)
     digest = hashlib.blake2b(name.encode(), digest_size=8)
     if hasattr(function, "__code__"):
-        cells = [c.cell_contents for c in function.__closure__ or ()]
+        captured = [c.cell_contents for c in function.__closure__ or ()]
         digest.update(marshal.dumps(function.__code__))
-        digest.update(repr((function.__defaults__, function.__kwdefaults__, cells)).encode())
+        _add_to(digest, (function.__defaults__, function.__kwdefaults__, captured))
     return digest.hexdigest()
+
+
+def _add_to(digest: Any, value: Any) -> None:
+    """Add a value to a hash: every number of an array, of which `repr` shows a few only."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        digest.update(f"{value.dtype} {value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).view(np.uint8).data if value.size else b"")
+    elif isinstance(value, list | tuple):
+        digest.update(f"{type(value).__name__} {len(value)}".encode())
+        for item in value:
+            _add_to(digest, item)
+    elif isinstance(value, dict):
+        digest.update(f"dict {len(value)}".encode())
+        for item in value.items():
+            _add_to(digest, item)
+    else:
+        digest.update(repr(value).encode())
 
 
 def _typed(out: Array) -> Array:

@@ -15,9 +15,9 @@ from torch.overrides import TorchFunctionMode
 
 from inscape.arrays import Shape
 from inscape.models.base import LAYOUTS
-from inscape.models.decision import Output, Step, follow, scores_among
+from inscape.models.decision import Output, OutputStep, follow, scores_among
 from inscape.models.decision_rules import AffineRule, NeverTaken
-from inscape.models.from_torch import MOVES, trace
+from inscape.models.from_torch import trace
 from inscape.models.graph.network import Foreign, Graph
 from inscape.models.graph.trace import INCREASING, PROBABILITIES, Trace
 from inscape.models.preparation import Preparation
@@ -184,20 +184,20 @@ class PreparedModule(torch.nn.Module):
         return self.network.named_parameters(*args, **options)
 
 
-def picked(inner: Trace, steps: tuple[Step, ...], shape: Shape) -> Trace:
+def picked(inner: Trace, steps: tuple[OutputStep, ...], shape: Shape) -> Trace:
     """The trace of a network with steps behind it that pick among its outputs of `shape`.
 
     The steps are traced as torch records them. A sigmoid that the network ends in may stay the end of it all
     if the steps only move entries.
     """
     try:
-        behind = trace(_Steps(steps).eval(), shape)
+        behind = trace(_FollowedSteps(steps).eval(), shape)
     except Exception as error:  # whatever the user's function raises at a few random points
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
         return Trace(
             None, (Foreign(f"a function that picks the output and fails at random points ({line})", ""),)
         )
-    moves_only = behind.graph is not None and all(n.op.name in MOVES for n in behind.graph.nodes[1:])
+    moves_only = behind.graph is not None and all(n.op.only_moves for n in behind.graph.nodes[1:])
     ending = inner.ending if moves_only else behind.ending
     if inner.graph is None or behind.graph is None:
         return Trace(None, (*inner.foreign, *behind.foreign), ending)
@@ -210,10 +210,10 @@ def picked(inner: Trace, steps: tuple[Step, ...], shape: Shape) -> Trace:
     return replace(inner, graph=joined, foreign=(), ending=ending)
 
 
-class _Steps(torch.nn.Module):
+class _FollowedSteps(torch.nn.Module):
     """The steps as a module, which torch records."""
 
-    def __init__(self, steps: tuple[Step, ...]) -> None:
+    def __init__(self, steps: tuple[OutputStep, ...]) -> None:
         super().__init__()
         self.steps = steps
         self.modules_among = torch.nn.ModuleList([s for s in steps if isinstance(s, torch.nn.Module)])

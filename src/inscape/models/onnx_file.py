@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from inscape.arrays import Shape
+from inscape.arrays import Array, Shape
 from inscape.errors import InscapeError, MissingExtraError, ModelError, PartitionError
 from inscape.files import gunzipped
-from inscape.models.base import Array, Model, labels_of, picking, squeezed
+from inscape.models.base import Model, labels_of, picking, squeezed
 from inscape.models.class_names import ClassNames
-from inscape.models.decision import Output, Step, follow, own_rule, trees_by_rule
+from inscape.models.decision import Output, OutputStep, follow, own_rule, trees_by_rule
 from inscape.models.decision_rules import Argmin
 from inscape.models.trees import TreeEnsemble, Unread, check_agreement
 
@@ -130,7 +130,7 @@ class OnnxModel(Model):
         """A hash of the file."""
         return self._marked(self._fingerprint)
 
-    def _choose_outputs(self) -> tuple[str | None, str | None, tuple[Step, ...]]:
+    def _choose_outputs(self) -> tuple[str | None, str | None, tuple[OutputStep, ...]]:
         """The output that holds labels, the one that holds scores, and what picks among those."""
         if self.output is not None:
             name, steps = self._chosen(self.output.steps)
@@ -153,7 +153,7 @@ class OnnxModel(Model):
             )
         return next(iter(labels), None), next(iter(scores), None), ()
 
-    def _chosen(self, steps: tuple[Step, ...]) -> tuple[str, tuple[Step, ...]]:
+    def _chosen(self, steps: tuple[OutputStep, ...]) -> tuple[str, tuple[OutputStep, ...]]:
         """The output of the file that the first step names, and the steps that are left."""
         first, names = steps[0], list(self._files_outputs)
         if isinstance(first, str) and first in names:
@@ -393,7 +393,7 @@ class OnnxModel(Model):
             returned = out[self._label_output]
             labels = squeezed(returned) if self._score_output is not None else self._picked(returned)
             if labels.ndim != 2 or labels.shape[1] != 1:
-                self._refuse(self._label_output, labels.shape, "labels (n,)")
+                self._refuse(self._label_output, labels.shape, is_label=True)
             labels = labels[:, 0]
         if self._score_output is not None:
             scores = self._picked(out[self._score_output])
@@ -413,15 +413,16 @@ class OnnxModel(Model):
 
     def _check_axes(self, scores: Array) -> None:
         if scores.ndim != 2:
-            self._refuse(str(self._score_output or self._label_output), scores.shape, "scores (n, c)")
+            self._refuse(str(self._score_output or self._label_output), scores.shape, is_label=False)
 
-    def _refuse(self, output: str, shape: Shape, expected: str) -> NoReturn:
+    def _refuse(self, output: str, shape: Shape, *, is_label: bool) -> NoReturn:
         """Raise the error for an output that is none of a classifier."""
         sizes = ", ".join(map(str, shape[1:]))
+        expected = "labels (n,)" if is_label else "scores (n, c)"
         raise ModelError(
             f"the output {output!r} of {self.path.name} has shape (n, {sizes}), not {expected}; of its "
             f"outputs, {self._listed()}, choose by output=... (--output), which may be a function such as "
-            f"output={picking(len(shape), is_label=expected.startswith('labels'))}"
+            f"output={picking(len(shape), is_label=is_label)}"
         )
 
     def _run(self, x: Array) -> dict[str, Array]:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.arrays import Floats, Shape
+from inscape.arrays import Array, Floats, Shape
 from inscape.errors import InscapeError, ModelError, PartitionError, unknown_name
-from inscape.models.base import LAYOUTS, Array, Model, transposed
+from inscape.models.base import LAYOUTS, Model, transposed
 from inscape.models.function import FunctionModel
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from inscape.models.trees import TreeEnsemble
 
 
-Numbers = float | tuple[float, ...]
+PerChannel = float | tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Normalisation:
     2.0
     """
 
-    mean: Numbers = 0.0
-    std: Numbers = 1.0
-    scale: Numbers = 1.0
+    mean: PerChannel = 0.0
+    std: PerChannel = 1.0
+    scale: PerChannel = 1.0
 
     def coefficients(self, shape: Shape, layout: str | None) -> tuple[Floats, Floats]:
         """The factor and the offset of y = factor x + offset, shaped to broadcast against points of `shape`.
@@ -94,7 +94,7 @@ def as_normalisation(given: Mapping[str, Any]) -> Normalisation:
     return Normalisation(**numbers)
 
 
-def _numbers(value: Any, name: str) -> Numbers:
+def _numbers(value: Any, name: str) -> PerChannel:
     """One finite number, or a tuple of them."""
     if hasattr(value, "detach"):
         value = value.detach().cpu()

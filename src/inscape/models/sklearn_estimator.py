@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.arrays import Shape
+from inscape.arrays import Array, Shape
 from inscape.errors import ModelError, PartitionError
-from inscape.models.base import Array, Model, labels_of, squeezed
+from inscape.models.base import Model, labels_of, squeezed
 from inscape.models.decision import Output, follow, own_rule, trees_by_rule
-from inscape.models.from_sklearn import Form, Unread, fitted_parts, read_estimator, read_sums
+from inscape.models.from_sklearn import Form, Unread, fitted_contents, read_estimator, read_sums
 from inscape.models.from_sklearn.transformers import unrolled
 from inscape.models.trees import TreeEnsemble, check_agreement, is_made_of_trees
 from inscape.models.trees.libraries import n_features_of
@@ -65,9 +65,9 @@ class SklearnModel(Model):
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """A time in which the estimator is not fitted again; it may overlap with that of a thread."""
-        parts = self._parts()
+        contents = self._contents()
         with _COUNTING:
-            self._held = parts if self._n_unchanged == 0 else self._held
+            self._held = contents if self._n_unchanged == 0 else self._held
             self._n_unchanged += 1
         try:
             yield
@@ -76,10 +76,10 @@ class SklearnModel(Model):
                 self._n_unchanged -= 1
                 self._held = None if self._n_unchanged == 0 else self._held
 
-    def _parts(self) -> list[Any]:
-        """What the estimator holds; see `fitted_parts`."""
+    def _contents(self) -> list[Any]:
+        """What the estimator holds; see `fitted_contents`."""
         held = self._held
-        return fitted_parts(self.estimator) if held is None else held
+        return fitted_contents(self.estimator) if held is None else held
 
     @property
     def class_values(self) -> Array:
@@ -149,23 +149,25 @@ class SklearnModel(Model):
 
     def _form(self, input_shape: Shape) -> "Form | Unread":
         """What was read, or why not, for the estimator as it is now."""
-        parts = self._parts()
+        contents = self._contents()
         known = self._read
-        if known is None or known[0] != input_shape or not _identical(known[1], parts):
+        if known is None or known[0] != input_shape or not _identical(known[1], contents):
             try:
                 form: Form | Unread = read_estimator(self.estimator, input_shape)
                 if isinstance(form, TreeEnsemble) and form.vote.doubt >= 0:
                     check_agreement(form, lambda x: self._call(x, with_scores=False)[0])
             except Unread as reason:
                 form = reason
-            known = self._read = input_shape, parts, form
+            known = input_shape, contents, form
+        self._read = known[0], contents, known[2]  # soon compared again with the very same contents
         return known[2]
 
     def fingerprint(self) -> str:
         """A hash of the fitted estimator, taken again after another fit: a forest is large."""
-        parts = self._parts()
-        if self._hashed is None or not _identical(self._hashed[0], parts):
-            self._hashed = parts, estimator_fingerprint(self.estimator)
+        contents = self._contents()
+        if self._hashed is None or not _identical(self._hashed[0], contents):
+            self._hashed = contents, estimator_fingerprint(self.estimator)
+        self._hashed = contents, self._hashed[1]
         return self._hashed[1]
 
     def _call(self, x: Array, *, with_scores: bool) -> tuple[Array, Array | None]:
@@ -380,15 +382,15 @@ class EstimatorOutputs(Model):
 
     def _form(self, shape: Shape) -> "Graph | TreeEnsemble":
         """What the outputs are, for the estimator as it is now; an error says why that is not known."""
-        parts = fitted_parts(self.estimator)
+        contents = fitted_contents(self.estimator)
         known = self._read
-        if known is None or known[0] != shape or not _identical(known[1], parts):
+        if known is None or known[0] != shape or not _identical(known[1], contents):
             try:
                 trees = read_sums(self.estimator, shape)
                 read: Graph | TreeEnsemble | Unread = self._read_outputs(shape) if trees is None else trees
             except Unread as reason:
                 read = reason
-            known = self._read = shape, parts, read
+            known = self._read = shape, contents, read
         if isinstance(known[2], Unread):
             raise PartitionError(
                 f"{self.name} cannot be counted exactly because {known[2]}",

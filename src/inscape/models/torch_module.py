@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
-from inscape.arrays import Shape
+from inscape.arrays import Array, Shape
 from inscape.errors import ModelError
-from inscape.models.base import Array, Model, checksum, labels_of, layout_advice, squeezed
+from inscape.models.base import Model, checksum, labels_of, layout_advice, squeezed
 from inscape.models.decision import Output, described, outputs_of, scores_among
 from inscape.models.device import Device, MixedPrecision, as_device
-from inscape.models.from_torch import N_ROWS, trace
+from inscape.models.from_torch import N_POINTS, trace
 from inscape.models.graph import Graph
 from inscape.models.graph.trace import Trace
 from inscape.models.module_wrappers import OutputModule
@@ -120,7 +120,7 @@ class TorchModel(Model):
             try:
                 traced = state, self._recorded(input_shape, None)
             except ModelError as error:
-                points = np.zeros((N_ROWS, *input_shape)) if seen is None else seen
+                points = np.zeros((N_POINTS, *input_shape)) if seen is None else seen
                 try:
                     traced = state, self._recorded(input_shape, torch.from_numpy(points))
                 except ModelError:
@@ -131,7 +131,7 @@ class TorchModel(Model):
     def _recorded(self, input_shape: Shape, points: torch.Tensor | None) -> Trace:
         x = np.empty((self.fixed_batch or 1, *input_shape))
         with self.session(), self._explained(x), one_at_a_time(self.module), torch.inference_mode(False):
-            return trace(self.module, input_shape, n_rows=self.fixed_batch, points=points)
+            return trace(self.module, input_shape, n_points=self.fixed_batch, points=points)
 
     @property
     def coarse_precision(self) -> str | None:
@@ -218,7 +218,7 @@ class TorchModel(Model):
 
     def _returned(self, x: Array, autocast: bool = False) -> torch.Tensor:
         """The tensor of scores or labels, in the memory of the processor."""
-        self._seen = x[: self.fixed_batch or N_ROWS].copy()
+        self._seen = x[: self.fixed_batch or N_POINTS].copy()
         if self.fixed_batch is not None:
             return self._forward(x, autocast)
         batches = self.runs_on.in_memory(lambda batch: self._forward(batch, autocast), x, self.name)
@@ -475,7 +475,7 @@ class _Sessions:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.passes: WeakKeyDictionary[torch.nn.Module, threading.RLock] = WeakKeyDictionary()
-        self._states: dict[int, _State] = {}
+        self._states: dict[int, _ModuleState] = {}
         self._n_sessions = 0
         self._world = ExitStack()
 
@@ -487,7 +487,7 @@ class _Sessions:
             for module in modules:
                 state = self._states.get(id(module))
                 if state is None:
-                    state = self._states[id(module)] = _State(module)
+                    state = self._states[id(module)] = _ModuleState(module)
                     state.set_eval()
                 state.n_sessions += 1
 
@@ -515,7 +515,7 @@ def _world_kept() -> Iterator[None]:
             torch.set_default_dtype(dtype)
 
 
-class _State:
+class _ModuleState:
     """Mode, buffers and tensor attributes of one submodule, and how many sessions need it in eval mode.
 
     Plain tensor attributes matter: the hooks of `weight_norm` and `spectral_norm` assign the weight anew in

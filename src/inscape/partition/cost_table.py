@@ -27,7 +27,7 @@ from inscape.progress import Meter, duration_text, meter
 from inscape.provenance import Provenance
 from inscape.seeding import RandomState, as_seed
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
-from inscape.text_table import Columns, notes_below, text_table
+from inscape.text_table import Columns, TableRow, notes_below, text_table
 
 METHODS = ("exact", "adaptive", "grid")
 COLUMNS: Columns = {
@@ -48,8 +48,6 @@ TIMED_RESOLUTION = 32
 BYTES_PER_FACE = 400
 """Of the planar complex itself."""
 
-Row = dict[str, Any]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CostTable(Shown):
@@ -67,13 +65,13 @@ class CostTable(Shown):
     """
 
     model: str
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     provenance: Provenance
     device: str = "cpu"
     n_models: int = 1
     n_workers: int = 1
 
-    def seconds_in_all(self, row: Row) -> float | None:
+    def seconds_in_all(self, row: TableRow) -> float | None:
         """The seconds of all models, by one row: whole models go to each worker, none waits for another.
 
         >>> row = {"seconds": 3.0}
@@ -118,12 +116,12 @@ class CostTable(Shown):
         return self.to_text()
 
     def __repr__(self) -> str:
-        parts = [
+        phrases = [
             f"{row['method']} on {row['probes']} {duration_text(row['seconds'])}"
             for row in self.rows
             if row["seconds"] is not None
         ]
-        return f"<costs of {self.model}: {', '.join(parts)}>"
+        return f"<costs of {self.model}: {', '.join(phrases)}>"
 
 
 def cost_table(
@@ -161,12 +159,12 @@ def cost_table(
     source = PointSource(for_model(wrapped, x))
     segments = sample_probes(source, n=n_probes, random_state=seed)
     corners = source.everything()[0][_three(len(source), seed)]
-    costs: dict[str, tuple[Callable[..., Row], Callable[..., Row]]] = {
+    costs: dict[str, tuple[Callable[..., TableRow], Callable[..., TableRow]]] = {
         "exact": (exact_segments_cost, _exact_plane),
         "adaptive": (_adaptive_segments, _adaptive_plane),
         "grid": (_grid, _grid),
     }
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     chosen = METHODS if method == "auto" else (method,)
     with meter(progress, "costs") as show, wrapped.unchanged():
         places: list[Sequence[Probe]] = [segments]
@@ -187,7 +185,7 @@ def _duration(seconds: float | None) -> str:
 
 
 def _three(n: int, seed: int) -> Any:
-    """Three of n rows."""
+    """Three of n points."""
     if n < 3:
         raise PartitionError(f"a plane goes through three points, of which there are {n}: give more data")
     return np.random.default_rng(seed).choice(n, 3, replace=False)
@@ -199,13 +197,13 @@ def _row(
     memory: float | None = None,
     seconds: float | None = None,
     note: str = "",
-) -> Row:
+) -> TableRow:
     whole = [None if v is None else round(v) for v in (n_evaluations, n_pieces, memory)]
     names = ("n_evaluations", "n_pieces", "memory")
     return dict(zip(names, whole, strict=True)) | {"seconds": seconds, "note": note}
 
 
-def exact_segments_cost(model: Model, probes: Sequence[Probe]) -> Row:
+def exact_segments_cost(model: Model, probes: Sequence[Probe]) -> TableRow:
     """What an exact walk along segments would take, from a short stretch of a few of them."""
     reason = why_not_exact(model, probes[0].input_shape, 1)
     if reason is not None:
@@ -239,7 +237,7 @@ def _stretch(segment: Segment, fraction: float) -> Segment:
     return Segment(segment.start, segment.end, span=(middle - half, middle + half))
 
 
-def _exact_plane(model: Model, probes: Sequence[Probe]) -> Row:
+def _exact_plane(model: Model, probes: Sequence[Probe]) -> TableRow:
     (probe,) = probes
     reason = why_not_exact(model, probe.input_shape, 2)
     if reason is not None:
@@ -257,7 +255,7 @@ def _exact_plane(model: Model, probes: Sequence[Probe]) -> Row:
     return _row(n_regions, n_regions, memory, seconds)
 
 
-def _adaptive_segments(model: Model, probes: Sequence[Probe]) -> Row:
+def _adaptive_segments(model: Model, probes: Sequence[Probe]) -> TableRow:
     few = probes[:TIMED_SEGMENTS]
     regions: list[Any] = []
 
@@ -268,7 +266,7 @@ def _adaptive_segments(model: Model, probes: Sequence[Probe]) -> Row:
     return _row(share * sum(p.n_evaluations for p in regions), seconds=share * seconds)
 
 
-def _adaptive_plane(model: Model, probes: Sequence[Probe]) -> Row:
+def _adaptive_plane(model: Model, probes: Sequence[Probe]) -> TableRow:
     (probe,) = probes
     regions: list[Any] = []
 
@@ -279,7 +277,7 @@ def _adaptive_plane(model: Model, probes: Sequence[Probe]) -> Row:
     return _row(n_evaluations, seconds=seconds * n_evaluations / regions[0].n_evaluations)
 
 
-def _grid(model: Model, probes: Sequence[Probe]) -> Row:
+def _grid(model: Model, probes: Sequence[Probe]) -> TableRow:
     dim, r = probes[0].dim, DEFAULT_RESOLUTION[probes[0].dim]
     n_evaluations = len(probes) * r**dim
     if dim == 1:

@@ -14,6 +14,7 @@ from inscape.partition import decision_regions
 from inscape.pictures import Colours, DrawnByClass, Look, Names
 from inscape.probes import Probe
 from inscape.probes.source import PointSource
+from inscape.progress import Meter, meter
 
 ENDINGS = (".gif", ".mp4")
 
@@ -28,6 +29,7 @@ def side_by_side(
     colours: Colours | None = None,
     legend: bool = True,
     points: Any = None,
+    progress: bool | Meter | None = None,
 ) -> Any:
     """Draw several results, or the decision regions of several models on one probe; the matplotlib Figure.
 
@@ -43,6 +45,8 @@ def side_by_side(
         colours: likewise.
         legend: whether to draw the legend.
         points: likewise, in all panels.
+        progress: None for a bar after two seconds, False for none; a function gets (steps done, in all): a
+            panel is looked at, and drawn.
 
     >>> import numpy as np
     >>> from inscape import Segment
@@ -50,14 +54,16 @@ def side_by_side(
     >>> len(figure.axes)
     2
     """
-    results = _results(of, probe)
-    n = columns or min(len(results), 3)
-    rows = -(-len(results) // n)
-    figure = _figure((1.4 + 3.4 * n, 0.3 + 3.0 * rows))
-    panels = figure.subplots(rows, n, squeeze=False).ravel()
-    shared = _Shared(results, class_names, colours, points)
-    for ax, (name, result) in zip(panels, results.items(), strict=False):
-        shared.draw(result, ax, name)
+    with meter(progress, "pictures") as show:
+        results = _results(of, probe, show)
+        n = columns or min(len(results), 3)
+        rows = -(-len(results) // n)
+        figure = _figure((1.4 + 3.4 * n, 0.3 + 3.0 * rows))
+        panels = figure.subplots(rows, n, squeeze=False).ravel()
+        shared = _Shared(results, class_names, colours, points)
+        for k, (ax, (name, result)) in enumerate(zip(panels, results.items(), strict=False)):
+            shared.draw(result, ax, name)
+            show(len(results) + k + 1, 2 * len(results))
     for ax in panels[len(results) :]:
         ax.set_visible(False)
     if legend:
@@ -78,6 +84,7 @@ def animate(
     colours: Colours | None = None,
     legend: bool = True,
     points: Any = None,
+    progress: bool | Meter | None = None,
 ) -> Path:
     """Write results, or the decision regions of models on one probe, one after the other into a file.
 
@@ -91,6 +98,8 @@ def animate(
         colours: likewise.
         legend: whether to draw the legend, the same in all frames.
         points: likewise.
+        progress: None for a bar after two seconds, False for none; a function gets (steps done, in all): a
+            picture is looked at, and drawn.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -103,24 +112,26 @@ def animate(
     """
     path = Path(path)
     writer = _writer(path, positive_number(seconds, "seconds", PictureError))
-    results = _results(of, probe)
-    shared = _Shared(results, class_names, colours, points)
-    figure = _figure((6.4, 4.8))
-    try:
-        with replacing(path) as draft, writer.saving(figure, str(draft), dpi):
-            for name, result in results.items():
-                figure.clear()
-                shared.draw(result, figure.subplots(), name)
-                if legend:
-                    shared.legend(figure)
-                writer.grab_frame()
-    except OSError as error:
-        raise PictureError(f"cannot write {path}: {error.strerror or error}") from error
+    with meter(progress, "frames") as show:
+        results = _results(of, probe, show)
+        shared = _Shared(results, class_names, colours, points)
+        figure = _figure((6.4, 4.8))
+        try:
+            with replacing(path) as draft, writer.saving(figure, str(draft), dpi):
+                for k, (name, result) in enumerate(results.items()):
+                    figure.clear()
+                    shared.draw(result, figure.subplots(), name)
+                    if legend:
+                        shared.legend(figure)
+                    writer.grab_frame()
+                    show(len(results) + k + 1, 2 * len(results))
+        except OSError as error:
+            raise PictureError(f"cannot write {path}: {error.strerror or error}") from error
     return path
 
 
-def _results(of: Mapping[str, Any] | Sequence[Any], probe: Probe | None) -> dict[str, Any]:
-    """Name -> result, models looked at on the probe."""
+def _results(of: Mapping[str, Any] | Sequence[Any], probe: Probe | None, show: Meter) -> dict[str, Any]:
+    """Name -> result, models looked at on the probe; which is half of the work that is shown."""
     named = dict(of) if isinstance(of, Mapping) else {str(i + 1): one for i, one in enumerate(of)}
     if not named:
         raise PictureError("there is nothing to draw: give results, or models and a probe")
@@ -131,6 +142,7 @@ def _results(of: Mapping[str, Any] | Sequence[Any], probe: Probe | None) -> dict
                 f"{name!r} is no result that can be drawn: give results, or models and a probe"
             )
         results[str(name)] = one if probe is None else decision_regions(one, probe)
+        show(len(results), 2 * len(named))
     return results
 
 

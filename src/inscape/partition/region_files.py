@@ -9,19 +9,24 @@ well-known text of tables it is closed, as these formats have it. Coordinates ar
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inscape.arrays import Floats
+from inscape.drawing.axes import apart_from_pyplot
 from inscape.errors import PictureError
 from inscape.files import replacing
 
-PICTURES = (".svg", ".png", ".pdf", ".jpg")
+if TYPE_CHECKING:
+    import pandas as pd
+
+PICTURES = (".png", ".pdf", ".svg", ".jpg")
+TABLES = (".json", ".csv", ".geojson")
 
 
 class Exported:
     """Regions that can be written into files."""
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pd.DataFrame":
         """A pandas table, one row per region."""
         raise NotImplementedError
 
@@ -45,8 +50,8 @@ class Exported:
         """
         path = Path(path)
         ending = path.suffix.lower()
-        if ending not in (".json", ".csv", ".geojson", *PICTURES):
-            known = ", ".join((".json", ".csv", ".geojson", *PICTURES))
+        if ending not in (*TABLES, *PICTURES):
+            known = ", ".join((*TABLES, *PICTURES))
             raise PictureError(f"cannot write {path}: the file must end in {known}")
         text = None
         if ending == ".json":
@@ -58,7 +63,8 @@ class Exported:
         try:
             with replacing(path) as draft:
                 if text is None:
-                    self.plot().figure.savefig(draft, dpi=150)  # type: ignore[attr-defined]
+                    with apart_from_pyplot():
+                        self.plot().figure.savefig(draft, dpi=150)  # type: ignore[attr-defined]
                 else:
                     draft.write_text(text, encoding="utf-8")
         except OSError as error:
@@ -78,8 +84,8 @@ def well_known_text(rings: Iterable[Floats]) -> str:
     >>> well_known_text([np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])])
     'POLYGON ((0.0 0.0, 1.0 0.0, 0.0 1.0, 0.0 0.0))'
     """
-    parts = ("(" + ", ".join(f"{x!r} {y!r}" for x, y in closed(ring)) + ")" for ring in rings)
-    return f"POLYGON ({', '.join(parts)})"
+    rings_as_text = ("(" + ", ".join(f"{x!r} {y!r}" for x, y in closed(ring)) + ")" for ring in rings)
+    return f"POLYGON ({', '.join(rings_as_text)})"
 
 
 def polygon_feature(rings: Sequence[Floats], **properties: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What every probe is: an affine image of a low-dimensional domain in the input space."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
@@ -90,9 +91,9 @@ def as_point(value: Any, what: str) -> Floats:
         raise ProbeError(f"{what} must be an array of numbers: {error}") from error
     if point.ndim == 0:
         point = point[None]
-    bad = int((~np.isfinite(point)).sum())
-    if bad:
-        where = np.argwhere(~np.isfinite(point))[0].tolist()
+    is_finite = np.isfinite(point)
+    if not is_finite.all():
+        bad, where = int((~is_finite).sum()), np.argwhere(~is_finite)[0].tolist()
         raise ProbeError(f"{what} holds {bad} NaN or infinite values, the first at index {where}")
     point.flags.writeable = False
     return point
@@ -104,6 +105,6 @@ def as_interval(value: Any, what: str) -> tuple[float, float]:
         low, high = (float(v) for v in value)
     except (TypeError, ValueError) as error:
         raise ProbeError(f"{what}={value!r} must be a pair (low, high) of numbers") from error
-    if not (np.isfinite([low, high]).all() and low < high):
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ProbeError(f"{what}={value!r} must be finite with low < high")
     return low, high

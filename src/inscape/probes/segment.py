@@ -58,7 +58,7 @@ class Segment(Probe):
     @property
     def generators(self) -> Floats:
         """The two ends of the span."""
-        return self.points(self.span)
+        return self.anchors if self.span == (0.0, 1.0) else self.points(self.span)
 
     @property
     def anchors(self) -> Floats:

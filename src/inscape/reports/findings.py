@@ -243,7 +243,7 @@ def explorer(frame: "pd.DataFrame") -> dict[str, Any] | None:
         return None
     x, y = _axes(frame, varied, numeric)
     groups = [n for n in varied if n not in (x, y, "seed", "seconds") and frame[n].map(str).nunique() <= 10]
-    settings, results = _parts(frame, varied)
+    settings, results = _settings_and_results(frame, varied)
     colour = next((n for n in groups if n in settings and n not in numeric), None)
     colour = colour or next((n for n in groups if n in settings and n != "replicate"), None)
     shown = _thinned(frame)
@@ -270,13 +270,13 @@ def _axes(frame: "pd.DataFrame", varied: list[str], numeric: list[str]) -> tuple
     for x, y in FAVOURITES:
         if x in numeric and y in numeric:
             return x, y
-    y = next(iter(_parts(frame, numeric)[1]), numeric[-1])
-    settings = [n for n in _parts(frame, varied)[0] if n not in (y, "replicate")]
+    y = next(iter(_settings_and_results(frame, numeric)[1]), numeric[-1])
+    settings = [n for n in _settings_and_results(frame, varied)[0] if n not in (y, "replicate")]
     choices = [n for n in settings if n in numeric] or settings or [n for n in varied if n != y] or [y]
     return max(choices, key=lambda name: frame[name].map(str).nunique()), y
 
 
-def _parts(frame: "pd.DataFrame", names: list[str]) -> tuple[list[str], list[str]]:
+def _settings_and_results(frame: "pd.DataFrame", names: list[str]) -> tuple[list[str], list[str]]:
     """The columns before and after the hash of the configuration: what was set, what came out."""
     columns = list(frame.columns)
     place = columns.index("configuration") if "configuration" in columns else 1

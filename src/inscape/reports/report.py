@@ -151,8 +151,8 @@ def _parser() -> Any:
     )
     rules["th_close"] = lambda *a: "</button></th>\n"
     rules["td_open"] = lambda tokens, i, *a: f"<td{_side(tokens[i])}>"
-    for place in ("heading_open", "heading_close"):
-        rules[place] = _heading
+    for token in ("heading_open", "heading_close"):
+        rules[token] = _heading
     return parser
 
 
@@ -336,16 +336,16 @@ def whisker(finding: Finding) -> dict[str, float]:
     if finding.interval is None or finding.value is None:
         return {}
     low, high = finding.interval
-    places = {"low": low, "high": high, "value": finding.value, "zero": 0.0}
+    marks = {"low": low, "high": high, "value": finding.value, "zero": 0.0}
     if (published := _number(finding.published)) is not None:
-        places["published"] = published
-    if not all(abs(place) < float("inf") for place in places.values()):
+        marks["published"] = published
+    if not all(abs(mark) < float("inf") for mark in marks.values()):
         return {}
-    ends = [*places.values(), *([1.0] if max(map(abs, places.values())) <= 1 else [])]
-    if min(places.values()) < 0 and max(map(abs, places.values())) <= 1:
+    ends = [*marks.values(), *([1.0] if max(map(abs, marks.values())) <= 1 else [])]
+    if min(marks.values()) < 0 and max(map(abs, marks.values())) <= 1:
         ends.append(-1.0)
     least, extent = min(ends), (max(ends) - min(ends)) or 1.0
-    return {name: round(6 + 88 * (place - least) / extent, 2) for name, place in places.items()}
+    return {name: round(6 + 88 * (mark - least) / extent, 2) for name, mark in marks.items()}
 
 
 def _number(text: str) -> float | None:

@@ -198,10 +198,14 @@ def duration(seconds: float) -> str:
     """
     if seconds < 60:
         return f"{seconds:.2g} s"
-    for size, unit, small, part in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+    for size, unit, small, small_unit in (
+        (86400, "d", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
         if seconds >= size:
             whole, rest = divmod(int(seconds), size)
-            return f"{whole} {unit} {rest // small} {part}" if rest // small else f"{whole} {unit}"
+            return f"{whole} {unit} {rest // small} {small_unit}" if rest // small else f"{whole} {unit}"
     raise AssertionError("unreachable")
 
 

@@ -1,11 +1,12 @@
 """The demonstration: families of models of the digits, their region counts beside their gaps.
 
 How the families were chosen: by what is varied, and judged by how far their gaps spread, not by their
-correlation; correlations had been seen when `SPREAD` was fixed. Six families of `inscape.training.fitting`
-were looked at: networks by learning rate and batch size, networks by the number of training images, trees,
-forests, nearest neighbours and support vector machines. The last two are left out, since counting their
-regions takes longer than all the rest. Gaps spread if their standard deviation is at least `SPREAD` times
-the sampling error of one gap; where they do not, no correlation is read, however large it is.
+correlation; correlations had been seen when `SPREAD_ABOVE` was fixed. Six families of
+`inscape.training.fitting` were looked at: networks by learning rate and batch size, networks by the number
+of training images, trees, forests, nearest neighbours and support vector machines. The last two are left
+out, since counting their regions takes longer than all the rest. Gaps spread if their standard deviation is
+at least `SPREAD_ABOVE` times the sampling error of one gap; where they do not, no correlation is read,
+however large it is.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from inscape.correlation.coefficients import Correlation, correlation
+from inscape.drawing.axes import apart_from_pyplot
 from inscape.errors import InscapeError, StudyError
 from inscape.files import replacing
 from inscape.measures.accuracy import correct
@@ -37,9 +39,9 @@ LEARNING_RATES = (0.1, 0.03, 0.01)
 BATCH_SIZES = (16, 64, 256)
 N_TRAIN = 600
 N_TEST = 1197
-FITTED = 0.98
-FOLLOWS = 0.9
-SPREAD = 3.0
+FITTED_FROM = 0.98
+FOLLOWS_ABOVE = 0.9
+SPREAD_ABOVE = 3.0
 """The gaps of a family tell something if they spread by this many sampling errors of one gap."""
 
 
@@ -97,7 +99,7 @@ class Lesson:
         kind: "tells", "against" (more regions, smaller gaps), "open", "alike" if the gaps hardly differ, or
             "few" if there are too few models for an interval.
         gaps: the smallest and the largest.
-        noise: the sampling error of one gap, from the test images.
+        sampling_error: that of one gap, from the test images.
         correlation: of count and gap.
         with_fit: the correlation of count and training accuracy, None if all models fit.
     """
@@ -105,7 +107,7 @@ class Lesson:
     family: str
     kind: str
     gaps: tuple[float, float]
-    noise: float
+    sampling_error: float
     correlation: Correlation
     with_fit: float | None
 
@@ -125,8 +127,8 @@ class Lesson:
 
     @property
     def follows_fit(self) -> bool:
-        """Whether the count goes with training accuracy so closely that the two cannot be told apart."""
-        return self.with_fit is not None and abs(self.with_fit) > FOLLOWS
+        """Whether the count follows training accuracy so closely that the two cannot be told apart."""
+        return self.with_fit is not None and abs(self.with_fit) > FOLLOWS_ABOVE
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -195,7 +197,9 @@ class Demo(Shown):
             family: {"pearson": plain(c.value), "interval": plain(c.interval), "n": c.n}
             for family, c in self.correlations.items()
         }
-        lessons = {x.family: {"kind": x.kind, "gaps": x.gaps, "noise": x.noise} for x in self.lessons}
+        lessons = {
+            x.family: {"kind": x.kind, "gaps": x.gaps, "noise": x.sampling_error} for x in self.lessons
+        }
         return {
             "schema": SCHEMA,
             "seed": self.seed,
@@ -327,11 +331,11 @@ def lesson(family: str, group: list[DemoModel], r: Correlation) -> Lesson:
     """What the counts of a family tell, by the spread of its gaps and then by the interval."""
     gaps = np.array([m.gap for m in group])
     wrong = np.array([1 - m.test_accuracy for m in group])
-    noise = float(np.sqrt((wrong * (1 - wrong)).mean() / N_TEST))
+    sampling_error = float(np.sqrt((wrong * (1 - wrong)).mean() / N_TEST))
     fits = np.array([m.train_accuracy for m in group])
     counts = np.array([m.count.mean for m in group])
     kind = "open"
-    if gaps.std(ddof=1) < SPREAD * noise:
+    if gaps.std(ddof=1) < SPREAD_ABOVE * sampling_error:
         kind = "alike"
     elif np.isnan(r.interval).any():
         kind = "few"
@@ -343,9 +347,9 @@ def lesson(family: str, group: list[DemoModel], r: Correlation) -> Lesson:
         family=family,
         kind=kind,
         gaps=(float(gaps.min()), float(gaps.max())),
-        noise=noise,
+        sampling_error=sampling_error,
         correlation=r,
-        with_fit=None if fits.min() >= FITTED else float(np.corrcoef(counts, fits)[0, 1]),
+        with_fit=None if fits.min() >= FITTED_FROM else float(np.corrcoef(counts, fits)[0, 1]),
     )
 
 
@@ -368,6 +372,7 @@ def _write_files(out: Path, models: list[DemoModel], split: Split) -> tuple[Path
     return tuple(paths)
 
 
+@apart_from_pyplot()
 def _draw(out: Path, models: list[DemoModel], split: Split) -> tuple[Path, ...]:
     """The scatter, and one plane through three test images for the smallest and the largest gap."""
     from inscape.drawing.measures import draw_scatter

@@ -12,7 +12,7 @@ from inscape.sweeps.trained_model import batch, cell, check, together
 if TYPE_CHECKING:
     import pandas as pd
 
-FITTED = 0.98
+FITTED_FROM = 0.98
 LIMITS = (
     "The count is made on segments between data points: what a model does elsewhere is not seen.",
     "Configurations that share a hyper-parameter are not independent; a correlation over them is no cause.",
@@ -72,11 +72,11 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     findings = {family: positive(everything.models[family].pearson) for family in ("tree", "forest")}
     findings["networks"] = Finding(holds=None, evidence="no network fits its training data")
     nets = frame[frame["model"] == "mlp"]
-    if (nets["train_accuracy"] >= FITTED).any():
-        fitted = correlate(nets, min_train_accuracy=FITTED)
+    if (nets["train_accuracy"] >= FITTED_FROM).any():
+        fitted = correlate(nets, min_train_accuracy=FITTED_FROM)
         fitted.plot().figure.savefig(out / "networks.png", dpi=150)
-        figures["networks.png"] = f"The networks of {FITTED:.0%} training accuracy or more."
-        charts.insert(0, fitted.chart(f"Networks of {FITTED:.0%} training accuracy or more"))
+        figures["networks.png"] = f"The networks of {FITTED_FROM:.0%} training accuracy or more."
+        charts.insert(0, fitted.chart(f"Networks of {FITTED_FROM:.0%} training accuracy or more"))
         notes += f"\n\nNetworks that fit their data:\n\n```\n{fitted}\n```"
         findings["networks"] = positive(fitted.pearson)
     return Summary(findings=findings, figures=figures, notes=notes, charts=charts, limits=LIMITS)
@@ -90,7 +90,8 @@ STUDY = Study(
     title="Region counts and generalisation gaps of networks, trees and forests on the digits",
     paper="after Li et al. 2025, Fig. 2 and 5",
     claims={
-        "networks": f"Networks of {FITTED:.0%} training accuracy or more with more regions have larger gaps.",
+        "networks": f"Networks of {FITTED_FROM:.0%} training accuracy or more with more "
+        "regions have larger gaps.",
         "tree": "So do decision trees, over depths and criteria.",
         "forest": "So do random forests.",
     },

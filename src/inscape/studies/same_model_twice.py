@@ -20,14 +20,14 @@ from inscape.sweeps.study import Configuration, Study
 if TYPE_CHECKING:
     import pandas as pd
 
-LEARNT = 0.2
+LEARNT_ABOVE = 0.2
 """Accuracy on ten classes below which a network learnt nothing: claims on networks leave such pairs out,
 and the report says how many those were."""
-GRID = 50
+POINTS_PER_SIDE = 50
 """Points per side of the plane in the literature."""
 MARGIN = 0.1
 """How far the plane reaches beyond the three images there, of their extent."""
-FINE = 0.01
+FINE_BELOW_ERROR = 0.01
 """The error of a share below which we call the grid fine enough."""
 LEARNING_RATE = 0.05
 OF_DATA: dict[str, dict[str, Any]] = {"cifar10": {"learning_rate": 0.01, "n_planes": 10}}
@@ -111,7 +111,7 @@ def cell(c: Configuration) -> dict[str, Any]:
         for _ in range(c["n_planes"])
     ]
     exact = compare(pair[0], pair[1], planes, method="exact", progress=False)
-    grid = compare(pair[0], pair[1], planes, method="grid", resolution=GRID, progress=False)
+    grid = compare(pair[0], pair[1], planes, method="grid", resolution=POINTS_PER_SIDE, progress=False)
     labels = [m.labels(split.x_test) for m in pair]
     ours, theirs = ([d.agreement for d in differences] for differences in (exact, grid))
     return {
@@ -191,7 +191,7 @@ def _findings(rows: "pd.DataFrame") -> dict[str, Finding]:
             of_width[0], of_width[1], "of wide networks", "of narrow ones", "especially wide (abstract)"
         ),
         "grid": _finding(
-            FINE - errors.to_numpy(),
+            FINE_BELOW_ERROR - errors.to_numpy(),
             f"mean error {errors.mean():.4f}, largest of one plane {rows['largest_error'].max():.4f}",
         ),
         "regions": _finding(
@@ -208,7 +208,7 @@ def _of_networks(rows: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def _learnt(rows: "pd.DataFrame") -> Any:
-    return rows[["accuracy_first", "accuracy_second"]].min(axis=1) >= LEARNT
+    return rows[["accuracy_first", "accuracy_second"]].min(axis=1) >= LEARNT_ABOVE
 
 
 def _difference(
@@ -275,7 +275,7 @@ def _notes(frame: "pd.DataFrame") -> str:
         f"{varied(frame, 'n_planes')} planes per pair, each through three training images and "
         f"{MARGIN:.0%} beyond them on every side; narrow, wide and deep are "
         "perceptrons of 2 x 16, 2 x 128 and 4 x 32 units, the forest has 20 trees of depth 12. "
-        f"Claims on networks leave out pairs with a network below an accuracy of {LEARNT:g}: "
+        f"Claims on networks leave out pairs with a network below an accuracy of {LEARNT_ABOVE:g}: "
         f"{(~_learnt(networks)).sum()} of {len(networks)} here."
     )
 
@@ -287,7 +287,8 @@ STUDY = Study(
     claims={
         "same": "Two networks of one architecture agree on more of a plane than two of different ones.",
         "wide": "Two wide networks agree on more of a plane than two narrow ones.",
-        "grid": f"The grid of {GRID} x {GRID} points of the paper gives that share to {FINE:g} on average.",
+        "grid": f"The grid of {POINTS_PER_SIDE} x {POINTS_PER_SIDE} points of the paper gives that share to "
+        f"{FINE_BELOW_ERROR:g} on average.",
         "regions": "The grid finds fewer regions of the pair than there are.",
     },
     configurations=configurations,

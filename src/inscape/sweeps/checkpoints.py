@@ -31,7 +31,7 @@ def checkpoint_of(configuration: Configuration) -> "Checkpoint | None":
     folder = _folder.get()
     if folder is None or not folder.is_dir():
         return None
-    return Checkpoint(_place(folder, configuration), about={"inscape": __version__})
+    return Checkpoint(_path(folder, configuration), about={"inscape": __version__})
 
 
 @contextmanager
@@ -47,8 +47,8 @@ def checkpoints_in(folder: str | Path | None) -> Iterator[None]:
 def forget(folder: Path, configuration: Configuration) -> None:
     """Delete the checkpoint of a task, if it has one."""
     with suppress(OSError):
-        _place(folder, configuration).unlink(missing_ok=True)
+        _path(folder, configuration).unlink(missing_ok=True)
 
 
-def _place(folder: Path, configuration: Configuration) -> Path:
+def _path(folder: Path, configuration: Configuration) -> Path:
     return folder / f"{hash_of(configuration)}.npz"

@@ -73,7 +73,7 @@ class _Here(Executor):
 _hiding = threading.Lock()
 
 
-class _Worker(SpawnProcess):
+class _WorkerProcess(SpawnProcess):
     """A process that does not run the main script again, so that a script needs no guard."""
 
     def start(self) -> None:
@@ -91,7 +91,7 @@ class _Worker(SpawnProcess):
 
 
 class _WithoutMain(SpawnContext):
-    Process = _Worker
+    Process = _WorkerProcess
 
 
 class _Pool(ProcessPoolExecutor):

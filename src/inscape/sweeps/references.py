@@ -47,7 +47,7 @@ def find_object(reference: str, announce: Announce = silent) -> Any:
     try:
         spec = importlib.util.find_spec(package)
         if spec is not None and package != "inscape":
-            announce(f"running code of {reference}, found in {_place(spec)}")
+            announce(f"running code of {reference}, found in {_origin(spec)}")
         return getattr(importlib.import_module(module), name)
     except (Exception, SystemExit) as error:  # the code may raise anything
         raise StudyError(
@@ -56,7 +56,7 @@ def find_object(reference: str, announce: Announce = silent) -> Any:
         ) from error
 
 
-def _place(spec: Any) -> str:
+def _origin(spec: Any) -> str:
     """Where a package comes from: its file, its folders, or the interpreter."""
     return spec.origin or ", ".join(spec.submodule_search_locations or ()) or "the interpreter"
 

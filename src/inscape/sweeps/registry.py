@@ -77,7 +77,7 @@ def read_study(path: Path, announce: Announce = silent) -> Study:
             )
     if "correlate" in content or "function" not in content:
         _check_correlation(content, path)
-        correlation = _Correlation(content.get("correlate", {}))
+        correlation = _CorrelationSummary(content.get("correlate", {}))
         more |= {"summarise": correlation, "claims": {"correlation": correlation.claim}}
     return Study(
         name=name,
@@ -170,7 +170,7 @@ def _lists(grid: dict[str, Any]) -> dict[str, list[Any]]:
     return {key: value if isinstance(value, list) else [value] for key, value in grid.items()}
 
 
-class _Correlation:
+class _CorrelationSummary:
     """The correlation of two columns as text and picture."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inscape.arguments import whole_number
+from inscape.drawing.axes import apart_from_pyplot
 from inscape.errors import InscapeError, StudyError, warn
 from inscape.files import replacing
 from inscape.progress import Meter, meter
@@ -319,11 +320,12 @@ def _summarised(study: Study, frame: "pd.DataFrame", out: Path) -> Summary:
     try:
         with tempfile.TemporaryDirectory(dir=out, prefix=".figures-") as folder:
             drafts = Path(folder)
-            summary = study.summarise(frame, drafts)
+            with apart_from_pyplot():
+                summary = study.summarise(frame, drafts)
             for path in sorted(p for p in drafts.rglob("*") if p.is_file()):
-                place = out / path.relative_to(drafts)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                path.replace(place)
+                target = out / path.relative_to(drafts)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(target)
     except OSError as error:
         raise StudyError(f"cannot write the figures into {out}: {error.strerror or error}") from error
     if set(summary.findings) != set(study.claims):

@@ -204,7 +204,7 @@ class Store:
             for t, o in zip(tasks, outcomes, strict=True)
         ]
         with self._explained(), self._writing():
-            self._put(rows)
+            self.put(rows)
             self._db.executemany("DELETE FROM claims WHERE hash = ? AND seed = ?", [t.key for t in tasks])
 
     def insert_records(self, records: Sequence[dict[str, Any]]) -> None:
@@ -214,9 +214,10 @@ class Store:
             for r in records
         ]
         with self._explained(), self._writing():
-            self._put(rows)
+            self.put(rows)
 
-    def _put(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def put(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Write rows inside a transaction that is under way; `insert` and `insert_records` begin one."""
         self._db.executemany(
             "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
             "row = excluded.row, error = excluded.error, finished = excluded.finished, "

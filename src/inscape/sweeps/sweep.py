@@ -60,7 +60,7 @@ def sweep(
         _held(folder),
         _handle_on(study, executor, len(groups), n_workers, folder) as handle,
     ):
-        job = _Job(store, handle, retry_before)
+        job = _WorkQueue(store, handle, retry_before)
         job.todo.extend(groups)
         try:
             while job.todo or job.running:
@@ -126,7 +126,7 @@ def _handle_on(
         raise
 
 
-class _Job:
+class _WorkQueue:
     """Groups that wait, and bundles of groups that are worked on.
 
     A bundle is what goes to a worker in one call. It is one group, and more only where groups take a few

@@ -23,6 +23,8 @@ OUTCOMES = (
 DATA_KEYS = ("data", "n_train", "n_test", "split_seed", "image_size")
 MEASURE_KEYS = ("measures", "n_probes", "probe_seed")
 _OWN_KEYS = (*DATA_KEYS, *MEASURE_KEYS, "seed", "replicate", "replicate_seed")
+_LEAST_OF_KEY = {"n_train": 1, "n_test": 1, "split_seed": 0, "image_size": 1, "n_probes": 1, "probe_seed": 0}
+"""Keys whose values are whole numbers -> the least of them."""
 
 
 @declared
@@ -47,9 +49,9 @@ def check(configuration: Configuration) -> None:
     data = configuration.get("data", "digits")
     if data not in NAMES and not Path(str(data)).exists():
         raise DataError(unknown_name("data set", data, NAMES) + "; nor is it a file or a folder")
-    for key in (*(k for k in DATA_KEYS if k != "data"), "n_probes", "probe_seed"):
+    for key, least in _LEAST_OF_KEY.items():
         if configuration.get(key) is not None:
-            whole_number(configuration[key], key, 0 if key.endswith("seed") else 1, StudyError)
+            whole_number(configuration[key], key, least, StudyError)
     if "measures" in configuration:
         checked_settings(configuration["measures"])
 

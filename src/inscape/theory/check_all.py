@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arguments import as_array, positive_number, whole_number
+from inscape.arrays import Array
 from inscape.errors import DataError, InscapeError, ModelError, NotApplicableError, TheoryError
 from inscape.measures.measurement import measuring
 from inscape.models import Model, wrap
@@ -17,13 +17,25 @@ from inscape.pictures import Shown
 from inscape.progress import Meter, meter
 from inscape.seeding import RandomState, as_seed
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
+from inscape.text_table import Columns
 from inscape.theory import effective_regions, local_complexity, minima_stability, region_counts
 from inscape.theory.check import FORMS, Check, inapplicable
 from inscape.theory.layers import as_module, as_shallow
 from inscape.theory.local_complexity.moments import Moments, moments
 from inscape.univariate import ShallowNet
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS: Columns = {
+    "name": ("statement", ""),
+    "form": ("form", ""),
+    "lhs": ("left", ".4g"),
+    "rhs": ("right", ".4g"),
+    "ratio": ("ratio", ".3g"),
+    "verdict": ("verdict", ""),
+}
+"""The table for readers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +50,7 @@ class CheckTable(Shown):
     model: str
     checks: tuple[Check, ...]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pd.DataFrame":
         """A pandas table."""
         import pandas as pd
 
@@ -55,6 +67,14 @@ class CheckTable(Shown):
         table: Self = restored_fields(cls, data, what="table of checks", error=TheoryError)
         return table
 
+    def _shown_frame(self) -> "pd.DataFrame":
+        """The statements that apply."""
+        import pandas as pd
+
+        applied = [check.to_dict() for check in self.checks if check.verdict != "does not apply"]
+        columns = {key: heading for key, (heading, _) in COLUMNS.items()} | {"note": "note"}
+        return pd.DataFrame([{heading: row[key] for key, heading in columns.items()} for row in applied])
+
     def __iter__(self) -> Iterator[Check]:
         return iter(self.checks)
 
@@ -63,8 +83,8 @@ class CheckTable(Shown):
 
     def __repr__(self) -> str:
         verdicts = [check.verdict for check in self.checks]
-        parts = [f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts)]
-        return f"<{len(verdicts)} checks of {self.model}: {', '.join(parts)}>"
+        phrases = [f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts)]
+        return f"<{len(verdicts)} checks of {self.model}: {', '.join(phrases)}>"
 
 
 def check_all(

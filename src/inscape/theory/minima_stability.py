@@ -20,7 +20,7 @@ from inscape.univariate import ShallowNet, Stability, gradient_descent, stabilit
 from inscape.univariate.stability.gram import features, toggling
 from inscape.univariate.stability.linearised import KNOT_TOL, modes_of
 
-_PUSH = 1e-6
+_PUSH_FROM_MINIMUM = 1e-6
 """How far from the minimum the trial run starts, relative to the size of the parameters."""
 _TRIAL_STEPS = 20_000
 _LEFT_BEYOND = 20.0
@@ -296,12 +296,12 @@ def _stays(net: ShallowNet, x: Floats, y: npt.ArrayLike, step_size: float) -> bo
     push = np.linalg.svd(phi, full_matrices=False)[2][0]
     push = push + 0.1 * np.random.default_rng(0).standard_normal(len(push)) / np.sqrt(len(push))
     centre = np.concatenate([net.w, net.b, net.v, [net.c]])
-    push *= _PUSH * (1 + np.linalg.norm(centre)) / np.linalg.norm(push)
+    push *= _PUSH_FROM_MINIMUM * (1 + np.linalg.norm(centre)) / np.linalg.norm(push)
     k = net.width
     near = centre + push
     start = ShallowNet(near[:k], near[k : 2 * k], near[2 * k : 3 * k], near[3 * k])
     run = gradient_descent(start, x, y, step_size, _TRIAL_STEPS, tolerance=0.0, record=_TRIAL_STEPS)
     end = np.concatenate([run.net.w, run.net.b, run.net.v, [run.net.c]])
-    return run.status != "diverged" and bool(
+    return run.status.kind != "diverged" and bool(
         np.linalg.norm(end - centre) <= _LEFT_BEYOND * np.linalg.norm(push)
     )

@@ -146,8 +146,8 @@ def survey(
         random_state: a seed, a generator, or None.
         progress: None for a bar after two seconds, False for none; a function gets (families done, families).
 
-    >>> found = survey(widths=[4], depths=[1], scales=[1.0], epochs=10, n_noise=2, progress=False)
-    >>> len(found.table()) > 20
+    >>> result = survey(widths=[4], depths=[1], scales=[1.0], epochs=10, n_noise=2, progress=False)
+    >>> len(result.table()) > 20
     True
     """
     n = whole_number(replicates, "replicates", 1, TheoryError)
@@ -245,7 +245,7 @@ def _classifiers(
         for sigma in sigmas:
             noise = settings | {"sigma": sigma, "random_state": seed}
             for check in check_all(kept, x, y, start=start if step else None, **noise):
-                if check.name.startswith("lc_") or sigma == sigmas[0]:
+                if check.name in local_complexity.__all__ or sigma == sigmas[0]:
                     yield about | {"sigma": sigma}, check
         for form in FORMS:
             check = region_counts.rc_theorem5(

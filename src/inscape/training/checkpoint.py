@@ -13,7 +13,7 @@ import numpy.typing as npt
 from inscape.errors import InscapeError, warn
 from inscape.files import replacing
 
-EVERY = 120.0
+SECONDS_BETWEEN_WRITES = 120.0
 """Seconds between two writings."""
 _PLAIN = "plain"
 
@@ -21,26 +21,26 @@ State = dict[str, Any]
 
 
 class Checkpoint:
-    """A place for the state of one run: arrays by name, the rest plain JSON.
+    """A file for the state of one run: arrays by name, the rest plain JSON.
 
     The file is replaced as a whole, so that a run that is killed while it writes finds the state before. What
     is written holds every bit of the state: a run that goes on ends where the uninterrupted one would.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     place = Checkpoint(Path(folder) / "run", about={"seed": 0}, every=0.0)
-    ...     place.load(), place.is_due()
-    ...     place.save({"weights": np.ones(2), "step": 7})
-    ...     place.load()["step"], Checkpoint(place.path, about={"seed": 1}).load()
+    ...     checkpoint = Checkpoint(Path(folder) / "run", about={"seed": 0}, every=0.0)
+    ...     checkpoint.load(), checkpoint.is_due()
+    ...     checkpoint.save({"weights": np.ones(2), "step": 7})
+    ...     checkpoint.load()["step"], Checkpoint(checkpoint.path, about={"seed": 1}).load()
     (None, True)
     (7, None)
     """
 
     def __init__(self, path: str | Path, *, about: Mapping[str, Any], every: float | None = None) -> None:
-        """The place at `path` of the run that `about` tells from others, written after `every` seconds."""
+        """The file at `path` of the run that `about` tells from others, written after `every` seconds."""
         self.path = Path(path)
         self._about = json.loads(json.dumps(dict(about)))
-        self._every = EVERY if every is None else every
+        self._every = SECONDS_BETWEEN_WRITES if every is None else every
         self._written = time.monotonic()
 
     def is_due(self) -> bool:

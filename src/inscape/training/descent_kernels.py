@@ -10,15 +10,13 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Floats, Ints
-from inscape.compiled import compiled, unbounded
+from inscape.arrays import Array, Floats, Ints
+from inscape.compiled import compiled, copy, unbounded
 
-Array = npt.NDArray[Any]
 SQUARES, CROSS_ENTROPY, SOFTMAX_CROSS_ENTROPY = range(3)
 SGD, ADAM, ADAMW = range(3)
-FIRST, SECOND, TINY = 0.9, 0.999, 1e-8
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 """Of Adam: how much of both averages is kept, and what is added to the root of the second."""
 
 
@@ -72,7 +70,10 @@ def run_steps(
     most, widest = sizes.max(), widths.max()
     kept = np.empty(most * widths.sum(), parameters.dtype)
     scratch = np.empty((2, most * widest), parameters.dtype)
-    gradient = np.empty((widths[:-1] * widths[1:]).max(), parameters.dtype)
+    largest = 0
+    for layer in range(len(widths) - 1):
+        largest = max(largest, widths[layer] * widths[layer + 1])
+    gradient = np.empty(largest, parameters.dtype)
     bias_gradient = np.empty(widest, parameters.dtype)
     losses = np.empty(len(sizes))
     start = 0
@@ -111,14 +112,14 @@ def _backward(
 ) -> None:
     """Move every layer, the last one first, by the slopes of the loss by the scores, (n, c): `scratch[0]`."""
     n, spare = len(slope), 1
-    place, low = n * widths[:-1].sum(), len(parameters)
+    offset, low = n * widths[:-1].sum(), len(parameters)
     for layer in range(len(widths) - 2, -1, -1):
         # (1) the gradient of the layer, from its inputs and the slopes by its outputs
         n_in, n_out = widths[layer], widths[layer + 1]
         low -= n_in * n_out + n_out
-        place -= n * n_in
+        offset -= n * n_in
         middle, high = low + n_in * n_out, low + n_in * n_out + n_out
-        before = kept[place : place + n * n_in].reshape(n, n_in)
+        before = kept[offset : offset + n * n_in].reshape(n, n_in)
         np.dot(before.T, slope, gradient[: n_in * n_out].reshape(n_in, n_out))
         _column_sums(slope, bias_gradient)
         # (2) the slopes by its inputs, for the layer before
@@ -157,19 +158,19 @@ def _forward(parameters: Array, widths: Ints, points: Array, batch: Ints, kept: 
     """The scores of a batch; its points, and behind them the outputs of every layer, are kept."""
     # (1) gather the batch
     n = len(batch)
-    place, low = n * widths[0], 0
-    here = kept[:place].reshape(n, widths[0])
+    offset, low = n * widths[0], 0
+    here = kept[:offset].reshape(n, widths[0])
     for i in range(n):
-        here[i] = points[batch[i]]
+        copy(points[batch[i]], here[i])
     # (2) layer by layer
     for layer in range(len(widths) - 1):
         n_in, n_out = widths[layer], widths[layer + 1]
         weights = parameters[low : low + n_in * n_out].reshape(n_in, n_out)
         bias = parameters[low + n_in * n_out : low + n_in * n_out + n_out]
-        out = kept[place : place + n * n_out].reshape(n, n_out)
+        out = kept[offset : offset + n * n_out].reshape(n, n_out)
         np.dot(here, weights, out)
         _add_bias(out, bias, layer < len(widths) - 2)
-        low, place, here = low + n_in * n_out + n_out, place + n * n_out, out
+        low, offset, here = low + n_in * n_out + n_out, offset + n * n_out, out
     return here
 
 
@@ -190,7 +191,7 @@ def _add_bias(out: Array, bias: Array, is_hidden: bool) -> None:
 @compiled(error_model="numpy")
 def _column_sums(slope: Array, total: Array) -> None:
     n = slope.shape[1]
-    total[:n] = slope[0]
+    copy(slope[0], total)
     for i in range(1, len(slope)):
         row = slope[i]
         for j in range(n):
@@ -270,10 +271,10 @@ def _move_adam(
     p: Array, v: Array, s: Array, g: Array, rate: float, decay: float, step: int, is_decoupled: bool
 ) -> None:
     kind = p.dtype.type
-    size = kind(rate / (1 - FIRST**step))
-    root = kind(math.sqrt(1 - SECOND**step))
-    first, second, tiny = kind(FIRST), kind(SECOND), kind(TINY)
-    other, another = kind(1 - FIRST), kind(1 - SECOND)
+    size = kind(rate / (1 - BETA_1**step))
+    root = kind(math.sqrt(1 - BETA_2**step))
+    first, second, tiny = kind(BETA_1), kind(BETA_2), kind(EPSILON)
+    other, another = kind(1 - BETA_1), kind(1 - BETA_2)
     shrink = kind(1 - rate * decay) if is_decoupled else kind(1)
     coupled = kind(0) if is_decoupled else kind(decay)
     for i in range(len(p)):

@@ -24,7 +24,7 @@ CLASSICAL_SETTINGS: dict[str, tuple[str, ...]] = {
     "logistic": ("C",),
 }
 """Name of a model of scikit-learn -> the settings that studies vary, called as scikit-learn calls them.
-`grown_depth` is ours: trees are grown to this depth and cut at `max_depth` (see `cut_at_depth`)."""
+`grown_depth` is ours: trees are grown to this depth and pruned to `max_depth` (see `pruned_to_depth`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ def fit_many(
         recipes = [_recipe(settings[i]) for i in networks]
         modules = [module for module, _ in built]
         chosen = [seeds[i] for i in networks]
-        histories = train_many(modules, *split.train, recipes, seeds=chosen, monitors=monitors)
+        histories = train_many(modules, *split.train, recipes, random_states=chosen, monitors=monitors)
         for i, (module, initial), history in zip(networks, built, histories, strict=True):
             fitted[i] = _trained(module, history, initial, split)
     return [fitted[i] for i in range(len(settings))]
@@ -113,7 +113,7 @@ def fit_many(
 def _fit_classical(
     settings: Sequence[Mapping[str, Any]], seeds: Sequence[int], split: Split
 ) -> Iterator[Fitted]:
-    """Models of scikit-learn; trees that differ in the depth at which they are cut alone are grown once."""
+    """Models of scikit-learn; trees that differ only in the depth they are pruned to are grown once."""
     flat = np.asarray(split.x_train).reshape(len(split.x_train), -1)
     by_column = None
     grown: dict[tuple[str, int], Any] = {}
@@ -127,7 +127,7 @@ def _fit_classical(
         if key not in grown:
             by_column = np.asfortranarray(flat) if by_column is None else by_column  # trees read columns
             grown[key] = classical(given["model"], whole, seed=seed).fit(by_column, split.y_train)
-        yield Fitted(wrap(cut_at_depth(grown[key], given["max_depth"])))
+        yield Fitted(wrap(pruned_to_depth(grown[key], given["max_depth"])))
 
 
 def _trained(module: Any, history: History, initial: Mapping[str, Any], split: Split) -> Fitted:
@@ -214,38 +214,38 @@ def _check_classical(name: str, settings: Mapping[str, Any]) -> None:
     depth, grown = settings.get("max_depth"), settings.get("grown_depth")
     if grown is not None and (depth is None or depth > grown):
         raise ModelError(
-            f"max_depth={depth} with grown_depth={grown}: give a depth of at most that to cut at"
+            f"max_depth={depth} with grown_depth={grown}: give a depth of at most that to prune to"
         )
 
 
-def cut_at_depth(fitted: Any, depth: int) -> Any:
+def pruned_to_depth(fitted: Any, depth: int) -> Any:
     """A copy of a fitted scikit-learn tree or forest whose nodes at `depth` are leaves.
 
     How a node is split depends on the points in it and on random draws of its own, not on what is below: a
-    tree grown to depth D and cut at d < D is one grown to d. Without ties, and where every feature is tried,
-    the two are equal node by node. Else they are draws of the same law, since the draws at other nodes are
-    not the same; and trees of several depths cut from one share theirs, so that they are not independent of
-    each other.
+    tree grown to depth D and pruned to d < D is one grown to d. Without ties, and where every feature is
+    tried, the two are equal node by node. Else they are draws of the same law, since the draws at other
+    nodes are not the same; and trees of several depths pruned from one share theirs, so that they are not
+    independent of each other.
 
     >>> import numpy as np
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> x = np.arange(8.0)[:, None]
     >>> whole = DecisionTreeClassifier(max_depth=3).fit(x, [0, 1, 0, 1, 2, 2, 3, 3])
-    >>> cut_at_depth(whole, 1).get_depth(), whole.get_depth()
+    >>> pruned_to_depth(whole, 1).get_depth(), whole.get_depth()
     (1, 3)
     """
     if fitted.max_depth is not None and depth > fitted.max_depth:
-        raise ModelError(f"a tree grown to depth {fitted.max_depth} cannot be cut at {depth}")
-    cut = copy.copy(fitted)
-    cut.max_depth = depth
+        raise ModelError(f"a tree grown to depth {fitted.max_depth} cannot be pruned to {depth}")
+    pruned = copy.copy(fitted)
+    pruned.max_depth = depth
     if hasattr(fitted, "estimators_"):
-        cut.estimators_ = [cut_at_depth(tree, depth) for tree in fitted.estimators_]
+        pruned.estimators_ = [pruned_to_depth(tree, depth) for tree in fitted.estimators_]
     else:
-        cut.tree_ = _cut(fitted.tree_, depth)
-    return cut
+        pruned.tree_ = _pruned_tree(fitted.tree_, depth)
+    return pruned
 
 
-def _cut(tree: Any, depth: int) -> Any:
+def _pruned_tree(tree: Any, depth: int) -> Any:
     """The part of a tree down to `depth`. Every node of scikit-learn's holds the classes of its points."""
     build, sizes, state = tree.__reduce__()
     level = _levels(tree.children_left, tree.children_right)

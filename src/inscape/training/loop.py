@@ -73,7 +73,7 @@ def train(
     seed = as_seed(random_state)
     if not checkpoint_every >= 1:
         raise InscapeError(f"checkpoint_every={checkpoint_every} must be at least 1")
-    device, dtype = _place(module)
+    device, dtype = _device_and_dtype(module)
     losses: list[float] = []
     saved: list[str] = []
     status = COMPLETE
@@ -91,7 +91,7 @@ def train(
                     status = DIVERGED
                 elif recipe.stop_loss is not None and losses[-1] <= recipe.stop_loss:
                     status = LOSS_REACHED
-                is_last = status != COMPLETE or epoch == recipe.epochs
+                is_last = status.kind != "complete" or epoch == recipe.epochs
                 if checkpoints is not None and (is_last or epoch % checkpoint_every == 0):
                     path = Path(checkpoints) / f"epoch-{epoch:04d}.safetensors"
                     about = {"epoch": epoch, "loss": losses[-1], "seed": seed, "recipe": recipe.to_dict()}
@@ -150,7 +150,7 @@ class _Run:
     def _taken(self, rows: torch.Tensor) -> torch.Tensor:
         if not isinstance(self._points, Streamed):
             return self._points[rows]  # convolutions bring it into the layout of their weights
-        device, dtype = _place(self._module)
+        device, dtype = _device_and_dtype(self._module)
         return torch.from_numpy(self._points[rows.cpu().numpy()]).to(device, dtype)
 
     def _scores(self, x: torch.Tensor) -> Any:
@@ -211,7 +211,7 @@ def check_classes(labels: torch.Tensor, n_scores: int) -> None:
         raise DataError(f"the data have the class {highest}, but the module gives {n_scores} scores")
 
 
-def _place(module: nn.Module) -> tuple[torch.device, torch.dtype]:
+def _device_and_dtype(module: nn.Module) -> tuple[torch.device, torch.dtype]:
     for parameter in module.parameters():
         if parameter.is_inference():
             raise DataError(

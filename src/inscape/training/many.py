@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from inscape.arguments import renamed
 from inscape.arrays import Floats, Streamed
 from inscape.errors import InscapeError
 from inscape.models.base import gradients
@@ -27,13 +28,14 @@ STEPS_DRAWN_TOGETHER = 256
 """Steps on fresh points whose points are drawn at one time, at most."""
 
 
+@renamed(seeds="random_states")
 def train_many(
     modules: Sequence[nn.Module],
     x: Any,
     y: npt.NDArray[Any],
     recipes: Sequence[Recipe],
     *,
-    seeds: Sequence[int],
+    random_states: Sequence[int],
     monitors: Sequence[StepMonitor] | None = None,
     checkpoints: Sequence[Checkpoint | None] | None = None,
     progress: bool | Meter | None = None,
@@ -49,10 +51,10 @@ def train_many(
         x: points (n, ...).
         y: their classes, integers (n,); or targets, real numbers (n, c).
         recipes: one for each module.
-        seeds: one for each module, as in `train`.
+        random_states: one for each module, as in `train`.
         monitors: one for each module, as in `train`; one that also has `due(step)`, as a `Monitor`, is asked
             first, which spares leaving the compiled program at the other steps.
-        checkpoints: for each module a place from which its training goes on if it was killed, the `rows` of
+        checkpoints: for each module a file from which its training goes on if it was killed, the `rows` of
             its monitor too; only the compiled program has them.
         progress: None for a bar after two seconds, False for none, or a function of
             (networks done, networks).
@@ -62,27 +64,28 @@ def train_many(
     >>> x = np.random.default_rng(0).normal(size=(40, 2))
     >>> nets = [mlp(2, (8,), 2, random_state=i) for i in range(3)]
     >>> recipes = [Recipe(rate, 10, 5) for rate in (0.1, 0.2, 0.3)]
-    >>> [h.n_steps for h in train_many(nets, x, x[:, 0] > 0, recipes, seeds=[0, 1, 2])]
+    >>> [h.n_steps for h in train_many(nets, x, x[:, 0] > 0, recipes, random_states=[0, 1, 2])]
     [20, 20, 20]
     """
-    if not len(modules) == len(recipes) == len(seeds):
+    if not len(modules) == len(recipes) == len(random_states):
         raise InscapeError(
-            f"{len(modules)} modules, {len(recipes)} recipes, {len(seeds)} seeds: expected as many"
+            f"{len(modules)} modules, {len(recipes)} recipes, {len(random_states)} random states: "
+            "expected as many"
         )
     if monitors is not None and len(monitors) != len(modules):
         raise InscapeError(f"{len(modules)} modules, {len(monitors)} monitors: expected as many")
     if len({id(m) for m in modules}) < len(modules):
         raise InscapeError("a module is given twice: each is trained in place and needs its own")
-    seeds = [as_seed(seed) for seed in seeds]
+    seeds = [as_seed(state) for state in random_states]
     watches = [None] * len(modules) if monitors is None else monitors
-    places = [None] * len(modules) if checkpoints is None else checkpoints
+    kept = [None] * len(modules) if checkpoints is None else checkpoints
     histories: list[History] = []
     with gradients(), meter(progress, "networks") as show:
-        for module, recipe, seed, monitor, place in zip(
-            modules, recipes, seeds, watches, places, strict=True
+        for module, recipe, seed, monitor, checkpoint in zip(
+            modules, recipes, seeds, watches, kept, strict=True
         ):
             if is_compilable(module, recipe):
-                histories.append(_train_compiled(module, x, y, recipe, seed, monitor, place))
+                histories.append(_train_compiled(module, x, y, recipe, seed, monitor, checkpoint))
             else:
                 histories.append(train(module, x, y, recipe, random_state=seed, monitor=monitor))
             show(len(histories), len(modules))
@@ -111,7 +114,7 @@ def train_on_fresh(
         recipe: how; its epochs do not matter, and its learning rate stays what it is.
         n_steps: how many steps.
         monitor: as in `train_many`.
-        checkpoint: a place from which training goes on if it was killed.
+        checkpoint: a file from which training goes on if it was killed.
     """
     if not is_compilable(module, recipe) or recipe.schedule != "constant":
         raise InscapeError("fresh points need a plain MLP, and a constant recipe without augmentation")

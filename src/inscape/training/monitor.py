@@ -4,7 +4,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from inscape.models import Model, wrap
 from inscape.pictures import Drawn, finished
 from inscape.probes.source import PointSource
 from inscape.seeding import RandomState, as_generator, as_seed, random_state_kept
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CHEAP: dict[str, dict[str, Any]] = {
     "local_complexity": {"sigma": 0.1, "n_noise": 2, "precision": "float32", "n_points": 10},
@@ -113,7 +116,7 @@ class Monitor(Drawn):
         row: dict[str, Any] = {"step": step, "seconds": 0.0}
         for entry in entries:
             name = entry["measure"]
-            row[name], row[f"{name}_error"] = entry["value"], entry["std_error"]
+            row[name], row[_error_of(name)] = entry["value"], entry["std_error"]
             n_points = min(self._n_points.get(name, len(self.x)), len(self.x))
             self.settings[name] = entry["settings"] | {"n_points": n_points}
             if entry["status"] == NOT_APPLICABLE:
@@ -126,7 +129,7 @@ class Monitor(Drawn):
         if self._keeps_models:
             self.models[step] = copy.deepcopy(model)
         if self.log_fn is not None:
-            self.log_fn({name: row[name] for name in self._names() if row.get(name) is not None}, step)
+            self.log_fn({name: row[name] for name in self.names() if row.get(name) is not None}, step)
         return row
 
     def _entries(self, model: Model) -> list[dict[str, Any]]:
@@ -136,11 +139,11 @@ class Monitor(Drawn):
             for n in {self._n_points.get(name) for name in self.measures}:
                 group = {name: s for name, s in self.measures.items() if self._n_points.get(name) == n}
                 y = None if self.y is None else self.y[:n]
-                table = table_of(model, self.x[:n], y, measures=group, random_state=self.seed, progress=False)
+                table = table_of(model, self.x[:n], y, measures=group, random_state=self.seed)
                 entries |= {entry["measure"]: entry for entry in table.rows}
         return [entries[name] for name in self.measures]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pd.DataFrame":
         """A pandas table, one row per measured step; `attrs["settings"]` has the settings of each measure."""
         import pandas as pd
 
@@ -161,7 +164,7 @@ class Monitor(Drawn):
         from inscape.drawing.measures import draw_curves
 
         curves = {}
-        for name in self._names():
+        for name in self.names():
             known = [(r["step"], r[name]) for r in self.rows if r.get(name) is not None]
             if known:
                 steps, values = np.array(known, dtype=np.float64).T
@@ -172,13 +175,19 @@ class Monitor(Drawn):
             return drawn
         return finished(drawn, title, legend)
 
-    def _names(self) -> list[str]:
-        seen = dict.fromkeys(name for row in self.rows for name in row)
-        return [n for n in seen if n not in ("step", "seconds") and not n.endswith("_error")]
+    def names(self) -> list[str]:
+        """What is followed, in the order of columns: no steps or seconds, no errors of measures."""
+        aside = {"step", "seconds", *map(_error_of, self.measures)}
+        return [n for n in dict.fromkeys(name for row in self.rows for name in row) if n not in aside]
 
     def __repr__(self) -> str:
-        names = ", ".join(self._names()) or "nothing yet"
+        names = ", ".join(self.names()) or "nothing yet"
         return f"<monitor of {len(self.x)} points, {len(self.rows)} steps: {names}>"
+
+
+def _error_of(measure: str) -> str:
+    """The column of a measure's standard error."""
+    return f"{measure}_error"
 
 
 def _without_churn(measures: Measures) -> tuple[Measures, dict[str, Any] | None]:

@@ -4,7 +4,6 @@ from inscape.univariate.descent import Descent, DescentHistory, gradient_descent
 from inscape.univariate.flow import Flow, FlowHistory, gradient_flow
 from inscape.univariate.initialisation import TheoremSizes, theorem_sizes
 from inscape.univariate.kkt import KKTResidual, kkt_residual
-from inscape.univariate.knots import RegionTable
 from inscape.univariate.limit_regions import (
     LimitRegions,
     effective_linear_regions,
@@ -12,7 +11,7 @@ from inscape.univariate.limit_regions import (
     limit_regions,
     region_bound,
 )
-from inscape.univariate.net import ShallowNet
+from inscape.univariate.net import RegionTable, ShallowNet
 from inscape.univariate.stability import (
     Flattest,
     LinearStability,

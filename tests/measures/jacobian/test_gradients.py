@@ -10,7 +10,7 @@ from torch import nn
 from zoo import MAKERS, make, shape_of
 
 import inscape
-from inscape.measures.jacobian.passes import Consumer, Settings, jacobian_pass
+from inscape.measures.jacobian.passes import Consumer, PassSettings, jacobian_pass
 from inscape.measures.jacobian.reverse import jacobian
 from inscape.measures.jacobian.units import Draws, unit_layers
 
@@ -31,7 +31,7 @@ class Keep(Consumer):
 def blocks_of(model, x, draws, *, spectra=False, **settings):
     graph = inscape.wrap(model, input_shape=tuple(x.shape[1:])).graph(tuple(x.shape[1:]))
     keep = Keep(draws, spectra=spectra)
-    jacobian_pass(graph, x, [keep], Settings(**settings), lambda done, total: None)
+    jacobian_pass(graph, x, [keep], PassSettings(**settings), lambda done, total: None)
     return graph.cast(torch.float64), keep.blocks
 
 
@@ -177,7 +177,7 @@ def test_one_reads_the_seeds_of_equal_draws_from_one_pass():
     net, x = mlp(3, 4, 4, 2).double(), torch.randn(5, 3, dtype=torch.float64)
     graph = inscape.wrap(net).graph((3,))
     a, b, c = Keep(Draws(0.1, 2, "bias", 0)), Keep(Draws(0.1, 2, "bias", 0)), Keep(Draws())
-    jacobian_pass(graph, x, [a, b, c], Settings(), lambda done, total: None)
+    jacobian_pass(graph, x, [a, b, c], PassSettings(), lambda done, total: None)
     assert [id(v) for v in a.blocks] == [id(v) for v in b.blocks]
     assert len(a.blocks) == 2
     assert len(c.blocks) == 1

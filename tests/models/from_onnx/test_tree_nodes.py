@@ -135,7 +135,7 @@ def test_scaling_in_float32_moves_no_cut(tmp_path):
     inner = rng.choice(np.flatnonzero(trees.feature >= 0), n)
     points = X[rng.integers(len(X), size=n)].copy()
     points[np.arange(n), trees.feature[inner]] = np.where(
-        rng.random(n) < 0.5, trees.cut[inner], np.nextafter(trees.cut[inner], np.inf)
+        rng.random(n) < 0.5, trees.last_left[inner], np.nextafter(trees.last_left[inner], np.inf)
     )
     found = trees.labels(points)
     assert np.array_equal(found[found >= 0], model.labels(points)[found >= 0])

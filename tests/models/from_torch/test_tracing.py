@@ -234,3 +234,18 @@ def test_weights_of_any_precision_are_read(dtype):
     x = torch.randn(5, 12)
     with torch.no_grad():
         assert torch.allclose(graph.evaluate(x), net.float()(x), atol=1e-5)
+
+
+def test_reading_a_convolution_compiles_nothing(monkeypatch):
+    """A few points are left to torch: a loop would be compiled for them, or loaded, whatever is counted."""
+    from inscape.models.graph import affine
+
+    convolve, called = affine.convolve, []
+    monkeypatch.setattr(affine, "convolve", lambda *given: called.append(given) or convolve(*given))
+    net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 32 * 32, 2))
+    model = wrap(net.eval(), input_shape=(3, 32, 32))
+    assert model.structure == "piecewise-affine"
+    assert not called
+    graph = model.graph((3, 32, 32)).cast(torch.float64)
+    graph.evaluate(torch.zeros(2, 3, 32, 32, dtype=torch.float64))
+    assert called  # what is counted exactly is left to the loop

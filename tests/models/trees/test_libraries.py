@@ -22,12 +22,12 @@ N_POINTS = 10**5
 
 def each_side_of_every_cut(trees, rng):
     """Points with one coordinate on a cut or on the next float64 number, as often as it takes."""
-    inner = np.flatnonzero((trees.feature >= 0) & np.isfinite(trees.cut))
+    inner = np.flatnonzero((trees.feature >= 0) & np.isfinite(trees.last_left))
     node = np.resize(inner, N_POINTS)
     points = X[rng.integers(len(X), size=N_POINTS)] + rng.normal(scale=0.3, size=(N_POINTS, X.shape[1]))
-    cut = trees.cut[node]
+    last_left = trees.last_left[node]
     points[np.arange(N_POINTS), trees.feature[node]] = np.where(
-        rng.random(N_POINTS) < 0.5, cut, np.nextafter(cut, np.inf)
+        rng.random(N_POINTS) < 0.5, last_left, np.nextafter(last_left, np.inf)
     )
     return points
 

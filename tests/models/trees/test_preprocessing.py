@@ -45,7 +45,7 @@ def test_normalised_cuts_round_as_the_normalisation_does():
     inner = rng.choice(np.flatnonzero(trees.feature >= 0), n)
     points = (X[rng.integers(len(X), size=n)] * 7 + 1000) * 3
     points[np.arange(n), trees.feature[inner]] = np.where(
-        rng.random(n) < 0.5, trees.cut[inner], np.nextafter(trees.cut[inner], np.inf)
+        rng.random(n) < 0.5, trees.last_left[inner], np.nextafter(trees.last_left[inner], np.inf)
     )
     found = trees.labels(points)
     assert np.array_equal(found[found >= 0], model.labels(points)[found >= 0])

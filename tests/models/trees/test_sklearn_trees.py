@@ -25,7 +25,7 @@ from inscape.models import wrap
 from inscape.models.from_sklearn import view_behind
 from inscape.models.from_sklearn.transformers import read_transformers
 from inscape.models.trees import Rule, Scaling, TreeEnsemble, read_trees
-from inscape.models.trees.views import cuts
+from inscape.models.trees.views import last_on_left
 
 ESTIMATORS = {
     "tree": DecisionTreeClassifier(max_depth=5, random_state=0),
@@ -77,7 +77,7 @@ def scores(trees: TreeEnsemble, x):
         for root in range(trees.n_trees):
             node = root
             while trees.feature[node] >= 0:
-                node = trees.child[node] + int(point[trees.feature[node]] > trees.cut[node])
+                node = trees.child[node] + int(point[trees.feature[node]] > trees.last_left[node])
             assert trees.feature[node] == -1 - root
             column = trees.column[root]
             total[column : column + trees.value.shape[1]] += trees.value[trees.child[node]]
@@ -90,8 +90,10 @@ def close_to_splits(trees: TreeEnsemble, x, n=200):
     rng = np.random.default_rng(0)
     inner = rng.choice(np.flatnonzero(trees.feature >= 0), n)
     points = x[rng.integers(len(x), size=n)].copy()
-    cut = trees.cut[inner]
-    points[np.arange(n), trees.feature[inner]] = np.where(rng.random(n) < 0.5, cut, np.nextafter(cut, np.inf))
+    last_left = trees.last_left[inner]
+    points[np.arange(n), trees.feature[inner]] = np.where(
+        rng.random(n) < 0.5, last_left, np.nextafter(last_left, np.inf)
+    )
     return points
 
 
@@ -124,18 +126,18 @@ def test_scaled_arrays_agree_next_to_every_split(kind, scalers):
 @example(1e-46, True)
 @example(float(np.float32(0.1)), True)
 def test_a_cut_is_the_last_number_on_the_left(threshold, single):
-    [cut] = cuts(np.array([threshold]), np.zeros(1, dtype=np.int32), Scaling(), single=single)
+    [last_left] = last_on_left(np.array([threshold]), np.zeros(1, dtype=np.int32), Scaling(), single=single)
 
     def left(x):
         with np.errstate(under="ignore"):
             return float(np.float32(x) if single else x) <= threshold
 
-    assert left(cut)
-    assert not left(np.nextafter(cut, np.inf))
+    assert left(last_left)
+    assert not left(np.nextafter(last_left, np.inf))
 
 
 def test_cuts_outside_float32_have_all_of_float32_on_one_side():
-    low, high, infinite = cuts(
+    low, high, infinite = last_on_left(
         np.array([-1e39, 1e39, np.inf]), np.zeros(3, dtype=np.int32), Scaling(), single=True
     )
     largest = float(np.finfo(np.float32).max)
@@ -150,14 +152,14 @@ def test_cuts_outside_float32_have_all_of_float32_on_one_side():
 @example(1.0, -1.0, 1.0, False)
 def test_a_scaled_cut_is_the_last_number_on_the_left(threshold, mean, scale, single):
     scaling = Scaling((("-", np.array([mean])), ("/", np.array([scale]))))
-    [cut] = cuts(np.array([threshold]), np.zeros(1, dtype=np.int32), scaling, single=single)
+    [last_left] = last_on_left(np.array([threshold]), np.zeros(1, dtype=np.int32), scaling, single=single)
 
     def left(x):
         scaled = (x - mean) / scale
         return float(np.float32(scaled) if single else scaled) <= threshold
 
-    assert left(cut)
-    assert not left(np.nextafter(cut, np.inf)) or abs(cut) < 1e-290
+    assert left(last_left)
+    assert not left(np.nextafter(last_left, np.inf)) or abs(last_left) < 1e-290
 
 
 def test_scaling_is_what_the_scalers_do():
@@ -198,7 +200,7 @@ def test_infinite_thresholds_of_missing_values_send_every_number_to_the_left():
         HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=1),
     ):
         trees = wrap(estimator.fit(x, y)).trees
-        assert np.isinf(trees.cut[0])
+        assert np.isinf(trees.last_left[0])
         assert estimator.predict([[5.0]]) == [0]
         assert scores(trees, [[5.0]]).ravel().tolist() == scores(trees, [[0.0]]).ravel().tolist()
 
@@ -283,7 +285,7 @@ def test_the_trees_are_read_once_and_again_after_a_fit():
     model = wrap(make_pipeline(scaler, DecisionTreeClassifier()).fit(x, y))
     first = model.trees
     scaler.fit(x + 1)
-    assert not np.array_equal(model.trees.cut, first.cut)
+    assert not np.array_equal(model.trees.last_left, first.last_left)
 
 
 def test_importing_needs_neither_sklearn_nor_numba():

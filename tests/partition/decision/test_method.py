@@ -57,7 +57,7 @@ def test_auto_is_adaptive_where_exact_would_take_minutes():
 
 def test_the_choice_can_be_repeated():
     model = inscape.wrap(collision_avoidance(0))
-    first, again = (method.Request().choose(model, [SLICE]) for _ in range(2))
+    first, again = (method.RegionRequest().choose(model, [SLICE]) for _ in range(2))
     assert first == again
 
 

@@ -11,7 +11,7 @@ from inscape.errors import DataError
 from inscape.studies.local_complexity.map import coordinate_network, density
 from inscape.studies.local_complexity.map.coordinate_network import drawn_image, fingerprint, read_image
 from inscape.studies.local_complexity.map.density import edge_lengths, lengths_in_squares
-from inscape.studies.local_complexity.map.resemblance import MAIN, length_fit, resemblance
+from inscape.studies.local_complexity.map.resemblance import MAIN_SIGMA, length_fit, resemblance
 
 
 @settings(max_examples=40, deadline=None)
@@ -126,7 +126,7 @@ def test_an_image_of_an_array_file_is_that_of_its_picture(tmp_path):
 
 def test_a_resemblance_is_undecided_where_its_interval_has_the_limit():
     def found(*values, error=0.0):
-        rows = [{"maps": "a", "sigma": MAIN, "pearson": v} for v in values]
+        rows = [{"maps": "a", "sigma": MAIN_SIGMA, "pearson": v} for v in values]
         return resemblance(pd.DataFrame(rows), "a", error)
 
     assert found(0.54, -0.15, 0.55, 0.01).holds is None

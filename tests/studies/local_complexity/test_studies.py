@@ -12,7 +12,7 @@ from inscape.studies.local_complexity import gaussian, weight_clusters, weight_d
 from inscape.studies.local_complexity.gaussian import layer_correlation, mean_curve_correlation
 from inscape.studies.local_complexity.grokking import training as grokking
 from inscape.studies.local_complexity.map import density
-from inscape.studies.local_complexity.training_curves import Threshold
+from inscape.studies.local_complexity.training_curves import RankThreshold
 from inscape.sweeps.registry import find
 
 FIGURES = {
@@ -157,10 +157,10 @@ def test_the_correlation_of_layers_resamples_runs():
             "lr_1_2": [(2 * steps + 2 * i).tolist() for i in range(6)],
         }
     )
-    found = layer_correlation(frame, Threshold(1.0), 2)
+    found = layer_correlation(frame, RankThreshold(1.0), 2)
     assert found.value == pytest.approx(1)
     assert found.n == 30
-    assert mean_curve_correlation(frame, Threshold(1.0), 2).value == pytest.approx(1)
+    assert mean_curve_correlation(frame, RankThreshold(1.0), 2).value == pytest.approx(1)
 
 
 def test_means_over_runs_correlate_where_runs_are_offset_against_each_other():
@@ -169,12 +169,12 @@ def test_means_over_runs_correlate_where_runs_are_offset_against_each_other():
     lc = [time + 5 * rng.normal() for _ in range(6)]
     rank = [time + 5 * rng.normal() for _ in range(6)]
     frame = pd.DataFrame({"lc": [v.tolist() for v in lc], "lr_1_2": [v.tolist() for v in rank]})
-    found = mean_curve_correlation(frame, Threshold(1.0), 2)
+    found = mean_curve_correlation(frame, RankThreshold(1.0), 2)
     assert found.value == pytest.approx(np.corrcoef(np.mean(lc, axis=0), np.mean(rank, axis=0))[0, 1])
     assert found.interval == pytest.approx((1, 1))
-    assert abs(layer_correlation(frame, Threshold(1.0), 2).value) < 0.9
+    assert abs(layer_correlation(frame, RankThreshold(1.0), 2).value) < 0.9
     flat = frame.assign(lr_1_2=[[3.0] * 9] * 6)
-    assert np.isnan(mean_curve_correlation(flat, Threshold(1.0), 2).value)
+    assert np.isnan(mean_curve_correlation(flat, RankThreshold(1.0), 2).value)
 
 
 def gaussian_runs(n_steps, ends, lc=(40.0, 44.0, 20.0), n=6):
@@ -189,8 +189,8 @@ def gaussian_runs(n_steps, ends, lc=(40.0, 44.0, 20.0), n=6):
 
 
 def gaussian_findings(frame):
-    means = {k: mean_curve_correlation(frame, gaussian.MAIN, k) for k in (2, 3, 4)}
-    pooled = {k: layer_correlation(frame, gaussian.MAIN, k) for k in (2, 3, 4)}
+    means = {k: mean_curve_correlation(frame, gaussian.AUTHORS_THRESHOLD, k) for k in (2, 3, 4)}
+    pooled = {k: layer_correlation(frame, gaussian.AUTHORS_THRESHOLD, k) for k in (2, 3, 4)}
     return gaussian.findings_of(frame, means, pooled)
 
 

@@ -18,7 +18,7 @@ from inscape.correlation.coefficients import Correlation
 from inscape.errors import StudyError
 from inscape.probes import sample_probes
 from inscape.studies.region_counts import STUDY, claims, model_grid, paper_tables, rows, settings
-from inscape.studies.region_counts.claims import Compared
+from inscape.studies.region_counts.claims import ComparedCorrelation
 from inscape.studies.region_counts.rows import count_regions
 from inscape.studies.region_counts.selection import Subject
 from inscape.sweeps.run import reopen
@@ -66,7 +66,7 @@ def sweep_frame(slope, *, noise=0.0, seed=0, accuracy=1.0):
 def test_the_scale_paper_is_table_1():
     cells = STUDY.configurations("paper")
     sweep = pd.DataFrame([c for c in cells if c["part"] == "sweep"])
-    nets = sweep[sweep["model"].isin(settings.NINE)]
+    nets = sweep[sweep["model"].isin(settings.NINE_NETWORKS)]
     assert len(nets) == 27 * 3 * 9
     names = ["learning_rate", "batch_size", "weight_decay"]
     assert all(len(g[names].drop_duplicates()) == 27 for _, g in nets.groupby("model"))
@@ -367,12 +367,12 @@ def test_other_measures_trail_or_lead(claim, one, other):
 
 
 def test_a_correlation_cannot_be_said_where_its_interval_is_wide():
-    assert Compared(Correlation(0.4, (-0.3, 0.9), 5), 2.0).judged().holds is None
-    assert Compared(Correlation(0.4, (np.nan, np.nan), 3), 2.0).judged().holds is None
+    assert ComparedCorrelation(Correlation(0.4, (-0.3, 0.9), 5), 2.0).judged().holds is None
+    assert ComparedCorrelation(Correlation(0.4, (np.nan, np.nan), 3), 2.0).judged().holds is None
     assert claims.weakest({}).holds is None
     constant = {
-        "a": Compared(Correlation(0.9, (0.8, 1.0), 9), 2.0),
-        "b": Compared(Correlation(np.nan, (np.nan, np.nan), 9)),
+        "a": ComparedCorrelation(Correlation(0.9, (0.8, 1.0), 9), 2.0),
+        "b": ComparedCorrelation(Correlation(np.nan, (np.nan, np.nan), 9)),
     }
     assert claims.weakest(constant).holds is None
     assert claims.weakest(constant).evidence.endswith("b: no variation")

@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 
 _MOST_STRETCH = 4.0
 """Features whose extents differ by no more than this factor are drawn true to scale."""
-_SHARE = 0.2
+_THUMBNAIL_SHARE = 0.2
 """The side of a thumbnail, of the shorter side of the Axes."""
 _SIZES = (12.0, 52.0)
 """Its least and its greatest side in points."""
@@ -196,7 +196,7 @@ def _thumbnail() -> Any:
             """Choose size and distance by the size that the Axes have now."""
             box = self._ax.get_window_extent(renderer)
             room = min(box.width, box.height) / renderer.points_to_pixels(1.0)
-            size = float(np.clip(_SHARE * room, *_SIZES))
+            size = float(np.clip(_THUMBNAIL_SHARE * room, *_SIZES))
             self._picture.set_zoom(size / self._side)
             self.xybox = tuple(self._direction * (0.73 * size))
             super().update_positions(renderer)

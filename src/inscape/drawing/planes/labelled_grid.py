@@ -85,7 +85,7 @@ def _to_plane(frame: Floats, uv: Floats) -> Floats:
 
 
 def _extended(labels: Ints, inside: Mask) -> Ints:
-    """Labels, those outside from the nearest cell inside: half-cells at a slanted border are its own."""
+    """Labels, those outside from the nearest square inside: half squares at a slanted border are its own."""
     from scipy.ndimage import distance_transform_edt
 
     if inside.all():
@@ -107,7 +107,7 @@ def _fill(ax: Any, labels: Ints, frame: Floats, colours: dict[int, Any], domain:
 
 
 def _draw_boundaries(ax: Any, labels: Ints, frame: Floats, domain: Floats) -> None:
-    """Lines along the sides of neighbouring cells whose labels differ."""
+    """Lines along the sides of neighbouring squares whose labels differ."""
     from matplotlib.collections import LineCollection
     from matplotlib.patches import Polygon
 
@@ -116,8 +116,8 @@ def _draw_boundaries(ax: Any, labels: Ints, frame: Floats, domain: Floats) -> No
         here, there = (np.s_[:-1], np.s_[1:]) if axis == 0 else (np.s_[:, :-1], np.s_[:, 1:])
         i, j = np.nonzero(labels[here] != labels[there])
         ends = np.array([[0.5, -0.5], [0.5, 0.5]] if axis == 0 else [[-0.5, 0.5], [0.5, 0.5]])
-        cells = np.stack([i, j], axis=1)
-        lines.append((cells[:, None] + ends[None]) / (np.array(labels.shape) - 1))
+        corners = np.stack([i, j], axis=1)
+        lines.append((corners[:, None] + ends[None]) / (np.array(labels.shape) - 1))
     segments = _to_plane(frame, np.concatenate(lines))
     collection = LineCollection(list(segments), colors="black", lw=0.7, capstyle="round", zorder=2)
     collection.set_clip_path(Polygon(domain, transform=ax.transData))
@@ -127,7 +127,7 @@ def _draw_boundaries(ax: Any, labels: Ints, frame: Floats, domain: Floats) -> No
 def _raster(regions: Ints, frame: Floats, domain: Floats) -> Raster:
     """The regions of the nearest grid points, on a raster that is parallel to the Axes."""
     raster = Raster.empty(domain)
-    uv = (raster.all_places() - frame[0]) @ np.linalg.inv(frame[1:])
+    uv = (raster.all_middles() - frame[0]) @ np.linalg.inv(frame[1:])
     i, j = np.moveaxis(np.rint(uv * (len(regions) - 1)).astype(int), -1, 0)
     inside = (i >= 0) & (i < len(regions)) & (j >= 0) & (j < len(regions))
     colours = np.where(inside, regions[np.where(inside, i, 0), np.where(inside, j, 0)], -1)

@@ -14,7 +14,7 @@ Ints = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
 MOST_NAMES = 12
-CELLS = 240
+SQUARES_PER_SIDE = 240
 """Per longer side of the raster on which names look for a place."""
 FONT_SIZES = (11.0, 9.5, 8.0, 7.0)
 _POINT_RADIUS = 4.0
@@ -23,12 +23,12 @@ _POINT_RADIUS = 4.0
 
 @dataclass(frozen=True, eq=False)
 class Raster:
-    """Which region there is at the cells of a grid that is parallel to the Axes.
+    """Which region there is at the squares of a grid that is parallel to the Axes.
 
     Attributes:
-        regions: the region at the middle of each cell, -1 outside, (rows, columns); rows go up.
+        regions: the region at the middle of each square, -1 outside, (rows, columns); rows go up.
         low: the lower left corner, (2,).
-        step: width and height of a cell, (2,).
+        step: width and height of a square, (2,).
     """
 
     regions: Ints
@@ -39,23 +39,25 @@ class Raster:
     def empty(cls, domain: Floats) -> "Raster":
         """Nothing, around a domain with corners (k, 2)."""
         low, extent = domain.min(axis=0), np.ptp(domain, axis=0)
-        columns, rows = np.ceil(CELLS * extent / extent.max()).astype(int).clip(min=CELLS // 4)
+        columns, rows = (
+            np.ceil(SQUARES_PER_SIDE * extent / extent.max()).astype(int).clip(min=SQUARES_PER_SIDE // 4)
+        )
         return cls(np.full((rows, columns), -1), low, extent / (columns, rows))
 
-    def places(self, cells: Ints) -> Floats:
-        """The middles of cells (n, 2), given as row and column."""
-        return np.asarray(self.low + (cells[:, ::-1] + 0.5) * self.step)
+    def middles(self, squares: Ints) -> Floats:
+        """The middles of squares (n, 2), given as row and column."""
+        return np.asarray(self.low + (squares[:, ::-1] + 0.5) * self.step)
 
-    def all_places(self) -> Floats:
-        """The middles of all cells, (rows, columns, 2)."""
-        cells = np.moveaxis(np.indices(self.regions.shape), 0, -1)
-        return self.places(cells.reshape(-1, 2)).reshape(cells.shape)
+    def all_middles(self) -> Floats:
+        """The middles of all squares, (rows, columns, 2)."""
+        squares = np.moveaxis(np.indices(self.regions.shape), 0, -1)
+        return self.middles(squares.reshape(-1, 2)).reshape(squares.shape)
 
 
 def raster_of_edges(ends: Floats, sides: Ints, domain: Floats) -> Raster:
     """The raster of a subdivision into regions.
 
-    Along each row of cells the region changes where an edge crosses it, to the one on that edge's right side.
+    Along each row of squares the region changes where an edge crosses it, to that on the edge's right side.
 
     Args:
         ends: coordinates of the two ends of the edges between regions and of the border, (e, 2, 2).
@@ -64,7 +66,7 @@ def raster_of_edges(ends: Floats, sides: Ints, domain: Floats) -> Raster:
     """
     raster = Raster.empty(domain)
     rows, columns = raster.regions.shape
-    a, b = ((ends - raster.low) / raster.step - 0.5).transpose(1, 0, 2)  # in cells: middles are whole
+    a, b = ((ends - raster.low) / raster.step - 0.5).transpose(1, 0, 2)  # in squares: middles are whole
     rises = b[:, 1] > a[:, 1]
     first, last = (np.ceil(f(a[:, 1], b[:, 1])).astype(int).clip(0, rows) for f in (np.minimum, np.maximum))
     edge = np.repeat(np.arange(len(ends)), last - first)
@@ -155,7 +157,7 @@ class _Places:
     def add(self, region: int, name: str, ink: str) -> None:
         """A name in the middle of a region, until it is drawn."""
         depth = _depth(self._raster.regions == region, np.ones(2))
-        x, y = self._raster.places(np.array([np.unravel_index(np.argmax(depth), depth.shape)]))[0]
+        x, y = self._raster.middles(np.array([np.unravel_index(np.argmax(depth), depth.shape)]))[0]
         style: dict[str, Any] = {"weight": "bold", "zorder": 4, "color": ink, "fontsize": FONT_SIZES[0]}
         self._names[region] = fitted_text(self._ax, x, y, name, self._fit, **style)
 
@@ -170,28 +172,28 @@ class _Places:
         if at == self._found_at:
             return
         self._found_at = at
-        cell = np.abs(scale[1] - scale[0])[::-1].clip(min=1e-9)  # height and width in pixels
-        covered = self._covered(cell, renderer)
+        square = np.abs(scale[1] - scale[0])[::-1].clip(min=1e-9)  # height and width in pixels
+        covered = self._covered(square, renderer)
         self._hidden = []
         for region, text in self._names.items():
             text.set_visible(True)  # else it has no size
-            tries = self._tries(region, text, cell, covered, renderer)
+            tries = self._tries(region, text, square, covered, renderer)
             if (place := next((p for p in tries if p is not None), None)) is None:
                 self._hidden.append(text)
             else:
                 text.set_position(place)
 
-    def _tries(self, region: int, text: Any, cell: Floats, covered: Mask, renderer: Any) -> Any:
+    def _tries(self, region: int, text: Any, square: Floats, covered: Mask, renderer: Any) -> Any:
         """A place at each font size, None where the text does not fit into its region."""
         inside = self._raster.regions == region
         for size in FONT_SIZES:
             text.set_fontsize(size)
             box = text.get_window_extent(renderer)
-            need = np.ceil(np.array([box.height, box.width]) / cell).astype(int)
-            yield _place(inside, covered, need, cell, self._raster)
+            need = np.ceil(np.array([box.height, box.width]) / square).astype(int)
+            yield _deepest_box(inside, covered, need, square, self._raster)
 
-    def _covered(self, cell: Floats, renderer: Any) -> Mask:
-        """The cells under points and thumbnails."""
+    def _covered(self, square: Floats, renderer: Any) -> Mask:
+        """The squares under points and thumbnails."""
         from scipy.ndimage import maximum_filter
 
         rows, columns = self._raster.regions.shape
@@ -199,7 +201,7 @@ class _Places:
         at = np.floor((self._points - self._raster.low) / self._raster.step).astype(int)[:, ::-1]
         at = at[((at >= 0) & (at < (rows, columns))).all(axis=1)]
         covered[tuple(at.T)] = True
-        radius = np.ceil(renderer.points_to_pixels(_POINT_RADIUS) / cell).astype(int)
+        radius = np.ceil(renderer.points_to_pixels(_POINT_RADIUS) / square).astype(int)
         covered = np.asarray(maximum_filter(covered, size=tuple(2 * radius + 1)))
         to_data = self._ax.transData.inverted()
         for box in (a.get_tightbbox(renderer) for a in self._beside()):
@@ -214,32 +216,32 @@ class _Places:
         return thumbnails + [t for t in self._ax.texts if t not in self._names.values()]
 
 
-def _place(inside: Mask, covered: Mask, need: Ints, cell: Floats, raster: Raster) -> Floats | None:
-    """The middle of the box of `need` cells that is deepest inside a region and covers nothing; None if none.
+def _deepest_box(inside: Mask, covered: Mask, need: Ints, square: Floats, raster: Raster) -> Floats | None:
+    """The middle of the box of `need` squares deepest inside a region that covers nothing; None if none.
 
     Args:
-        inside: the cells of the region.
-        covered: cells that must stay free.
-        need: height and width of the box in cells.
-        cell: height and width of a cell.
-        raster: where the cells are.
+        inside: the squares of the region.
+        covered: squares that must stay free.
+        need: height and width of the box in squares.
+        square: height and width of a square.
+        raster: where the squares are.
     """
     from scipy.ndimage import maximum_filter
 
     if (need >= inside.shape).any():
         return None
     free = inside & ~covered
-    around = 2 * ((need + 1) // 2) + 3  # a cell to spare on each side
+    around = 2 * ((need + 1) // 2) + 3  # a square to spare on each side
     fits = free & ~maximum_filter(~free, size=tuple(around), mode="constant", cval=True)
     if not fits.any():
         return None
-    depth = np.where(fits, _depth(free, cell), -1.0)
-    cell_of = np.array([np.unravel_index(np.argmax(depth), depth.shape)])
-    return np.asarray(raster.places(cell_of)[0])
+    depth = np.where(fits, _depth(free, square), -1.0)
+    square_of = np.array([np.unravel_index(np.argmax(depth), depth.shape)])
+    return np.asarray(raster.middles(square_of)[0])
 
 
-def _depth(inside: Mask, cell: Floats) -> Floats:
-    """How far each cell is from the nearest one that is not inside, the picture's border included."""
+def _depth(inside: Mask, square: Floats) -> Floats:
+    """How far each square is from the nearest one that is not inside, the picture's border included."""
     from scipy.ndimage import distance_transform_edt
 
-    return np.asarray(distance_transform_edt(np.pad(inside, 1), sampling=cell)[1:-1, 1:-1])
+    return np.asarray(distance_transform_edt(np.pad(inside, 1), sampling=square)[1:-1, 1:-1])

@@ -17,7 +17,7 @@ from inscape.drawing.planes.names import draw_legend, raster_of_edges, write_nam
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
-Faces = tuple[Floats, Ints, Ints]
+PackedPolygons = tuple[Floats, Ints, Ints]
 """Coordinates of the vertices, the vertices of all faces, and where those of each face start."""
 
 RASTER_LIMIT = 20_000
@@ -81,12 +81,12 @@ def draw_faces(
     return ax
 
 
-def _fill_patterns(ax: Any, values: npt.NDArray[np.uint64], faces: Faces) -> Any:
+def _fill_patterns(ax: Any, values: npt.NDArray[np.uint64], faces: PackedPolygons) -> Any:
     paths, group = faces_by_group(*faces, pattern_colours(values))
     return fill_faces(ax, paths, len(values), facecolors=PATTERNS[group])
 
 
-def _fill_layers(ax: Any, values: Ints, faces: Faces) -> Any:
+def _fill_layers(ax: Any, values: Ints, faces: PackedPolygons) -> Any:
     """One colour per layer, from early (dark) to late (light)."""
     from matplotlib import colormaps
     from matplotlib.colors import BoundaryNorm, ListedColormap
@@ -99,7 +99,7 @@ def _fill_layers(ax: Any, values: Ints, faces: Faces) -> Any:
     return fill_faces(ax, paths, len(values), array=group, cmap=scale, norm=norm)
 
 
-def _fill_values(ax: Any, values: Floats, faces: Faces) -> Any:
+def _fill_values(ax: Any, values: Floats, faces: PackedPolygons) -> Any:
     """A scale of 256 steps; faces without a number are grey."""
     from matplotlib import colormaps
 
@@ -113,7 +113,7 @@ def _fill_values(ax: Any, values: Floats, faces: Faces) -> Any:
     return fill_faces(ax, paths, len(values), array=shown, cmap=scale, clim=(low, high))
 
 
-def _range(values: Floats, faces: Faces) -> tuple[float, float]:
+def _range(values: Floats, faces: PackedPolygons) -> tuple[float, float]:
     """The values between which all but half a per cent of the area lies, on either side."""
     triangles, face = fan(*faces)
     areas = np.bincount(face, weights=triangle_areas(triangles), minlength=len(values))

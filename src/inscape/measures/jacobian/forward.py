@@ -131,7 +131,7 @@ BYTES_OF_TANGENTS = 2**26
 
 
 @dataclass(eq=False)
-class State:
+class Evaluation:
     """A batch of n points in one perturbed network.
 
     Attributes:
@@ -145,10 +145,12 @@ class State:
     output: Tensor
 
 
-def evaluate(graph: Graph, layers: tuple[Layer, ...], x: Tensor, perturbation: list[Tensor] | None) -> State:
+def evaluate(
+    graph: Graph, layers: tuple[Layer, ...], x: Tensor, perturbation: list[Tensor] | None
+) -> Evaluation:
     """Evaluate a batch, each unit's bias raised by its perturbation (1 or n, *shape)."""
     of_layer = {layer.node: k for k, layer in enumerate(layers)}
-    state = State([], {}, x)
+    state = Evaluation([], {}, x)
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
         if i in of_layer:
@@ -163,7 +165,7 @@ def evaluate(graph: Graph, layers: tuple[Layer, ...], x: Tensor, perturbation: l
     return state
 
 
-def push(graph: Graph, state: State, directions: Tensor, wanted: set[int], seen: Seen) -> None:
+def push(graph: Graph, state: Evaluation, directions: Tensor, wanted: set[int], seen: Seen) -> None:
     """Push k directions (k, *input_shape) through a network linearised at n points.
 
     Args:
@@ -206,7 +208,7 @@ def directions_at_once(graph: Graph, n: int, dtype: torch.dtype, memory: int = M
     )  # operations have copies of their own
 
 
-def good_units(graph: Graph, layers: tuple[Layer, ...], state: State) -> list[Tensor]:
+def good_units(graph: Graph, layers: tuple[Layer, ...], state: Evaluation) -> list[Tensor]:
     """For each layer, whether each unit reaches the output through active units, (n, *shape) bool.
 
     A weight of zero is no edge. One sweep from the output back, through absolute values of the weights.
@@ -232,7 +234,7 @@ def good_units(graph: Graph, layers: tuple[Layer, ...], state: State) -> list[Te
 
 @dataclass(eq=False)
 class AtKink:
-    """Units to be looked at, one per row: the layer, and the unit's number in the flattened row of it."""
+    """One unit for each point: its layer, and its number in the flattened layer."""
 
     layer: Tensor
     unit: Tensor
@@ -246,10 +248,10 @@ def good_at_kink(
     which: AtKink,
     kink: int,
 ) -> Tensor:
-    """Whether, in row r, unit `which.unit[r]` is good when its own bias puts it exactly at its kink, (n,).
+    """Whether unit `which.unit[r]` is good at point r when its own bias puts it exactly at its kink, (n,).
 
     The density of a unit's kink at x is conditional on b_i = z_i(x): the unit itself then stands at its
-    threshold, whatever its perturbation, and the layers after it see that. Each row is evaluated with its
+    threshold, whatever its perturbation, and the layers after it see that. Each point is evaluated with its
     unit there, and a mark is carried forward from it through active units.
 
     Args:
@@ -257,7 +259,7 @@ def good_at_kink(
         layers: its units.
         x: points (n, *input_shape).
         perturbation: per layer (n or 1, *shape).
-        which: the unit of each row.
+        which: the unit of each point.
         kink: which threshold, for units that have two.
     """
     of_layer = {layer.node: k for k, layer in enumerate(layers)}
@@ -344,7 +346,7 @@ def in_ball(graph: Graph, points: Tensor, radius: float) -> Ints:
 
 
 CACHE_BYTES = 5 * 2**19
-"""Bytes of the gradients of one layer of one block of rows: past some 2.5 MB products wait for memory."""
+"""Bytes of the gradients of one layer of one block of points: past some 2.5 MB products wait for memory."""
 
 
 CHOOSE_UNITS_ABOVE_COORDINATES = 32
@@ -352,7 +354,7 @@ CHOOSE_UNITS_ABOVE_COORDINATES = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class LayerChain:
     """The tail of a multilayer perceptron: elementwise bends and linear maps on vectors in turn.
 
     With slopes D_l of layer l, the gradients of layer l + 1 are the rows of G_{l+1} = W_{l+1} D_l G_l. Three
@@ -377,13 +379,13 @@ class Chain:
         return self.start.shape[1] > CHOOSE_UNITS_ABOVE_COORDINATES
 
     def block_length(self) -> int:
-        """How many rows to work on at once."""
+        """How many points to work on at once."""
         widest = max([*(max(w.shape) for w in self.weights), len(self.start)])
-        bytes_per_row = widest * self.start.shape[1] * self.start.element_size()
-        return max(8, min(4096, CACHE_BYTES // max(1, bytes_per_row)))
+        bytes_per_point = widest * self.start.shape[1] * self.start.element_size()
+        return max(8, min(4096, CACHE_BYTES // max(1, bytes_per_point)))
 
 
-def as_chain(network: PrefixedNetwork, directions: Tensor) -> Chain | None:
+def as_chain(network: PrefixedNetwork, directions: Tensor) -> LayerChain | None:
     """The chain that a network is, or None if it is something else.
 
     Args:
@@ -407,11 +409,11 @@ def as_chain(network: PrefixedNetwork, directions: Tensor) -> Chain | None:
     if bends != len(network.layers):
         return None  # a bend without a kink
     start = directions.T.contiguous()
-    return Chain(tuple(weights), start, (start.double() @ start.double().T).to(start.dtype))
+    return LayerChain(tuple(weights), start, (start.double() @ start.double().T).to(start.dtype))
 
 
-def push_chain(chain: Chain, slopes: list[Tensor], seen: Seen, *, only_norms: bool) -> None:
-    """Hand the gradients of every later layer and of the output, for n rows, to `seen`.
+def push_chain(chain: LayerChain, slopes: list[Tensor], seen: Seen, *, only_norms: bool) -> None:
+    """Hand the gradients of every later layer and of the output, for n points, to `seen`.
 
     Args:
         chain: the network.
@@ -422,7 +424,7 @@ def push_chain(chain: Chain, slopes: list[Tensor], seen: Seen, *, only_norms: bo
     if chain.start.shape[1] <= CHOOSE_UNITS_ABOVE_COORDINATES:
         _push_few(chain, slopes, seen)
         return
-    rows = torch.arange(len(slopes[0]))[:, None]
+    points = torch.arange(len(slopes[0]))[:, None]
     index, slope = _active(slopes[0])
     g = _cholesky(chain, index, slope) if only_norms and index.shape[1] < chain.start.shape[1] else None
     g = (chain.start[index] if g is None else g) * slope[..., None]
@@ -431,7 +433,7 @@ def push_chain(chain: Chain, slopes: list[Tensor], seen: Seen, *, only_norms: bo
         seen(layer, g)
         if layer < len(chain.weights):
             index, slope = _active(slopes[layer])
-            g = g[rows, index]
+            g = g[points, index]
             g *= slope[..., None]
     if len(chain.weights) < len(slopes):  # the network ends in a bend
         last = g if chain.weights else chain.start
@@ -439,11 +441,11 @@ def push_chain(chain: Chain, slopes: list[Tensor], seen: Seen, *, only_norms: bo
 
 
 def push_alike(
-    chain: Chain, slopes: list[Tensor], norms_seen: Seen, output_seen: Callable[[Tensor], None]
+    chain: LayerChain, slopes: list[Tensor], norms_seen: Seen, output_seen: Callable[[Tensor], None]
 ) -> None:
-    """Norms of gradients for groups of m rows that hardly differ: one point in m perturbed networks.
+    """Norms of gradients for groups of m points that hardly differ: one in m perturbed networks.
 
-    Units that are active in any row of a group stand for all its rows, with their slopes, zero or not: the
+    Units that are active at any point of a group stand for all of it, with their slopes, zero or not: the
     factor of the Gram matrix and the rows of the weights are chosen once per group, and one product serves
     it.
 
@@ -454,7 +456,7 @@ def push_alike(
         output_seen: gets the gradients of the output, (groups m, c, r).
     """
     groups, m = slopes[0].shape[:2]
-    rows = torch.arange(groups)[:, None]
+    each = torch.arange(groups)[:, None]
     index, slope = _active_anywhere(slopes[0])
     g = _cholesky(chain, index, slope.abs().amax(dim=2)) if index.shape[1] < chain.start.shape[1] else None
     g = chain.start[index] if g is None else g
@@ -467,20 +469,20 @@ def push_alike(
         norms_seen(layer, torch.linalg.vector_norm(g, dim=3).transpose(1, 2).flatten(0, 1))
         if layer < len(chain.weights):
             index, slope = _active_anywhere(slopes[layer])
-            g = g[rows, index]
+            g = g[each, index]
             g *= slope[..., None]
     g = g if chain.weights else chain.start[None, :, None].expand(groups, -1, m, -1)
     output_seen((g * slopes[-1].transpose(1, 2)[..., None]).transpose(1, 2).flatten(0, 1))
 
 
 def _active_anywhere(slopes: Tensor) -> tuple[Tensor, Tensor]:
-    """The units active in any of m rows, (groups, k), padded, and their slopes there, (groups, k, m)."""
+    """The units active at any of m points, (groups, k), padded, and their slopes there, (groups, k, m)."""
     index, _ = _active(slopes.abs().amax(dim=1))
     return index, slopes.gather(2, index[:, None].expand(-1, slopes.shape[1], -1)).transpose(1, 2)
 
 
-def _push_few(chain: Chain, slopes: list[Tensor], seen: Seen) -> None:
-    """The same with few coordinates: one product over all rows costs less than choosing active units."""
+def _push_few(chain: LayerChain, slopes: list[Tensor], seen: Seen) -> None:
+    """The same with few coordinates: one product over all points costs less than choosing active units."""
     g = chain.start.T * slopes[0][:, None]
     for layer, weight in enumerate(chain.weights, start=1):
         g = g @ weight
@@ -492,14 +494,14 @@ def _push_few(chain: Chain, slopes: list[Tensor], seen: Seen) -> None:
 
 
 def _active(slopes: Tensor) -> tuple[Tensor, Tensor]:
-    """The units of slope not zero in each row, (n, k), padded with units of slope zero, and their slopes."""
+    """The units of slope not zero at each point, (n, k), padded with some of slope zero, and their slopes."""
     active = slopes != 0
     k = max(1, int(active.sum(dim=1).max()))
     index = torch.argsort(active, dim=1, stable=True, descending=True)[:, :k]
     return index, slopes.gather(1, index)
 
 
-def _cholesky(chain: Chain, index: Tensor, slope: Tensor) -> Tensor | None:
+def _cholesky(chain: LayerChain, index: Tensor, slope: Tensor) -> Tensor | None:
     """L with L L' the Gram matrix of the chosen rows of G_1; None if one is not positive definite."""
     padding = slope == 0
     gram = chain.gram[index].gather(2, index[:, None].expand(-1, index.shape[1], -1))

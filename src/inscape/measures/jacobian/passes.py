@@ -16,9 +16,9 @@ from torch import Tensor
 from inscape.arrays import Ints
 from inscape.budget import MEMORY
 from inscape.measures.jacobian.forward import (
-    Chain,
+    Evaluation,
+    LayerChain,
     PrefixedNetwork,
-    State,
     as_chain,
     directions_at_once,
     evaluate,
@@ -43,7 +43,7 @@ class Block:
     """Some points, each in a perturbed network, and what is known of its gradients there.
 
     Attributes:
-        points: the number of the point of each row, (n,).
+        points: the number of each point, (n,).
         draws: the number of its perturbed network, (n,).
         start: the prefix's value there, from which the tail can be evaluated again.
         network: the perturbed network.
@@ -60,7 +60,7 @@ class Block:
     start: Tensor
     network: PrefixedNetwork
     perturbation: list[Tensor] | None
-    state: State
+    state: Evaluation
     norms: list[Tensor] = field(default_factory=list)
     spectra: list[Tensor] = field(default_factory=list)
     output: Tensor = field(default_factory=lambda: torch.empty(0))
@@ -86,7 +86,7 @@ class Consumer(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Settings:
+class PassSettings:
     """How a pass computes.
 
     Attributes:
@@ -104,7 +104,7 @@ class Settings:
     seed: int = 0
     directions: Tensor | None = None
 
-    def for_network(self, network: PrefixedNetwork, consumers: "Sequence[Consumer]") -> "Settings":
+    def for_network(self, network: PrefixedNetwork, consumers: "Sequence[Consumer]") -> "PassSettings":
         """The same with a number for "auto"."""
         if self.n_directions != "auto":
             return self
@@ -132,7 +132,7 @@ DRAWS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class JacobianRequest:
     """What one measure asks of a pass.
 
     Attributes:
@@ -144,21 +144,21 @@ class Request:
 
     measure: str
     consumer: Consumer
-    result: Callable[[Graph, Model, Settings], Measurement]
-    settings: Settings | None = None
+    result: Callable[[Graph, Model, PassSettings], Measurement]
+    settings: PassSettings | None = None
 
 
-def measured(model: Model, x: Any, requests: Sequence[Request], show: Meter) -> list[Measurement]:
+def measured(model: Model, x: Any, requests: Sequence[JacobianRequest], show: Meter) -> list[Measurement]:
     """The result of each request, all from one pass over the points."""
-    settings = next((r.settings for r in requests if r.settings is not None), Settings())
+    settings = next((r.settings for r in requests if r.settings is not None), PassSettings())
     with graph_at(model, x, " and ".join(r.measure for r in requests)) as (graph, points):
         settings = jacobian_pass(graph, points, [r.consumer for r in requests], settings, show)
         return [r.result(graph, model, settings) for r in requests]
 
 
 def jacobian_pass(
-    graph: Graph, x: Tensor, consumers: Sequence[Consumer], settings: Settings, meter: Meter
-) -> Settings:
+    graph: Graph, x: Tensor, consumers: Sequence[Consumer], settings: PassSettings, meter: Meter
+) -> PassSettings:
     """Show every consumer its perturbed networks at all points; consumers with equal draws share them.
 
     Returns how it was computed.
@@ -200,8 +200,10 @@ def _noisy(
             own = network if noisy is graph else prefixed(noisy.cast(settings.dtype))
             engine = Engine(own, x.to(settings.dtype), settings, k)
         perturbation = draws.biases(k, network.layers, settings.dtype)
-        for rows in engine.blocks():
-            yield partial(_job, partial(engine.block, k, rows, perturbation, group), torch.is_grad_enabled())
+        for stretch in engine.blocks():
+            yield partial(
+                _job, partial(engine.block, k, stretch, perturbation, group), torch.is_grad_enabled()
+            )
 
 
 def _job(block: Callable[[], Block], with_gradients: bool, tell: Tell) -> Block:
@@ -217,7 +219,7 @@ class Engine:
     Random directions are others for each draw, so that the spread over draws tells of theirs, too.
     """
 
-    def __init__(self, network: PrefixedNetwork, x: Tensor, settings: Settings, draw: int = 0) -> None:
+    def __init__(self, network: PrefixedNetwork, x: Tensor, settings: PassSettings, draw: int = 0) -> None:
         self.network, self.settings, self.draw = network, settings, draw
         self.start = network.start(x)
         self.given = self._given()
@@ -227,7 +229,7 @@ class Engine:
         )
         self.n_directions = network.n_directions() if self.directions is None else len(self.directions)
         exact = settings.n_directions is None and self.directions is not None
-        self.chain: Chain | None = as_chain(network, self.directions) if exact else None  # type: ignore[arg-type]
+        self.chain: LayerChain | None = as_chain(network, self.directions) if exact else None  # type: ignore[arg-type]
 
     def _given(self) -> Tensor | None:
         """Directions that are not to be all of them: those asked for, or random ones."""
@@ -259,11 +261,11 @@ class Engine:
         return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
     def block(
-        self, draw: int, rows: slice, perturbation: list[Tensor] | None, group: Sequence[Consumer]
+        self, draw: int, stretch: slice, perturbation: list[Tensor] | None, group: Sequence[Consumer]
     ) -> Block:
         """Points in one perturbed network."""
-        n = rows.stop - rows.start
-        points = np.arange(rows.start, rows.stop)
+        n = stretch.stop - stretch.start
+        points = np.arange(stretch.start, stretch.stop)
         each = None if perturbation is None else [b.expand(n, *b.shape[1:]) for b in perturbation]
         block = self._evaluated(points, np.full(n, draw), each, group)
         spectra = any(c.wants_spectra for c in group)
@@ -311,7 +313,7 @@ class Engine:
             block.good = [g.flatten(1) for g in good_units(self.network.tail, self.network.layers, state)]
         return block
 
-    def _differentiate_groups(self, chain: Chain, block: Block, m: int) -> None:
+    def _differentiate_groups(self, chain: LayerChain, block: Block, m: int) -> None:
         n, layers = len(block.points), self.network.layers
         norms: list[list[Tensor]] = [[] for _ in layers]
         output: list[Tensor] = []
@@ -324,7 +326,7 @@ class Engine:
         block.norms = [torch.cat(chunks) for chunks in norms]
         block.output = torch.cat(_padded(output))
 
-    def _differentiate_chain(self, chain: Chain, block: Block, spectra: bool) -> None:
+    def _differentiate_chain(self, chain: LayerChain, block: Block, spectra: bool) -> None:
         n, layers = len(block.start), self.network.layers
         norms: list[list[Tensor]] = [[] for _ in layers]
         values: list[list[Tensor]] = [[] for _ in layers]

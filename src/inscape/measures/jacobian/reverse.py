@@ -42,10 +42,10 @@ def private_copy(model: Model, measure: str) -> Any:
     copied = eval_copy(module).cpu().double()
     for p in copied.parameters():
         p.requires_grad_(False)
-    return _Scores(copied)
+    return _ScoresModule(copied)
 
 
-class _Scores(torch.nn.Module):
+class _ScoresModule(torch.nn.Module):
     def __init__(self, module: torch.nn.Module) -> None:
         super().__init__()
         self.module = module
@@ -55,7 +55,7 @@ class _Scores(torch.nn.Module):
 
 
 def jacobian(values: Tensor, x: Tensor) -> Tensor:
-    """The Jacobian (n, c, d) of values (n, c), computed from x (n, ...) row by row, at every row."""
+    """The Jacobian (n, c, d) of values (n, c), computed from x (n, ...) point by point, at every point."""
     n, c = values.shape
     size = max(1, min(c, NUMBERS_SENT_BACK_AT_ONCE // max(1, n * c)))
     rows = []
@@ -83,8 +83,8 @@ def weighted_values(scores: Any, x: Tensor) -> list[tuple[str, Tensor]]:
         return hook
 
     hooks = [
-        m.register_forward_hook(note(name.removeprefix("module.")))
-        for name, m in scores.named_modules()
+        m.register_forward_hook(note(name))
+        for name, m in scores.module.named_modules()
         if isinstance(getattr(m, "weight", None), Tensor) and m.weight.ndim >= 2
     ]
     try:

@@ -191,22 +191,22 @@ class ComplexityTally(Consumer):
         flat = torch.cat([terms[k][j] for k, j in kinks], dim=1)
         total = flat.sum(dim=1)
         height = torch.from_numpy(self.heights[block.points, block.draws]) * total
-        place = torch.searchsorted(flat.cumsum(dim=1), height[:, None], right=True)[:, 0]
-        place = place.clamp(max=flat.shape[1] - 1)
-        good = torch.cat([block.good[k] for k, _ in kinks], dim=1).gather(1, place[:, None])[:, 0]
+        chosen = torch.searchsorted(flat.cumsum(dim=1), height[:, None], right=True)[:, 0]
+        chosen = chosen.clamp(max=flat.shape[1] - 1)
+        good = torch.cat([block.good[k] for k, _ in kinks], dim=1).gather(1, chosen[:, None])[:, 0]
         sizes = torch.tensor([terms[k][j].shape[1] for k, j in kinks])
-        which = torch.searchsorted(sizes.cumsum(0), place, right=True)
+        which = torch.searchsorted(sizes.cumsum(0), chosen, right=True)
         layer = torch.tensor([k for k, _ in kinks])[which]
-        unit = place - (sizes.cumsum(0) - sizes)[which]
+        unit = chosen - (sizes.cumsum(0) - sizes)[which]
         number = torch.tensor([j for _, j in kinks])[which]
         at_kink = torch.zeros(n, dtype=torch.bool)
         for j in range(max(j for _, j in kinks) + 1):
             mine = torch.nonzero(number == j)[:, 0]
             if len(mine):
-                chosen = AtKink(layer[mine], unit[mine])
+                units = AtKink(layer[mine], unit[mine])
                 perturbation = None if block.perturbation is None else [b[mine] for b in block.perturbation]
                 at_kink[mine] = good_at_kink(
-                    block.network.tail, block.network.layers, block.start[mine], perturbation, chosen, j
+                    block.network.tail, block.network.layers, block.start[mine], perturbation, units, j
                 )
         sums[torch.arange(n), layer] += total * (at_kink.double() - good.double())
         return sums

@@ -26,7 +26,7 @@ class Layer:
     Attributes:
         node: the number of the bend in the graph.
         source: the number of the node that it reads.
-        shape: the row shape of both.
+        shape: the shape of a point of both.
         kinks: the thresholds at which a unit bends: 0 for a relu, the bounds of a clip.
         name: the module that holds it, for tables.
     """

@@ -1,7 +1,7 @@
 """How far training has moved the parameters.
 
 What high and low mean: a short way from the initial weights says that training stayed near its start, the
-regime in which a network is almost linear in its parameters. When it does not hold: rescaling neurons changes
+regime in which a network is almost linear in its parameters. When it does not hold: rescaling units changes
 the distance and not the function, longer training usually lengthens it, and networks of different size do not
 compare.
 """

@@ -79,7 +79,7 @@ def path_norm(model: Any, x: Any, *, p: int = 2) -> Norm:
     """(sum over paths from an input to an output of |product of the weights|^p)^(1/p), biases left out.
 
     Neyshabur et al. 2015 (arXiv 1503.00036). One evaluation of the network with weights |w|^p and inputs 1.
-    It does not change when neurons are rescaled. Activations count as open; max-pooling takes the largest.
+    It does not change when units are rescaled. Activations count as open; max-pooling takes the largest.
 
     Args:
         model: anything that `inscape.wrap` takes whose structure is piecewise affine.

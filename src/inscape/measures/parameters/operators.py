@@ -11,17 +11,6 @@ from inscape.errors import NotApplicableError
 from inscape.models.graph import Graph, Node
 from inscape.models.graph.affine import Affine
 
-_DIAGONAL = ("multiply", "batch_norm")
-_AVERAGES = [
-    "mean",
-    "avg_pool",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-]
-
 
 def operator_norms(graph: Graph) -> list[tuple[str, float]]:
     """The name and the largest singular value of every operation with weights."""
@@ -52,14 +41,14 @@ def _powered(op: Affine, inputs: list[Tensor], p: int) -> Tensor:
     linear = op.linear_part
     if p == 1:
         return linear.magnitude(*inputs)
-    if linear.weights and op.name not in _AVERAGES:
+    if linear.weights and not op.averages:
         return Affine(op.name, linear.function, tuple(c**2 for c in linear.constants))(*inputs)
     out = linear.magnitude(*inputs)
-    if op.name in _AVERAGES:
+    if op.averages:
         size = inputs[0].numel() / out.numel()
         _check_partition(linear, inputs[0], size)
         return out / size
-    if op.name not in ("sum", "add", "subtract"):
+    if not op.only_adds:
         _check_selection(linear, inputs)
     return out
 
@@ -84,8 +73,8 @@ def _check_selection(op: Affine, inputs: list[Tensor]) -> None:
 def _operator_norm(op: Affine, shape: tuple[int, ...]) -> float:
     if op.matrix is not None:
         return float(torch.linalg.matrix_norm(op.matrix, 2))
-    if op.name in _DIAGONAL:
-        return float(op.constants[0].abs().max())
+    if op.diagonal is not None:
+        return float(op.diagonal.abs().max())
     return _largest_singular_value(op.linear_part, shape)
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from inscape.arrays import Array
 from inscape.models.from_onnx.arithmetic import (
     applied,
     broadcast,
@@ -22,13 +23,12 @@ from inscape.models.from_onnx.arithmetic import (
 )
 from inscape.models.from_onnx.shapes import full
 from inscape.models.from_onnx.steps import (
-    Array,
+    FileValue,
     Head,
-    Live,
+    NodeTranslation,
     Opaque,
     Step,
-    Translation,
-    Value,
+    Varying,
     path_of,
     tensor,
     unknown,
@@ -41,45 +41,45 @@ LARGEST = float(np.finfo(np.float32).max)
 """What old files have where there is no bound."""
 
 
-def _relu(step: Step) -> Value:
+def _relu(step: Step) -> FileValue:
     return applied(step, Leaky(), step.live())
 
 
-def _abs(step: Step) -> Value:
+def _abs(step: Step) -> FileValue:
     return applied(step, Leaky(-1.0, name="abs"), step.live())
 
 
-def _leaky(step: Step) -> Value:
+def _leaky(step: Step) -> FileValue:
     slope = float(step.attributes.get("alpha", 0.01))
     return applied(step, Leaky(slope, name="leaky_relu"), step.live())
 
 
-def _prelu(step: Step) -> Value:
+def _prelu(step: Step) -> FileValue:
     live, slope = step.live(), step.required(1)
     if slope.size == 1:
         return applied(step, Leaky(float(slope.item()), name="prelu"), live)
-    row, fixed, shape = broadcast(live.shape, slope.shape)
-    node = step.laid(live, row)
-    return Live(step.emit(Leaky(tensor(slope).reshape(fixed), name="prelu"), node), shape)
+    varying, fixed, shape = broadcast(live.shape, slope.shape)
+    node = step.laid(live, varying)
+    return Varying(step.emit(Leaky(tensor(slope).reshape(fixed), name="prelu"), node), shape)
 
 
-def _clip(step: Step) -> Value:
+def _clip(step: Step) -> FileValue:
     low, high = step.constant(1, "min"), step.constant(2, "max")
     a = -math.inf if low is None or low.item() <= -LARGEST else float(low.item())
     b = math.inf if high is None or high.item() >= LARGEST else float(high.item())
     return applied(step, Clip(a, b), step.live())
 
 
-def _hard_sigmoid(step: Step) -> Value:
+def _hard_sigmoid(step: Step) -> FileValue:
     alpha, beta = float(step.attributes.get("alpha", 0.2)), float(step.attributes.get("beta", 0.5))
     live = shifted(step, scaled(step, step.live(), np.array(alpha)), np.array(beta))
     return applied(step, Clip(0.0, 1.0, name="hardsigmoid"), live)
 
 
-def _larger(step: Step, a: Live | Array, b: Live | Array) -> Live:
+def _larger(step: Step, a: Varying | Array, b: Varying | Array) -> Varying:
     """The maximum b + relu(a - b) of two tensors, of which the first varies."""
-    assert isinstance(a, Live)
-    if isinstance(b, Live):
+    assert isinstance(a, Varying)
+    if isinstance(b, Varying):
         bent = applied(step, Leaky(name="max"), combined(step, affine.subtract(), a, b))
         return combined(step, affine.add(), b, bent)
     if b.size == 1:
@@ -87,10 +87,10 @@ def _larger(step: Step, a: Live | Array, b: Live | Array) -> Live:
     return shifted(step, applied(step, Leaky(name="max"), shifted(step, a, -b)), b)
 
 
-def _smaller(step: Step, a: Live | Array, b: Live | Array) -> Live:
+def _smaller(step: Step, a: Varying | Array, b: Varying | Array) -> Varying:
     """The minimum b - relu(b - a) of two tensors, of which the first varies."""
-    assert isinstance(a, Live)
-    if isinstance(b, Live):
+    assert isinstance(a, Varying)
+    if isinstance(b, Varying):
         bent = applied(step, Leaky(name="min"), combined(step, affine.subtract(), b, a))
         return combined(step, affine.subtract(), b, bent)
     if b.size == 1:
@@ -99,37 +99,37 @@ def _smaller(step: Step, a: Live | Array, b: Live | Array) -> Live:
     return shifted(step, negated(step, bent), b)
 
 
-def _of_rank(step: Step, live: Live, rank: int) -> Live:
+def _of_rank(step: Step, live: Varying, rank: int) -> Varying:
     """A tensor with axes of size one in front, as if broadcast against one of `rank` axes."""
     return step.reshaped(live, (1,) * (rank - len(live.shape)) + live.shape)
 
 
-def _max(step: Step) -> Value:
+def _max(step: Step) -> FileValue:
     return folded_over(step, _larger)
 
 
-def _min(step: Step) -> Value:
+def _min(step: Step) -> FileValue:
     return folded_over(step, _smaller)
 
 
-def _reduce_max(step: Step) -> Value:
+def _reduce_max(step: Step) -> FileValue:
     live = step.live()
     return reduced(step, live, reduced_axes(step, live), lambda axes: MaxOver(axes))
 
 
-def _reduce_min(step: Step) -> Value:
+def _reduce_min(step: Step) -> FileValue:
     live = step.live()
     axes = reduced_axes(step, live)
     return negated(step, reduced(step, negated(step, live), axes, lambda a: MaxOver(a, name="min")))
 
 
-def _thresholded(step: Step) -> Value:
+def _thresholded(step: Step) -> FileValue:
     if float(step.attributes.get("alpha", 1.0)) != 0:
         raise Jumps("ThresholdedRelu")
     return _relu(step)
 
 
-def _shrink(step: Step) -> Value:
+def _shrink(step: Step) -> FileValue:
     """Soft shrinkage; with another bias than its threshold it jumps."""
     width, bias = float(step.attributes.get("lambd", 0.5)), float(step.attributes.get("bias", 0.0))
     if width != bias:
@@ -139,31 +139,31 @@ def _shrink(step: Step) -> Value:
     return combined(step, affine.subtract(), live, middle)
 
 
-def _top(step: Step) -> list[Value]:
+def _top(step: Step) -> list[FileValue]:
     """The k largest or smallest entries along an axis in order, and where they are."""
     live, k = step.live(behind_head=True), int(step.required(1, "k").item())
     axis, is_largest = step.axis(-1, len(live.shape)), bool(step.attributes.get("largest", 1))
-    places = position(step, live, axis, is_largest=is_largest, keep=True) if k == 1 else Opaque()
+    positions = position(step, live, axis, is_largest=is_largest, keep=True) if k == 1 else Opaque()
     if live.head is not None:
-        return [Opaque(), places]
+        return [Opaque(), positions]
     shape = (*live.shape[:axis], k, *live.shape[axis + 1 :])
     if live.shape[axis] == 1:
-        return [live, places]
+        return [live, positions]
     node, missing, _ = full(step, live, axis)
-    row = axis - missing
+    inner = axis - missing
     if k == 1:
         node = node if is_largest else step.emit(affine.scale(tensor(np.array(-1.0))), node)
-        node = step.emit(MaxOver((row,), True), node)
+        node = step.emit(MaxOver((inner,), True), node)
         node = node if is_largest else step.emit(affine.scale(tensor(np.array(-1.0))), node)
-        return [Live(node, shape), places]
+        return [Varying(node, shape), positions]
     m = live.shape[axis]
     wanted = range(m - k, m) if is_largest else range(k)
-    node = sorting.sort(step.emit, node, row, m, wanted)
+    node = sorting.sort(step.emit, node, inner, m, wanted)
     ordered = torch.tensor(wanted[::-1] if is_largest else wanted)
-    return [Live(step.emit(affine.take(row, ordered), node), shape), places]
+    return [Varying(step.emit(affine.take(inner, ordered), node), shape), positions]
 
 
-def _global_max(step: Step) -> Value:
+def _global_max(step: Step) -> FileValue:
     live = step.live()
     return reduced(step, live, list(range(2, len(live.shape))), lambda axes: MaxOver(axes))
 
@@ -186,7 +186,7 @@ _SETTINGS = {"Elu": {"alpha": 1.0}, "Selu": {"alpha": 1.6732632423543772, "gamma
 """Attributes with which a function is the one in the table of heads, their defaults."""
 
 
-def _set_aside(step: Step) -> Value:
+def _set_aside(step: Step) -> FileValue:
     """The scores themselves, marked: whatever but the output reads them makes the operation foreign."""
     live, name = step.live(), HEADS[step.kind]
     if step.kind in ("Softmax", "LogSoftmax"):
@@ -202,7 +202,7 @@ def _set_aside(step: Step) -> Value:
     return replace(live, head=Head(name, Foreign(step.kind, path_of(step.node))))
 
 
-def _logarithm(step: Step) -> Value:
+def _logarithm(step: Step) -> FileValue:
     """Of probabilities: the logarithm of a softmax or sigmoid changes no label either."""
     live = step.live(behind_head=True)
     name = (
@@ -215,7 +215,7 @@ def _logarithm(step: Step) -> Value:
     return replace(live, head=Head(name, Foreign("Log", path_of(step.node))))
 
 
-def _extreme(step: Step) -> Value:
+def _extreme(step: Step) -> FileValue:
     live = step.live(behind_head=True)
     axis, keep = step.axis(0, len(live.shape)), bool(step.attributes.get("keepdims", 1))
     if step.attributes.get("select_last_index", 0):
@@ -223,22 +223,22 @@ def _extreme(step: Step) -> Value:
     return position(step, live, axis, is_largest=step.kind == "ArgMax", keep=keep)
 
 
-def position(step: Step, live: Live, axis: int, *, is_largest: bool, keep: bool) -> Live:
+def position(step: Step, live: Varying, axis: int, *, is_largest: bool, keep: bool) -> Varying:
     """Where the largest or smallest score of a point is, which is its label if the file ends there."""
     _check_all(step, live, live.shape[axis : axis + 1])
     if math.prod(live.shape) == 1:
         raise NotPiecewiseAffine(f"{step.kind} of one score, which is constant")
     node = live.node if is_largest else negated(step, replace(live, head=None)).node
     origin = Foreign(step.kind, path_of(step.node), unknown("ArgMax").verdict)
-    return Live(node, (1,) * (len(live.shape) if keep else len(live.shape) - 1), Head("argmax", origin))
+    return Varying(node, (1,) * (len(live.shape) if keep else len(live.shape) - 1), Head("argmax", origin))
 
 
-def _check_all(step: Step, live: Live, group: tuple[int, ...]) -> None:
+def _check_all(step: Step, live: Varying, group: tuple[int, ...]) -> None:
     if math.prod(group) != math.prod(live.shape):
         raise NotPiecewiseAffine(f"{step.kind} over a part of the scores")
 
 
-TRANSLATIONS: dict[str, Translation] = {
+TRANSLATIONS: dict[str, NodeTranslation] = {
     "Relu": _relu,
     "Abs": _abs,
     "LeakyRelu": _leaky,

@@ -9,31 +9,34 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from inscape.arrays import Array
 from inscape.models.from_onnx.arithmetic import added, applied, scaled, shifted
 from inscape.models.from_onnx.shapes import joined, taken, transposed
-from inscape.models.from_onnx.steps import Array, Live, Step, Translation, Value, tensor
+from inscape.models.from_onnx.steps import FileValue, NodeTranslation, Step, Varying, tensor
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.network import NotPiecewiseAffine, NotSupportedYet
 from inscape.models.graph.piecewise import Leaky
 
 
-def product(step: Step, a: Live | Array | None, b: Live | Array | None, *, factor: float = 1.0) -> Live:
+def product(
+    step: Step, a: Varying | Array | None, b: Varying | Array | None, *, factor: float = 1.0
+) -> Varying:
     """A matrix product with a constant on either side, as numpy.matmul has it."""
-    if isinstance(a, Live) and isinstance(b, Live):
+    if isinstance(a, Varying) and isinstance(b, Varying):
         raise NotPiecewiseAffine(f"{step.kind} of two values that depend on the input")
-    if isinstance(a, Live):
+    if isinstance(a, Varying):
         assert isinstance(b, np.ndarray)
         return _times(step, a, b if factor == 1 else b * b.dtype.type(factor))
     assert isinstance(a, np.ndarray)
-    assert isinstance(b, Live)
+    assert isinstance(b, Varying)
     if len(b.shape) == 1:  # a vector on the right is a column
         result = product(step, a, replace(b, shape=(*b.shape, 1)), factor=factor)
         return step.reshaped(result, result.shape[:-1])
     return _times_from_left(step, a if factor == 1 else a * a.dtype.type(factor), b)
 
 
-def _times(step: Step, live: Live, matrix: Array) -> Live:
+def _times(step: Step, live: Varying, matrix: Array) -> Varying:
     """The product x M; a matrix of more than two axes is a stack of matrices."""
     if matrix.ndim == 1:
         result = _times(step, live, matrix[:, None])
@@ -41,17 +44,17 @@ def _times(step: Step, live: Live, matrix: Array) -> Live:
     if matrix.ndim == 2 or math.prod(matrix.shape[:-2]) == 1:
         weight = tensor(matrix.reshape(matrix.shape[-2:])).T.contiguous()
         shape = (1,) * (matrix.ndim - len(live.shape)) + live.shape
-        return Live(step.emit(affine.linear(weight), step.laid(live)), (*shape[:-1], weight.shape[0]))
+        return Varying(step.emit(affine.linear(weight), step.laid(live)), (*shape[:-1], weight.shape[0]))
     if len(live.shape) == 1:
         result = _times(step, replace(live, shape=(1, *live.shape)), matrix)
         return step.reshaped(result, (*result.shape[:-2], result.shape[-1]))
     rank = max(len(live.shape), matrix.ndim)
     shape = (1,) * (rank - len(live.shape)) + live.shape
     node = step.emit(Affine("matmul", torch.matmul, (tensor(matrix),)), step.laid(live, shape))
-    return Live(node, step.reader.row(node))
+    return Varying(node, step.reader.shape(node))
 
 
-def _times_from_left(step: Step, matrix: Array, live: Live) -> Live:
+def _times_from_left(step: Step, matrix: Array, live: Varying) -> Varying:
     """The product M x along the last axis but one; a matrix of one axis is a row."""
     if matrix.ndim == 1:
         result = _times_from_left(step, matrix[None], live)
@@ -59,43 +62,43 @@ def _times_from_left(step: Step, matrix: Array, live: Live) -> Live:
     if matrix.ndim == 2 and live.shape[-1] == 1:  # columns: the usual product, on one axis less
         column = replace(live, shape=live.shape[:-1])
         node = step.emit(affine.linear(tensor(matrix)), step.laid(column))
-        return Live(node, (*live.shape[:-2], matrix.shape[0], 1))
+        return Varying(node, (*live.shape[:-2], matrix.shape[0], 1))
     rank = max(len(live.shape), matrix.ndim)
     shape = (1,) * (rank - len(live.shape)) + live.shape
     op = Affine("matmul", lambda x, m: torch.matmul(m, x), (tensor(matrix),))
     node = step.emit(op, step.laid(live, shape))
-    return Live(node, step.reader.row(node))
+    return Varying(node, step.reader.shape(node))
 
 
-def _matmul(step: Step) -> Value:
+def _matmul(step: Step) -> FileValue:
     return product(step, step.given(0), step.given(1))
 
 
-def _gemm(step: Step) -> Value:
+def _gemm(step: Step) -> FileValue:
     """The map alpha A' B' + beta C, where A' and B' may be transposed."""
     alpha, beta = (float(step.attributes.get(name, 1.0)) for name in ("alpha", "beta"))
-    factors: list[Live | Array | None] = [step.given(0), step.given(1)]
+    factors: list[Varying | Array | None] = [step.given(0), step.given(1)]
     for i, name in enumerate(("transA", "transB")):
         value = factors[i]
         if step.attributes.get(name, 0) and value is not None:
-            factors[i] = transposed(step, value, (1, 0)) if isinstance(value, Live) else value.T
+            factors[i] = transposed(step, value, (1, 0)) if isinstance(value, Varying) else value.T
     result = product(step, *factors, factor=alpha)
     offset = step.given(2)
     if offset is None or beta == 0:
         return result
-    if isinstance(offset, Live):
+    if isinstance(offset, Varying):
         return added(step, result, offset if beta == 1 else scaled(step, offset, np.array(beta)))
     return shifted(step, result, offset * offset.dtype.type(beta))
 
 
-def _einsum(step: Step) -> Value:
+def _einsum(step: Step) -> FileValue:
     """A sum over products of one tensor that varies and constants."""
     operands = [step.given(i) for i in range(len(step.inputs))]
-    varying = [i for i, p in enumerate(operands) if isinstance(p, Live)]
+    varying = [i for i, p in enumerate(operands) if isinstance(p, Varying)]
     if len(varying) > 1:
         raise NotPiecewiseAffine("Einsum of two values that depend on the input")
     live = operands[varying[0]]
-    assert isinstance(live, Live)
+    assert isinstance(live, Varying)
     fixed = [tensor(p) for p in operands if isinstance(p, np.ndarray)]
     equation = _with_points(step.attributes["equation"], varying[0])
 
@@ -104,7 +107,7 @@ def _einsum(step: Step) -> Value:
         return torch.einsum(equation, *(x if i == varying[0] else next(rest) for i in range(len(operands))))
 
     node = step.emit(Affine("einsum", apply, tuple(fixed)), step.laid(live, live.shape))
-    return Live(node, step.reader.row(node))
+    return Varying(node, step.reader.shape(node))
 
 
 def _with_points(equation: str, varying: int) -> str:
@@ -125,7 +128,7 @@ def _with_points(equation: str, varying: int) -> str:
 _TIMES_OF = {"forward": [1], "reverse": [-1], "bidirectional": [1, -1]}
 
 
-def _rnn(step: Step) -> list[Value]:
+def _rnn(step: Step) -> list[FileValue]:
     """The states h_t = relu(W x_t + R h_(t-1) + b) in one direction or both: all, and the last."""
     kinds = step.attributes.get("activations", [b"Tanh"])
     for kind in {k.decode() if isinstance(k, bytes) else str(k) for k in kinds} - {"Relu"}:
@@ -151,17 +154,17 @@ def _rnn(step: Step) -> list[Value]:
     return _arranged(step, runs, last, points_first=points_first)
 
 
-def _at(step: Step, live: Live, time: int, t: int) -> Live:
+def _at(step: Step, live: Varying, time: int, t: int) -> Varying:
     """The input (1, size) at one time."""
     return step.reshaped(taken(step, live, time, np.array([t])), (1, live.shape[-1]))
 
 
 def _states(
-    step: Step, inputs: Sequence[Live], w: Array, r: Array, bias: Array, start: Array | None
-) -> list[Live]:
+    step: Step, inputs: Sequence[Varying], w: Array, r: Array, bias: Array, start: Array | None
+) -> list[Varying]:
     """The state (1, hidden) after each of the inputs."""
     h = len(r)
-    states: list[Live] = []
+    states: list[Varying] = []
     for x in inputs:
         z = shifted(step, product(step, x, w.T), bias[:h] + bias[h:])
         if states:
@@ -173,8 +176,8 @@ def _states(
 
 
 def _arranged(
-    step: Step, runs: Sequence[Sequence[Live]], last: Sequence[Live], *, points_first: bool
-) -> list[Value]:
+    step: Step, runs: Sequence[Sequence[Varying]], last: Sequence[Varying], *, points_first: bool
+) -> list[FileValue]:
     """All states and the last ones of each direction, in the layout of the file."""
     n, dirs, h = len(runs[0]), len(runs), last[0].shape[-1]
     every = joined(step, [run[t] for t in range(n) for run in runs], 1)
@@ -184,7 +187,7 @@ def _arranged(
     return [step.reshaped(every, (n, dirs, 1, h)), step.reshaped(final, (dirs, 1, h))]
 
 
-TRANSLATIONS: dict[str, Translation] = {
+TRANSLATIONS: dict[str, NodeTranslation] = {
     "MatMul": _matmul,
     "Gemm": _gemm,
     "Einsum": _einsum,

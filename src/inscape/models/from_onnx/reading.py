@@ -7,19 +7,25 @@ from typing import Any
 
 import torch
 
-from inscape.arrays import Shape
+from inscape.arrays import Array, Shape
 from inscape.errors import MissingExtraError
-from inscape.models.base import Array
 from inscape.models.from_onnx import (
     activations,
     arithmetic,
     linear_models,
     products,
-    selections,
     shapes,
     windows,
 )
-from inscape.models.from_onnx.steps import Compared, Head, Live, Reader, Translation, stored, tensor
+from inscape.models.from_onnx.steps import (
+    ComparisonMask,
+    Head,
+    NodeTranslation,
+    Reader,
+    Varying,
+    stored,
+    tensor,
+)
 from inscape.models.graph import affine
 from inscape.models.graph.gates import Not, Positive
 from inscape.models.graph.network import (
@@ -33,9 +39,8 @@ from inscape.models.graph.network import (
 )
 from inscape.models.graph.trace import HEADS, Trace, agree, infinite_node, is_residue
 
-TRANSLATIONS: dict[str, Translation] = {
+TRANSLATIONS: dict[str, NodeTranslation] = {
     **shapes.TRANSLATIONS,
-    **selections.TRANSLATIONS,
     **arithmetic.TRANSLATIONS,
     **products.TRANSLATIONS,
     **windows.TRANSLATIONS,
@@ -54,8 +59,8 @@ def read_onnx(content: bytes, folder: Path, input_shape: Shape, *, output: str |
             batch axis.
         output: the name of the output to follow, by default the first.
 
-    The output's scores are rows (c,), whatever shape the file gives them. That the points of a batch do not
-    influence each other is left to the caller to check, who can run the file.
+    The output's scores are vectors (c,), whatever shape the file gives them. That the points of a batch do
+    not influence each other is left to the caller to check, who can run the file.
     """
     try:
         import onnx
@@ -85,24 +90,24 @@ def _trace_of(model: Any, input_shape: Shape, output: str | None) -> Trace:
     opsets = {o.domain: o.version for o in model.opset_import}
     reader = Reader(input_shape, opsets, TRANSLATIONS, batch, _dtype_of(inputs[0]))
     reader.values.update(constants)
-    reader.values[inputs[0].name] = Live(0, shape)
+    reader.values[inputs[0].name] = Varying(0, shape)
     reader.read(needed(graph, name))
     value = reader.values.get(name)
     if reader.foreign:
         return Trace(None, tuple(reader.foreign))
-    if isinstance(value, Compared):
+    if isinstance(value, ComparisonMask):
         value = _by_sign(reader, value)
     if value is None:
         return _refused(f"an output {name!r} of comparisons")
-    if not isinstance(value, Live):
+    if not isinstance(value, Varying):
         return _refused(f"an output {name!r} that does not depend on the input")
-    row = (math.prod(reader.row(value.node)),)
-    nodes, end = folded(reader.nodes, reader.laid(value.node, row, ""))
+    flat = (math.prod(reader.shape(value.node)),)
+    nodes, end = folded(reader.nodes, reader.laid(value.node, flat, ""))
     head = value.head.name if value.head is not None else None
     return Trace(Graph(nodes, output=end, input_shape=input_shape, head=head))
 
 
-def _by_sign(reader: Reader, compared: Compared) -> Live | None:
+def _by_sign(reader: Reader, compared: ComparisonMask) -> Varying | None:
     """The score whose sign is what a comparison says of a point; None if it says more."""
     condition, sign = compared.condition, 1.0
     while isinstance(condition, Not):
@@ -112,7 +117,7 @@ def _by_sign(reader: Reader, compared: Compared) -> Live | None:
     node = (
         condition.node if sign > 0 else reader.emit(affine.scale(torch.tensor(sign)), (condition.node,), "")
     )
-    return Live(node, compared.shape, Head("positive", compared.origin))
+    return Varying(node, compared.shape, Head("positive", compared.origin))
 
 
 def _refused(reason: str, kind: type[Unreadable] = NotSupportedYet) -> Trace:

@@ -5,8 +5,8 @@ of Shape, Gather and Concat fold to constants, and a file whose batch axis is fi
 drops that axis, is read like any other. That points do not influence each other is not assumed but checked:
 the caller compares the graph with the file on several points at once.
 
-A tensor is held as a node and the shape in which the file sees it. The node's row has the same entries in
-the same order but may have another shape, so that Reshape, Flatten, Squeeze and Unsqueeze cost nothing; an
+A tensor is held as a node and the shape in which the file sees it. A point of the node has the same entries
+in the same order but may have another shape, so that Reshape, Flatten, Squeeze and Unsqueeze cost nothing; an
 operation that depends on the shape asks for it, and only then a reshape is recorded.
 """
 
@@ -16,11 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from inscape.arrays import Shape
+from inscape.arrays import Array, Shape
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.gates import Condition, Gates
@@ -36,8 +35,6 @@ from inscape.models.graph.network import (
     Unreadable,
 )
 from inscape.models.graph.piecewise import Bend
-
-Array = npt.NDArray[Any]
 
 RANDOM = frozenset(
     ["RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"]
@@ -79,7 +76,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Live:
+class Varying:
     """A tensor that depends on the input, for a batch of one point.
 
     Attributes:
@@ -98,7 +95,7 @@ class Opaque:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparisonMask:
     """A comparison with a tensor that depends on the input: a mask of a shape.
 
     Attributes:
@@ -112,11 +109,11 @@ class Compared:
     origin: Foreign
 
 
-Value = Live | Array | Opaque | Compared
+FileValue = Varying | Array | Opaque | ComparisonMask
 
 
-def row_of(shape: Shape) -> Shape:
-    """The shape of a row: a leading axis of size one is that of the batch, unless it is the only one."""
+def point_shape(shape: Shape) -> Shape:
+    """The shape of a point: a leading axis of size one is that of the batch, unless it is the only one."""
     return shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
 
 
@@ -134,41 +131,41 @@ class Reader:
 
     input_shape: Shape
     opsets: dict[str, int]
-    translations: "Mapping[str, Translation]"
+    translations: "Mapping[str, NodeTranslation]"
     batch: int | None = None
     dtype: torch.dtype = torch.float32
     nodes: list[Node] = field(default_factory=lambda: [INPUT])
     foreign: list[Foreign] = field(default_factory=list)
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, FileValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._rows: list[Shape] = [self.input_shape]
+        self._shapes: list[Shape] = [self.input_shape]
         self._laid: dict[tuple[int, Shape], int] = {}
         self._path = ""
         self.gates = Gates(self.nodes, lambda op, *inputs: self.emit(op, inputs, self._path), self.dtype)
 
     def emit(self, op: Affine | Bend, inputs: Sequence[int], path: str) -> int:
-        """Append a node and return its number; its row shape is found by evaluating two rows of zeros."""
-        rows = [torch.zeros(()).expand(2, *self._rows[j]) for j in inputs]
+        """Append a node and return its number; two points of zeros tell the shape of a point."""
+        points = [torch.zeros(()).expand(2, *self._shapes[j]) for j in inputs]
         with torch.no_grad():
-            shape = op.cast(torch.float32)(*rows).shape
+            shape = op.cast(torch.float32)(*points).shape
         if shape[:1] != (2,):
             raise NotSupportedYet(f"{op.name} that does not keep points apart")
-        self._rows.append(tuple(shape[1:]))
+        self._shapes.append(tuple(shape[1:]))
         self.nodes.append(Node(op, tuple(inputs), path))
         return len(self.nodes) - 1
 
-    def laid(self, node: int, row: Shape, path: str) -> int:
-        """The node reshaped to `row`, or itself."""
-        if self._rows[node] == row:
+    def laid(self, node: int, shape: Shape, path: str) -> int:
+        """The node whose points are reshaped to `shape`, or itself."""
+        if self._shapes[node] == shape:
             return node
-        if (node, row) not in self._laid:
-            self._laid[node, row] = self.emit(affine.reshape(row), (node,), path)
-        return self._laid[node, row]
+        if (node, shape) not in self._laid:
+            self._laid[node, shape] = self.emit(affine.reshape(shape), (node,), path)
+        return self._laid[node, shape]
 
-    def row(self, node: int) -> Shape:
-        """The row shape of a node."""
-        return self._rows[node]
+    def shape(self, node: int) -> Shape:
+        """The shape of a point of a node."""
+        return self._shapes[node]
 
     def read(self, nodes: Iterable[Any]) -> None:
         """Read nodes in order."""
@@ -176,11 +173,11 @@ class Reader:
             inputs = [self.values.get(name, Opaque()) if name else None for name in node.input]
             self.values.update(zip(node.output, self._results(node, inputs), strict=False))
 
-    def _results(self, node: Any, inputs: list[Value | None]) -> Sequence[Value]:
+    def _results(self, node: Any, inputs: list[FileValue | None]) -> Sequence[FileValue]:
         kind, where = node.op_type, path_of(node)
-        opaque: list[Value] = [Opaque() for _ in node.output]
+        opaque: list[FileValue] = [Opaque() for _ in node.output]
         known = node.domain in ("", "ai.onnx", "ai.onnx.ml") and (kind in self.translations or kind == "If")
-        varies = any(isinstance(v, Live | Compared) for v in inputs) or kind in RANDOM
+        varies = any(isinstance(v, Varying | ComparisonMask) for v in inputs) or kind in RANDOM
         self._path = where
         if any(isinstance(v, Opaque) for v in inputs):
             if not known:
@@ -207,7 +204,7 @@ class Reader:
             self.foreign.append(Foreign(reading, where, NotSupportedYet.verdict))
         return opaque
 
-    def _branch(self, node: Any, inputs: list[Value | None]) -> Sequence[Value]:
+    def _branch(self, node: Any, inputs: list[FileValue | None]) -> Sequence[FileValue]:
         """The branch of an If that a constant chooses; it sees all names of the file."""
         condition = inputs[0]
         assert isinstance(condition, np.ndarray)
@@ -236,7 +233,7 @@ class Step:
 
     reader: Reader
     node: Any
-    inputs: list[Value | None]
+    inputs: list[FileValue | None]
     attributes: dict[str, Any]
 
     @property
@@ -249,27 +246,27 @@ class Step:
         """The version of the operator set."""
         return self.reader.opsets.get("", 1)
 
-    def given(self, position: int) -> Live | Array | None:
+    def given(self, position: int) -> Varying | Array | None:
         """An input; None if it is left out."""
         value = self.inputs[position] if position < len(self.inputs) else None
         assert not isinstance(value, Opaque)
-        if isinstance(value, Live) and value.head is not None:
+        if isinstance(value, Varying) and value.head is not None:
             raise BehindHead(value.head.origin)
-        if isinstance(value, Compared):
+        if isinstance(value, ComparisonMask):
             raise BehindHead(value.origin)
         return value
 
-    def live(self, position: int = 0, *, behind_head: bool = False) -> Live:
+    def live(self, position: int = 0, *, behind_head: bool = False) -> Varying:
         """An input that must vary; `behind_head` if the operation leaves labels alone."""
         value = self.inputs[position] if behind_head else self.given(position)
-        if not isinstance(value, Live):
+        if not isinstance(value, Varying):
             raise NotSupportedYet(f"{self.kind} of a constant by a value that depends on the input")
         return value
 
     def constant(self, position: int, attribute: str | None = None) -> Array | None:
         """An input that must be constant, or the attribute that older files have instead; None if neither."""
         value = self.given(position)
-        if isinstance(value, Live):
+        if isinstance(value, Varying):
             raise NotPiecewiseAffine(f"{self.kind} with an argument that depends on the input")
         if value is None and attribute is not None and attribute in self.attributes:
             return np.asarray(self.attributes[attribute])
@@ -290,18 +287,20 @@ class Step:
         """A new node."""
         return self.reader.emit(op, inputs, path_of(self.node))
 
-    def laid(self, live: Live, row: Shape | None = None) -> int:
-        """A node that holds a tensor in rows of a shape, by default its own without the batch axis."""
-        return self.reader.laid(live.node, row_of(live.shape) if row is None else row, path_of(self.node))
+    def laid(self, live: Varying, shape: Shape | None = None) -> int:
+        """A node that holds a tensor in points of a shape, by default its own without the batch axis."""
+        return self.reader.laid(
+            live.node, point_shape(live.shape) if shape is None else shape, path_of(self.node)
+        )
 
-    def reshaped(self, live: Live, shape: Sequence[int]) -> Live:
+    def reshaped(self, live: Varying, shape: Sequence[int]) -> Varying:
         """The same entries in another shape: no operation at all."""
         if math.prod(shape) != math.prod(live.shape):
             raise MixesPoints(f"{self.kind} of {live.shape} to {tuple(shape)}")
         return replace(live, shape=tuple(shape))
 
 
-Translation = Callable[[Step], Value | list[Value]]
+NodeTranslation = Callable[[Step], FileValue | list[FileValue]]
 
 
 def stored(graph: Any) -> dict[str, Array]:

@@ -123,19 +123,19 @@ def _trees(given: dict[str, Any], columns: Ints) -> list[Tree]:
     weights = _numbers(given, f"{kind}_weights")
     assert threshold is not None
     assert weights is not None
-    place = {(int(t), int(i)): k for k, (t, i) in enumerate(zip(owner, number, strict=True))}
+    number_of = {(int(t), int(i)): k for k, (t, i) in enumerate(zip(owner, number, strict=True))}
     width = _width(given, columns)
     value = np.zeros((len(owner), width))
     leaves = zip(
         given[f"{kind}_treeids"], given[f"{kind}_nodeids"], given[f"{kind}_ids"], weights, strict=True
     )
     for tree, leaf, column, weight in leaves:
-        value[place[tree, leaf], column if width > 1 else 0] += weight
+        value[number_of[tree, leaf], column if width > 1 else 0] += weight
     is_leaf = np.array([m == "LEAF" for m in modes])
     sides = [
         np.array(
             [
-                -1 if m == "LEAF" else place[int(t), int(i)]
+                -1 if m == "LEAF" else number_of[int(t), int(i)]
                 for t, i, m in zip(owner, given[name], modes, strict=True)
             ]
         )
@@ -196,17 +196,17 @@ def _from(
     root: int, feature: Ints, threshold: Floats, left: Ints, right: Ints, value: Floats, strict: Bools
 ) -> Tree:
     """The tree below a root, which comes first."""
-    order, place = [root], {root: 0}
+    order, number_of = [root], {root: 0}
     for k in order:  # which grows
         for child in (int(left[k]), int(right[k])):
-            if child >= 0 and child in place:
+            if child >= 0 and child in number_of:
                 raise Unread("its nodes form no tree")
             if child >= 0:
-                place[child] = len(order)
+                number_of[child] = len(order)
                 order.append(child)
     nodes = np.array(order)
     first, second = (
-        np.array([place.get(int(side[k]), -1) for k in order], dtype=np.int64) for side in (left, right)
+        np.array([number_of.get(int(side[k]), -1) for k in order], dtype=np.int64) for side in (left, right)
     )
     return Tree(feature[nodes], threshold[nodes], first, second, value[nodes], 0, strict[nodes])
 

@@ -8,9 +8,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from inscape.arrays import Shape
+from inscape.arrays import Array, Shape
 from inscape.models.from_onnx.shapes import full, taken
-from inscape.models.from_onnx.steps import Array, Live, Step, Translation, Value, integers, row_of, tensor
+from inscape.models.from_onnx.steps import (
+    FileValue,
+    NodeTranslation,
+    Step,
+    Varying,
+    integers,
+    point_shape,
+    tensor,
+)
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.network import NotSupportedYet
@@ -76,16 +84,16 @@ def _overhang(size: int, before: int, after: int, reach: int, stride: int) -> in
     return max((n_out - 1) * stride - spare, 0)
 
 
-def image(step: Step, n: int) -> tuple[Live, int, Shape]:
-    """The input as channels and `n` further axes: the tensor, a node with such rows, and the sizes."""
+def image(step: Step, n: int) -> tuple[Varying, int, Shape]:
+    """The input as channels and `n` further axes: the tensor, a node with such points, and the sizes."""
     live = step.live()
     if len(live.shape) != n + 2 or live.shape[0] != 1:
         raise NotSupportedYet(f"{step.kind} of a tensor of shape {live.shape}")
     return live, step.laid(live), live.shape[2:]
 
 
-def _result(step: Step, node: int) -> Live:
-    return Live(node, (1, *step.reader.row(node)))
+def _result(step: Step, node: int) -> Varying:
+    return Varying(node, (1, *step.reader.shape(node)))
 
 
 def _kernel(step: Step) -> tuple[Tensor, Tensor | None]:
@@ -95,7 +103,7 @@ def _kernel(step: Step) -> tuple[Tensor, Tensor | None]:
     return tensor(weight), None if bias is None else tensor(bias)
 
 
-def _conv(step: Step) -> Value:
+def _conv(step: Step) -> FileValue:
     weight, bias = _kernel(step)
     _, node, size = image(step, weight.ndim - 2)
     f = frame(step, tuple(weight.shape[2:]), size)
@@ -107,7 +115,7 @@ def _conv(step: Step) -> Value:
     return _result(step, step.emit(op, node))
 
 
-def _conv_transpose(step: Step) -> Value:
+def _conv_transpose(step: Step) -> FileValue:
     weight, bias = _kernel(step)
     n = weight.ndim - 2
     _, node, size = image(step, n)
@@ -150,7 +158,7 @@ def _taken_away(step: Step, size: Shape, stride: Shape, whole: list[int]) -> tup
     return (less, more, missing) if mode == "SAME_UPPER" else (more, less, missing)
 
 
-def _average_pool(step: Step) -> Value:
+def _average_pool(step: Step) -> FileValue:
     kernel = integers(step.attributes["kernel_shape"])
     _, node, size = image(step, len(kernel))
     f = frame(step, kernel, size)
@@ -182,7 +190,7 @@ def _averages(x: Tensor, f: Frame) -> Tensor:
     return result
 
 
-def _max_pool(step: Step) -> Value:
+def _max_pool(step: Step) -> FileValue:
     kernel = integers(step.attributes["kernel_shape"])
     live, node, size = image(step, len(kernel))
     f = frame(step, kernel, size)
@@ -191,7 +199,7 @@ def _max_pool(step: Step) -> Value:
         op = max_pool(kernel, f.stride, f.before, f.dilation)
     else:
         op = PaddedMaxPool(max_pool(kernel, f.stride, (0,), f.dilation), f.widths)
-    if f.dilation != (1,) * len(kernel) and bool((op.table(row_of(live.shape)) < 0).all(dim=1).any()):
+    if f.dilation != (1,) * len(kernel) and bool((op.table(point_shape(live.shape)) < 0).all(dim=1).any()):
         raise NotSupportedYet("MaxPool with a window that holds nothing but padding")
     return _result(step, step.emit(op, node))
 
@@ -235,18 +243,18 @@ def weights(x: Array, n_in: int) -> Array:
     return matrix
 
 
-def _interpolated(step: Step, live: Live, axis: int, matrix: Array) -> Live:
-    node, missing, row = full(step, live, axis)
-    backwards = axis - missing - len(row)
+def _interpolated(step: Step, live: Varying, axis: int, matrix: Array) -> Varying:
+    node, missing, sizes = full(step, live, axis)
+    backwards = axis - missing - len(sizes)
 
     def apply(x: Tensor, m: Tensor) -> Tensor:
         return torch.nn.functional.linear(x.movedim(backwards, -1), m).movedim(-1, backwards)
 
     shape = (*live.shape[:axis], len(matrix), *live.shape[axis + 1 :])
-    return Live(step.emit(Affine("resize", apply, (tensor(matrix),)), node), shape)
+    return Varying(step.emit(Affine("resize", apply, (tensor(matrix),)), node), shape)
 
 
-def _resize(step: Step) -> Value:
+def _resize(step: Step) -> FileValue:
     live, old = step.live(), step.kind == "Upsample" or step.opset < 11
     scales = step.constant(1 if old else 2, "scales")
     sizes = None if old else step.constant(3)
@@ -275,7 +283,7 @@ def _resize(step: Step) -> Value:
     return live
 
 
-TRANSLATIONS: dict[str, Translation] = {
+TRANSLATIONS: dict[str, NodeTranslation] = {
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
     "AveragePool": _average_pool,

@@ -8,9 +8,18 @@ import numpy as np
 
 from inscape.arrays import Floats, Shape
 from inscape.models.base import checksum
-from inscape.models.from_sklearn.forms import Duels, Form, Neighbours, Quadratics, Votes
+from inscape.models.from_sklearn.forms import (
+    Duels,
+    Form,
+    Neighbours,
+    Quadratics,
+    Votes,
+    average_of,
+    sums_of,
+    trees_behind,
+    vote_of,
+)
 from inscape.models.from_sklearn.transformers import Named, Take, kind_of, unrolled
-from inscape.models.from_sklearn.tree_forms import average_of, sums_of, trees_behind, vote_of
 from inscape.models.trees import TreeEnsemble, Unread, is_made_of_trees
 from inscape.models.trees.libraries import state_of
 
@@ -82,35 +91,35 @@ _AVERAGES: dict[str, Callable[[Sequence[Named], Any], Members]] = {
 """Regressors that average the numbers of members: these, behind their steps, and the weight of each."""
 
 
-def fitted_parts(estimator: Any) -> list[Any]:
+def fitted_contents(estimator: Any) -> list[Any]:
     """All that `estimator` and its members hold, arrays with a checksum: another fit changes some of it."""
     steps, last = unrolled(estimator)
-    parts: list[Any] = []
+    contents: list[Any] = []
     for _, step in [*steps, ("", last)]:
-        _collect_of(step, parts)
-    return parts
+        _collect_of(step, contents)
+    return contents
 
 
-def _collect_of(estimator: Any, parts: list[Any]) -> None:
+def _collect_of(estimator: Any, contents: list[Any]) -> None:
     """Append what an estimator holds, and the state of a booster, which may be trained where it is."""
-    _collect(vars(estimator) if hasattr(estimator, "__dict__") else {}, parts)
+    _collect(vars(estimator) if hasattr(estimator, "__dict__") else {}, contents)
     if is_made_of_trees(estimator) and kind_of(estimator) == "":
-        parts.append(state_of(estimator))
+        contents.append(state_of(estimator))
 
 
 _PLAIN = frozenset({int, float, str, bool, type(None)})
 
 
-def _collect(held: Any, parts: list[Any]) -> None:
+def _collect(held: Any, contents: list[Any]) -> None:
     """Append what is held, one level after the other."""
     for member in held.values() if isinstance(held, dict) else held:
-        parts.append(member)
+        contents.append(member)
         if isinstance(member, np.ndarray) and member.dtype != object:
-            parts.append(checksum(member))
+            contents.append(checksum(member))
         elif isinstance(member, list | tuple) or (isinstance(member, np.ndarray) and member.dtype == object):
-            _collect(member, parts)
+            _collect(member, contents)
         elif hasattr(member, "get_params") and hasattr(member, "__dict__"):
-            _collect_of(member, parts)
+            _collect_of(member, contents)
 
 
 def _read(steps: Sequence[Named], estimator: Any, input_shape: Shape) -> Form:

@@ -26,7 +26,7 @@ from inscape.models.graph.piecewise import Bend, Clip, Leaky
 from inscape.models.trees import Unread
 
 
-class Scores(NamedTuple):
+class ScoreNode(NamedTuple):
     """A node that holds scores.
 
     A single column is the score of the second of two classes.
@@ -38,14 +38,14 @@ class Scores(NamedTuple):
 
 
 class Builder:
-    """Collects the nodes of one graph on rows of `n_features`."""
+    """Collects the nodes of one graph on points of `n_features`."""
 
     def __init__(self, n_features: int) -> None:
         self.nodes: list[Node] = [INPUT]
         self.sizes = [n_features]
 
     def add(self, op: "affine.Affine | Bend", inputs: Sequence[int], size: int, path: str = "") -> int:
-        """Append a node with rows of `size` and return its number."""
+        """Append a node with points of `size` and return its number."""
         self.nodes.append(Node(op, tuple(inputs), path))
         self.sizes.append(size)
         return len(self.nodes) - 1
@@ -91,7 +91,7 @@ class Builder:
             return sources[0]
         return self.add(affine.concat(0), sources, sum(self.sizes[s] for s in sources))
 
-    def scores(self, source: int, steps: Sequence[Named], estimator: Any) -> Scores:
+    def scores(self, source: int, steps: Sequence[Named], estimator: Any) -> ScoreNode:
         """The scores of a fitted classifier behind transformers.
 
         Raises:
@@ -104,11 +104,11 @@ class Builder:
             raise Unread(f"{type(last).__name__} is not known to be piecewise affine")
         return READERS[kind](self, source, last)
 
-    def single(self, source: int, steps: Sequence[Named], estimator: Any) -> Scores:
+    def single(self, source: int, steps: Sequence[Named], estimator: Any) -> ScoreNode:
         """The same of two classes in one column, positive for the second."""
         scores = self.scores(source, steps, estimator)
         if scores.n_columns == 2 and scores.head == "softmax":
-            return Scores(self.linear(scores.node, [[-1.0, 1.0]], 0.0), 1, scores.head)
+            return ScoreNode(self.linear(scores.node, [[-1.0, 1.0]], 0.0), 1, scores.head)
         if scores.n_columns != 1:
             raise Unread(f"{type(estimator).__name__} has no single score of two classes")
         return scores
@@ -173,35 +173,35 @@ def _tensor(values: Floats) -> Tensor:
     return torch.from_numpy(np.array(values, dtype=np.float64, order="C"))
 
 
-def _linear(builder: Builder, source: int, e: Any) -> Scores:
+def _linear(builder: Builder, source: int, e: Any) -> ScoreNode:
     matrix = np.atleast_2d(dense(e.coef_))  # some have one row of numbers for two classes
-    return Scores(builder.linear(source, matrix, e.intercept_, type(e).__name__), len(matrix))
+    return ScoreNode(builder.linear(source, matrix, e.intercept_, type(e).__name__), len(matrix))
 
 
-def _support_vectors(builder: Builder, source: int, e: Any) -> Scores:
+def _support_vectors(builder: Builder, source: int, e: Any) -> ScoreNode:
     if e.kernel != "linear":
         name = e.kernel if isinstance(e.kernel, str) else getattr(e.kernel, "__name__", "of its own")
         raise Unread(f"{type(e).__name__} has the kernel {name!r}, which is not piecewise affine")
     return _linear(builder, source, e)
 
 
-def _perceptron(builder: Builder, source: int, e: Any) -> Scores:
+def _perceptron(builder: Builder, source: int, e: Any) -> ScoreNode:
     if e.activation not in ("relu", "identity"):
         raise Unread(f"{type(e).__name__} has the activation {e.activation!r}, which is not piecewise affine")
     for i, (weight, bias) in enumerate(zip(e.coefs_, e.intercepts_, strict=True)):
         source = builder.linear(source, weight.T, bias, f"layer {i + 1} of {type(e).__name__}")
         if e.activation == "relu" and i < len(e.coefs_) - 1:
             source = builder.add(Leaky(), (source,), len(bias), f"layer {i + 1} of {type(e).__name__}")
-    return Scores(source, int(e.n_outputs_), "softmax")
+    return ScoreNode(source, int(e.n_outputs_), "softmax")
 
 
-def _counts(builder: Builder, source: int, e: Any) -> Scores:
+def _counts(builder: Builder, source: int, e: Any) -> ScoreNode:
     prior = e.class_log_prior_ if type(e).__name__ == "MultinomialNB" or len(e.classes_) == 1 else 0.0
     node = builder.linear(source, e.feature_log_prob_, prior, type(e).__name__)
-    return Scores(node, len(e.classes_), "softmax")
+    return ScoreNode(node, len(e.classes_), "softmax")
 
 
-def _centroids(builder: Builder, source: int, e: Any) -> Scores:
+def _centroids(builder: Builder, source: int, e: Any) -> ScoreNode:
     """|z - c|^2 = |z|^2 - 2 c z + |c|^2: the nearest centroid has the largest 2 c z - |c|^2."""
     if e.metric != "euclidean":
         raise Unread(f"{type(e).__name__} has the metric {e.metric!r}, which is not read")
@@ -213,43 +213,43 @@ def _centroids(builder: Builder, source: int, e: Any) -> Scores:
         centroids, bonus = centroids / spread, 2 * np.log(prior)
         source = builder.transformed(source, (Each("/", spread),))
     node = builder.linear(source, 2 * centroids, bonus - (centroids**2).sum(axis=1), type(e).__name__)
-    return Scores(node, len(centroids), "order")
+    return ScoreNode(node, len(centroids), "order")
 
 
-def _one_versus_rest(builder: Builder, source: int, e: Any) -> Scores:
+def _one_versus_rest(builder: Builder, source: int, e: Any) -> ScoreNode:
     """The largest of the members' scores, or of their probabilities, which is the same."""
     members = [builder.single(source, [], member) for member in e.estimators_]
     head = members[0].head
     node = builder.joined([m.node for m in members])
     if len(members) > 1 and head is not None:
-        return Scores(node, len(members), "order")
-    return Scores(node, len(members), head)
+        return ScoreNode(node, len(members), "order")
+    return ScoreNode(node, len(members), head)
 
 
-def _codes(builder: Builder, source: int, e: Any) -> Scores:
+def _codes(builder: Builder, source: int, e: Any) -> ScoreNode:
     """The nearest code to the members' scores."""
     members = [builder.single(source, [], member) for member in e.estimators_]
     if any(m.head is not None for m in members):
         raise Unread("its members have probabilities, which are not piecewise affine")
     codes = np.asarray(e.code_book_, dtype=np.float64)
     node = builder.joined([m.node for m in members])
-    return Scores(builder.linear(node, 2 * codes, -(codes**2).sum(axis=1)), len(codes), "order")
+    return ScoreNode(builder.linear(node, 2 * codes, -(codes**2).sum(axis=1)), len(codes), "order")
 
 
-def _dummy(builder: Builder, source: int, e: Any) -> Scores:
+def _dummy(builder: Builder, source: int, e: Any) -> ScoreNode:
     if e.strategy in ("stratified", "uniform"):
         raise Unread(f"{type(e).__name__} with strategy={e.strategy!r} predicts at random")
     n = builder.sizes[source]
     scores = e.predict_proba(np.zeros((1, n)))[0]
-    return Scores(builder.linear(source, np.zeros((len(scores), n)), scores), len(scores))
+    return ScoreNode(builder.linear(source, np.zeros((len(scores), n)), scores), len(scores))
 
 
-def _constant(builder: Builder, source: int, e: Any) -> Scores:
+def _constant(builder: Builder, source: int, e: Any) -> ScoreNode:
     """A class that all training points were in, or none."""
-    return Scores(builder.linear(source, np.zeros((1, builder.sizes[source])), e.y_), 1)
+    return ScoreNode(builder.linear(source, np.zeros((1, builder.sizes[source])), e.y_), 1)
 
 
-READERS: dict[str, Callable[[Builder, int, Any], Scores]] = {
+READERS: dict[str, Callable[[Builder, int, Any], ScoreNode]] = {
     "LogisticRegression": _linear,
     "LogisticRegressionCV": _linear,
     "LinearSVC": _linear,
@@ -273,7 +273,7 @@ READERS: dict[str, Callable[[Builder, int, Any], Scores]] = {
 """How each classifier becomes scores."""
 
 
-def _outputs_of_perceptron(builder: Builder, source: int, e: Any) -> Scores:
+def _outputs_of_perceptron(builder: Builder, source: int, e: Any) -> ScoreNode:
     """Numbers, or a probability of each label."""
     head = {"identity": None, "logistic": "sigmoid"}.get(e.out_activation_, e.out_activation_)
     return _perceptron(builder, source, e)._replace(head=head)
@@ -285,7 +285,7 @@ _LINEAR_REGRESSORS = (
     "BayesianRidge ARDRegression HuberRegressor TheilSenRegressor QuantileRegressor SGDRegressor "
     "PassiveAggressiveRegressor LinearSVR"
 )
-_OUTPUTS: dict[str, Callable[[Builder, int, Any], Scores]] = {
+_OUTPUTS: dict[str, Callable[[Builder, int, Any], ScoreNode]] = {
     **dict.fromkeys(_LINEAR_REGRESSORS.split(), _linear),
     "SVR": _support_vectors,
     "NuSVR": _support_vectors,

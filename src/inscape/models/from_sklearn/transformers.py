@@ -1,4 +1,4 @@
-"""Fitted transformers of scikit-learn as chains of maps of a row of features.
+"""Fitted transformers of scikit-learn as chains of maps of a vector of features.
 
 Scalers, projections, selectors and whatever joins them are affine, or clip; the rest is refused by name.
 Scalers keep the operations of scikit-learn in their order, so that a chain rounds as `transform` does.
@@ -25,7 +25,7 @@ class Each:
         self.amount: Floats = np.asarray(amount, dtype=np.float64)
 
     def __call__(self, x: Floats, *, linear: bool = False) -> Floats:
-        """The map on rows (n, d), or its linear part."""
+        """The map on points (n, d), or its linear part."""
         if self.operation in "+-":
             signed = self.amount if self.operation == "+" else -self.amount
             return x if linear else x + signed
@@ -39,7 +39,7 @@ class Take:
     columns: Ints
 
     def __call__(self, x: Floats, *, linear: bool = False) -> Floats:
-        """The map on rows (n, d), which is linear."""
+        """The map on points (n, d), which is linear."""
         return x[:, self.columns]
 
 
@@ -50,7 +50,7 @@ class Product:
     matrix: Floats
 
     def __call__(self, x: Floats, *, linear: bool = False) -> Floats:
-        """The map on rows (n, d), which is linear."""
+        """The map on points (n, d), which is linear."""
         return x @ self.matrix.T
 
 
@@ -62,7 +62,7 @@ class Limit:
     high: float
 
     def __call__(self, x: Floats, *, linear: bool = False) -> Floats:
-        """The map on rows (n, d); it has no linear part."""
+        """The map on points (n, d); it has no linear part."""
         if linear:
             raise Unread("its features are clipped, which is not affine")
         return np.clip(x, self.low, self.high)
@@ -70,12 +70,12 @@ class Limit:
 
 @dataclass(frozen=True, eq=False)
 class Join:
-    """Several chains of the same row, their results side by side."""
+    """Several chains of the same point, their results side by side."""
 
     branches: tuple["Chain", ...]
 
     def __call__(self, x: Floats, *, linear: bool = False) -> Floats:
-        """The map on rows (n, d), or its linear part."""
+        """The map on points (n, d), or its linear part."""
         return np.concatenate([applied(chain, x, linear=linear) for chain in self.branches], axis=1)
 
 
@@ -85,20 +85,20 @@ Chain = tuple[Map, ...]
 
 
 def applied(chain: Chain, x: Floats, *, linear: bool = False) -> Floats:
-    """What a chain makes of rows (n, d), or its linear part."""
+    """What a chain makes of points (n, d), or its linear part."""
     for step in chain:
         x = step(x, linear=linear)
     return x
 
 
 def affine_map(chain: Chain, n_features: int) -> AffineMap:
-    """A chain on rows of `n_features` as one matrix and offset.
+    """A chain on points of `n_features` as one matrix and offset.
 
     Raises:
         Unread: if it clips.
 
-    >>> found = affine_map((Each("-", [1.0, 3.0]), Take(np.array([1])), Each("/", [2.0])), 2)
-    >>> found.matrix.tolist(), found.offset.tolist()
+    >>> chain = affine_map((Each("-", [1.0, 3.0]), Take(np.array([1])), Each("/", [2.0])), 2)
+    >>> chain.matrix.tolist(), chain.offset.tolist()
     ([[0.0, 0.5]], [-1.5])
     """
     matrix = applied(chain, np.eye(n_features), linear=True).T
@@ -169,7 +169,7 @@ def read_transformers(steps: Sequence[Named]) -> Chain:
 
 
 def _maps(name: str, transformer: Any) -> Sequence[Map]:
-    """What a fitted transformer does to a row."""
+    """What a fitted transformer does to a point."""
     if isinstance(transformer, Map):
         return [transformer]
     if transformer is None or (isinstance(transformer, str) and transformer == "passthrough"):

@@ -14,9 +14,11 @@ from inscape.models.base import labels_of
 from inscape.models.decision import scores_among
 from inscape.models.from_torch.moving import MOVING
 from inscape.models.from_torch.nonlinear import BENDS, ENDINGS
-from inscape.models.from_torch.recorder import WRITES, Recorder, Translation, Value, called
+from inscape.models.from_torch.recorder import WRITES, CallTranslation, Recorder, Value, called
 from inscape.models.from_torch.sums_and_products import MATRICES, SUMS
 from inscape.models.from_torch.writes import REPLACEMENTS
+from inscape.models.graph.affine import MOVES
+from inscape.models.graph.convolution import by_torch
 from inscape.models.graph.gates import Positive
 from inscape.models.graph.network import Foreign, Graph, NotSupportedYet, OnlyRounding, folded, needed
 from inscape.models.graph.trace import (
@@ -28,39 +30,35 @@ from inscape.models.graph.trace import (
     is_residue,
 )
 
-TRANSLATIONS: dict[str, Translation] = {**MOVING, **SUMS, **MATRICES, **BENDS, **REPLACEMENTS, **ENDINGS}
+TRANSLATIONS: dict[str, CallTranslation] = {**MOVING, **SUMS, **MATRICES, **BENDS, **REPLACEMENTS, **ENDINGS}
 """How each ATen call becomes nodes, by its name without overload."""
 _LAYERS = (
     "linear conv conv_transpose batch_norm addmm mm bmm matmul convolution native_batch_norm "
     "_native_batch_norm_legit_no_training cudnn_batch_norm"
 )
-_MOVES = (
-    "reshape view _unsafe_view flatten squeeze unsqueeze permute transpose t slice select narrow gather "
-    "index index_select clone detach _to_copy"
-)
-LAYERS, MOVES = (frozenset(names.split()) for names in (_LAYERS, _MOVES))
-"""Operations with weights, and operations that only move entries, by the names of nodes and ATen's calls."""
-N_ROWS = 3  # enough to tell the batch axis from axes of size one or two
+LAYERS = frozenset(_LAYERS.split())
+"""Operations with weights, by the names of nodes and ATen's calls."""
+N_POINTS = 3  # enough to tell the batch axis from axes of size one or two
 
 
 def trace(
-    module: torch.nn.Module, input_shape: Shape, *, n_rows: int | None = None, points: Tensor | None = None
+    module: torch.nn.Module, input_shape: Shape, *, n_points: int | None = None, points: Tensor | None = None
 ) -> Trace:
     """The graph of a module on inputs of one shape, or why it has none.
 
     Args:
         module: runs once; call this with the module in the state that it is to be read in (eval mode).
         input_shape: the shape of one point.
-        n_rows: the only batch length that the module takes, if it is fixed.
+        n_points: the only batch length that the module takes, if it is fixed.
         points: the batch to record, (n, *input_shape); by default a few random ones.
 
-    The graph must reproduce the module's own output on the rows that were recorded; a module that computes
+    The graph must reproduce the module's own output on the points that were recorded; a module that computes
     something outside torch, so out of sight, fails that and counts as foreign.
     """
     like = next(module.parameters(), next(module.buffers(), torch.zeros(())))
     dtype = like.dtype if like.dtype.is_floating_point else torch.float32
     random = torch.Generator().manual_seed(0)
-    x = torch.randn(n_rows or N_ROWS, *input_shape, generator=random) if points is None else points
+    x = torch.randn(n_points or N_POINTS, *input_shape, generator=random) if points is None else points
     x = x.to(like.device, dtype)
     traced = _run(module, module, x.clone())
     if not any(WRITES in f.operation for f in traced.foreign):
@@ -74,13 +72,14 @@ def trace(
 def _run(module: torch.nn.Module, function: Any, x: Tensor) -> Trace:
     """What is recorded of one call of a function, in which a module runs."""
     recorder = Recorder(x, {m: name for name, m in module.named_modules()}, TRANSLATIONS)
-    rows = x.detach().cpu().clone()
+    recorded = x.detach().cpu().clone()
     with torch.no_grad(), recorder.paths(), recorder:
         out = scores_among(function(x))
-    return _trace_of(recorder, rows, out, tuple(rows.shape[1:]))
+    with by_torch():
+        return _trace_of(recorder, recorded, out, tuple(recorded.shape[1:]))
 
 
-def _trace_of(recorder: Recorder, rows: Tensor, out: Any, input_shape: Shape) -> Trace:
+def _trace_of(recorder: Recorder, recorded: Tensor, out: Any, input_shape: Shape) -> Trace:
     value = recorder.value(out) if isinstance(out, Tensor) else None
     if value is None or value.at(0) != Value(0):
         kind = "" if isinstance(out, Tensor) else f" (a {type(out).__name__})"
@@ -94,28 +93,28 @@ def _trace_of(recorder: Recorder, rows: Tensor, out: Any, input_shape: Shape) ->
         return Trace(None, tuple(dict.fromkeys(foreign)), ending)
     nodes, output = folded(nodes, output)
     graph = Graph(nodes, output=output, input_shape=input_shape, head=head)
-    strange = infinite_node(graph, rows)
+    strange = infinite_node(graph, recorded)
     if strange is not None:
         return Trace(None, (strange,), ending)
-    if torch.finfo(rows.dtype).bits < (torch.finfo(out.dtype).bits if out.is_floating_point() else 0):
-        out = out.to(rows.dtype)  # what is cast to more digits in the end has no more right ones
-    if not _reproduces(graph, rows, out):
-        return Trace(None, (_difference(graph, rows, out),))
+    if torch.finfo(recorded.dtype).bits < (torch.finfo(out.dtype).bits if out.is_floating_point() else 0):
+        out = out.to(recorded.dtype)  # what is cast to more digits in the end has no more right ones
+    if not _reproduces(graph, recorded, out):
+        return Trace(None, (_difference(graph, recorded, out),))
     return Trace(graph, ending=ending)
 
 
-def _difference(graph: Graph, rows: Tensor, out: Tensor) -> Foreign:
+def _difference(graph: Graph, recorded: Tensor, out: Tensor) -> Foreign:
     """Why the graph does not give a module's own output."""
-    if graph.head not in ("argmax", "positive") and is_residue(graph, rows, out):
+    if graph.head not in ("argmax", "positive") and is_residue(graph, recorded, out):
         return Foreign(f"scores no larger than {float(out.abs().max()):.1g}", "", OnlyRounding.verdict)
     return Foreign("an operation that torch does not record", "", NotSupportedYet.verdict)
 
 
-def _reproduces(graph: Graph, rows: Tensor, out: Tensor) -> bool:
-    """Whether the graph gives a module's own scores, or its labels, on the rows that were recorded."""
-    scores = graph.evaluate(rows.double())
+def _reproduces(graph: Graph, recorded: Tensor, out: Tensor) -> bool:
+    """Whether the graph gives a module's own scores, or its labels, on the points that were recorded."""
+    scores = graph.evaluate(recorded.double())
     if graph.head in ("argmax", "positive"):
-        labels = labels_of(scores.reshape(len(rows), -1).numpy(), "the graph")
+        labels = labels_of(scores.reshape(len(recorded), -1).numpy(), "the graph")
         return bool((labels == out.cpu().reshape(-1).numpy()).all())
     return agree(scores if graph.head is None else HEADS[graph.head](scores), out)
 
@@ -138,7 +137,7 @@ def _before_head(recorder: Recorder, node: int, out: Tensor) -> tuple[int, str |
 def _last_moves(recorder: Recorder, node: int) -> list[int]:
     """The last operations that only move entries, from the output backwards."""
     moves = []
-    while node not in recorder.opaque and recorder.nodes[node].op.name in MOVES:
+    while node not in recorder.opaque and recorder.nodes[node].op.only_moves:
         moves.append(node)
         node = recorder.nodes[node].inputs[0]
     return moves

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inscape.models.from_torch.recorder import Call, Translation, Value, called, snapshot, unknown
+from inscape.models.from_torch.recorder import Call, CallTranslation, Value, called, snapshot, unknown
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.gates import Condition, Positive
 from inscape.models.graph.network import Jumps, MixesPoints, NotPiecewiseAffine, NotSupportedYet
 
-# same arguments for any number of rows: pooling, padding and resampling of the axes after the channels
+# same arguments for any number of points: pooling, padding and resampling of the axes after the channels
 _SPATIAL = (
     "avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d "
     "reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d "
@@ -43,7 +43,7 @@ def again(call: Call) -> Callable[[Tensor], Any]:
 
 
 def on_parts(op: Affine, value: Value) -> Affine:
-    """An operation on images (n, c, ...), for a batch of rows (k, c, ...) if the value is so merged."""
+    """An operation on images (n, c, ...), for a batch (k, c, ...) if the value is so merged."""
     if not value.is_merged:
         return op
 
@@ -58,7 +58,7 @@ def on_parts(op: Affine, value: Value) -> Affine:
     return replace(op, function=apart(op.function), absolute=absolute, then=None, geometry=None)
 
 
-def replayed(call: Call, value: Value, part: int | None = None, *, moves: bool = False) -> Value:
+def replayed(call: Call, value: Value, output: int | None = None, *, moves: bool = False) -> Value:
     """The call itself with the same arguments, which must treat points alike, for any number of points.
 
     A batch axis that is the first one is taken to stay so, unless the call `moves` it.
@@ -66,21 +66,21 @@ def replayed(call: Call, value: Value, part: int | None = None, *, moves: bool =
     run, n_axes = again(call), call.args[0].ndim
 
     def chosen(x: Tensor) -> Tensor:
-        result: Tensor = run(x) if part is None else run(x)[part]
+        result: Tensor = run(x) if output is None else run(x)[output]
         return result
 
-    out = call.out if part is None else call.out[part]
+    out = call.out if output is None else call.out[output]
     stays = value.axis == 0 and not moves
     moved = value if stays else replace(value, axis=_batch_axis(chosen, value, call.args[0], out))
-    op = affine.structural(called(call.name), lambda x: moved.rows(chosen(value.laid(x, n_axes))))
+    op = affine.structural(called(call.name), lambda x: moved.batched(chosen(value.laid(x, n_axes))))
     return moved.at(call.emit(op, value.node))
 
 
 def _batch_axis(run: Callable[[Tensor], Tensor], value: Value, x: Tensor, out: Tensor) -> int:
     """Where the points are in a result: along the axis that grows with their number."""
     n_points = x.shape[value.axis] // (value.before * value.after)
-    row = value.row(x.shape)
-    more = run(value.laid(torch.zeros(n_points + 1, *row, dtype=x.dtype), x.ndim))
+    shape = value.point_shape(x.shape)
+    more = run(value.laid(torch.zeros(n_points + 1, *shape, dtype=x.dtype), x.ndim))
     grown = [a for a, (m, n) in enumerate(zip(more.shape, out.shape, strict=True)) if m != n]
     if len(grown) != 1:
         raise NotSupportedYet("an operation that moves the batch axis out of sight")
@@ -100,7 +100,7 @@ def _pad(call: Call) -> Value:
     return value.at(call.emit(affine.pad(widths, value=fill), value.node))
 
 
-def _along(position: int, name: str = "dim", default: int | None = None) -> Translation:
+def _along(position: int, name: str = "dim", default: int | None = None) -> CallTranslation:
     """An operation on given axes, none of which may be the batch axis; without a default it is over all."""
 
     def translate(call: Call) -> Value | list[Value | None]:
@@ -162,11 +162,11 @@ def _gather(call: Call) -> Value:
     if call.value(index) is not None:
         raise NotSupportedYet("gather by values that depend on the input")
     check_axes(call, value, [dim])
-    rows = call.constant_rows(index, value)
-    axis = value.row_axis(dim)
+    chosen = call.constant_point(index, value)
+    axis = value.point_axis(dim)
 
     def apply(batch: Tensor) -> Tensor:
-        return batch.gather(axis + 1, rows.expand(len(batch), *rows.shape))
+        return batch.gather(axis + 1, chosen.expand(len(batch), *chosen.shape))
 
     return value.at(call.emit(affine.structural("gather", apply), value.node))
 
@@ -184,25 +184,25 @@ def _reshape(call: Call) -> Value:
     value = call.varying(x)
     outer = math.prod(x.shape[: value.axis]) * value.before
     inner = math.prod(x.shape[value.axis + 1 :]) * value.after
-    place = _place(shape, outer, call.n_rows, inner)
-    if place is None:
+    axes = _points_in(shape, outer, call.n_points, inner)
+    if axes is None:
         raise MixesPoints("a reshape that mixes the batch axis with others")
-    result = Value(value.node, *place)
+    result = Value(value.node, *axes)
     condition = call.recorder.conditions.get(value.node)
     if isinstance(condition, Positive):
-        node = call.emit(affine.reshape(result.row(shape)), condition.node)
+        node = call.emit(affine.reshape(result.point_shape(shape)), condition.node)
         return compared(call, result, Positive(node))
-    return result.at(call.emit(affine.reshape(result.row(shape)), value.node))
+    return result.at(call.emit(affine.reshape(result.point_shape(shape)), value.node))
 
 
 def compared(call: Call, like: Value, condition: Condition) -> Value:
-    """A place holder for a comparison, which jumps; those who ask know what is compared."""
+    """A placeholder for a comparison, which jumps; those who ask know what is compared."""
     node = call.emit_foreign(unknown(call.name if call.name in COMPARISONS else "gt"), like.node)
     call.recorder.conditions[node] = condition
     return like.at(node)
 
 
-def _place(shape: Sequence[int], outer: int, n: int, inner: int) -> tuple[int, int, int] | None:
+def _points_in(shape: Sequence[int], outer: int, n: int, inner: int) -> tuple[int, int, int] | None:
     """The axis that holds the n points of outer x n x inner entries, and the sizes merged with it."""
     for axis, size in enumerate(shape):
         ahead, behind = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
@@ -226,7 +226,7 @@ def _permute(call: Call) -> Value:
         order[a], order[b] = order[b], order[a]
     result = replace(value, axis=order.index(value.axis))
     inner = [value.axis + i for i in range(len(value.inner))]
-    axes = [i for a in order for i in (inner if a == value.axis else [value.row_axis(a)])]
+    axes = [i for a in order for i in (inner if a == value.axis else [value.point_axis(a)])]
     if axes == list(range(len(axes))):
         return result
     return result.at(call.emit(affine.permute(axes), value.node))
@@ -238,7 +238,7 @@ def _expand(call: Call) -> Value:
     if shape[missing + value.axis] != x.shape[value.axis]:
         raise MixesPoints("an expansion of the batch axis")
     value = call.aligned(value, x, len(shape))
-    return value.at(call.emit(affine.expand(value.row(shape)), value.node))
+    return value.at(call.emit(affine.expand(value.point_shape(shape)), value.node))
 
 
 def _repeat(call: Call) -> Value:
@@ -247,7 +247,7 @@ def _repeat(call: Call) -> Value:
     if times[missing + value.axis] != 1:
         raise MixesPoints("a repetition of the batch axis")
     value = call.aligned(value, x, len(times))
-    counts = value.row(times)
+    counts = value.point_shape(times)
     if value.is_merged:
         counts = (*times[: value.axis], *(1 for _ in value.inner), *times[value.axis + 1 :])
     return value.at(call.emit(affine.structural("repeat", lambda b: b.repeat(1, *counts)), value.node))
@@ -280,26 +280,26 @@ def _join(call: Call) -> Value:
     if dim == first.axis and not is_stack:
         raise MixesPoints("cat along the batch axis")
     joined = replace(first, axis=first.axis + (is_stack and dim <= first.axis))
-    rows = [call.constant_rows(t, first) for t, v in zip(tensors, values, strict=True) if v is None]
-    axis = joined.row_axis(dim)
-    op = _joining([v is not None for v in values], rows, axis, torch.stack if is_stack else torch.cat)
+    constants = [call.constant_point(t, first) for t, v in zip(tensors, values, strict=True) if v is None]
+    axis = joined.point_axis(dim)
+    op = _joining([v is not None for v in values], constants, axis, torch.stack if is_stack else torch.cat)
     return joined.at(call.emit(op, *(v.node for v in values if v is not None)))
 
 
-def _joining(varying: Sequence[bool], rows: Sequence[Tensor], axis: int, function: Any) -> Affine:
-    """Tensors that vary and constant rows, joined along a row axis."""
+def _joining(varying: Sequence[bool], constants: Sequence[Tensor], axis: int, function: Any) -> Affine:
+    """Tensors that vary and constants, joined along an axis of a point."""
 
     def apply(*tensors: Tensor) -> Tensor:
         moving, fixed = iter(tensors), iter(tensors[sum(varying) :])
         n = len(tensors[0])
-        row = [next(moving) if v else (c := next(fixed)).expand(n, *c.shape[1:]) for v in varying]
-        result: Tensor = function(row, axis + 1)
+        joined = [next(moving) if v else (c := next(fixed)).expand(n, *c.shape[1:]) for v in varying]
+        result: Tensor = function(joined, axis + 1)
         return result
 
-    return Affine("concat", apply, tuple(r[None] for r in rows), n_offsets=len(rows))
+    return Affine("concat", apply, tuple(c[None] for c in constants), n_offsets=len(constants))
 
 
-MOVING: dict[str, Translation] = {
+MOVING: dict[str, CallTranslation] = {
     **dict.fromkeys(_SPATIAL.split(), _spatial),
     **dict.fromkeys(_RESHAPES.split(), _reshape),
     **dict.fromkeys([*_IDENTITIES.split(), "_to_copy"], _same),

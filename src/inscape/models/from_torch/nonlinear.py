@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from inscape.models.from_torch.moving import check_axes
-from inscape.models.from_torch.recorder import Call, Translation, Value, called, unknown
+from inscape.models.from_torch.recorder import Call, CallTranslation, Value, called, unknown
 from inscape.models.from_torch.sums_and_products import together
 from inscape.models.graph import affine, sorting
 from inscape.models.graph.network import IsRandom, Jumps, MixesPoints, NotPiecewiseAffine, NotSupportedYet
@@ -136,10 +136,10 @@ def _norm(call: Call) -> Value:
         raise unknown(call.name)
     sizes = _abs(call)
     check_axes(call, sizes, axes or [])
-    rows = tuple(sizes.row_axis(int(a) % call.args[0].ndim) for a in axes)
+    summed = tuple(sizes.point_axis(int(a) % call.args[0].ndim) for a in axes)
     keepdim = bool(call.argument(3, "keepdim", False))
-    add = affine.structural("sum", lambda x: x.sum([a + 1 for a in rows], keepdim=keepdim))
-    node = call.emit(add if order == 1 else MaxOver(rows, keepdim, name="norm"), sizes.node)
+    add = affine.structural("sum", lambda x: x.sum([a + 1 for a in summed], keepdim=keepdim))
+    node = call.emit(add if order == 1 else MaxOver(summed, keepdim, name="norm"), sizes.node)
     dropped = 0 if keepdim else sum(int(a) % call.args[0].ndim < sizes.axis for a in axes)
     return Value(node, sizes.axis - dropped, sizes.before, sizes.after)
 
@@ -165,7 +165,7 @@ def _amax(call: Call) -> Value:
     keepdim = bool(call.argument(2, "keepdim", False))
     lowest = call.name in ("amin", "min")
     node = _negated(call, value.node) if lowest else value.node
-    op = MaxOver(tuple(value.row_axis(a) for a in axes), keepdim, name=call.name)
+    op = MaxOver(tuple(value.point_axis(a) for a in axes), keepdim, name=call.name)
     node = call.emit(op, node)
     dropped = 0 if keepdim else sum(a < value.axis for a in axes)
     return Value(_negated(call, node) if lowest else node, value.axis - dropped, value.before, value.after)
@@ -181,10 +181,10 @@ def _sort(call: Call) -> list[Value | None]:
 
 
 def _axis(call: Call, dim: int) -> tuple[Value, int, int]:
-    """The value that is put in order, the row axis along which, and the size of that."""
+    """The value that is put in order, the point's axis along which, and the size of that."""
     value, x = call.varying(call.args[0]), call.args[0]
     check_axes(call, value, [dim])
-    return value, value.row_axis(dim % x.ndim), x.shape[dim]
+    return value, value.point_axis(dim % x.ndim), x.shape[dim]
 
 
 def _top(call: Call) -> list[Value | None]:
@@ -202,7 +202,7 @@ def _top(call: Call) -> list[Value | None]:
 
 
 def _largest(call: Call, node: int, axis: int, is_largest: bool) -> int:
-    """The largest or smallest entry along a row axis, which stays."""
+    """The largest or smallest entry along an axis of a point, which stays."""
     node = call.emit(MaxOver((axis,), True, name=call.name), node if is_largest else _negated(call, node))
     return node if is_largest else _negated(call, node)
 
@@ -214,12 +214,12 @@ def _kth(call: Call) -> list[Value | None]:
     value, axis, m = _axis(call, dim)
     place = (m - 1) // 2 if k is None else k - 1
     node = sorting.sort(call.emit, value.node, axis, m, [place])
-    node = call.emit(affine.cut(axis, place, place + 1), node)
+    node = call.emit(affine.sliced(axis, place, place + 1), node)
     result = value.at(node)
     if not call.argument(2 if k is None else 3, "keepdim", False):
         dropped = value.axis - (dim % call.args[0].ndim < value.axis)
         result = Value(node, dropped, value.before, value.after)
-        result = result.at(call.emit(affine.reshape(result.row(call.out[0].shape)), node))
+        result = result.at(call.emit(affine.reshape(result.point_shape(call.out[0].shape)), node))
     return [result, result.at(call.emit_foreign(unknown("argsort"), value.node))]
 
 
@@ -250,7 +250,7 @@ def _adaptive_max_pool(call: Call) -> Value:
     return value.at(call.emit(max_pool(kernel), value.node))
 
 
-BENDS: dict[str, Translation] = {
+BENDS: dict[str, CallTranslation] = {
     "relu": _relu,
     "abs": _abs,
     "leaky_relu": _leaky,
@@ -293,7 +293,7 @@ def _softmax(call: Call) -> Value:
     value = call.varying(call.args[0])
     if int(call.args[1]) % max(out.ndim, 1) != out.ndim - 1:
         raise NotPiecewiseAffine(f"{name} over another axis than the last")
-    if out.shape[-1] * call.n_rows != out.numel():
+    if out.shape[-1] * call.n_points != out.numel():
         raise NotPiecewiseAffine(f"{name} over a part of the scores")
     if out.shape[-1] == 1:
         raise NotPiecewiseAffine(f"{name} of one score, which is constant")
@@ -338,7 +338,7 @@ def _logarithm(call: Call) -> Value:
     return value.at(call.emit_head(head, unknown(call.name), call.recorder.before_head(value.node)))
 
 
-ENDINGS: dict[str, Translation] = {
+ENDINGS: dict[str, CallTranslation] = {
     **dict.fromkeys(["_softmax", "_log_softmax"], _softmax),
     **dict.fromkeys([*INCREASING, "log_sigmoid_forward"], _increasing),
     **dict.fromkeys(["argmax", "argmin"], _argmax),

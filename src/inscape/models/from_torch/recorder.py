@@ -185,7 +185,7 @@ def _is_of_torch(module: nn.Module) -> bool:
 
 
 _FOREIGN = identity()
-"""Holds the place of a foreign operation: a graph that needs one is refused."""
+"""Stands for a foreign operation: a graph that needs one is refused."""
 # these read only the shape of their argument
 _BY_SHAPE = frozenset(
     ["zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty"]
@@ -208,8 +208,8 @@ class Value:
     """A recorded tensor: its node, and where the points of the batch are in it.
 
     Axis number `axis` of the tensor has before * n * after entries for n points: other axes may be merged
-    with that of the batch, as `Linear` on (n, k, d) does. A row of the node has the shape of the tensor with
-    that axis replaced by axes of size `before` and `after`, each left out if it is one.
+    with that of the batch, as `Linear` on (n, k, d) does. A point of the node has the shape of the tensor
+    with that axis replaced by axes of size `before` and `after`, each left out if it is one.
     """
 
     node: int
@@ -224,31 +224,31 @@ class Value:
 
     @property
     def inner(self) -> Shape:
-        """The sizes of the axes that take the place of the batch axis in a row."""
+        """The sizes of the axes that stand for the batch axis in a point."""
         return tuple(n for n in (self.before, self.after) if n > 1)
 
     def at(self, node: int) -> "Value":
         """Another node with its points at the same place."""
         return Value(node, self.axis, self.before, self.after)
 
-    def row(self, shape: Sequence[int]) -> Shape:
-        """The row shape of a tensor of a shape."""
+    def point_shape(self, shape: Sequence[int]) -> Shape:
+        """The shape of a point of a tensor of a shape."""
         return (*shape[: self.axis], *self.inner, *shape[self.axis + 1 :])
 
-    def row_axis(self, axis: int) -> int:
-        """The number that another axis of the tensor has in a row."""
+    def point_axis(self, axis: int) -> int:
+        """The number that another axis of the tensor has in a point."""
         return axis if axis < self.axis else axis - 1 + len(self.inner)
 
     def laid(self, batch: Tensor, n_axes: int) -> Tensor:
-        """A batch (n, *row) as the tensor of `n_axes` axes that the module sees."""
+        """A batch (n, *point) as the tensor of `n_axes` axes that the module sees."""
         if self.axis == 0 and not self.is_merged:
             return batch
         front, back = batch.shape[1 : self.axis + 1], batch.shape[batch.ndim - (n_axes - 1 - self.axis) :]
         split = batch.reshape(len(batch), *front, self.before, self.after, *back)
         return split.movedim(0, self.axis + 1).reshape(*front, self.before * len(batch) * self.after, *back)
 
-    def rows(self, tensor: Tensor) -> Tensor:
-        """The batch (n, *row) that a tensor is, as the module sees it."""
+    def batched(self, tensor: Tensor) -> Tensor:
+        """The batch (n, *point) that a tensor is, as the module sees it."""
         if self.axis == 0 and not self.is_merged:
             return tensor
         front, back = tensor.shape[: self.axis], tensor.shape[self.axis + 1 :]
@@ -266,7 +266,7 @@ class Call:
     args: Sequence[Any]
     kwargs: dict[str, Any]
     out: Any
-    n_rows: int
+    n_points: int
 
     def argument(self, position: int, name: str, default: Any = None) -> Any:
         """An argument given by position or by name."""
@@ -289,7 +289,7 @@ class Call:
             raise NotPiecewiseAffine(f"{called(self.name)} whose {what} depends on the input")
 
     def constant(self, value: Any, like: Value, n_axes: int) -> Tensor:
-        """A number or constant tensor as it broadcasts against the rows of a tensor with `n_axes` axes."""
+        """A number or constant tensor as it broadcasts against the points of a tensor with `n_axes` axes."""
         if not isinstance(value, Tensor):
             return torch.tensor(float(value), dtype=torch.float64)
         constant = snapshot(value)
@@ -298,29 +298,29 @@ class Call:
         constant = constant.reshape(*(1,) * (n_axes - constant.ndim), *constant.shape)
         if constant.ndim > n_axes:
             raise NotSupportedYet(f"{called(self.name)} with a constant of more axes")
-        return self._row_of(constant, like)
+        return self._point_of(constant, like)
 
-    def constant_rows(self, tensor: Tensor, like: Value) -> Tensor:
-        """A constant tensor of the same shape but for one axis, as the one row that all points share."""
-        return self._row_of(snapshot(tensor), like)
+    def constant_point(self, tensor: Tensor, like: Value) -> Tensor:
+        """A constant tensor of the same shape but for one axis, as the point that a whole batch shares."""
+        return self._point_of(snapshot(tensor), like)
 
-    def _row_of(self, constant: Tensor, like: Value) -> Tensor:
+    def _point_of(self, constant: Tensor, like: Value) -> Tensor:
         size = constant.shape[like.axis]
         front, back = constant.shape[: like.axis], constant.shape[like.axis + 1 :]
         if size == 1:
             return constant.reshape(*front, *(1 for _ in like.inner), *back)
-        rows = constant.reshape(*front, like.before, -1, like.after, *back).movedim(like.axis + 1, 0)
-        if not torch.equal(rows, rows[:1].expand_as(rows)):
+        points = constant.reshape(*front, like.before, -1, like.after, *back).movedim(like.axis + 1, 0)
+        if not torch.equal(points, points[:1].expand_as(points)):
             raise MixesPoints(f"{called(self.name)} with a constant that differs from point to point")
-        return rows[0].reshape(*front, *like.inner, *back)
+        return points[0].reshape(*front, *like.inner, *back)
 
     def aligned(self, value: Value, tensor: Tensor, n_axes: int) -> Value:
         """A value with axes of size one in front, as if broadcast against a tensor of `n_axes` axes."""
         missing = n_axes - tensor.ndim
         if missing == 0:
             return value
-        row = (*(1,) * missing, *value.row(tensor.shape))
-        node = self.emit(affine.reshape(row), value.node)
+        shape = (*(1,) * missing, *value.point_shape(tensor.shape))
+        node = self.emit(affine.reshape(shape), value.node)
         return Value(node, value.axis + missing, value.before, value.after)
 
     def image(self, tensor: Any) -> Value:
@@ -339,13 +339,13 @@ class Call:
         return self.recorder.emit_foreign(reason, inputs)
 
     def emit_head(self, head: str, reason: Unreadable, node: int) -> int:
-        """A place holder behind a node, which is set aside if it ends the model."""
-        place = self.emit_foreign(reason, node)
-        self.recorder.heads[place] = head
-        return place
+        """A placeholder behind a node, which is set aside if it ends the model."""
+        stand_in = self.emit_foreign(reason, node)
+        self.recorder.heads[stand_in] = head
+        return stand_in
 
 
-Translation = Callable[[Call], "Value | list[Value | None]"]
+CallTranslation = Callable[[Call], "Value | list[Value | None]"]
 
 
 def snapshot(tensor: Tensor) -> Tensor:
@@ -368,10 +368,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """
 
     def __init__(
-        self, x: Tensor, names: dict[torch.nn.Module, str], translations: dict[str, Translation]
+        self, x: Tensor, names: dict[torch.nn.Module, str], translations: dict[str, CallTranslation]
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.n_rows = len(x)
+        self.n_points = len(x)
         self.nodes: list[Node] = [INPUT]
         self.opaque: dict[int, Foreign] = {}
         self.branches: list[Foreign] = []
@@ -458,7 +458,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if (not read and not stale and not is_random) or name in _BY_SHAPE:
             return out
         writes = name.endswith("_") or "out" in kwargs
-        call = Call(self, name.rstrip("_") or name, func, seen, kwargs, out, self.n_rows)
+        call = Call(self, name.rstrip("_") or name, func, seen, kwargs, out, self.n_points)
         if name in _FETCHES:
             self.branches.append(
                 self._foreign(NotSupportedYet("a branch on the data (a number is read from a tensor)"))
@@ -509,7 +509,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _is_lost(self, node: int, name: str) -> bool:
         return node in self._lost or (node in self.heads and name not in _BEHIND_HEADS)
 
-    def _moved_before_head(self, call: Call, translation: Translation) -> "list[Value | None] | None":
+    def _moved_before_head(self, call: Call, translation: CallTranslation) -> "list[Value | None] | None":
         """A call that moves entries behind a function of each entry, as if it came before; None if it is not.
 
         A part of a softmax of two scores is the sigmoid of their difference.
@@ -533,13 +533,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             result = translation(call)
         finally:
             self._values.update(held)
-        places = []
+        stand_ins = []
         for value in result if isinstance(result, list) else [result]:
             assert value is not None
-            place = self.emit(_FOREIGN, (value.node,))
-            self.opaque[place], self.heads[place] = origin, head
-            places.append(value.at(place))
-        return list(places)
+            stand_in = self.emit(_FOREIGN, (value.node,))
+            self.opaque[stand_in], self.heads[stand_in] = origin, head
+            stand_ins.append(value.at(stand_in))
+        return list(stand_ins)
 
     def _opaque(
         self, call: Call, reason: Unreadable, outs: list[Tensor], origin: Foreign | None = None

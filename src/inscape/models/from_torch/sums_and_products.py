@@ -9,7 +9,7 @@ from torch import Tensor
 
 from inscape.models.decision_rules import NeverTaken, inverse_of
 from inscape.models.from_torch.moving import COMPARISONS, compared, on_parts
-from inscape.models.from_torch.recorder import Call, Translation, Value, called, snapshot, unknown
+from inscape.models.from_torch.recorder import Call, CallTranslation, Value, called, snapshot, unknown
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.gates import Both, Condition, Not, Operand, Positive
@@ -17,7 +17,7 @@ from inscape.models.graph.network import MixesPoints, NotPiecewiseAffine, NotSup
 
 
 def together(call: Call, *tensors: Any) -> tuple[Value, list[Value | Tensor]]:
-    """Tensors of one entry-by-entry operation: values aligned with its result, and constants as rows.
+    """Tensors of one entry-by-entry operation: values aligned with its result, and constants as one point.
 
     The first is where the points of the result are.
     """
@@ -148,9 +148,9 @@ def _index_fill(call: Call) -> Value:
     value = call.varying(x)
     call.fixed(index, "index")
     keep = torch.ones(x.shape).index_fill(dim, index.cpu(), 0.0)
-    row = call.constant_rows(keep, value)
+    weight = call.constant_point(keep, value)
     call.fixed(fill, "number")
-    return value.at(call.emit(affine.masked(row, (1 - row) * float(fill)), value.node))
+    return value.at(call.emit(affine.masked(weight, (1 - weight) * float(fill)), value.node))
 
 
 def _compare(call: Call) -> Value:
@@ -188,7 +188,7 @@ def _difference(call: Call, a: Value | Tensor, b: Value | Tensor, sign: float) -
     return node if not first.any() else call.emit(affine.shift(first), node)
 
 
-def _combine(build: Callable[..., Condition]) -> Translation:
+def _combine(build: Callable[..., Condition]) -> CallTranslation:
     def translate(call: Call) -> Value:
         values = [call.varying(t) for t in call.args if isinstance(t, Tensor)]
         conditions = [call.recorder.conditions.get(v.node) for v in values]
@@ -227,7 +227,7 @@ def _power(call: Call) -> Value:
     return value
 
 
-SUMS: dict[str, Translation] = {
+SUMS: dict[str, CallTranslation] = {
     **dict.fromkeys(["add", "sub", "rsub"], _add),
     **dict.fromkeys(COMPARISONS, _compare),
     **dict.fromkeys(["logical_not", "bitwise_not"], _combine(Not)),
@@ -262,7 +262,7 @@ def product(call: Call, a: Tensor, b: Tensor, *, factor: float = 1.0) -> Value:
     if a.ndim == 2:
         return _by_matrix(call, value, matrix.T if u is not None else matrix)
     if value.axis == 0:
-        matrix = call.constant_rows(matrix, value)
+        matrix = call.constant_point(matrix, value)
         op = Affine("matmul", torch.matmul, (matrix,))
         if u is None:
             op = Affine("matmul", lambda x, m: torch.matmul(m, x), (matrix,))
@@ -358,7 +358,7 @@ def _batch_norm(call: Call) -> Value:
     return value.at(call.emit(on_parts(affine.channel_affine(factor, offset), value), value.node))
 
 
-MATRICES: dict[str, Translation] = {
+MATRICES: dict[str, CallTranslation] = {
     **dict.fromkeys(["mm", "bmm"], _product),
     **dict.fromkeys(["addmm", "baddbmm"], _shifted_product),
     "linear": _linear,

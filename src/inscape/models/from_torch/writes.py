@@ -11,17 +11,17 @@ import torch
 from torch import Tensor
 
 from inscape.models.from_torch.moving import kept
-from inscape.models.from_torch.recorder import WRITES, Call, Translation, Value, called, snapshot
+from inscape.models.from_torch.recorder import WRITES, Call, CallTranslation, Value, called, snapshot
 from inscape.models.from_torch.sums_and_products import masked_fill
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
 from inscape.models.graph.network import MixesPoints, NotSupportedYet
 
-Run = Callable[[Tensor, Tensor], Tensor]
+Write = Callable[[Tensor, Tensor], Tensor]
 """A call as a function of the tensor that is written into and of what is written."""
 
 
-def replaced(call: Call, base: Tensor, source: Tensor, run: Run) -> Value:
+def replaced(call: Call, base: Tensor, source: Tensor, run: Write) -> Value:
     """A call that takes each entry of its result from one of two tensors."""
     like = call.value(base) or Value(0, _axis_of_points(call, base, source, run))
     numbers, fixed, end = [], [], 0
@@ -32,31 +32,31 @@ def replaced(call: Call, base: Tensor, source: Tensor, run: Run) -> Value:
             fixed.append((end, snapshot(tensor).reshape(-1)))
             end += tensor.numel()
         else:
-            row = value.row(tensor.shape)
-            size = torch.Size(row).numel()
-            rows = (torch.arange(size).double() + end).reshape(row).expand(call.n_rows, *row)
-            numbers.append(value.laid(rows, tensor.ndim).contiguous())
+            shape = value.point_shape(tensor.shape)
+            size = torch.Size(shape).numel()
+            points = (torch.arange(size).double() + end).reshape(shape).expand(call.n_points, *shape)
+            numbers.append(value.laid(points, tensor.ndim).contiguous())
             end += size
-    index = like.rows(run(*numbers)).long()
+    index = like.batched(run(*numbers)).long()
     nodes = [v.node for v in (call.value(base), call.value(source)) if v is not None]
     return like.at(call.emit(_picking(call, index, fixed), *nodes))
 
 
 def _picking(call: Call, index: Tensor, fixed: Sequence[tuple[int, Tensor]]) -> Affine:
-    """The entries of flat rows behind each other at `index` (n, *row), where constants have numbers too."""
+    """The entries of flat points behind each other at `index` (n, *point), constants numbered too."""
     keep = torch.ones(index.shape, dtype=torch.float64)
     fill = torch.zeros(index.shape, dtype=torch.float64)
-    n_ahead = 0  # constants in front, which are not in the rows
+    n_ahead = 0  # constants in front, which are not in the points
     for start, values in fixed:
         inside = (index >= start) & (index < start + len(values))
         fill[inside] = values[index[inside] - start].double()
         keep[inside] = 0.0
         n_ahead += len(values) if start == 0 else 0
-    places = torch.where(keep > 0, index - n_ahead, 0)
-    for array in (keep, places, fill):
+    positions = torch.where(keep > 0, index - n_ahead, 0)
+    for array in (keep, positions, fill):
         if not torch.equal(array, array[:1].expand_as(array)):
             raise MixesPoints(f"{called(call.name)} that differs from point to point")
-    chosen = places[0]
+    chosen = positions[0]
 
     def apply(*tensors: Tensor) -> Tensor:
         points, (k, f) = tensors[:-2], tensors[-2:]
@@ -65,15 +65,15 @@ def _picking(call: Call, index: Tensor, fixed: Sequence[tuple[int, Tensor]]) -> 
     return Affine("write", apply, (keep[0], fill[0]), n_offsets=1)
 
 
-def _axis_of_points(call: Call, base: Tensor, source: Tensor, run: Run) -> int:
+def _axis_of_points(call: Call, base: Tensor, source: Tensor, run: Write) -> int:
     """The axis of a constant along which the points of what is written into it lie."""
     value = call.varying(source)
-    row = value.row(source.shape)
-    points = torch.arange(1.0, call.n_rows + 1).reshape(-1, *(1,) * len(row)).expand(-1, *row)
+    shape = value.point_shape(source.shape)
+    points = torch.arange(1.0, call.n_points + 1).reshape(-1, *(1,) * len(shape)).expand(-1, *shape)
     marks = run(torch.zeros(base.shape), value.laid(points, source.ndim))
     where = marks.nonzero()
     fitting = [a for a in range(base.ndim) if torch.equal(where[:, a] + 1.0, marks[tuple(where.T)])]
-    if len(fitting) != 1 or base.shape[fitting[0]] != call.n_rows:
+    if len(fitting) != 1 or base.shape[fitting[0]] != call.n_points:
         raise NotSupportedYet(called(call.name))
     return fitting[0]
 
@@ -84,7 +84,7 @@ def _scatter(call: Call) -> Value:
 
 
 def _index_put(call: Call) -> Value:
-    """The assignment h[h < 0] = number, or one to places that are fixed."""
+    """The assignment h[h < 0] = number, or one to positions that are fixed."""
     x, indices, values = call.args[:3]
     if call.argument(3, "accumulate", False):
         raise NotSupportedYet(f"{WRITES} that adds to it")
@@ -92,9 +92,9 @@ def _index_put(call: Call) -> Value:
     if mask is not None and call.value(mask) is not None and values.numel() == 1 and mask.shape == x.shape:
         return masked_fill(call, x, mask, values)
     if any(call.value(i) is not None for i in indices):
-        raise NotSupportedYet(f"{WRITES} at places that depend on the input")
-    places = kept(indices)
-    return replaced(call, x, values, lambda b, s: call.function(b, places, s.to(b.dtype)))
+        raise NotSupportedYet(f"{WRITES} at positions that depend on the input")
+    positions = kept(indices)
+    return replaced(call, x, values, lambda b, s: call.function(b, positions, s.to(b.dtype)))
 
 
 def _copy(call: Call) -> Value | list[Value | None]:
@@ -109,7 +109,7 @@ def _copy(call: Call) -> Value | list[Value | None]:
     value = call.aligned(value, source, target.ndim)
     if source.shape == target.shape:
         return value
-    return value.at(call.emit(affine.expand(value.row(target.shape)), value.node))
+    return value.at(call.emit(affine.expand(value.point_shape(target.shape)), value.node))
 
 
 def _forgotten(call: Call) -> list[Value | None]:
@@ -119,7 +119,7 @@ def _forgotten(call: Call) -> list[Value | None]:
     return [None]
 
 
-REPLACEMENTS: dict[str, Translation] = {
+REPLACEMENTS: dict[str, CallTranslation] = {
     **dict.fromkeys(["slice_scatter", "select_scatter", "diagonal_scatter"], _scatter),
     "index_put": _index_put,
     "copy": _copy,

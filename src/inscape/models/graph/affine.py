@@ -17,6 +17,14 @@ from torch import Tensor
 from inscape.arrays import Shape
 from inscape.models.graph.convolution import convolve, in_slices, is_faster
 
+_MOVES = (
+    "reshape view _unsafe_view flatten squeeze unsqueeze permute transpose t slice select narrow gather "
+    "index index_select clone detach _to_copy"
+)
+MOVES = frozenset(_MOVES.split())
+"""Operations that only move entries, by the names of nodes and of ATen's calls."""
+_AVERAGES = "mean avg_pool avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d"
+
 
 class Operation:
     """What a walk over the graph can ask any operation, and what it hears by default.
@@ -48,6 +56,11 @@ class Operation:
     @property
     def is_reshape(self) -> bool:
         """Whether it leaves the entries of a point as they are, in another shape."""
+        return False
+
+    @property
+    def only_moves(self) -> bool:
+        """Whether each entry of its result is one of its input's."""
         return False
 
     @property
@@ -151,6 +164,26 @@ class Affine(Operation):
     def is_reshape(self) -> bool:
         """Whether it leaves the entries of a point as they are, in another shape."""
         return self.name == "reshape"
+
+    @property
+    def only_moves(self) -> bool:
+        """Whether each entry of its result is one of its input's."""
+        return self.name in MOVES
+
+    @property
+    def averages(self) -> bool:
+        """Whether it takes means over windows or axes."""
+        return self.name in _AVERAGES.split()
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether it adds or subtracts entries, none of them twice."""
+        return self.name in ("sum", "add", "subtract")
+
+    @property
+    def diagonal(self) -> Tensor | None:
+        """The factors of a map that multiplies each entry, or each channel, by one of its own."""
+        return self.constants[0] if self.name in ("multiply", "batch_norm") else None
 
     @property
     def weight(self) -> Tensor | None:
@@ -388,7 +421,7 @@ def permute(axes: Sequence[int]) -> Affine:
     return structural("permute", lambda x: x.permute(order))
 
 
-def cut(axis: int, start: int, stop: int, step: int = 1) -> Affine:
+def sliced(axis: int, start: int, stop: int, step: int = 1) -> Affine:
     """Entries start, start + step, ... below stop along an axis of a point."""
     index = (slice(None),) * (axis + 1) + (slice(start, stop, step),)
     return structural("slice", lambda x: x[index])

@@ -68,7 +68,7 @@ Operand = int | Tensor
 """A node, or a constant that broadcasts to its shape."""
 
 
-class Form(NamedTuple):
+class AffineForm(NamedTuple):
     """The value sum_i terms[i] x_i + offset of nodes x_i, entry by entry; in float64."""
 
     terms: dict[int, Tensor]
@@ -99,7 +99,7 @@ class Gates:
         self._nodes = nodes
         self._emit = emit
         self._tolerance = 16 * torch.finfo(dtype).eps
-        self._forms: dict[int, Form] = {}
+        self._forms: dict[int, AffineForm] = {}
 
     def where(self, condition: Condition, a: Operand, b: Operand) -> Operand:
         """The value `a` where a condition holds and `b` elsewhere.
@@ -132,27 +132,27 @@ class Gates:
                 result = self._emit(affine.shift(result), node) if result.any() else node
         return result
 
-    def _form(self, value: Operand) -> Form:
+    def _form(self, value: Operand) -> AffineForm:
         """A value by the nodes that entry-by-entry operations start from."""
         if isinstance(value, Tensor):
-            return Form({}, value.double())
+            return AffineForm({}, value.double())
         if value not in self._forms:
             self._forms[value] = self._expanded(value)
         return self._forms[value]
 
-    def _expanded(self, i: int) -> Form:
+    def _expanded(self, i: int) -> AffineForm:
         node = self._nodes[i]
         if node.affine is not None and node.affine.entrywise is not None:
             slope, offset = (c.double() for c in node.affine.entrywise)
-            return _sum(Form({}, offset), self._form(node.inputs[0]), slope)
+            return _sum(AffineForm({}, offset), self._form(node.inputs[0]), slope)
         if node.affine is None or node.affine.factors is None:
-            return Form({i: _ONE}, _ZERO)
-        form = Form({}, sum((c.double() for c in node.affine.offsets), _ZERO))
+            return AffineForm({i: _ONE}, _ZERO)
+        form = AffineForm({}, sum((c.double() for c in node.affine.offsets), _ZERO))
         for j, factor in zip(node.inputs, node.affine.factors, strict=True):
             form = _sum(form, self._form(j), factor)
         return form
 
-    def _hinges(self, d: Form, e: Form) -> list[Hinge]:
+    def _hinges(self, d: AffineForm, e: AffineForm) -> list[Hinge]:
         """The function of d that is e where d > 0 and 0 elsewhere, if it is continuous."""
         if not any(c.any() for c in e.terms.values()) and not e.offset.any():
             return []
@@ -163,7 +163,7 @@ class Gates:
             raise Jumps("its two sides do not meet")
         return self._bent_hinges(d, e)
 
-    def _bent_hinges(self, d: Form, e: Form) -> list[Hinge]:
+    def _bent_hinges(self, d: AffineForm, e: AffineForm) -> list[Hinge]:
         """The same where e holds bends of d too."""
         bends, straight = [], dict(e.terms)
         for i, factor in e.terms.items():
@@ -176,7 +176,7 @@ class Gates:
                 continue
             bends.append(_Bent(op, factor, along, rest.offset))
             del straight[i]
-        plain = Form(straight, e.offset)
+        plain = AffineForm(straight, e.offset)
         slope = self._ratio(plain, d) if straight else _ZERO
         if slope is None or not self._is_small(rest := _sum(plain, d, -slope), e):
             raise NotSupportedYet("its two sides are not seen to meet")
@@ -187,20 +187,20 @@ class Gates:
         later = [hinge for b in bends for hinge in b.hinges]
         return [p for p in (Hinge(_ZERO, first), *later) if bool((p.slope != 0).any())]
 
-    def _ratio(self, form: Form, d: Form) -> Tensor | None:
+    def _ratio(self, form: AffineForm, d: AffineForm) -> Tensor | None:
         """The number c such that the terms of a form are c times those of d, judged by the largest of d."""
         if not d.terms:
             return None
         i, largest = max(d.terms.items(), key=lambda t: float(t[1].abs().min()))
         return form.terms.get(i, _ZERO) / largest if bool((largest != 0).all()) else None
 
-    def _is_small(self, rest: Form, of: Form) -> bool:
+    def _is_small(self, rest: AffineForm, of: AffineForm) -> bool:
         """Whether the terms of a difference are zero up to rounding."""
         largest = max((float(c.abs().max()) for c in of.terms.values()), default=1.0)
         return all(float(c.abs().max()) <= self._tolerance * largest for c in rest.terms.values())
 
-    def _scale(self, *parts: Form | Tensor) -> float:
-        offsets = [p if isinstance(p, Tensor) else p.offset for p in parts]
+    def _scale(self, *operands: AffineForm | Tensor) -> float:
+        offsets = [p if isinstance(p, Tensor) else p.offset for p in operands]
         return max(float(o.abs().max()) for o in offsets)
 
 
@@ -240,10 +240,10 @@ class _Bent:
 _ONE, _ZERO = torch.tensor(1.0, dtype=torch.float64), torch.tensor(0.0, dtype=torch.float64)
 
 
-def _sum(a: Form, b: Form, factor: Tensor | float) -> Form:
+def _sum(a: AffineForm, b: AffineForm, factor: Tensor | float) -> AffineForm:
     """The form a + factor b."""
     times = factor.double() if isinstance(factor, Tensor) else torch.tensor(factor, dtype=torch.float64)
     terms = dict(a.terms)
     for i, c in b.terms.items():
         terms[i] = terms.get(i, _ZERO) + times * c
-    return Form({i: c for i, c in terms.items() if bool((c != 0).any())}, a.offset + times * b.offset)
+    return AffineForm({i: c for i, c in terms.items() if bool((c != 0).any())}, a.offset + times * b.offset)

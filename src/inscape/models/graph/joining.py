@@ -34,14 +34,14 @@ def side_by_side(first: Graph, second: Graph) -> Graph:
         )
     own, other = first.nodes[: first.output + 1], second.nodes[: second.output + 1]
     same = _shared(own, other)
-    nodes, place = [INPUT], {("a", 0): 0, ("b", 0): 0}
+    nodes, number = [INPUT], {("a", 0): 0, ("b", 0): 0}
 
     def add(which: str, i: int, node: Node) -> None:
         if which == "b" and i in same:
-            place["b", i] = place["a", same[i]]
-        elif (which, i) not in place:
-            nodes.append(Node(node.op, tuple(place[which, j] for j in node.inputs), node.path))
-            place[which, i] = len(nodes) - 1
+            number["b", i] = number["a", same[i]]
+        elif (which, i) not in number:
+            nodes.append(Node(node.op, tuple(number[which, j] for j in node.inputs), node.path))
+            number[which, i] = len(nodes) - 1
 
     for which, every in (("a", own), ("b", other)):
         early = _affine_in_input(every)
@@ -50,7 +50,7 @@ def side_by_side(first: Graph, second: Graph) -> Graph:
     for which, every in (("a", own), ("b", other)):
         for i, node in enumerate(every):
             add(which, i, node)
-    nodes.append(Node(concat(0), (place["a", first.output], place["b", second.output])))
+    nodes.append(Node(concat(0), (number["a", first.output], number["b", second.output])))
     return Graph(nodes, output=len(nodes) - 1, input_shape=first.input_shape)
 
 
@@ -104,5 +104,5 @@ def _is_same_function(a: Callable[..., Any], b: Callable[..., Any]) -> bool:
     code, others = getattr(a, "__code__", None), getattr(b, "__code__", None)
     if code is None or code is not others:
         return False
-    cells, theirs = ([c.cell_contents for c in getattr(f, "__closure__", None) or ()] for f in (a, b))
-    return is_same(cells, theirs) and is_same(a.__defaults__, b.__defaults__)
+    captured, theirs = ([c.cell_contents for c in getattr(f, "__closure__", None) or ()] for f in (a, b))
+    return is_same(captured, theirs) and is_same(a.__defaults__, b.__defaults__)

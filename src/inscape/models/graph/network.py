@@ -13,6 +13,7 @@ from torch import Tensor
 from inscape.arrays import Shape
 from inscape.errors import PartitionError
 from inscape.models.graph.affine import Affine, identity, reshape
+from inscape.models.graph.convolution import by_torch
 from inscape.models.graph.piecewise import Bend
 
 Value = TypeVar("Value")
@@ -284,7 +285,7 @@ class Graph:
             shapes.append(tuple(value.shape[1:]))
             return value
 
-        with torch.no_grad():
+        with torch.no_grad(), by_torch():
             zeros = torch.zeros(1, *self.input_shape, dtype=torch.float64)
             self.cast(torch.float64).walk(zeros, visit, until=len(self.nodes) - 1)
         return tuple(shapes)

@@ -47,24 +47,24 @@ def stages(m: int) -> list[Comparators]:
 
 
 def needed_stages(m: int, wanted: Sequence[int]) -> list[Comparators]:
-    """The comparators on which the entries at `wanted` places of the sorted order depend."""
-    places, kept = set(wanted), []
+    """The comparators on which the entries at `wanted` positions of the sorted order depend."""
+    positions, kept = set(wanted), []
     for stage in reversed(stages(m)):
-        pairs = [pair for pair in stage if places.intersection(pair)]
-        places.update(i for pair in pairs for i in pair)
+        pairs = [pair for pair in stage if positions.intersection(pair)]
+        positions.update(i for pair in pairs for i in pair)
         kept.append(pairs)
     return [pairs for pairs in reversed(kept) if pairs]
 
 
 def sort(emit: Callable[..., int], node: int, axis: int, m: int, wanted: Sequence[int] | None = None) -> int:
-    """A node whose m entries along an axis of a point are in rising order, at least at the `wanted` places.
+    """A node whose m entries along an axis of a point are in rising order, at least at `wanted` positions.
 
     Args:
         emit: appends an operation on nodes and returns the number of its node.
         node: what is sorted.
         axis: the axis of a point.
         m: its size.
-        wanted: the places that matter, by default all.
+        wanted: the positions that matter, by default all.
     """
     if m > MOST_ENTRIES:
         raise NotSupportedYet(f"a sort of {m} entries, of more than {MOST_ENTRIES}")

@@ -22,9 +22,9 @@ def averaged(
         columns: for each member, (its classes, c): a one where its class is one of the c classes.
         divisor: what the sums are divided by.
     """
-    parts = list(zip(members, weights, columns, strict=True))
-    values = [w / m.vote.divisor * m.value @ e for m, w, e in parts]
-    start = np.sum([w / m.vote.divisor * m.vote.start @ e for m, w, e in parts], axis=0)
+    weighted = list(zip(members, weights, columns, strict=True))
+    values = [w / m.vote.divisor * m.value @ e for m, w, e in weighted]
+    start = np.sum([w / m.vote.divisor * m.vote.start @ e for m, w, e in weighted], axis=0)
     joined = _joined(members, values, divisor, are_fractions=True)
     doubt = max(joined.vote.doubt, *(m.vote.doubt for m in members))
     return replace(joined, vote=joined.vote._replace(start=start, doubt=doubt))
@@ -89,14 +89,14 @@ def _joined(
     size = sum(len(v) and n * np.abs(v).max() for n, v in zip(n_trees, values, strict=True)) / divisor
     doubt = SAFETY * EPS * (n_trees.sum() + 1) * size
 
-    def roots_first(parts: Sequence[Floats]) -> Floats:
-        both = [array[:k] for array, k in zip(parts, n_trees, strict=True)]
-        return np.concatenate([*both, *(array[k:] for array, k in zip(parts, n_trees, strict=True))])
+    def roots_first(of_members: Sequence[Floats]) -> Floats:
+        both = [array[:k] for array, k in zip(of_members, n_trees, strict=True)]
+        return np.concatenate([*both, *(array[k:] for array, k in zip(of_members, n_trees, strict=True))])
 
     return TreeEnsemble(
         feature=roots_first(feature).astype(np.int32),
         child=roots_first(child).astype(np.int32),
-        cut=roots_first([m.cut for m in members]),
+        last_left=roots_first([m.last_left for m in members]),
         threshold=roots_first([m.threshold for m in members]),
         blur=roots_first([m.blur for m in members]),
         value=value,

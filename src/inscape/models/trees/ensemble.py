@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Bools, Floats, Ints
-from inscape.models.trees.views import AffineMap, Indices, Scaling, View, blurs, cuts
+from inscape.arrays import Bools, Floats, Int32s, Ints
+from inscape.models.trees.views import AffineMap, Scaling, View, blurs, last_on_left
 
 Nodes = npt.NDArray[np.int64]
 
@@ -121,13 +121,13 @@ class TreeEnsemble:
     """k trees with n nodes in all; nodes 0 to k - 1 are the roots, siblings are neighbours.
 
     The coordinates u of a point x are x itself, or M x + b. An inner node sends it to `child` if
-    u[feature] <= cut, else to `child + 1`. The scores of a point are (vote.start + the values of the k leaves
-    that it reaches, added in the order of the trees) / vote.divisor, all in float64.
+    u[feature] <= last_left, else to `child + 1`. The scores of a point are (vote.start + the values of the
+    k leaves that it reaches, added in the order of the trees) / vote.divisor, all in float64.
 
     Attributes:
         feature: (n,) the coordinate that a node looks at; -1 - j at a leaf of tree j.
         child: (n,) the left child of a node; the row of `value` at a leaf.
-        cut: (n,) the last float64 number that `predict` sends to the left (see `cuts`).
+        last_left: (n,) the last float64 number that `predict` sends to the left (see `last_on_left`).
         threshold: (n,) the stored threshold in the units of u, for arithmetic without rounding.
         blur: (n,) the spacing of the numbers that `predict` can tell apart around the threshold.
         value: (m, w) the different leaf values.
@@ -138,13 +138,13 @@ class TreeEnsemble:
         n_features: the number d of input coordinates.
     """
 
-    feature: Indices
-    child: Indices
-    cut: Floats
+    feature: Int32s
+    child: Int32s
+    last_left: Floats
     threshold: Floats
     blur: Floats
     value: Floats
-    column: Indices
+    column: Int32s
     vote: Vote
     views: tuple[View, ...]
     oblique: AffineMap | None
@@ -211,7 +211,7 @@ class TreeEnsemble:
             feature = np.maximum(self.feature, 0)
             return replace(
                 self,
-                cut=cuts(self.cut, feature, scaling, single=False),
+                last_left=last_on_left(self.last_left, feature, scaling, single=False),
                 threshold=scaling.inverse(self.threshold, feature),
                 blur=self.blur / scaling.slope(feature),
                 views=tuple(replace(view, before=scaling) for view in self.views),
@@ -227,7 +227,7 @@ class TreeEnsemble:
         node = np.broadcast_to(tree, (len(x), self.n_trees))
         for _ in range(self.depth):
             f = self.feature[node]
-            right = np.take_along_axis(u, np.maximum(f, 0), axis=1) > self.cut[node]
+            right = np.take_along_axis(u, np.maximum(f, 0), axis=1) > self.last_left[node]
             node = np.where(f >= 0, self.child[node] + right, node)
         sums = np.tile(self.vote.start, (len(x), 1))
         for k in tree:
@@ -272,7 +272,7 @@ def assemble(trees: Sequence[Tree], vote: Vote, view: View, *, n_features: int) 
     return TreeEnsemble(
         feature=np.where(leaf, -1 - tree, feature).astype(np.int32),
         child=child,
-        cut=cuts(threshold, seen, view.scaling, single=view.single, strict=strict),
+        last_left=last_on_left(threshold, seen, view.scaling, single=view.single, strict=strict),
         threshold=view.scaling.inverse(threshold, seen),
         blur=np.maximum(blurs(threshold, seen, view.scaling, single=view.single), least),
         value=value,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from inscape.arrays import Floats
+from inscape.arrays import Floats, Int32s
 from inscape.models.decision_rules import (
     AffineRule,
     Argmax,
@@ -26,7 +26,7 @@ from inscape.models.decision_rules import (
 )
 from inscape.models.trees.ensemble import NO_BALLOTS, Ballots, Rule, TreeEnsemble, Vote
 from inscape.models.trees.readings import SAFETY
-from inscape.models.trees.views import EPS, Indices
+from inscape.models.trees.views import EPS
 
 SAME_NUMBER = 2.0**-20
 """Relative: what float32 may make of a sigmoid or an exponential."""
@@ -195,7 +195,7 @@ def _thresholds(rule: AffineRule) -> Floats:
     return np.atleast_1d(np.array(given, dtype=np.float64))
 
 
-def _on_all_columns(ensemble: TreeEnsemble) -> tuple[Floats, Floats, Indices]:
+def _on_all_columns(ensemble: TreeEnsemble) -> tuple[Floats, Floats, Int32s]:
     """The start, the leaf values with all score columns, and `child` with the rows of these at leaves."""
     n_columns, width = len(ensemble.vote.start), ensemble.value.shape[1]
     leaf = ensemble.feature < 0

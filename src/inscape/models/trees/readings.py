@@ -10,8 +10,8 @@ from inscape.models.trees.ensemble import Rule, Tree, TreeEnsemble, Vote
 
 N_COMPARED = 256
 """Points at which trees that were read are compared with the model that they were read from."""
-BESIDE = 1e-9
-"""How far from the cuts of oblique trees they are compared, relative to the size of the numbers."""
+BESIDE_SPLIT = 1e-9
+"""How far from the splits of oblique trees they are compared, relative to the size of the numbers."""
 SAFETY = 4.0
 """How many times the bound of rounding a lead must be, for the order and precision of sums not to matter."""
 
@@ -56,34 +56,36 @@ def vote_in(
 
 
 def check_agreement(ensemble: TreeEnsemble, labels: Callable[[Floats], Ints]) -> None:
-    """Compare trees with the model that they were read from, at points between and next to their cuts.
+    """Compare trees with the model that they were read from, at points between and next to their splits.
 
     Raises:
         Unread: if it predicts otherwise, as another version of a library may.
     """
-    points = points_at_cuts(ensemble, N_COMPARED)
+    points = points_at_splits(ensemble, N_COMPARED)
     expected, predicted = ensemble.labels(points), labels(points)
     known = expected >= 0
     if not np.array_equal(expected[known], predicted[known]):
         raise Unread("its trees, as they were read, do not predict what it does: its version is not known")
 
 
-def points_at_cuts(ensemble: TreeEnsemble, n: int) -> Floats:
-    """Points each coordinate of which is near some cut of that coordinate, on either side, (n, d)."""
+def points_at_splits(ensemble: TreeEnsemble, n: int) -> Floats:
+    """Points each coordinate of which is near some split of that coordinate, on either side, (n, d)."""
     rng = np.random.default_rng(0)
-    inner = np.flatnonzero((ensemble.feature >= 0) & np.isfinite(ensemble.cut))
+    inner = np.flatnonzero((ensemble.feature >= 0) & np.isfinite(ensemble.last_left))
     u = rng.standard_normal((n, ensemble.n_coordinates))
     order = inner[np.argsort(ensemble.feature[inner], kind="stable")]
     for group in np.split(order, np.flatnonzero(np.diff(ensemble.feature[order])) + 1):
         if len(group):
             chosen = rng.choice(group, n)
-            step = (4 * ensemble.blur[chosen] + np.ptp(ensemble.cut[group]) / 8) * rng.standard_normal(n)
+            step = (4 * ensemble.blur[chosen] + np.ptp(ensemble.last_left[group]) / 8) * rng.standard_normal(
+                n
+            )
             is_near = rng.random(n) < 0.5
             near = np.where(rng.random(n) < 0.5, 0.0, 4 * ensemble.blur[chosen])
-            if ensemble.oblique is not None:  # a point that is to lie on a cut lies beside it, by rounding
-                beside = 4 * ensemble.blur[chosen] + BESIDE * (1 + np.abs(ensemble.cut[chosen]))
+            if ensemble.oblique is not None:  # a point that is to lie on a split lies beside it, by rounding
+                beside = 4 * ensemble.blur[chosen] + BESIDE_SPLIT * (1 + np.abs(ensemble.last_left[chosen]))
                 near = np.where(near > 0, beside, -beside)
-            u[:, ensemble.feature[group[0]]] = ensemble.cut[chosen] + np.where(is_near, near, step)
+            u[:, ensemble.feature[group[0]]] = ensemble.last_left[chosen] + np.where(is_near, near, step)
     if ensemble.oblique is None:
         return u
     matrix, offset = ensemble.oblique

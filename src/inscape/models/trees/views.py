@@ -1,13 +1,13 @@
-"""How trees see a point, and where a split really cuts: the last number that `predict` sends to the left.
+"""How trees see a point, and where a split really is: the last number that `predict` sends to the left.
 
 A tree sees single features that are scaled, or directions; in float64 or float32. A node sends a point to the
 left if g(x_f) <= theta, where g is what happens to the feature on the way: scaling in float64, then, in all
 trees but those of LightGBM and the histogram trees of scikit-learn, a cast to float32 (round to nearest, ties
 to even). Both are monotone, so the node is the same as one that compares x_f itself,
 
-    g(x) <= theta   <=>   x <= cut,      cut = max {x in float64 : g(x) <= theta},
+    g(x) <= theta   <=>   x <= last,      last = max {x in float64 : g(x) <= theta},
 
-and the cast moves a threshold by at most half a float32 spacing. With the cuts in place of the
+and the cast moves a threshold by at most half a float32 spacing. With these numbers in place of the
 thresholds, "the regions of `predict`" is a statement about real numbers. A node that asks for g(x_f) < theta,
 as XGBoost does, asks for <= the number before theta.
 """
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Bools, Floats, Ints
+from inscape.arrays import Bools, Floats, Int32s, Ints
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -138,14 +138,12 @@ class View:
         return float(np.finfo(np.float32).max) if self.single else float(np.finfo(np.float64).max) / 4
 
 
-Indices = npt.NDArray[np.int32]
-
 _MOST_DOUBLINGS = 2100  # from the smallest to the largest float64; a handful is usual
 
 
-def cuts(
+def last_on_left(
     threshold: Floats,
-    feature: Indices,
+    feature: Int32s,
     scaling: Scaling,
     *,
     single: bool,
@@ -161,7 +159,7 @@ def cuts(
         strict: whether a node asks for less than its threshold, (n,) or for all.
 
     >>> none = np.zeros(1, dtype=np.int32)
-    >>> cuts(np.array([0.5]), none, Scaling(), single=True) - 0.5   # half of 2 ** -24
+    >>> last_on_left(np.array([0.5]), none, Scaling(), single=True) - 0.5   # half of 2 ** -24
     array([2.98023224e-08])
     """
     with np.errstate(all="ignore"):  # overflow to infinity and subnormal numbers are meant
@@ -170,7 +168,7 @@ def cuts(
         return _last_before_scaling(last, feature, scaling) if scaling.steps else last
 
 
-def blurs(threshold: Floats, feature: Indices, scaling: Scaling, *, single: bool) -> Floats:
+def blurs(threshold: Floats, feature: Int32s, scaling: Scaling, *, single: bool) -> Floats:
     """The spacing of the numbers that the trees can tell apart near each threshold, in input units, (n,)."""
     finite = np.where(np.isfinite(threshold), threshold, 0.0)
     with np.errstate(all="ignore"):
@@ -191,7 +189,7 @@ def _last_before_cast(threshold: Floats) -> Floats:
     return np.where(middle.astype(np.float32) <= g, middle, np.nextafter(middle, -np.inf))
 
 
-def _last_before_scaling(last: Floats, feature: Indices, scaling: Scaling) -> Floats:
+def _last_before_scaling(last: Floats, feature: Int32s, scaling: Scaling) -> Floats:
     """The last float64 number that is scaled to `last` or less, by bisection around the inverse."""
     result = scaling.inverse(last, feature)
     finite = np.flatnonzero(np.isfinite(last))

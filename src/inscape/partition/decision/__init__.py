@@ -12,7 +12,7 @@ from inscape.parallel import working
 from inscape.partition.decision.adaptive import adaptive_regions
 from inscape.partition.decision.exact import CHEAPLY, exact_regions
 from inscape.partition.decision.grid import grid_regions
-from inscape.partition.decision.method import Request
+from inscape.partition.decision.method import RegionRequest
 from inscape.partition.decision.regions import (
     DecisionGrid,
     DecisionMesh,
@@ -127,7 +127,7 @@ def decision_regions(
         raise ProbeError(f"expected a Segment, Simplex or Patch, or a list of them, got {probe!r}")
     wrapped = wrap(model)
     check_features(wrapped, probes)
-    request = Request(
+    request = RegionRequest(
         method=method,
         resolution=resolution,
         connectivity=connectivity,
@@ -146,7 +146,12 @@ def decision_regions(
                 probes,
                 exact=lambda: [
                     *exact_regions(
-                        wrapped, probes, precision=precision, meter=show, max_faces=first.max_faces
+                        wrapped,
+                        probes,
+                        precision=precision,
+                        meter=show,
+                        max_faces=first.max_faces,
+                        reason=first.reason,
                     )
                 ],
                 adaptive=lambda: [

@@ -51,7 +51,7 @@ def check_method(method: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class RegionRequest:
     """How regions are asked for.
 
     Attributes:

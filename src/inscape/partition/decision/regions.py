@@ -25,6 +25,8 @@ from inscape.serialising import SCHEMA, check_schema, plain, plain_fields, resto
 from inscape.status import Status
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from inscape.partition.decision.exact.trees.on_planes import TreeFaces
     from inscape.partition.linear.planes.subdivision import Subdivision
 
@@ -200,7 +202,7 @@ class DecisionSegment(DecisionRegions):
         """The labels at both ends."""
         return self.labels[[0, -1]]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pd.DataFrame":
         """A pandas table, one row per region: its label, class name, and where it starts and ends."""
         import pandas as pd
 
@@ -280,7 +282,7 @@ class DecisionGrid(DecisionRegions):
     sample_labels: Ints
     sample_regions: npt.NDArray[np.int32]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pd.DataFrame":
         """A pandas table, one row per region: its label, class name, and its share of the samples."""
         import pandas as pd
 
@@ -404,7 +406,7 @@ class DecisionPlane(DecisionRegions):
             ax=ax,
         )
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pd.DataFrame":
         """A pandas table, one row per region: label, class name, area, holes, the polygon as text (WKT)."""
         import pandas as pd
 
@@ -505,7 +507,7 @@ class DecisionMesh(DecisionRegions):
         alone = (self.weights == 1).any(axis=1) & ((self.weights != 0).sum(axis=1) == 1)
         return np.asarray(self.sample_labels[alone])
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pd.DataFrame":
         """A pandas table, one row per region: label, class name and, on a plane, its share of the area."""
         import pandas as pd
 

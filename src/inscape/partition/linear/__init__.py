@@ -159,6 +159,7 @@ def linear_regions(
     probes = [probe] if isinstance(probe, Probe) else list(probe)
     check_arguments(memory, tolerance, precision)
     limit = as_budget(budget)
+    results: Sequence[LinearSegment | LinearPlane]
     if len({p.dim for p in probes if isinstance(p, Probe)}) > 1:
         raise ProbeError("the probes of one call must have one dimension: give segments or planes, not both")
     check_features(wrapped, probes)
@@ -192,7 +193,7 @@ def check_arguments(memory: int, tolerance: float, precision: str) -> None:
 
 def _on_segments(
     model: Model, probes: list[Probe], memory: int, tolerance: float, precision: str, show: Meter
-) -> list[Any]:
+) -> list[LinearSegment]:
     segments = as_segments(probes)
     from inscape.partition.linear.segments.linear_segments import linear_segments
 
@@ -203,7 +204,7 @@ def _on_segments(
 
 def _on_planes(
     model: Model, probes: list[Probe], n_layers: int | None, max_regions: int | None, memory: int, show: Meter
-) -> list[Any]:
+) -> list[LinearPlane]:
     from inscape.partition.linear.planes.subdivision import confirmed_on, plane_regions
 
     def job(probe: Probe, tell: Tell) -> LinearPlane:

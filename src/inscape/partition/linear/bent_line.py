@@ -29,7 +29,7 @@ def sag(s, t, change):
 
 @inlined
 def start_line(first, last, s, entry, change, start, stop, columns, base, slope):
-    """Begin a line between two rows, first and last: y = base + s slope up to its first breakpoint.
+    """Begin a line between two vectors, first and last: y = base + s slope up to its first breakpoint.
 
     The line's breakpoints are those from `start` to `stop` - 1 of s, entry and change.
     """

@@ -137,7 +137,7 @@ def window_winners(z, gather):
 
 
 @compiled
-def window_crossings(z, segment, table, gather, relative):
+def window_breakpoints(z, segment, table, gather, relative):
     """Where the winner of a window changes between neighbouring positions.
 
     Args:

@@ -52,7 +52,7 @@ TIMED_REGIONS = 30
 """... and how many regions it has at least."""
 
 
-class Look(NamedTuple):
+class CostLook(NamedTuple):
     """How closely something is looked at before it is done."""
 
     n_crosses: int
@@ -63,11 +63,11 @@ class Look(NamedTuple):
     """How many times longer than reckoned the work may take."""
 
 
-GLANCE = Look(n_crosses=1, n_knots=6, doubt=16.0)
+GLANCE = CostLook(n_crosses=1, n_knots=6, doubt=16.0)
 """A hundredth of the work of a plane that takes a second, which is enough to see that it takes no minute."""
-SECOND_LOOK = Look(n_crosses=6, n_knots=10, doubt=4.0)
+SECOND_LOOK = CostLook(n_crosses=6, n_knots=10, doubt=4.0)
 """At what is not obviously quick."""
-CAREFUL_LOOK = Look(n_crosses=6, n_knots=30, doubt=4.0)
+CAREFUL_LOOK = CostLook(n_crosses=6, n_knots=30, doubt=4.0)
 """For who wants to know."""
 
 
@@ -99,7 +99,7 @@ def segment_cost(model: Model, probes: Sequence[Probe]) -> Cost:
     return Cost(n_pieces, (n_pieces + 1) * each, each)
 
 
-def plane_cost(model: Model, probes: Sequence[Probe], look: Look = CAREFUL_LOOK) -> Cost:
+def plane_cost(model: Model, probes: Sequence[Probe], look: CostLook = CAREFUL_LOOK) -> Cost:
     """The cost of subdividing each of the probes.
 
     Points are spread over as many of the probes, and two lines cross at each, parallel to the axes. A

@@ -24,8 +24,10 @@ from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fie
 from inscape.status import Status
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from inscape.partition.linear.planes.subdivision import Subdivision
-    from inscape.partition.linear.segments.linear_segments import Scores
+    from inscape.partition.linear.segments.linear_segments import SegmentScores
 
 
 KNOT_TOLERANCE = 1e-12
@@ -68,7 +70,7 @@ class LinearSegment(DrawnByClass, Exported):
     tolerance: float
     provenance: Provenance
     _certain: Bools = field(repr=False)
-    _scores: "Scores" = field(repr=False)
+    _scores: "SegmentScores" = field(repr=False)
 
     @property
     def is_exact(self) -> bool:
@@ -128,7 +130,7 @@ class LinearSegment(DrawnByClass, Exported):
         title = f"{self.n_regions:,} linear piece{'' if self.n_regions == 1 else 's'}"
         return draw_pieces(edges, scores, classes=classes, title=title, dots=dots, ax=ax)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pd.DataFrame":
         """A pandas table, one row per piece: where it starts and ends."""
         import pandas as pd
 
@@ -280,7 +282,7 @@ class LinearPlane(DrawnByClass, Exported):
         """The last layer (1, 2, ...) that cut each face out, 0 if none did, (F,)."""
         return self.subdivision.birth
 
-    def layer_patterns(self, layer: int) -> Any:
+    def layer_patterns(self, layer: int) -> npt.NDArray[np.unsignedinteger[Any]]:
         """The state of every unit of a layer (1, 2, ...) on each face, (F, units).
 
         0 is below the kink and 1 above; of a unit with two kinks 0, 1, 2; of a max-pool window
@@ -292,7 +294,7 @@ class LinearPlane(DrawnByClass, Exported):
         return self.subdivision.states(layer - 1)
 
     @property
-    def patterns(self) -> Any:
+    def patterns(self) -> npt.NDArray[np.unsignedinteger[Any]]:
         """The state of every unit on each face, all layers side by side, (F, units); see `layer_patterns`."""
         states = [self.subdivision.states(k) for k in range(self.n_layers)]
         return np.concatenate(states, axis=1) if states else np.zeros((self.n_regions, 0), np.uint8)
@@ -405,7 +407,7 @@ class LinearPlane(DrawnByClass, Exported):
         """A number for each face that depends on its activation pattern only, (F,)."""
         return np.asarray(self.subdivision.face_hashes(), np.uint64)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pd.DataFrame":
         """A pandas table, one row per face: its area, a point inside, and its polygon as text (WKT)."""
         import pandas as pd
 

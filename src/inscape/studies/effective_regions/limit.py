@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 INITS = ("small", "gaussian", "theorem")
 NAMES = {"small": "small (1e-3)", "gaussian": "standard", "theorem": "theorem's scales"}
 RADIUS = 1.0
-RESIDUAL = 1e-3
+CONVERGED_BELOW_RESIDUAL = 1e-3
 _GRID: dict[str, dict[str, Any]] = {
     "smoke": {"changes": (3,), "widths": (400,), "n": 30, "replicates": 1, "max_steps": 600},
     "small": {"changes": (1, 3, 5, 8), "widths": (400, 800), "n": 50, "replicates": 2, "max_steps": 4000},
@@ -111,7 +111,11 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         findings={
             "bound": in_all(done["regions"] <= done["bound"], f"{asked} ({span})"),
             "needed": in_all(done["regions"] >= done["label_changes"], asked),
-            "kkt": in_all((done["stationarity"] < RESIDUAL) & (done["complementarity"] < RESIDUAL), asked),
+            "kkt": in_all(
+                (done["stationarity"] < CONVERGED_BELOW_RESIDUAL)
+                & (done["complementarity"] < CONVERGED_BELOW_RESIDUAL),
+                asked,
+            ),
             "width": Finding(
                 holds=bool(wide.max() <= wide.min() + 2) if len(wide) > 1 else None,
                 evidence=f"r = 3: {means}",
@@ -213,7 +217,8 @@ STUDY = Study(
     claims={
         "bound": "The limit has at most 32 r + 67 linear regions, r the number of label changes.",
         "needed": "It has at least r linear regions.",
-        "kkt": f"The flow ends at a KKT point: stationarity and complementarity below {RESIDUAL:g}.",
+        "kkt": "The flow ends at a KKT point: stationarity and complementarity below "
+        f"{CONVERGED_BELOW_RESIDUAL:g}.",
         "width": "The number does not grow with the width (by more than 2).",
         "far": "The bound is far away: the number stays below a quarter of it.",
     },

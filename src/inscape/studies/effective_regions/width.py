@@ -25,7 +25,7 @@ _ALPHAS = {
 }
 _REPLICATES = {"smoke": 3, "small": 16, "paper": 400}
 _STEPS = {"smoke": 100, "small": 800, "paper": 4000}
-FITS = 0.5
+LEAST_FITTED = 0.5
 """The least share of the widest networks that must fit their data before widths are compared."""
 
 
@@ -102,12 +102,12 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             ),
             "least": in_all(frame["error"] >= frame["least_error"] - 1e-12, "runs"),
             "width": Finding(
-                holds=judge(smaller).holds if fits.iloc[-1] >= FITS else None,
+                holds=judge(smaller).holds if fits.iloc[-1] >= LEAST_FITTED else None,
                 evidence=f"{fits.iloc[-1]:.0%} of the widest fit their data; their mean error is smaller by "
                 f"{narrow.mean() - wide.mean():.3f} [{smaller[0]:.3f}, {smaller[1]:.3f}]",
                 value=float(narrow.mean() - wide.mean()),
                 interval=smaller,
-                unsaid="" if fits.iloc[-1] >= FITS else "too few fit their data",
+                unsaid="" if fits.iloc[-1] >= LEAST_FITTED else "too few fit their data",
             ),
         },
         figures={

@@ -12,8 +12,8 @@ from inscape.correlation.coefficients import N_RESAMPLES, Correlation, bootstrap
 from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Chart, Finding, Summary, judge
 from inscape.studies.local_complexity.training_curves import (
-    Look,
-    Threshold,
+    NetworkLook,
+    RankThreshold,
     band,
     curve_chart,
     longest,
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 
 D_IN, D_OUT, DEPTH = 100, 2, 4
 SIGMA, STRENGTH = 0.1, 0.5
-MAIN = Threshold(0.01)
+AUTHORS_THRESHOLD = RankThreshold(0.01)
 """The threshold of the rank that findings are about: that of the authors' published code."""
-THRESHOLDS = (MAIN, Threshold(0.1), Threshold(1.0), Threshold(0.01, relative=True))
+THRESHOLDS = (AUTHORS_THRESHOLD, RankThreshold(0.1), RankThreshold(1.0), RankThreshold(0.01, relative=True))
 LAYERS = range(1, DEPTH + 1)
-_PARTS = tuple(f"lc_{k}" for k in LAYERS)
-PUBLISHED = {2: 0.852, 3: 0.957, 4: 0.985}
-ENDS = {2: (97, 74), 3: (94, 34), 4: (91, 6)}
+_LAYER_COLUMNS = tuple(f"lc_{k}" for k in LAYERS)
+PUBLISHED_CORRELATIONS = {2: 0.852, 3: 0.957, 4: 0.985}
+PUBLISHED_RANKS = {2: (97, 74), 3: (94, 34), 4: (91, 6)}
 """Layer -> its rank at the start and at the end of the authors' figure, after 500,000 steps."""
-EARLY, LATE = 20_000, 200_000
+DROP_FROM_STEP, DROP_UP_TO_STEP = 20_000, 200_000
 """Between these steps the published drop comes: a run that ends before the second cannot deny it."""
 FALL, MOVES = 0.25, 0.1
-"""A drop is a fall by this part or more; a rank that moves by less than this part has nothing to go with."""
+"""A drop is a fall by this fraction or more; a rank that moves by less has nothing to go with."""
 CLAIMS = {
     **{
         f"layer_{k}": f"Local complexity and the local rank of layer {k} go together (Fig. 7)."
-        for k in PUBLISHED
+        for k in PUBLISHED_CORRELATIONS
     },
     "fall": "Both fall late in training, by a quarter or more (Fig. 2).",
     "depth": "The rank falls the more the deeper the layer (Fig. 7: layers 2, 3, 4).",
@@ -100,7 +100,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
     test = gaussian_pair(1000, cross, rng)
     net = mlp(D_IN, (c["width"],) * DEPTH, D_OUT, random_state=c["seed"])
     points = test[0][: c["n_points"]]
-    look = Look(
+    look = NetworkLook(
         x=points,
         sigma=SIGMA,
         n_noise=c["n_noise"],
@@ -156,11 +156,11 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     pairs = [(t, k) for t in THRESHOLDS for k in LAYERS]
     by_pair = {pair: layer_correlation(frame, *pair) for pair in pairs}
     means = {pair: mean_curve_correlation(longest(frame), *pair) for pair in pairs}
-    main = [f"{MAIN.name}_{k}" for k in LAYERS]
+    main = [f"{AUTHORS_THRESHOLD.name}_{k}" for k in LAYERS]
     other = [f"{t.name}_{k}" for t in THRESHOLDS[1:] for k in LAYERS]
-    curves = mean_frame(frame, ["width"], ["lc", *main], [*other, "tv", "test_mse", *_PARTS])
+    curves = mean_frame(frame, ["width"], ["lc", *main], [*other, "tv", "test_mse", *_LAYER_COLUMNS])
     _draw(frame, means, out)
-    of_means, pooled = ({k: c[MAIN, k] for k in LAYERS} for c in (means, by_pair))
+    of_means, pooled = ({k: c[AUTHORS_THRESHOLD, k] for k in LAYERS} for c in (means, by_pair))
     runs = "one run" if len(frame) == 1 else f"mean of {len(frame)} runs and its 95 % interval"
     return Summary(
         findings=findings_of(frame, of_means, pooled),
@@ -193,14 +193,14 @@ def _correlations(pooled: Mapping[Any, Correlation], means: Mapping[Any, Correla
         [
             {
                 "layer": k,
-                "threshold": t.name.removeprefix("lr_"),
+                "threshold": t.label,
                 "of_means": means[t, k].value,
                 "of_means_low": means[t, k].interval[0],
                 "of_means_high": means[t, k].interval[1],
                 "pooled": c.value,
                 "pooled_low": c.interval[0],
                 "pooled_high": c.interval[1],
-                "published": PUBLISHED.get(k),
+                "published": PUBLISHED_CORRELATIONS.get(k),
                 "looks": c.n,
             }
             for (t, k), c in pooled.items()
@@ -218,19 +218,19 @@ def _ranks(frame: "pd.DataFrame") -> "pd.DataFrame":
             for k in LAYERS:
                 rank = r[f"{t.name}_{k}"]
                 line = {"run": r["replicate"], "steps": r["step"][-1], "layer": k}
-                line |= {"threshold": t.name.removeprefix("lr_"), "start": rank[0], "end": rank[-1]}
+                line |= {"threshold": t.label, "start": rank[0], "end": rank[-1]}
                 lines.append(line | {"least": min(rank), "most": max(rank)})
     return pd.DataFrame(lines)
 
 
-def layer_correlation(frame: "pd.DataFrame", threshold: Threshold, layer: int) -> Correlation:
+def layer_correlation(frame: "pd.DataFrame", threshold: RankThreshold, layer: int) -> Correlation:
     """Pearson's coefficient over all looks at all runs, resampled by runs; NaN where the rank is constant."""
     lc, rank = (np.concatenate([np.array(v) for v in frame[c]]) for c in ("lc", f"{threshold.name}_{layer}"))
     runs = np.repeat(np.arange(len(frame)), [len(v) for v in frame["lc"]])
     return correlation(lc, rank, clusters=runs)
 
 
-def mean_curve_correlation(frame: "pd.DataFrame", threshold: Threshold, layer: int) -> Correlation:
+def mean_curve_correlation(frame: "pd.DataFrame", threshold: RankThreshold, layer: int) -> Correlation:
     """The same of the two curves that are means over runs, as they are drawn in Fig. 7; n is that of runs."""
     lc, rank = (np.array(frame[c].tolist(), dtype=np.float64) for c in ("lc", f"{threshold.name}_{layer}"))
 
@@ -248,25 +248,27 @@ def findings_of(
     frame: "pd.DataFrame", of_means: Mapping[int, Correlation], pooled: Mapping[int, Correlation]
 ) -> dict[str, Finding]:
     """Which claims hold, given both coefficients of each layer at the main threshold."""
-    findings = {f"layer_{k}": _agrees(frame, k, of_means[k], pooled[k]) for k in PUBLISHED}
+    findings = {f"layer_{k}": _agrees(frame, k, of_means[k], pooled[k]) for k in PUBLISHED_CORRELATIONS}
     return findings | {"fall": _both_fall(frame), "depth": _depth(frame)}
 
 
 def _agrees(frame: "pd.DataFrame", layer: int, of_means: Correlation, pooled: Correlation) -> Finding:
     """Held if the interval over runs is above zero, and the rank moves enough to go with anything."""
     known = not np.isnan(of_means.interval[0])
-    rank = np.mean(longest(frame)[f"{MAIN.name}_{layer}"].tolist(), axis=0)
+    rank = np.mean(longest(frame)[f"{AUTHORS_THRESHOLD.name}_{layer}"].tolist(), axis=0)
     moves = float(np.ptp(rank) / rank.max()) if rank.max() else 0.0
     words = f"; the mean rank moves from {rank[0]:.1f} to {rank[-1]:.1f}"
     if moves < MOVES:
         words += f", by less than {MOVES:.0%}: no variation to test"
     return Finding(
-        holds=judge(of_means.interval, published=PUBLISHED[layer]).holds if moves >= MOVES else None,
+        holds=judge(of_means.interval, published=PUBLISHED_CORRELATIONS[layer]).holds
+        if moves >= MOVES
+        else None,
         evidence=f"r = {_number(of_means)} of the means over {of_means.n} run{'s' * (of_means.n > 1)}, "
-        f"{_number(pooled)} over all {pooled.n} looks; threshold {MAIN.eps:g}{words}",
+        f"{_number(pooled)} over all {pooled.n} looks; threshold {AUTHORS_THRESHOLD.eps:g}{words}",
         value=None if np.isnan(of_means.value) else of_means.value,
         interval=of_means.interval if known else None,
-        published=f"r = {PUBLISHED[layer]}",
+        published=f"r = {PUBLISHED_CORRELATIONS[layer]}",
     )
 
 
@@ -292,7 +294,7 @@ def _both_fall(frame: "pd.DataFrame") -> Finding:
     One run that missed it by less than half of that has no interval to decide with, and an interval that has
     the limit does not decide either.
     """
-    deepest = f"{MAIN.name}_{DEPTH}"
+    deepest = f"{AUTHORS_THRESHOLD.name}_{DEPTH}"
     falls = {
         name: mean_of([late_change(r["step"], r[name]) for _, r in frame.iterrows()])
         for name in ("lc", deepest)
@@ -301,14 +303,18 @@ def _both_fall(frame: "pd.DataFrame") -> Finding:
     n_steps = min(steps[-1] for steps in frame["step"])
     fell = lc <= -FALL and rank <= -FALL
     near = interval[0] <= -FALL if interval is not None else max(lc, rank) <= -FALL / 2
-    short = "" if fell or n_steps >= LATE else f"; the published drop ends at {LATE:,}, our runs before"
+    short = (
+        ""
+        if fell or n_steps >= DROP_UP_TO_STEP
+        else f"; the published drop ends at {DROP_UP_TO_STEP:,}, our runs before"
+    )
     return Finding(
-        holds=True if fell else None if n_steps < LATE or near else False,
+        holds=True if fell else None if n_steps < DROP_UP_TO_STEP or near else False,
         evidence=f"from a tenth of the steps to the end, {n_steps:,}, local complexity {lc:+.1%}, local rank "
         f"of layer {DEPTH} {rank:+.1%} ({len(frame)} run{'s' * (len(frame) > 1)}){short}",
         value=100 * lc,
         interval=None if interval is None else (100 * interval[0], 100 * interval[1]),
-        published=f"a sudden drop between {EARLY:,} and {LATE:,} steps (Fig. 2)",
+        published=f"a sudden drop between {DROP_FROM_STEP:,} and {DROP_UP_TO_STEP:,} steps (Fig. 2)",
     )
 
 
@@ -316,7 +322,10 @@ def _depth(frame: "pd.DataFrame") -> Finding:
     """Held if in every run the fraction of the rank that is left falls from layer 2 to 3 to 4."""
     left = np.array(
         [
-            [r[f"{MAIN.name}_{k}"][-1] / max(r[f"{MAIN.name}_{k}"][0], 1.0) for k in ENDS]
+            [
+                r[f"{AUTHORS_THRESHOLD.name}_{k}"][-1] / max(r[f"{AUTHORS_THRESHOLD.name}_{k}"][0], 1.0)
+                for k in PUBLISHED_RANKS
+            ]
             for _, r in frame.iterrows()
         ]
     )
@@ -324,14 +333,14 @@ def _depth(frame: "pd.DataFrame") -> Finding:
     falls = bool((np.diff(left, axis=1) < 0).all())
     ends = ", ".join(
         f"layer {k}: {ranks[:, 0].mean():.0f} to {ranks[:, 1].mean():.0f}"
-        for k in ENDS
-        for ranks in (np.array([(r[0], r[-1]) for r in frame[f"{MAIN.name}_{k}"]]),)
+        for k in PUBLISHED_RANKS
+        for ranks in (np.array([(r[0], r[-1]) for r in frame[f"{AUTHORS_THRESHOLD.name}_{k}"]]),)
     )
     return Finding(
-        holds=True if falls else False if n_steps >= LATE else None,
+        holds=True if falls else False if n_steps >= DROP_UP_TO_STEP else None,
         evidence=f"from start to end, {n_steps:,} steps, {ends}",
         value=float(left[:, -1].mean()),
-        published=", ".join(f"layer {k}: {a} to {b}" for k, (a, b) in ENDS.items()),
+        published=", ".join(f"layer {k}: {a} to {b}" for k, (a, b) in PUBLISHED_RANKS.items()),
     )
 
 
@@ -344,14 +353,19 @@ def _charts(frame: "pd.DataFrame", curves: "pd.DataFrame") -> list[Chart]:
                 layer=f"layer {k}", rank=curves[c], low=curves[f"{c}_low"], high=curves[f"{c}_high"]
             )
             for k in LAYERS
-            for c in (f"{MAIN.name}_{k}",)
+            for c in (f"{AUTHORS_THRESHOLD.name}_{k}",)
         ],
         ignore_index=True,
     )
     points = pd.concat(
         [
             pd.DataFrame(
-                {"run": r["replicate"], "step": r["step"], "lc": r["lc"], "rank": r[f"{MAIN.name}_{k}"]}
+                {
+                    "run": r["replicate"],
+                    "step": r["step"],
+                    "lc": r["lc"],
+                    "rank": r[f"{AUTHORS_THRESHOLD.name}_{k}"],
+                }
             ).assign(layer=f"layer {k}")
             for _, r in frame.iterrows()
             for k in range(2, DEPTH + 1)
@@ -360,7 +374,7 @@ def _charts(frame: "pd.DataFrame", curves: "pd.DataFrame") -> list[Chart]:
     )
     return [
         Chart(
-            title=f"Local rank against local complexity, threshold {MAIN.eps:g}",
+            title=f"Local rank against local complexity, threshold {AUTHORS_THRESHOLD.eps:g}",
             data=points,
             x="lc",
             y="rank",
@@ -372,7 +386,7 @@ def _charts(frame: "pd.DataFrame", curves: "pd.DataFrame") -> list[Chart]:
         curve_chart(
             lines,
             "rank",
-            title=f"Local rank per layer over training, threshold {MAIN.eps:g}",
+            title=f"Local rank per layer over training, threshold {AUTHORS_THRESHOLD.eps:g}",
             ylabel="local rank",
             colour="layer",
             interval=("low", "high"),
@@ -380,25 +394,33 @@ def _charts(frame: "pd.DataFrame", curves: "pd.DataFrame") -> list[Chart]:
     ]
 
 
-def _draw(frame: "pd.DataFrame", pooled: Mapping[tuple[Threshold, int], Correlation], out: Path) -> None:
+def _draw(frame: "pd.DataFrame", pooled: Mapping[tuple[RankThreshold, int], Correlation], out: Path) -> None:
     from inscape.drawing.curves import draw_fit, draw_runs
     from inscape.drawing.palette import TEN
 
     figure = new_figure((11.5, 3.6))
     left, middle, right = figure.subplots(1, 3)
-    parts = {"all": band(frame, "lc")}
-    parts |= {f"layer {k}": band(frame, f"lc_{k}") for k in LAYERS}
+    curves = {"all": band(frame, "lc")}
+    curves |= {f"layer {k}": band(frame, f"lc_{k}") for k in LAYERS}
     colours = {"all": TEN[4]} | {f"layer {k}": TEN[k - 1] for k in range(1, 4)} | {"layer 4": TEN[6]}
-    draw_runs(parts, ylabel="local complexity", colours=colours, ax=left)
-    ranks = {f"layer {k}": band(frame, f"{MAIN.name}_{k}") for k in LAYERS}
-    draw_runs(ranks, ylabel=f"local rank, threshold {MAIN.eps:g}", colours=colours, legend=False, ax=middle)
+    draw_runs(curves, ylabel="local complexity", colours=colours, ax=left)
+    ranks = {f"layer {k}": band(frame, f"{AUTHORS_THRESHOLD.name}_{k}") for k in LAYERS}
+    draw_runs(
+        ranks,
+        ylabel=f"local rank, threshold {AUTHORS_THRESHOLD.eps:g}",
+        colours=colours,
+        legend=False,
+        ax=middle,
+    )
     draw_runs({"error": band(frame, "test_mse")}, ylabel="mean square error", legend=False, ax=right)
     figure.savefig(out / "rank.png", dpi=100)
     figure = new_figure((11.5, 3.6))
     for ax, k in zip(figure.subplots(1, DEPTH - 1), range(2, DEPTH + 1), strict=True):
-        c = pooled[MAIN, k]
-        lc, rank = (np.concatenate([np.array(v) for v in frame[n]]) for n in ("lc", f"{MAIN.name}_{k}"))
-        title = f"layer {k}: r of means {c.value:.3f} (published {PUBLISHED[k]})"
+        c = pooled[AUTHORS_THRESHOLD, k]
+        lc, rank = (
+            np.concatenate([np.array(v) for v in frame[n]]) for n in ("lc", f"{AUTHORS_THRESHOLD.name}_{k}")
+        )
+        title = f"layer {k}: r of means {c.value:.3f} (published {PUBLISHED_CORRELATIONS[k]})"
         draw_fit(lc, rank, None, xlabel="local complexity", ylabel="local rank", title=title, ax=ax)
     figure.savefig(out / "scatter.png", dpi=100)
 

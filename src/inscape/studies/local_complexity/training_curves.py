@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from inscape.training.data.datasets import Split
     from inscape.training.many import Draw
 
-Columns = dict[str, list[float]]
-FIRST = 10
+Curves = dict[str, list[float]]
+FIRST_STEP_LOOKED_AT = 10
 """The first step after step 0 that is looked at."""
 
 
@@ -34,7 +34,7 @@ def log_steps(n_steps: int, n_times: int) -> tuple[int, ...]:
     >>> log_steps(1000, 6)
     (0, 10, 32, 100, 316, 1000)
     """
-    first = min(FIRST, n_steps)
+    first = min(FIRST_STEP_LOOKED_AT, n_steps)
     rest = np.geomspace(first, n_steps, n_times - 1).round().astype(int)
     return (0, *sorted(set(rest.tolist())))
 
@@ -53,7 +53,7 @@ def image_split(c: Configuration, scale: tuple[float, float] = (0.0, 1.0)) -> "S
 
 
 @dataclass(frozen=True)
-class Threshold:
+class RankThreshold:
     """From which singular value on a direction counts for the local rank."""
 
     eps: float
@@ -62,11 +62,16 @@ class Threshold:
     @property
     def name(self) -> str:
         """In columns, as in `lr_0.1_2`, the rank of layer 2."""
-        return f"lr_{'relative_' * self.relative}{self.eps:g}"
+        return f"lr_{self.label}"
+
+    @property
+    def label(self) -> str:
+        """In tables and pictures."""
+        return f"{'relative_' * self.relative}{self.eps:g}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Look:
+class NetworkLook:
     """Local complexity, not-good units, total variation and local rank, layer by layer, as columns.
 
     Attributes:
@@ -83,7 +88,7 @@ class Look:
     sigma: float
     n_noise: int
     variations: Sequence[str] = ()
-    thresholds: Sequence[Threshold] = ()
+    thresholds: Sequence[RankThreshold] = ()
     rank_points: int = 30
     also: Sequence[Callable[["Model"], Mapping[str, float]]] = ()
 
@@ -124,10 +129,10 @@ def watch(
     train: "tuple[npt.NDArray[Any], npt.NDArray[Any]] | Draw",
     test: tuple[npt.NDArray[Any], npt.NDArray[Any]],
     c: Configuration,
-    look: Look,
+    look: NetworkLook,
     measures: Mapping[str, Mapping[str, Any]],
     checkpoint: "Checkpoint | None" = None,
-) -> Columns:
+) -> Curves:
     """Train as the configuration says; "step", the measures on test points and the look, each as a list.
 
     The keys of the configuration: "n_steps", "n_times", "batch_size", "learning_rate", "optimiser",
@@ -161,10 +166,9 @@ def watch(
         if callable(train):
             train_on_fresh(module, train, recipe, n_steps=n_steps, monitor=monitor, checkpoint=checkpoint)
         else:
-            one: dict[str, Any] = {"seeds": [c["seed"]], "monitors": [monitor], "checkpoints": [checkpoint]}
-            train_many([module], *train, [recipe], **one)
-    names = [n for n in monitor.rows[0] if n != "seconds" and not n.endswith("_error")]
-    return {name: [row[name] for row in monitor.rows] for name in names}
+            states, kept = [c["seed"]], [checkpoint]
+            train_many([module], *train, [recipe], random_states=states, monitors=[monitor], checkpoints=kept)
+    return {name: [row[name] for row in monitor.rows] for name in ("step", *monitor.names())}
 
 
 def mean_of(values: npt.ArrayLike) -> tuple[float, tuple[float, float] | None]:

@@ -18,7 +18,7 @@ from inscape.errors import MissingExtraError, StudyError, unknown_name
 from inscape.reports.findings import Finding, Summary, judge
 from inscape.seeding import RandomState, as_generator
 from inscape.studies.local_complexity.training_curves import (
-    Look,
+    NetworkLook,
     band,
     curve_chart,
     image_split,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-FITTED = 0.999
+FITTED_FROM = 0.999
 SIGMA = 1.0
 SETTINGS: dict[str, dict[str, Any]] = {
     "smoke": {
@@ -89,9 +89,9 @@ def cell(c: Configuration) -> Mapping[str, Any]:
     split = image_split(c)
     net = mlp(split.x_train.shape[1], (c["width"],), split.n_classes, random_state=c["seed"])
     keep = _Weights(split.train)
-    look = Look(x=split.x_test[: c["n_points"]], sigma=SIGMA, n_noise=c["n_noise"], also=(keep,))
+    look = NetworkLook(x=split.x_test[: c["n_points"]], sigma=SIGMA, n_noise=c["n_noise"], also=(keep,))
     columns: dict[str, Any] = dict(watch(net, split.train, split.test, c, look, {"accuracy": {}}))
-    fit = next((i for i, a in enumerate(columns["train_accuracy"]) if a >= FITTED), 0)
+    fit = next((i for i, a in enumerate(columns["train_accuracy"]) if a >= FITTED_FROM), 0)
     columns["fit"] = fit
     for when, i in (("before", fit), ("after", -1)):
         vectors, output = keep.seen[i]
@@ -247,7 +247,7 @@ STUDY = Study(
 )
 
 
-SMALLEST = 0.01
+SHORTEST_VECTOR = 0.01
 """Vectors shorter than this fraction of the longest have no direction to speak of and are left out."""
 
 
@@ -276,7 +276,7 @@ def clustering(vectors: npt.ArrayLike, *, n_nulls: int = 4, random_state: Random
     if v.ndim != 2 or len(v) < 3:
         raise StudyError(f"clustering needs at least three vectors (n, d), got shape {v.shape}")
     lengths = np.linalg.norm(v, axis=1)
-    kept = lengths > SMALLEST * lengths.max()
+    kept = lengths > SHORTEST_VECTOR * lengths.max()
     if kept.sum() < 3:
         raise StudyError("clustering needs at least three vectors that are not short beside the longest")
     rng = as_generator(random_state)

@@ -10,7 +10,7 @@ from inscape.correlation.coefficients import KINDS, N_RESAMPLES, Correlation, bo
 from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Chart, Finding, Summary, judge
 from inscape.studies.local_complexity.training_curves import (
-    Look,
+    NetworkLook,
     band,
     curve_chart,
     image_split,
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SIGMA = 1.0
-PUBLISHED = 0.6972
-LATE = 0.9
+PUBLISHED_R2 = 0.6972
+DROPPED_BELOW = 0.9
 """The drop has come when local complexity is below this fraction of its largest value."""
 _DIGITS = {"log_inverse": 3, "final": 2, "lc": 2, "lc_low": 2, "lc_high": 2, "accuracy": 4, "tv": 3}
 _COMMON = {"batch_size": 64, "learning_rate": 1e-4, "n_noise": 1, "decay_biases": False}
@@ -99,7 +99,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
 
     split = image_split(c)
     net = mlp(split.x_train.shape[1], (c["width"],), split.n_classes, random_state=c["replicate_seed"])
-    look = Look(x=split.x_test[: c["n_points"]], sigma=SIGMA, n_noise=c["n_noise"])
+    look = NetworkLook(x=split.x_test[: c["n_points"]], sigma=SIGMA, n_noise=c["n_noise"])
     return watch(net, split.train, split.test, c, look, {"accuracy": {}}, checkpoint_of(c))
 
 
@@ -159,20 +159,20 @@ def findings_of(runs: "pd.DataFrame") -> dict[str, Finding]:
     sooner = correlation(np.log(decays), dropped["drop_step"], kind="spearman", clusters=decays)
     return {
         "linear": Finding(
-            holds=_contains(fit, PUBLISHED),
+            holds=_contains(fit, PUBLISHED_R2),
             evidence=f"R^2 = {fit.value:.3f} [{fit.interval[0]:.3f}, {fit.interval[1]:.3f}] over "
             f"{len(runs)} runs of {max(runs['step'].iloc[0]):,} steps, slope {slope:.3g} per unit of "
             "log(1/lambda)",
             value=fit.value,
             interval=fit.known_interval,
-            published=f"R^2 = {PUBLISHED}",
+            published=f"R^2 = {PUBLISHED_R2}",
         ),
         "grows": Finding(
-            holds=judge(pearson.interval, published=PUBLISHED**0.5).holds,
+            holds=judge(pearson.interval, published=PUBLISHED_R2**0.5).holds,
             evidence=f"r = {pearson}",
             value=pearson.value,
             interval=pearson.known_interval,
-            published=f"r = {PUBLISHED**0.5:.3f}",
+            published=f"r = {PUBLISHED_R2**0.5:.3f}",
         ),
         "sooner": Finding(
             holds=judge((-sooner.interval[1], -sooner.interval[0])).holds,
@@ -226,13 +226,13 @@ def r_squared(x: Any, y: Any, clusters: Any = None) -> Correlation:
 
 
 def drop_step(steps: list[int], lc: list[float]) -> float:
-    """The first step after the largest value at which it is below `LATE` of that; NaN if there is none.
+    """The first step after the largest value with less than `DROPPED_BELOW` of that; NaN if there is none.
 
     >>> drop_step([0, 10, 100, 1000], [1.0, 2.0, 1.9, 1.0])
     1000.0
     """
     top = int(np.argmax(lc))
-    late = (float(s) for s, v in zip(steps[top:], lc[top:], strict=True) if v < LATE * lc[top])
+    late = (float(s) for s, v in zip(steps[top:], lc[top:], strict=True) if v < DROPPED_BELOW * lc[top])
     return next(late, float("nan"))
 
 
@@ -266,7 +266,7 @@ def _draw(runs: "pd.DataFrame", path: Path) -> None:
         (float(slope[1]), float(slope[0])),
         xlabel="log(1 / weight decay)",
         ylabel="local complexity at the end",
-        title=f"R$^2$ = {fit.value:.3f} (published: {PUBLISHED})",
+        title=f"R$^2$ = {fit.value:.3f} (published: {PUBLISHED_R2})",
         ax=right,
     )
     figure.savefig(path, dpi=100)
@@ -287,7 +287,7 @@ def _notes(frame: "pd.DataFrame") -> str:
 
 _CLAIMS = {
     "linear": "Final local complexity follows log(1/lambda) at least as closely as published, "
-    f"R^2 = {PUBLISHED}",
+    f"R^2 = {PUBLISHED_R2}",
     "grows": "It is the higher the smaller the weight decay is",
     "sooner": "The drop comes sooner with more weight decay",
 }

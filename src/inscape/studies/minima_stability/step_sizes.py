@@ -64,7 +64,7 @@ def chains(runs: Iterable[Any], of_what: str) -> Finding:
 
 NETWORK: Configuration = {"n": 12, "width": 200, "sigma_output": 0.5, "warm_up": 50_000}
 """Data, network and warm-up of every run."""
-EDGE = 0.05
+AT_EDGE = 0.05
 _KEPT = (
     "sharpness",
     "flattest",
@@ -139,7 +139,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     _draw_solutions(fitted[fitted["replicate"] == 0], int(frame["n"].iloc[0]), out)
     _draw_sharpness(frame, out)
     ratio = fitted["sharpness"] / fitted["limit"]
-    first = fitted[ratio > 1 - EDGE].groupby("replicate")["step_size"].min()
+    first = fitted[ratio > 1 - AT_EDGE].groupby("replicate")["step_size"].min()
     large = fitted["step_size"] >= fitted["replicate"].map(first)
     near = ratio[large]
     span = (
@@ -159,7 +159,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             "theorem_1": in_all(off["theorem_1"], "runs that interpolate without a knot on a data point"),
             "theorem_2": in_all(fitted["theorem_2"], "runs that interpolate"),
             "edge": in_all(
-                (near - 1).abs() <= EDGE,
+                (near - 1).abs() <= AT_EDGE,
                 f"runs from the first of their start that reaches it{span}",
             ),
             "smoother": Finding(
@@ -242,7 +242,7 @@ STUDY = Study(
         "certified": "The flattest implementation is certified to a relative gap of 1e-9.",
         "theorem_1": "∫|f″|g ≤ 1/η - 1/2 where no knot lies on a data point.",
         "theorem_2": "∫|f″|g ≤ 1/η - 1/2 + Δ in the larger reading, knots on data or not.",
-        "edge": f"Large step sizes end at the edge: sharpness within {EDGE:.0%} of 2/η.",
+        "edge": f"Large step sizes end at the edge: sharpness within {AT_EDGE:.0%} of 2/η.",
         "smoother": "Larger step sizes end in smoother functions.",
     },
     configurations=configurations,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DISTRIBUTIONS = ("uniform", "gaussian", "laplace")
-PLACES = np.linspace(-3, 3, 241)
+GRID_OF_X = np.linspace(-3, 3, 241)
 _SIZES = {"smoke": (20, 320), "small": (20, 80, 320, 1280), "paper": (20, 80, 320, 1280, 5120, 20480)}
 _REPLICATES = {"smoke": 2, "small": 20, "paper": 200}
 
@@ -37,12 +37,12 @@ def cell(configuration: Configuration) -> dict[str, Any]:
         configuration["distribution"], configuration["n"], np.random.default_rng(configuration["seed"])
     )
     x = np.sort((x - x.mean()) / x.std())
-    g, population = weight(PLACES, x), population_weight(PLACES, configuration["distribution"])
+    g, population = weight(GRID_OF_X, x), population_weight(GRID_OF_X, configuration["distribution"])
     ends = weight(np.array([x[0], x[-1], x[0] - 1, x[-1] + 1]), x)
     shown = configuration["n"] == 20 and configuration["replicate"] == 0
     return {
         "distance": np.abs(g - population).max() / population.max(),
-        "place_of_largest": PLACES[g.argmax()],
+        "place_of_largest": GRID_OF_X[g.argmax()],
         "largest_at_ends": ends.max() / g.max(),
         "sample": x if shown else None,
         "g": g if shown else None,
@@ -85,7 +85,7 @@ def _draw(frame: "pd.DataFrame", out: Path) -> None:
         rows = frame[(frame["distribution"] == name) & (frame["n"] == 20) & (frame["replicate"] == 0)]
         row = rows.iloc[0]
         draw_weights(
-            PLACES, np.array(row["g"]), population_weight(PLACES, name), np.array(row["sample"]), ax=ax
+            GRID_OF_X, np.array(row["g"]), population_weight(GRID_OF_X, name), np.array(row["sample"]), ax=ax
         )
         ax.set_title(name)
     figure.savefig(out / "weight.png", dpi=150)

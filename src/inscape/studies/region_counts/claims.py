@@ -1,7 +1,7 @@
 """What the rows say of each claim of the paper, by the rule of `inscape.reports.findings.judge`.
 
-A claimed correlation held if its interval is above zero and reaches `STRONG`. It did not hold only where
-all of the interval is below `STRONG` and below the published value, and where counts and gaps vary more
+A claimed correlation held if its interval is above zero and reaches `STRONG_FROM`. It did not hold only where
+all of the interval is below `STRONG_FROM` and below the published value, and where counts and gaps vary more
 between configurations than between seeds; every finding prints that ratio. This rule was fixed when
 the rows of scale small were known, two of the 90 trees and forests of scale paper, and none of scale medium.
 """
@@ -19,7 +19,7 @@ from inscape.correlation.correlate import Correlations
 from inscape.reports.findings import Finding, Verdict, all_of, judge
 from inscape.studies.region_counts import published
 from inscape.studies.region_counts.selection import (
-    FITTED,
+    FITTED_FROM,
     NETWORKS_TOGETHER,
     TREES_TOGETHER,
     Subject,
@@ -34,12 +34,13 @@ from inscape.studies.region_counts.settings import CLASSICAL, TREES
 if TYPE_CHECKING:
     import pandas as pd
 
-STRONG = 0.5
+STRONG_FROM = 0.5
 """The least correlation that the paper's claims are about."""
 FEW_MISSED = 0.01
 """The share of regions that a grid may miss."""
 CLAIMS = {
-    "networks": f"Networks of {FITTED:.0%} training accuracy or more: the more regions, the larger the gap.",
+    "networks": f"Networks of {FITTED_FROM:.0%} training accuracy or more: the more regions, the "
+    "larger the gap.",
     "pooled": "So do different networks taken together, on one data set.",
     "tree": "So do decision trees, over depths, criteria and splitters.",
     "forest": "So do random forests.",
@@ -69,11 +70,11 @@ def concerns(claim: str, configuration: Mapping[str, Any]) -> bool:
     )
 
 
-NOTHING = Finding(holds=None, evidence="no rows to ask")
+NO_ROWS = Finding(holds=None, evidence="no rows to ask")
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedCorrelation:
     """A correlation, the published one, and how much more the compared numbers vary than between seeds."""
 
     r: Correlation
@@ -81,8 +82,8 @@ class Compared:
     published: float | None = None
 
     def judged(self) -> Verdict:
-        """By the rule of all studies, where a correlation below `STRONG` is not the claimed one."""
-        return judge(self.r.interval, strong=STRONG, published=self.published, variation=self.variation)
+        """By the rule of all studies, where a correlation below `STRONG_FROM` is not the claimed one."""
+        return judge(self.r.interval, strong=STRONG_FROM, published=self.published, variation=self.variation)
 
     def __str__(self) -> str:
         if np.isnan(self.r.value):
@@ -91,7 +92,7 @@ class Compared:
         return f"r = {self.r} over {self.r.n} configurations, {ratio}"
 
 
-def weakest(compared: Mapping[Any, Compared], reported: str = "") -> Finding:
+def weakest(compared: Mapping[Any, ComparedCorrelation], reported: str = "") -> Finding:
     """The claim that every one of some correlations is strong; its number is that of the weakest."""
     known = [c for c in compared.values() if not np.isnan(c.r.value)]
     evidence = "; ".join(f"{name}: {c}" for name, c in compared.items() if c.r.n > 1)
@@ -119,12 +120,14 @@ def _finding(
 def main_findings(by_subject: Mapping[Subject, Correlations]) -> dict[str, Finding]:
     """Each model alone, and pooled."""
     compared = {
-        s: Compared(c.pearson, least_variation(c.variation.values()), published.correlation(s.model, s.data))
+        s: ComparedCorrelation(
+            c.pearson, least_variation(c.variation.values()), published.correlation(s.model, s.data)
+        )
         for s, c in by_subject.items()
     }
     nets = {s: c for s, c in compared.items() if not s.is_pooled and s.model not in CLASSICAL}
 
-    def of(model: str) -> dict[Subject, Compared]:
+    def of(model: str) -> dict[Subject, ComparedCorrelation]:
         return {s: c for s, c in compared.items() if s.model == model}
 
     return {
@@ -137,7 +140,7 @@ def main_findings(by_subject: Mapping[Subject, Correlations]) -> dict[str, Findi
 
 
 def trend_findings(frame: "pd.DataFrame") -> dict[str, Finding]:
-    """How the count goes with the logarithm of learning rate and batch size, over configurations."""
+    """How the count correlates with the logarithm of learning rate and batch size, over configurations."""
     findings = {}
     for key, which, sign in (("learning_rate", "learning rate", -1), ("batch_size", "batch size", 1)):
         own = networks(part(frame, which))
@@ -147,7 +150,7 @@ def trend_findings(frame: "pd.DataFrame") -> dict[str, Finding]:
             means = seed_means(used, [key, "region_count"])
             if len(means) > 1:
                 r = correlation(sign * np.log(means[key]), means["region_count"])
-                trends[name] = Compared(r, variation(used["region_count"], used["configuration"]))
+                trends[name] = ComparedCorrelation(r, variation(used["region_count"], used["configuration"]))
         finding = weakest(trends, "in all three networks of Fig. 3")
         words = (
             "of the count with log(1 / learning rate)" if sign < 0 else "of the count with log(batch size)"
@@ -179,7 +182,7 @@ def _ahead_of(frame: "pd.DataFrame", others: tuple[str, ...], reported: str) -> 
             leads[name] = bootstrapped(partial(_lead, means), len(means), None, N_RESAMPLES, 0)
             asked.append(rows)
     if not leads:
-        return NOTHING
+        return NO_ROWS
     verdicts = all_of(
         judge(c.interval, variation=variation_of(rows, "region_count"))
         for c, rows in zip(leads.values(), asked, strict=True)
@@ -216,7 +219,7 @@ def _lines(table: "pd.DataFrame") -> list[dict[str, Any]]:
 def _fewer(lines: list[dict[str, Any]], column: str, bound: float, text: str, reported: str) -> Finding:
     """The claim that a column, which has an interval, is below a bound in every line of a table."""
     if not lines:
-        return NOTHING
+        return NO_ROWS
     worst = max(lines, key=lambda line: line[column])
     return _finding(
         all_of(judge((bound - line["high"], bound - line["low"])) for line in lines),
@@ -241,10 +244,10 @@ def variant_findings(tables: "Mapping[str, pd.DataFrame]") -> dict[str, Finding]
     return findings
 
 
-def _compared(line: dict[str, Any]) -> Compared:
+def _compared(line: dict[str, Any]) -> ComparedCorrelation:
     """A line of a table; a number that it lacks is NaN there."""
     ratio, reported = (line.get(key) for key in ("variation", "published"))
-    return Compared(
+    return ComparedCorrelation(
         Correlation(line["r"], (line["low"], line["high"]), line["configurations"]),
         None if ratio is None or np.isnan(ratio) else float(ratio),
         None if reported is None or np.isnan(reported) else float(reported),
@@ -265,7 +268,7 @@ def evolution_finding(table: "pd.DataFrame") -> Finding:
     for line in _lines(table):
         by_model.setdefault(line["model"], []).append(line)
     if not by_model:
-        return NOTHING
+        return NO_ROWS
     ends = {name: (lines[0], _compared(lines[-1])) for name, lines in by_model.items()}
     verdicts = [_grown(first["r"], last) for first, last in ends.values()]
     texts = (
@@ -277,7 +280,7 @@ def evolution_finding(table: "pd.DataFrame") -> Finding:
     return _finding(all_of(verdicts), "; ".join(texts), least.value, least.interval, reported)
 
 
-def _grown(first: float, last: Compared) -> Verdict:
+def _grown(first: float, last: ComparedCorrelation) -> Verdict:
     """Strong in the end, and more so than at the start; a fall is a failure where it can be seen."""
     verdict = last.judged()
     if verdict.holds and first >= last.r.value:

@@ -24,7 +24,7 @@ NETWORK: Configuration = {"n": 30, "width": 100, "sigma": 0.3}
 """Data and network of every run."""
 DIM = 3
 LABELS = ("wave", "random")
-EDGE = 0.1
+AT_EDGE = 0.1
 _SIZES = {
     "smoke": np.array([0.01, 0.1, 0.5]),
     "small": np.geomspace(0.0075, 0.75, 13),
@@ -129,12 +129,13 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
             "lemmas": in_all(track[1], "networks on the way, all pairs of points"),
             "theorem_6": in_all(track[0], "networks on the way"),
             "edge": Finding(
-                holds=bool((ratio - 1).abs().median() <= EDGE) if len(ratio) > 2 else None,
-                evidence=f"{((ratio - 1).abs() <= EDGE).sum()} of {len(ratio)} runs end within {EDGE:.0%}; "
+                holds=bool((ratio - 1).abs().median() <= AT_EDGE) if len(ratio) > 2 else None,
+                evidence=f"{((ratio - 1).abs() <= AT_EDGE).sum()} of {len(ratio)} runs end within "
+                f"{AT_EDGE:.0%}; "
                 f"sharpness over 2 / eta, quantiles {', '.join(ends)}",
             ),
             "assumption_2": Finding(
-                holds=bool(((below - 1).abs() <= EDGE).all()) if len(below) else None,
+                holds=bool(((below - 1).abs() <= AT_EDGE).all()) if len(below) else None,
                 evidence=f"over 2 / eta it is {below.min():.3f} to {below.max():.3f} in {len(below)} runs",
             ),
             "fewer_active": Finding(
@@ -236,8 +237,9 @@ STUDY = Study(
     claims={
         "lemmas": "Lemma 7 (regions and active units) and Lemma 8 (sharpness and active units) hold.",
         "theorem_6": "The mean region count is at most 2 N sharpness / r^2 + 2.",
-        "edge": f"Step sizes eta above 2 / (first sharpness) end within {EDGE:.0%} of sharpness 2 / eta.",
-        "assumption_2": f"Step sizes below half of that end within {EDGE:.0%} of sharpness 2 / eta as well.",
+        "edge": f"Step sizes eta above 2 / (first sharpness) end within {AT_EDGE:.0%} of sharpness 2 / eta.",
+        "assumption_2": f"Step sizes below half of that end within {AT_EDGE:.0%} of sharpness "
+        "2 / eta as well.",
         "fewer_active": "At the edge larger step sizes leave fewer active units, by more than a square root.",
         "fewer_regions": "At the edge larger step sizes leave fewer regions.",
         "tight": "The bound at the edge is within a factor 10 of the region count.",

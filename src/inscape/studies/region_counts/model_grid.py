@@ -25,12 +25,12 @@ from inscape.studies.region_counts.settings import (
     EPOCHS_SEEN,
     FOLDER_EPOCHS,
     FOLDER_SIDE,
-    INSTEAD,
     KERNELS,
     KINDS,
     MEDIUM_NETS,
-    NINE,
+    NINE_NETWORKS,
     NORMALISATION,
+    RATES_REPLACED,
     SCHEDULE_OF,
     TREES,
     Counts,
@@ -57,7 +57,7 @@ OPTIONS = {
     "nets": "models, as mlp,resnet18,tree,forest, each trained on each data set; `none` for --own alone",
     "n_train": "training points; `all` for all",
     "n_test": "test points; `all` for all",
-    "width": "factor on the channels of image networks (on the hidden neurons of an mlp)",
+    "width": "factor on the channels of image networks (on the hidden units of an mlp)",
     "epochs": "of every network",
     "rates": "learning rates of the sweep, as .1,.01,.001",
     "batches": "batch sizes of the sweep, as 16,32,64",
@@ -207,7 +207,7 @@ def _data_sets() -> tuple[str, ...]:
 
 
 def _models() -> tuple[str, ...]:
-    return ("mlp", "cnn", "mobilenet_v1", *NINE, *CLASSICAL)
+    return ("mlp", "cnn", "mobilenet_v1", *NINE_NETWORKS, *CLASSICAL)
 
 
 def _names(text: str, known: tuple[str, ...], what: str) -> list[str]:
@@ -224,7 +224,7 @@ def _usual(scale: str, source: str) -> tuple[str, ...]:
     if source == "digits":
         return ("mlp", *TREES)
     if scale == "paper":
-        return (*NINE, *TREES)
+        return (*NINE_NETWORKS, *TREES)
     if source not in ("cifar10", "cifar100", "svhn") and not _is_folder(source):
         return ("mlp",)
     return (*MEDIUM_NETS, *TREES) if scale == "medium" else ("resnet18", *TREES)
@@ -240,7 +240,7 @@ def _of_model(scale: str, source: str, net: str, kinds: Kinds) -> Iterator[Confi
     how = mlp if net == "mlp" else image
     yield from _swept(source, net, how)
     for part, values in how.more.items():
-        if scale == "paper" and net in NINE and net not in ABLATED.get(part, NINE):
+        if scale == "paper" and net in NINE_NETWORKS and net not in ABLATED.get(part, NINE_NETWORKS):
             continue
         yield from _varied(source, net, how, part, values)
 
@@ -273,7 +273,7 @@ def _swept(source: str, net: str, how: Training) -> Iterator[Configuration]:
         base["epochs_seen"] = _seen(how)
     # what matters most changes first, so that a run which is stopped leaves whole grids of it
     for i, decay, size, rate in product(range(how.seeds), how.decays, how.sizes, how.rates):
-        rate = INSTEAD.get((net, rate), rate)
+        rate = RATES_REPLACED.get((net, rate), rate)
         yield base | {"learning_rate": rate, "batch_size": size, "weight_decay": decay, "replicate": i}
 
 
@@ -290,7 +290,9 @@ def _varied(source: str, net: str, how: Training, part: str, values: Any) -> Ite
     for chosen in product(*values.values()):
         setting: Configuration = {"weight_decay": how.decays[0], "replicate": 0}
         setting |= dict(zip(values, chosen, strict=True))
-        setting["learning_rate"] = INSTEAD.get((net, setting["learning_rate"]), setting["learning_rate"])
+        setting["learning_rate"] = RATES_REPLACED.get(
+            (net, setting["learning_rate"]), setting["learning_rate"]
+        )
         schedule = SCHEDULE_OF[setting.get("optimiser", "sgd")]
         yield base | schedule | setting | _augmented(setting.get("augmentation"))
 

@@ -25,7 +25,7 @@ MEASURED_POINTS = 200
 PROBE_SEED = 0
 WATCHED_LINES = 100
 """Most segments of each count while a network is trained; half of those at its end if these are few."""
-PICTURED = 3
+N_PICTURED = 3
 """Test images, of as many classes, that span the plane of the pictures."""
 
 
@@ -228,7 +228,7 @@ def picture(model: Any, split: Any, resolution: int) -> dict[str, Any]:
 
     one_each = np.unique(split.y_test, return_index=True)[1]
     others = np.setdiff1d(np.arange(len(split.y_test)), one_each)  # for data of two classes
-    first = np.concatenate([np.sort(one_each), others])[:PICTURED]
+    first = np.concatenate([np.sort(one_each), others])[:N_PICTURED]
     patch = Patch.through(split.x_test[first])
     grid = np.meshgrid(*(np.linspace(low, high, resolution) for low, high in patch.bounds))
     points = patch.points(np.stack(grid, axis=-1).reshape(-1, 2))

@@ -13,7 +13,7 @@ from inscape.studies.region_counts.settings import CLASSICAL
 if TYPE_CHECKING:
     import pandas as pd
 
-FITTED = 0.99
+FITTED_FROM = 0.99
 """Networks of a lower training accuracy are left out: of them no correlation is claimed."""
 HYPER_PARAMETERS = ("learning_rate", "batch_size", "weight_decay")
 TREE_PARAMETERS = ("max_depth", "criterion", "splitter", "n_neighbors", "weights", "p", "C", "kernel")
@@ -52,7 +52,7 @@ def part(frame: "pd.DataFrame", *names: str) -> "pd.DataFrame":
 def networks(frame: "pd.DataFrame", *, fitted: bool = True) -> "dict[Subject, pd.DataFrame]":
     """The rows of each network on each data set; only those that fit their training data."""
     rows = frame[~frame["model"].isin(CLASSICAL)]
-    return _by_subject(rows[rows["train_accuracy"] >= FITTED] if fitted else rows)
+    return _by_subject(rows[rows["train_accuracy"] >= FITTED_FROM] if fitted else rows)
 
 
 def classical(frame: "pd.DataFrame") -> "dict[Subject, pd.DataFrame]":

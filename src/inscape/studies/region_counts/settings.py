@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-NINE = (
+NINE_NETWORKS = (
     "resnet18",
     "resnet34",
     "vgg19",
@@ -307,5 +307,5 @@ ABLATED = {
     "augmentation": ("resnet18",),
 }
 """Part of the study -> those of the nine networks that the paper shows there."""
-INSTEAD = {("vgg19", 0.1): 0.05}
+RATES_REPLACED = {("vgg19", 0.1): 0.05}
 """Learning rates that the paper replaced, since the network did not train."""

@@ -18,7 +18,7 @@ from inscape.drawing.planes.labelled_grid import draw_labels
 from inscape.reports.findings import Chart, Summary
 from inscape.studies.region_counts import claims, paper_tables
 from inscape.studies.region_counts.selection import (
-    FITTED,
+    FITTED_FROM,
     Subject,
     classical,
     networks,
@@ -102,8 +102,8 @@ def _notes(frame: "pd.DataFrame") -> str:
     return (
         f"{len(frame)} models, {minutes:.0f} minutes of work in all. A correlation is over configurations, "
         "each the mean of its seeds, with a 95 % bootstrap interval. It held if that is above 0 and reaches "
-        f"{claims.STRONG}. It did not hold only if all of it is below {claims.STRONG} and below the "
-        "published value, and counts and gaps vary more between configurations than between seeds "
+        f"{claims.STRONG_FROM}. It did not hold only if all of it is below {claims.STRONG_FROM} and below "
+        "the published value, and counts and gaps vary more between configurations than between seeds "
         "(variation above 1); else there was no variation to test, or it cannot be said. The number of a "
         "claim about several models is that of the weakest."
     )
@@ -113,10 +113,11 @@ def _limits_here(frame: "pd.DataFrame", by_subject: Mapping[Subject, Correlation
     """What these rows themselves show of where the correlation comes from and where it is not."""
     texts = []
     for name, rows in networks(part(frame, "sweep"), fitted=False).items():
-        n = int((rows["train_accuracy"] < FITTED).sum())
+        n = int((rows["train_accuracy"] < FITTED_FROM).sum())
         if n:
             texts.append(
-                f"{name}: {n} of {len(rows)} runs stay below {FITTED:.0%} training accuracy and are left out."
+                f"{name}: {n} of {len(rows)} runs stay below {FITTED_FROM:.0%} training accuracy and are "
+                "left out."
             )
         methods = set(rows["count_method"]) - {"exact"}
         if methods:
@@ -238,9 +239,9 @@ def _baselines(frame: "pd.DataFrame") -> Any:
     places = iter(axes)
     for name, rows in groups.items():
         for column, shown in (("distance", "distance to the initial weights"), ("margin", "output margin")):
-            parts = {k: seed_means(g, [column, "gap"]).to_numpy().T for k, g in _coloured(rows).items()}
+            points = {k: seed_means(g, [column, "gap"]).to_numpy().T for k, g in _coloured(rows).items()}
             draw_scatter(
-                {k: (x, y) for k, (x, y) in parts.items()},
+                {k: (x, y) for k, (x, y) in points.items()},
                 xlabel=shown,
                 ylabel="generalisation gap",
                 title=str(name),

@@ -38,11 +38,11 @@ from inscape.probes import Segment
 from inscape.seeding import RandomState, as_generator
 from inscape.theory.check import Check, checked_form, compare, compare_means, only_stated
 from inscape.theory.layers import as_module, as_points
-from inscape.theory.local_complexity.moments import Moments, Settings, moments
+from inscape.theory.local_complexity.moments import Moments, MomentSettings, moments
 
 
 def lc_gradient_bound(
-    model: Any, x: Any = None, *, form: str = "corrected", **settings: Unpack[Settings]
+    model: Any, x: Any = None, *, form: str = "corrected", **settings: Unpack[MomentSettings]
 ) -> Check:
     """|grad z_i(x)| <= C_grad for every unit: what Corollary 3 and all that follows from it rest on.
 
@@ -63,7 +63,7 @@ def lc_gradient_bound(
 
 
 def lc_corollary3_upper(
-    model: Any, x: Any = None, *, form: str = "stated", **settings: Unpack[Settings]
+    model: Any, x: Any = None, *, form: str = "stated", **settings: Unpack[MomentSettings]
 ) -> Check:
     """Eq. 7: LC <= C_bias sum_i E |grad z_i|. It holds as stated.
 
@@ -90,7 +90,7 @@ def lc_corollary3_upper(
 
 
 def lc_corollary3_lower(
-    model: Any, x: Any = None, *, form: str = "corrected", **settings: Unpack[Settings]
+    model: Any, x: Any = None, *, form: str = "corrected", **settings: Unpack[MomentSettings]
 ) -> Check:
     """Eq. 8: c_bias^eta sum_i E |grad z_i| - xi - B C_grad C_bias <= LC, with xi computed.
 
@@ -187,7 +187,7 @@ def lc_good_at_start(
 
 
 def lc_theorem5_upper(
-    model: Any, x: Any = None, *, form: str = "corrected", **settings: Unpack[Settings]
+    model: Any, x: Any = None, *, form: str = "corrected", **settings: Unpack[MomentSettings]
 ) -> Check:
     """Eq. 11: LC <= n_0 C_bias sum_l sqrt(C_grad^2 LR_l + eps^2 n_l), LR_l the local rank at eps.
 
@@ -216,7 +216,7 @@ def lc_theorem5_upper(
 
 
 def lc_theorem5_lower(
-    model: Any, x: Any = None, *, form: str = "corrected", **settings: Unpack[Settings]
+    model: Any, x: Any = None, *, form: str = "corrected", **settings: Unpack[MomentSettings]
 ) -> Check:
     """Eq. 12: sum_l LR_l <= (LC + xi + B C_grad C_bias) / (c_bias^eta eps^2).
 
@@ -244,7 +244,7 @@ def lc_theorem5_lower(
 
 
 def lc_corollary14(
-    model: Any, x: Any = None, *, form: str = "corrected", **settings: Unpack[Settings]
+    model: Any, x: Any = None, *, form: str = "corrected", **settings: Unpack[MomentSettings]
 ) -> Check:
     """Eq. 31: LC <= n_0 C_bias C_grad sum_l sqrt(LR_l), LR_l the mean rank itself.
 
@@ -271,7 +271,9 @@ def lc_corollary14(
     return compare_means("lc_corollary14", m.draws, sides, form=form, note=note)
 
 
-def lc_theorem7(model: Any, x: Any = None, *, form: str = "corrected", **settings: Unpack[Settings]) -> Check:
+def lc_theorem7(
+    model: Any, x: Any = None, *, form: str = "corrected", **settings: Unpack[MomentSettings]
+) -> Check:
     """Eq. 13: TV h c_bias^eta / max_l C_l - xi - B C_grad C_bias <= LC for h hidden layers.
 
     Args:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _RANK_TOL = 1e-10
 
 
-class Settings(TypedDict):
+class MomentSettings(TypedDict):
     """The settings that the checks share; see `moments`."""
 
     sigma: NotRequired[float]
@@ -103,8 +103,7 @@ def moments(
     """
     if isinstance(model, Moments):
         return model
-    from inscape.measures.jacobian.passes import Settings as PassSettings
-    from inscape.measures.jacobian.passes import jacobian_pass
+    from inscape.measures.jacobian.passes import PassSettings, jacobian_pass
     from inscape.measures.jacobian.tallies import ComplexityTally, RankTally, VariationTally
     from inscape.measures.jacobian.units import Draws
     from inscape.theory.local_complexity.tally import MomentTally

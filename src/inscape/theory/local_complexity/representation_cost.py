@@ -30,7 +30,7 @@ from inscape.theory.check import Check, compare, only_stated
 from inscape.theory.layers import Layers, as_points, layers_of
 from inscape.univariate import KKTResidual
 
-_SAME = 1e-10
+_SAME_VECTORS_BELOW = 1e-10
 """Unit vectors closer than this are one."""
 
 
@@ -105,7 +105,7 @@ def _canonical(net: Layers) -> tuple[Floats, Floats, Floats]:
         u, a = row / length, weight * length
         affine += a / 2 * u
         for i, known in enumerate(directions):
-            if min(np.abs(known - u).max(), np.abs(known + u).max()) < _SAME:
+            if min(np.abs(known - u).max(), np.abs(known + u).max()) < _SAME_VECTORS_BELOW:
                 kinks[i] += a
                 break
         else:
@@ -199,12 +199,12 @@ def _gradients(net: Layers, x: Floats, with_biases: bool) -> Floats:
         inputs.append(np.maximum(inputs[-1] @ w.T + c, 0.0))
     last = len(net.weights[-1])
     back = np.tile(np.array([[1.0]] if last == 1 else [[-1.0, 1.0]]), (len(x), 1))
-    parts: list[Floats] = []
+    blocks: list[Floats] = []
     for i in range(len(net.weights) - 1, -1, -1):
         by_weights = np.einsum("no,ni->noi", back, inputs[i]).reshape(len(x), -1)
-        parts[:0] = [by_weights, back] if with_biases else [by_weights]
+        blocks[:0] = [by_weights, back] if with_biases else [by_weights]
         back = (back @ net.weights[i]) * (inputs[i] > 0)
-    return np.concatenate(parts, axis=1)
+    return np.concatenate(blocks, axis=1)
 
 
 def checked_labels(y: Any, n: int) -> Floats:

@@ -26,7 +26,7 @@ from inscape.seeding import RandomState, as_seed
 from inscape.serialising import Written
 from inscape.theory.layers import Layers, as_points, layers_of
 
-_ENTRIES = 2**22
+_NUMBERS_IN_CHUNK = 2**22
 """Numbers in the largest array of a chunk of points."""
 
 
@@ -88,7 +88,7 @@ def vertex_density(
         raise NotApplicableError(f"vertices are of networks of two inputs, not {net.n_inputs}")
     seed = as_seed(random_state)
     rng = np.random.default_rng(seed)
-    size = max(1, _ENTRIES // int(2 * net.widths.max() ** 2))
+    size = max(1, _NUMBERS_IN_CHUNK // int(2 * net.widths.max() ** 2))
     draws = np.zeros((n, len(points), 2))
     for k in range(n):
         perturbation = [sigma * rng.standard_normal(int(width)) for width in net.widths]

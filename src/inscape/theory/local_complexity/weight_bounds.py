@@ -22,7 +22,7 @@ from inscape.arrays import Floats
 from inscape.errors import NotApplicableError, TheoryError
 from inscape.theory.check import Check, checked_form, compare, compare_means, only_stated
 from inscape.theory.layers import Layers, as_points, layers_of
-from inscape.theory.local_complexity.moments import Settings, moments
+from inscape.theory.local_complexity.moments import MomentSettings, moments
 from inscape.theory.local_complexity.representation_cost import (
     checked_labels,
     least_norm,
@@ -37,7 +37,7 @@ def lc_proposition8(
     *,
     form: str = "corrected",
     cost: float | str | None = None,
-    **settings: Unpack[Settings],
+    **settings: Unpack[MomentSettings],
 ) -> Check:
     """Eq. 14: n_0 LC / C_bias <= n^{(1-L)/2} L^{1-L/2} R^L, n the largest width, R the representation cost.
 
@@ -94,7 +94,7 @@ def lc_proposition9(
     *,
     form: str = "corrected",
     is_optimum: bool = False,
-    **settings: Unpack[Settings],
+    **settings: Unpack[MomentSettings],
 ) -> Check:
     """Eq. 16: local complexity at a global optimum of min |theta| subject to y_i N(x_i) >= 1.
 

@@ -200,11 +200,11 @@ def split_data(
     """
     seed = as_seed(random_state)
     if source not in EMBEDDED:
-        parts = [
+        halves = [
             load_data(source, split=name, n=n, random_state=seed, image_size=image_size)
             for name, n in (("train", n_train), ("test", n_test))
         ]
-        return Split(*_labelled(parts[0]), *_labelled(parts[1]))
+        return Split(*_labelled(halves[0]), *_labelled(halves[1]))
     x, y = _labelled(load_data(source))
     n_train = 2 * len(x) // 3 if n_train is None else whole_number(n_train, "n_train", 1, DataError)
     n_test = len(x) - n_train if n_test is None else whole_number(n_test, "n_test", 1, DataError)

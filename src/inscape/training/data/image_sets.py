@@ -24,7 +24,7 @@ from inscape.files import replacing
 from inscape.progress import Meter, meter
 from inscape.training.data.own_files import read_npz
 
-Arrays = dict[str, npt.NDArray[np.uint8]]
+ImageArrays = dict[str, npt.NDArray[np.uint8]]
 ATTEMPTS = 3
 TIMEOUT = 30.0
 _CHUNK = 1 << 16
@@ -38,7 +38,7 @@ class ImageSet:
     name: str
     sources: tuple[str, ...]
     files: tuple[tuple[str, str], ...]
-    parse: Callable[[list[bytes]], Arrays]
+    parse: Callable[[list[bytes]], ImageArrays]
     classes: tuple[str, ...] | None = None
 
 
@@ -50,16 +50,16 @@ def _read_idx(content: bytes) -> npt.NDArray[np.uint8]:
     return np.frombuffer(content, np.uint8, offset=4 + 4 * n_axes).reshape(shape)
 
 
-def _parse_mnist(contents: list[bytes]) -> Arrays:
+def _parse_mnist(contents: list[bytes]) -> ImageArrays:
     return dict(zip(KEYS, map(_read_idx, contents), strict=True))
 
 
 def _cifar_parser(
     folder: str, train: tuple[str, ...], test: str, n_labels: int
-) -> Callable[[list[bytes]], Arrays]:
+) -> Callable[[list[bytes]], ImageArrays]:
     """For records of `n_labels` label bytes, the last of which counts, and 3x32x32 pixels."""
 
-    def parse(contents: list[bytes]) -> Arrays:
+    def parse(contents: list[bytes]) -> ImageArrays:
         arrays = {}
         with tarfile.open(fileobj=io.BytesIO(contents[0])) as archive:
             for split, names in (("train", train), ("test", (test,))):
@@ -73,7 +73,7 @@ def _cifar_parser(
     return parse
 
 
-def _parse_svhn(contents: list[bytes]) -> Arrays:
+def _parse_svhn(contents: list[bytes]) -> ImageArrays:
     """Two MATLAB files with X (32, 32, 3, n) and y (n, 1), in which the digit 0 is called 10."""
     from scipy.io import loadmat
 
@@ -235,7 +235,7 @@ def _fetch(images: ImageSet, folders: list[Path], path: Path, progress: bool | M
     _save(path, arrays)
 
 
-def _save(path: Path, arrays: Arrays) -> None:
+def _save(path: Path, arrays: ImageArrays) -> None:
     """Write the .npz, whole or not at all."""
     try:
         with replacing(path) as draft:
@@ -255,31 +255,31 @@ def download(urls: Sequence[str], path: Path, md5: str, *, progress: bool | Mete
         with _alone(path.with_name(f"{path.name}.lock")):
             if path.is_file() and checksum(path) == md5:
                 return path
-            part = path.with_name(f"{path.name}.part")
-            _fetch_any(urls, part, md5, progress)
-            part.replace(path)
+            partial = path.with_name(f"{path.name}.part")
+            _fetch_any(urls, partial, md5, progress)
+            partial.replace(path)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
     return path
 
 
-def _fetch_any(urls: Sequence[str], part: Path, md5: str, progress: bool | Meter | None) -> None:
+def _fetch_any(urls: Sequence[str], partial: Path, md5: str, progress: bool | Meter | None) -> None:
     """The file from one of the sources, each tried a few times."""
     reasons = []
     for url in urls:
         for _ in range(ATTEMPTS):
             try:
-                with meter(progress, part.name.removesuffix(".part")) as show:
-                    _fetch_rest(url, part, show)
+                with meter(progress, partial.name.removesuffix(".part")) as show:
+                    _fetch_rest(url, partial, show)
             except _Refused as error:
                 reasons.append(f"{url}: {error}")
                 break
             except _BrokenOff as error:
                 reasons.append(f"{url}: {error}")
                 continue
-            if checksum(part) == md5:
+            if checksum(partial) == md5:
                 return
-            part.unlink()
+            partial.unlink()
             reasons.append(f"{url}: wrong checksum, so not the file that was published")
             break
     raise DataError("; ".join(dict.fromkeys(reasons)))
@@ -293,13 +293,13 @@ class _BrokenOff(Exception):
     """The source gave a part of the file."""
 
 
-def _fetch_rest(url: str, part: Path, show: Meter) -> None:
+def _fetch_rest(url: str, partial: Path, show: Meter) -> None:
     """Append to `part` what is missing."""
     import urllib.error
     import urllib.request
     from http.client import HTTPException
 
-    have = part.stat().st_size if part.exists() else 0
+    have = partial.stat().st_size if partial.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
@@ -307,7 +307,7 @@ def _fetch_rest(url: str, part: Path, show: Meter) -> None:
                 have = 0  # the source sends all of it
             length = answer.headers.get("Content-Length")
             total = have + int(length) if length else 0
-            with part.open("r+b" if have else "wb") as file:
+            with partial.open("r+b" if have else "wb") as file:
                 file.seek(have)
                 while chunk := answer.read(_CHUNK):
                     file.write(chunk)

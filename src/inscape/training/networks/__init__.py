@@ -29,8 +29,8 @@ from inscape.training.networks.image_networks import (
     simple_dla,
 )
 from inscape.training.networks.shared_layers import (
-    Head,
     Pixels,
+    PooledLinear,
     check_sizes,
     conv_norm,
     initialise,
@@ -77,7 +77,7 @@ def cnn(channels: int, n_classes: int, width: float, large: bool = False) -> nn.
         *stem(channels, sizes[0], large, activation=nn.ReLU()),
         conv_norm(sizes[0], sizes[1], stride=2, activation=nn.ReLU()),
         conv_norm(sizes[1], sizes[2], stride=2, activation=nn.ReLU()),
-        Head(sizes[2], n_classes),
+        PooledLinear(sizes[2], n_classes),
     )
 
 
@@ -95,7 +95,7 @@ def vgg19(channels: int, n_classes: int, width: float, large: bool = False) -> n
             layers.append(conv_norm(c_in, c_out, bias=True, activation=nn.ReLU()))
             c_in = c_out
         layers.append(nn.MaxPool2d(2, ceil_mode=True))
-    return nn.Sequential(*layers, Head(c_in, n_classes))
+    return nn.Sequential(*layers, PooledLinear(c_in, n_classes))
 
 
 _IMAGE_NETWORKS: dict[str, Callable[[int, int, float, bool], nn.Sequential]] = {
@@ -115,7 +115,7 @@ NETWORKS = ("mlp", *_IMAGE_NETWORKS)
 LARGE_IMAGE = 128
 """Pixels each way from which on image networks have the stems and strides of their papers, made for 224;
 below they have those that are usual for CIFAR."""
-Normalisation = tuple[npt.ArrayLike, npt.ArrayLike]
+MeanAndDeviation = tuple[npt.ArrayLike, npt.ArrayLike]
 
 
 @renamed(seed="random_state")
@@ -128,7 +128,7 @@ def build(
     hidden: Sequence[int] = (128, 128),
     scale: float = 1.0,
     init: str = "he",
-    normalise: Normalisation | None = None,
+    normalise: MeanAndDeviation | None = None,
     random_state: RandomState,
 ) -> nn.Sequential:
     """A network for points of shape `input_shape`, initialised from a generator of its own.
@@ -140,7 +140,7 @@ def build(
         input_shape: of one point; images are (channels, height, width) or (height, width). From 128 pixels
             on, networks have the stem and the strides of their papers: 224 pixels become 7.
         n_classes: how many scores.
-        width: factor on the number of channels (mlp: of hidden neurons).
+        width: factor on the number of channels (mlp: of hidden units).
         hidden: the hidden layers of an mlp.
         scale: factor on the initial weights.
         init: "he", or "torch" for what torch's layers have by default, 2.45 times smaller; under batch-norm
@@ -179,7 +179,7 @@ def build(
     return nn.Sequential(*first, *body)
 
 
-def _pixels(normalise: Normalisation, shape: tuple[int, ...], *, images: bool) -> Pixels:
+def _pixels(normalise: MeanAndDeviation, shape: tuple[int, ...], *, images: bool) -> Pixels:
     mean, std = (_per_channel(v, shape) for v in normalise)
     if not bool((std > 0).all()):
         raise ModelError("normalise=(mean, std) needs a positive std in every channel")

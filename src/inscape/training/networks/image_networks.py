@@ -11,7 +11,14 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from inscape.training.networks.shared_layers import Head, SqueezeExcite, conv_norm, convolution, scaled, stem
+from inscape.training.networks.shared_layers import (
+    PooledLinear,
+    SqueezeExcite,
+    conv_norm,
+    convolution,
+    scaled,
+    stem,
+)
 
 
 class Residual(nn.Module):
@@ -70,7 +77,7 @@ def _network(
         for i in range(depth):
             layers.append(block(c_in, c_out, 2 if stage > 0 and i == 0 else 1))
             c_in = c_out
-    return nn.Sequential(*layers, Head(c_in, n_classes))
+    return nn.Sequential(*layers, PooledLinear(c_in, n_classes))
 
 
 def resnet18(channels: int, n_classes: int, width: float, large: bool = False) -> nn.Sequential:
@@ -88,7 +95,7 @@ def senet18(channels: int, n_classes: int, width: float, large: bool = False) ->
     return _network(PreActivated, (2, 2, 2, 2), channels, n_classes, width, large)
 
 
-class Tree(nn.Module):
+class AggregationTree(nn.Module):
     """Two subtrees, one after the other, whose outputs a 1x1 convolution joins."""
 
     def __init__(self, c_in: int, c_out: int, level: int, stride: int) -> None:
@@ -97,8 +104,8 @@ class Tree(nn.Module):
             self.left: nn.Module = Residual(c_in, c_out, stride)
             self.right: nn.Module = Residual(c_out, c_out, 1)
         else:
-            self.left = Tree(c_in, c_out, level - 1, stride)
-            self.right = Tree(c_out, c_out, level - 1, 1)
+            self.left = AggregationTree(c_in, c_out, level - 1, stride)
+            self.right = AggregationTree(c_out, c_out, level - 1, 1)
         self.root = conv_norm(2 * c_out, c_out, 1, activation=nn.ReLU())
 
     def forward(self, x: Tensor) -> Tensor:
@@ -120,9 +127,9 @@ def simple_dla(channels: int, n_classes: int, width: float, large: bool = False)
     c_in = second
     for size, level, stride in ((64, 1, halved), (128, 2, 2), (256, 2, 2), (512, 1, 2)):
         c_out = scaled(size, width)
-        layers.append(Tree(c_in, c_out, level, stride))
+        layers.append(AggregationTree(c_in, c_out, level, stride))
         c_in = c_out
-    return nn.Sequential(*layers, Head(c_in, n_classes))
+    return nn.Sequential(*layers, PooledLinear(c_in, n_classes))
 
 
 GROUP = 8
@@ -158,7 +165,7 @@ def regnet_x_200mf(channels: int, n_classes: int, width: float, large: bool = Fa
             c_out = scaled(size, width, GROUP)
             layers.append(GroupedResidual(c_in, c_out, stride if i == 0 else 1))
             c_in = c_out
-    return nn.Sequential(*layers, Head(c_in, n_classes))
+    return nn.Sequential(*layers, PooledLinear(c_in, n_classes))
 
 
 # channels and stride of each block
@@ -180,7 +187,7 @@ def mobilenet_v1(channels: int, n_classes: int, width: float, large: bool = Fals
             conv_norm(c_in, c_out, 1, activation=nn.ReLU()),
         ]
         c_in = c_out
-    return nn.Sequential(*layers, Head(c_in, n_classes))
+    return nn.Sequential(*layers, PooledLinear(c_in, n_classes))
 
 
 # expansion, channels, blocks, stride of the first block
@@ -226,7 +233,9 @@ def mobilenet_v2(channels: int, n_classes: int, width: float, large: bool = Fals
             c_out = scaled(size, width)
             layers.append(InvertedResidual(c_in, c_out, expansion, first if i == 0 else 1))
             c_in = c_out
-    return nn.Sequential(*layers, conv_norm(c_in, last, 1, activation=nn.ReLU6()), Head(last, n_classes))
+    return nn.Sequential(
+        *layers, conv_norm(c_in, last, 1, activation=nn.ReLU6()), PooledLinear(last, n_classes)
+    )
 
 
 # expansion, channels, blocks, kernel, stride of the first block
@@ -289,7 +298,7 @@ def efficientnet_b0(channels: int, n_classes: int, width: float, large: bool = F
             c_out, drop = scaled(size, width), DROP * (len(layers) - 1) / n_blocks
             layers.append(ExcitedResidual(c_in, c_out, expansion, kernel, stride if i == 0 else 1, drop))
             c_in = c_out
-    return nn.Sequential(*layers, nn.Dropout(DROP), Head(c_in, n_classes))
+    return nn.Sequential(*layers, nn.Dropout(DROP), PooledLinear(c_in, n_classes))
 
 
 def shuffle(x: Tensor) -> Tensor:
@@ -343,4 +352,6 @@ def shufflenet_v2(channels: int, n_classes: int, width: float, large: bool = Fal
         c_out = scaled(size, width, 4)
         layers += [Down(c_in, c_out), *[Keep(c_out) for _ in range(depth)]]
         c_in = c_out
-    return nn.Sequential(*layers, conv_norm(c_in, last, 1, activation=nn.ReLU()), Head(last, n_classes))
+    return nn.Sequential(
+        *layers, conv_norm(c_in, last, 1, activation=nn.ReLU()), PooledLinear(last, n_classes)
+    )

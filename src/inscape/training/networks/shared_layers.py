@@ -56,11 +56,11 @@ def conv_norm(
     activation: nn.Module | None = None,
 ) -> nn.Sequential:
     """Convolution and batch-norm, and the activation if one is given."""
-    parts: list[nn.Module] = [
+    layers: list[nn.Module] = [
         convolution(c_in, c_out, kernel, stride=stride, groups=groups, bias=bias),
         nn.BatchNorm2d(c_out),
     ]
-    return nn.Sequential(*parts, *([] if activation is None else [activation]))
+    return nn.Sequential(*layers, *([] if activation is None else [activation]))
 
 
 def stem(
@@ -73,7 +73,7 @@ def stem(
     return [first, nn.MaxPool2d(3, 2, padding=1)] if pool else [first]
 
 
-class Head(nn.Module):
+class PooledLinear(nn.Module):
     """The mean over the image, then a linear layer."""
 
     def __init__(self, channels: int, n_classes: int) -> None:
@@ -128,7 +128,7 @@ def initialise(module: nn.Module, seed: int, scale: float = 1.0, init: str = "he
 
 
 def check_sizes(**sizes: Sequence[Any]) -> None:
-    """Refuse numbers of neurons or classes of which no layer can be made."""
+    """Refuse numbers of units or classes of which no layer can be made."""
     for name, values in sizes.items():
         if isinstance(values, str) or not isinstance(values, Sequence):
             raise ModelError(f"{name}={values!r} must be a list of whole numbers, as {name}=(128, 128)")

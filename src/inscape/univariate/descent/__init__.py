@@ -210,8 +210,7 @@ def gradient_descent(
         record: the number of steps from one record to the next; about 500 records if None.
         train_bias: whether c moves; if None, with the square loss only, as in the two papers.
         random_state: seed of the batches.
-        progress: over several runs; None for a bar after two seconds, False for none, or a function of
-            (done, total).
+        progress: None for a bar after two seconds, False for none, or a function of (runs done, in all).
 
     >>> start = ShallowNet.random(50, random_state=0)
     >>> run = gradient_descent(start, [-1.0, 0.0, 1.0], [0.0, 1.0, 0.0], 0.1, 100_000)
@@ -252,7 +251,8 @@ def gradient_descent(
     order = np.argsort(places, kind="stable")
     ordered = places[order], values[order]
     if len(jobs) == 1:
-        runs = [_descend(*jobs[0], *ordered, settings)]
+        with meter(progress, "gradient descent"):
+            runs = [_descend(*jobs[0], *ordered, settings)]
     else:
         runs = _all(jobs, ordered, settings, progress)
     return runs[0] if isinstance(net, ShallowNet) and np.ndim(step_size) == 0 else runs

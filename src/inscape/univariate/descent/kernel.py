@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from inscape.arrays import Floats, Ints
-from inscape.compiled import compiled, unbounded
+from inscape.compiled import compiled, copy, unbounded
 
 SQUARE, EXPONENTIAL, LOGISTIC = 0, 1, 2
 CONVERGED, STATIONARY, DIVERGED, STEP_LIMIT = 0, 1, 2, 3
@@ -211,7 +211,7 @@ def _record(records, m, done, loss, size, theta, c):
     k = theta.shape[1]
     records.steps[m], records.losses[m], records.sizes[m] = done, loss, size
     for row in range(3):
-        records.path[m, row * k : (row + 1) * k] = theta[row]
+        copy(theta[row], records.path[m, row * k :])
     records.path[m, 3 * k] = c
 
 
@@ -262,7 +262,8 @@ def descend(
         now = _step_size(schedule, done)
         # (4) diverged: back to the last point that was kept
         if not loss < _DIVERGED_FROM:
-            theta[:] = before
+            for row in range(3):
+                copy(before[row], theta[row])
             c = before_c
             status = DIVERGED
             break
@@ -283,7 +284,8 @@ def descend(
         _running_sums(x, r, sums)
         gc = sums[0, 0] if train_c else 0.0
         if done % _CHECK_GRADIENT_EVERY == 0:
-            before[:] = theta
+            for row in range(3):
+                copy(theta[row], before[row])
             before_c = c
             squares = gc * gc + _steepness(theta, turn, sums, n)
         # (9) the step, of the neurons and of the output bias

@@ -26,7 +26,7 @@ from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
 from inscape.serialising import SCHEMA, check_schema, plain, plain_fields, restored_fields
 from inscape.status import CONVERGED, OUT_OF_RANGE, STATIONARY, STEP_LIMIT, Status
-from inscape.univariate.flow.state import State
+from inscape.univariate.flow.state import FlowState
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
 
@@ -205,7 +205,7 @@ def gradient_flow(
         raise UnivariateError(f"tolerance={tolerance} and step_tol={step_tol} must lie between 0 and 1")
     limit = whole_number(max_steps, "max_steps", 1, UnivariateError)
     settings = {"loss": loss, "tolerance": tolerance, "step_tol": step_tol, "max_steps": limit}
-    state = State.start(net.w, net.b, net.v, places, labels)
+    state = FlowState.start(net.w, net.b, net.v, places, labels)
     with meter(progress, "flow") as show:
         state, rows, status = _follow(state, loss, tolerance, step_tol, limit, show)
     history = FlowHistory(**dict(zip(FlowHistory.__dataclass_fields__, np.array(rows).T, strict=True)))
@@ -225,8 +225,8 @@ def gradient_flow(
 
 
 def _follow(
-    state: State, loss: str, tolerance: float, step_tol: float, limit: int, show: Meter
-) -> tuple[State, list[list[float]], Status]:
+    state: FlowState, loss: str, tolerance: float, step_tol: float, limit: int, show: Meter
+) -> tuple[FlowState, list[list[float]], Status]:
     """Steps until the direction settles; the state, a row of history per step, and the status."""
     z = log_weights(state.margins, loss)
     rows = [_row(0.0, state, state, z, loss)]
@@ -254,7 +254,7 @@ def _follow(
     return state, rows, STEP_LIMIT
 
 
-def _step(state: State, z: Floats, h: float, loss: str) -> tuple[State, Floats, float] | None:
+def _step(state: FlowState, z: Floats, h: float, loss: str) -> tuple[FlowState, Floats, float] | None:
     """A step of length h: the new state, the log-weights there, and the error relative to the norm."""
     whole = _implicit_euler(state, z, h, loss)
     half = None if whole is None else _implicit_euler(state, z, h / 2, loss)
@@ -270,7 +270,7 @@ def _step(state: State, z: Floats, h: float, loss: str) -> tuple[State, Floats, 
     return end, z_end, _error(apart, end)
 
 
-def _error(apart: Floats, state: State) -> float:
+def _error(apart: Floats, state: FlowState) -> float:
     """How far `apart` turns the direction; along it, where the path stays the same, a fiftieth counts."""
     direction = state.theta.reshape(-1) / state.norm
     along = float(apart @ direction)
@@ -278,7 +278,7 @@ def _error(apart: Floats, state: State) -> float:
     return max(sideways, abs(along) / 50) / state.norm
 
 
-def _implicit_euler(state: State, z: Floats, h: float, loss: str) -> tuple[State, Floats] | None:
+def _implicit_euler(state: FlowState, z: Floats, h: float, loss: str) -> tuple[FlowState, Floats] | None:
     z_end = implicit_weights(h * state.gram, state.margins, z, loss)
     if z_end is None:
         return None
@@ -286,7 +286,7 @@ def _implicit_euler(state: State, z: Floats, h: float, loss: str) -> tuple[State
     return state.moved(h * (q @ state.features), q).with_releases(q), z_end
 
 
-def _row(time: float, state: State, last: State, z: Floats, loss: str) -> list[float]:
+def _row(time: float, state: FlowState, last: FlowState, z: Floats, loss: str) -> list[float]:
     """The fields of FlowHistory."""
     margins = state.margins
     theta, velocity = state.theta.reshape(-1), np.exp(z) @ state.features

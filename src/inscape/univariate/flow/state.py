@@ -15,7 +15,7 @@ from inscape.arrays import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class FlowState:
     """A net on a labelled sample, for the flow.
 
     Attributes:
@@ -33,7 +33,7 @@ class State:
     slide: Ints
 
     @classmethod
-    def start(cls, w: Floats, b: Floats, v: Floats, x: Floats, y: Floats) -> "State":
+    def start(cls, w: Floats, b: Floats, v: Floats, x: Floats, y: Floats) -> "FlowState":
         """The flow's state at a net."""
         return cls(x, y, np.stack([w, b, v]), x[:, None] * w + b > 0, np.full(len(w), -1))
 
@@ -77,7 +77,7 @@ class State:
         """The products of the margins' gradients, (n, n)."""
         return np.asarray(self.features @ self.features.T)
 
-    def moved(self, by: Floats, q: Floats) -> "State":
+    def moved(self, by: Floats, q: Floats) -> "FlowState":
         """The state after adding `by` (3 k,); kinks that were passed on the way are crossed or slid along.
 
         Args:
@@ -91,7 +91,7 @@ class State:
             return after
         return _settled(self, after, passed, q)
 
-    def with_releases(self, q: Floats) -> "State":
+    def with_releases(self, q: Floats) -> "FlowState":
         """Let go of the neurons that the flow no longer holds at their kink."""
         j = np.flatnonzero(self.slide >= 0)
         if len(j) == 0:
@@ -106,7 +106,7 @@ class State:
         return replace(self, active=active, slide=slide)
 
 
-def _pushes(state: State, j: Ints, i: Ints, q: Floats) -> tuple[Floats, Floats]:
+def _pushes(state: FlowState, j: Ints, i: Ints, q: Floats) -> tuple[Floats, Floats]:
     """The speed of w_j x_i + b_j with point i off and on, for pairs of a neuron and a point."""
     pull, v = state.labels * q, state.theta[2, j]
     active = state.active[:, j].astype(np.float64)
@@ -115,7 +115,7 @@ def _pushes(state: State, j: Ints, i: Ints, q: Floats) -> tuple[Floats, Floats]:
     return off, off + v * pull[i] * (state.x[i] ** 2 + 1)
 
 
-def _settled(before: State, after: State, passed: Bools, q: Floats) -> State:
+def _settled(before: FlowState, after: FlowState, passed: Bools, q: Floats) -> FlowState:
     """Take each neuron through the kinks it passed, in the order in which it met them, or stop it at one."""
     after = replace(after, theta=after.theta.copy(), active=after.active.copy(), slide=after.slide.copy())
     z = after.inputs
@@ -141,7 +141,7 @@ def _settled(before: State, after: State, passed: Bools, q: Floats) -> State:
     return replace(after)  # nothing that was computed on the way is kept
 
 
-def _stop(state: State, j: Ints, i: Ints) -> None:
+def _stop(state: FlowState, j: Ints, i: Ints) -> None:
     """Put the knots of neurons j onto the points i, by the shortest way."""
     w, b, at = state.theta[0, j], state.theta[1, j], state.x[i]
     normal = (w * at + b) / (at**2 + 1)

@@ -146,11 +146,11 @@ class Stability(Drawn):
         chain = f"{numbers[0]:.4g}"
         for before, after in pairwise(numbers):
             chain += f" {'<=' if _at_most(before, after) else '>'} {after:.4g}"
-        words = {True: "holds", False: "fails", None: "does not apply"}
+        words = {True: " holds", False: " fails", None: ""}  # the status says that the chain does not apply
         on_data = (
-            f", its chain {words[self.holds_on_data]}" if self.interpolates and self.n_knots_on_data else ""
+            f", its chain{words[self.holds_on_data]}" if self.interpolates and self.n_knots_on_data else ""
         )
-        return f"<stability: {chain} {words[self.holds]}; {self.status}{on_data}>"
+        return f"<stability: {chain}{words[self.holds]}; {self.status}{on_data}>"
 
 
 def stability(

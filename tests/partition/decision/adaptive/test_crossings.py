@@ -86,7 +86,7 @@ def test_splitting_edges_leaves_a_mesh_without_hanging_vertices(d, rng):
     pairs = np.concatenate([old[:, [i, j]] for i, j in combinations(range(d + 1), 2)])
     edges = np.unique(np.sort(pairs, axis=1), axis=0)
     edges = edges[rng.random(len(edges)) < 0.3]
-    parents = mesh.split(edges, rng.uniform(0.1, 0.9, len(edges)))
+    parents = mesh.cut_edges(edges, rng.uniform(0.1, 0.9, len(edges)))
     assert len(parents) == mesh.n_cells - n_cells > 0
     x, cells = mesh.coordinates(slice(0, mesh.n_vertices)), mesh.cells
 

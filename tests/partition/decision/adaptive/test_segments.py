@@ -12,7 +12,7 @@ from torch import nn
 import inscape
 from inscape import Segment, decision_regions
 from inscape.errors import ModelError, NonFiniteScoresError, PartitionError
-from inscape.partition.decision.adaptive.first_look import N_POINTS
+from inscape.partition.decision.adaptive.answers import N_POINTS
 from inscape.partition.decision.adaptive.segments import FINEST, N_STEPS, start_positions
 
 LINE = Segment([0.0], [1.0])

@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import inscape
 from inscape import Segment, decision_regions
-from inscape.partition.decision.adaptive.first_look import N_POINTS
+from inscape.partition.decision.adaptive.answers import N_POINTS
 from inscape.partition.decision.adaptive.missed import StepDoubt, unmet_regions
 from inscape.partition.decision.adaptive.segments import N_STEPS, N_UNEVEN
 

@@ -18,7 +18,9 @@ def simplex(d):
 def both_counts(labels, lattice, connectivity):
     grid = np.full((lattice.resolution,) * lattice.coordinates.shape[1], -1)
     grid[tuple(lattice.coordinates.T)] = labels
-    ids, counts = components(labels[None], lattice.sites, lattice.neighbours(connectivity), lattice.cells)
+    ids, counts = components(
+        labels[None], lattice.sites, lattice.neighbours(connectivity), lattice.bordered_size
+    )
     return ids[0], int(counts[0]), count_breadth_first(grid, connectivity, not lattice.is_patch)
 
 
@@ -46,7 +48,7 @@ def test_relabelling_changes_nothing(seed, connectivity):
     labels = rng.integers(3, size=(5, len(lattice)))
     names = rng.permutation(10)[:3]
     for values in (labels, names[labels]):
-        counts = components(values, lattice.sites, lattice.neighbours(connectivity), lattice.cells)[1]
+        counts = components(values, lattice.sites, lattice.neighbours(connectivity), lattice.bordered_size)[1]
         if values is labels:
             first = counts
     assert (counts == first).all()

@@ -80,7 +80,7 @@ def test_half_is_every_second_point(probe, r):
     coarse = half(lattice)
     assert (lattice.coordinates[lattice.every_second()] == 2 * coarse.coordinates).all()
     assert len(coarse) == len(coarse.sites) == len(np.unique(coarse.sites))
-    assert coarse.sites.max() < coarse.cells
+    assert coarse.sites.max() < coarse.bordered_size
 
 
 def test_half_of_two_points_is_nothing():

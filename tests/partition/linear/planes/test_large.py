@@ -160,7 +160,7 @@ def test_the_scale_of_a_layer_is_that_of_all_its_rows():
     z[300:, 0] = np.arange(4700)
     above, seen = np.full((5000, 4), ~np.uint64(0)), []
     above[:, 3] = 2**8 - 1  # 200 units in all
-    product = linear_map.Product(Leaky(), np.eye(200), None, 5000, False)
+    product = linear_map.BentProduct(Leaky(), np.eye(200), None, 5000, False)
     y = torch.empty((5000, 200), dtype=torch.float64)
     assert product.leaves_out
     linear_map.multiply(product, z, above, None, y, lambda some: seen.append(some.max()))

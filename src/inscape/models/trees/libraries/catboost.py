@@ -40,12 +40,12 @@ def read_json(model: Any) -> Reading:
         raise Unread(f"it has {' and '.join(others)}, which have no order along a line")
     loss = loss_of(model)
     no_classes = f"its loss {loss} is not one of {', '.join((*BINARY, *MULTICLASS))}"
-    place = {f["feature_index"]: f["flat_feature_index"] for f in features["float_features"]}
+    column = {f["feature_index"]: f["flat_feature_index"] for f in features["float_features"]}
     scale, bias = model["scale_and_bias"]
     if "oblivious_trees" in model:
-        trees = [_oblivious(t, place, scale, _width(loss, model)) for t in model["oblivious_trees"]]
+        trees = [_oblivious(t, column, scale, _width(loss, model)) for t in model["oblivious_trees"]]
     else:
-        trees = [_grown(t, place, scale) for t in model["trees"]]
+        trees = [_grown(t, column, scale) for t in model["trees"]]
     width = trees[0].value.shape[1] if trees else _width(loss, model)
     start = np.array(np.broadcast_to(np.asarray(bias, dtype=np.float64), width))
     rule = Rule.POSITIVE if width == 1 else Rule.ARGMAX
@@ -75,7 +75,7 @@ def _threshold(model: Any) -> float:
     return -math.log(1 / probability - 1)
 
 
-def _oblivious(tree: Any, place: dict[int, int], scale: float, width: int) -> Tree:
+def _oblivious(tree: Any, column: dict[int, int], scale: float, width: int) -> Tree:
     """A complete tree, level by level: bit i of the number of a leaf is the answer on level i."""
     splits = tree.get("splits") or []
     depth, n_inner = len(splits), 2 ** len(splits) - 1
@@ -83,7 +83,7 @@ def _oblivious(tree: Any, place: dict[int, int], scale: float, width: int) -> Tr
     for i in range(depth):
         number = (number[:, None] + np.array([0, 2**i])).ravel()
     level = np.concatenate([np.full(2**i, i) for i in range(depth)] or [np.zeros(0)]).astype(np.int64)
-    pairs = [_split(s, place) for s in splits]
+    pairs = [_split(s, column) for s in splits]
     feature, border = (np.array([p[k] for p in pairs])[level] if pairs else np.zeros(0) for k in (0, 1))
     left = np.concatenate([2 * np.arange(n_inner) + 1, np.full(len(number), -1)])
     value = scale * np.array(tree["leaf_values"], dtype=np.float64).reshape(-1, width)[number]
@@ -97,14 +97,14 @@ def _oblivious(tree: Any, place: dict[int, int], scale: float, width: int) -> Tr
     )
 
 
-def _grown(root: Any, place: dict[int, int], scale: float) -> Tree:
+def _grown(root: Any, column: dict[int, int], scale: float) -> Tree:
     """A tree that is no oblivious one, parents before their children."""
     nodes, left, feature, border = [root], [], [], []
     values: list[Floats | None] = []
     for node in nodes:  # which grows
         is_leaf = "split" not in node
         left.append(-1 if is_leaf else len(nodes))
-        f, b = (0, 0.0) if is_leaf else _split(node["split"], place)
+        f, b = (0, 0.0) if is_leaf else _split(node["split"], column)
         feature.append(f)
         border.append(b)
         values.append(scale * np.atleast_1d(np.asarray(node["value"], dtype=float)) if is_leaf else None)
@@ -122,9 +122,9 @@ def _grown(root: Any, place: dict[int, int], scale: float) -> Tree:
     )
 
 
-def _split(split: Any, place: dict[int, int]) -> tuple[int, float]:
+def _split(split: Any, column: dict[int, int]) -> tuple[int, float]:
     """The feature that a split looks at, and its border."""
     kind = split.get("split_type", "FloatFeature")
     if kind != "FloatFeature":
         raise Unread(f"it has splits of the kind {kind}, which have no order along a line")
-    return place[split["float_feature_index"]], float(np.float32(split["border"]))
+    return column[split["float_feature_index"]], float(np.float32(split["border"]))

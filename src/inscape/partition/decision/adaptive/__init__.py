@@ -13,8 +13,8 @@ from inscape.budget import check_evaluations
 from inscape.errors import PartitionError, warn
 from inscape.models import Model
 from inscape.parallel import single_products
+from inscape.partition.decision.adaptive.answers import Trial, try_out
 from inscape.partition.decision.adaptive.cells import cell_block, cell_block_length, limits_for
-from inscape.partition.decision.adaptive.first_look import Trial, try_out
 from inscape.partition.decision.adaptive.segments import block_length, segment_block
 from inscape.partition.decision.regions import DecisionMesh, DecisionRegions, DecisionSegment
 from inscape.probes import Patch, Probe

@@ -1,24 +1,142 @@
-"""What a model said of the samples of adaptive counting, in the order in which it was asked."""
+"""What a model says: a first look at it, then its answers at all samples, in the order in which it was asked.
 
-from collections.abc import Callable, Iterator
+The first look tells whether its scores say how near a boundary is, and whether it repeats itself: by that its
+answers are read.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
 from threading import Barrier
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats, Ints, Shape
+from inscape.arrays import Array, Floats, Ints, Shape
 from inscape.errors import NonFiniteScoresError, warn
 from inscape.models import Model
-from inscape.models.base import Prediction
+from inscape.models.base import Prediction, check_size
 from inscape.parallel import Tell, in_order, is_parallel, single_products, spread
-from inscape.partition.decision.adaptive.first_look import Trial
+from inscape.probes import Patch, Probe
 
+N_POINTS = 8
+"""Points at which a model is tried; each is evaluated twice, and once more right next to it."""
+STEP_TO_NEIGHBOUR = 2e-5
+"""The step to the point next to it, as a fraction of the probe."""
+_TINY = 1e-300
+_DIFFERENT = 1e-2
 FEWEST_IN_BATCH = 32
 """Points for which threads are worth their calls."""
-N_TRIED = 32
+N_PER_THREAD = 32
 """Points about which each of two threads asks a model, once, to see whether that changes its answers."""
+LONGEST_WAIT = 60.0
+"""Seconds that one of these threads waits for the other to begin; on a busy machine that takes a while."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What eight points tell of a model.
+
+    Attributes:
+        rule: "scores" that curve; "steps" if they are constant between jumps; "labels" if they say nothing.
+        reason: why curvature does not decide, else "".
+        is_deterministic: whether the same points gave the same prediction twice.
+        n_classes: the number of score columns, 2 if there are none or one.
+        as_logarithms: whether the scores are probabilities, whose logarithms are compared.
+        rounding: the unit of rounding of the scores.
+        n_probes: on how many probes the model was tried.
+        asked: is told, after each batch, at how many samples of its block the model has been evaluated.
+    """
+
+    rule: str
+    reason: str
+    is_deterministic: bool
+    n_classes: int
+    as_logarithms: bool
+    rounding: float
+    n_probes: int
+    asked: Callable[[int], None] = field(default=lambda n_samples: None, compare=False)
+
+    def n_evaluations_on(self, i: int) -> int:
+        """How many evaluations the trial took on probe i."""
+        return 3 * _points_each(self.n_probes) if i < self.n_probes else 0
+
+    def margins(self, scores: Array) -> npt.NDArray[np.float64]:
+        """Scores (n, c) whose differences can be compared along a line: logarithms of probabilities.
+
+        One column s reads as (-s / 2, s / 2). The order of the columns is that of the scores.
+        """
+        if scores.shape[1] == 1:
+            return np.concatenate([-scores / 2, scores / 2], axis=1).astype(np.float64)
+        values = scores.astype(np.float64)
+        return np.log(np.maximum(values, _TINY)) if self.as_logarithms else values
+
+
+def try_out(model: Model, probes: Sequence[Probe]) -> Trial:
+    """Look at a model on the first probes, at about `3 * N_POINTS` evaluations in all.
+
+    A model whose scores do not move at all between most points and their neighbours is piecewise constant,
+    as trees and nearest neighbours are: it has no curvature, only jumps. One that predicts the
+    same points differently a second time has no regions to count; the warning says so.
+    """
+    shape = probes[0].input_shape
+    check_size(model, shape)
+    some = list(takewhile(lambda p: p.input_shape == shape, probes[:N_POINTS]))
+    points, near = (
+        np.concatenate([_points(p, step, len(some)) for p in some]) for step in (0.0, STEP_TO_NEIGHBOUR)
+    )
+    told = model.predict(np.concatenate([points, near, points]), with_scores=True)  # one draw of randomness
+    n = len(points)
+    if told.scores is None:
+        same = bool((told.labels[:n] == told.labels[2 * n :]).all())
+        return _warned(Trial("labels", "the model has no scores", same, 2, False, 0.0, len(some)), model)
+    scores = told.scores
+    spread = float(np.ptp(scores))
+    same = bool((np.abs(scores[:n] - scores[2 * n :]) <= _DIFFERENT * spread).all())
+    moves = (scores[:n] != scores[n : 2 * n]).any(axis=1)
+    best = np.take_along_axis(scores, told.labels[:, None], axis=1)[:, 0] if scores.shape[1] > 1 else 0
+    rounding = float(np.finfo(scores.dtype).eps)
+    agrees = scores.shape[1] == 1 or bool((best >= scores.max(axis=1) - 8 * rounding * spread).all())
+    rule, reason = "scores", ""
+    if not agrees:
+        rule, reason = "labels", "the label is not that of the highest score"
+    elif 2 * moves.sum() <= n:
+        rule, reason = "steps", "the scores are piecewise constant"
+    sums = scores.astype(np.float64).sum(axis=1)
+    are_shares = scores.shape[1] > 1 and bool((scores >= 0).all() and (np.abs(sums - 1) < 1e-3).all())
+    as_logarithms = are_shares and rule == "scores"  # jumps of shares are alike near 0 and near 1
+    n_classes = max(2, scores.shape[1])
+    return _warned(Trial(rule, reason, same, n_classes, as_logarithms, rounding, len(some)), model)
+
+
+def _points_each(n_probes: int) -> int:
+    return -(-N_POINTS // n_probes)
+
+
+def _points(probe: Probe, step: float, n_probes: int) -> Array:
+    """A few fixed pseudo-random points of a probe, moved by `step` towards its centre."""
+    n = _points_each(n_probes)
+    rng = np.random.default_rng(0)
+    if isinstance(probe, Patch):
+        weights = np.column_stack([np.ones(n), rng.uniform(size=(n, 2))])
+        centre = np.array([1.0, 0.5, 0.5])
+    else:
+        weights = rng.dirichlet(np.ones(probe.dim + 1), size=n)
+        centre = np.full(probe.dim + 1, 1 / (probe.dim + 1))
+    return np.tensordot(weights + step * (centre - weights), probe.generators, axes=1)
+
+
+def _warned(trial: Trial, model: Model) -> Trial:
+    if model.is_random:  # it was found out and said already
+        return replace(trial, is_deterministic=False)
+    if not trial.is_deterministic:
+        warn(
+            f"{model.name} is not deterministic, as with dropout left on: the same points were predicted "
+            "differently a second time, so that its regions mean nothing"
+        )
+    return trial
 
 
 class Answers:
@@ -45,33 +163,33 @@ class Answers:
 
         Args:
             n_points: how many.
-            write: writes the points of some of these rows, flattened, into an array.
-            name: says in an error where the point of a row is.
+            write: writes the points of a batch of these, flattened, into an array.
+            name: says in an error where the point of a number is.
         """
         start, size = self.n, int(np.prod(self._shape))
         self._make_room(start + n_points)
         length = self._length(n_points, size)
         batches = [slice(i, min(i + length, n_points)) for i in range(0, n_points, length)]
 
-        def points_of(rows: slice) -> npt.NDArray[Any]:
-            points = np.empty((rows.stop - rows.start, size), np.result_type(self._model.dtype, np.float32))
-            write(rows, points)
+        def points_of(batch: slice) -> npt.NDArray[Any]:
+            points = np.empty((batch.stop - batch.start, size), np.result_type(self._model.dtype, np.float32))
+            write(batch, points)
             return points.reshape(-1, *self._shape)
 
-        def told_of(rows: slice) -> Prediction:
+        def told_of(batch: slice) -> Prediction:
             try:
-                return self._model.predict_batch(points_of(rows), self.has_scores)
+                return self._model.predict_batch(points_of(batch), self.has_scores)
             except NonFiniteScoresError as error:
-                where = f"{error} (there: {name(rows.start + error.rows[0])})"
+                where = f"{error} (there: {name(batch.start + error.rows[0])})"
                 raise NonFiniteScoresError(where, error.rows) from error
 
         if len(batches) > 1 and is_parallel():
-            self._try_two_threads(*(points_of(slice(b.start, b.start + N_TRIED)) for b in batches[:2]))
-        for rows, told in zip(batches, self._in_order(told_of, batches), strict=True):
-            self.labels[start + rows.start : start + rows.stop] = told.labels
+            self._try_two_threads(*(points_of(slice(b.start, b.start + N_PER_THREAD)) for b in batches[:2]))
+        for batch, told in zip(batches, self._in_order(told_of, batches), strict=True):
+            self.labels[start + batch.start : start + batch.stop] = told.labels
             if told.scores is not None:
-                self.margins[start + rows.start : start + rows.stop] = self._trial.margins(told.scores)
-            self._trial.asked(start + rows.stop)
+                self.margins[start + batch.start : start + batch.stop] = self._trial.margins(told.scores)
+            self._trial.asked(start + batch.stop)
         self.n = start + n_points
 
     def _length(self, n_points: int, size: int) -> int:
@@ -89,7 +207,7 @@ class Answers:
             yield from map(told_of, batches)
             return
         with single_products():
-            yield from in_order(partial(_job, partial(told_of, rows)) for rows in batches)
+            yield from in_order(partial(_job, partial(told_of, batch)) for batch in batches)
 
     def _try_two_threads(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> None:
         """Find out, once, whether a model can be asked by two threads at a time.
@@ -104,7 +222,7 @@ class Answers:
         together = Barrier(2)
 
         def tell_of(points: npt.NDArray[Any], wait: Callable[[float], object]) -> Prediction:
-            wait(1.0)
+            wait(LONGEST_WAIT)
             return model.predict_batch(points.copy(), self.has_scores)
 
         with single_products():
@@ -141,7 +259,7 @@ def _are_equal(a: Prediction, b: Prediction) -> bool:
 
 
 def grown(array: npt.NDArray[Any], capacity: int) -> npt.NDArray[Any]:
-    """A copy with `capacity` rows, of which the new ones are not set."""
+    """A copy with `capacity` entries, of which the new ones are not set."""
     larger = np.empty((capacity, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from inscape.arrays import Floats, Ints
 from inscape.models import Model
-from inscape.partition.decision.adaptive.answers import Answers, grown
-from inscape.partition.decision.adaptive.first_look import N_POINTS, Trial
+from inscape.partition.decision.adaptive.answers import N_POINTS, Answers, Trial, grown
 from inscape.partition.decision.adaptive.mesh import (
     Bridges,
     Mesh,
@@ -23,7 +22,7 @@ from inscape.partition.decision.adaptive.mesh import (
 )
 from inscape.partition.decision.adaptive.missed import (
     JUMPS_OF_LABELS,
-    LATE,
+    LATE_REGIONS,
     Doubt,
     calibrated,
     status_of,
@@ -34,25 +33,25 @@ from inscape.probes import Patch, Probe
 STEP_CHANCE = 0.1
 """Between steps, the least chance of a hidden region that asks for a cut; see `scan_step_cells`."""
 CAUTION = 0.75
-"""How many times the bend that the last two cuts showed is allowed for inside a cell, which is smaller."""
+"""How many times the curvature that the last two cuts showed is allowed for in a cell, which is smaller."""
 PLANE_RESOLUTION = 200
 """By default, boundaries in a plane are crisper than on a grid with this many points per axis."""
 BLUR = 0.5
 """How far a boundary may be from where it is drawn, in steps of that grid."""
-FINER = 2
+EXTRA_HALVINGS = 2
 """Where the scores ask for it, cells are cut this many halvings finer than that grid."""
-START = 10
+FIRST_HALVINGS = 10
 """The first cells are cut this often at most: in planes down to 1/16 of the side, between steps to 1/32."""
 BUDGET = 4096
 """By default, most samples per probe in three dimensions and more, as on a grid."""
-SHARE = 0.1
+SHARE_OF_GRID = 0.1
 """In a plane, or where a resolution is given: most evaluations per probe, as a share of those of the grid."""
 QUARTER_UP_TO_SAMPLES = 1000
 """Where that is fewer than this, up to a quarter of those of the grid are allowed."""
 BRIDGE_SHARE = 0.1
 """Between steps, the share of the budget that is kept for bridges."""
-GROWTH = 1.5
-"""How many times more edges may have to be split at the end after one more round of cuts."""
+GROWTH_OF_EDGES = 1.5
+"""How many times more edges may have to be cut at the end after one more round of cuts."""
 MOST_CHANGES = 0.995
 """The largest share of first edges with a jump that tells how many there are."""
 BITS_OF_A_KEY = 46
@@ -78,26 +77,26 @@ def limits_for(probe: Probe, rule: str, resolution: int | None) -> Limits:
     """
     d = probe.dim
     most = BITS_OF_A_KEY // d
-    r = resolution or (PLANE_RESOLUTION if d == 2 else 2 ** max(1, most - FINER))
-    depth = math.ceil(math.log2(r)) + (FINER if rule == "scores" else 0)
+    r = resolution or (PLANE_RESOLUTION if d == 2 else 2 ** max(1, most - EXTRA_HALVINGS))
+    depth = math.ceil(math.log2(r)) + (EXTRA_HALVINGS if rule == "scores" else 0)
     depth = max(1, min(depth, most))
     grid = r**2 if isinstance(probe, Patch) else math.comb(r + d - 1, d)
     budget = (
         BUDGET
         if resolution is None and d > 2
-        else max(int(SHARE * grid), min(grid // 4, QUARTER_UP_TO_SAMPLES))
+        else max(int(SHARE_OF_GRID * grid), min(grid // 4, QUARTER_UP_TO_SAMPLES))
     )
     budget = max(1, budget - 3 * N_POINTS)
-    start = min(START, 4 * d, d * depth)
-    fine = (2 ** (START // 2) + 1) ** 2 // (
+    start = min(FIRST_HALVINGS, 4 * d, d * depth)
+    fine = (2 ** (FIRST_HALVINGS // 2) + 1) ** 2 // (
         1 if isinstance(probe, Patch) else 2
     )  # first samples, if 1/32 apart
     if rule != "scores" and d == 2 and 2 * fine <= budget:  # between steps nothing but samples tells
-        start = min(START, d * depth)
+        start = min(FIRST_HALVINGS, d * depth)
     return Limits(depth, start, BLUR / r, budget)
 
 
-class Cells:
+class SampledMeshes:
     """Meshes on a block of probes of one kind, and what the model said at their vertices.
 
     Attributes:
@@ -137,7 +136,7 @@ class Cells:
         self.jumps = self._jumps()
 
     def refine(self) -> None:
-        """Cut the cells that ask for it; then split the edges on which a third label leads."""
+        """Cut the cells that ask for it; then the edges on which a third label leads."""
         if self._rule == "steps":  # regions first, crisp boundaries with what is left of the budget
             self._crossed_to = self._limits.start + 1
             self._cut_all()
@@ -145,7 +144,7 @@ class Cells:
             self.mesh.fresh[: self.mesh.n_cells] = True
         self._cut_all()
         if self._rule == "scores":
-            self._split()
+            self._cut_edges()
 
     def _cut_all(self) -> None:
         """Cut, round by round, every cell that asks for it; a cell is looked at once."""
@@ -169,7 +168,7 @@ class Cells:
         """Cut the marked cells, where the budget ends only the most urgent ones; which ones."""
         mesh = self.mesh
         owner = mesh.probe[mesh.cells[marked, 0]]
-        allowed, place = np.bincount(owner, minlength=len(self.spent)), _places(owner, urgency)
+        allowed, rank = np.bincount(owner, minlength=len(self.spent)), _ranks(owner, urgency)
         most = (
             self._limits.budget if self._rule == "scores" else int((1 - BRIDGE_SHARE) * self._limits.budget)
         )
@@ -178,7 +177,7 @@ class Cells:
         if self._rule == "scores" and tight.any():
             edges, _, _ = self._crossings(tight)
             n_edges = np.bincount(mesh.probe[edges[:, 0]], minlength=len(budget))
-            budget -= np.ceil(GROWTH * n_edges).astype(np.int64)
+            budget -= np.ceil(GROWTH_OF_EDGES * n_edges).astype(np.int64)
         state = mesh.state() if tight.any() else None
         while kept.any():
             mesh.cut(marked[kept])
@@ -189,10 +188,10 @@ class Cells:
             state = mesh.state()
             self.spent |= over
             allowed[over] //= 2
-            kept = place < allowed[owner]
+            kept = rank < allowed[owner]
         return kept
 
-    def _split(self) -> None:
+    def _cut_edges(self) -> None:
         """Split each edge on which a third label leads, by interpolation, where those of its ends cross.
 
         That is what is left of a band thinner than the finest cells: the model is asked on every edge that
@@ -201,11 +200,11 @@ class Cells:
         mesh = self.mesh
         edges, where, lead = self._crossings(np.ones(len(self.spent), np.bool_))
         owner = mesh.probe[edges[:, 0]]
-        kept = _places(owner, lead) < (self._limits.budget - self._n_samples())[owner]
+        kept = _ranks(owner, lead) < (self._limits.budget - self._n_samples())[owner]
         self.spent[owner[~kept]] = True
         if not kept.any():
             return
-        parents = mesh.split(edges[kept], where[kept])
+        parents = mesh.cut_edges(edges[kept], where[kept])
         self.urgency = np.concatenate([self.urgency[: mesh.n_cells - len(parents)], self.urgency[parents]])
         self._ask()
 
@@ -219,7 +218,7 @@ class Cells:
         edges, first = np.unique(edges, axis=0, return_index=True)
         return edges, where[first], lead[first]
 
-    def pieces(self) -> Ints:
+    def components(self) -> Ints:
         """The component of each vertex, named by its first one; bands are joined where bridges show it."""
         from inscape.partition.decision.adaptive.mesh_kernels import joined
 
@@ -303,8 +302,8 @@ class Cells:
 
     def _ask(self) -> None:
         """Evaluate the vertices that are new."""
-        rows = slice(self.answers.n, self.mesh.n_vertices)
-        self._evaluate(self.answers, self.mesh.coordinates(rows), self.mesh.probe[rows])
+        new = slice(self.answers.n, self.mesh.n_vertices)
+        self._evaluate(self.answers, self.mesh.coordinates(new), self.mesh.probe[new])
 
     def _evaluate(self, answers: Answers, x: Floats, probe: Ints) -> None:
         """Ask at coordinates x (m, d) of the unit domain of some probes, in one stream of batches."""
@@ -313,8 +312,8 @@ class Cells:
         weights = weights_at(x, self.is_patch)
         answers.ask(
             len(weights),
-            lambda rows, out: combine(weights[rows], probe[rows], self._generators, out),
-            lambda row: f"probe {self._first + probe[row]} at the weights {weights[row].round(6).tolist()}",
+            lambda batch, out: combine(weights[batch], probe[batch], self._generators, out),
+            lambda i: f"probe {self._first + probe[i]} at the weights {weights[i].round(6).tolist()}",
         )
 
 
@@ -336,11 +335,11 @@ def cell_block(
     model: Model, trial: Trial, probes: Sequence[Probe], resolution: int | None, first: int
 ) -> Iterator[dict[str, Any]]:
     """What a `DecisionMesh` holds beyond the common, for each probe of a block."""
-    cells = Cells(model, trial, probes, limits_for(probes[0], trial.rule, resolution), first)
+    cells = SampledMeshes(model, trial, probes, limits_for(probes[0], trial.rule, resolution), first)
     if trial.is_deterministic:
         cells.refine()
     mesh, a, b = cells.mesh, cells.answers, len(probes)
-    roots = cells.pieces()
+    roots = cells.components()
     by_vertex, vertices = _grouped(mesh.probe[: a.n], b)
     by_cell, owned = _grouped(mesh.probe_of_cells(), b)
     unmet = None if trial.rule == "scores" else _unmet(cells, roots)
@@ -367,17 +366,17 @@ def cell_block(
             "n_evaluations": len(own) + int(cells.n_on_bridges[i]),
             "status": status_of(trial, int(is_open[cell].sum()), missed, is_spent=bool(cells.spent[i])),
             "missed": missed,
-            "missed_basis": cells.doubt.basis(near) if unmet is None else LATE,
+            "missed_basis": cells.doubt.basis(near) if unmet is None else LATE_REGIONS,
         }
 
 
 def _grouped(owner: Ints, n: int) -> tuple[Ints, Ints]:
-    """The rows sorted by owner, and where each owner's begin, (n + 1,)."""
+    """The numbers sorted by owner, and where each owner's begin, (n + 1,)."""
     order = np.argsort(owner, kind="stable")
     return order, np.searchsorted(owner[order], np.arange(n + 1))
 
 
-def _open(cells: Cells) -> npt.NDArray[np.bool_]:
+def _open(cells: SampledMeshes) -> npt.NDArray[np.bool_]:
     """Which cells still ask for a cut, away from all boundaries; next to one, it would only bend that."""
     from inscape.partition.decision.adaptive.mesh_kernels import crossed
 
@@ -388,7 +387,7 @@ def _open(cells: Cells) -> npt.NDArray[np.bool_]:
     return np.asarray((cells.urgency[: mesh.n_cells] > 1) & ~at_boundary[all_cells].any(axis=1))
 
 
-def _unmet(cells: Cells, roots: Ints) -> Floats:
+def _unmet(cells: SampledMeshes, roots: Ints) -> Floats:
     """How many regions of each probe are estimated not to be met: see `unmet_regions`.
 
     Those that were found without holding one of the first samples stand for one more each; see `calibrated`.
@@ -406,10 +405,10 @@ def _unmet(cells: Cells, roots: Ints) -> Floats:
     return calibrated(stand_for.astype(np.float64), cells.jumps)
 
 
-def _places(owner: Ints, urgency: Floats) -> Ints:
-    """The place of each row among those of its owner, the most urgent first."""
+def _ranks(owner: Ints, urgency: Floats) -> Ints:
+    """The rank of each among those of its owner, the most urgent first."""
     order = np.lexsort((-urgency, owner))
     first = np.searchsorted(owner[order], owner[order])
-    places = np.empty(len(owner), np.int64)
-    places[order] = np.arange(len(owner)) - first
-    return places
+    ranks = np.empty(len(owner), np.int64)
+    ranks[order] = np.arange(len(owner)) - first
+    return ranks

@@ -26,7 +26,7 @@ class Mesh:
 
     Attributes:
         depth: coordinates are multiples of 2^-depth.
-        vertices: coordinates in units of 2^-depth, whole numbers until edges are split, (room, d).
+        vertices: coordinates in units of 2^-depth, whole numbers until edges are cut, (room, d).
         probe: the probe of each vertex, (room,).
         cells: the vertices of each cell, (room, d + 1).
         level: how often each was cut, (room,).
@@ -78,7 +78,7 @@ class Mesh:
                 self.n_cells, self.cells, self.vertices, self.probe, touched, self._keys, self.side
             )
 
-    def split(self, edges: Ints, where: Floats) -> Ints:
+    def cut_edges(self, edges: Ints, where: Floats) -> Ints:
         """Split edges, each at some fraction of it, and the cells at them; `cut` is not possible afterwards.
 
         Args:
@@ -86,7 +86,7 @@ class Mesh:
             where: the fraction of each at which its new vertex is, (e,).
 
         Returns:
-            The cells that the new cells, behind all others, were split off.
+            The cells that the new cells, behind all others, were cut off.
         """
         from inscape.partition.decision.adaptive.mesh_kernels import cut_at_edges
 
@@ -110,9 +110,9 @@ class Mesh:
         """The probe of each cell, (n_cells,)."""
         return np.asarray(self.probe[self.cells[: self.n_cells, 0]])
 
-    def coordinates(self, rows: slice) -> Floats:
+    def coordinates(self, some: slice) -> Floats:
         """The coordinates of some vertices in the unit cube."""
-        return np.asarray(self.vertices[rows] / (self.side - 1))
+        return np.asarray(self.vertices[some] / (self.side - 1))
 
     def _table(self) -> None:
         from inscape.partition.decision.adaptive.mesh_kernels import table_of

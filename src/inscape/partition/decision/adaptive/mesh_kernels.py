@@ -7,6 +7,7 @@ addressing.
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -122,27 +123,27 @@ def hanging(n, cells, vertices, probe, touched, keys, side):
 
 
 @compiled
-def _bend_of(last, margins, bend):
-    """What the last two cuts show of the bend of each score: four times how far a middle is off its chord."""
+def _curvature_of(last, margins, curvature):
+    """The curvature of each score by the last two cuts: four times how far a middle is off its chord."""
     for side in range(2):
         v, w, z = last[side]
         for c in range(margins.shape[1]):
-            bend[side, c] = 0.0
+            curvature[side, c] = 0.0
             if z >= 0:
-                bend[side, c] = 4.0 * margins[z, c] - 2.0 * (margins[v, c] + margins[w, c])
+                curvature[side, c] = 4.0 * margins[z, c] - 2.0 * (margins[v, c] + margins[w, c])
 
 
 @compiled
 def scan_cells(chosen, cells, last, vertices, labels, margins, rounding, side, urgency, blur):
     """How urgent it is to cut each of the chosen cells, and how far its boundary may be from its chords.
 
-    Every edge is inspected as an interval of a segment, see `segment_kernels.scan`, with the bend that the
-    last two cuts showed. `blur` is a fraction of the unit cube's side.
+    Every edge is inspected as an interval of a segment, see `segment_kernels.scan`, with the curvature that
+    the last two cuts showed. `blur` is a fraction of the unit cube's side.
     """
-    bend = np.empty((2, margins.shape[1]))
+    curvature = np.empty((2, margins.shape[1]))
     for m in range(len(chosen)):
         cell = cells[chosen[m]]
-        _bend_of(last[chosen[m]], margins, bend)
+        _curvature_of(last[chosen[m]], margins, curvature)
         urgency[m] = blur[m] = 0.0
         for p in range(len(cell)):
             for q in range(p):
@@ -151,12 +152,12 @@ def scan_cells(chosen, cells, last, vertices, labels, margins, rounding, side, u
                 a, b = labels[i], labels[j]
                 bound = 8.0 * rounding * max(abs(margins[i, a]), abs(margins[j, b]))
                 if a == b:
-                    urgency[m] = max(urgency[m], same_label(i, j, a, margins, bend, bound)[0])
+                    urgency[m] = max(urgency[m], same_label(i, j, a, margins, curvature, bound)[0])
                     continue
                 # (2) between two labels a third one may, and the boundary is a part of the edge off its chord
-                urgency[m] = max(urgency[m], third_label(i, j, a, b, margins, bend, bound)[0])
+                urgency[m] = max(urgency[m], third_label(i, j, a, b, margins, curvature, bound)[0])
                 total = (margins[i, a] - margins[i, b]) + (margins[j, b] - margins[j, a])
-                sag = max(abs(bend[0, a] - bend[0, b]), abs(bend[1, a] - bend[1, b]))
+                sag = max(abs(curvature[0, a] - curvature[0, b]), abs(curvature[1, a] - curvature[1, b]))
                 longest = 0  # along any axis
                 for k in range(vertices.shape[1]):
                     longest = max(longest, abs(vertices[i, k] - vertices[j, k]))
@@ -247,7 +248,16 @@ def joined(n, cells, labels, n_vertices):
     return parent
 
 
-@compiled
+def work_of_painting(cells: Any, x: Any, labels: Any, regions: Any, margins: Any, image: Any) -> float:
+    """What an image has to do: ten entries for each pixel, which lies in the boxes of about two triangles.
+
+    >>> work_of_painting(np.zeros((5, 3)), *[None] * 4, np.zeros((100, 100)))
+    100015.0
+    """
+    return float(cells.size + 10 * image.size)
+
+
+@compiled(work=work_of_painting)
 def paint(cells, x, labels, regions, margins, image):
     """Write the region of each pixel (i, j) of an image of the unit square, from its triangle.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from inscape.partition.decision.adaptive.first_look import Trial
+from inscape.partition.decision.adaptive.answers import Trial
 from inscape.status import CONVERGED, NOT_CONVERGED, NOT_DETERMINISTIC, Status, not_shown
 
 PRIOR_HITS, PRIOR_LOOKS = 0.2, 20.0
@@ -92,17 +92,17 @@ MOST_STOOD_FOR = 5.0
 """On planes, a region of a smaller area than one of the first samples stands for at most this many."""
 
 
-def unmet_regions(area: npt.NDArray[np.float64], part: float) -> npt.NDArray[np.float64]:
+def unmet_regions(area: npt.NDArray[np.float64], share: float) -> npt.NDArray[np.float64]:
     """How many regions were not met for each one that was, on planes.
 
-    Samples each of which stands for a `part` of the plane meet a smaller region of area A with the chance
-    A / part. So each one that they met stands for part / A like it (Horvitz and Thompson 1952), of which
-    part / A - 1 were not met.
+    Samples each of which stands for a `share` of the plane meet a smaller region of area A with the chance
+    A / share. So each one that they met stands for share / A like it (Horvitz and Thompson 1952), of which
+    share / A - 1 were not met.
 
     >>> unmet_regions(np.array([0.5, 0.01, 0.0025]), 0.005).tolist()
     [0.0, 0.0, 1.0]
     """
-    return np.asarray(np.maximum(1.0, part / np.maximum(area, part / MOST_STOOD_FOR)) - 1)
+    return np.asarray(np.maximum(1.0, share / np.maximum(area, share / MOST_STOOD_FOR)) - 1)
 
 
 JUMPS_OF_LABELS = 2.4
@@ -126,7 +126,7 @@ def calibrated(unmet: npt.NDArray[np.float64], jumps: npt.NDArray[np.float64]) -
     return np.asarray(0.11 * unmet**1.6 * jumps**1.25)
 
 
-LATE = (
+LATE_REGIONS = (
     "regions that hold none of the first samples, what those stand for that are smaller than the part of "
     "one, and how dense the steps of the scores are, by a curve that was fitted to trees and forests"
 )

@@ -15,15 +15,15 @@ from inscape.compiled import compiled
 
 ROUNDING = 32.0
 """Second differences below this many units of rounding of the scores are taken for rounding."""
-EDGE = 0.05
+DISTANCE_FROM_ENDS = 0.05
 """A new sample keeps this fraction of its interval away from either end."""
-RUN = 6
+SAMPLES_THAT_RESOLVE = 6
 """Without margins, a region is resolved when this many neighbouring samples lie in it."""
 GRADE = 2.2
 """Without margins, an interval is at most this many times as wide as the next one."""
 SWAP_BACK = 0.1
 """Between steps, the chance that one more jump next to a boundary makes a region there."""
-WINDOW = 8
+INTERVALS_BESIDE = 8
 """Between steps, how many intervals on either side tell how dense and how large the jumps are."""
 
 
@@ -78,7 +78,7 @@ def changed(start, stop, reach, before, after, stamp, round_number):
 
 
 @compiled
-def _bend(i, j, u, scores, before, after, rounding, bend):
+def _curvature(i, j, u, scores, before, after, rounding, curvature):
     """Half h^2 times the second divided differences of each score, on the left and the right of interval i-j.
 
     A chord over the interval is off by at most this times v (1 - v) at the fraction v of it, if the second
@@ -89,7 +89,7 @@ def _bend(i, j, u, scores, before, after, rounding, bend):
     """
     h = u[j] - u[i]
     bound = 0.0
-    bend[:] = 0.0
+    curvature[:] = 0.0
     for side in range(2):
         k = before[i] if side == 0 else after[j]
         if k < 0:
@@ -98,7 +98,7 @@ def _bend(i, j, u, scores, before, after, rounding, bend):
         near, far = (i, j) if side == 0 else (j, i)
         scale = h / (h + g)
         for c in range(scores.shape[1]):
-            bend[side, c] = scale * (
+            curvature[side, c] = scale * (
                 (scores[far, c] - scores[near, c]) - (scores[near, c] - scores[k, c]) * (h / g)
             )
         bound = max(bound, rounding * scale * (1.0 + h / g))
@@ -106,9 +106,9 @@ def _bend(i, j, u, scores, before, after, rounding, bend):
 
 
 @compiled
-def _sag(a, k, bend):
-    """By how much the difference of scores a and k could leave its chord, see `_bend`."""
-    return max(abs(bend[0, a] - bend[0, k]), abs(bend[1, a] - bend[1, k]))
+def _sag(a, k, curvature):
+    """By how much the difference of scores a and k could leave its chord, see `_curvature`."""
+    return max(abs(curvature[0, a] - curvature[0, k]), abs(curvature[1, a] - curvature[1, k]))
 
 
 @compiled
@@ -128,13 +128,13 @@ def _least_need(p, q, low, high):
 
 
 @compiled
-def same_label(i, j, a, scores, bend, bound):
+def same_label(i, j, a, scores, curvature, bound):
     """The urgency of an interval between two samples of label a, and where to look: see `scan`."""
     urgency, where = 0.0, 0.5
     for k in range(scores.shape[1]):
         if k == a:
             continue
-        sag = _sag(a, k, bend)
+        sag = _sag(a, k, curvature)
         if sag <= bound:
             continue
         need, v = _least_need(scores[i, a] - scores[i, k], scores[j, a] - scores[j, k], 0.0, 1.0)
@@ -144,7 +144,7 @@ def same_label(i, j, a, scores, bend, bound):
 
 
 @compiled
-def third_label(i, j, a, b, scores, bend, bound):
+def third_label(i, j, a, b, scores, curvature, bound):
     """The urgency of an interval from label a to label b for a third one between, and where: see `scan`."""
     urgency, where = 0.0, 0.5
     lead, total = scores[i, a] - scores[i, b], _fall(i, j, a, b, scores)
@@ -152,7 +152,7 @@ def third_label(i, j, a, b, scores, bend, bound):
     for k in range(scores.shape[1]):
         if k in (a, b):
             continue
-        sag = max(_sag(a, k, bend), _sag(b, k, bend))
+        sag = max(_sag(a, k, curvature), _sag(b, k, curvature))
         for top, low, high in ((a, 0.0, x), (b, x, 1.0)):
             need, v = _least_need(scores[i, top] - scores[i, k], scores[j, top] - scores[j, k], low, high)
             if need <= 0.0:
@@ -169,9 +169,9 @@ def _fall(i, j, a, b, scores):
 
 
 @compiled
-def _swap(i, j, a, b, scores, bend, bound):
+def _swap(i, j, a, b, scores, curvature, bound):
     """The urgency of an interval from label a to label b for the two to swap again, and where they cross."""
-    total, sag = _fall(i, j, a, b, scores), _sag(a, b, bend)
+    total, sag = _fall(i, j, a, b, scores), _sag(a, b, curvature)
     if total <= 0.0 or sag <= bound:
         return 0.0, 0.5
     return sag / total, (scores[i, a] - scores[i, b]) / total
@@ -186,33 +186,33 @@ def scan(intervals, u, scores, labels, before, after, rounding, finest, urgency,
     somewhere between, or the two end labels swap again.
     """
     n_classes = scores.shape[1]
-    bend = np.empty((2, n_classes))
+    curvature = np.empty((2, n_classes))
     for m in range(len(intervals)):
         i = intervals[m]
         j = after[i]
         h = u[j] - u[i]
         a, b = labels[i], labels[j]
-        bound = _bend(i, j, u, scores, before, after, rounding, bend)
+        bound = _curvature(i, j, u, scores, before, after, rounding, curvature)
         bound *= max(abs(scores[i, a]), abs(scores[j, b]))
         if a == b:
-            urgency[m], v = same_label(i, j, a, scores, bend, bound)
+            urgency[m], v = same_label(i, j, a, scores, curvature, bound)
         else:
-            urgency[m], v = third_label(i, j, a, b, scores, bend, bound)
-            swap, x = _swap(i, j, a, b, scores, bend, bound)
+            urgency[m], v = third_label(i, j, a, b, scores, curvature, bound)
+            swap, x = _swap(i, j, a, b, scores, curvature, bound)
             if swap > urgency[m]:
                 urgency[m], v = swap, x
-        edge = min(max(EDGE, finest / h), 0.5)
+        edge = min(max(DISTANCE_FROM_ENDS, finest / h), 0.5)
         where[m] = min(max(v, edge), 1.0 - edge)
 
 
 @compiled
 def _run(i, labels, before, after):
-    """How many samples in a row, up to RUN, have the label of sample i."""
+    """How many samples in a row, up to SAMPLES_THAT_RESOLVE, have the label of sample i."""
     n, k = 1, before[i]
-    while n < RUN and k >= 0 and labels[k] == labels[i]:
+    while n < SAMPLES_THAT_RESOLVE and k >= 0 and labels[k] == labels[i]:
         n, k = n + 1, before[k]
     k = after[i]
-    while n < RUN and k >= 0 and labels[k] == labels[i]:
+    while n < SAMPLES_THAT_RESOLVE and k >= 0 and labels[k] == labels[i]:
         n, k = n + 1, after[k]
     return n
 
@@ -233,7 +233,10 @@ def scan_labels(intervals, u, labels, before, after, finest, urgency, where):
             narrowest = u[i] - u[before[i]]
         if after[j] >= 0:
             narrowest = min(narrowest, u[after[j]] - u[j])
-        short = _run(i, labels, before, after) < RUN or _run(j, labels, before, after) < RUN
+        short = (
+            _run(i, labels, before, after) < SAMPLES_THAT_RESOLVE
+            or _run(j, labels, before, after) < SAMPLES_THAT_RESOLVE
+        )
         urgency[m] = np.inf if short or width > GRADE * narrowest else 0.0
         edge = min(max(0.35, finest / width), 0.5)
         where[m] = edge + (1.0 - 2.0 * edge) * ((9973.0 * (u[i] + u[j])) % 1.0)
@@ -241,14 +244,14 @@ def scan_labels(intervals, u, labels, before, after, finest, urgency, where):
 
 @compiled
 def _window(i, before, after):
-    """The first sample of a window of WINDOW intervals on either side of interval i, and of how many."""
+    """The first sample of a window of INTERVALS_BESIDE intervals on either side of the i-th; its size."""
     first, n = i, 1
-    for _ in range(WINDOW):
+    for _ in range(INTERVALS_BESIDE):
         if before[first] < 0:
             break
         first, n = before[first], n + 1
     last = after[i]
-    for _ in range(WINDOW):
+    for _ in range(INTERVALS_BESIDE):
         if after[last] < 0:
             break
         last, n = after[last], n + 1
@@ -333,7 +336,7 @@ def scan_steps(intervals, u, scores, labels, before, after, chance):
         if not is_step(i, j, scores):
             more -= expected * math.exp(-expected)
             n_more -= expected * math.exp(-expected)
-        # (3) what so many do, each as large as those around
+        # (3) what this many do, each as large as those around
         hidden = 1.0
         if n_columns > 1:
             hidden = overtaken(i, j, a, b, scores, spread * (n_more / max(more, 1e-12) / n_jumps))

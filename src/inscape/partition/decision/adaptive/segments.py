@@ -8,15 +8,14 @@ import numpy.typing as npt
 
 from inscape.arrays import Bools, Floats, Ints, Shape
 from inscape.models import Model
-from inscape.partition.decision.adaptive.answers import Answers, grown
-from inscape.partition.decision.adaptive.first_look import Trial
+from inscape.partition.decision.adaptive.answers import Answers, Trial, grown
 from inscape.partition.decision.adaptive.missed import Doubt, StepDoubt, status_of
 from inscape.partition.decision.regions import TopScores, top_two
 from inscape.probes import Probe
 from inscape.probes.segment import as_segment
 
 CAUTION = 6.0
-"""How many times the bend seen next to an interval is allowed for inside it."""
+"""How many times the curvature seen next to an interval is allowed for inside it."""
 N_START = 14
 """Even samples to begin with, both ends included."""
 NEAR_ENDS = 0.02
@@ -89,7 +88,7 @@ class Samples:
 
     def refine(self) -> None:
         """Look, round by round, into every interval that asks for it; only what changed is scanned again."""
-        from inscape.partition.decision.adaptive.segment_kernels import RUN, changed
+        from inscape.partition.decision.adaptive.segment_kernels import SAMPLES_THAT_RESOLVE, changed
 
         intervals = self.lefts()
         round_number = 0
@@ -108,7 +107,7 @@ class Samples:
             else:
                 by_chance = np.isfinite(urgency[chosen])
                 self.step_doubt.note(STEP_CHANCE * urgency[chosen][by_chance], is_new[by_chance])
-            reach = 2 if self._rule == "scores" else RUN
+            reach = 2 if self._rule == "scores" else SAMPLES_THAT_RESOLVE
             intervals = changed(
                 start, self.answers.n, reach, self.before, self.after, self._stamp, round_number
             )
@@ -245,8 +244,8 @@ class Samples:
         start, weights = self.answers.n, np.column_stack([1 - u, u])
         self.answers.ask(
             len(u),
-            lambda rows, out: combine(weights[rows], probe[rows], self._generators, out),
-            lambda row: f"probe {self._first + probe[row]}, {u[row]:.6g} of its span from its start",
+            lambda batch, out: combine(weights[batch], probe[batch], self._generators, out),
+            lambda i: f"probe {self._first + probe[i]}, {u[i]:.6g} of its span from its start",
         )
         n, capacity = self.answers.n, len(self.answers.labels)
         if n > len(self.u):

@@ -198,12 +198,14 @@ def stretches(graph: Graph | None, segments: Sequence[Segment]) -> tuple[list[St
     return every, largest
 
 
-Inside = tuple[Floats, Ints, Bools]
+StretchLabels = tuple[Floats, Ints, Bools]
 """Places s in [-1, 1] between pieces of a stretch, their labels, and whether they are in doubt."""
 
 
 def _joined(
-    every: list[Stretch], segments: Sequence[Segment], inside: Callable[[list[Stretch]], Iterator[Inside]]
+    every: list[Stretch],
+    segments: Sequence[Segment],
+    inside: Callable[[list[Stretch]], Iterator[StretchLabels]],
 ) -> Iterator[Pieces]:
     """The pieces of each segment, from those inside its stretches."""
     by_segment: list[list[tuple[Floats, Ints, Bools]]] = [[] for _ in segments]
@@ -219,7 +221,7 @@ def _joined(
 def _quadratic(form: Quadratics, segments: Sequence[Segment]) -> Iterator[Pieces]:
     """Along x(s) = m + s v, the score of a class is constant - |F (m - centre) + s F v|^2."""
 
-    def inside(every: list[Stretch]) -> Iterator[Inside]:
+    def inside(every: list[Stretch]) -> Iterator[StretchLabels]:
         for stretch in every:
             middle, half = _middle_and_half(stretch)
             a, b, c = (np.empty(len(form.constants)) for _ in range(3))
@@ -238,7 +240,7 @@ def _neighbours(form: Neighbours, segments: Sequence[Segment]) -> Iterator[Piece
     points = form.points - centre
     squares = (points**2).sum(axis=1)
 
-    def inside(every: list[Stretch]) -> Iterator[Inside]:
+    def inside(every: list[Stretch]) -> Iterator[StretchLabels]:
         most = max(1, MOST_DISTANCES // len(points))
         for first in range(0, len(every), most):
             block = [_middle_and_half(stretch) for stretch in every[first : first + most]]
@@ -269,7 +271,7 @@ def _duels(form: Duels, segments: Sequence[Segment]) -> Iterator[Pieces]:
     columns = np.eye(form.n_classes)
     bound = EQUAL_UP_TO_UNITS * EPS * scale
 
-    def inside(every: list[Stretch]) -> Iterator[Inside]:
+    def inside(every: list[Stretch]) -> Iterator[StretchLabels]:
         for stretch in every:
             first, last = stretch.values
             crossed = np.flatnonzero((first > 0) != (last > 0))
@@ -287,7 +289,9 @@ def _duels(form: Duels, segments: Sequence[Segment]) -> Iterator[Pieces]:
     return _joined(every, segments, inside)
 
 
-def _by_confidence(edges: Floats, votes: Floats, sums: list[Floats], in_doubt: Bools, bound: float) -> Inside:
+def _by_confidence(
+    edges: Floats, votes: Floats, sums: list[Floats], in_doubt: Bools, bound: float
+) -> StretchLabels:
     """Pieces between `edges` cut again where, of the classes with most votes, another has the largest sum."""
     s: list[float] = []
     labels: list[int] = []
@@ -325,7 +329,7 @@ def _graph(form: Graph, segments: Sequence[Segment]) -> Iterator[Pieces]:
 
 
 def _trees(form: TreeEnsemble, segments: Sequence[Segment]) -> Iterator[Pieces]:
-    for own in regions_along(form, list(segments), form.cut):
+    for own in regions_along(form, list(segments), form.last_left):
         yield Pieces(own["boundaries"], np.maximum(own["labels"], 0), own["labels"] < 0)
 
 

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Ints
+from inscape.arrays import Array, Ints
 from inscape.budget import check_evaluations
 from inscape.compiled import compiled
 from inscape.errors import NonFiniteScoresError
 from inscape.models import Model
-from inscape.models.base import Array
 from inscape.partition.decision.grid.lattice import Lattice, half, kind_of, lattice_on
 from inscape.partition.decision.regions import (
     DecisionGrid,
@@ -39,7 +38,7 @@ EQUAL_NEIGHBOURS = 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class LabelledBlock:
     """The labels on some probes: memory is bounded by this many points, however many probes there are.
 
     Attributes:
@@ -68,7 +67,7 @@ class Block:
     def components(self, connectivity: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The region of each grid point (b, p), and the number of regions of each probe (b,)."""
         grid = self.lattice
-        return components(self.labels, grid.sites, grid.neighbours(connectivity), grid.cells)
+        return components(self.labels, grid.sites, grid.neighbours(connectivity), grid.bordered_size)
 
     def coarse_counts(self, connectivity: str) -> npt.NDArray[np.int64] | None:
         """The number of regions of each probe on every second grid point, from the same evaluations."""
@@ -76,7 +75,7 @@ class Block:
         if grid is None:
             return None
         labels = self.labels[:, self.lattice.every_second()]
-        return components(labels, grid.sites, grid.neighbours(connectivity), grid.cells)[1]
+        return components(labels, grid.sites, grid.neighbours(connectivity), grid.bordered_size)[1]
 
 
 def labelled_blocks(
@@ -86,7 +85,7 @@ def labelled_blocks(
     *,
     meter: Meter,
     with_scores: bool = False,
-) -> Iterator[Block]:
+) -> Iterator[LabelledBlock]:
     """Evaluate the grid on every probe, in a stream of batches that run across probes."""
     some = of_every_kind(probes)
     total = len(probes) * sum(len(lattice_on(p, resolution)) for p in some) // len(some)
@@ -127,7 +126,7 @@ def _evaluate(
     with_scores: bool,
     advance: Callable[[int], None],
     first: int,
-) -> Block:
+) -> LabelledBlock:
     p, n = len(lattice), len(probes) * len(lattice)
     labels = np.empty(n, dtype=np.int64)
     top_scores: Array | None = None
@@ -148,7 +147,7 @@ def _evaluate(
         advance(len(points))
         start = stop
     shape = (len(probes), p)
-    return Block(
+    return LabelledBlock(
         probes,
         lattice,
         labels.reshape(shape),
@@ -222,7 +221,7 @@ def _status(model: Model, is_stable: bool, not_shown: Status | None) -> Status:
 
 
 def _segment_result(
-    block: Block, i: int, ids: npt.NDArray[np.int32], common: dict[str, object]
+    block: LabelledBlock, i: int, ids: npt.NDArray[np.int32], common: dict[str, object]
 ) -> DecisionSegment:
     probe = block.probes[i]
     low, high = as_segment(probe).span
@@ -240,7 +239,9 @@ def _segment_result(
     )
 
 
-def _grid_result(block: Block, i: int, ids: npt.NDArray[np.int32], common: dict[str, object]) -> DecisionGrid:
+def _grid_result(
+    block: LabelledBlock, i: int, ids: npt.NDArray[np.int32], common: dict[str, object]
+) -> DecisionGrid:
     first = np.unique(ids, return_index=True)[1]
     return DecisionGrid(
         labels=block.labels[i, first],
@@ -252,7 +253,7 @@ def _grid_result(block: Block, i: int, ids: npt.NDArray[np.int32], common: dict[
 
 
 def components(
-    labels: Ints, sites: Ints, neighbours: Ints, cells: int
+    labels: Ints, sites: Ints, neighbours: Ints, bordered_size: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """The component of each point (n, p), numbered from 0 by first appearance, and the counts (n,).
 
@@ -261,24 +262,24 @@ def components(
 
     Args:
         labels: the label of each of p points on each of n grids, (n, p).
-        sites: the position of each point in a bordered grid of `cells` positions, (p,), increasing.
+        sites: the position of each point in a bordered grid of `bordered_size` positions, (p,), increasing.
         neighbours: how far back each neighbour is, and the two corners that must not share another label
             (0, 0: no condition), (m, 3); see `Lattice.neighbours`.
-        cells: the size of the bordered grid.
+        bordered_size: how many positions it has.
 
     >>> ids, counts = components(np.array([[7, 7, 3, 7]]), np.arange(1, 5), np.array([[1, 0, 0]]), 6)
     >>> ids.tolist(), counts.tolist()
     ([[0, 0, 1, 2]], [3])
     """
-    ids, counts = _components(np.ascontiguousarray(labels), sites, neighbours, cells)
+    ids, counts = _components(np.ascontiguousarray(labels), sites, neighbours, bordered_size)
     return ids, counts
 
 
 @compiled
-def _components(labels: Any, sites: Any, neighbours: Any, cells: int) -> Any:
+def _components(labels: Any, sites: Any, neighbours: Any, bordered_size: int) -> Any:
     # (1) which point is at each position of the bordered grid
     n, p = labels.shape
-    point_at = np.full(cells, -1, np.int32)
+    point_at = np.full(bordered_size, -1, np.int32)
     for j in range(p):
         point_at[sites[j]] = j
     ids = np.empty((n, p), np.int32)

@@ -34,7 +34,7 @@ class Lattice:
         coordinates: the integer coordinates, (p, d).
         resolution: points per axis r.
         is_patch: whether the grid fills a square, not a simplex.
-        cells: the number of positions in the bordered grid.
+        bordered_size: the number of positions in the bordered grid.
         sites: the position of each point there, (p,).
     """
 
@@ -42,7 +42,7 @@ class Lattice:
     coordinates: Ints
     resolution: int
     is_patch: bool
-    cells: int
+    bordered_size: int
     sites: Ints
 
     def __len__(self) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -39,7 +40,7 @@ from inscape.partition.linear.planes.layer.cut import cut
 from inscape.partition.linear.planes.layer.sign_vectors import hash_vectors
 from inscape.partition.linear.planes.layer.ties import CrowdedFacesError
 from inscape.partition.linear.planes.values.values import Values
-from inscape.partition.linear.planes.walk import Lineage, PlaneWalk, Sink, walk_plane
+from inscape.partition.linear.planes.walk import Lineage, PlaneSink, PlaneWalk, walk_plane
 from inscape.partition.linear.regions import LinearPlane
 from inscape.partition.linear.rounding import ROUNDING, evaluated
 from inscape.probes import Probe
@@ -118,7 +119,7 @@ class Subdivision:
         odd = np.bitwise_xor.reduce(every, axis=1) & np.uint64(1)
         return (hash_vectors(every) & ~np.uint64(1)) | odd
 
-    def states(self, layer: int) -> Any:
+    def states(self, layer: int) -> npt.NDArray[np.unsignedinteger[Any]]:
         """The state of each unit of a layer on each face, (f, units), uint8 or uint16.
 
         0 and 1 for below and above the kink; 0, 1, 2 for a unit with two; the winner's number in a window.
@@ -128,7 +129,7 @@ class Subdivision:
         if patterns is None:
             points = torch.from_numpy(self.plane.points(self.planar.centroids()))
             return states_at(self.graph, self.layers[layer], points)
-        own = patterns[self.pattern_numbers[layer]]
+        own: npt.NDArray[np.unsignedinteger[Any]] = patterns[self.pattern_numbers[layer]]
         if not op.is_elementwise:
             return own
         h = int(np.prod(self.graph.shapes[self.layers[layer]]))
@@ -192,7 +193,7 @@ def subdivide(
     n_layers: int | None = None,
     max_faces: float = np.inf,
     with_labels: bool = False,
-    sink: Sink | None = None,
+    sink: PlaneSink | None = None,
     done: Callable[[float], None] = lambda _: None,
 ) -> Subdivision:
     """Cut a convex polygon with corners (k, 2), anticlockwise; the rest is as in `walk_plane`.
@@ -272,7 +273,7 @@ class _Unrounded:
         return np.zeros(len(vertices))
 
 
-def _from_centre(sink: Sink, centre: Floats | None) -> Sink:
+def _from_centre(sink: PlaneSink, centre: Floats | None) -> PlaneSink:
     """A sink of the coordinates that were given, where a walk counts them from a centre."""
     return sink if centre is None else lambda xy, output: sink(xy + centre, output)
 
@@ -386,7 +387,7 @@ SLOPE_TOLERANCE = 1e-9
 """Slopes that differ by less, relative to the larger, are equal."""
 
 
-def states_at(graph: Graph, node: int, x: Tensor) -> Any:
+def states_at(graph: Graph, node: int, x: Tensor) -> npt.NDArray[np.unsignedinteger[Any]]:
     """The state of every unit of a node at points x (n, d), as in `Subdivision.states`, (n, units)."""
     (j,) = graph.nodes[node].inputs
     op = graph.bends[node]

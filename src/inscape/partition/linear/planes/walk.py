@@ -27,7 +27,7 @@ from inscape.parallel import single_products
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex, chunk, chunk_ranges, outward
 from inscape.partition.linear.planes.layer.buffers import Lines
 from inscape.partition.linear.planes.layer.cut import Cut, cut
-from inscape.partition.linear.planes.layer.edge_crossings import Agreement
+from inscape.partition.linear.planes.layer.edge_crossings import SharedEdges
 from inscape.partition.linear.planes.layer.max_pool import cut_by_label, max_pool
 from inscape.partition.linear.planes.layer.sign_vectors import Packed, hash_vectors
 from inscape.partition.linear.planes.plan import Plan, Scratch
@@ -114,7 +114,7 @@ def walk_plane(
     n_layers: int | None = None,
     max_faces: float = math.inf,
     with_labels: bool = False,
-    sink: "Sink | None" = None,
+    sink: "PlaneSink | None" = None,
     done: Callable[[float], None] = lambda _: None,
 ) -> PlaneWalk:
     """Cut a complex that covers some of `plane` along every layer of `graph`.
@@ -130,13 +130,15 @@ def walk_plane(
         sink: takes the coordinates of all vertices, and the output there, before that.
         done: told which fraction of the work is finished, from 0 to 1.
     """
-    walker = _Walker(graph.cast(torch.float64), plane, memory, n_layers, max_faces, with_labels, sink, done)
+    walker = _PlaneWalker(
+        graph.cast(torch.float64), plane, memory, n_layers, max_faces, with_labels, sink, done
+    )
     with single_products(), torch.no_grad():
         walker.run(planar)
     return walker.result
 
 
-Sink = Callable[[Floats, Tensor], None]
+PlaneSink = Callable[[Floats, Tensor], None]
 """Receives the coordinates of the vertices of each finished chunk, (v, 2), and the output there, (v, c)."""
 
 
@@ -153,7 +155,7 @@ class Signed(NamedTuple):
     """Its sign vectors there."""
 
 
-class State(NamedTuple):
+class PlaneChunk(NamedTuple):
     """Where a walk is: what is known before a node is evaluated."""
 
     node: int
@@ -168,7 +170,7 @@ class State(NamedTuple):
     """The node's input, if its signs are known."""
 
 
-class _Walker:
+class _PlaneWalker:
     def __init__(
         self,
         graph: Graph,
@@ -177,7 +179,7 @@ class _Walker:
         n_layers: int | None,
         max_faces: float,
         with_labels: bool,
-        sink: Sink | None,
+        sink: PlaneSink | None,
         done: Callable[[float], None],
     ) -> None:
         self.graph, self.plane, self.sink, self.done = graph, plane, sink, done
@@ -188,7 +190,7 @@ class _Walker:
         self.plan = Plan(graph, plane, self.layers, last, has_output, memory, Scratch(graph, memory))
         self.with_labels = with_labels
         self.max_faces, self.n_finished = max_faces, 0
-        self.agreement = Agreement()
+        self.shared_edges = SharedEdges()
         self.result = PlaneWalk(
             layers=list(self.layers), patterns=[[] for _ in self.layers], hashes=[[] for _ in self.layers]
         )
@@ -200,10 +202,10 @@ class _Walker:
 
     def run(self, planar: PlanarComplex) -> None:
         x = torch.from_numpy(self.plane.points(planar.xy)).reshape(-1, *self.graph.input_shape)
-        self.advance(State(1, {0: x}, planar, Lineage(), None), (0.0, 1.0))
+        self.advance(PlaneChunk(1, {0: x}, planar, Lineage(), None), (0.0, 1.0))
         self.plan.scratch.keep()
 
-    def advance(self, state: State, share: tuple[float, float]) -> None:
+    def advance(self, state: PlaneChunk, share: tuple[float, float]) -> None:
         """Evaluate from a node on; `share` is where in the whole work this chunk begins and ends.
 
         After a layer the fraction of the work that is done is about the square of that of the units: faces
@@ -236,7 +238,7 @@ class _Walker:
             state = state._replace(node=node + 1)
         self._finish(state, share)
 
-    def _finish(self, state: State, share: tuple[float, float]) -> None:
+    def _finish(self, state: PlaneChunk, share: tuple[float, float]) -> None:
         planar, lineage, labels = state.planar, state.lineage, None
         if self.sink is not None and self.result.is_complete:
             self.sink(planar.xy, state.live[self.graph.output].reshape(len(planar.xy), -1))
@@ -245,7 +247,7 @@ class _Walker:
             rounding = PlaneRounding(self.graph, self.plane, planar.xy, self.graph.output)
             layer = self.graph.output + 1
             planar, parent, labels, has_tie, is_tied = cut_by_label(
-                planar, scores, rounding, layer, self.agreement
+                planar, scores, rounding, layer, self.shared_edges
             )
             lineage = lineage.of(parent)
             self.result.has_tie |= has_tie
@@ -271,7 +273,7 @@ class _Walker:
         finally:
             self.depth -= 1
 
-    def _cut(self, op: Bend, state: State) -> "Stage | None":
+    def _cut(self, op: Bend, state: PlaneChunk) -> "Stage | None":
         """Cut the faces where the units of a piecewise-linear node change; None if that makes too many."""
         (j,) = self.graph.nodes[state.node].inputs
         node, live, planar, lineage, signed = state
@@ -281,7 +283,9 @@ class _Walker:
         windows = op.windows(self.graph.shapes[j])
         if windows is not None:
             later = {k: live[k] for k in live if self.plan.is_needed(k, node)}
-            pool = max_pool(planar, live[j], op, windows.entries, rounding, later, node, self.agreement, most)
+            pool = max_pool(
+                planar, live[j], op, windows.entries, rounding, later, node, self.shared_edges, most
+            )
             if pool is None:
                 return None
             self.result.is_tied |= pool.is_tied
@@ -290,7 +294,7 @@ class _Walker:
         kinks = np.array(op.kinks)
         values = Values.stored(flat(live[j])) if signed is None else signed.values
         packed = None if signed is None else signed.packed
-        agree = self.agreement.at(node) if self.depth else None
+        agree = self.shared_edges.at(node) if self.depth else None
         after = cut(planar, values, kinks, rounding, node, agree, most, packed)
         if after is None:
             return None
@@ -312,7 +316,7 @@ class _Walker:
 
 
 Going = tuple[int, dict[int, Tensor], Signed | None]
-"""The node to go on with, the live tensors, and that node's input if its signs are known: see `State`."""
+"""The node to go on with, the live tensors, and its input if its signs are known: see `PlaneChunk`."""
 
 
 class Stage(ABC):
@@ -331,17 +335,17 @@ class Stage(ABC):
     def __len__(self) -> int:
         return len(self.ranges)
 
-    def __iter__(self) -> Iterator[State]:
+    def __iter__(self) -> Iterator[PlaneChunk]:
         for first, last in self.ranges:
             planar, lineage, vertices = self.planar, self.lineage, None
             if len(self) > 1:
                 planar, vertices = chunk(self.planar, first, last)
                 lineage = self.lineage.of(np.arange(first, last))
             if not self.plan.goes_on(self.node):
-                yield State(self.node + 1, {}, planar, lineage, None)
+                yield PlaneChunk(self.node + 1, {}, planar, lineage, None)
                 continue
             node, live, signed = self.going(np.arange(len(planar.xy)) if vertices is None else vertices)
-            yield State(node, live, planar, lineage, signed)
+            yield PlaneChunk(node, live, planar, lineage, signed)
 
     def going(self, wanted: Ints) -> Going:
         """How the walk goes on at some vertices."""

@@ -2,7 +2,7 @@
 
 A batch holds positions, points of the segments in order: `segment[r]` says to which segment position r
 belongs, and two neighbouring positions of one segment bound an interval on which every tensor is linear. The
-compiled loops, at the end, find crossings, order them, and fill in the positions between.
+compiled loops, at the end, find breakpoints, order them, and fill in the positions between.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -20,11 +20,11 @@ from inscape.arrays import Floats, Ints
 from inscape.compiled import compiled, kernel, summing
 from inscape.models.graph import flat
 from inscape.models.graph.piecewise import Bend, WindowTable
-from inscape.partition.linear.envelope import interpolated_windows, positions_touching_tie, window_crossings
+from inscape.partition.linear.envelope import interpolated_windows, positions_touching_tie, window_breakpoints
 from inscape.partition.linear.rounding import SLACK, SUSPICIOUS, SegmentRounding
 
 FLOAT64_DECIDES_WITHIN = 1e-9
-"""In float32, a crossing this near to a position may be one with it or beside it: float64 decides."""
+"""In float32, a breakpoint this near to a position may be one with it or beside it: float64 decides."""
 
 NEAR_IN_UNITS = 4.0
 """In float32, what is nearer than this many units of rounding, against the largest entry of the layer, is
@@ -43,7 +43,7 @@ class Positions:
 
 
 @dataclass(frozen=True, eq=False)
-class Crossings:
+class Breakpoints:
     """Where an operation bends between neighbouring positions, in order of intervals.
 
     Attributes:
@@ -52,7 +52,7 @@ class Crossings:
         entry: which entry bends, (m,); for windows, nothing.
         kink: at which of the operation's kinks, (m,); for windows, nothing.
         n_flat: for each interval the number of entries that lie on a threshold all along it, (positions,).
-        start: where the crossings of each interval start, (positions + 1,); known once they are sorted.
+        start: where the breakpoints of each interval start, (positions + 1,); known once they are sorted.
     """
 
     interval: Ints
@@ -62,26 +62,26 @@ class Crossings:
     n_flat: Ints
     start: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def chosen(self, which: Any) -> "Crossings":
+    def chosen(self, which: Any) -> "Breakpoints":
         """Some of them, or all in another order."""
         if not len(self.entry):  # windows
-            return Crossings(self.interval[which], self.s[which], self.entry, self.kink, self.n_flat)
-        return Crossings(
+            return Breakpoints(self.interval[which], self.s[which], self.entry, self.kink, self.n_flat)
+        return Breakpoints(
             self.interval[which], self.s[which], self.entry[which], self.kink[which], self.n_flat
         )
 
-    def in_order(self, n_positions: int) -> "Crossings":
+    def in_order(self, n_positions: int) -> "Breakpoints":
         """In order of intervals and of s within each."""
         order, start = ordered(self.interval, self.s, n_positions)
         return replace(self.chosen(order), start=start)
 
     @staticmethod
-    def joined(several: "Sequence[Crossings]", n_flat: Ints) -> "Crossings":
-        """All of several crossings, in order of intervals."""
+    def joined(several: "Sequence[Breakpoints]", n_flat: Ints) -> "Breakpoints":
+        """All of several breakpoints, in order of intervals."""
         interval, s, entry, kink = (
             np.concatenate([getattr(p, name) for p in several]) for name in ("interval", "s", "entry", "kink")
         )
-        whole = Crossings(interval, s, entry, kink, n_flat)
+        whole = Breakpoints(interval, s, entry, kink, n_flat)
         return whole.chosen(np.argsort(whole.interval, kind="stable"))
 
 
@@ -92,7 +92,7 @@ class Refinement:
     parent: Ints
     fraction: Floats
     positions: Positions
-    bends: Crossings
+    bends: Breakpoints
 
     def between(self, start: int, stop: int) -> "Refinement":
         """The positions start, ..., stop - 1."""
@@ -110,12 +110,12 @@ def refine(
         op: the piecewise-linear node.
         z: its input on the positions.
         positions: the positions.
-        tolerance: how near in t two crossings are one, per segment.
+        tolerance: how near in t two breakpoints are one, per segment.
         rounding: answers what z does not tell in its own precision.
     """
     values = flat(z)
     shape = tuple(z.shape[1:])
-    bends = crossings(op, values, shape, positions.segment, rounding)
+    bends = breakpoints(op, values, shape, positions.segment, rounding)
     if values.dtype == np.float32:
         bends = repaired(op, values, shape, positions, bends, rounding)
     bends = bends.in_order(len(positions))
@@ -123,10 +123,10 @@ def refine(
     return Refinement(parent, fraction, Positions(t, segment), bends)
 
 
-def crossings(
+def breakpoints(
     op: Bend, values: Any, shape: tuple[int, ...], segment: Ints, rounding: SegmentRounding
-) -> Crossings:
-    """Every crossing of `op` on values (positions, h), those that are rounding error left out."""
+) -> Breakpoints:
+    """Every breakpoint of `op` on values (positions, h), those that are rounding error left out."""
     windows = op.windows(shape)
     if windows is not None:
         return _window_changes(values, segment, windows, rounding)
@@ -135,21 +135,23 @@ def crossings(
         return by_kink[0]
     none = np.zeros(0, np.int64)
     n_flat = sum((c.n_flat for c in by_kink), np.zeros(len(values), np.int64))
-    start = Crossings(none, np.zeros(0), none, none.astype(np.int8), n_flat)
-    return Crossings.joined([start, *by_kink], n_flat)
+    start = Breakpoints(none, np.zeros(0), none, none.astype(np.int8), n_flat)
+    return Breakpoints.joined([start, *by_kink], n_flat)
 
 
-def _window_changes(values: Any, segment: Ints, windows: WindowTable, rounding: SegmentRounding) -> Crossings:
+def _window_changes(
+    values: Any, segment: Ints, windows: WindowTable, rounding: SegmentRounding
+) -> Breakpoints:
     """Where the winner of a window changes."""
     # in float32 lines that differ at all are different: `repaired` sees to those that hardly do
     relative = 16 * float(np.finfo(np.float64).eps) if values.dtype == np.float64 else 0.0
-    changes = window_crossings(values, segment, *windows, relative)
+    changes = window_breakpoints(values, segment, *windows, relative)
     interval, s, before, after, gap = changes
     if values.dtype == np.float64:
         kept = _more_than_rounding(interval, before, after, gap, rounding)
         interval, s = interval[kept], s[kept]
     none = np.zeros(0, np.int64)
-    return Crossings(interval, s, none, none.astype(np.int8), none)
+    return Breakpoints(interval, s, none, none.astype(np.int8), none)
 
 
 def repaired(
@@ -157,9 +159,9 @@ def repaired(
     values: Any,
     shape: tuple[int, ...],
     positions: Positions,
-    bends: Crossings,
+    bends: Breakpoints,
     rounding: SegmentRounding,
-) -> Crossings:
+) -> Breakpoints:
     """Crossings of float32 values, those that lie very near to each other placed anew from float64 values.
 
     So a knot that several units share stays one knot. Positions where a unit comes near its threshold and may
@@ -181,21 +183,21 @@ def repaired(
     edge = np.minimum(bends.s, 1 - bends.s) * (positions.t[bends.interval + 1] - positions.t[bends.interval])
     touching[(bends.interval + (bends.s > 0.5))[edge <= FLOAT64_DECIDES_WITHIN]] = True
     rounding.doubt(np.flatnonzero(touching))
-    close = intervals_with_close_crossings(bends.interval, bends.s, positions.t, NEAR_IN_UNITS * eps)
+    close = intervals_with_close_breakpoints(bends.interval, bends.s, positions.t, NEAR_IN_UNITS * eps)
     again = np.flatnonzero(close)
     if not len(again):
         return bends
     ends = np.stack([again, again + 1], axis=1).reshape(-1)
     needed, where = np.unique(ends, return_inverse=True)
     exact = rounding.exactly(needed)[where]
-    sure = crossings(op, exact, shape, np.repeat(np.arange(len(again)), 2), rounding.at(ends))
+    sure = breakpoints(op, exact, shape, np.repeat(np.arange(len(again)), 2), rounding.at(ends))
     sure = replace(sure, interval=again[sure.interval // 2])
-    return Crossings.joined([bends.chosen(~close[bends.interval]), sure], bends.n_flat)
+    return Breakpoints.joined([bends.chosen(~close[bends.interval]), sure], bends.n_flat)
 
 
-def _threshold(values: Any, segment: Ints, kink: int, theta: float, rounding: SegmentRounding) -> Crossings:
+def _threshold(values: Any, segment: Ints, kink: int, theta: float, rounding: SegmentRounding) -> Breakpoints:
     """Crossings of a kink at theta, without those that are rounding error; and entries that lie on it."""
-    interval, entry, s, size, n_flat = threshold_crossings(values, segment, values.dtype.type(theta))
+    interval, entry, s, size, n_flat = threshold_breakpoints(values, segment, values.dtype.type(theta))
     if len(s) and values.dtype == np.float64:
         doubt = np.flatnonzero(size <= SUSPICIOUS * max(rounding.scale, abs(theta)))
         if len(doubt):
@@ -204,7 +206,7 @@ def _threshold(values: Any, segment: Ints, kink: int, theta: float, rounding: Se
             false[doubt] = (np.abs(ends - theta) <= bounds).all(axis=0)
             np.add.at(n_flat, interval[false], 1)
             interval, entry, s = interval[~false], entry[~false], s[~false]
-    return Crossings(interval, s, entry, np.full(len(s), kink, np.int8), n_flat)
+    return Breakpoints(interval, s, entry, np.full(len(s), kink, np.int8), n_flat)
 
 
 def _more_than_rounding(
@@ -260,7 +262,7 @@ def _counts(a, b, threshold):
     return int(changed), int(on)
 
 
-def threshold_crossings(z: Any, segment: Ints, threshold: Any) -> tuple[Ints, Ints, Floats, Floats, Ints]:
+def threshold_breakpoints(z: Any, segment: Ints, threshold: Any) -> tuple[Ints, Ints, Floats, Floats, Ints]:
     """Where entries of z (positions, h) pass a threshold between neighbouring positions.
 
     Entry u is active where z_u > threshold. On an interval where its activity differs between the ends, it
@@ -279,15 +281,15 @@ def threshold_crossings(z: Any, segment: Ints, threshold: Any) -> tuple[Ints, In
         np.empty(capacity),
     )
     n_flat, cursor = np.zeros(n, np.int64), np.zeros(3, np.int64)
-    while not _find_crossings(z, segment, threshold, cursor, *arrays, n_flat):
+    while not _find_breakpoints(z, segment, threshold, cursor, *arrays, n_flat):
         arrays = [np.concatenate([array, np.empty_like(array)]) for array in arrays]
     interval, entry, s, size = (array[: cursor[2]] for array in arrays)
     return interval, entry, s, size, n_flat
 
 
 @kernel
-def _find_crossings(z, segment, threshold, cursor, interval, entry, s, size, n_flat):
-    """Write the crossings from `cursor` on: an interval, an entry, and how many were written before.
+def _find_breakpoints(z, segment, threshold, cursor, interval, entry, s, size, n_flat):
+    """Write the breakpoints from `cursor` on: an interval, an entry, and how many were written before.
 
     False if there is no room for the next, and `cursor` says where to go on.
     """
@@ -354,8 +356,8 @@ def positions_touching_threshold(z, segment, threshold, near):
 
 
 @compiled
-def intervals_with_close_crossings(interval, s, t, near):
-    """Which intervals hold two crossings nearer than `near` in t, (n,); `interval` is ascending."""
+def intervals_with_close_breakpoints(interval, s, t, near):
+    """Which intervals hold two breakpoints nearer than `near` in t, (n,); `interval` is ascending."""
     close = np.zeros(len(t), np.bool_)
     m, k = len(s), 0
     while k < m:
@@ -372,7 +374,7 @@ def intervals_with_close_crossings(interval, s, t, near):
 
 
 def ordered(interval: Ints, s: Floats, n: int) -> tuple[Ints, Ints]:
-    """The order (m,) that sorts crossings by interval and s; and where each of n intervals starts, (n + 1,).
+    """The order (m,) that sorts breakpoints by interval and s; where each of n intervals starts, (n + 1,).
 
     `interval` is ascending already.
     """
@@ -383,7 +385,7 @@ def ordered(interval: Ints, s: Floats, n: int) -> tuple[Ints, Ints]:
 
 @kernel
 def _order(interval, s, order, start):
-    """Sort the crossings of each interval by Shell's sort with gaps 1, 4, 13, ...; write where they start."""
+    """Sort the breakpoints of each interval by Shell's sort, gaps 1, 4, 13, ...; write where they start."""
     k = 0
     for i in range(len(start) - 1):
         start[i] = k
@@ -406,12 +408,12 @@ def _order(interval, s, order, start):
 def refined(
     start: Ints, s: Floats, t: Floats, segment: Ints, tolerance: Floats
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """Positions after adding crossings: the old positions and, between them, the new ones in order.
+    """Positions after adding breakpoints: the old positions and, between them, the new ones in order.
 
     Crossings nearer than `tolerance[segment]` to a position or to each other are one position.
 
     Args:
-        start: where the crossings of each interval start, (n + 1,).
+        start: where the breakpoints of each interval start, (n + 1,).
         s: how far along the interval they are, ascending in each, (m,).
         t: the parameter of each position, (n,).
         segment: (n,).
@@ -430,13 +432,13 @@ def refined(
 
 @kernel
 def _refine(start, s, t, segment, tolerance, parent, fraction, new_t, owner):
-    """Write the positions after adding crossings; returns how many."""
+    """Write the positions after adding breakpoints; returns how many."""
     r = 0
     for i in range(len(t)):
         # (1) an old position
         parent[r], fraction[r], new_t[r], owner[r] = i, 0.0, t[i], segment[i]
         r += 1
-        # (2) the crossings after it that are not too near to the last position or to the next old one
+        # (2) the breakpoints after it that are not too near to the last position or to the next old one
         for k in range(start[i], start[i + 1]):
             at = t[i] + s[k] * (t[i + 1] - t[i])
             near = tolerance[segment[i]]

@@ -69,7 +69,7 @@ def linear_segments(
     if len(result.doubts[0]):
         by_segment = decided(graph, segments, by_segment, result.doubts, memory=memory, tolerance=tolerance)
     provenance = Provenance.of(model)
-    scores = Scores(graph)
+    scores = SegmentScores(graph)
     return [
         LinearSegment(
             probe=segment,
@@ -165,7 +165,7 @@ def decided(
     return by_segment
 
 
-class Scores:
+class SegmentScores:
     """Values and slopes of the scores along a segment, from the graph as it was recorded."""
 
     def __init__(self, graph: Graph) -> None:
@@ -191,7 +191,7 @@ class Scores:
         return slope, error
 
 
-Stretch = tuple[int, float, float]
+SegmentInterval = tuple[int, float, float]
 """A segment's number and an interval of its t."""
 
 _REACH = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -200,16 +200,16 @@ _REACH = (1, 2, 4, 8, 16, 32, 64, 128)
 
 def stretches(
     graph: Graph, segments: Sequence[Segment], knots: Sequence[Floats], doubts: tuple[Ints, Floats]
-) -> list[Stretch]:
+) -> list[SegmentInterval]:
     """Disjoint stretches that hold all doubtful positions (segment, t), in order."""
     edges = {
         k: np.concatenate([segments[k].span[:1], knots[k], segments[k].span[1:]])
         for k in np.unique(doubts[0])
     }
-    cuts = _clear_middles(graph, segments, edges, doubts)
-    doubtful: list[Stretch] = []
+    clear_positions = _clear_middles(graph, segments, edges, doubts)
+    doubtful: list[SegmentInterval] = []
     for k, own in edges.items():
-        ends = np.concatenate([own[:1], np.sort(cuts.t[cuts.segment == k]), own[-1:]])
+        ends = np.concatenate([own[:1], np.sort(clear_positions.t[clear_positions.segment == k]), own[-1:]])
         t = np.sort(doubts[1][doubts[0] == k])
         after = np.clip(np.searchsorted(ends, t, side="right"), 1, len(ends) - 1)
         for j in np.unique(after).tolist():
@@ -229,7 +229,7 @@ def _clear_middles(
     """
     intervals = [int(np.searchsorted(edges[k], t)) - 1 for k, t in zip(*doubts, strict=True)]
     waiting = {(int(k), j, side) for k, j in zip(doubts[0], intervals, strict=True) for side in (-1, 1)}
-    cuts: list[Positions] = [Positions(np.zeros(0), np.zeros(0, np.int64))]
+    clear_positions: list[Positions] = [Positions(np.zeros(0), np.zeros(0, np.int64))]
     for reach in _REACH:
         tried = sorted({(k, j + side * reach) for k, j, side in waiting})
         tried = [(k, j) for k, j in tried if 0 <= j < len(edges[k]) - 1]
@@ -238,12 +238,14 @@ def _clear_middles(
             np.array([k for k, _ in tried], dtype=np.int64),
         )
         clear = is_clear(graph, segments, middles)
-        cuts.append(Positions(middles.t[clear], middles.segment[clear]))
+        clear_positions.append(Positions(middles.t[clear], middles.segment[clear]))
         unclear = {interval for interval, good in zip(tried, clear, strict=True) if not good}
         waiting = {w for w in waiting if (w[0], w[1] + w[2] * reach) in unclear}
         if not waiting:
             break
-    return Positions(np.concatenate([c.t for c in cuts]), np.concatenate([c.segment for c in cuts]))
+    return Positions(
+        np.concatenate([c.t for c in clear_positions]), np.concatenate([c.segment for c in clear_positions])
+    )
 
 
 def is_clear(graph: Graph, segments: Sequence[Segment], positions: Positions) -> Bools:

@@ -35,7 +35,7 @@ from inscape.parallel import Job, Tell, in_order, is_parallel, single_products
 from inscape.partition.linear.bent_line import pass_breakpoint, start_line
 from inscape.partition.linear.rounding import SegmentRounding, scales_of
 from inscape.partition.linear.segments.breakpoints import (
-    Crossings,
+    Breakpoints,
     Positions,
     Refinement,
     bent,
@@ -59,12 +59,12 @@ FEWEST_JOBS = 8
 HEADROOM = 16.0
 """Numbers are refused this much below the largest that can be written, so that differences of them exist."""
 
-Sink = Callable[[Positions, Tensor, float], None]
+SegmentSink = Callable[[Positions, Tensor, float], None]
 """Receives the positions of each finished chunk, the output there, (n, c), and how large that can be."""
 
 
 @dataclass
-class Walk:
+class SegmentWalk:
     """What a walk along segments met.
 
     Attributes:
@@ -81,13 +81,13 @@ class Walk:
 def walk(
     graph: Graph,
     segments: Sequence[Segment],
-    sink: Sink,
+    sink: SegmentSink,
     *,
     memory: int,
     tolerance: float,
     dtype: torch.dtype = torch.float64,
     done: Callable[[float], None] = lambda _: None,
-) -> Walk:
+) -> SegmentWalk:
     """Send every breakpoint of `graph` along `segments` to `sink`, chunk by chunk in order.
 
     Args:
@@ -100,18 +100,18 @@ def walk(
         done: told, after each chunk, how many segments are finished, with a fraction.
     """
     with single_products(), torch.no_grad():
-        walker = _Walker(graph.cast(dtype), segments, memory, tolerance, dtype)
+        walker = _SegmentWalker(graph.cast(dtype), segments, memory, tolerance, dtype)
         log = _Log(len(segments), lambda chunk: walker.hand_over(chunk, sink, done))
         walker.run(log)
     segment, t = (np.concatenate([d[k] for d in log.doubts]) for k in (0, 1))
     order = np.lexsort((t, segment))
-    return Walk(log.n_evaluations, log.n_flat, (segment[order], t[order]))
+    return SegmentWalk(log.n_evaluations, log.n_flat, (segment[order], t[order]))
 
 
 class _Log:
-    """What a walk, or one job of it, met: see `Walk`; finished chunks are handed on."""
+    """What a walk, or one job of it, met: see `SegmentWalk`; finished chunks are handed on."""
 
-    def __init__(self, n_segments: int, finish: Callable[["_Live"], None]) -> None:
+    def __init__(self, n_segments: int, finish: Callable[["_SegmentChunk"], None]) -> None:
         self.n_evaluations, self.n_flat = 0, np.zeros(n_segments, np.int64)
         self.doubts: list[tuple[Ints, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
         self.finish = finish
@@ -123,7 +123,7 @@ class _Log:
 
 
 @dataclass(eq=False)
-class _Live:
+class _SegmentChunk:
     """A chunk of positions on its way through the network.
 
     Attributes:
@@ -139,7 +139,7 @@ class _Live:
     positions: Positions
 
 
-class _Walker:
+class _SegmentWalker:
     def __init__(
         self,
         graph: Graph,
@@ -171,7 +171,7 @@ class _Walker:
             for chunk in finished:
                 log.finish(chunk)
 
-    def _jobs(self, log: _Log) -> Iterator[Job[tuple[_Log, list[_Live]]]]:
+    def _jobs(self, log: _Log) -> Iterator[Job[tuple[_Log, list[_SegmentChunk]]]]:
         """Jobs in order: for each of many batches, else for each chunk that can be taken by itself."""
         batches = self._batches()
         if len(batches) >= FEWEST_JOBS:
@@ -179,10 +179,10 @@ class _Walker:
                 yield partial(self._on_its_own, partial(self._ends, first, stop))
             return
         for first, stop in batches:
-            for chunk in self._parts(self._ends(first, stop), log):
+            for chunk in self._fitting_chunks(self._ends(first, stop), log):
                 yield partial(self._on_its_own, partial(_same, chunk))
 
-    def _parts(self, chunk: _Live, log: _Log) -> Iterator[_Live]:
+    def _fitting_chunks(self, chunk: _SegmentChunk, log: _Log) -> Iterator[_SegmentChunk]:
         """The chunks of the first piecewise-linear node that makes several."""
         self._evaluate(chunk)
         if chunk.node > self.graph.output:
@@ -191,16 +191,16 @@ class _Walker:
         after = self._bend(chunk, log)
         first, second = next(after), next(after, None)
         if second is None:
-            yield from self._parts(first, log)
+            yield from self._fitting_chunks(first, log)
         else:
             yield from (first, second)
             yield from after
 
-    def _on_its_own(self, begin: Callable[[], _Live], tell: Tell) -> tuple[_Log, list[_Live]]:
+    def _on_its_own(self, begin: Callable[[], _SegmentChunk], tell: Tell) -> tuple[_Log, list[_SegmentChunk]]:
         """Take a chunk to the end, in a thread of its own; what comes out of it is handed over later."""
-        finished: list[_Live] = []
+        finished: list[_SegmentChunk] = []
 
-        def finish(chunk: _Live) -> None:
+        def finish(chunk: _SegmentChunk) -> None:
             finished.append(chunk)
             tell(None)
 
@@ -223,7 +223,7 @@ class _Walker:
             first = stop
         return batches
 
-    def _ends(self, first: int, stop: int) -> _Live:
+    def _ends(self, first: int, stop: int) -> _SegmentChunk:
         """The ends of some segments, with which their walk begins."""
         chosen = self.segments[first:stop]
         t = np.array([s.span for s in chosen])
@@ -235,7 +235,7 @@ class _Walker:
             ends = torch.from_numpy((1 - t[..., None]) * start + t[..., None] * end)
         scale = self._checked(ends, "the points of the segments")
         points = ends.reshape(-1, *self.graph.input_shape).to(self.dtype)
-        return _Live(1, {0: points}, {0: scale}, positions)
+        return _SegmentChunk(1, {0: points}, {0: scale}, positions)
 
     def _checked(self, z: Tensor, what: str) -> float:
         """The largest entry of a tensor; an error if that is more than the network's arithmetic can carry."""
@@ -253,7 +253,7 @@ class _Walker:
         """How many positions go into one chunk from a node on."""
         return max(2, self.chunk // self.sizes[node])
 
-    def _advance(self, chunk: _Live, log: _Log) -> None:
+    def _advance(self, chunk: _SegmentChunk, log: _Log) -> None:
         """Take a chunk to the end; it is split into chunks at each piecewise-linear node."""
         self._evaluate(chunk)
         if chunk.node <= self.graph.output:
@@ -264,7 +264,7 @@ class _Walker:
         log.n_evaluations += len(chunk.positions)
         log.finish(chunk)
 
-    def hand_over(self, chunk: _Live, sink: Sink, done: Callable[[float], None]) -> None:
+    def hand_over(self, chunk: _SegmentChunk, sink: SegmentSink, done: Callable[[float], None]) -> None:
         """Give a finished chunk to the sink."""
         positions, output = chunk.positions, self.graph.output
         scores = chunk.tensors[output].reshape(len(positions), -1)
@@ -272,7 +272,7 @@ class _Walker:
         last = positions.segment[-1]
         done(float(last + (positions.t[-1] - self.starts[last]) / self.lengths[last]))
 
-    def _evaluate(self, chunk: _Live) -> None:
+    def _evaluate(self, chunk: _SegmentChunk) -> None:
         """Evaluate the nodes up to the next piecewise-linear one, or to the end."""
         graph, live, scales = self.graph, chunk.tensors, chunk.scales
         while chunk.node <= graph.output and graph.nodes[chunk.node].bend is None:
@@ -285,7 +285,7 @@ class _Walker:
                     live.pop(j, None)
             chunk.node = i + 1
 
-    def _bend(self, chunk: _Live, log: _Log) -> Iterator[_Live]:
+    def _bend(self, chunk: _SegmentChunk, log: _Log) -> Iterator[_SegmentChunk]:
         """The chunks after a piecewise-linear node, which adds the positions where it bends."""
         i, live, positions, scales = chunk.node, chunk.tensors, chunk.positions, chunk.scales
         op = self.graph.bends[i]
@@ -312,7 +312,7 @@ class _Walker:
                 new[i] = bent(op, z, own)
             if fusion is not None:
                 new[last] = expansion.values(own)
-            yield _Live(last + 1, new, {**scales}, own.positions)
+            yield _SegmentChunk(last + 1, new, {**scales}, own.positions)
 
     def _rounding(self, node: int, positions: Positions, scale: float, log: _Log) -> SegmentRounding:
         most = self.most_positions(0)
@@ -330,7 +330,7 @@ class _Walker:
         return value
 
 
-def _same(chunk: _Live) -> _Live:
+def _same(chunk: _SegmentChunk) -> _SegmentChunk:
     return chunk
 
 
@@ -370,7 +370,7 @@ class Expansion:
     Ask for the positions chunk after chunk, in order: where the last one ended, the next one goes on.
     """
 
-    def __init__(self, fusion: Fusion, y: Tensor, bends: Crossings, change: Any) -> None:
+    def __init__(self, fusion: Fusion, y: Tensor, bends: Breakpoints, change: Any) -> None:
         self._shape = tuple(y.shape[1:])
         self._y = y.reshape(len(y), -1).contiguous()
         self._bends, self._change, self._fusion = bends, change, fusion
@@ -393,7 +393,7 @@ class Expansion:
         return out
 
 
-def slope_changes(op: Bend, z: Any, bends: Crossings) -> Any:
+def slope_changes(op: Bend, z: Any, bends: Breakpoints) -> Any:
     """By how much the slope d h / d s of the bending entry changes at each crossing, (m,)."""
     rise = np.abs(z[bends.interval + 1, bends.entry].astype(np.float64) - z[bends.interval, bends.entry])
     return np.array(op.slope_jumps or (0.0,))[bends.kink] * rise

@@ -83,7 +83,7 @@ class LinearBody(DrawnByClass):
     @property
     def is_exact(self) -> bool:
         """Whether every facet inside the body leads to a region of the list, and none was in doubt."""
-        return self.status == COMPLETE
+        return self.status.kind == "complete"
 
     @property
     def certificate(self) -> str:
@@ -209,8 +209,8 @@ def enumerate_regions(
     >>> net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1)).double()
     >>> with torch.no_grad():
     ...     _ = net[0].weight.copy_(torch.eye(3)), net[0].bias.zero_()
-    >>> found = enumerate_regions(net, Box([-1, -1, -1], 1))
-    >>> found.n_regions, found.n_facets, found.volumes.round(12).tolist()
+    >>> regions = enumerate_regions(net, Box([-1, -1, -1], 1))
+    >>> regions.n_regions, regions.n_facets, regions.volumes.round(12).tolist()
     (8, 12, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     """
     if not isinstance(body, Body):
@@ -225,7 +225,7 @@ def enumerate_regions(
             raise ProbeError(
                 f"the model takes points of shape {centre.shape}, the body has {body.input_shape}"
             )
-        walk = _Walk(graph, body, memory)
+        walk = _Enumeration(graph, body, memory)
         walk.run(max_regions, show)
         provenance = Provenance.of(wrapped, dtype="float64")
     return LinearBody(
@@ -261,7 +261,7 @@ def _outline(body: Body) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class _Step:
+class _Entrance:
     """A way into a region that waits: its pattern, a point inside the facet that leads there, its normal."""
 
     pattern: "Pattern"
@@ -269,7 +269,7 @@ class _Step:
     way: Floats
 
 
-class _Walk:
+class _Enumeration:
     """The walk over all regions; points are relative to the centre of the body."""
 
     def __init__(self, graph: "Graph", body: Body, memory: int) -> None:
@@ -282,7 +282,7 @@ class _Walk:
         self._numbers: dict[bytes, int] = {}
         self._index_of: dict[int, int] = {}  # of the regions that were visited, by number
         self._crossed: set[tuple[int, int]] = set()
-        self._queue: deque[_Step] = deque()
+        self._queue: deque[_Entrance] = deque()
         self._n_ties = 0
 
     def run(self, max_regions: int, show: Meter) -> None:
@@ -336,7 +336,7 @@ class _Walk:
 
         return region_maps(self.graph, self.body.centre if x is None else x, pattern, self.memory)
 
-    def _inside(self, maps: "RegionMaps", step: _Step) -> Floats | None:
+    def _inside(self, maps: "RegionMaps", step: _Entrance) -> Floats | None:
         """A point inside a region, straight beyond a facet; None if the region is too thin to tell."""
         normals, offsets = self._constraints(maps)
         speed = normals @ step.way
@@ -389,7 +389,7 @@ class _Walk:
         key = pattern_key(pattern)
         if key not in self._numbers:
             self._numbers[key] = len(self._numbers)
-            self._queue.append(_Step(pattern, point, maps.normals[constraints[0]]))
+            self._queue.append(_Entrance(pattern, point, maps.normals[constraints[0]]))
         self._crossed.add((number, self._numbers[key]))
 
     def _in_ball(

@@ -158,7 +158,7 @@ def boundary_distance(
     wrapped = wrap(model)
     with wrapped.unchanged(), meter(progress, "linear regions") as show:
         graph, point = graph_and_point(wrapped, x)
-        walk = _Walk(wrapped, graph, point, size, memory)
+        walk = _Search(wrapped, graph, point, size, memory)
         walk.run(max_regions, show)
         provenance = Provenance.of(wrapped, dtype="float64")
     return BoundaryDistance(
@@ -189,7 +189,7 @@ class _Waiting:
     u: Floats | None = field(compare=False, default=None)
 
 
-class _Walk:
+class _Search:
     """The walk over linear regions from the nearest outwards."""
 
     def __init__(self, model: Model, graph: "Graph", x: Floats, norm: float, memory: int) -> None:

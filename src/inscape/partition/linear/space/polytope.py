@@ -331,8 +331,8 @@ def facets(normals: Floats, offsets: Floats, inside: Floats, extent: float) -> F
     """The facets of a bounded polytope with a point inside it; `extent` says how large it may be.
 
     >>> square = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [0.6, 0.8]])
-    >>> found = facets(square, np.array([1.0, 1.0, 1.0, 1.0, 9.0]), np.zeros(2), 2.0)
-    >>> found.constraint.tolist(), found.slack.round(9).tolist(), len(found.vertices)
+    >>> sides = facets(square, np.array([1.0, 1.0, 1.0, 1.0, 9.0]), np.zeros(2), 2.0)
+    >>> sides.constraint.tolist(), sides.slack.round(9).tolist(), len(sides.vertices)
     ([0, 1, 2, 3], [1.0, 1.0, 1.0, 1.0], 4)
     """
     group = _groups(normals, offsets / extent)

@@ -11,7 +11,7 @@ import numpy as np
 from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Chart, Finding, Summary, in_all, judge
 from inscape.studies.local_complexity.training_curves import (
-    Threshold,
+    RankThreshold,
     band,
     coefficients,
     curve_chart,
@@ -50,13 +50,13 @@ CLAIMS = {
 PLATEAU, LEARNT = 0.01, 0.8
 """Images count as fitted from the first look whose training accuracy is within the first of the highest, if
 that is at least the second: a saturating loss may never fit some class."""
-LATE = 1_000_000
+STEPS_PUBLISHED = 1_000_000
 """Steps of the published runs: one that ends before cannot deny a change, for it may still come."""
-LEAST = 0.01
-"""The part (or the points of accuracy) by which something must change to have changed."""
-THRESHOLDS = (Threshold(0.01), Threshold(0.1), Threshold(1.0), Threshold(0.01, relative=True))
+LEAST_CHANGE = 0.01
+"""The fraction (or the points of accuracy) by which something must change to have changed."""
+THRESHOLDS = (RankThreshold(0.01), RankThreshold(0.1), RankThreshold(1.0), RankThreshold(0.01, relative=True))
 PIXEL_ATTACKS = (0.02, 0.05)
-SOFT = "attacked_0.02"
+SOFT_ATTACK = "attacked_0.02"
 """An attack that does not saturate and leaves every network some accuracy."""
 ETA = SIGMA = 1.0
 DENSITY = math.exp(-(ETA**2) / (2 * SIGMA**2)) / (math.sqrt(2 * math.pi) * SIGMA)
@@ -68,7 +68,7 @@ SHOWN = (
     *("train_accuracy", "accuracy", "not_good", "bound_stated", "bound_corrected"),
     *(f"{t.name}_{k}" for t in THRESHOLDS for k in (1, 2, 3, 4)),
 )
-_SHORT = {"softmax-cross-entropy": "softmax + CE", "cross-entropy": "CE"}
+_SHORT_NAMES = {"softmax-cross-entropy": "softmax + CE", "cross-entropy": "CE"}
 
 
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
@@ -140,7 +140,7 @@ def findings(runs: "pd.DataFrame") -> dict[str, Finding]:
         ),
         "robust": change(deep, "attacked_published", falls=False, points=True, published="rises (Fig. 3, 8)"),
         "masked": _masked(deep),
-        "together": _within(deep, "lc", SOFT, positive=False),
+        "together": _within(deep, "lc", SOFT_ATTACK, positive=False),
         "variation": _variation(scaled),
         "loss": _loss(runs[(runs["width"] == runs["width"].max()) & runs["seen_after"]]),
         "breaks": change(standard, "tv_hidden", falls=False, published="a late rise (Fig. 9)"),
@@ -157,7 +157,12 @@ def findings(runs: "pd.DataFrame") -> dict[str, Finding]:
 def deepest_rank(runs: "pd.DataFrame", some: "pd.DataFrame") -> str:
     """The column of the rank of the deepest layer of some of the runs, at the threshold they ask for."""
     depth = int(some["depth"].max()) if len(some) else int(runs["depth"].max())
-    return f"{Threshold(float(runs['tolerance'].iloc[0])).name}_{depth}"
+    return f"{threshold_of(runs).name}_{depth}"
+
+
+def threshold_of(runs: "pd.DataFrame") -> RankThreshold:
+    """The threshold of the local rank that runs ask for."""
+    return RankThreshold(float(runs["tolerance"].iloc[0]))
 
 
 def change(
@@ -171,8 +176,8 @@ def change(
     if not len(runs):
         return Finding(holds=None, evidence="no run has a look after the fit", published=published)
     both = [(r[column][r["fit"]], r[column][-1]) for _, r in runs.iterrows()]
-    parts = [b - a if points else b / a - 1 if a else math.nan for a, b in both]
-    runs = runs.assign(change=[100 * p for p in parts], last=[r["step"][-1] for _, r in runs.iterrows()])
+    changes = [b - a if points else b / a - 1 if a else math.nan for a, b in both]
+    runs = runs.assign(change=[100 * p for p in changes], last=[r["step"][-1] for _, r in runs.iterrows()])
     groups = {f"He {he:g}": g for he, g in runs.groupby("he_scale")}
     verdicts = [_judged(g["change"] * (-1 if falls else 1), g["last"].min()) for g in groups.values()]
     holds = True if all(verdicts) else False if any(v is False for v in verdicts) else None
@@ -182,7 +187,7 @@ def change(
     most = f"He {runs['he_scale'].mode().iloc[0]:g}"
     value, interval = by[most]
     tail = f"; the number is that of {most}" if len(by) > 1 else ""
-    tail += f"; to deny a change takes two runs or more of {LATE:,} steps" if holds is None else ""
+    tail += f"; to deny a change takes two runs or more of {STEPS_PUBLISHED:,} steps" if holds is None else ""
     lengths = f"{runs['last'].min():,}" + (
         f" to {runs['last'].max():,}" if runs["last"].nunique() > 1 else ""
     )
@@ -197,17 +202,17 @@ def change(
 
 
 def _judged(changes: "pd.Series[float]", last: int) -> bool | None:
-    """Whether runs of one setting, the shortest of `last` steps, changed by `LEAST` or more, as claimed.
+    """Whether runs of one setting, the shortest of `last` steps, changed by `LEAST_CHANGE`, as claimed.
 
     Held if each of them did. Not held, by the rule of all studies, only if two or more that are as long as
     the published ones did not: one run has no interval, and in a shorter one the change may still come.
     """
-    if (changes >= 100 * LEAST).all():
+    if (changes >= 100 * LEAST_CHANGE).all():
         return True
     _, interval = mean_of(changes)
-    if interval is None or last < LATE:
+    if interval is None or last < STEPS_PUBLISHED:
         return None
-    return False if judge(interval, strong=100 * LEAST).holds is False else None
+    return False if judge(interval, strong=100 * LEAST_CHANGE).holds is False else None
 
 
 def _at_every_scale(finding: Finding, seen: "pd.DataFrame", asked: Iterable[float]) -> Finding:
@@ -226,7 +231,7 @@ def _masked(runs: "pd.DataFrame") -> Finding:
         return Finding(holds=None, evidence="no run has a look after the fit")
     ends = [(r["attacked_published"][-1], r["attacked_margin"][-1]) for _, r in runs.iterrows()]
     fits = [r["attacked_published"][r["fit"]] for _, r in runs.iterrows()]
-    rose = [end for end, fit in zip(ends, fits, strict=True) if end[0] - fit >= LEAST]
+    rose = [end for end, fit in zip(ends, fits, strict=True) if end[0] - fit >= LEAST_CHANGE]
     words = ", ".join(
         f"He {he:g}: {a:.1%} and {b:.1%}" for he, (a, b) in zip(runs["he_scale"], ends, strict=True)
     )
@@ -265,7 +270,7 @@ def _loss(runs: "pd.DataFrame") -> Finding:
             changes = [change(mine, c, falls=falls, published="") for c in ("tv", deepest_rank(runs, mine))]
             signs += [f.holds for f in changes]
             numbers = " and ".join(f"{f.value:+.0f} %" for f in changes)
-            words.append(f"{network} He {he:g}, {_SHORT[str(loss)]}: {numbers}")
+            words.append(f"{network} He {he:g}, {_SHORT_NAMES[str(loss)]}: {numbers}")
     holds = True if all(signs) else False if any(s is False for s in signs) else None
     return Finding(
         holds=holds, evidence="total variation and rank from the fit to the end: " + ", ".join(words)
@@ -305,7 +310,7 @@ def _above(runs: "pd.DataFrame", form: str, published: str) -> Finding:
     if not len(runs):
         return Finding(holds=None, evidence="no runs", published=published)
     lc, bounds = (np.concatenate(runs[name].tolist()) for name in ("lc", f"bound_{form}"))
-    finding = in_all(lc > bounds, f"looks at {len(runs)} runs")
+    finding = in_all(lc > bounds, "looks at one run" if len(runs) == 1 else f"looks at {len(runs)} runs")
     value, interval = mean_of([a[-1] - b[-1] for a, b in zip(runs["lc"], runs[f"bound_{form}"], strict=True)])
     share = bounds / lc
     return Finding(
@@ -339,11 +344,11 @@ def _table(runs: "pd.DataFrame") -> "pd.DataFrame":
 
 def _charts(curves: "pd.DataFrame") -> list[Chart]:
     he = curves["he_scale"].map("{:g}".format)
-    lines = curves.assign(setting=curves["network"] + ", He " + he + ", " + curves["loss"].map(_SHORT))
+    lines = curves.assign(setting=curves["network"] + ", He " + he + ", " + curves["loss"].map(_SHORT_NAMES))
     shown = {
         "lc": "local complexity",
         "attacked_published": "accuracy under the published attack",
-        SOFT: "accuracy under an attack that does not saturate, radius 0.02",
+        SOFT_ATTACK: "accuracy under an attack that does not saturate, radius 0.02",
         "tv_hidden": "total variation of the last hidden layer",
         "tv": "total variation of scores",
         "region_count": "decision regions R_1",
@@ -358,7 +363,7 @@ def _charts(curves: "pd.DataFrame") -> list[Chart]:
 def _notes(runs: "pd.DataFrame") -> str:
     c = runs.iloc[0]
     lengths = ", ".join(
-        f"{net} He {he:g} {_SHORT[str(loss)]}: {len(g)} x {max(max(s) for s in g['step']):,} steps"
+        f"{net} He {he:g} {_SHORT_NAMES[str(loss)]}: {len(g)} x {max(max(s) for s in g['step']):,} steps"
         for (net, he, loss), g in runs.groupby(["network", "he_scale", "loss"], sort=False)
     )
     pixels = "normalised pixels" if c["normalise"] else "pixels of 0..1"
@@ -374,7 +379,7 @@ def _notes(runs: "pd.DataFrame") -> str:
 
 
 _LIMITS = (
-    f"A change that did not come within a run of fewer than {LATE:,} steps may come later.",
+    f"A change that did not come within a run of fewer than {STEPS_PUBLISHED:,} steps may come later.",
     "Attacks are of one kind, ten steps of projected gradients; a stronger one gives lower accuracies.",
     "Local complexity depends on sigma and on the scale of layers, so He scales compare over time, "
     "not in height.",
@@ -387,7 +392,7 @@ _ACCURACIES = {
     "accuracy": "test",
     "attacked_published": "published attack",
     "attacked_margin": "same radius, other loss",
-    SOFT: "attacked, 0.02",
+    SOFT_ATTACK: "attacked, 0.02",
 }
 _STYLES = {"train": "-", "test": "-"} | dict.fromkeys(list(_ACCURACIES.values())[2:], "--")
 DPI = 100
@@ -405,8 +410,7 @@ def draw_all(runs: "pd.DataFrame", out: Path) -> dict[str, str]:
     _not_good(runs, out / "not-good.png")
     ranked = shallow if len(shallow) else theirs
     first = ranked["he_scale"].iloc[0]  # one setting: means over He scales are of nothing
-    threshold = deepest_rank(runs, shallow).rpartition("_")[0]
-    _rank(ranked[ranked["he_scale"] == first], threshold, out / "rank.png")
+    _rank(ranked[ranked["he_scale"] == first], threshold_of(runs), out / "rank.png")
     _decision(deep, out / "decision.png")
     return {
         "late.png": "Accuracies, local complexity, total variation (each over its highest value) and "
@@ -434,7 +438,7 @@ def _late(runs: "pd.DataFrame", path: Path) -> None:
     axes = figure.subplots(4, len(settings), sharex="col", squeeze=False)
     for column, ((he, loss), here) in zip(axes.T, settings, strict=True):
         _late_column(here, column)
-        column[0].set_title(f"He {he:g}, {_SHORT[str(loss)]}, {len(here)} run{'s' * (len(here) > 1)}")
+        column[0].set_title(f"He {he:g}, {_SHORT_NAMES[str(loss)]}, {len(here)} run{'s' * (len(here) > 1)}")
     for ax in axes[:, 1:].ravel():
         ax.set_ylabel("")
     handles, labels = axes[0, 0].get_legend_handles_labels()
@@ -497,7 +501,8 @@ def _bound(runs: "pd.DataFrame", path: Path) -> None:
         curves_of(runs, {"excess": "LC - eq. 42"}), ylabel="LC - bound of eq. 42", legend=False, ax=right
     )
     right.set_ylim(bottom=0)
-    right.set_title(f"{len(runs)} runs, 95 % interval of the mean", fontsize=10)
+    title = "one run" if len(runs) == 1 else f"{len(runs)} runs, 95 % interval of the mean"
+    right.set_title(title, fontsize=10)
     figure.savefig(path, dpi=DPI)
 
 
@@ -514,7 +519,7 @@ def _not_good(runs: "pd.DataFrame", path: Path) -> None:
     figure.savefig(path, dpi=DPI)
 
 
-def _rank(runs: "pd.DataFrame", threshold: str, path: Path) -> None:
+def _rank(runs: "pd.DataFrame", threshold: RankThreshold, path: Path) -> None:
     from inscape.drawing.curves import draw_runs
     from inscape.drawing.palette import TEN
 
@@ -522,10 +527,8 @@ def _rank(runs: "pd.DataFrame", threshold: str, path: Path) -> None:
     left, middle, right = figure.subplots(1, 3)
     if len(runs):
         depth = int(runs["depth"].iloc[0])
-        ranks = {f"{threshold}_{k}": f"layer {k}" for k in range(1, depth + 1)}
-        draw_runs(
-            curves_of(runs, ranks), ylabel=f"local rank, threshold {threshold.removeprefix('lr_')}", ax=left
-        )
+        ranks = {f"{threshold.name}_{k}": f"layer {k}" for k in range(1, depth + 1)}
+        draw_runs(curves_of(runs, ranks), ylabel=f"local rank, threshold {threshold.label}", ax=left)
         draw_runs(
             curves_of(runs, {"lc": "lc"}),
             ylabel="local complexity",
@@ -555,7 +558,7 @@ def _decision(runs: "pd.DataFrame", path: Path) -> None:
             ax.plot(lc, count, color="0.8", lw=0.8, zorder=1)
             drawn = ax.scatter(lc, count, c=step, cmap="viridis_r", norm=norm, s=16, zorder=2)
         ax.set_xlabel("local complexity")
-        ax.set_title(f"He {he:g}, {_SHORT[str(loss)]}", fontsize=10)
+        ax.set_title(f"He {he:g}, {_SHORT_NAMES[str(loss)]}", fontsize=10)
         ax.grid(alpha=0.25)
     axes[0].set_ylabel("decision regions R_1")
     if drawn is not None:

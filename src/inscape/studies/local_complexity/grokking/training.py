@@ -20,7 +20,7 @@ from inscape.studies.local_complexity.grokking.outcome import (
     THRESHOLDS,
     summarise,
 )
-from inscape.studies.local_complexity.training_curves import Look, Threshold, image_split, watch
+from inscape.studies.local_complexity.training_curves import NetworkLook, RankThreshold, image_split, watch
 from inscape.sweeps.checkpoints import checkpoint_of
 from inscape.sweeps.study import Configuration, Study
 
@@ -156,12 +156,12 @@ def cell(c: Configuration) -> Mapping[str, Any]:
     split = image_split(c, (centre, unit))
     hidden = (c["width"],) * c["depth"]
     net = mlp(split.x_train.shape[1], hidden, split.n_classes, random_state=c["seed"], scale=c["he_scale"])
-    chosen = Threshold(c["tolerance"])
+    chosen = RankThreshold(c["tolerance"])
     box = (
         min(-centre / unit, float(split.x_test.min())),
         max((1 - centre) / unit, float(split.x_test.max())),
     )
-    look = Look(
+    look = NetworkLook(
         x=split.x_test[: c["n_points"]],
         sigma=SIGMA,
         n_noise=c["n_noise"],
@@ -200,12 +200,12 @@ class _Accuracies:
         row["attacked_margin"] = self._attacked(model, self.radius, 8, "margin")
         return row | {f"attacked_{r:g}": self._attacked(model, r, 4, "margin") for r in PIXEL_ATTACKS}
 
-    def _attacked(self, model: "Model", radius: float, parts: int, loss: str) -> float:
+    def _attacked(self, model: "Model", radius: float, n_steps_to_edge: int, loss: str) -> float:
         from inscape.measures.robustness import adversarial_accuracy
 
         x, y = (v[:500] for v in self.test)
         eps = radius / self.unit
-        how: dict[str, Any] = {"eps": eps, "steps": 10, "step_size": eps / parts, "random_state": 0}
+        how: dict[str, Any] = {"eps": eps, "steps": 10, "step_size": eps / n_steps_to_edge, "random_state": 0}
         return adversarial_accuracy(model, x, y, loss=loss, box=self.box, **how).value
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-PROBE = 1.0
+HALF_SIDE = 1.0
 """Coordinates run from -1 to 1."""
 
 
@@ -54,12 +54,12 @@ def fitted(c: Configuration) -> tuple["nn.Sequential", float]:
     from inscape.training.recipe import Recipe
 
     image, net = image_of(c), network(c).float()
-    middles = -PROBE + 2 * PROBE * (np.arange(c["size"]) + 0.5) / c["size"]
+    middles = -HALF_SIDE + 2 * HALF_SIDE * (np.arange(c["size"]) + 0.5) / c["size"]
     right, up = np.meshgrid(middles, middles)
     x = np.stack([right, up], axis=-1).reshape(-1, 2)
     y = image[::-1].reshape(-1, 1)
     recipe = Recipe(c["learning_rate"], 256, c["epochs"], optimiser="adam")
-    history = train_many([net], x, y, [recipe], seeds=[c["seed"]])[0]
+    history = train_many([net], x, y, [recipe], random_states=[c["seed"]])[0]
     return net.double(), history.loss
 
 
@@ -67,7 +67,7 @@ def patch() -> Any:
     """The square of all coordinates."""
     from inscape.probes import Patch
 
-    return Patch([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]], ((-PROBE, PROBE), (-PROBE, PROBE)))
+    return Patch([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]], ((-HALF_SIDE, HALF_SIDE), (-HALF_SIDE, HALF_SIDE)))
 
 
 def perturbed(net: "nn.Sequential", sigma: float, rng: np.random.Generator) -> "nn.Sequential":

@@ -9,20 +9,19 @@ import numpy as np
 
 from inscape.arrays import Floats
 from inscape.studies.local_complexity.map.coordinate_network import (
-    PROBE,
+    HALF_SIDE,
     fingerprint,
     fitted,
     patch,
     perturbed,
     weights_of,
 )
-from inscape.studies.local_complexity.map.resemblance import CLAIMS, summarise
+from inscape.studies.local_complexity.map.resemblance import CLAIMS, SIGMAS, at_sigma, summarise
 from inscape.sweeps.study import Configuration, Study
 
 if TYPE_CHECKING:
     from torch import nn
 
-SIGMAS = (0.025, 0.05, 0.1)
 NOISES = ("bias", "bias+weights")
 SETTINGS: dict[str, dict[str, Any]] = {
     "smoke": {
@@ -97,7 +96,7 @@ def cell(c: Configuration) -> dict[str, Any]:
                     budget=None,
                 )
                 row[map_name(sigma, noise, form)] = np.round(densities.density, 4)
-        row |= {f"{key}_{sigma:g}": value for key, value in compared(net, c, sigma).items()}
+        row |= {at_sigma(key, sigma): value for key, value in compared(net, c, sigma).items()}
     row["plain_length"] = edge_lengths(net, c["n_cells"])
     return row
 
@@ -114,7 +113,7 @@ def compared(net: "nn.Sequential", c: Configuration, sigma: float) -> dict[str, 
     n, rng = c["n_cells"], np.random.default_rng([c["seed"], round(1e6 * sigma)])
     t = np.arange(n * PER_SQUARE)
     corners = np.stack(np.meshgrid(t, t, indexing="ij"), axis=-1).reshape(-1, 2)
-    points = -PROBE + 2 * PROBE * (corners + rng.random(corners.shape)) / (n * PER_SQUARE)
+    points = -HALF_SIDE + 2 * HALF_SIDE * (corners + rng.random(corners.shape)) / (n * PER_SQUARE)
     complexity = local_complexity(
         net, points, sigma=sigma, n_noise=c["n_networks"], random_state=c["seed"], budget=None
     )
@@ -144,8 +143,10 @@ def lengths_in_squares(starts: Floats, ends: Floats, low: float, high: float, n_
     with np.errstate(divide="ignore", invalid="ignore"):
         crossings = (lines - starts[:, :, None]) / steps[:, :, None]
     crossings = np.nan_to_num(crossings, nan=0.0, posinf=1.0, neginf=0.0).reshape(len(starts), -1)
-    cuts = np.sort(np.clip(np.column_stack([np.zeros(len(starts)), crossings, np.ones(len(starts))]), 0, 1))
-    share, middle = np.diff(cuts), (cuts[:, 1:] + cuts[:, :-1]) / 2
+    borders = np.sort(
+        np.clip(np.column_stack([np.zeros(len(starts)), crossings, np.ones(len(starts))]), 0, 1)
+    )
+    share, middle = np.diff(borders), (borders[:, 1:] + borders[:, :-1]) / 2
     places = starts[:, None] + middle[..., None] * steps[:, None]
     at = np.floor((places - low) / (high - low) * n_squares).astype(np.int64)
     inside = ((at >= 0) & (at < n_squares)).all(axis=2) & (share > 0)
@@ -162,8 +163,8 @@ def edge_lengths(net: "nn.Sequential", n_squares: int) -> Floats:
     regions = linear_regions(net, patch(), budget=None)
     inner = regions.edges[regions.edge_layers > 0]
     a, b = regions.vertices[inner[:, 0]], regions.vertices[inner[:, 1]]
-    area = (2 * PROBE / n_squares) ** 2
-    return lengths_in_squares(a, b, -PROBE, PROBE, n_squares).ravel() / area
+    area = (2 * HALF_SIDE / n_squares) ** 2
+    return lengths_in_squares(a, b, -HALF_SIDE, HALF_SIDE, n_squares).ravel() / area
 
 
 STUDY = Study(

@@ -28,20 +28,26 @@ CLAIMS = {
     "weights": "Noise on weights too leaves the map much as it is (Fig. 5).",
     "factor": "Without the Gaussian factor the map still resembles the regions (Fig. 6).",
 }
-MAIN = 0.05
+SIGMAS = (0.025, 0.05, 0.1)
+MAIN_SIGMA = 0.05
 N_RESAMPLES = 1000
-_ALIKE = 0.5
+_RESEMBLES_ABOVE = 0.5
 """Maps resemble each other if they correlate by more than this; undecided if the interval has it."""
-EXACT = 1e-3
+EXACT_BELOW_ERROR = 1e-3
 """The mean square error up to which a network represents its image, as those of the paper do "exactly":
 others cannot deny what was said of such."""
+
+
+def at_sigma(what: str, sigma: float) -> str:
+    """The column of what was measured at a sigma."""
+    return f"{what}_{sigma:g}"
 
 
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     """Slopes with intervals, resemblances, and the pictures."""
     import pandas as pd
 
-    sigmas = sorted(float(c.removeprefix("density_")) for c in map(str, frame) if c.startswith("density_"))
+    sigmas = [sigma for sigma in SIGMAS if at_sigma("density", sigma) in frame]
     fits = {sigma: length_fit(frame, sigma) for sigma in sigmas}
     alike = pd.DataFrame([line for _, run in frame.iterrows() for line in _resemblances(run, sigmas)])
     points = _points(frame, sigmas)
@@ -51,8 +57,9 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         notes=_notes(frame),
         charts=[
             Chart(
-                title=f"Measured length of boundary against the density f, cell by cell, sigma = {MAIN:g}",
-                data=points[points["sigma"].astype(float) == MAIN],
+                title="Measured length of boundary against the density f, cell by cell, "
+                f"sigma = {MAIN_SIGMA:g}",
+                data=points[points["sigma"].astype(float) == MAIN_SIGMA],
                 x="density",
                 y="length",
                 colour="replicate",
@@ -80,7 +87,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
 
 
 def _findings(fits: "dict[float, LengthFit]", alike: "pd.DataFrame", error: float) -> dict[str, Finding]:
-    main = fits[MAIN]
+    main = fits[MAIN_SIGMA]
     return {
         "slope": Finding(
             holds=all(f.slope[0] <= 1 <= f.slope[1] or abs(f.value - 1) < 0.05 for f in fits.values()),
@@ -156,8 +163,8 @@ class LengthFit:
 
 def length_fit(frame: "pd.DataFrame", sigma: float) -> LengthFit:
     """The fit over the squares of all networks at one sigma."""
-    density = np.array([np.ravel(d) for d in frame[f"density_{sigma:g}"]])
-    lengths = np.array([np.array(v) for v in frame[f"length_{sigma:g}"]])  # (runs, networks, squares)
+    density = np.array([np.ravel(d) for d in frame[at_sigma("density", sigma)]])
+    lengths = np.array([np.array(v) for v in frame[at_sigma("length", sigma)]])  # (runs, networks, squares)
     m, rng = lengths.shape[1], np.random.default_rng(0)
     slopes, totals = [], []
     for weights in rng.multinomial(m, np.full(m, 1 / m), size=N_RESAMPLES) / m:
@@ -199,7 +206,7 @@ def _resemblances(run: Any, sigmas: list[float]) -> list[dict[str, Any]]:
         }
         coarse = {key: _coarse(m, n) for key, m in maps.items()}
         pairs = {
-            "f and lengths of the network itself": (np.array(run[f"density_{sigma:g}"]), plain),
+            "f and lengths of the network itself": (np.array(run[at_sigma("density", sigma)]), plain),
             "f with noise on biases and on weights too": (
                 maps["bias", "density"],
                 maps["bias+weights", "density"],
@@ -222,18 +229,18 @@ def _coarse(values: Floats, n: int) -> Floats:
 
 
 def resemblance(alike: "pd.DataFrame", what: str, error: float) -> Finding:
-    """Whether two maps correlate by more than `_ALIKE`, over all networks.
+    """Whether two maps correlate by more than `_RESEMBLES_ABOVE`, over all networks.
 
     It is not denied by networks that do not represent their image; `error` is that of the worst fit.
     """
-    here = alike[(alike["maps"] == what) & (alike["sigma"] == MAIN)]["pearson"]
+    here = alike[(alike["maps"] == what) & (alike["sigma"] == MAIN_SIGMA)]["pearson"]
     mean, interval = mean_of(here)
     interval = None if interval is None else (max(interval[0], -1.0), min(interval[1], 1.0))
     others = alike[alike["maps"] == what].groupby("sigma")["pearson"].mean()
     words = ", ".join(f"{r:+.2f} at sigma {s:g}" for s, r in others.items())
-    decided = interval is not None and not interval[0] <= _ALIKE <= interval[1]
-    holds = bool(mean > _ALIKE) if decided else None
-    other = holds is False and error > EXACT
+    decided = interval is not None and not interval[0] <= _RESEMBLES_ABOVE <= interval[1]
+    holds = bool(mean > _RESEMBLES_ABOVE) if decided else None
+    other = holds is False and error > EXACT_BELOW_ERROR
     words += f", over {len(here)} networks"
     words += f", whose mean square error, up to {error:.2g}, is no exact fit as in the paper" * other
     return Finding(
@@ -252,13 +259,13 @@ def _points(frame: "pd.DataFrame", sigmas: list[float]) -> "pd.DataFrame":
     tables = []
     for _, run in frame.iterrows():
         for sigma in sigmas:
-            lengths = np.array(run[f"length_{sigma:g}"])
+            lengths = np.array(run[at_sigma("length", sigma)])
             mean, error = lengths.mean(axis=0), lengths.std(axis=0, ddof=1) / np.sqrt(len(lengths))
             columns: Mapping[str, Any] = {
                 "sigma": f"{sigma:g}",
                 "replicate": run["replicate"],
                 "cell": np.arange(len(mean)),
-                "density": run[f"density_{sigma:g}"],
+                "density": run[at_sigma("density", sigma)],
                 "length": mean,
                 "low": mean - 1.96 * error,
                 "high": mean + 1.96 * error,
@@ -319,7 +326,7 @@ def _map(run: Any, path: Path) -> None:
     regions = linear_regions(net, patch(), budget=None)
     regions.plot(ax=axes[2])
     axes[2].set_title(f"{regions.n_regions:,} linear regions")
-    _density(run, MAIN, "bias", "density", axes[3], "density f, sigma = 0.05")
+    _density(run, MAIN_SIGMA, "bias", "density", axes[3], "density f, sigma = 0.05")
     for ax in axes:
         _plain(ax)
     figure.savefig(path, dpi=DPI)
@@ -339,7 +346,7 @@ def _variants(run: Any, path: Path) -> None:
     for row, kind in zip(axes, ("density", "norms"), strict=True):
         for ax, noise in zip(row, ("bias", "bias+weights"), strict=True):
             where = "biases" if noise == "bias" else "biases and weights"
-            _density(run, MAIN, noise, kind, ax, f"noise on {where}{', no factor' * (kind == 'norms')}")
+            _density(run, MAIN_SIGMA, noise, kind, ax, f"noise on {where}{', no factor' * (kind == 'norms')}")
             _plain(ax)
     figure.savefig(path, dpi=DPI)
 
@@ -349,8 +356,8 @@ def _lengths(frame: "pd.DataFrame", fits: Mapping[float, Any], path: Path) -> No
 
     figure = new_figure((11.5, 3.8))
     for ax, (sigma, fit) in zip(figure.subplots(1, len(fits)), fits.items(), strict=True):
-        density = np.concatenate([np.ravel(d) for d in frame[f"density_{sigma:g}"]])
-        length = np.concatenate([np.mean(v, axis=0) for v in frame[f"length_{sigma:g}"]])
+        density = np.concatenate([np.ravel(d) for d in frame[at_sigma("density", sigma)]])
+        length = np.concatenate([np.mean(v, axis=0) for v in frame[at_sigma("length", sigma)]])
         low, high = fit.slope
         draw_fit(
             density,

@@ -212,21 +212,21 @@ def test_sums_that_the_division_makes_equal_tie():
     forest = hand_made([(0.5 + u, 0.5 + 2 * u, 0.0), (0.5, 0.5, 0.0), (0.5, 0.5, 0.0)], 1, 3)
     assert 1.5 + u < 1.5 + 2 * u
     assert (1.5 + u) / 3 == (1.5 + 2 * u) / 3
-    [r] = regions_along(forest, [Segment([0.0], [1.0])], forest.cut)
+    [r] = regions_along(forest, [Segment([0.0], [1.0])], forest.last_left)
     assert (r["labels"].tolist(), r["trees"].n_tied) == ([0], 1)
 
 
 def test_crossings_that_differ_only_by_rounding_are_one():
     forest = hand_made([(0, 0.1, (1, 0), (0, 1)), (1, 1.0, (1, 0), (0, 1))], 2, 2)
     assert 0.1 / 0.3 != 1.0 / 3.0
-    [r] = regions_along(forest, [Segment([0.0, 0.0], [0.3, 3.0])], forest.cut)
+    [r] = regions_along(forest, [Segment([0.0, 0.0], [0.3, 3.0])], forest.last_left)
     assert (r["labels"].tolist(), r["n_pieces"]) == ([0, 1], 2)
 
 
 @pytest.mark.parametrize(("level", "label"), [(0.5, 0), (np.nextafter(0.5, 1), 1)])
 def test_a_coordinate_that_stays_on_a_cut_is_on_the_left(level, label):
     forest = hand_made([(0, 0.5, (1, 0), (0, 1))], 2, 2)
-    [r] = regions_along(forest, [Segment([level, 0.0], [level, 1.0])], forest.cut)
+    [r] = regions_along(forest, [Segment([level, 0.0], [level, 1.0])], forest.last_left)
     assert r["labels"].tolist() == [label]
 
 
@@ -314,12 +314,12 @@ def test_steps_of_a_coarse_feature_are_no_rounding():
 
 
 def test_narrow_regions_next_to_each_other_leave_one_boundary():
-    cut = [0.5, 0.5 + 1e-9, 0.5 + 2e-9]  # three classes in turn around one half, in steps below the blur
-    trees = [(0, c, (0, 0, 0), v) for c, v in zip(cut, np.eye(3)[[1, 2, 1]] * [[1], [2], [4]], strict=True)]
+    at = [0.5, 0.5 + 1e-9, 0.5 + 2e-9]  # three classes in turn around one half, in steps below the blur
+    trees = [(0, c, (0, 0, 0), v) for c, v in zip(at, np.eye(3)[[1, 2, 1]] * [[1], [2], [4]], strict=True)]
     forest = hand_made([(1, 0, 0), *trees], 1, 3)
     forest = replace(forest, blur=np.full_like(forest.blur, 1e-8))
-    [seen] = regions_along(forest, [Segment([0.0], [1.0])], forest.cut, narrow=True)
-    [r] = regions_along(forest, [Segment([0.0], [1.0])], forest.cut)
+    [seen] = regions_along(forest, [Segment([0.0], [1.0])], forest.last_left, narrow=True)
+    [r] = regions_along(forest, [Segment([0.0], [1.0])], forest.last_left)
     assert seen["labels"].tolist() == [0, 2, 1]
     assert (r["labels"].tolist(), r["trees"].n_narrow) == ([0, 1], 1)
     assert r["boundaries"] == pytest.approx([0.5 + 1.5e-9], abs=1e-12)
@@ -373,6 +373,16 @@ def test_times_are_put_in_order_crowded_or_not(times, crowded):
     put_in_order(t, (0.0, 1.0), order, count)
     assert sorted(order[: len(t)]) == list(range(len(t)))
     assert (np.diff(t[order[: len(t)]]) >= 0).all()
+
+
+def test_many_crowded_times_out_of_order_are_put_in_order():
+    from inscape.partition.decision.exact.trees.line_walk import put_in_order
+
+    t = np.append(np.linspace(2e-9, 1e-9, 300), [1.0, 1.5e-9])
+    order, count = np.empty(len(t) + 1, dtype=np.int32), np.empty(len(t) + 1, dtype=np.int32)
+    put_in_order(t, (0.0, 1.0), order, count)
+    assert np.array_equal(t[order[: len(t)]], np.sort(t))
+    assert sorted(order[: len(t)]) == list(range(len(t)))
 
 
 def test_crossings_that_crowd_in_a_long_span():

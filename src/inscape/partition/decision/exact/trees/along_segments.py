@@ -19,8 +19,12 @@ from inscape.probes.segment import Segment
 from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 
-SEGMENTS_IN_JOB = 8
-"""That one thread takes at a time."""
+FEWEST_IN_JOB = 8
+"""Segments that one thread takes at a time ..."""
+LEFT_OVER_JOBS = 4
+"""... or this fraction of those that are left: each job has to wait for the interpreter a few times ..."""
+PIECES_IN_JOB = 2**22
+"""... as long as their pieces, in the worst case, are no more than this."""
 REPORT_EVERY_SEGMENTS = 32
 
 
@@ -89,7 +93,7 @@ def tree_segments(
         along = regions_along(
             ensemble,
             segments,
-            ensemble.cut if cast else ensemble.threshold,
+            ensemble.last_left if cast else ensemble.threshold,
             narrow=narrow,
             ask=lambda segment, t: asked_alone(wrapped, segment.points(t)),
         )
@@ -153,7 +157,7 @@ Ask = Callable[[Segment, Floats], Ints]
 def regions_along(
     ensemble: TreeEnsemble,
     segments: list[Segment],
-    cut: Floats,
+    last_left: Floats,
     *,
     narrow: bool = False,
     ask: Ask | None = None,
@@ -163,46 +167,76 @@ def regions_along(
     Args:
         ensemble: the trees.
         segments: of points that they take.
-        cut: where splits are, (n,).
+        last_left: where splits are, (n,).
         narrow: whether slivers between splits that only rounding tells apart count.
         ask: decides where a lead is too small for the trees' own sums; without it such a label is -1.
     """
-    from inscape.partition.decision.exact.trees.line_walk import decide_each, sift_each
+    deciding = _Deciding(ensemble, segments, last_left, narrow=narrow, ask=ask)
+    for decided in in_order(partial(deciding.some, *job) for job in _jobs(len(segments), ensemble.n_leaves)):
+        for boundaries, labels, n_pieces, counts in decided:
+            yield {
+                "boundaries": boundaries,
+                "labels": labels,
+                "n_pieces": n_pieces,
+                "n_evaluations": n_pieces,
+                "trees": counts,
+                "status": status_on_segment(counts, n_pieces, ensemble.precision, narrow=narrow),
+            }
 
-    vote = ensemble.vote
-    trees = (ensemble.feature, ensemble.child, cut, ensemble.n_trees)
-    blur = ensemble.blur_between(lambda: np.concatenate([s.generators.reshape(2, -1) for s in segments]))
-    decision = (vote.start, vote.divisor, int(vote.rule), blur, vote.doubt, tuple(vote.ballots))
-    votes = (ensemble.value, ensemble.column, *decision)
-    slack = 4 * ensemble.rounding  # a crossing adds and subtracts, ours and the model's sums both round
-    limit, precision = ensemble.limit, ensemble.precision
-    free: list[tuple[Any, ...]] = []  # scratch, which threads take and give back
 
-    def some(first: int, tell: Tell) -> list[tuple[Floats, Ints, int, TreeCounts]]:
-        """On a few segments: where pieces begin, their labels, how many there were, and what was met."""
+def _jobs(n: int, n_leaves: int) -> Iterator[tuple[int, int]]:
+    """The segments of each job, of n in all, from one to another.
+
+    >>> list(_jobs(30, 100))
+    [(0, 8), (8, 16), (16, 24), (24, 30)]
+    """
+    first, most = 0, max(FEWEST_IN_JOB, PIECES_IN_JOB // n_leaves)
+    while first < n:
+        stop = min(n, first + min(most, max(FEWEST_IN_JOB, (n - first) // LEFT_OVER_JOBS)))
+        yield first, stop
+        first = stop
+
+
+class _Deciding:
+    """Decides a few of the segments at a time, in any thread.
+
+    The arguments are those of `regions_along`.
+    """
+
+    def __init__(
+        self,
+        ensemble: TreeEnsemble,
+        segments: list[Segment],
+        last_left: Floats,
+        *,
+        narrow: bool,
+        ask: Ask | None,
+    ) -> None:
+        vote = ensemble.vote
+        blur = ensemble.blur_between(lambda: np.concatenate([s.generators.reshape(2, -1) for s in segments]))
+        decision = (vote.start, vote.divisor, int(vote.rule), blur, vote.doubt, tuple(vote.ballots))
+        self.ensemble, self.segments, self.narrow, self.ask = ensemble, segments, narrow, ask
+        self.trees = (ensemble.feature, ensemble.child, last_left, ensemble.n_trees)
+        self.votes = (ensemble.value, ensemble.column, *decision)
+        # A crossing adds and subtracts; our sums and the model's both round.
+        self.slack = 4 * ensemble.rounding
+        # Scratch, which threads take and give back.
+        self.free: list[tuple[Any, ...]] = []
+
+    def some(self, first: int, stop: int, tell: Tell) -> list[tuple[Floats, Ints, int, TreeCounts]]:
+        """On a few segments: the boundaries, the labels, how many pieces there were, and what was met."""
+        from inscape.partition.decision.exact.trees.line_walk import sift_each
+
         tell(None)
-        scratch = free.pop() if free else _scratch(ensemble)
-        work, result, line = scratch
-        chosen = segments[first : first + SEGMENTS_IN_JOB]
-        ends, seen = _ends(chosen, ensemble)
-        spans = np.array([s.span for s in chosen])
-        counts, kept = np.empty((len(chosen), 5), np.int64), np.empty((len(chosen), 2), np.int64)
-        decide_each(ends, seen, limit, spans, trees, votes, slack, work, line, result, counts)
-        if not counts[:, 0].all():
-            raise PartitionError(
-                f"segment {first + int(np.argmin(counts[:, 0]))} leaves the range +-{limit:.3g} in which the "
-                "trees compute: shorten its span"
-            )
-        starts = np.concatenate([[0], np.cumsum(counts[:, 0])])
-        result[1][: starts[-1]] = vote.named(result[1][: starts[-1]])
-        n_asked, n_lone = _ask_for(starts, chosen, result, ask), [0] * len(chosen)
-        for i in np.flatnonzero(counts[:, 4]):
-            own = vote.named(_labels_at_ends(ends[i], chosen[i].span, line, trees, votes))
-            n_lone[i] = _n_lone(own, result[1][[starts[i], starts[i + 1] - 1]], chosen[i], ask)
-        sift_each(starts, spans, not narrow, result, kept)
-        if vote.doubt == np.inf:  # the model is asked everywhere
+        chosen = self.segments[first:stop]
+        walking, line = self.free.pop() if self.free else _scratch(self.ensemble)
+        result = _pieces(len(chosen) * self.ensemble.n_leaves)
+        counts, starts, n_lone, n_asked = self._label(chosen, first, walking, line, result)
+        kept = np.empty((len(chosen), 2), np.int64)
+        sift_each(starts, np.array([s.span for s in chosen]), not self.narrow, result, kept)
+        if self.ensemble.vote.doubt == np.inf:  # the model is asked everywhere
             counts[:, 3] = 0
-        found = [
+        decided = [
             (
                 result[0][a + 1 : a + k].copy(),
                 result[1][a : a + k].copy(),
@@ -213,29 +247,38 @@ def regions_along(
                 zip(starts.tolist()[:-1], kept.tolist(), counts.tolist(), strict=True)
             )
         ]
-        free.append(scratch)
-        return found
+        self.free.append((walking, line))
+        return decided
 
-    for found in in_order(partial(some, first) for first in range(0, len(segments), SEGMENTS_IN_JOB)):
-        for boundaries, labels, n_pieces, counts in found:
-            yield {
-                "boundaries": boundaries,
-                "labels": labels,
-                "n_pieces": n_pieces,
-                "n_evaluations": n_pieces,
-                "trees": counts,
-                "status": status_on_segment(counts, n_pieces, precision, narrow=narrow),
-            }
+    def _label(
+        self, chosen: list[Segment], first: int, work: tuple[Any, ...], line: Floats, result: tuple[Any, ...]
+    ) -> tuple[Ints, Ints, list[int], list[int]]:
+        """Fill `result` with the pieces of the chosen segments and their labels.
 
+        Returns:
+            What was counted on each segment, (n, 5), where its pieces begin, (n + 1,), how many of its ends
+            have a label of their own, and for how many pieces the model was asked.
+        """
+        from inscape.partition.decision.exact.trees.line_walk import decide_each, labels_at
 
-def _labels_at_ends(
-    ends: Floats, span: tuple[float, float], line: Floats, trees: tuple[Any, ...], votes: tuple[Any, ...]
-) -> Ints:
-    """The columns that win at the very ends of a span; -1 in doubt."""
-    from inscape.partition.decision.exact.trees.line_walk import label_at, lay
-
-    lay(ends[0], ends[1], line, ends[0], ends[1], np.inf)
-    return np.array([label_at(t, line, trees, votes) for t in span])
+        vote, limit = self.ensemble.vote, self.ensemble.limit
+        ends, seen = _ends(chosen, self.ensemble)
+        spans, counts = np.array([s.span for s in chosen]), np.empty((len(chosen), 5), np.int64)
+        decide_each(ends, seen, limit, spans, self.trees, self.votes, self.slack, work, line, result, counts)
+        if not counts[:, 0].all():
+            raise PartitionError(
+                f"segment {first + int(np.argmin(counts[:, 0]))} leaves the range +-{limit:.3g} in which the "
+                "trees compute: shorten its span"
+            )
+        starts = np.concatenate([[0], np.cumsum(counts[:, 0])])
+        result[1][: starts[-1]] = vote.named(result[1][: starts[-1]])
+        n_asked, n_lone = _ask_for(starts, chosen, result, self.ask), [0] * len(chosen)
+        for i in np.flatnonzero(counts[:, 4]):
+            own = np.empty(2, np.int64)
+            labels_at(spans[i], ends[i], line, self.trees, self.votes, work[-1], own)
+            own = vote.named(own)
+            n_lone[i] = _n_lone(own, result[1][[starts[i], starts[i + 1] - 1]], chosen[i], self.ask)
+        return counts, starts, n_lone, n_asked
 
 
 def _ask_for(starts: Ints, segments: list[Segment], result: tuple[Any, ...], ask: Ask | None) -> list[int]:
@@ -276,16 +319,17 @@ def _ends(segments: list[Segment], ensemble: TreeEnsemble) -> tuple[Floats, Floa
 
 
 def _scratch(ensemble: TreeEnsemble) -> tuple[Any, ...]:
-    """Room for the worst case, lines that meet every leaf, and for a line; what is not used is free.
-
-    For walking; for pieces: where each begins, its label, and how uncertain its beginning is.
-    """
+    """For walking in the worst case, a line that meets every leaf, and for a line; what is unused is free."""
     n_leaves, n_columns = ensemble.n_leaves, len(ensemble.vote.start)
     size = n_leaves + 1
     front = tuple((np.empty(size, dtype=np.int32), np.empty(size), np.empty(size)) for _ in range(2))
     leaves = np.empty(size), np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
     order, count = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-    walking = front, leaves, order, count, np.empty(ensemble.n_trees, dtype=np.int32), np.empty(n_columns)
-    room = SEGMENTS_IN_JOB * n_leaves
-    pieces = np.empty(room), np.empty(room, dtype=np.int64), np.empty(room)
-    return walking, pieces, np.empty((ensemble.n_coordinates, 2))
+    totals = np.empty(ensemble.vote.ballots.gives.shape[2])
+    tally = np.empty(ensemble.n_trees, dtype=np.int32), np.empty(n_columns), np.empty(n_columns), totals
+    return (front, leaves, order, count, tally), np.empty((ensemble.n_coordinates, 2))
+
+
+def _pieces(most: int) -> tuple[Floats, Ints, Floats]:
+    """Memory for pieces: where each begins, its label, and how uncertain its beginning is."""
+    return np.empty(most), np.empty(most, dtype=np.int64), np.empty(most)

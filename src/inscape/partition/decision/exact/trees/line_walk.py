@@ -1,11 +1,14 @@
 # mypy: disallow-untyped-decorators=False
-"""Compiled loops along segments: walk down all trees along one line, then vote from piece to piece."""
+"""Compiled loops along segments: walk down all trees along one line, then vote from piece to piece.
+
+They allocate nothing: to count references to arrays that threads share would cost much of what these gain.
+"""
 
 from typing import Any
 
 import numpy as np
 
-from inscape.compiled import compiled
+from inscape.compiled import inlined, kernel
 
 ARGMAX, POSITIVE, NON_NEGATIVE = 0, 1, 2  # the values of `inscape.models.trees.Rule`
 EPS = np.finfo(np.float64).eps
@@ -14,7 +17,7 @@ FEWEST_STEPS = 1000.0
 """A feature that passes fewer numbers than this along a line is coarse: its steps are no rounding."""
 
 
-@compiled
+@inlined
 def lay(start: Any, end: Any, line: Any, low: Any, high: Any, limit: float) -> Any:
     """Write x(t) = start + t (end - start) into `line`; whether |low| and |high| stay within `limit`."""
     inside = True
@@ -25,7 +28,7 @@ def lay(start: Any, end: Any, line: Any, low: Any, high: Any, limit: float) -> A
     return inside
 
 
-@compiled(error_model="numpy")
+@inlined
 def crossing(gap: float, d: float) -> float:
     """The t at which a + t d reaches a + gap; a constant a crosses at infinity, on the side where it is."""
     if d != 0.0:
@@ -33,28 +36,29 @@ def crossing(gap: float, d: float) -> float:
     return np.inf if gap >= 0.0 else -np.inf
 
 
-@compiled(error_model="numpy")
+@inlined
 def walk(line: Any, span: Any, trees: Any, front: Any, leaves: Any) -> Any:
     """The leaves that the line x(t) = line[:, 0] + t line[:, 1] meets, t in `span`.
 
     All trees are walked at once, level by level. The front holds (node, t0, t1): the interval from t0 to
-    t1 on which the line is at that node. A node is crossed at t = (cut - x_f) / d_f; if that lies inside
-    (t0, t1) both children take their stretch, otherwise one child takes all.
+    t1 on which the line is at that node. A node is crossed at t = (last_left - x_f) / d_f; if that lies
+    inside (t0, t1) both children take their stretch, otherwise one child takes all.
 
     The loop has no branch that the processor would often guess wrong: a leaf and a far child are always
     written, and count only if they are there. So several nodes are in flight at once.
 
     Returns:
         n, n_nodes, touched: `leaves` holds n leaves, (where each starts, its tree, its row of values);
-        n_nodes nodes were visited; touched says that an end of the span lies on a cut.
+        n_nodes nodes were visited; touched says that an end of the span lies on a split.
     """
     # (1) every tree begins at its root with the whole span
-    feature, child, cut, n_trees = trees
+    feature, child, last_left, n_trees = trees
     node, t0, t1 = front[0]
     next_node, next_t0, next_t1 = front[1]
     found_t, found_tree, found_row = leaves
     begin, end = span
-    node[:n_trees], t0[:n_trees], t1[:n_trees] = np.arange(n_trees), begin, end
+    for k in range(n_trees):
+        node[k], t0[k], t1[k] = k, begin, end
     n, n_nodes, m, touched = 0, 0, n_trees, False
     while m > 0:
         n_nodes += m
@@ -67,9 +71,9 @@ def walk(line: Any, span: Any, trees: Any, front: Any, leaves: Any) -> Any:
             found_t[n], found_tree[n], found_row[n] = low, -1 - f, c
             n += leaf
             f = 0 if leaf else f
-            # (3) where the line crosses the cut, and on which side it comes from
+            # (3) where the line crosses the split, and on which side it comes from
             d = line[f, 1]
-            t = crossing(cut[at] - line[f, 0], d)
+            t = crossing(last_left[at] - line[f, 0], d)
             right = int(d < 0.0)  # the child on the near side of the crossing
             crossed = (t > low) & (t < high)
             touched |= (t == begin) | (t == end)
@@ -83,17 +87,41 @@ def walk(line: Any, span: Any, trees: Any, front: Any, leaves: Any) -> Any:
     return n, n_nodes, touched
 
 
-@compiled
+@inlined
+def sink(times: Any, order: Any, i: int, n: int) -> None:
+    """Let the entry at i of a heap of n sink below those with a later time."""
+    while 2 * i + 1 < n:
+        below = 2 * i + 1
+        if below + 1 < n and times[order[below + 1]] > times[order[below]]:
+            below += 1
+        if times[order[i]] >= times[order[below]]:
+            return
+        order[i], order[below] = order[below], order[i]
+        i = below
+
+
+@inlined
+def sort_by_heap(times: Any, order: Any, n: int) -> None:
+    """Sort the first n indices in `order` by their times, in n log n steps at most."""
+    for i in range(n // 2 - 1, -1, -1):
+        sink(times, order, i, n)
+    for last in range(n - 1, 0, -1):
+        order[0], order[last] = order[last], order[0]
+        sink(times, order, 0, last)
+
+
+@kernel
 def put_in_order(times: Any, span: Any, order: Any, count: Any) -> None:
     """Put the indices of `times`, all within `span`, into `order` by increasing time.
 
     The times are spread over as many buckets as there are of them and then sorted by insertion, which
-    finds little to do. Where they crowd, a comparison sort takes over.
+    finds little to do. Where they crowd, a heap takes over.
     """
     # (1) count the times of each bucket, and sum up to where each bucket starts
     n = len(times)
     scale = n / (span[1] - span[0])
-    count[: n + 1] = 0
+    for i in range(n + 1):
+        count[i] = 0
     for i in range(n):
         count[1 + min(int((times[i] - span[0]) * scale), n - 1)] += 1
     for i in range(n):
@@ -113,27 +141,27 @@ def put_in_order(times: Any, span: Any, order: Any, count: Any) -> None:
         order[j] = e
         moves += i - j
         if moves > 16 * n:
-            order[:n] = np.argsort(times)
+            sort_by_heap(times, order, n)
             return
 
 
-@compiled
-def blur_at(t: float, roots: Any, line: Any, trees: Any, blur: Any, span: Any) -> float:
-    """The greatest uncertainty of t as a crossing in the trees at `roots`.
+@inlined
+def blur_at(t: float, roots: Any, leaves: Any, line: Any, trees: Any, blur: Any, span: Any) -> float:
+    """The greatest uncertainty of t as a crossing in the trees `roots` of some leaves.
 
-    That is, over |d_f|, the spacing of the numbers that the trees tell apart at the cut, or the rounding of
+    That is, over |d_f|, the spacing of the numbers that the trees tell apart at the split, or the rounding of
     x_f(t) = (1 - t) a_f + t b_f in float64 if that is more. Where the span has fewer than `FEWEST_STEPS` of
     these numbers, their steps are what the model computes, and no blur. The split of a crossing is found by
     walking down again at that t, which is rarely asked for.
     """
-    feature, child, cut, _ = trees
+    feature, child, last_left, _ = trees
     widest = 0.0
-    for root in roots:
-        at = np.int64(root)
+    for leaf in leaves:
+        at = np.int64(roots[leaf])
         while feature[at] >= 0:
             f = feature[at]
             d = line[f, 1]
-            s = crossing(cut[at] - line[f, 0], d)
+            s = crossing(last_left[at] - line[f, 0], d)
             if abs(s - t) <= ONE_CROSSING_WITHIN * abs(t):
                 a, b = line[f, 0], line[f, 0] + d
                 own = blur[at] / abs(d)
@@ -144,16 +172,17 @@ def blur_at(t: float, roots: Any, line: Any, trees: Any, blur: Any, span: Any) -
     return widest
 
 
-@compiled
+@inlined
 def add_in_order(row: Any, value: Any, column: Any, start: Any, sums: Any) -> None:
     """Put start + the present value rows of the trees into `sums`, in the order of the trees."""
-    sums[:] = start
+    for j in range(len(start)):
+        sums[j] = start[j]
     for k in range(len(row)):
         for j in range(value.shape[1]):
             sums[column[k] + j] += value[row[k], j]
 
 
-@compiled(inline="always")  # called on every piece
+@inlined
 def winner(scores: Any, rule: int) -> Any:
     """The label of `scores`, and by how much it wins (0: a tie that the rule breaks)."""
     if rule != ARGMAX:
@@ -167,18 +196,20 @@ def winner(scores: Any, rule: int) -> Any:
     return best, first - second
 
 
-@compiled
-def elected(scores: Any, rule: int, ballots: Any) -> Any:
+@inlined
+def elected(scores: Any, rule: int, ballots: Any, totals: Any) -> Any:
     """The label of `scores`, and by how much it wins; where members vote, by how much the least sure of them.
 
-    A vote of members that rounding may decide has the lead 0.
+    A vote of members that rounding may decide has the lead 0. `totals` is room for what they give to classes.
     """
     # (1) one ensemble decides for itself
     first, rules, gives, close = ballots
     if len(rules) == 0:
         return winner(scores, rule)
     # (2) the label of each member, and what it gives to the classes
-    totals, least = np.zeros(gives.shape[2]), np.inf
+    least = np.inf
+    for j in range(len(totals)):
+        totals[j] = 0.0
     for g in range(len(rules)):
         label, lead = winner(scores[first[g] : first[g + 1]], rules[g])
         least = min(least, lead)
@@ -189,26 +220,41 @@ def elected(scores: Any, rule: int, ballots: Any) -> Any:
     return label, least if lead > close else 0.0
 
 
-@compiled
-def label_at(t: float, line: Any, trees: Any, votes: Any) -> Any:
-    """The label of the very point at t, which is on the left of the cuts that it lies on; -1 in doubt."""
-    feature, child, cut, n_trees = trees
+@inlined
+def shares(sums: Any, divisor: float, out: Any) -> Any:
+    """The sums over a divisor, in `out`."""
+    for j in range(len(sums)):
+        out[j] = sums[j] / divisor
+    return out
+
+
+@inlined
+def label_at(t: float, line: Any, trees: Any, votes: Any, tally: Any) -> Any:
+    """The label of the very point at t, which is on the left of the splits that it lies on; -1 in doubt."""
+    feature, child, last_left, n_trees = trees
     value, column, start, divisor, rule, _, doubt, ballots = votes
-    row = np.empty(n_trees, dtype=np.int32)
+    row, sums, scores, totals = tally
     for k in range(n_trees):
         at = np.int64(k)
         while feature[at] >= 0:
             d = line[feature[at], 1]
-            s = crossing(cut[at] - line[feature[at], 0], d)
+            s = crossing(last_left[at] - line[feature[at], 0], d)
             at = child[at] + (t != s and (t < s) == (d < 0.0))
         row[k] = child[at]
-    sums = start.copy()
     add_in_order(row, value, column, start, sums)
-    label, margin = elected(sums / divisor, rule, ballots)
+    label, margin = elected(shares(sums, divisor, scores), rule, ballots, totals)
     return label if margin > doubt else -1
 
 
-@compiled(inline="always")  # called at every crossing
+@kernel
+def labels_at(t: Any, ends: Any, line: Any, trees: Any, votes: Any, tally: Any, labels: Any) -> None:
+    """Write the labels of the very points at each t of a line with ends (2, d)."""
+    lay(ends[0], ends[1], line, ends[0], ends[1], np.inf)
+    for i in range(len(t)):
+        labels[i] = label_at(t[i], line, trees, votes, tally)
+
+
+@inlined
 def advance(i: int, n: int, order: Any, leaves: Any, row: Any, value: Any, column: Any, sums: Any) -> Any:
     """Pass all crossings at the time of the i-th of n in `order`: (the next i, whether a value changed)."""
     times, trees, rows = leaves
@@ -224,7 +270,7 @@ def advance(i: int, n: int, order: Any, leaves: Any, row: Any, value: Any, colum
     return i, changed
 
 
-@compiled
+@inlined
 def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: Any, result: Any) -> Any:
     """Pieces of one line in `result` = (begin, labels, blurs), one for each change of the label; and counts.
 
@@ -235,19 +281,21 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
 
     Returns:
         n (pieces in `result`), n_pieces (between crossings), n_nodes, n_tied (of n_pieces), and whether an
-        end of the span lies on a cut.
+        end of the span lies on a split.
     """
     # (1) the leaves that the line meets, in the order of t
-    front, leaves, order, count, row, sums = scratch
+    front, leaves, order, count, tally = scratch
+    row, sums, scores, totals = tally
     value, column, start, divisor, rule, blur, doubt, ballots = votes
     begins, labels, blurs = result
     n, n_nodes, touched = walk(line, span, trees, front, leaves)
     times, tree, rows = leaves
     put_in_order(times[:n], span, order, count)
     # (2) the label on the first piece
-    row[tree[order[: len(row)]]] = rows[order[: len(row)]]  # every tree's first leaf starts with the span
+    for k in order[: len(row)]:  # every tree's first leaf starts with the span
+        row[tree[k]] = rows[k]
     add_in_order(row, value, column, start, sums)
-    label, margin = elected(sums / divisor, rule, ballots)
+    label, margin = elected(shares(sums, divisor, scores), rule, ballots, totals)
     begins[0], labels[0], blurs[0] = span[0], label if margin > doubt else -1, 0.0
     n_found, n_pieces, n_tied = 1, 1, int(margin == 0)
     # (3) from crossing to crossing: the trees that change leaf, and the vote where it may change
@@ -257,10 +305,10 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
         i, changed = advance(i, n, order, leaves, row, value, column, sums)
         if not changed:
             continue
-        label, margin = elected(sums, rule, ballots)
+        label, margin = elected(sums, rule, ballots, totals)
         if slack > 0 and margin <= slack * n:
             add_in_order(row, value, column, start, sums)
-            label, margin = elected(sums / divisor, rule, ballots)
+            label, margin = elected(shares(sums, divisor, scores), rule, ballots, totals)
         else:
             margin /= divisor
         n_pieces += 1
@@ -269,12 +317,12 @@ def decide(line: Any, span: Any, trees: Any, votes: Any, slack: float, scratch: 
         # (4) another label, or one that is not known
         if label < 0 or label != labels[n_found - 1]:
             begins[n_found], labels[n_found] = t, label
-            blurs[n_found] = blur_at(t, tree[order[first:i]], line, trees, blur, span)
+            blurs[n_found] = blur_at(t, tree, order[first:i], line, trees, blur, span)
             n_found += 1
     return n_found, n_pieces, n_nodes, n_tied, touched
 
 
-@compiled
+@inlined
 def join(n: int, result: Any) -> int:
     """Join neighbours of equal label among the first n pieces of `result`; how many are left."""
     begins, labels, blurs = result
@@ -286,7 +334,7 @@ def join(n: int, result: Any) -> int:
     return m
 
 
-@compiled
+@inlined
 def sift(n: int, end: float, leave_out: bool, result: Any) -> Any:
     """Count the pieces, of n up to `end`, that are no wider than their ends are uncertain; leave them out.
 
@@ -321,7 +369,7 @@ def sift(n: int, end: float, leave_out: bool, result: Any) -> Any:
     return m, n_narrow
 
 
-@compiled
+@kernel
 def decide_each(
     ends: Any,
     seen: Any,
@@ -372,7 +420,7 @@ def decide_each(
         first += k
 
 
-@compiled
+@kernel
 def sift_each(first: Any, spans: Any, leave_out: bool, result: Any, kept: Any) -> None:
     """Join and sift the pieces of several lines: how many are left, and are or were narrow, in `kept` (n, 2).
 

@@ -1,7 +1,7 @@
 # mypy: disallow-untyped-decorators=False
 """The trees of an ensemble restricted to a plane: each split a line, and bounds of what lies below it.
 
-On x(s, t) = o + s u + t v the split x_f <= cut is the half-plane u_f s + v_f t <= cut - o_f. A node keeps its
+On x(s, t) = o + s u + t v the split x_f <= c is the half-plane u_f s + v_f t <= c - o_f. A node keeps its
 place in the restricted tree if its line crosses the polygon that reaches it; otherwise one child takes it.
 """
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from inscape.arrays import Floats
-from inscape.compiled import compiled, inlined
+from inscape.compiled import compiled, copy, inlined
 from inscape.models.trees import TreeEnsemble
 from inscape.partition.decision.exact.trees.line_walk import FEWEST_STEPS
 from inscape.probes.plane import Plane
@@ -56,7 +56,7 @@ def restricted(
     line, child, row, tree, n_narrow = restrict(
         ensemble.n_trees,
         ensemble.depth,
-        (ensemble.feature, ensemble.child, ensemble.cut, blur),
+        (ensemble.feature, ensemble.child, ensemble.last_left, blur),
         (origin, axes[0].copy(), axes[1].copy()),
         corners,
     )
@@ -66,7 +66,7 @@ def restricted(
 
 
 @inlined
-def line_of(f: int, cut: float, blur: float, plane: Any, size: Any, line: Any) -> bool:
+def line_of(f: int, last_left: float, blur: float, plane: Any, size: Any, line: Any) -> bool:
     """Write the line of a split of feature f; False if the feature is constant on the plane.
 
     `size` is the greatest coordinate, and the extent of the domain. Where the domain has fewer than
@@ -79,8 +79,8 @@ def line_of(f: int, cut: float, blur: float, plane: Any, size: Any, line: Any) -
     line[0] = 0.0
     if norm == 0.0:
         return False
-    scale = abs(origin[f]) + abs(cut) + reach * (abs(along_s[f]) + abs(along_t[f]))
-    line[0], line[1], line[2] = along_s[f] / norm, along_t[f] / norm, (cut - origin[f]) / norm
+    scale = abs(origin[f]) + abs(last_left) + reach * (abs(along_s[f]) + abs(along_t[f]))
+    line[0], line[1], line[2] = along_s[f] / norm, along_t[f] / norm, (last_left - origin[f]) / norm
     line[4] = ROUNDINGS * EPS * (scale / norm + reach)
     line[3] = line[4] + (blur / norm if blur / norm * FEWEST_STEPS <= extent else 0.0)
     return True
@@ -113,11 +113,11 @@ def descend(at: int, x: Any, y: Any, trees: Any, plane: Any, size: Any, line: An
 
     Also how many lines on the way would have cut off less than the trees can tell apart.
     """
-    feature, child, cut, blur = trees
+    feature, child, last_left, blur = trees
     n_narrow = 0
     while feature[at] >= 0:
-        if not line_of(feature[at], cut[at], blur[at], plane, size, line):
-            at = child[at] + (plane[0][feature[at]] > cut[at])
+        if not line_of(feature[at], last_left[at], blur[at], plane, size, line):
+            at = child[at] + (plane[0][feature[at]] > last_left[at])
             continue
         lowest, highest = np.inf, -np.inf
         for i in range(len(x)):
@@ -137,7 +137,7 @@ def restrict(n_trees: int, depth: int, trees: Any, plane: Any, corners: Any) -> 
     Args:
         n_trees: the roots are the nodes 0, ..., n_trees - 1.
         depth: no tree has more nodes from root to leaf.
-        trees: feature, child, cut, blur of each node.
+        trees: feature, child, last_left, blur of each node.
         plane: origin and both axes, (d,) each.
         corners: of the convex domain, anticlockwise.
     """
@@ -150,17 +150,19 @@ def restrict(n_trees: int, depth: int, trees: Any, plane: Any, corners: Any) -> 
     count = np.empty(depth + 2, np.int64)
     x, y, own = np.empty((depth + 2, most)), np.empty((depth + 2, most)), np.empty((2, most))
     extent = max(np.ptp(corners[:, 0]), np.ptp(corners[:, 1]))
-    size = (np.abs(corners).max(), extent)
+    size = (max(corners.max(), -corners.min()), extent)
     n, n_narrow = n_trees, 0
     for k in range(n_trees):
         # (2) every tree begins with the domain
         node[0], slot[0], count[0], top = k, k, len(corners), 1
-        x[0, : len(corners)], y[0, : len(corners)] = corners[:, 0], corners[:, 1]
+        copy(corners[:, 0], x[0])
+        copy(corners[:, 1], y[0])
         while top > 0:
             # (3) skip the splits that leave the polygon whole
             top -= 1
             m, me = count[top], slot[top]
-            own[0, :m], own[1, :m] = x[top, :m], y[top, :m]
+            copy(x[top, :m], own[0])
+            copy(y[top, :m], own[1])
             at, skipped = descend(node[top], own[0, :m], own[1, :m], trees, plane, size, line[me])
             tree[me], n_narrow = k, n_narrow + skipped
             if feature[at] < 0:

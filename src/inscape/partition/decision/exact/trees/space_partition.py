@@ -60,7 +60,7 @@ class Chords(NamedTuple):
     """The vertices at its start and its end, (c, 2)."""
 
 
-class Faces(NamedTuple):
+class DecidedFaces(NamedTuple):
     """Decided cells."""
 
     label: Any
@@ -73,7 +73,7 @@ class Faces(NamedTuple):
     """The chord that leaves each corner, anticlockwise."""
 
 
-class Cells(NamedTuple):
+class WaitingCells(NamedTuple):
     """Cells that wait to be decided or cut, last in, first out."""
 
     first_corner: Any
@@ -96,7 +96,7 @@ class Cells(NamedTuple):
     """What they have at most, (cells, c)."""
 
 
-class Votes(NamedTuple):
+class LeafVotes(NamedTuple):
     """How leaf values become a label.
 
     A lead of no more than `slack` may be rounding; then the sum is taken again, in the order of the trees. If
@@ -130,9 +130,9 @@ class Partition(NamedTuple):
     """Where chords meet."""
     chords: Chords
     """Where cells were cut."""
-    faces: Faces
+    faces: DecidedFaces
     """What is decided."""
-    cells: Cells
+    cells: WaitingCells
     """What waits."""
 
 
@@ -150,7 +150,7 @@ def cut_into_faces(
     slack = (
         4 * ensemble.rounding * ensemble.n_trees * (ensemble.depth + 1) + max(vote.doubt, 0.0) * vote.divisor
     )
-    votes = Votes(
+    votes = LeafVotes(
         ensemble.value,
         ensemble.column,
         vote.start,
@@ -188,10 +188,10 @@ def _one_cell(ensemble: TreeEnsemble, trees: RestrictedTrees, corners: Floats) -
     around = np.arange(k)
     chords.line[:k], chords.ends[:k] = sides, np.stack([around, np.roll(around, -1)], axis=1)
     n, c = 10 * (size + k), len(ensemble.vote.start)
-    faces = Faces(
+    faces = DecidedFaces(
         np.empty(size, np.int32), np.zeros(size, np.int64), *(np.empty(n, np.int32) for _ in range(2))
     )
-    cells = Cells(
+    cells = WaitingCells(
         first_corner=np.zeros(size, np.int64),
         n_corners=np.full(size, k),
         vertex=np.empty(n, np.int32),
@@ -226,7 +226,7 @@ def _filled(state: Partition) -> Partition:
     return state._replace(
         vertices=Vertices(*(a[:v] for a in state.vertices)),
         chords=Chords(*(a[:c] for a in state.chords)),
-        faces=Faces(faces.label[:f], faces.start[: f + 1], faces.vertex[:n], faces.chord[:n]),
+        faces=DecidedFaces(faces.label[:f], faces.start[: f + 1], faces.vertex[:n], faces.chord[:n]),
     )
 
 
@@ -477,7 +477,8 @@ def vote(corner: Any, xy: Any, trees: Any, votes: Any) -> Any:
         leaf[k] = trees.row[at]
     sums = np.empty(len(votes.start))
     add_in_order(leaf, votes.value, votes.column, votes.start, sums)
-    return elected(sums / votes.divisor, votes.rule, votes.ballots)
+    totals = np.empty(votes.ballots[2].shape[2])
+    return elected(sums / votes.divisor, votes.rule, votes.ballots, totals)
 
 
 @kernel

@@ -18,13 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats, Ints
+from inscape.arrays import Floats, Int32s, Ints
 from inscape.compiled import kernel
 from inscape.parallel import spread
 from inscape.partition.linear.planes.complex.half_edges import edge_of
 from inscape.partition.linear.planes.layer.sign_vectors import SignVectors
 
-Int32s = npt.NDArray[np.int32]
 Indices = npt.NDArray[np.uint32]
 
 HUGE_PAGES_FROM_BYTES = 2**22
@@ -61,7 +60,7 @@ class CutInput(NamedTuple):
     the signs of its first vertex."""
 
 
-class Faces(NamedTuple):
+class CutFaces(NamedTuple):
     """Faces after the cut."""
 
     start: Ints
@@ -103,7 +102,7 @@ class Lines(NamedTuple):
 class CutOutput(NamedTuple):
     """Where the results go."""
 
-    faces: Faces
+    faces: CutFaces
     """The new faces."""
     inside: Inside
     """The new edges and vertices inside the old faces."""
@@ -229,8 +228,9 @@ def sizes_of(inputs: CutInput, n_intersections: int) -> Sizes:
 
     Every chord has two crossing points, and each of these is on the boundary of one or two faces.
     """
-    n_points = min(len(inputs.unit), n_points_on(inputs.loop, inputs.start, inputs.point_start) // 2)
-    n_half_edges = int(inputs.start[-1] - inputs.start[0])
+    n_points, n_half_edges = len(inputs.unit), int(inputs.start[-1] - inputs.start[0])
+    if n_half_edges < len(inputs.loop):  # of a stretch
+        n_points = min(n_points, n_points_on(inputs.loop, inputs.start, inputs.point_start) // 2)
     n_edges = n_points + 2 * n_intersections
     return Sizes(
         faces=len(inputs.start) - 1 + n_points + n_intersections,
@@ -273,7 +273,7 @@ def cut_output(sizes: Sizes) -> CutOutput:
     )
     start[0], line_start[0] = 0, 0
     lines = Lines(line_ends, line_start, s, unit, change, vertex)
-    return CutOutput(Faces(start, loop, parent, signs), Inside(ends, xy), lines, np.zeros(8, np.int64))
+    return CutOutput(CutFaces(start, loop, parent, signs), Inside(ends, xy), lines, np.zeros(8, np.int64))
 
 
 def written(out: CutOutput) -> CutOutput:
@@ -282,7 +282,7 @@ def written(out: CutOutput) -> CutOutput:
     n_faces, n_half_edges, n_edges, n_vertices, n_lines = counts[: LINES + 1].tolist()
     k = int(lines.start[n_lines])
     return CutOutput(
-        Faces(start[: n_faces + 1], loop[:n_half_edges], parent[:n_faces], signs[:n_faces]),
+        CutFaces(start[: n_faces + 1], loop[:n_half_edges], parent[:n_faces], signs[:n_faces]),
         Inside(ends[:n_edges], xy[:n_vertices]),
         Lines(
             lines.ends[:n_lines],
@@ -304,15 +304,15 @@ def copy_output(old: CutOutput, new: CutOutput) -> None:
     new.counts[:] = old.counts
 
 
-def joined(parts: list[CutOutput], first_faces: list[int], inputs: CutInput) -> CutOutput:
+def joined(stretches: list[CutOutput], first_faces: list[int], inputs: CutInput) -> CutOutput:
     """The results of stretches of faces, each counted from 0, as if all faces had been cut in one go.
 
     Args:
-        parts: what is written of each stretch, in order.
+        stretches: what is written of each stretch, in order.
         first_faces: the old face with which each begins.
         inputs: of all faces.
     """
-    counts = np.array([[*p.counts[: LINES + 1], len(p.lines.s)] for p in parts])
+    counts = np.array([[*p.counts[: LINES + 1], len(p.lines.s)] for p in stretches])
     n_faces, n_half_edges, n_edges, n_vertices, n_lines, n_places = counts.sum(axis=0).tolist()
     words = inputs.above.shape[1]
     out = cut_output(Sizes(n_faces, n_half_edges, n_edges, n_vertices, n_lines, n_places, words))
@@ -321,7 +321,10 @@ def joined(parts: list[CutOutput], first_faces: list[int], inputs: CutInput) -> 
     base = np.array(
         [len(inputs.ends) + len(inputs.unit), inputs.n_vertices + len(inputs.unit)]
     )  # the first edge and the first vertex inside a face
-    spread(partial(append, *part[:3], base, own, *out[:3]) for part, own in zip(parts, numbers, strict=True))
+    spread(
+        partial(append, *stretch[:3], base, own, *out[:3])
+        for stretch, own in zip(stretches, numbers, strict=True)
+    )
     out.counts[: LINES + 1] = counts.sum(axis=0)[: LINES + 1]
     return out
 

@@ -21,9 +21,9 @@ from inscape.partition.linear.planes.complex.renumber import renumbered
 from inscape.partition.linear.planes.layer.buffers import (
     INTERSECTIONS_NEEDED,
     NODES_NEEDED,
+    CutFaces,
     CutInput,
     CutOutput,
-    Faces,
     Inside,
     Lines,
     copy_output,
@@ -56,10 +56,11 @@ SHARED_FROM_FACES = 2**12
 """From this many faces on, threads cut them at a time ..."""
 
 N_STRETCHES = 16
-"""... in so many stretches; what comes out is the same as of one."""
+"""... in this many stretches; what comes out is the same as of one."""
 
-NODES_AT_FIRST, INTERSECTIONS_AT_FIRST = 64, 64
-"""For how many of them on a face there is memory, until one has more."""
+NODES_AT_FIRST, INTERSECTIONS_AT_FIRST = 128, 512
+"""For how many of them on a face there is memory, until one has more: with less, the first layer even
+of small networks would be begun again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +185,7 @@ def _cut_input(
 
 
 def _grown(
-    planar: PlanarComplex, crossed: Crossings, xy: Floats, faces: Faces, inside: Inside, layer: int
+    planar: PlanarComplex, crossed: Crossings, xy: Floats, faces: CutFaces, inside: Inside, layer: int
 ) -> PlanarComplex:
     """The complex after the cut; `xy` are its vertices without those inside old faces."""
     n = len(planar.ends) + len(crossed.first) + len(inside.ends)
@@ -274,7 +275,7 @@ def _cut_edges(
         new_born[n + i], new_shared[n + i] = layer, False
 
 
-def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, Faces, Inside, Lines]:
+def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutFaces, Inside, Lines]:
     """Cut every face that is not tied along its chords.
 
     Args:
@@ -283,7 +284,7 @@ def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, Faces, 
         tied: the faces to leave out, (f,); a face that turns out to be tied is marked.
 
     Returns:
-        is_complete, `Faces`, `Inside` and `Lines`; an edge inside is numbered after those of the old
+        is_complete, `CutFaces`, `Inside` and `Lines`; an edge inside is numbered after those of the old
         ones.
     """
     n = len(tied)

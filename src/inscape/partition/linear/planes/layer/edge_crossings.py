@@ -92,7 +92,7 @@ def crossings(
     return Crossings(start, edge, unit, s, change, point, point_start, first)
 
 
-class Agreement:
+class SharedEdges:
     """Where the edges between chunks are crossed, so that the second chunk cuts them as the first did."""
 
     def __init__(self) -> None:
@@ -229,7 +229,9 @@ def _edge_crossings(
         read = source, values.h, kinks, above, zero, ends, some, ONE_POINT_WITHIN
         return _fill(*read, start, edge, unit, s, change)
 
-    blocks = range(0, max(1, len(crossed)), EDGES_IN_BLOCK)
+    if len(crossed) <= EDGES_IN_BLOCK:
+        return start, edge, unit, s, change, fill(crossed)
+    blocks = range(0, len(crossed), EDGES_IN_BLOCK)
     is_close = spread(partial(fill, crossed[first : first + EDGES_IN_BLOCK]) for first in blocks)
     return start, edge, unit, s, change, any(is_close)
 

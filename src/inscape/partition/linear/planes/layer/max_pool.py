@@ -19,7 +19,7 @@ from inscape.models.graph.piecewise import Bend
 from inscape.partition.linear.planes.complex.dissolve import dissolve
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
 from inscape.partition.linear.planes.layer.cut import cut
-from inscape.partition.linear.planes.layer.edge_crossings import Agreement
+from inscape.partition.linear.planes.layer.edge_crossings import SharedEdges
 from inscape.partition.linear.planes.values.values import Interpolation, Values
 from inscape.partition.linear.rounding import ROUNDING, PlaneRounding
 
@@ -27,7 +27,7 @@ _ZERO = np.zeros(1)
 
 
 @dataclass(frozen=True, eq=False)
-class MaxPool:
+class PooledComplex:
     """A complex on each of whose faces every window has one winner.
 
     Attributes:
@@ -55,9 +55,9 @@ def max_pool(
     rounding: PlaneRounding,
     live: dict[int, Tensor],
     layer: int,
-    agreement: Agreement,
+    shared_edges: SharedEdges,
     most: float,
-) -> MaxPool | None:
+) -> PooledComplex | None:
     """Cut the faces where the winner of a window changes; None if that makes more than `most` faces.
 
     `table` holds the entries of each window of `op`, (n_windows, size).
@@ -65,17 +65,17 @@ def max_pool(
     order = np.argsort(table < 0, axis=1, kind="stable")  # padding last
     table = np.take_along_axis(table, order, axis=1)
     entries = torch.from_numpy(flat(z))
-    rounds = _Rounds(planar, entries, table, table, rounding, live, layer, agreement, most)
+    rounds = _Rounds(planar, entries, table, table, rounding, live, layer, shared_edges, most)
     if not rounds.run():
         return None
     patterns = np.take_along_axis(order[None], rounds.winner[:, :, None].astype(np.int64), axis=2)[:, :, 0]
     maxima = rounds.largest.reshape(-1, *op(z[:1]).shape[1:])
     patterns = patterns.astype(rounds.winner.dtype)
-    return MaxPool(rounds.planar, rounds.parent, patterns, maxima, rounds.live, rounds.is_tied)
+    return PooledComplex(rounds.planar, rounds.parent, patterns, maxima, rounds.live, rounds.is_tied)
 
 
 def cut_by_label(
-    planar: PlanarComplex, scores: Tensor, rounding: PlaneRounding, layer: int, agreement: Agreement
+    planar: PlanarComplex, scores: Tensor, rounding: PlaneRounding, layer: int, shared_edges: SharedEdges
 ) -> tuple[PlanarComplex, Ints, Ints, bool, bool]:
     """Cut the faces where the largest score changes; a single score competes with 0.
 
@@ -88,7 +88,7 @@ def cut_by_label(
     if n_scores == 1:
         scores, known = torch.cat([torch.zeros_like(scores), scores], dim=1), np.array([[-1, 0]])
     table = np.arange(scores.shape[1])[None]
-    rounds = _Rounds(planar, scores, table, known, rounding, {}, layer, agreement, np.inf)
+    rounds = _Rounds(planar, scores, table, known, rounding, {}, layer, shared_edges, np.inf)
     rounds.run()
     labels = rounds.winner[:, 0].astype(np.int64)
     return rounds.planar, rounds.parent, labels, rounds.has_tie(), rounds.is_tied
@@ -106,12 +106,12 @@ class _Rounds:
         rounding: PlaneRounding,
         live: dict[int, Tensor],
         layer: int,
-        agreement: Agreement,
+        shared_edges: SharedEdges,
         most: float,
     ) -> None:
         self.planar, self.entries, self.table, self.known = planar, entries, table, known
         self.rounding, self.live, self.layer = rounding, live, layer
-        self.agreement, self.most = agreement, most
+        self.shared_edges, self.most = shared_edges, most
         self.largest = entries[:, table[:, 0]]
         kind = np.uint8 if table.shape[1] < 256 else np.uint16
         self.winner = np.zeros((planar.n_faces, len(table)), kind)
@@ -131,7 +131,7 @@ class _Rounds:
         if not len(windows):
             return True
         rounding = _WindowRoundingBounds(self.rounding, self.planar.xy, self.known[windows])
-        agree = self.agreement.at((self.layer, k), windows)
+        agree = self.shared_edges.at((self.layer, k), windows)
         after = cut(self.planar, Values.stored(flat(lead)), _ZERO, rounding, self.layer, agree, self.most)
         if after is None:
             return False

@@ -25,7 +25,7 @@ from inscape.partition.linear.planes.complex.half_edges import (
     origin,
     reorder_loops,
 )
-from inscape.partition.linear.planes.layer.buffers import Faces, Inside, Lines
+from inscape.partition.linear.planes.layer.buffers import CutFaces, Inside, Lines
 from inscape.partition.linear.planes.layer.edge_crossings import Crossings
 from inscape.partition.linear.planes.layer.faces import walk_boundary
 from inscape.partition.linear.planes.layer.sign_vectors import SignVectors
@@ -38,7 +38,7 @@ MOST_SIGNS = 2**20
 _TIED, _CLEAR, _CROWDED = range(3)
 """How cutting a face ended: signs do not fit together, it is cut, or there would be too many nodes."""
 
-Subfaces = tuple[Faces, Inside, Lines]
+Subfaces = tuple[CutFaces, Inside, Lines]
 """What one or more old faces were cut into."""
 
 
@@ -134,7 +134,7 @@ def _numbered(face: int, node: Ints, cut: Any, n_edges: int, n_vertices: int) ->
     at = np.where(vertex >= 0, number[vertex], -1)
     loop = np.where(loop >= 0, loop, own).astype(np.int32)
     return (
-        Faces(np.cumsum(sizes), loop, np.full(len(sizes), face), signs),
+        CutFaces(np.cumsum(sizes), loop, np.full(len(sizes), face), signs),
         Inside(number[ends].astype(np.int32), xy),
         Lines(number[line_ends].astype(np.int32), start[1:], s, unit.astype(np.int32), change, at),
     )
@@ -151,7 +151,7 @@ def _joined(clear: Subfaces, tied: list[Subfaces]) -> Subfaces:
     order = np.argsort(parent, kind="stable")
     start, loop = reorder_loops(start, loop, order)
     return (
-        Faces(start, loop, parent[order], signs[order]),
+        CutFaces(start, loop, parent[order], signs[order]),
         Inside(*(np.concatenate([i[k] for _, i, _ in every]) for k in range(2))),
         Lines(
             np.concatenate([line.ends for _, _, line in every]),
@@ -270,7 +270,9 @@ def _at_nodes(loop, ends, point_start, point_s, start, unit, point, units, h, va
     values, errors, signs = np.empty((n, m)), np.empty((n, m)), np.empty((n, m), np.int8)
     i_node = 0
     for i in range(n_corners):
-        values[i_node], errors[i_node], signs[i_node] = corner[0][i], corner[1][i], corner[2][i]
+        for j in range(m):
+            values[i_node, j], errors[i_node, j] = corner[0][i, j], corner[1][i, j]
+            signs[i_node, j] = corner[2][i, j]
         i_node += 1
         e, d = edge_of(loop[i]), direction_of(loop[i])
         a, b = (i, (i + 1) % n_corners) if d == 0 else ((i + 1) % n_corners, i)
@@ -315,7 +317,9 @@ def _place_node(values, errors, xy, signs, p, q, k, x):
 def _larger(old, n):
     """A matrix with n rows, of which the first are those of another."""
     new = np.empty((n, old.shape[1]), old.dtype)
-    new[: len(old)] = old
+    for i in range(len(old)):  # entry by entry: numba compiles a slice for seconds
+        for j in range(old.shape[1]):
+            new[i, j] = old[i, j]
     return new
 
 
@@ -472,7 +476,8 @@ def _subface_signs(subfaces, signs, units, h, face_signs):
     per = (h + 63) // 64
     vectors = np.empty((len(subfaces), len(face_signs)), np.uint64)
     for c in range(len(subfaces)):
-        vectors[c] = face_signs
+        for i in range(len(face_signs)):
+            vectors[c, i] = face_signs[i]
         for k in range(len(units)):
             word = units[k] // h * per + ((units[k] % h) >> 6)
             bit = np.uint64(1) << np.uint64((units[k] % h) & 63)
@@ -577,16 +582,16 @@ def _cut_tied_face(
             the face's own edges; coordinates of the nodes inside; the lines.
     """
     # (1) the boundary
-    n = 0
+    n = len(loop)
     for i in range(len(loop)):
         e = edge_of(loop[i])
-        n += 1 + point_start[e + 1] - point_start[e]
+        n += point_start[e + 1] - point_start[e]
     node, number = np.empty(n, np.int64), np.empty(n, np.int64)
     at_point, point_node = np.empty(n, np.int64), np.empty(n, np.int64)
     walk_boundary(loop, ends, point_start, n_vertices, node, number, at_point, point_node)
     xy = np.empty((n, 2))
     for i in range(n):
-        xy[i] = xy_of[node[i]]
+        xy[i, 0], xy[i, 1] = xy_of[node[i], 0], xy_of[node[i], 1]
     # (2) what the units are there
     values, errors, signs = _at_nodes(
         loop, ends, point_start, point_s, start, unit, point, units, h, values_of, errors_of, zero, n

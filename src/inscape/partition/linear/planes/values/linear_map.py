@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from inscape.arrays import Bools, Floats, Ints
-from inscape.compiled import compiled, inlined, kernel
+from inscape.compiled import compiled, copy, inlined, kernel
 from inscape.models.graph import flat
 from inscape.models.graph.network import Fusion
 from inscape.models.graph.piecewise import Bend
@@ -121,7 +121,7 @@ class LinearMap:
         op: Any = self.plan.graph.nodes[self.matrix.last].op
         _, *bias = op.constants
         is_free = self.is_free and y.data_ptr() != self.z.data_ptr()
-        product = Product(self.op, self.matrix.columns, bias[0] if bias else None, len(y), is_free)
+        product = BentProduct(self.op, self.matrix.columns, bias[0] if bias else None, len(y), is_free)
         return multiply(product, flat(self.z), self.above, self.old, y, self._empty_signs)
 
     def _is_lazy(self) -> bool:
@@ -213,7 +213,7 @@ def _chosen(lines: Lines, used: Bools, needed: Bools, number: Ints) -> Lines:
     )
 
 
-class Product:
+class BentProduct:
     """The map W bent(z) + bias of vectors z, block by block."""
 
     def __init__(self, op: Bend, columns: Floats, bias: Tensor | None, n: int, is_free: bool) -> None:
@@ -243,7 +243,7 @@ BlockProduct = Callable[[Floats, SignVectors, Tensor], None]
 class _WithoutDeadUnits:
     """A product of the units that are on in a block, which are mostly those of the block before."""
 
-    def __init__(self, product: Product) -> None:
+    def __init__(self, product: BentProduct) -> None:
         n_in, n_out = product.columns.shape
         self._columns = product.columns
         self._used, self._n_used = np.full(n_in + 1, n_in, np.uint32), 1  # the first stands for the bias
@@ -258,7 +258,7 @@ class _WithoutDeadUnits:
 
 
 def multiply(
-    product: Product,
+    product: BentProduct,
     z: Floats,
     above: SignVectors,
     chosen: Ints | None,
@@ -296,12 +296,14 @@ def multiply(
         packed = empty_signs(y[:begin].numpy())
         if packed is not None:
             packed.pack(y[:begin].numpy(), 0)
+    if begin == len(y):
+        return packed
     step = _BLOCKS_IN_JOB * product.size if product.leaves_out else product.size
     spread(partial(write, first, min(first + step, len(y)), packed) for first in range(begin, len(y), step))
     return packed
 
 
-def _sample(product: Product, z: Floats, above: SignVectors, chosen: Ints | None) -> Floats:
+def _sample(product: BentProduct, z: Floats, above: SignVectors, chosen: Ints | None) -> Floats:
     """The map of a few vectors from all over, for its scale: a small block may lie where it vanishes."""
     n = len(z) if chosen is None else len(chosen)
     some = np.arange(0, n, max(1, -(-n // min(VECTORS_FOR_SCALE, product.size))))
@@ -309,13 +311,6 @@ def _sample(product: Product, z: Floats, above: SignVectors, chosen: Ints | None
     out = torch.empty((len(own), len(product.bias)), dtype=torch.float64)
     product.of_block()(z[own], above[own], out)
     return out.numpy()
-
-
-@inlined
-def _copy(source, target):
-    """Copy a vector."""
-    for v in range(len(target)):
-        target[v] = source[v]
 
 
 @inlined
@@ -342,12 +337,12 @@ def _choose(above, columns, used, n, chosen):
             else:
                 n -= 1
                 used[k] = used[n]
-                _copy(chosen[n], chosen[k])
+                copy(chosen[n], chosen[k])
         # (3) the others come last
         while word:
             used[n] = 64 * w + lowest_bit(word)
             word &= word - np.uint64(1)
-            _copy(columns[used[n]], chosen[n])
+            copy(columns[used[n]], chosen[n])
             n += 1
     return n
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
-from inscape.arrays import Bools, Floats, Ints
+from inscape.arrays import Bools, Floats, Int32s, Ints
 from inscape.compiled import inlined, kernel
 from inscape.models.graph import flat
 from inscape.parallel import is_parallel, spread
 from inscape.partition.linear.bent_line import pass_breakpoint, sag, start_line
-from inscape.partition.linear.planes.layer.buffers import Int32s, Lines
+from inscape.partition.linear.planes.layer.buffers import Lines
 from inscape.partition.linear.planes.layer.sign_vectors import SignVectors, pack_vector
 from inscape.partition.linear.planes.plan import empty
 
@@ -270,45 +270,42 @@ NUMBERS_IN_STRETCH = 2**14
 """Breakpoints of the lines that one thread takes at a time."""
 
 
-def stretches(lines: Lines, n: int) -> list[Lines]:
-    """Lines in stretches that threads can take at a time; all in one if two have a vertex, of n, in common.
-
-    Of several breakpoints at one vertex the first gives the values there.
-    """
+def stretches(lines: Lines) -> list[tuple[int, Lines]]:
+    """Lines in stretches that threads can take at a time, each with the number of its first line."""
     first, last = int(lines.start[0]), int(lines.start[-1])
     n_stretches = -(-(last - first) // NUMBERS_IN_STRETCH)
     if not is_parallel() or n_stretches < 2:
-        return [lines]
+        return [(0, lines)]
     even = np.linspace(first, last, n_stretches + 1)[1:-1].astype(np.int64)
     inner = np.unique(np.searchsorted(lines.start, even))
     bounds = [0, *inner[(inner > 0) & (inner < len(lines.ends))].tolist(), len(lines.ends)]
-    if _is_shared(lines, np.array(bounds), np.full(n, -1, np.int32)):
-        return [lines]
-    return [lines._replace(ends=lines.ends[a:b], start=lines.start[a : b + 1]) for a, b in pairwise(bounds)]
+    return [
+        (a, lines._replace(ends=lines.ends[a:b], start=lines.start[a : b + 1])) for a, b in pairwise(bounds)
+    ]
 
 
 @kernel
-def _is_shared(lines, bounds, owner):
-    """Whether lines of two stretches have a vertex in common; `owner` is -1 before."""
-    for stretch in range(len(bounds) - 1):
-        for k in range(lines.start[bounds[stretch]], lines.start[bounds[stretch + 1]]):
-            x = lines.vertex[k]
-            if x >= 0:
-                if owner[x] >= 0 and owner[x] != stretch:
-                    return True
-                owner[x] = stretch
-    return False
+def _write_owners(lines, n, done, owner):
+    """Write, for each vertex from n on that is not done, the first line on which it lies.
+
+    That line gives the values there, whichever thread comes first.
+    """
+    for line in range(len(lines.ends) - 1, -1, -1):
+        for k in range(lines.start[line], lines.start[line + 1]):
+            x = lines.vertex[k] - n
+            if x >= 0 and not done[x]:
+                owner[x] = line
 
 
 @kernel
-def _expand_each(y, lines, columns, done, base, slope, kinks, cutoff, above, near):
-    """Fill the vectors at the breakpoints of lines; each vertex once."""
+def _expand_each(y, first_line, lines, columns, owner, base, slope, kinks, cutoff, above, near):
+    """Fill the vectors at the breakpoints of lines; each vertex by the line that owns it."""
     for line in range(len(lines.ends)):
         # (1) is there anything to fill?
         first, last = lines.start[line], lines.start[line + 1]
         is_open = False
         for k in range(first, last):
-            is_open |= lines.vertex[k] >= 0 and not done[lines.vertex[k]]
+            is_open |= lines.vertex[k] >= 0 and owner[lines.vertex[k]] == first_line + line
         if not is_open:
             continue
         # (2) with many breakpoints the line is followed from its first end
@@ -319,7 +316,7 @@ def _expand_each(y, lines, columns, done, base, slope, kinks, cutoff, above, nea
             start_line(y[a], y[b], s, entry, change, 0, len(s), columns, base, slope)
         for i in range(last - first):
             x = lines.vertex[first + i]
-            if x >= 0 and not done[x]:
+            if x >= 0 and owner[x] == first_line + line:
                 # (3) the vector at a breakpoint, and its signs
                 out = y[x]
                 if is_long:
@@ -327,7 +324,6 @@ def _expand_each(y, lines, columns, done, base, slope, kinks, cutoff, above, nea
                         out[v] = base[v] + s[i] * slope[v]
                 else:
                     _by_formula(y[a], y[b], s, entry, change, i, out, columns)
-                done[x] = True
                 if len(above) > 0:
                     near[x] = pack_vector(out, kinks, cutoff, above[x])
             if is_long:
@@ -361,12 +357,15 @@ def expand(
     done = np.zeros(len(y), bool)
     done[:n_old] = True
 
-    def fill(lines: Lines) -> None:
+    def fill(owner: Int32s, first_line: int, lines: Lines) -> None:
         base, slope = np.empty(y.shape[1]), np.empty(y.shape[1])
-        _expand_each(y, lines, columns, done, base, slope, kinks, cutoff, above, near)
+        _expand_each(y, first_line, lines, columns, owner, base, slope, kinks, cutoff, above, near)
 
     for lines in (edges, chords):
-        spread(partial(fill, own) for own in stretches(lines, len(y)))
+        owner = np.full(len(y), -1, np.int32)
+        _write_owners(lines, 0, done, owner)
+        spread(partial(fill, owner, *own) for own in stretches(lines))
+        done |= owner >= 0
 
 
 @inlined
@@ -399,15 +398,15 @@ def _sign(vector, x, signs):
 
 
 @kernel
-def _sign_each(values, lines, n_ends, done, at_a, at_b, vector, signs):
-    """Write the signs at the vertices on lines, and at the ends of these if n_ends = 2; each vertex once."""
+def _sign_each(values, first_line, lines, n_ends, done, owner, at_a, at_b, vector, signs):
+    """Write the signs at the vertices that lines own, and at the ends of these lines if n_ends = 2."""
     n = len(values.vectors)
     for line in range(len(lines.ends)):
         # (1) is there anything to sign?
         first, last = lines.start[line], lines.start[line + 1]
         is_open = False
         for k in range(first, last):
-            is_open |= lines.vertex[k] >= n and not done[lines.vertex[k] - n]
+            is_open |= lines.vertex[k] >= n and owner[lines.vertex[k] - n] == first_line + line
         if not is_open:
             continue
         # (2) the vectors at the ends, and their signs
@@ -424,7 +423,7 @@ def _sign_each(values, lines, n_ends, done, at_a, at_b, vector, signs):
         s, entry, change = lines.s[first:last], lines.unit[first:last], lines.change[first:last]
         for k in range(first, last):
             x = lines.vertex[k]
-            if x >= n and not done[x - n]:
+            if x >= n and owner[x - n] == first_line + line:
                 done[x - n] = True
                 _by_formula(a, b, s, entry, change, k - first, vector, values.columns)
                 _sign(vector, x, signs)
@@ -445,15 +444,16 @@ def sign_lines(values: Values, kinks: Floats, cutoff: float, above: SignVectors,
     h, edges, chords = values.h, values.edges, values.chords
     done = np.zeros(len(values.line), bool)
 
-    def sign(lines: Lines, n_ends: int) -> None:
+    def sign(n_ends: int, owner: Int32s, first_line: int, lines: Lines) -> None:
         scratch = np.empty(h), np.empty(h), np.empty(h)
-        _sign_each(values, lines, n_ends, done, *scratch, (kinks, cutoff, above, near))
+        _sign_each(values, first_line, lines, n_ends, done, owner, *scratch, (kinks, cutoff, above, near))
 
     _locate(values, edges, 0)
     _locate(values, chords, len(edges.ends))
-    n = len(values.vectors) + len(values.line)
     for lines, n_ends in ((chords, 2), (edges, 0)):  # an end has the same signs whichever chord writes them
-        spread(partial(sign, own, n_ends) for own in stretches(lines, n))
+        owner = np.full(len(done), -1, np.int32)
+        _write_owners(lines, len(values.vectors), done, owner)
+        spread(partial(sign, n_ends, owner, *own) for own in stretches(lines))
 
 
 @kernel

@@ -12,7 +12,7 @@ from torch import nn
 import inscape
 from inscape import Patch, Segment, Simplex, decision_regions
 from inscape.errors import InscapeWarning
-from inscape.partition.decision.adaptive.first_look import N_POINTS, try_out
+from inscape.partition.decision.adaptive.answers import N_POINTS, try_out
 
 SQUARE = Patch([0.0, 0.0], np.eye(2))
 LINE = Segment([-1.0, -1.0], [1.0, 0.8])
