@@ -120,3 +120,18 @@ def test_a_verdict_needs_all_the_rows_it_is_about(tmp_path):
     assert found["known"].holds is None
     assert found["known"].evidence == ("2 of the 7 rows that this is about are missing; without them: 5 rows")
     assert "**cannot be said**: All is known." in (tmp_path / "summary.md").read_text()
+
+
+def test_rows_that_are_there_are_summarised_without_work(tmp_path):
+    with pytest.raises(StudyError, match=r"ladder\.sqlite is not there: nothing to summarise"):
+        climbed(tmp_path, work=False)
+    assert list(tmp_path.iterdir()) == []
+    climbed(tmp_path, settings={"n": 1})
+    with pytest.raises(StudyError, match="retry_failed is work"):
+        climbed(tmp_path, work=False, retry_failed=True)
+    partial = climbed(tmp_path, work=False)
+    assert len(partial.frame) == 2
+    assert partial.summary.findings["known"].holds is None
+    assert "5 of the 7 rows that this is about are missing" in partial.summary.findings["known"].evidence
+    with pytest.raises(StudyError, match="has none of the 3 rows of the scale 'small' with these options"):
+        climbed(tmp_path, work=False, settings={"n": 99})

@@ -82,6 +82,9 @@ def run(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Work again on the configurations that failed.")
     ] = False,
+    work: Annotated[
+        bool, typer.Option("--work/--no-work", help="Work on what is missing; or summarise what is there.")
+    ] = True,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes on this machine. [default: one per processor]")
     ] = None,
@@ -120,6 +123,7 @@ def run(
                 executor=executor,
                 n_workers=workers,
                 retry_failed=retry_failed,
+                work=work,
                 progress=True,
             )
     if json:

@@ -5,7 +5,7 @@ wrong: what a user has who trained some and knows no test labels. Every measure 
 their classes, or the training data.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -177,15 +177,28 @@ def families(frame: "pd.DataFrame") -> "dict[str, pd.DataFrame]":
 
 def choice_table(frame: "pd.DataFrame") -> "pd.DataFrame":
     """Every measure on every family: Kendall's tau, the share of pairs, the regret."""
+    return measures_on(families(frame), SIDES, NAMES)
+
+
+def measures_on(
+    groups: "Mapping[str, pd.DataFrame]", sides: Mapping[str, str], names: Mapping[str, str]
+) -> "pd.DataFrame":
+    """What `choose` says of every measure that the rows of a family have, family by family.
+
+    Args:
+        groups: family -> its models.
+        sides: measure -> "high" or "low", where the better model is expected.
+        names: measure -> what it is called in the table.
+    """
     import pandas as pd
 
     tables = []
-    for name, rows in families(frame).items():
-        known = {m: side for m, side in SIDES.items() if m in rows and rows[m].notna().any()}
+    for name, rows in groups.items():
+        known = {m: side for m, side in sides.items() if m in rows and rows[m].notna().any()}
         table = choose(rows, known)
         table.insert(0, "family", name)
-        tables.append(table.assign(measure=[NAMES[m] for m in table["measure"]]))
-    return pd.concat(tables, ignore_index=True)
+        tables.append(table.assign(measure=[names[m] for m in table["measure"]]))
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:

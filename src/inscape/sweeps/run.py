@@ -43,6 +43,7 @@ def run(
     executor: Executor | None = None,
     n_workers: int | None = None,
     retry_failed: bool = False,
+    work: bool = True,
     progress: bool | Meter | None = None,
 ) -> StudyRun:
     """Run a study, or what is missing of it, and write its summary, figures and report into `out`.
@@ -62,6 +63,8 @@ def run(
         executor: where to work; the default is a pool of processes on this machine.
         n_workers: how many processes; the default is one for each processor.
         retry_failed: work again on the configurations that failed in an earlier run.
+        work: False to summarise the rows that are there, as of a store that others still fill or that was
+            merged from several: of a claim that lacks rows the page says how many, and no verdict.
         progress: None for a bar after two seconds, False for none, or a function of
             (configurations done, configurations in all).
 
@@ -87,9 +90,24 @@ def run(
         "reference": _reference(name),
     }
     tasks = grid(study, scale, asked["seed"], options, settings)
-    with Store(Path(out) / f"{study.name}.sqlite", study.name, function_name(study.cell)) as store:
-        with meter(progress, study.name) as show:
-            sweep(study, tasks, store, executor, n_workers=n_workers, retry_failed=retry_failed, show=show)
+    path = Path(out) / f"{study.name}.sqlite"
+    if not work and (retry_failed or not path.exists()):
+        raise StudyError(
+            "retry_failed is work: leave it out, or let the study work"
+            if retry_failed
+            else f"{path} is not there: nothing to summarise"
+        )
+    with Store(path, study.name, function_name(study.cell)) as store:
+        if work:
+            with meter(progress, study.name) as show:
+                sweep(
+                    study, tasks, store, executor, n_workers=n_workers, retry_failed=retry_failed, show=show
+                )
+        elif store.finished(math.inf).isdisjoint(task.key for task in tasks):
+            raise StudyError(
+                f"{store.path} has none of the {len(tasks)} rows of the scale {scale!r} with these options: "
+                "nothing to summarise"
+            )
         store.remember_run(asked)
         return _finish(study, tasks, store, asked, keep=True)
 

@@ -1,8 +1,10 @@
 """The study of region counts: its grid, what the rows are asked, and a short run from nothing to the page."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +19,16 @@ import inscape
 from inscape.correlation.coefficients import Correlation
 from inscape.errors import StudyError
 from inscape.probes import sample_probes
-from inscape.studies.region_counts import STUDY, claims, model_grid, paper_tables, rows, settings
+from inscape.studies.region_counts import (
+    STUDY,
+    claims,
+    model_choice,
+    model_grid,
+    paper_tables,
+    rows,
+    settings,
+    summary,
+)
 from inscape.studies.region_counts.claims import ComparedCorrelation
 from inscape.studies.region_counts.rows import count_regions
 from inscape.studies.region_counts.selection import Subject
@@ -292,6 +303,119 @@ def test_networks_are_pooled_on_one_data_set_and_the_weakest_counts():
     accuracy = table["r test accuracy"]  # the rows have it as a constant minus the slope times the count
     assert accuracy[Subject("mlp", "mnist")] == pytest.approx(-1, abs=1e-3)
     assert accuracy[Subject("cnn", "mnist")] == pytest.approx(1, abs=1e-3)
+
+
+def two_networks():
+    """Rows of two networks on one data set; three configurations of the second do not fit."""
+    one, other = sweep_frame(1.0, noise=0.1), sweep_frame(1.0, noise=0.1, seed=1).assign(model="cnn")
+    other["configuration"] += "x"
+    other.loc[other["configuration"].isin(other["configuration"].unique()[:3]), "train_accuracy"] = 0.9
+    return pd.concat([one, other], ignore_index=True)
+
+
+def test_networks_together_leave_out_what_each_does_and_have_baselines_too():
+    frame = two_networks()
+    table = paper_tables.correlation_table(frame, paper_tables.correlations(frame))
+    left_out = dict(zip(table["model"].map(str), table["left out"], strict=True))
+    assert left_out == {"mlp on mnist": 0, "cnn on mnist": 6, "networks together on mnist": 6}
+    means = frame[frame["train_accuracy"] > 0.99].groupby("configuration")[["margin", "gap"]].mean()
+    expected = np.corrcoef(means["margin"], means["gap"])[0, 1]
+    lines = paper_tables.baseline_table(frame).set_index(["model", "measure"])
+    assert lines.loc[(Subject("networks together", "mnist"), "margin"), "r"] == pytest.approx(expected)
+    glance = paper_tables.glance_table(frame).set_index("measure")
+    assert list(glance.columns) == ["mlp on mnist", "cnn on mnist", "networks together on mnist"]
+    assert glance.loc["margin", "networks together on mnist"].startswith(f"{expected:+.2f} [")
+    assert list(glance.index) == ["regions: test pairs", "distance", "margin", "margin over distance"]
+
+
+def test_tables_and_pictures_of_one_value_are_left_out(tmp_path):
+    frame = two_networks().assign(count_grid_200=lambda f: f["region_count"], count_direction=1.5)
+    plain = STUDY.summarise(frame, tmp_path)
+    titles = " ".join(plain.tables)
+    assert "Table 8" in titles
+    assert not any(f"Table {n}" in titles for n in (4, 5, 7))
+    assert "grids.png" not in plain.figures
+    assert {"correlation.png", "baselines.png"} <= set(plain.figures)
+    spans = STUDY.summarise(frame.assign(count_span_1=4.0, count_grid_50=2.0), tmp_path)
+    assert "Span (Table 4)" in spans.tables
+    assert "grids.png" in spans.figures
+    assert plain.findings["span"].evidence == "nothing was measured of fitted models"
+    assert spans.findings["span"].evidence.startswith("mlp on mnist, [-1, 2]")
+
+
+def test_pictures_name_their_settings_whatever_kind_of_number_they_are():
+    row = pd.DataFrame({"learning_rate": [0.1], "batch_size": [64], "criterion": ["gini"]}).iloc[0]
+    assert summary.trained_with(row) == "rate 0.1, batch 64, gini"
+
+
+# choosing -------------------------------------------------------------------------------------------
+
+
+def test_measures_choose_among_the_models_of_the_study():
+    frame = two_networks().assign(confidence=lambda f: f["test_accuracy"], local_complexity=1.0)
+    table = model_choice.choice_table(frame).set_index(["family", "measure"])
+    families = list(dict.fromkeys(table.index.get_level_values(0)))
+    assert families == [
+        "mlp on mnist",
+        "cnn on mnist",
+        "cnn on mnist, fitted (99%)",
+        "networks together on mnist",
+        "networks together on mnist, fitted (99%)",
+    ]
+    rows = frame[(frame["model"] == "cnn") & (frame["train_accuracy"] > 0.99)]
+    count, truth = rows["region_count"].to_numpy(), rows["test_accuracy"].to_numpy()
+    pairs = [(i, j) for i in range(len(rows)) for j in range(i) if truth[i] != truth[j]]
+    right = np.mean([(count[i] < count[j]) == (truth[i] > truth[j]) for i, j in pairs])
+    line = table.loc[("cnn on mnist, fitted (99%)", "fewer regions")]
+    assert line["models"] == len(rows) == 30
+    assert line["pairs"] == pytest.approx(right)
+    assert line["regret"] == pytest.approx(truth.max() - truth[count.argmin()])
+    assert table.loc[("mlp on mnist", "average confidence"), "pairs"] == 1
+    assert table.loc[("mlp on mnist", "low local complexity"), "pairs"] == 0.5
+    glance = model_choice.glance_table(table.reset_index()).set_index("measure")
+    assert glance.loc["average confidence", "mlp on mnist"] == "100 % [100, 100], regret 0.0"
+
+
+def test_seeds_agree_as_often_as_their_predictions_do():
+    frame = sweep_frame(1.0)[:5].assign(test_labels=[[0, 1, 2, 3], [0, 1, 2, 9], [5] * 4, [5] * 4, None])
+    frame.loc[4, "configuration"] = "alone"
+    frame.index = [7, 3, 5, 1, 2]
+    agreement = model_choice.with_agreement(frame)["agreement"]
+    assert agreement.tolist()[:4] == [0.75, 0.75, 1.0, 1.0]
+    assert np.isnan(agreement.iloc[4])
+    three = sweep_frame(1.0)[:3].assign(configuration="a", test_labels=[[0, 0], [0, 1], [1, 1]])
+    assert model_choice.with_agreement(three)["agreement"].tolist() == [0.25, 0.5, 0.25]
+
+
+def test_other_measures_can_be_asked_for():
+    options = {"measures": "confidence,agreement,sharpness", "seeds": "2"}
+    cells = STUDY.configurations("smoke", nets="mlp,tree", **options)
+    sweep = [c for c in cells if c["part"] == "sweep"]
+    named = {c["model"]: set(c["counts"]["measures"]) for c in sweep}
+    assert named == {"mlp": {"confidence", "agreement", "sharpness"}, "tree": {"confidence", "agreement"}}
+    assert all("measures" not in c["counts"] for c in cells if c["part"] != "sweep")
+    with pytest.raises(StudyError, match=r"unknown measure 'confidense'.*did you mean 'confidence'"):
+        STUDY.configurations("smoke", measures="confidense")
+    cell = next(c for c in sweep if c["model"] == "tree")
+    row = rows.cell(cell | {"seed": 1, "replicate_seed": 2, "counts": cell["counts"] | {"fewer": 2}})
+    assert len(row["test_labels"]) == len(split_of(cell).y_test)
+    assert np.mean(row["test_labels"] == split_of(cell).y_test) == row["test_accuracy"]
+    assert "agreement" not in row
+
+
+RESULTS = Path(__file__).parents[3] / "docs" / "results" / "region-counts"
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "nets"),
+    [("medium", "medium", "resnet18,vgg19,senet18"), ("trees-50000", "paper", "tree,forest")],
+)
+def test_rows_that_we_publish_are_those_of_a_scale_of_today(name, scale, nets):
+    """Whoever merges them and runs that scale works on what is missing, and on nothing twice."""
+    lines = (RESULTS / f"{name}-rows.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    published = {(row["hash"], row["seed"]) for row in map(json.loads, lines)}
+    assert published
+    assert published <= {task.key for task in as_tasks(STUDY.configurations(scale, nets=nets), 0)}
 
 
 def test_published_numbers_are_those_of_the_data_set():

@@ -94,6 +94,8 @@ class ComparedCorrelation:
 
 def weakest(compared: Mapping[Any, ComparedCorrelation], reported: str = "") -> Finding:
     """The claim that every one of some correlations is strong; its number is that of the weakest."""
+    if not compared:
+        return Finding(holds=None, evidence="nothing was measured of fitted models", published=reported)
     known = [c for c in compared.values() if not np.isnan(c.r.value)]
     evidence = "; ".join(f"{name}: {c}" for name, c in compared.items() if c.r.n > 1)
     if not known:

@@ -27,9 +27,11 @@ from inscape.studies.region_counts.settings import (
     FOLDER_SIDE,
     KERNELS,
     KINDS,
+    MEASURES,
     MEDIUM_NETS,
     NINE_NETWORKS,
     NORMALISATION,
+    OF_PREDICTIONS,
     RATES_REPLACED,
     SCHEDULE_OF,
     TREES,
@@ -64,6 +66,8 @@ OPTIONS = {
     "seeds": "of each configuration of the sweep",
     "init": "initial weights: torch (as published) or he",
     "n_lines": "segments of every count",
+    "measures": "what else is measured in the sweep: confidence, prediction_entropy, nuclear_norm, agreement "
+    "(that of the --seeds); of networks also sharpness, local_complexity",
     "counting": "best, or 'as published': the authors' grids, neighbours and points",
     "own": "a folder of models of yours, see `inscape study add`",
 }
@@ -97,8 +101,6 @@ def configurations(
     order = list(dict.fromkeys(c["part"] for c in grid))
     grid.sort(key=lambda c: (c["model"] not in CHEAP, order.index(c["part"])))
     if own is not None:
-        from inscape.studies.region_counts.model_grid import own_configurations
-
         grid += own_configurations(Path(own), counted(kinds[1].counts, "own"))
     return grid
 
@@ -159,13 +161,22 @@ def _changed(kinds: Kinds, given: dict[str, Any]) -> Kinds:
         replace(k, **points, **grid, **seeds, fixed={**k.fixed, **fixed}, counts=_counts(k.counts, given))
         for k in (mlp, image)
     ]
-    return networks[0], networks[1], replace(trees, **points, **seeds, counts=_counts(trees.counts, given))
+    of_trees = _counts(trees.counts, given)
+    without = {k: v for k, v in of_trees.measures.items() if k in OF_PREDICTIONS}
+    return (
+        networks[0],
+        networks[1],
+        replace(trees, **points, **seeds, counts=replace(of_trees, measures=without)),
+    )
 
 
 def _counts(counts: Counts, given: dict[str, Any]) -> Counts:
     if given.get("n_lines") is not None:
         n = _whole(given, "n_lines")
         counts = replace(counts, lines=n, fewer=n)
+    if given.get("measures") is not None:
+        names = _names(given["measures"], tuple(MEASURES), "measure")
+        counts = replace(counts, measures={name: MEASURES[name] for name in names})
     return replace(counts, rule="as published") if given.get("counting") == COUNTING[1] else counts
 
 

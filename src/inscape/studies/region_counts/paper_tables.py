@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape.correlation.coefficients import Correlation
 from inscape.correlation.correlate import Correlations, correlate
 from inscape.studies.region_counts import published
 from inscape.studies.region_counts.selection import (
@@ -14,6 +15,7 @@ from inscape.studies.region_counts.selection import (
     Subject,
     classical,
     columns_of,
+    crossed,
     mean_interval,
     networks,
     part,
@@ -31,6 +33,8 @@ OTHERS = CLASSICAL[len(TREES) :]
 """Models of scikit-learn that the paper does not pool with trees and forests."""
 RESNET18 = ("resnet18", published.DATA)
 COMPARED = ("count", "gap")
+SPANS = (1, 2, 3, 4, 5)
+DIMENSIONS = (2, 3, 4, 5)
 BASELINES = {
     "region_count": "region count",
     "distance": "distance",
@@ -53,7 +57,7 @@ def correlations(frame: "pd.DataFrame") -> dict[Subject, Correlations]:
     """Every correlation of the sweep: of each model, and pooled where there are several."""
     sweep = part(frame, "sweep")
     by_subject = {}
-    for together, groups, by in (
+    for name, groups, by in (
         (NETWORKS_TOGETHER, networks(sweep), HYPER_PARAMETERS),
         (TREES_TOGETHER, classical(sweep), TREE_PARAMETERS),
     ):
@@ -62,13 +66,20 @@ def correlations(frame: "pd.DataFrame") -> dict[Subject, Correlations]:
                 by_subject[subject] = correlate(
                     rows, by=[b for b in by if b in rows and rows[b].notna().any()]
                 )
-        for data in dict.fromkeys(subject.data for subject in groups):
-            mine = {s: rows for s, rows in groups.items() if s.data == data and s.model not in OTHERS}
-            if len(mine) > 1:
-                runs = pooled(mine)
-                known = [b for b in by if b in runs and runs[b].notna().any()]
-                by_subject[Subject(together, data)] = correlate(runs, by=known)
+        for subject, runs in together(groups, name).items():
+            known = [b for b in by if b in runs and runs[b].notna().any()]
+            by_subject[subject] = correlate(runs, by=known)
     return by_subject
+
+
+def together(groups: "dict[Subject, pd.DataFrame]", name: str) -> "dict[Subject, pd.DataFrame]":
+    """The rows of several models on one data set, under one name; kNN and SVM stay apart."""
+    made = {}
+    for data in dict.fromkeys(subject.data for subject in groups):
+        mine = {s: rows for s, rows in groups.items() if s.data == data and s.model not in OTHERS}
+        if len(mine) > 1:
+            made[Subject(name, data)] = pooled(mine)
+    return made
 
 
 def correlation_table(frame: "pd.DataFrame", by_subject: dict[Subject, Correlations]) -> "pd.DataFrame":
@@ -76,6 +87,7 @@ def correlation_table(frame: "pd.DataFrame", by_subject: dict[Subject, Correlati
     import pandas as pd
 
     every = networks(part(frame, "sweep"), fitted=False)
+    every |= together(every, NETWORKS_TOGETHER)
     lines = []
     for subject, c in by_subject.items():
         left_out = len(every[subject]) - c.n_runs if subject in every else 0
@@ -143,14 +155,30 @@ def hyper_parameter_table(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def baseline_table(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """The count and what one had before it against the gap, Fig. 4 and more; without its sign as |r|."""
-    table = _by_column(with_ratio(frame), BASELINES, "measure")
+    """The count and what one had before it against the gap, Fig. 4 and more; of networks together too."""
+    table = _by_column(with_ratio(frame), BASELINES, "measure", pool=True)
     names = {shown: column for column, shown in BASELINES.items()}
     table["published"] = [
         published.BASELINES.get(names[measure]) if (s.model, s.data) == RESNET18 else None
         for s, measure in zip(table["model"], table["measure"], strict=True)
     ]
     return table
+
+
+def glance_table(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """The correlation with the gap of every count and of every other measure, networks side by side."""
+    kinds = {column: f"regions: {shown}" for column, shown in KINDS_OF_PROBE.items()}
+    spans = {f"count_span_{k}": f"regions: span [{-k}, {1 + k}]" for k in SPANS}
+    hulls = {f"count_dim_{d}": f"regions: dimension {d}" for d in DIMENSIONS}
+    others = {column: shown for column, shown in BASELINES.items() if column not in kinds}
+    names = kinds | spans | hulls | others
+    lines = _by_column(with_ratio(frame), names, "measure", pool=True)
+    return crossed(
+        lines,
+        "measure",
+        "model",
+        lambda x: str(Correlation(x["r"], (x["low"], x["high"]), x["configurations"])),
+    )
 
 
 def probe_table(frame: "pd.DataFrame") -> "pd.DataFrame":
@@ -170,13 +198,13 @@ def probe_table(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 def span_table(frame: "pd.DataFrame") -> "pd.DataFrame":
     """Counts on segments that reach beyond their points: Table 4."""
-    names = {"region_count": "[0, 1]"} | {f"count_span_{k}": f"[{-k}, {1 + k}]" for k in range(1, 6)}
+    names = {"region_count": "[0, 1]"} | {f"count_span_{k}": f"[{-k}, {1 + k}]" for k in SPANS}
     return _by_column(frame, names, "span")
 
 
 def dimension_table(frame: "pd.DataFrame") -> "pd.DataFrame":
     """Counts on hulls of more points: Table 5."""
-    names = {"region_count": 1} | {f"count_dim_{d}": d for d in (2, 3, 4, 5)}
+    names = {"region_count": 1} | {f"count_dim_{d}": d for d in DIMENSIONS}
     table = _by_column(frame, names, "dimension")
     table["published"] = [
         published.DIMENSIONS.get(d) if (s.model, s.data) == RESNET18 else None
@@ -192,12 +220,16 @@ def with_ratio(frame: "pd.DataFrame") -> "pd.DataFrame":
     return frame.assign(margin_over_distance=frame["margin"] / frame["distance"])
 
 
-def _by_column(frame: "pd.DataFrame", names: dict[str, Any], title: str) -> "pd.DataFrame":
-    """For each network and each measured column: its mean and its correlation with the gap."""
+def _by_column(
+    frame: "pd.DataFrame", names: dict[str, Any], title: str, *, pool: bool = False
+) -> "pd.DataFrame":
+    """For each network, and all on a data set if asked, and each column: its mean, its r with the gap."""
     import pandas as pd
 
     lines = []
-    for subject, rows in networks(part(frame, "sweep")).items():
+    groups = networks(part(frame, "sweep"))
+    more = together(groups, NETWORKS_TOGETHER) if pool else {}
+    for subject, rows in (groups | more).items():
         for column, shown in names.items():
             if column in rows and rows[column].notna().any():
                 line = {"model": subject, title: shown, "mean": rows[column].mean()}

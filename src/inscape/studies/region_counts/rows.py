@@ -8,7 +8,7 @@ import numpy as np
 
 from inscape.arrays import Streamed
 from inscape.errors import InscapeWarning, NotApplicableError
-from inscape.studies.region_counts.settings import UNLABELLED
+from inscape.studies.region_counts.settings import AGREEMENT, UNLABELLED
 from inscape.sweeps.study import Configuration, Row
 from inscape.sweeps.trained_model import outcome, seed_of, settings_of, split_of
 
@@ -67,16 +67,23 @@ def _plan(configuration: Configuration) -> dict[str, Any]:
     return counts | more
 
 
-def _measured(model: Any, split: Any, settings: Mapping[str, Any]) -> dict[str, float | None]:
-    """Other measures: those that need no labels on the test points, the rest on some training points."""
+def _measured(model: Any, split: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Other measures: those that need no labels on the test points, the rest on some training points.
+
+    Whether seeds agree is asked of their rows, so that each keeps its predictions.
+    """
     from inscape.measures import measure
 
+    measured: dict[str, Any] = {}
+    if AGREEMENT in settings:
+        measured["test_labels"] = model.labels(split.x_test)
     by_points: dict[int | None, dict[str, Any]] = {}
     for name, given in settings.items():
+        if name == AGREEMENT:
+            continue
         options = dict(given)
         points = None if name in UNLABELLED else options.pop("points", MEASURED_POINTS)
         by_points.setdefault(points, {})[name] = options
-    measured: dict[str, float | None] = {}
     for n, chosen in by_points.items():
         x, y = split.test if n is None else (split.x_train[:n], split.y_train[:n])
         table = measure(model, x, y, measures=chosen, random_state=PROBE_SEED, budget=None)

@@ -1,6 +1,6 @@
 """The rows that each question is asked of."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +77,35 @@ def pooled(groups: "Mapping[Subject, pd.DataFrame]") -> "pd.DataFrame":
 def with_names(table: "pd.DataFrame") -> "pd.DataFrame":
     """A table whose column of models holds what they are called."""
     return table.assign(model=table["model"].map(str)) if "model" in table else table
+
+
+def crossed(
+    table: "pd.DataFrame", row: str, column: str, cell: Callable[[dict[str, Any]], str]
+) -> "pd.DataFrame":
+    """A table of texts with a line for each value of one column and a column for each of another.
+
+    Args:
+        table: with a line for each cell.
+        row: the column whose values stand at the left.
+        column: the column whose values stand above.
+        cell: from a line, by the names of its columns, to its text.
+
+    >>> import pandas as pd
+    >>> long = pd.DataFrame({"measure": ["a", "a", "b"], "net": ["x", "y", "y"], "r": [0.1, 0.2, 0.3]})
+    >>> print(crossed(long, "measure", "net", lambda line: str(line["r"])).to_csv(index=False))
+    measure,x,y
+    a,0.1,0.2
+    b,,0.3
+    <BLANKLINE>
+    """
+    import pandas as pd
+
+    lines = table.to_dict("records")
+    cells: dict[Any, dict[str, str]] = {}
+    for line in lines:
+        cells.setdefault(line[row], {})[str(line[column])] = cell(line)
+    columns = dict.fromkeys(str(line[column]) for line in lines)
+    return pd.DataFrame([{row: name, **texts} for name, texts in cells.items()], columns=[row, *columns])
 
 
 def seed_means(rows: "pd.DataFrame", columns: Iterable[str]) -> "pd.DataFrame":

@@ -218,6 +218,16 @@ SMALL_NET = Training(
 )
 UNLABELLED: dict[str, dict[str, Any]] = {"confidence": {}, "prediction_entropy": {}, "nuclear_norm": {}}
 """What predictions say of a model without labels: older answers to what the count is asked."""
+AGREEMENT = "agreement"
+OF_PREDICTIONS = (*UNLABELLED, AGREEMENT)
+"""Measures that any model has, of its predictions; agreement is that of the seeds of a configuration."""
+MEASURES: dict[str, dict[str, Any]] = {
+    **UNLABELLED,
+    AGREEMENT: {},
+    "sharpness": {"points": 200, "precision": "float32", "tolerance": 1e-3},
+    "local_complexity": {"points": 100, "sigma": 0.1, "n_noise": 4, "precision": "float32"},
+}
+"""What can be measured beside the counts, with its settings."""
 MEDIUM_NET = Training(
     n_train=2500,
     n_test=10_000,
@@ -233,11 +243,7 @@ MEDIUM_NET = Training(
         planes=(),
         dims={2: 30},
         spans=(),
-        measures=UNLABELLED
-        | {
-            "sharpness": {"points": 200, "precision": "float32", "tolerance": 1e-3},
-            "local_complexity": {"points": 100, "sigma": 0.1, "n_noise": 4, "precision": "float32"},
-        },
+        measures={name: given for name, given in MEASURES.items() if name != AGREEMENT},
         picture=48,
     ),
 )

@@ -5,6 +5,7 @@ which every point says which model it is.
 """
 
 from collections.abc import Mapping
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,10 @@ from inscape.drawing.curves import draw_intervals
 from inscape.drawing.measures import draw_scatter
 from inscape.drawing.planes.labelled_grid import draw_labels
 from inscape.reports.findings import Chart, Summary
-from inscape.studies.region_counts import claims, paper_tables
+from inscape.studies.region_counts import claims, model_choice, paper_tables
 from inscape.studies.region_counts.selection import (
     FITTED_FROM,
+    NETWORKS_TOGETHER,
     Subject,
     classical,
     networks,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 
 TITLES = {
+    "glance": "Correlation with the gap, at a glance",
+    "choice_glance": "Choosing a model without labels, at a glance",
     "correlation": "Correlation of region count and gap (Fig. 2 and 5)",
     "strata": "Correlation with one hyper-parameter held",
     "hyper-parameters": "Learning rate and batch size (Fig. 3)",
@@ -45,6 +49,7 @@ TITLES = {
     "probe": "Kind of probe (Table 8)",
     "augmentation": "Augmentation (Fig. 7 and 8)",
     "check": "Exact counts on a few lines of larger networks",
+    "choice": "Choosing a model without labels",
     "models": "All models",
 }
 LIMITS = (
@@ -61,7 +66,10 @@ LIMITS = (
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     """Ask the rows all that the paper asks."""
     by_subject = paper_tables.correlations(frame)
+    choices = model_choice.choice_table(frame)
     made = {
+        "glance": paper_tables.glance_table(frame),
+        "choice_glance": model_choice.glance_table(choices),
         "correlation": paper_tables.correlation_table(frame, by_subject),
         "strata": paper_tables.strata_table(by_subject),
         "hyper-parameters": paper_tables.hyper_parameter_table(frame),
@@ -75,6 +83,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         "probe": paper_tables.probe_table(frame),
         "augmentation": paper_tables.augmentation_table(frame),
         "check": paper_tables.check_table(frame),
+        "choice": choices,
         "models": paper_tables.model_table(frame),
     }
     findings = {
@@ -92,9 +101,17 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         figures=save_figures(frame, named, out),
         notes=_notes(frame),
         charts=charts(frame, named),
-        tables={TITLES[key]: table for key, table in named.items() if len(table)},
+        tables={TITLES[key]: table for key, table in named.items() if _says_more(key, table)},
         limits=[*_limits_here(frame, by_subject), *LIMITS],
     )
+
+
+VARIED = {"span": "span", "dimension": "dimension", "optimiser": "optimiser", "probe": "probe"}
+"""Table of a variant -> its column: where that has one value, the table has what the first one has."""
+
+
+def _says_more(key: str, table: "pd.DataFrame") -> bool:
+    return len(table) > 0 and (key not in VARIED or table[VARIED[key]].nunique() > 1)
 
 
 def _notes(frame: "pd.DataFrame") -> str:
@@ -152,7 +169,8 @@ def save_figures(frame: "pd.DataFrame", tables: "Mapping[str, pd.DataFrame]", ou
         ),
         "baselines.png": (
             _baselines(frame),
-            "Fig. 4: distance to the initial weights, and output margin on training points, against the gap.",
+            "Fig. 4: distance to the initial weights, output margin on training points, and margin over "
+            "distance, against the gap.",
         ),
         "grids.png": (
             _grids(tables["grid"]),
@@ -194,12 +212,14 @@ def _panels(n: int, across: int, size: tuple[float, float]) -> tuple[Any, list[A
 
 def _correlation(frame: "pd.DataFrame") -> Any:
     sweep = part(frame, "sweep")
-    groups = {**networks(sweep), **classical(sweep)}
+    nets = networks(sweep)
+    groups = {**nets, **paper_tables.together(nets, NETWORKS_TOGETHER), **classical(sweep)}
     if not groups:
         return None
     figure, axes = _panels(len(groups), 2, (5.2, 3.9))
     for ax, (name, rows) in zip(axes, groups.items(), strict=True):
-        points = {k: seed_means(g, ["region_count", "gap"]).to_numpy().T for k, g in _coloured(rows).items()}
+        colours = dict(tuple(rows.groupby("model", sort=False))) if name.is_pooled else _coloured(rows)
+        points = {str(k): seed_means(g, ["region_count", "gap"]).to_numpy().T for k, g in colours.items()}
         drawn = {k: (x, y) for k, (x, y) in points.items()}
         draw_scatter(drawn, xlabel="region count", ylabel="generalisation gap", title=str(name), ax=ax)
     return figure
@@ -231,14 +251,23 @@ def _lines(table: "pd.DataFrame", by: str, x: str, y: str) -> dict[str, Any]:
     return {str(name): rows[columns].to_numpy(float).T for name, rows in table.groupby(by, sort=False)}
 
 
+FIGURE_4 = {
+    "distance": "distance to the initial weights",
+    "margin": "output margin",
+    "margin_over_distance": "margin over distance",
+}
+"""Column -> what stands at the axis of its panel."""
+
+
 def _baselines(frame: "pd.DataFrame") -> Any:
-    groups = networks(part(frame, "sweep"))
+    groups = networks(paper_tables.with_ratio(part(frame, "sweep")))
+    groups = {name: rows for name, rows in groups.items() if "margin_over_distance" in rows}
     if not groups:
         return None
-    figure, axes = _panels(2 * len(groups), 2, (5.2, 3.4))
+    figure, axes = _panels(len(FIGURE_4) * len(groups), len(FIGURE_4), (4.2, 3.2))
     places = iter(axes)
     for name, rows in groups.items():
-        for column, shown in (("distance", "distance to the initial weights"), ("margin", "output margin")):
+        for column, shown in FIGURE_4.items():
             points = {k: seed_means(g, [column, "gap"]).to_numpy().T for k, g in _coloured(rows).items()}
             draw_scatter(
                 {k: (x, y) for k, (x, y) in points.items()},
@@ -251,9 +280,10 @@ def _baselines(frame: "pd.DataFrame") -> Any:
 
 
 def _grids(table: "pd.DataFrame") -> Any:
-    if not len(table):
+    by_dim = table.groupby("dimension") if len(table) else ()
+    dims = [dim for dim, rows in by_dim if rows["points per axis"].nunique() > 1]
+    if not dims:
         return None
-    dims = sorted(set(table["dimension"]))
     figure, axes = _panels(len(dims), 2, (5.2, 3.9))
     for ax, dim in zip(axes, dims, strict=True):
         rows = table[table["dimension"] == dim]
@@ -310,17 +340,18 @@ def _planes(frame: "pd.DataFrame") -> Any:
         result = f"test {row['test_accuracy']:.3f}, count {row['region_count']:.2f}"
         labels = np.array(row["plane_labels"])
         draw_labels(labels, row["plane_bounds"], np.array(row["plane_marks"]), row["plane_classes"], ax=ax)
-        ax.set_title(f"{name}, {word}\n{_settings(row)}\n{result}", fontsize=9)
+        ax.set_title(f"{name}, {word}\n{trained_with(row)}\n{result}", fontsize=9)
     return figure
 
 
-def _settings(row: Any) -> str:
+def trained_with(row: Any) -> str:
+    """The settings of a model in a few words."""
     names = {"learning_rate": "rate", "batch_size": "batch", "weight_decay": "decay"}
     names |= {"max_depth": "depth", "criterion": "", "splitter": ""}
     known = [
         (short, row[n]) for n, short in names.items() if n in row and row[n] == row[n] and row[n] is not None
     ]
-    return ", ".join(f"{s} {v:g}".strip() if isinstance(v, int | float) else f"{v}" for s, v in known)
+    return ", ".join(f"{s} {v:g}" if isinstance(v, Real) else f"{v}" for s, v in known)
 
 
 def charts(frame: "pd.DataFrame", tables: "Mapping[str, pd.DataFrame]") -> list[Chart]:
