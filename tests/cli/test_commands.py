@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 import skops.io
 import torch
+import typer
 from networks import mlp
 from onnx_files import export
 from PIL import Image
+from rich.text import Text
 from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
 
@@ -40,6 +42,18 @@ def test_version_and_help(run):
     for command in ("demo", "measure", "rank", "plot", "check"):
         assert command in run("--help").stdout
         assert "Usage" in run(command, "--help").stdout
+
+
+def test_no_help_is_taken_for_markup(run):
+    """Brackets in a help text are markup to rich, which leaves them out, defaults among them."""
+    commands = [typer.main.get_command(app)]
+    for command in commands:
+        commands += getattr(command, "commands", {}).values()
+        helps = [getattr(p, "help", None) or "" for p in command.params]
+        assert [Text.from_markup(h).plain for h in helps] == helps
+    assert len(commands) > 10
+    shown = " ".join(run("measure", "--help").stdout.replace("│", " ").split())
+    assert "[default: (0.03 and 0.1)]" in shown
 
 
 def test_no_arguments_show_the_help(run):

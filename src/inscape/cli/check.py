@@ -21,7 +21,7 @@ def check(
         float | None, typer.Option(help="Step size of the gradient descent that trained it.")
     ] = None,
     sigma: Annotated[float, typer.Option(help="Noise on the biases, for local complexity.")] = 0.1,
-    eta: Annotated[float | None, typer.Option(help="How near a kink is near. [default: sigma]")] = None,
+    eta: Annotated[float | None, typer.Option(help="How near a kink is near.", show_default="sigma")] = None,
     eps: Annotated[float, typer.Option(help="Smallest singular value that counts for the rank.")] = 0.1,
     noise: Annotated[int, typer.Option(min=2, help="How many noisy networks.")] = 32,
     max_points: Annotated[int, typer.Option(min=2, help="At most this many random points.")] = 200,

@@ -27,7 +27,9 @@ def explore(
     points: Annotated[
         tuple[int, int, int] | None,
         typer.Option(
-            metavar="I J K", help="Rows of three data points that span the first plane. [default: 3 classes]"
+            metavar="I J K",
+            help="Rows of three data points that span the first plane.",
+            show_default="3 classes",
         ),
     ] = None,
     weights: Annotated[

@@ -32,15 +32,17 @@ class ScaleOptions:
     """The settings that depend on the scale of the data, which no default can know."""
 
     sigma: Annotated[
-        float | None, typer.Option(help="Noise on the biases, for local_complexity. [default: 0.1]")
+        float | None, typer.Option(help="Noise on the biases, for local_complexity.", show_default="0.1")
     ] = None
     eps: Annotated[
         float | None,
-        typer.Option(help="The least singular value that counts for local_rank. [default: 0.001]"),
+        typer.Option(help="The least singular value that counts for local_rank.", show_default="0.001"),
     ] = None
     radius: Annotated[
         float | None,
-        typer.Option(help="Of the ball, for adversarial_accuracy [default: 0.03] and hull_crossings [0.1]."),
+        typer.Option(
+            help="Of the ball, for adversarial_accuracy and hull_crossings.", show_default="0.03 and 0.1"
+        ),
     ] = None
 
     def settings(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:

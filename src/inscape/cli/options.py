@@ -30,7 +30,7 @@ DATA_HELP = (
 Model = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)]
 Models = Annotated[list[str], typer.Argument(metavar="MODEL...", help=MODEL_HELP)]
 Data = Annotated[str, typer.Option("--data", metavar="DATA", help=DATA_HELP)]
-Split = Annotated[str | None, typer.Option(help="train or test, where there are both. [default: test]")]
+Split = Annotated[str | None, typer.Option(help="train or test, where there are both.", show_default="test")]
 Divide = Annotated[float, typer.Option(help="Divide the data by this, e.g. 255 for pixels.")]
 Weights = Annotated[
     Path | None,
@@ -63,7 +63,7 @@ PixelScale = Annotated[
     ),
 ]
 BatchSize = Annotated[
-    int | None, typer.Option(min=1, help="Most points per call of the model. [default: automatic]")
+    int | None, typer.Option(min=1, help="Most points per call of the model.", show_default="automatic")
 ]
 Device = Annotated[str | None, typer.Option(help="Where to run a torch module, e.g. cuda.")]
 Autocast = Annotated[
@@ -82,14 +82,16 @@ Probes = Annotated[int, typer.Option(min=1, help="How many random probes.")]
 Method = Annotated[str, typer.Option(help="How to count: auto, exact, adaptive, grid.")]
 Resolution = Annotated[
     int | None,
-    typer.Option(help="Grid points per axis. [default: 200 in 1D, 30 in 2D, 4096 points in all above]"),
+    typer.Option(help="Grid points per axis.", show_default="200 in 1D, 30 in 2D, 4096 points in all above"),
 ]
 How = Annotated[
     str, typer.Option(help="pairs: hulls of data points; direction: a point and a random direction.")
 ]
 Length = Annotated[
     float | None,
-    typer.Option(help="Length of the random direction. [default: half the median distance of two points]"),
+    typer.Option(
+        help="Length of the random direction.", show_default="half the median distance of two points"
+    ),
 ]
 Output = Annotated[
     str | None,
@@ -106,7 +108,9 @@ Decide = Annotated[
 ]
 Threshold = Annotated[
     str | None,
-    typer.Option(metavar="N[,N,...]", help="For threshold and sign. [default: 1/2 of a sigmoid, else 0]"),
+    typer.Option(
+        metavar="N[,N,...]", help="For threshold and sign.", show_default="1/2 of a sigmoid, else 0"
+    ),
 ]
 Levels = Annotated[
     str | None,
@@ -128,7 +132,7 @@ Budget = Annotated[
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "--jobs", help="Threads: 1 for one, -1 for every core, -2 for all but one. [default: every core]"
+        "--jobs", help="Threads: 1 for one, -1 for every core, -2 for all but one.", show_default="every core"
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
@@ -235,7 +239,7 @@ class ChosenProbeOptions:
     points: Annotated[
         tuple[int, int, int] | None,
         typer.Option(
-            metavar="I J K", help="Rows of three data points that span a plane. [default: 3 classes]"
+            metavar="I J K", help="Rows of three data points that span a plane.", show_default="3 classes"
         ),
     ] = None
     segment: Annotated[

@@ -32,15 +32,17 @@ def plot(
     resolution: options.Finest = None,
     linear: Annotated[bool, typer.Option("--linear", help="Draw the linear regions of a network.")] = False,
     colour: Annotated[
-        str | None, typer.Option(help="Of linear regions: pattern, layer or slope. [default: pattern]")
+        str | None, typer.Option(help="Of linear regions: pattern, layer or slope.", show_default="pattern")
     ] = None,
     connectivity: options.Connectivity = "face",
     title: Annotated[
-        str | None, typer.Option(help="Title of the picture. [default: model and count]")
+        str | None, typer.Option(help="Title of the picture.", show_default="model and count")
     ] = None,
     names: Annotated[
         str | None,
-        typer.Option(metavar="A,B,...", help="Class names by label. [default: the model's or the data's]"),
+        typer.Option(
+            metavar="A,B,...", help="Class names by label.", show_default="the model's or the data's"
+        ),
     ] = None,
     budget: options.Budget = BUDGET,
     weights: options.Weights = None,

@@ -16,7 +16,7 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="The report. [default: report.html beside the store]"
+            "--out", "-o", metavar="FILE", help="The report.", show_default="report.html beside the store"
         ),
     ] = None,
     study: Annotated[
@@ -24,7 +24,8 @@ def report(
         typer.Option(
             metavar="NAME",
             help="Have the rows summarised again by this study: a known one, a .toml file, or "
-            "package.module:STUDY. [default: the summary in the store]",
+            "package.module:STUDY.",
+            show_default="the summary in the store",
         ),
     ] = None,
     trust: Trust = None,

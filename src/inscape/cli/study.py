@@ -21,7 +21,7 @@ Name = Annotated[
     str, typer.Argument(metavar="NAME", help="A known study, a .toml file, or package.module:STUDY.")
 ]
 Out = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Folder of the study. [default: inscape-studies/NAME]")
+    Path | None, typer.Option("--out", "-o", help="Folder of the study.", show_default="inscape-studies/NAME")
 ]
 Scale = Annotated[
     str,
@@ -86,7 +86,7 @@ def run(
         bool, typer.Option("--work/--no-work", help="Work on what is missing; or summarise what is there.")
     ] = True,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes on this machine. [default: one per processor]")
+        int | None, typer.Option(min=1, help="Processes on this machine.", show_default="one per processor")
     ] = None,
     scheduler: Annotated[
         str | None,
@@ -191,7 +191,7 @@ def add_models(
     ],
     out: Out = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes on this machine. [default: one per processor]")
+        int | None, typer.Option(min=1, help="Processes on this machine.", show_default="one per processor")
     ] = None,
     json: options.Json = False,
 ) -> None:
