@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits
 
 import inscape
 from inscape import Patch, Segment, Simplex
+from inscape.drawing.measures import draw_curves
 from inscape.errors import PartitionError
 from inscape.pictures import Drawn, DrawnByClass
 from inscape.univariate import ShallowNet
@@ -40,6 +41,15 @@ def texts(ax):
 def render(ax):
     FigureCanvasAgg(ax.figure).draw()  # the canvas that a figure has on its own draws nothing
     return ax
+
+
+def test_the_lowest_panel_of_each_column_has_numbers_below():
+    steps = np.array([1.0, 2.0, 3.0])
+    figure = render(draw_curves(dict.fromkeys("abc", (steps, steps)), xlabel="step")).figure
+    shown = [ax for ax in figure.axes if ax.get_visible()]
+    assert [ax.get_xlabel() for ax in shown] == ["", "step", "step"]
+    numbered = [any(label.get_visible() for label in ax.get_xticklabels()) for ax in shown]
+    assert numbered == [False, True, True]
 
 
 @pytest.mark.parametrize("probe", [Patch([0.0, 0.0], np.eye(2)), Simplex([[0.0, 0], [1, 0], [0.3, 1]])])

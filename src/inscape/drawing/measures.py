@@ -95,8 +95,9 @@ def draw_curves(curves: Mapping[str, tuple[Floats, Floats]], *, xlabel: str, ax:
         _log_steps(panel, curves)
     for panel in axes.flat[len(curves) :]:
         panel.set_visible(False)
-    for panel in axes[-1]:
+    for panel in axes.flat[max(0, len(curves) - columns) : len(curves)]:  # the lowest of each column
         panel.set_xlabel(xlabel)
+        panel.tick_params(labelbottom=True)
     return axes[0, 0]
 
 

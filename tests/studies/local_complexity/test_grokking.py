@@ -32,7 +32,14 @@ def run(he, replicate, lc, attacked, regions, tv, fit_at=1, depth=4, width=200, 
     n = len(lc)
     row = {"depth": depth, "width": width, "he_scale": he, "replicate": replicate, "seconds": 1.0}
     row |= {"loss": loss, "normalise": True, "decay_biases": False, "tolerance": 0.01, "attack": 0.1}
-    row |= {"n_train": 10, "data": "none", "learning_rate": 1e-4, "weight_decay": 0.01, "batch_size": 4}
+    row |= {
+        "n_train": 10,
+        "n_test": 10,
+        "data": "none",
+        "learning_rate": 1e-4,
+        "weight_decay": 0.01,
+        "batch_size": 4,
+    }
     row |= {"n_points": 2, "n_noise": 2, "lc": lc, "tv": tv, "region_count": regions, "optimiser": "adamw"}
     row |= {"step": [250_000 * i for i in range(n)], "not_good": [0.0] * n}
     row |= dict.fromkeys(ALL, attacked) | {"attacked_margin": [a / 20 for a in attacked]}
@@ -121,6 +128,20 @@ def test_one_run_cannot_deny_a_change_and_runs_that_disagree_show_none():
     ends = [[9.0, 5.0, end] for end in (4.9, 1.0)]  # by how much differs, that they fall does not
     both = prepared(pd.DataFrame([run(1, i, end, up, down, down) for i, end in enumerate(ends)]))
     assert findings(both)["drop"].holds
+
+
+def test_masking_is_denied_by_two_long_runs_or_more():
+    lc, up, down = [9.0, 5.0, 4.0, 3.0, 2.0], [0.0, 0.1, 0.2, 0.3, 0.4], [5.0, 4.0, 3.0, 2.0, 1.0]
+    frame = pd.DataFrame([run(2, i, lc, up, down, down) for i in range(2)])
+    masked = findings(prepared(frame))["masked"]
+    assert masked.holds
+    assert masked.value == pytest.approx(0.05)
+    plain = frame.assign(attacked_margin=[[0.32 * a for a in up], [0.33 * a for a in up]])
+    assert findings(prepared(plain))["masked"].holds is False
+    assert findings(prepared(plain))["masked"].value == pytest.approx(0.325)
+    assert findings(prepared(plain.iloc[:1]))["masked"].holds is None
+    short = plain.assign(step=[[s // 100 for s in steps] for steps in plain["step"]])
+    assert findings(prepared(short))["masked"].holds is None
 
 
 def test_a_fall_at_some_he_scales_is_none_at_every():

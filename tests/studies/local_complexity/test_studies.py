@@ -1,7 +1,9 @@
 """The five studies of the local-complexity paper, each in a reduced form."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,11 +12,13 @@ import pytest
 import inscape
 from inscape.studies.local_complexity import gaussian, weight_clusters, weight_decay
 from inscape.studies.local_complexity.gaussian import layer_correlation, mean_curve_correlation
+from inscape.studies.local_complexity.grokking import outcome
 from inscape.studies.local_complexity.grokking import training as grokking
 from inscape.studies.local_complexity.map import density
 from inscape.studies.local_complexity.training_curves import RankThreshold
 from inscape.sweeps.registry import find
 
+RESULTS = Path(__file__).parents[3] / "docs" / "results" / "local-complexity"
 FIGURES = {
     "grokking": {"late.png", "bound.png", "not-good.png", "rank.png", "decision.png"},
     "local-complexity-map": {"map.png", "sigmas.png", "variants.png", "lengths.png"},
@@ -203,11 +207,44 @@ def test_a_rank_that_hardly_moves_says_nothing_and_short_runs_deny_nothing():
     assert alone["fall"].holds is None  # -23 %, one run
     still = gaussian_findings(gaussian_runs(500_000, (90, 89, 88, 87), lc=(40.0, 44.0, 43.0)))
     assert {still[f"layer_{k}"].holds for k in (2, 3, 4)} == {None}
-    assert "no variation to test" in still["layer_2"].evidence
+    assert still["layer_2"].verdict == "no variation to test"
     assert still["fall"].holds is False
     short = gaussian_findings(gaussian_runs(12_500, (90, 89, 88, 87)))
     assert short["fall"].holds is None
     assert "our runs before" in short["fall"].evidence
+
+
+def test_runs_that_disagree_neither_hold_nor_deny():
+    """The mean of these falls would be enough; that one run did not fall, and one layer of it, says more."""
+    frame = gaussian_runs(500_000, (90, 74, 34, 6))
+    frame["lc"] = [[40.0, 44.0, 44.0 * (1 - fall)] for fall in (0.5, 0.5, 0.5, 0.4, 0.4, 0.0)]
+    frame["lr_0.01_3"] = [[90.0, 90.0, 34.0]] * 5 + [[90.0, 90.0, 89.0]]
+    found = gaussian_findings(frame)
+    assert found["fall"].value == pytest.approx(-100 * 2.3 / 6)
+    assert (found["fall"].holds, found["depth"].holds) == (None, None)
+    reverse = gaussian_findings(gaussian_runs(500_000, (6, 34, 74, 90)))
+    assert reverse["depth"].holds is False
+    assert gaussian_findings(gaussian_runs(12_500, (6, 34, 74, 90)))["depth"].holds is None
+
+
+def test_published_verdicts_are_those_of_the_rows_beside_them():
+    def rows_of(name):
+        lines = (RESULTS / name).read_text().splitlines()[1:]
+        return pd.DataFrame([line["configuration"] | line["row"] for line in map(json.loads, lines)])
+
+    grokked = outcome.findings(outcome.prepared(rows_of("grokking-rows.jsonl")))
+    found = {outcome.CLAIMS[key]: f for key, f in grokked.items()}
+    gauss = gaussian_findings(rows_of("gaussian-rows.jsonl"))
+    found |= {gaussian.CLAIMS[key]: f for key, f in gauss.items()}
+    table = pd.read_csv(RESULTS / "findings.csv", dtype={"verdict": str})
+    table = table[table["study"].isin(["grokking", "local-rank-gaussian"])].set_index("claim")
+    assert set(table.index) == set(found)
+    for claim, line in table.iterrows():
+        assert line["verdict"] == found[claim].verdict
+        ours = [line[key] for key in ("ours", "low", "high")]
+        value, interval = found[claim].value, found[claim].interval or (None, None)
+        expected = [np.nan if v is None else v for v in (value, *interval)]
+        assert ours == pytest.approx(expected, abs=2e-3, nan_ok=True)
 
 
 def test_gaussian_runs_of_several_lengths_are_summarised(tmp_path):

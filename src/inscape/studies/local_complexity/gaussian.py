@@ -10,11 +10,12 @@ import numpy.typing as npt
 from inscape.arrays import Floats
 from inscape.correlation.coefficients import N_RESAMPLES, Correlation, bootstrapped, correlation
 from inscape.drawing.axes import new_figure
-from inscape.reports.findings import Chart, Finding, Summary, judge
+from inscape.reports.findings import NO_VARIATION, Chart, Finding, Summary, Verdict, all_of, judge
 from inscape.studies.local_complexity.training_curves import (
     NetworkLook,
     RankThreshold,
     band,
+    changed,
     curve_chart,
     longest,
     mean_frame,
@@ -41,6 +42,8 @@ DROP_FROM_STEP, DROP_UP_TO_STEP = 20_000, 200_000
 """Between these steps the published drop comes: a run that ends before the second cannot deny it."""
 FALL, MOVES = 0.25, 0.1
 """A drop is a fall by this fraction or more; a rank that moves by less has nothing to go with."""
+LEAST_FALL_BY_LAYER = 0.01
+"""The fraction of its rank that a layer must lose more than the one before, to fall the more."""
 CLAIMS = {
     **{
         f"layer_{k}": f"Local complexity and the local rank of layer {k} go together (Fig. 7)."
@@ -258,12 +261,13 @@ def _agrees(frame: "pd.DataFrame", layer: int, of_means: Correlation, pooled: Co
     rank = np.mean(longest(frame)[f"{AUTHORS_THRESHOLD.name}_{layer}"].tolist(), axis=0)
     moves = float(np.ptp(rank) / rank.max()) if rank.max() else 0.0
     words = f"; the mean rank moves from {rank[0]:.1f} to {rank[-1]:.1f}"
+    verdict = judge(of_means.interval, published=PUBLISHED_CORRELATIONS[layer])
     if moves < MOVES:
-        words += f", by less than {MOVES:.0%}: no variation to test"
+        words += f", by less than {MOVES:.0%}"
+        verdict = Verdict(holds=None, unsaid=NO_VARIATION)
     return Finding(
-        holds=judge(of_means.interval, published=PUBLISHED_CORRELATIONS[layer]).holds
-        if moves >= MOVES
-        else None,
+        holds=verdict.holds,
+        unsaid=verdict.unsaid,
         evidence=f"r = {_number(of_means)} of the means over {of_means.n} run{'s' * (of_means.n > 1)}, "
         f"{_number(pooled)} over all {pooled.n} looks; threshold {AUTHORS_THRESHOLD.eps:g}{words}",
         value=None if np.isnan(of_means.value) else of_means.value,
@@ -289,27 +293,22 @@ def late_change(steps: Sequence[float], values: Sequence[float]) -> float:
 
 
 def _both_fall(frame: "pd.DataFrame") -> Finding:
-    """Held if LC and the rank of the deepest layer fell by `FALL`; not held only by runs that are long.
-
-    One run that missed it by less than half of that has no interval to decide with, and an interval that has
-    the limit does not decide either.
-    """
+    """Whether LC and the rank of the deepest layer fell by `FALL`, by the rule for changes within runs."""
     deepest = f"{AUTHORS_THRESHOLD.name}_{DEPTH}"
     falls = {
-        name: mean_of([late_change(r["step"], r[name]) for _, r in frame.iterrows()])
-        for name in ("lc", deepest)
+        name: [-late_change(r["step"], r[name]) for _, r in frame.iterrows()] for name in ("lc", deepest)
     }
-    (lc, interval), (rank, _) = falls["lc"], falls[deepest]
+    (lc, interval), (rank, _) = (mean_of(np.negative(v)) for v in falls.values())
     n_steps = min(steps[-1] for steps in frame["step"])
-    fell = lc <= -FALL and rank <= -FALL
-    near = interval[0] <= -FALL if interval is not None else max(lc, rank) <= -FALL / 2
+    verdicts = [changed(v, FALL, long_enough=n_steps >= DROP_UP_TO_STEP) for v in falls.values()]
+    holds = all_of(Verdict(holds=v) for v in verdicts).holds
     short = (
         ""
-        if fell or n_steps >= DROP_UP_TO_STEP
+        if holds or n_steps >= DROP_UP_TO_STEP
         else f"; the published drop ends at {DROP_UP_TO_STEP:,}, our runs before"
     )
     return Finding(
-        holds=True if fell else None if n_steps < DROP_UP_TO_STEP or near else False,
+        holds=holds,
         evidence=f"from a tenth of the steps to the end, {n_steps:,}, local complexity {lc:+.1%}, local rank "
         f"of layer {DEPTH} {rank:+.1%} ({len(frame)} run{'s' * (len(frame) > 1)}){short}",
         value=100 * lc,
@@ -319,7 +318,7 @@ def _both_fall(frame: "pd.DataFrame") -> Finding:
 
 
 def _depth(frame: "pd.DataFrame") -> Finding:
-    """Held if in every run the fraction of the rank that is left falls from layer 2 to 3 to 4."""
+    """Whether the fraction of the rank that is left falls from layer 2 to 3 to 4, by the same rule."""
     left = np.array(
         [
             [
@@ -330,14 +329,14 @@ def _depth(frame: "pd.DataFrame") -> Finding:
         ]
     )
     n_steps = min(steps[-1] for steps in frame["step"])
-    falls = bool((np.diff(left, axis=1) < 0).all())
+    least_fall = -np.diff(left, axis=1).max(axis=1)
     ends = ", ".join(
         f"layer {k}: {ranks[:, 0].mean():.0f} to {ranks[:, 1].mean():.0f}"
         for k in PUBLISHED_RANKS
         for ranks in (np.array([(r[0], r[-1]) for r in frame[f"{AUTHORS_THRESHOLD.name}_{k}"]]),)
     )
     return Finding(
-        holds=True if falls else False if n_steps >= DROP_UP_TO_STEP else None,
+        holds=changed(least_fall, LEAST_FALL_BY_LAYER, long_enough=n_steps >= DROP_UP_TO_STEP),
         evidence=f"from start to end, {n_steps:,} steps, {ends}",
         value=float(left[:, -1].mean()),
         published=", ".join(f"layer {k}: {a} to {b}" for k, (a, b) in PUBLISHED_RANKS.items()),

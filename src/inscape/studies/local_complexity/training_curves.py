@@ -11,7 +11,7 @@ import numpy.typing as npt
 from inscape.arrays import Floats
 from inscape.errors import InscapeWarning
 from inscape.measures.measurement import mean_with_error
-from inscape.reports.findings import Chart
+from inscape.reports.findings import Chart, judge
 from inscape.sweeps.study import Configuration
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Curves = dict[str, list[float]]
 FIRST_STEP_LOOKED_AT = 10
 """The first step after step 0 that is looked at."""
+RANK_POINTS = 30
+"""At how many points the local rank is taken, where nothing else is said: it needs a whole Jacobian each."""
 
 
 def log_steps(n_steps: int, n_times: int) -> tuple[int, ...]:
@@ -89,7 +91,7 @@ class NetworkLook:
     n_noise: int
     variations: Sequence[str] = ()
     thresholds: Sequence[RankThreshold] = ()
-    rank_points: int = 30
+    rank_points: int = RANK_POINTS
     also: Sequence[Callable[["Model"], Mapping[str, float]]] = ()
 
     def __call__(self, model: "Model") -> dict[str, float]:
@@ -179,6 +181,25 @@ def mean_of(values: npt.ArrayLike) -> tuple[float, tuple[float, float] | None]:
     """
     mean, _, interval = mean_with_error(np.asarray(values, dtype=np.float64))
     return mean, None if np.isnan(interval[0]) else interval
+
+
+def changed(changes: npt.ArrayLike, least: float, *, long_enough: bool) -> bool | None:
+    """Whether runs of one setting changed by `least` or more, as claimed; None if they cannot say.
+
+    Held if each of them did. Not held, by the rule of all studies, only if the interval of their mean is
+    below `least` and they are long enough: one run has no interval, and in a shorter one the change may
+    still come.
+
+    >>> changed([3.0, 2.0], 1.0, long_enough=False), changed([-3.0, -2.9], 1.0, long_enough=True)
+    (True, False)
+    """
+    values = np.asarray(changes, dtype=np.float64)
+    if (values >= least).all():
+        return True
+    _, interval = mean_of(values)
+    if interval is None or not long_enough:
+        return None
+    return False if judge(interval, strong=least).holds is False else None
 
 
 def longest(runs: "pd.DataFrame") -> "pd.DataFrame":

@@ -159,7 +159,7 @@ def findings_of(runs: "pd.DataFrame") -> dict[str, Finding]:
     sooner = correlation(np.log(decays), dropped["drop_step"], kind="spearman", clusters=decays)
     return {
         "linear": Finding(
-            holds=_contains(fit, PUBLISHED_R2),
+            holds=judge(fit.interval, strong=PUBLISHED_R2).holds,
             evidence=f"R^2 = {fit.value:.3f} [{fit.interval[0]:.3f}, {fit.interval[1]:.3f}] over "
             f"{len(runs)} runs of {max(runs['step'].iloc[0]):,} steps, slope {slope:.3g} per unit of "
             "log(1/lambda)",
@@ -234,12 +234,6 @@ def drop_step(steps: list[int], lc: list[float]) -> float:
     top = int(np.argmax(lc))
     late = (float(s) for s, v in zip(steps[top:], lc[top:], strict=True) if v < DROPPED_BELOW * lc[top])
     return next(late, float("nan"))
-
-
-def _contains(c: Correlation, published: float) -> bool | None:
-    """Held if the published number is in the interval, or we are above it."""
-    known = c.known_interval
-    return None if known is None else bool(known[1] >= published)
 
 
 def _draw(runs: "pd.DataFrame", path: Path) -> None:

@@ -11,8 +11,10 @@ import numpy as np
 from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Chart, Finding, Summary, in_all, judge
 from inscape.studies.local_complexity.training_curves import (
+    RANK_POINTS,
     RankThreshold,
     band,
+    changed,
     coefficients,
     curve_chart,
     mean_frame,
@@ -54,10 +56,14 @@ STEPS_PUBLISHED = 1_000_000
 """Steps of the published runs: one that ends before cannot deny a change, for it may still come."""
 LEAST_CHANGE = 0.01
 """The fraction (or the points of accuracy) by which something must change to have changed."""
+MASKED_BELOW = 0.1
+"""An attack masks if one that does not saturate leaves at most this share of what it leaves."""
 THRESHOLDS = (RankThreshold(0.01), RankThreshold(0.1), RankThreshold(1.0), RankThreshold(0.01, relative=True))
 PIXEL_ATTACKS = (0.02, 0.05)
 SOFT_ATTACK = "attacked_0.02"
 """An attack that does not saturate and leaves every network some accuracy."""
+N_ATTACKED = 500
+"""Test images that are attacked, at most."""
 ETA = SIGMA = 1.0
 DENSITY = math.exp(-(ETA**2) / (2 * SIGMA**2)) / (math.sqrt(2 * math.pi) * SIGMA)
 """c_bias of Corollary 3."""
@@ -179,7 +185,14 @@ def change(
     changes = [b - a if points else b / a - 1 if a else math.nan for a, b in both]
     runs = runs.assign(change=[100 * p for p in changes], last=[r["step"][-1] for _, r in runs.iterrows()])
     groups = {f"He {he:g}": g for he, g in runs.groupby("he_scale")}
-    verdicts = [_judged(g["change"] * (-1 if falls else 1), g["last"].min()) for g in groups.values()]
+    verdicts = [
+        changed(
+            g["change"] * (-1 if falls else 1),
+            100 * LEAST_CHANGE,
+            long_enough=g["last"].min() >= STEPS_PUBLISHED,
+        )
+        for g in groups.values()
+    ]
     holds = True if all(verdicts) else False if any(v is False for v in verdicts) else None
     by = {he: mean_of(g["change"]) for he, g in groups.items()}
     unit = " points" if points else " %"
@@ -201,20 +214,6 @@ def change(
     )
 
 
-def _judged(changes: "pd.Series[float]", last: int) -> bool | None:
-    """Whether runs of one setting, the shortest of `last` steps, changed by `LEAST_CHANGE`, as claimed.
-
-    Held if each of them did. Not held, by the rule of all studies, only if two or more that are as long as
-    the published ones did not: one run has no interval, and in a shorter one the change may still come.
-    """
-    if (changes >= 100 * LEAST_CHANGE).all():
-        return True
-    _, interval = mean_of(changes)
-    if interval is None or last < STEPS_PUBLISHED:
-        return None
-    return False if judge(interval, strong=100 * LEAST_CHANGE).holds is False else None
-
-
 def _at_every_scale(finding: Finding, seen: "pd.DataFrame", asked: Iterable[float]) -> Finding:
     """The finding, undecided if it held but some He scale was not seen after the fit."""
     missing = ", ".join(f"{he:g}" for he in sorted(set(asked) - set(seen["he_scale"])))
@@ -226,20 +225,29 @@ def _at_every_scale(finding: Finding, seen: "pd.DataFrame", asked: Iterable[floa
 
 
 def _masked(runs: "pd.DataFrame") -> Finding:
-    """Held if accuracy under the published attack rose, and the other loss leaves at most a tenth of it."""
+    """Held if the other loss leaves at most a tenth of the accuracy under the published attack in each run.
+
+    Asked of the runs in which that accuracy rose; the value is the share that is left, a mean.
+    """
     if not len(runs):
         return Finding(holds=None, evidence="no run has a look after the fit")
-    ends = [(r["attacked_published"][-1], r["attacked_margin"][-1]) for _, r in runs.iterrows()]
     fits = [r["attacked_published"][r["fit"]] for _, r in runs.iterrows()]
-    rose = [end for end, fit in zip(ends, fits, strict=True) if end[0] - fit >= LEAST_CHANGE]
+    ends = [(r["attacked_published"][-1], r["attacked_margin"][-1]) for _, r in runs.iterrows()]
+    rose = [end - fit >= LEAST_CHANGE for (end, _), fit in zip(ends, fits, strict=True)]
+    left = [other / end for (end, other), r in zip(ends, rose, strict=True) if r]
     words = ", ".join(
         f"He {he:g}: {a:.1%} and {b:.1%}" for he, (a, b) in zip(runs["he_scale"], ends, strict=True)
     )
+    evidence = f"at the end, under the published attack and under one that does not saturate, {words}"
+    if not left:
+        return Finding(holds=None, evidence=f"{evidence}; it did not rise in these runs")
+    value, interval = mean_of(left)
+    last = min(steps[-1] for steps, r in zip(runs["step"], rose, strict=True) if r)
     return Finding(
-        holds=all(b <= 0.1 * a for a, b in rose) if rose else None,
-        evidence=f"at the end, under the published attack and under one that does not saturate, {words}"
-        + ("" if rose else "; it did not rise in these runs"),
-        value=float(np.mean([b for _, b in ends])),
+        holds=changed([MASKED_BELOW - v for v in left], 0.0, long_enough=last >= STEPS_PUBLISHED),
+        evidence=f"{evidence}: {min(left):.2f} to {max(left):.2f} is left",
+        value=value,
+        interval=interval,
     )
 
 
@@ -372,7 +380,8 @@ def _notes(runs: "pd.DataFrame") -> str:
         f"{c['n_train']} training images of {c['data']}, {pixels}, {c['optimiser']} {c['learning_rate']:g}, "
         f"decay {c['weight_decay']:g} of {decays}, batch {c['batch_size']}. {lengths}. Local complexity and "
         f"total variation at {c['n_points']} test images in {c['n_noise']} networks with noise of sigma = 1 "
-        "on biases, local rank of the network itself at 30 of them, attacks on 500 with 10 steps of "
+        f"on biases, local rank of the network itself at {min(RANK_POINTS, c['n_points'])} of them, attacks "
+        f"on {min(N_ATTACKED, c['n_test'])} with 10 steps of "
         f"projected gradients, the published one within {c['attack']:g} of each pixel, R_1 exact on "
         f"{2 * c['n_points']} segments between test images."
     )

@@ -15,6 +15,7 @@ from inscape.errors import StudyError
 from inscape.studies.local_complexity.grokking.outcome import (
     CLAIMS,
     ETA,
+    N_ATTACKED,
     PIXEL_ATTACKS,
     SIGMA,
     THRESHOLDS,
@@ -77,7 +78,7 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
         Setting(depth=4, width=200, he_scale=1.0, n_steps=12_000, n_times=16, n_runs=4),
         Setting(depth=4, width=200, he_scale=3.0, n_steps=40_000, n_times=18, n_runs=1),
     ),
-    # as long as published, with fewer points to a look: three hours of a core
+    # as long as published, with fewer points to a look: three to six hours of a core
     "medium": (
         Setting(depth=4, width=200, he_scale=2.0, n_steps=1_000_000, n_times=40, n_runs=3),
         Setting(depth=4, width=200, he_scale=2.0, n_steps=1_000_000, n_times=40, n_runs=3, loss=PLAIN),
@@ -203,7 +204,7 @@ class _Accuracies:
     def _attacked(self, model: "Model", radius: float, n_steps_to_edge: int, loss: str) -> float:
         from inscape.measures.robustness import adversarial_accuracy
 
-        x, y = (v[:500] for v in self.test)
+        x, y = (v[:N_ATTACKED] for v in self.test)
         eps = radius / self.unit
         how: dict[str, Any] = {"eps": eps, "steps": 10, "step_size": eps / n_steps_to_edge, "random_state": 0}
         return adversarial_accuracy(model, x, y, loss=loss, box=self.box, **how).value

@@ -161,15 +161,16 @@ def _file_and_name(path: str) -> tuple[str, str]:
 
 def _grey_array(path: str, name: str) -> npt.NDArray[np.uint8]:
     """An image of an array file: whole numbers of 0..255 or real ones of 0..1, grey or with colours last."""
+    known: list[str] = []
     try:
         image = np.load(path, allow_pickle=False)
         if not isinstance(image, np.ndarray):
-            with image:
-                if name not in image:
-                    raise DataError(f"cannot read the image {path}:{name}: it has {', '.join(image)}")
-                image = image[name]
+            with image as arrays:
+                known, image = list(arrays), arrays.get(name)
     except ValueError as error:
         raise DataError(f"cannot read the image {path}: {error}") from error
+    if image is None:
+        raise DataError(f"cannot read the image {path}:{name}: it has {', '.join(known)}")
     values = image * 255 if image.dtype.kind == "b" or image.dtype.kind == "f" else image
     if values.ndim == 3 and values.shape[2] in (3, 4):
         values = values[..., :3] @ np.array([0.299, 0.587, 0.114])

@@ -12,7 +12,7 @@ import numpy as np
 
 from inscape.arrays import Floats
 from inscape.drawing.axes import new_figure
-from inscape.reports.findings import Chart, Finding, Summary
+from inscape.reports.findings import Chart, Finding, Summary, judge
 from inscape.studies.local_complexity.map.coordinate_network import image_of, patch, with_weights
 from inscape.studies.local_complexity.training_curves import mean_of
 
@@ -32,7 +32,7 @@ SIGMAS = (0.025, 0.05, 0.1)
 MAIN_SIGMA = 0.05
 N_RESAMPLES = 1000
 _RESEMBLES_ABOVE = 0.5
-"""Maps resemble each other if they correlate by more than this; undecided if the interval has it."""
+"""Maps resemble each other if they correlate by as much as this, in the sense of the rule of all studies."""
 EXACT_BELOW_ERROR = 1e-3
 """The mean square error up to which a network represents its image, as those of the paper do "exactly":
 others cannot deny what was said of such."""
@@ -229,7 +229,7 @@ def _coarse(values: Floats, n: int) -> Floats:
 
 
 def resemblance(alike: "pd.DataFrame", what: str, error: float) -> Finding:
-    """Whether two maps correlate by more than `_RESEMBLES_ABOVE`, over all networks.
+    """Whether two maps correlate by `_RESEMBLES_ABOVE`, over all networks.
 
     It is not denied by networks that do not represent their image; `error` is that of the worst fit.
     """
@@ -238,8 +238,7 @@ def resemblance(alike: "pd.DataFrame", what: str, error: float) -> Finding:
     interval = None if interval is None else (max(interval[0], -1.0), min(interval[1], 1.0))
     others = alike[alike["maps"] == what].groupby("sigma")["pearson"].mean()
     words = ", ".join(f"{r:+.2f} at sigma {s:g}" for s, r in others.items())
-    decided = interval is not None and not interval[0] <= _RESEMBLES_ABOVE <= interval[1]
-    holds = bool(mean > _RESEMBLES_ABOVE) if decided else None
+    holds = None if interval is None else judge(interval, strong=_RESEMBLES_ABOVE).holds
     other = holds is False and error > EXACT_BELOW_ERROR
     words += f", over {len(here)} networks"
     words += f", whose mean square error, up to {error:.2g}, is no exact fit as in the paper" * other
