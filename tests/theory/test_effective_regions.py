@@ -128,6 +128,19 @@ def test_theorem_23_end_to_end_where_its_sizes_are_met():
     assert check.unmet == ()
     assert (check.lhs, check.rhs) == (1.0, 0.9)  # three steps are too few for any flow
     assert check.verdict == "undecided"  # one failure of one is within the interval
+    ended = theory.el_theorem23(start, x, y, teacher, delta=0.9, **scale)
+    assert (ended.unmet, ended.lhs) == ((), 0.0)
+    assert ended.note == f"1 of 1 flows end with at most {32 * 2 + 67} regions"
+    run = inscape.univariate.gradient_flow(start, x, y)
+    limit = inscape.univariate.limit_regions(run.net, x, y)
+    assert start.n_linear_regions() == k + 1
+    assert (limit.n_regions, limit.is_clear) == (3, True)
+    assert limit.knots.tolist() == [-0.3, 0.4]  # on the two points nearest to the change
+    w, b, v = run.net.w, run.net.b, run.net.v
+    bend = np.abs(v * w)
+    apart = np.abs(-b[:, None] / w[:, None] - limit.knots)
+    assert bend[apart.min(axis=1) > 1e-6].sum() < 1e-6 * bend.sum()  # nothing bends anywhere else
+    assert all(bend[apart[:, i] < 1e-6].sum() > 0.4 * bend.sum() for i in range(2))
 
 
 def test_theorem_23_counts_flows_that_end_with_few_regions():

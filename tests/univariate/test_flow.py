@@ -230,6 +230,26 @@ def test_a_kkt_point_by_hand_keeps_its_regions_under_splitting_and_dead_neurons(
     assert limit_regions(more, x, y).n_regions == limit.n_regions == 3
 
 
+def test_a_set_that_contradicts_itself_is_on_its_way_to_another():
+    """All that bends is at the two points; a small neuron that is active at both of them bends elsewhere.
+
+    Its own knot would be between the points, where a neuron of that knot is active at one of them only.
+    """
+    x, y = np.array([-0.3, 0.4]), np.array([-1.0, 1.0])
+    run = gradient_flow(ShallowNet.random(400, init="gaussian", random_state=1), x, y)
+    limit = limit_regions(run.net, x, y)
+    net = run.limit
+    size = np.abs(net.v) * np.hypot(net.w, net.b)
+    small = 1e-6 * size.max() ** 0.5
+    more = ShallowNet([*net.w, small], [*net.b, small], [*net.v, small])
+    both = limit_regions(more, x, y)
+    assert both.n_regions == limit.n_regions
+    assert both.knots.tolist() == pytest.approx(limit.knots.tolist())
+    assert not both.is_consistent[both.active_sets.all(axis=1)].any()
+    assert 0 < both.leaving < 1e-6
+    assert both.knot_error < 1e-3
+
+
 def test_a_net_that_separates_nothing_is_near_to_no_limit():
     with pytest.raises(UnivariateError, match="on the wrong side"):
         limit_regions(ShallowNet([1.0], [1.0], [-1.0]), [1.0], [1.0])

@@ -9,8 +9,10 @@ have the same knot -Q/P, however large they are. The third condition, v_j = sum_
 (w_j x_i + b_j), then says v_j = v_j (P^2 + Q^2): a neuron is not zero in the limit only if P^2 + Q^2 = 1.
 So the knots of the limit can be counted from the active sets of a flow that has come near to it, without a
 tolerance for how near two knots are: neurons of one set are one knot, whatever is left of the distance
-between them, and sets with P^2 + Q^2 < 1 are on their way to zero. A knot that lies on a support point stays
-there: that point belongs to A by a fraction, the one that puts -Q/P there.
+between them, and sets with P^2 + Q^2 < 1 are on their way to zero. Nor does a set stay that contradicts
+itself: if v_j (P x_i + Q) > 0 at other support points than those of A, no neuron of the limit has this set,
+and the few that still have it are on their way to another. A knot that lies on a support point stays there:
+that point belongs to A by a fraction between 0 and 1, the one that puts -Q/P there.
 
 What high and low mean: many regions: the limit bends more often than the labels ask for; as many as
 `region_bound` allows is the most that theory permits. When it does not hold: the count is that of the limit
@@ -37,6 +39,10 @@ _KEPT_FROM = 0.5
 """Least |(P, Q)| of a set that stays: between 1, where such sets end, and 0; `gap` says how clear that is."""
 
 _NEAR_ONE = 0.9
+_MOST_LEAVING = 0.1
+"""Share of a net that may still be in sets that do not stay, for its regions to be clear."""
+_ROUNDING = 1e-6
+"""Relative to |(P, Q)|: a knot so near to a support point is on either side of it."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,8 +53,12 @@ class LimitRegions(Written, Shown):
         n_regions: their number.
         knots: where they meet, ascending, as the active sets put them, (n_regions - 1,).
         support: the data points with a multiplier, ascending, (s,).
-        active_sets: the support points at which the neurons of each set are active, (m, s).
+        active_sets: the support points at which the neurons of each set are active, (m, s); neurons of
+            different signs of v are different sets.
         norms: |(P, Q)| of each set, (m,): 1 in the limit for the sets that stay.
+        is_consistent: which sets are those of a neuron (v P, v Q), (m,); the others do not stay.
+        leaving: the share of |v| |(w, b)| that is in neurons of sets that do not stay: near 0 if the flow has
+            come so far that the count can be trusted.
         gap: the largest norm of a set that vanishes and the least of one that stays: near 0 and 1 if the flow
             has come so far that the count can be trusted.
         knot_error: how far a neuron's own knot still is from that of its set, at most.
@@ -67,6 +77,8 @@ class LimitRegions(Written, Shown):
     support: Floats
     active_sets: Bools
     norms: Floats
+    is_consistent: Bools
+    leaving: float
     gap: tuple[float, float]
     knot_error: float
     residual: float
@@ -75,9 +87,9 @@ class LimitRegions(Written, Shown):
 
     @property
     def is_clear(self) -> bool:
-        """Whether every active set is well on its way: to norm 1, or to 0."""
+        """Whether every active set is well on its way: to norm 1, or to 0, and little is on another way."""
         low, high = self.gap
-        return low <= _KEPT_FROM and high >= _NEAR_ONE
+        return low <= _KEPT_FROM and high >= _NEAR_ONE and self.leaving <= _MOST_LEAVING
 
     def __repr__(self) -> str:
         low, high = self.gap
@@ -113,23 +125,33 @@ def limit_regions(
     kinks = toggling(net, support, kink_tol, reach=float(np.abs(places).max()))
     active = (support[:, None] * net.w + net.b > 0) & ~kinks
     kept = (active | kinks).any(axis=0) & (net.v != 0)
-    sets, member = np.unique(np.concatenate([active, kinks])[:, kept].T, axis=0, return_inverse=True)
-    p, q = _sums(sets[:, : len(support)], sets[:, len(support) :], support, pull)
+    states = np.concatenate([active, kinks, net.v[None] > 0])[:, kept].T
+    found, member = np.unique(states, axis=0, return_inverse=True)
+    sets, kinked = found[:, : len(support)], found[:, len(support) : -1]
+    p, q, is_fraction = _sums(sets, kinked, support, pull)
     norms = np.hypot(p, q)
-    stays = norms >= _KEPT_FROM
+    reached = np.where(found[:, -1:], 1.0, -1.0) * (np.outer(p, support) + q[:, None])
+    slack = _ROUNDING * norms[:, None]
+    is_consistent = is_fraction & (kinked | np.where(sets, reached > -slack, reached < slack)).all(axis=1)
+    stays = (norms >= _KEPT_FROM) & is_consistent
     bent = stays & (np.abs(p) > kink_tol * norms)
     knot = np.divide(-q, p, out=np.full(len(p), np.nan), where=bent)
-    on_point = sets[:, len(support) :].argmax(axis=1)
-    knot = np.where(sets[:, len(support) :].any(axis=1) & bent, support[on_point], knot)
+    knot = np.where(kinked.any(axis=1) & bent, support[kinked.argmax(axis=1)], knot)
     knots = np.unique(knot[bent])
+    size = (np.abs(net.v) * np.hypot(net.w, net.b))[kept]
     table = net.region_table()
     return LimitRegions(
         n_regions=len(knots) + 1,
         knots=knots,
         support=support,
-        active_sets=sets[:, : len(support)],
+        active_sets=sets,
         norms=norms,
-        gap=(float(norms[~stays].max(initial=0.0)), float(norms[stays].min(initial=np.inf))),
+        is_consistent=is_consistent,
+        leaving=float(size[~stays[member.ravel()]].sum() / size.sum()),
+        gap=(
+            float(norms[is_consistent & ~stays].max(initial=0.0)),
+            float(norms[stays].min(initial=np.inf)),
+        ),
         knot_error=_distance(net, kept, knot[member.ravel()]),
         residual=kkt.residual,
         plateau=table.plateau,
@@ -137,14 +159,19 @@ def limit_regions(
     )
 
 
-def _sums(active: Bools, kinks: Bools, support: Floats, pull: Floats) -> tuple[Floats, Floats]:
-    """P and Q of each set, (m,); a point at a kink counts by the fraction that puts the knot there."""
+def _sums(active: Bools, kinks: Bools, support: Floats, pull: Floats) -> tuple[Floats, Floats, Bools]:
+    """P and Q of each set, (m,); a point at a kink counts by the fraction that puts the knot there.
+
+    Third is whether that fraction is one, from 0 to 1: what a subgradient may have.
+    """
     p, q = active @ (pull * support), active @ pull
+    is_fraction = np.ones(len(p), dtype=bool)
     for s, i in zip(*np.nonzero(kinks), strict=True):
         fraction = -(q[s] + support[i] * p[s]) / (pull[i] * (1 + support[i] ** 2))
+        is_fraction[s] &= bool(-_ROUNDING <= fraction <= 1 + _ROUNDING)
         p[s] += fraction * pull[i] * support[i]
         q[s] += fraction * pull[i]
-    return p, q
+    return p, q, is_fraction
 
 
 def _distance(net: ShallowNet, kept: Bools, knot: Floats) -> float:

@@ -336,11 +336,7 @@ def test_tables_and_pictures_of_one_value_are_left_out(tmp_path):
     assert not any(f"Table {n}" in titles for n in (4, 5, 7))
     assert "grids.png" not in plain.figures
     assert {"correlation.png", "baselines.png"} <= set(plain.figures)
-    spans = STUDY.summarise(frame.assign(count_span_1=4.0, count_grid_50=2.0), tmp_path)
-    assert "Span (Table 4)" in spans.tables
-    assert "grids.png" in spans.figures
     assert plain.findings["span"].evidence == "nothing was measured of fitted models"
-    assert spans.findings["span"].evidence.startswith("mlp on mnist, [-1, 2]")
 
 
 def test_pictures_name_their_settings_whatever_kind_of_number_they_are():

@@ -100,7 +100,7 @@ def crossed(
     """
     import pandas as pd
 
-    lines = table.to_dict("records")
+    lines = [dict(zip(table.columns, values, strict=True)) for values in table.to_numpy(object)]
     cells: dict[Any, dict[str, str]] = {}
     for line in lines:
         cells.setdefault(line[row], {})[str(line[column])] = cell(line)

@@ -280,8 +280,8 @@ def _baselines(frame: "pd.DataFrame") -> Any:
 
 
 def _grids(table: "pd.DataFrame") -> Any:
-    by_dim = table.groupby("dimension") if len(table) else ()
-    dims = [dim for dim, rows in by_dim if rows["points per axis"].nunique() > 1]
+    known = sorted(set(table["dimension"])) if len(table) else []
+    dims = [d for d in known if table["points per axis"][table["dimension"] == d].nunique() > 1]
     if not dims:
         return None
     figure, axes = _panels(len(dims), 2, (5.2, 3.9))
