@@ -325,7 +325,12 @@ def test_networks_together_leave_out_what_each_does_and_have_baselines_too():
     glance = paper_tables.glance_table(frame).set_index("measure")
     assert list(glance.columns) == ["mlp on mnist", "cnn on mnist", "networks together on mnist"]
     assert glance.loc["margin", "networks together on mnist"].startswith(f"{expected:+.2f} [")
-    assert list(glance.index) == ["regions: test pairs", "distance", "margin", "margin over distance"]
+    assert list(glance.index) == [
+        "regions between test points",
+        "distance",
+        "margin",
+        "margin over distance",
+    ]
 
 
 def test_tables_and_pictures_of_one_value_are_left_out(tmp_path):

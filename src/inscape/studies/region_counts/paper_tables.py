@@ -167,11 +167,17 @@ def baseline_table(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 def glance_table(frame: "pd.DataFrame") -> "pd.DataFrame":
     """The correlation with the gap of every count and of every other measure, networks side by side."""
-    kinds = {column: f"regions: {shown}" for column, shown in KINDS_OF_PROBE.items()}
-    spans = {f"count_span_{k}": f"regions: span [{-k}, {1 + k}]" for k in SPANS}
-    hulls = {f"count_dim_{d}": f"regions: dimension {d}" for d in DIMENSIONS}
-    others = {column: shown for column, shown in BASELINES.items() if column not in kinds}
-    names = kinds | spans | hulls | others
+    counts = {
+        "region_count": "regions between test points",
+        "count_train_pairs": "regions between training points",
+        "count_direction": "regions along random directions",
+    }
+    counts |= {f"count_span_{k}": f"regions on [{-k}, {1 + k}]" for k in SPANS}
+    counts |= {
+        f"count_dim_{d}": "regions on triangles" if d == 2 else f"regions in dimension {d}"
+        for d in DIMENSIONS
+    }
+    names = counts | {column: shown for column, shown in BASELINES.items() if column not in counts}
     lines = _by_column(with_ratio(frame), names, "measure", pool=True)
     return crossed(
         lines,
