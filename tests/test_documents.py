@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 from typer.main import get_command
 
 from inscape.cli import app
@@ -118,3 +119,11 @@ def test_a_page_of_results_begins_with_the_verdicts(page):
     ]
     assert len(head) < 900, "fine print before the table"
     assert "![" not in head
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_underscores_of_formulas_are_no_emphasis(page):
+    """In |A|_p, ..., sum_{j} all between the underscores would be set in italics; ours has asterisks."""
+    blocks = MarkdownIt("commonmark").enable("table").parse(page.read_text())
+    emphasised = [t for block in blocks for t in block.children or () if t.type in ("em_open", "strong_open")]
+    assert {t.markup for t in emphasised} <= {"*", "**"}
