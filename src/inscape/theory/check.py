@@ -28,7 +28,8 @@ STATEMENT = "the statement itself"
 REFUTED = {
     "rc_theorem5": STATEMENT,
     "lc_gradient_bound": STATEMENT,
-    "lc_corollary3_lower": "the xi of the proof, and B as printed; the corollary says that some xi exists, and one does",
+    "lc_corollary3_lower": "the xi of the proof, and B as printed; the corollary says that "
+    "some xi exists, and one does",
     "lc_theorem5_upper": STATEMENT,
     "lc_theorem5_lower": STATEMENT,
     "lc_corollary14": STATEMENT,
