@@ -6,8 +6,8 @@ from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Array
 from inscape.errors import InscapeError, warn
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -49,7 +49,7 @@ def positive_number(
     return number
 
 
-def as_array(value: Any, name: str, error: type[InscapeError]) -> npt.NDArray[Any]:
+def as_array(value: Any, name: str, error: type[InscapeError]) -> Array:
     """`value`, an array, a tensor of any device or a nested list, as a numpy array; nothing of it is masked.
 
     >>> as_array(np.ma.masked_equal([1, 2, 2], 2), "x", InscapeError)

@@ -11,6 +11,10 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.uint32]
+"""Unsigned: compiled loops need not look for negative ones, which count from the end."""
+SignVectors = npt.NDArray[np.uint64]
+"""A sign vector for each vertex or face, (n, words)."""
 Array = npt.NDArray[Any]
 """Of numbers of any kind."""
 Shape = tuple[int, ...]

@@ -13,16 +13,16 @@ from inscape.budget import in_bytes, machine_memory
 from inscape.errors import InscapeError
 
 MOST_EXPANSION = 200
-"""How many times its packed size a part may take: real data pack up to fifty times, a bomb a thousand."""
+"""How many times its packed size a member may take: real data pack up to fifty times, a bomb a thousand."""
 ALWAYS_UNPACKED = 2**28
-"""Bytes that any part may take: zeros pack a thousand times smaller too, and so much does no harm."""
+"""Bytes that any member may take: zeros pack a thousand times smaller too, and so much does no harm."""
 
 MOST_GUNZIPPED = 2**31
 """Bytes of a gzip file: protobuf, and so ONNX, ends there. A quarter of the memory is another limit."""
 
 
 def check_sizes(archive: zipfile.ZipFile, path: Path, error: type[InscapeError]) -> None:
-    """Raise `error` if the parts of an archive would unpack to more than they can sensibly hold."""
+    """Raise `error` if the members of an archive would unpack to more than they can sensibly hold."""
     memory = machine_memory()
     total = sum(member.file_size for member in archive.infolist())
     if memory is not None and total > memory:

@@ -8,9 +8,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Ints
+from inscape.arrays import Array, Ints
 from inscape.drawing.palette import Classes, Colour, name_colours
 from inscape.errors import InscapeError, PictureError
 
@@ -142,7 +141,7 @@ class Look:
     points: Any = None
 
     def classes(
-        self, labels: Iterable[int], known: Sequence[str] | None = None, y: npt.NDArray[Any] | None = None
+        self, labels: Iterable[int], known: Sequence[str] | None = None, y: Array | None = None
     ) -> tuple[Classes, Ints | None]:
         """Names and colours of labels, and the labels of points of classes y.
 
@@ -163,9 +162,9 @@ class Look:
         names = old | _renamed(self.class_names, old)
         own = None
         if y is not None:
-            values, place = np.unique(y, return_inverse=True)
+            values, number = np.unique(y, return_inverse=True)
             numbers = [_label_of(value, old, names) for value in values.tolist()]
-            own = np.array(numbers, dtype=np.int64)[place]
+            own = np.array(numbers, dtype=np.int64)[number]
             old |= {label: name for label, name in names.items() if label not in old}
             if isinstance(self.class_names, Mapping):  # classes that only points have are renamed too
                 names |= _renamed(self.class_names, old)

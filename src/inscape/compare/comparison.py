@@ -183,10 +183,10 @@ class Comparison(DrawnByClass, Exported):
             "agree": first == second,
             "share": self.shares,
         }
-        for place, (name, values) in enumerate(columns.items(), start=1):
+        for column, (name, values) in enumerate(columns.items(), start=1):
             if name in own:
                 own = own.drop(columns=name)
-            own.insert(place, name, values)
+            own.insert(column, name, values)
         return own
 
     def to_dict(self, *, polygons: bool = False) -> dict[str, Any]:
@@ -323,7 +323,7 @@ class ComparisonMatrix(Drawn):
         is_exact: whether all shares are exact.
         status: that of the pair of which least is known.
         provenance: of each model.
-        comparisons: the comparisons themselves, by the places of both models, i < j; left out of files.
+        comparisons: the comparisons themselves, by the numbers of both models, i < j; left out of files.
 
     >>> import inscape
     >>> above = lambda t: lambda x: (x[:, 0] > t).astype(int)

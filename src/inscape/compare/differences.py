@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Floats, Ints
+from inscape.arrays import Array, Floats, Ints
 from inscape.budget import MEMORY
 from inscape.compare.matching import Matching
 from inscape.compare.on_probes import Pair
@@ -136,7 +135,7 @@ class _ScoreDifferences:
         assert matching.columns is not None
         self.columns, self.softened, self.kinds = matching.columns, softened, matching.kinds
 
-    def __call__(self, first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Floats:
+    def __call__(self, first: Array, second: Array) -> Floats:
         """The differences (n, c) of scores (n, c) as the networks' graphs give them."""
         one, other = (np.asarray(s, dtype=np.float64) for s in (first, second[:, self.columns]))
         if self.softened:
@@ -171,8 +170,8 @@ def _on_segment(graphs: Sequence[Any], probe: Probe, compared: _ScoreDifferences
     every = np.union1d(curves[0][0], curves[1][0])
     values = [np.stack([np.interp(every, t, column) for column in s.T], axis=1) for t, s in curves]
     gap = compared(*values)
-    place, label = np.unravel_index(int(gap.argmax()), gap.shape)
-    return float(every[place]), int(label)
+    at, label = np.unravel_index(int(gap.argmax()), gap.shape)
+    return float(every[at]), int(label)
 
 
 def _on_plane(
@@ -187,9 +186,9 @@ def _on_plane(
 
     def look(xy: Floats, output: "Tensor") -> None:
         gap = compared(output[:, :c].numpy(), output[:, c:].numpy())
-        place, label = np.unravel_index(int(gap.argmax()), gap.shape)
-        if not best or gap[place, label] > best[0][0]:
-            best[:] = [(float(gap[place, label]), xy[place].copy(), int(label))]
+        at, label = np.unravel_index(int(gap.argmax()), gap.shape)
+        if not best or gap[at, label] > best[0][0]:
+            best[:] = [(float(gap[at, label]), xy[at].copy(), int(label))]
 
     domain = domain_of(probe)
     flat = [g.reshaped((int(np.prod(g.shapes[g.output])),)) for g in graphs]
@@ -211,13 +210,13 @@ def _at_samples(pair: Pair, regions: DecisionRegions, scale: str) -> MaxDifferen
             for scores, kind in zip((one, other), pair.matching.kinds, strict=True)
         )
     gap = np.abs(one - other)
-    place, label = np.unravel_index(int(gap.argmax()), gap.shape)
+    at, label = np.unravel_index(int(gap.argmax()), gap.shape)
     return MaxDifference(
-        float(gap[place, label]),
+        float(gap[at, label]),
         _label(int(label), one),
         _class(pair.matching, int(label), one),
-        tuple(places[place].tolist()),
-        points[place],
+        tuple(places[at].tolist()),
+        points[at],
         False,
         "probabilities" if scale == "softmax" else str(pair.matching.kinds[0]),
     )

@@ -30,7 +30,7 @@ from inscape.partition.linear.planes.complex.half_edges import (
     direction_of,
     edge_of,
     half_edge,
-    next_place,
+    next_around,
     origin,
     target,
     twin,
@@ -425,7 +425,7 @@ def superfluous(xy, ends, start, loop, may_go, straight):
     before, after = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
     for f in range(len(start) - 1):
         for i in range(start[f], start[f + 1]):
-            h, following = loop[i], loop[next_place(i, start[f], start[f + 1])]
+            h, following = loop[i], loop[next_around(i, start[f], start[f + 1])]
             after[h], before[following] = following, h
     gone = np.zeros(len(ends), np.bool_)
     for e in range(len(ends)):

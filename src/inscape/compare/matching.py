@@ -1,12 +1,11 @@
 """Which class of the one model is which of the other, and whether their scores can be compared."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Ints
+from inscape.arrays import Array, Ints
 from inscape.errors import ModelError
 from inscape.measures.unlabelled import are_probabilities
 from inscape.models import Model
@@ -33,7 +32,7 @@ class Matching:
         kinds: what the scores of each model are: "scores", "probabilities", ...; None without scores.
     """
 
-    def __init__(self, a: Model, b: Model, x: npt.NDArray[Any]) -> None:
+    def __init__(self, a: Model, b: Model, x: Array) -> None:
         """Match the classes of two models; those that are no networks are asked at points x for it."""
         told = [_told(m, x) for m in (a, b)]
         self._models = a, b
@@ -148,7 +147,7 @@ class _Told(NamedTuple):
     kind: str | None
 
 
-def _told(model: Model, x: npt.NDArray[Any]) -> _Told:
+def _told(model: Model, x: Array) -> _Told:
     """What the graph of a network says of its scores, or the scores of any other model at points x."""
     if model.structure == "piecewise-affine":
         graph = model.graph(x.shape[1:])

@@ -152,23 +152,23 @@ class Regions:
         """
         self.provenance = provenance
         both = np.stack([first, second], axis=1)
-        self.pairs, place = np.unique(both, axis=0, return_inverse=True)
-        place = place.reshape(-1).astype(np.int64)
+        self.pairs, number = np.unique(both, axis=0, return_inverse=True)
+        number = number.reshape(-1).astype(np.int64)
         names = tuple(_name(matching, *pair) for pair in self.pairs.tolist())
-        changes: dict[str, Any] = {"labels": place, "class_names": names, "reason": reason}
+        changes: dict[str, Any] = {"labels": number, "class_names": names, "reason": reason}
         if isinstance(regions, DecisionGrid | DecisionMesh):
-            changes["sample_labels"] = place[regions.sample_regions]
+            changes["sample_labels"] = number[regions.sample_regions]
         if isinstance(regions, DecisionMesh):
-            changes["sample_margins"] = _columns_of(regions, both, place)
+            changes["sample_margins"] = _columns_of(regions, both, number)
         self.regions: DecisionRegions = replace(regions, **changes)
 
 
-def _columns_of(mesh: DecisionMesh, both: Ints, place: Ints) -> Floats:
+def _columns_of(mesh: DecisionMesh, both: Ints, number: Ints) -> Floats:
     """The margins of the pairs that occur; none where labels are no columns."""
     margins = mesh.sample_margins
     if not margins.shape[1]:
         return margins
-    _, first = np.unique(place, return_index=True)
+    _, first = np.unique(number, return_index=True)
     return np.ascontiguousarray(margins[:, mesh.labels[first]])
 
 
@@ -274,7 +274,7 @@ def merged(a: DecisionSegment, b: DecisionSegment, matching: Matching, reason: s
     i = np.cumsum(order < len(a.boundaries))
     j = np.cumsum(order >= len(a.boundaries))
     last = np.append(np.diff(t) > near, True)[: len(t)]  # of the boundaries at one place the last one counts
-    i, j = (np.concatenate([[0], places[last]]) for places in (i, j))
+    i, j = (np.concatenate([[0], chosen[last]]) for chosen in (i, j))
     begins = np.concatenate([[-np.inf], t[last]])
     labels = first[i], second[j]
     changes = np.append(True, (np.diff(labels[0]) != 0) | (np.diff(labels[1]) != 0))

@@ -141,7 +141,7 @@ def source_digest(path: Path) -> str:
 
 @cache
 def _source(path: Path, changed: int, size: int) -> tuple[str, list[Path]]:
-    """The hash of a file as it was last changed, and the files of this package that its head imports from."""
+    """The hash of a file as it was last changed, and those of this package that it imports from."""
     content = path.read_bytes()
     files = []
     for module, names in _IMPORT.findall(content.decode()):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Ints
+from inscape.arrays import Array, Bools, Ints
 from inscape.errors import DataError, warn
 from inscape.measures.measurement import as_source
 from inscape.models import Model
@@ -20,7 +20,7 @@ _FAR_FROM_CHANCE = 0.1
 """The fraction of the way from chance to perfection beyond which a model is merely weak, whatever n is."""
 
 
-def correct(model: Model, x: Any, y: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+def correct(model: Model, x: Any, y: npt.ArrayLike) -> Bools:
     """Whether the model labels each point right, (n,); an error if y holds what is no class of the model.
 
     A model that returns names without a list of them, or labels without scores, cannot be asked which classes
@@ -54,7 +54,7 @@ def correct(model: Model, x: Any, y: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     return np.asarray(predicted == columns)
 
 
-def chance_note(model: Model, right: npt.NDArray[np.bool_], x: Any, y: npt.ArrayLike) -> str:
+def chance_note(model: Model, right: Bools, x: Any, y: npt.ArrayLike) -> str:
     """A sentence if a model does no better than chance at labelled points, else "".
 
     The mean over classes of the fraction that is right is 1 / c for predictions that do not depend on the
@@ -148,7 +148,7 @@ def _n_scores(model: Model, x: Any) -> int | None:
     return None if scores is None else scores.shape[1]
 
 
-def _unbounded(model: Model, predicted: Ints, truth: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _unbounded(model: Model, predicted: Ints, truth: Array) -> Bools:
     """Whether whole-number labels of which there may be any are right."""
     labels = _whole(model, truth)
     if not np.isin(labels, predicted).any():
@@ -156,7 +156,7 @@ def _unbounded(model: Model, predicted: Ints, truth: npt.NDArray[Any]) -> npt.ND
     return np.asarray(predicted == labels)
 
 
-def _whole(model: Model, truth: npt.NDArray[Any]) -> Ints:
+def _whole(model: Model, truth: Array) -> Ints:
     """Labels of a model without class names."""
     if truth.dtype.kind not in "iubf":
         raise DataError(f"y holds {truth.dtype} but {model.name} has no class names: give integer labels")

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from inscape.arrays import Floats
+from inscape.arrays import Floats, Ints
 from inscape.errors import DataError, MeasureError, ModelError
 from inscape.models.decision import scores_among
 from inscape.models.device import is_out_of_memory
@@ -69,7 +68,7 @@ class LossHessian:
         self,
         module: torch.nn.Module,
         x: Floats,
-        y: npt.NDArray[np.float64] | npt.NDArray[np.int64],
+        y: Floats | Ints,
         loss: Loss,
         *,
         dtype: torch.dtype,

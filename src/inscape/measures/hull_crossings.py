@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arguments import positive_number, whole_number
-from inscape.arrays import Floats
+from inscape.arrays import Floats, Ints
 from inscape.errors import MeasureError
 from inscape.measures.measurement import Measurement, graph_at, mean_with_error
 from inscape.models import wrap
@@ -39,10 +38,10 @@ class HullCrossings(Measurement, Drawn):
 
     measure: ClassVar[str] = "hull_crossings"
 
-    counts: npt.NDArray[np.int64]
+    counts: Ints
     per_layer: Floats
     layers: tuple[str, ...]
-    ball: npt.NDArray[np.int64]
+    ball: Ints
 
     def _draw(self, ax: Any) -> Any:
         """The crossings of each layer."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats, Streamed
+from inscape.arrays import Array, Floats, Ints, Streamed
 from inscape.errors import MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
 from inscape.measures.measurement import Measurement, as_column, labelled_points, mean_with_error, measuring
@@ -95,14 +95,14 @@ def margin(model: Any, x: Any, y: npt.ArrayLike | None = None, *, normalise: str
         )
 
 
-def _scores(model: Model, x: Any) -> npt.NDArray[Any]:
+def _scores(model: Model, x: Any) -> Array:
     scores = model.predict(x, with_scores=True).scores
     if scores is None:
         raise NotApplicableError(f"margin needs a score per class, and {model.name} has labels only")
     return scores
 
 
-def differences(scores: npt.NDArray[Any], columns: npt.NDArray[np.int64], name: str) -> Floats:
+def differences(scores: Array, columns: Ints, name: str) -> Floats:
     """f_y - f_j for each point and class j, infinite for j = y, (n, c); of one score, (n, 1)."""
     f = scores.astype(np.float64)
     check_columns(columns, f.shape[1], name)
@@ -114,7 +114,7 @@ def differences(scores: npt.NDArray[Any], columns: npt.NDArray[np.int64], name: 
     return gaps
 
 
-def _distances(model: Model, x: Floats, columns: npt.NDArray[np.int64]) -> Floats:
+def _distances(model: Model, x: Floats, columns: Ints) -> Floats:
     import torch
 
     from inscape.measures.jacobian.reverse import differentiable_scores, jacobian

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Array, Floats, Ints
 from inscape.errors import DataError, InscapeError, MeasureError, NotApplicableError, PartitionError
 from inscape.models import Model
 from inscape.models.base import check_size, gradients
@@ -68,7 +69,7 @@ Z = 1.959963984540054
 """The 97.5 % quantile of the normal distribution, for 95 % intervals."""
 
 
-def mean_with_error(values: npt.NDArray[Any]) -> tuple[float, float, tuple[float, float]]:
+def mean_with_error(values: Array) -> tuple[float, float, tuple[float, float]]:
     """The mean, its standard error, and its 95 % interval from Student's t; NaN errors for one value.
 
     >>> mean, error, (low, high) = mean_with_error(np.array([1, 2, 3]))
@@ -86,7 +87,7 @@ def mean_with_error(values: npt.NDArray[Any]) -> tuple[float, float, tuple[float
     return mean, error, (mean - reach, mean + reach)
 
 
-def crossed_mean(values: npt.NDArray[np.float64]) -> tuple[float, float, tuple[float, float]]:
+def crossed_mean(values: Floats) -> tuple[float, float, tuple[float, float]]:
     """The mean of a table (n, m) whose rows and columns are both random, its standard error and interval.
 
     For values mu + a_i + b_j + e_ij the variance of the mean is var(a) / n + var(b) / m + var(e) / (n m). The
@@ -124,9 +125,7 @@ def wilson(n_right: int, n: int) -> tuple[float, float]:
     return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
-def probability_less(
-    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], *, shift: float = 0.0, shift_error: float = 0.0
-) -> float:
+def probability_less(a: Ints, b: Ints, *, shift: float = 0.0, shift_error: float = 0.0) -> float:
     """The probability that the mean of `a` is below that of `b`, from n paired samples.
 
     With differences d = b - a it is T(mean(d) / se(d)), T Student's distribution function with n - 1 degrees
@@ -156,7 +155,7 @@ def probability_less(
 class TargetSource(PointSource):
     """Points with several numbers each to fit instead of a class: `targets`, (n, c)."""
 
-    def __init__(self, x: Any, targets: npt.NDArray[Any]) -> None:
+    def __init__(self, x: Any, targets: Array) -> None:
         super().__init__(x)
         if len(targets) != len(self):
             raise DataError(f"y has {len(targets)} rows for {len(self)} points")
@@ -176,22 +175,20 @@ def as_targets(x: Any, y: npt.ArrayLike | None = None) -> PointSource:
     return TargetSource(x, numbers) if numbers.ndim > 1 else PointSource(x, numbers)
 
 
-def as_column(y: Any, error: type[InscapeError] = DataError) -> npt.NDArray[Any]:
+def as_column(y: Any, error: type[InscapeError] = DataError) -> Array:
     """The array y; its only column if it has shape (n, 1)."""
     numbers = as_labels(y, error)
     return numbers[:, 0] if numbers.ndim == 2 and numbers.shape[1] == 1 else numbers
 
 
-def points_of(model: Model, x: Any) -> npt.NDArray[np.float64]:
+def points_of(model: Model, x: Any) -> Floats:
     """All points in the model's shape, (n, *input_shape), in float64."""
     points = as_source(for_model(model, x)).everything()[0].astype(np.float64)
     check_size(model, points.shape[1:])
     return points.reshape(len(points), *(model.input_shape or points.shape[1:]))
 
 
-def labelled_points(
-    model: Model, x: Any, y: npt.ArrayLike | None, measure: str
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
+def labelled_points(model: Model, x: Any, y: npt.ArrayLike | None, measure: str) -> tuple[Floats, Array]:
     """All points and their classes; an error if these are not known."""
     source = as_source(for_model(model, x), y)
     if not source.has_labels:

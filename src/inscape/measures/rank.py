@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
+from inscape.arrays import Ints
 from inscape.errors import DataError, MeasureError, ModelError, NotApplicableError, ProbeError, warn
 from inscape.measures.accuracy import chance_note, correct
 from inscape.measures.measurement import Z, as_source, points_of, probability_less
@@ -111,20 +112,20 @@ class Ranking(Written, Drawn):
     def rows(self) -> list[dict[str, Any]]:
         """The table as plain rows: the status is its short kind; the last model has no next one."""
         rows = []
-        for place, name in enumerate(self.order, 1):
+        for number, name in enumerate(self.order, 1):
             result = self.results[name]
-            below = place < len(self.order)
+            below = number < len(self.order)
             notes = (result.status.detail, self.notes.get(name, ""))
             rows.append(
                 {
-                    "rank": place,
+                    "rank": number,
                     "model": name,
                     "region_count": result.mean,
                     "missed": result.missed,
                     "std_error": result.std_error,
                     "low": result.interval[0],
                     "high": result.interval[1],
-                    "p_before_next": self.probabilities[place - 1] if below else None,
+                    "p_before_next": self.probabilities[number - 1] if below else None,
                     "train_accuracy": self.train_accuracy.get(name),
                     "accuracy": self.accuracy.get(name),
                     "gap": self.gap.get(name),
@@ -192,7 +193,7 @@ def rank(
     All models are counted on the *same* probes, so that the difference of two models is a paired one
     and its error is usually far smaller than that of either count. With method "auto" each model is counted
     by the best method that fits it: exactly where that is possible, else adaptively. What an adaptive count
-    missed, by its own estimate, is added to it for the order, and the error of that estimate, the part of
+    missed, by its own estimate, is added to it for the order, and the error of that estimate, the length of
     `missed_interval` above it over 1.96, enters the probability. Each probability
     (`inscape.measures.measurement.probability_less`) is one look at one neighbouring pair, not corrected
     for having looked at many.
@@ -304,7 +305,7 @@ class _Yardstick:
         self.train_accuracy: dict[str, float] = {}
         self.notes: dict[str, str] = {}
         self._scored: dict[str, dict[str, float]] = {"confidence": {}, "nuclear_norm": {}}
-        self._labels: dict[str, npt.NDArray[np.int64]] = {}
+        self._labels: dict[str, Ints] = {}
         self._classes: list[Any] = []
 
     def unlabelled(self) -> dict[str, dict[str, float]]:

@@ -73,7 +73,7 @@ class RegionCount(Measurement, Drawn):
 
     measure: ClassVar[str] = "region_count"
 
-    counts: npt.NDArray[np.int64]
+    counts: Ints
     coarse_mean: float | None
     missed: float | None
     missed_interval: tuple[float, float] | None = None

@@ -43,7 +43,7 @@ class AdversarialAccuracy(Measurement, Drawn):
     measure: ClassVar[str] = "adversarial_accuracy"
 
     clean: float
-    robust: npt.NDArray[np.bool_]
+    robust: Bools
 
     def _draw(self, ax: Any) -> Any:
         """Accuracy with and without attack."""
@@ -158,8 +158,9 @@ def _survivors(
     robust, draws = np.ones(len(targets), dtype=bool), _RandomStarts(seed)
     with model.session():
         for i in range(0, len(targets), size):
-            rows = targets[i : i + size]
-            robust[i : i + size] = attack.survivors(points[rows].astype(model.dtype), columns[rows], draws)
+            chosen = targets[i : i + size]
+            x, y = points[chosen].astype(model.dtype), columns[chosen]
+            robust[i : i + size] = attack.survivors(x, y, draws)
             show(min(i + size, len(targets)), len(targets))
     return robust
 
@@ -240,9 +241,7 @@ class _Attack:
     box: tuple[float, float] | None
     random_start: bool
 
-    def survivors(
-        self, x: npt.NDArray[Any], columns: npt.NDArray[np.int64], draws: _RandomStarts
-    ) -> npt.NDArray[np.bool_]:
+    def survivors(self, x: Array, columns: Ints, draws: _RandomStarts) -> Bools:
         """Which points of a batch are right at every iterate, (n,)."""
         import torch
 
@@ -253,11 +252,11 @@ class _Attack:
             else centre.clone()
         )
         alive = self.runs_on.in_memory(
-            lambda rows: self._climb(at[rows], centre[rows], y[rows]), np.arange(len(x)), "the attack"
+            lambda chosen: self._climb(at[chosen], centre[chosen], y[chosen]), np.arange(len(x)), "the attack"
         )
         return np.concatenate(alive)
 
-    def _climb(self, at: Any, centre: Any, y: Any) -> npt.NDArray[np.bool_]:
+    def _climb(self, at: Any, centre: Any, y: Any) -> Bools:
         """Which points are right at every iterate from `at` on."""
         import torch
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import positive_number, renamed, whole_number
-from inscape.arrays import Floats
+from inscape.arrays import Array, Floats
 from inscape.budget import BUDGET, as_budget, check_budget, timed
 from inscape.errors import DataError, MeasureError, NotApplicableError, unknown_name
 from inscape.measures.accuracy import check_columns, class_columns
@@ -260,7 +260,7 @@ def _check(loss: Any, method: str, precision: str) -> None:
         raise MeasureError(unknown_name("precision", precision, PRECISIONS))
 
 
-def _points_and_targets(model: Model, x: Any, y: Any, loss: Any) -> tuple[Floats, npt.NDArray[Any]]:
+def _points_and_targets(model: Model, x: Any, y: Any, loss: Any) -> tuple[Floats, Array]:
     source = as_targets(for_model(model, x), y)
     if isinstance(source, TargetSource):
         truth = source.targets
@@ -282,7 +282,7 @@ def _points_and_targets(model: Model, x: Any, y: Any, loss: Any) -> tuple[Floats
     return points, truth.astype(np.int64 if truth.dtype.kind in "iub" else np.float64)
 
 
-def _loss_of(model: Model, x: Floats, y: npt.NDArray[Any], loss: Any) -> Callable[[Any, Any], Any]:
+def _loss_of(model: Model, x: Floats, y: Array, loss: Any) -> Callable[[Any, Any], Any]:
     from inscape.measures.hessian import cross_entropy, half_square
 
     if loss == "mse":

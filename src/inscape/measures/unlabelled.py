@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Floats
+from inscape.arrays import Array, Floats, Ints
 from inscape.errors import MeasureError, NotApplicableError, unknown_name
 from inscape.measures.measurement import Measurement, mean_with_error, measuring, points_of
 from inscape.models import Model, wrap
@@ -170,14 +169,14 @@ def _predicted(model: Model, x: Any, scores: str, measure: str) -> tuple[Floats,
     return as_probabilities(given, kind), {"scores": kind}
 
 
-def are_probabilities(scores: npt.NDArray[Any]) -> bool:
+def are_probabilities(scores: Array) -> bool:
     """Whether scores (n, c) are in 0..1 and sum to 1 at every point; a single one, whether it is in 0..1."""
     if not bool(((scores >= 0) & (scores <= 1)).all()):
         return False
     return scores.shape[1] == 1 or bool((np.abs(scores.sum(axis=1, dtype=np.float64) - 1) <= SUM_ERROR).all())
 
 
-def as_probabilities(scores: npt.NDArray[Any], kind: str) -> Floats:
+def as_probabilities(scores: Array, kind: str) -> Floats:
     """Probabilities (n, c), c at least 2: the scores themselves, or their softmax.
 
     >>> as_probabilities(np.array([[0.0, 0.0]]), "logits").tolist()
@@ -242,5 +241,5 @@ def agreement(model: Any, x: Any, *, others: Sequence[Any]) -> Agreement:
         )
 
 
-def _labels(model: Any, points: Floats) -> npt.NDArray[np.int64]:
+def _labels(model: Any, points: Floats) -> Ints:
     return wrap(model).labels(points)

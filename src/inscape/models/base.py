@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import as_array, whole_number
-from inscape.arrays import Array, Shape, Streamed
+from inscape.arrays import Array, Ints, Shape, Streamed
 from inscape.errors import (
     InscapeError,
     ModelError,
@@ -51,7 +51,7 @@ class Prediction(NamedTuple):
     ([1, 0], [[0.2, 0.8], [0.9, 0.1]])
     """
 
-    labels: npt.NDArray[np.int64]
+    labels: Ints
     scores: Array | None
 
 
@@ -231,7 +231,7 @@ class Model(ABC):
 
     # what users call
 
-    def labels(self, x: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    def labels(self, x: npt.ArrayLike) -> Ints:
         """The predicted label of each point, (n,)."""
         return self.predict(x, with_scores=False).labels
 
@@ -294,9 +294,9 @@ class Model(ABC):
     def _evaluate(self, x: Array, with_scores: bool) -> tuple[Array, Array | None]:
         """Labels and scores of one batch, at least as many as there are points."""
         if self.one_by_one and len(x) > 1:
-            rows = [self._evaluate(x[i : i + 1], with_scores) for i in range(len(x))]
-            scores = [s[:1] for _, s in rows if s is not None]
-            return np.concatenate([b[:1] for b, _ in rows]), np.concatenate(scores) if scores else None
+            answers = [self._evaluate(x[i : i + 1], with_scores) for i in range(len(x))]
+            scores = [s[:1] for _, s in answers if s is not None]
+            return np.concatenate([b[:1] for b, _ in answers]), np.concatenate(scores) if scores else None
         with self._explained(x):
             labels, returned = self._call(self._padded(x), with_scores=with_scores and self.has_scores)
         if returned is not None and returned.dtype == np.float16:  # compiled loops know no half precision
@@ -651,7 +651,7 @@ def squeezed(outputs: Array) -> Array:
     return outputs.reshape(len(outputs), math.prod(one_row))
 
 
-def labels_of(scores: Array, name: str) -> npt.NDArray[np.int64]:
+def labels_of(scores: Array, name: str) -> Ints:
     """The winning column of each row; `score > 0` for one column.
 
     >>> labels_of(np.array([[0.2, 0.7], [0.9, 0.1]]), "net").tolist()

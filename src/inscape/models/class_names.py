@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import as_array
-from inscape.arrays import Array
+from inscape.arrays import Array, Ints
 from inscape.errors import InscapeError
 
 _MOST_LISTED = 3
@@ -29,7 +29,7 @@ class ClassNames:
         """The names met so far, in label order."""
         return tuple(self._numbers)
 
-    def number(self, labels: Array) -> npt.NDArray[np.int64]:
+    def number(self, labels: Array) -> Ints:
         """The number of each name, new names getting the next free ones."""
         names, inverse = np.unique(labels.astype(str), return_inverse=True)
         numbers = [self._numbers.setdefault(str(name), len(self._numbers)) for name in names]

@@ -11,13 +11,11 @@ from inscape.errors import ModelError, PartitionError
 from inscape.models.base import Model
 from inscape.models.decision_rules import (
     AffineRule,
-    Argmax,
     Argmin,
     Custom,
     DecisionRule,
     Levels,
     NeverTaken,
-    Threshold,
 )
 from inscape.models.function import code_fingerprint
 
@@ -36,8 +34,8 @@ class Output:
     """The way from what a model returns to the numbers (n, k) that decide.
 
     Attributes:
-        steps: taken in turn: the key of a dictionary or the name of an attribute, the place in a tuple, or a
-            function. What is returned alone has the place 0; a later number is a column of an array.
+        steps: taken in turn: the key of a dictionary or the name of an attribute, the number in a tuple, or a
+            function. What is returned alone is number 0; a later number is a column of an array.
 
     >>> import numpy as np
     >>> Output.of(("logits", 1)).pick({"logits": np.array([[1.0, 2.0], [3.0, 4.0]])}, "net").tolist()
@@ -193,6 +191,8 @@ class DecidedModel(Model):
     @property
     def trees(self) -> "TreeEnsemble":
         """The trees of the model with the rule as their vote; an error says why there are none."""
+        from inscape.models.trees.numbers import trees_by_rule
+
         summed = self.inner.summed_trees
         if self._forest is None or self._forest[0] is not summed:
             self._forest = summed, trees_by_rule(self, summed, self._rule_of_numbers)
@@ -313,44 +313,6 @@ class DecidedModel(Model):
 
     def _outputs(self, x: Array) -> Array:
         return self.inner.outputs_batch(x)
-
-
-def trees_by_rule(
-    model: Model, summed: "TreeEnsemble", rule_of: Callable[[Array, Shape], DecisionRule]
-) -> "TreeEnsemble":
-    """The trees that decide as a model does which has a rule behind the numbers of its own.
-
-    Args:
-        model: what is compared with them at points next to their splits.
-        summed: the trees of whose sums its outputs are functions.
-        rule_of: from outputs (n, k) and the shape of a point to the rule.
-
-    Raises:
-        Unread: if they decide otherwise.
-    """
-    from inscape.models.trees import check_agreement
-    from inscape.models.trees.numbers import decided_trees
-    from inscape.models.trees.readings import N_COMPARED, points_at_splits
-
-    shape = model.known_shape() or (summed.n_features,)
-    x = points_at_splits(summed, N_COMPARED)
-    points = x.reshape(-1, *shape)
-    with model.session():
-        outputs = model.outputs(points)
-        trees = decided_trees(summed, rule_of(outputs, shape), x, outputs.astype("float64"))
-    check_agreement(trees, lambda rows: model.labels(rows.reshape(-1, *shape)))
-    return trees
-
-
-def own_rule(model: Model) -> Callable[[Array, Shape], DecisionRule]:
-    """The rule of a model to which none was given, for outputs: the largest, or one above its threshold."""
-
-    def rule(outputs: Array, input_shape: Shape) -> DecisionRule:
-        if outputs.shape[1] > 1:
-            return Argmax()
-        return Threshold(model.natural_threshold(input_shape, outputs))
-
-    return rule
 
 
 def graph_with_rule(network: "Graph", rule: AffineRule, name: str) -> "Graph":

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arguments import as_array
-from inscape.arrays import Array, Shape
+from inscape.arrays import Array, Ints, Shape
 from inscape.errors import ModelError
 from inscape.models.base import Model
 from inscape.models.class_names import ClassNames
@@ -80,7 +79,7 @@ class FunctionModel(Model):
             raise ModelError(f"{self.name} returned scores of {_kind(out)}: expected numbers")
         return out if out.dtype.kind == "f" else out.astype(np.float64)
 
-    def _as_labels(self, out: Array) -> npt.NDArray[np.int64]:
+    def _as_labels(self, out: Array) -> Ints:
         if out.dtype.kind in "iub":
             return out.astype(np.int64)
         if out.dtype.kind == "f":

@@ -5,7 +5,7 @@ weights and constants, loads machine code, evaluates the text of sizes by sympy 
 writes names of inputs into a Python function, looks targets up from `torch` (through which all of
 Python is reached) and imports modules that the structure of the input names. So a file that is not trusted is
 taken apart first: tensors, and a graph of torch's own operations, go into a new archive, which torch then
-reads; anything else is an error. A new archive, since two readers of one zip file may see different parts.
+reads; anything else is an error. A new archive, since two readers of one zip file may see different members.
 """
 
 import importlib
@@ -310,7 +310,7 @@ def harmless(content: bytes, path: Path) -> io.BytesIO:
 
 
 def _kept(name: str, archive: zipfile.ZipFile, full: str, path: Path) -> bytes | None:
-    """What goes into the new archive for a part; None for what a model does without."""
+    """What goes into the new archive for a member; None for what a model does without."""
     if name in _SIGNS:
         sign = archive.read(full)
         return sign if _SIGN.fullmatch(sign) else None

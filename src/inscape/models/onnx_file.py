@@ -13,9 +13,10 @@ from inscape.errors import InscapeError, MissingExtraError, ModelError, Partitio
 from inscape.files import gunzipped
 from inscape.models.base import Model, labels_of, picking, squeezed
 from inscape.models.class_names import ClassNames
-from inscape.models.decision import Output, OutputStep, follow, own_rule, trees_by_rule
+from inscape.models.decision import Output, OutputStep, follow
 from inscape.models.decision_rules import Argmin
 from inscape.models.trees import TreeEnsemble, Unread, check_agreement
+from inscape.models.trees.numbers import own_rule, trees_by_rule
 
 if TYPE_CHECKING:
     from inscape.models.graph import Graph
@@ -438,9 +439,9 @@ class OnnxModel(Model):
             except Exception:
                 if not may_fail:
                     raise
-        rows = [self._session.run(names, {self._input.name: x[i : i + 1]}) for i in range(len(x))]
+        answers = [self._session.run(names, {self._input.name: x[i : i + 1]}) for i in range(len(x))]
         self._one_by_one = True
-        return {name: np.concatenate([_with_batch(r[k], 1) for r in rows]) for k, name in enumerate(names)}
+        return {name: np.concatenate([_with_batch(r[k], 1) for r in answers]) for k, name in enumerate(names)}
 
     def _numbered(self, labels: Array) -> Array:
         if labels.dtype.kind in "iub":

@@ -12,11 +12,12 @@ import numpy as np
 from inscape.arrays import Array, Shape
 from inscape.errors import ModelError, PartitionError
 from inscape.models.base import Model, labels_of, squeezed
-from inscape.models.decision import Output, follow, own_rule, trees_by_rule
+from inscape.models.decision import Output, follow
 from inscape.models.from_sklearn import Form, Unread, fitted_contents, read_estimator, read_sums
 from inscape.models.from_sklearn.transformers import unrolled
 from inscape.models.trees import TreeEnsemble, check_agreement, is_made_of_trees
 from inscape.models.trees.libraries import n_features_of
+from inscape.models.trees.numbers import own_rule, trees_by_rule
 
 if TYPE_CHECKING:
     from inscape.models.graph import Graph
@@ -178,8 +179,8 @@ class SklearnModel(Model):
         predicted = predicted.reshape(len(predicted))  # CatBoost returns columns
         values = self.class_values
         order = np.argsort(values, kind="stable")
-        places = np.searchsorted(values, predicted, sorter=order)
-        labels = order[np.minimum(places, len(order) - 1)]
+        numbers = np.searchsorted(values, predicted, sorter=order)
+        labels = order[np.minimum(numbers, len(order) - 1)]
         strange = predicted[values[labels] != predicted]
         if len(strange):
             raise ModelError(f"{self.name} predicted {strange[0]!r}, which is none of its classes_")

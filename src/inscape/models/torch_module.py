@@ -309,7 +309,7 @@ def _numbers(out: torch.Tensor) -> Array:
 
 
 def _first_name(returned: Any) -> Any:
-    """The name or place of the first floating tensor among several things, for an example."""
+    """The name or number of the first floating tensor among several things, for an example."""
     outputs = outputs_of(returned) or {}
     tensors = [k for k, v in outputs.items() if isinstance(v, torch.Tensor) and v.dtype.is_floating_point]
     first = next(iter(tensors or outputs), "name")

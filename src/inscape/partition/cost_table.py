@@ -1,6 +1,6 @@
-"""What each method would cost on the usual probes of a model, measured on a small part and carried over.
+"""What each method would cost on the usual probes of a model, measured on a small sample and carried over.
 
-Of segments a few are walked, of a plane a small part is subdivided, of the model a batch is evaluated, each
+Of segments a few are walked, of a plane a small patch is subdivided, of the model a batch is evaluated, each
 timed; what is counted there is carried over to all probes by their number, length or linear regions.
 """
 
@@ -167,14 +167,14 @@ def cost_table(
     rows: list[TableRow] = []
     chosen = METHODS if method == "auto" else (method,)
     with meter(progress, "costs") as show, wrapped.unchanged():
-        places: list[Sequence[Probe]] = [segments]
+        groups: list[Sequence[Probe]] = [segments]
         if corners[0].size > 1:
-            places.append([Patch.through(corners)])
-        for k, probes in enumerate(places):
+            groups.append([Patch.through(corners)])
+        for k, probes in enumerate(groups):
             for name in chosen:
                 what = f"{len(probes):,} segments" if k == 0 else "1 plane"
                 rows.append({"probes": what, "method": name} | costs[name][k](wrapped, probes))
-                show(len(rows), len(places) * len(chosen))
+                show(len(rows), len(groups) * len(chosen))
         provenance = Provenance.of(wrapped, seed)
     device = str(getattr(wrapped, "device", "cpu"))
     return CostTable(wrapped.name, tuple(rows), provenance, device, n_models, n_workers)
@@ -231,7 +231,7 @@ def exact_segments_cost(model: Model, probes: Sequence[Probe]) -> TableRow:
 
 
 def _stretch(segment: Segment, fraction: float) -> Segment:
-    """A part around the middle."""
+    """A stretch around the middle."""
     low, high = segment.span
     middle, half = (low + high) / 2, fraction * (high - low) / 2
     return Segment(segment.start, segment.end, span=(middle - half, middle + half))

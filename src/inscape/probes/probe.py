@@ -17,7 +17,7 @@ ON_PROBE = 1e-6
 
 
 class Probe(ABC):
-    """A low-dimensional piece of the input space.
+    """A low-dimensional set in the input space.
 
     The points of a probe are `weights @ generators`: k generators in the input space, combined by
     weights that depend only on the kind of probe and the position in its domain. So all probes of one

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.arrays import Floats, Ints
+from inscape.arrays import Array, Floats, Ints
 from inscape.budget import in_bytes, machine_memory
 from inscape.errors import ProbeError, unknown_name
 from inscape.probes.probe import Probe, as_interval
@@ -136,7 +136,7 @@ class ProbeSample(Sequence[Probe]):
 
     def __init__(
         self,
-        points: npt.NDArray[Any],
+        points: Array,
         rows: Ints,
         span: tuple[float, float],
         dim: int,
@@ -195,7 +195,7 @@ def _check_memory(probes: ProbeSample) -> None:
         )
 
 
-def _coinciding(points: npt.NDArray[Any], rows: Ints) -> Ints:
+def _coinciding(points: Array, rows: Ints) -> Ints:
     """The hulls in which two of the points are the same."""
     coinciding = []
     for start in range(0, len(rows), _PROBES_DRAWN_AT_ONCE):

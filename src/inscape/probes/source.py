@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import as_array
-from inscape.arrays import Floats, Ints, Streamed
+from inscape.arrays import Array, Floats, Ints, Streamed
 from inscape.errors import DataError, ProbeError
 from inscape.models import Model
 from inscape.models.class_names import as_labels, fractions, listed
@@ -56,14 +56,14 @@ class PointSource:
         """Whether the class of each point is known."""
         return self._y is not None or self._carries_labels()
 
-    def take(self, rows: Ints) -> tuple[npt.NDArray[Any], Ints]:
+    def take(self, rows: Ints) -> tuple[Array, Ints]:
         """An array of points, and the same `rows` as numbers into it."""
         if self._dataset is None:
             return self._x, rows
         needed, inverse = np.unique(rows, return_inverse=True)
         return self._items(needed), inverse.reshape(rows.shape)
 
-    def everything(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+    def everything(self) -> tuple[Array, Array | None]:
         """All points, and their classes if known."""
         points, _ = self.take(np.arange(self._n))
         return points, self._labels() if self.has_labels else None
@@ -78,7 +78,7 @@ class PointSource:
         _, start, size = np.unique(labels[order], return_index=True, return_counts=True)
         return order, start, size
 
-    def _items(self, rows: Ints) -> npt.NDArray[Any]:
+    def _items(self, rows: Ints) -> Array:
         assert self._dataset is not None
         with random_state_kept(torch_seed=0):
             points = [as_point(_first(self._dataset[int(i)]), f"point {i}") for i in rows]
@@ -94,7 +94,7 @@ class PointSource:
             item = self._dataset[0]
         return isinstance(item, tuple | list) and len(item) > 1
 
-    def _labels(self) -> npt.NDArray[Any]:
+    def _labels(self) -> Array:
         if self._y is None and self._dataset is not None and self._carries_labels():
             with random_state_kept(torch_seed=0):
                 self._y = _as_labels([self._dataset[i][1] for i in range(self._n)])
@@ -132,7 +132,7 @@ def _first(item: Any) -> Any:
     return item[0] if isinstance(item, tuple | list) else item
 
 
-def _read(x: Any) -> tuple[npt.NDArray[Any], Any]:
+def _read(x: Any) -> tuple[Array, Any]:
     """The points (n, ...) of an array, tensor, (x, y) pair or loader, and their labels if it has them."""
     labels: Any = None
     if isinstance(x, tuple) and len(x) == 2 and hasattr(x[0], "shape") and len(x[0]) == len(x[1]):
@@ -159,7 +159,7 @@ def _read(x: Any) -> tuple[npt.NDArray[Any], Any]:
     return points, labels
 
 
-def _read_batches(loader: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+def _read_batches(loader: Any) -> tuple[Array, Array | None]:
     with random_state_kept(torch_seed=0):
         batches = list(loader)
     if not batches:
@@ -178,7 +178,7 @@ def _read_batches(loader: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | Non
     return x, None
 
 
-def _as_labels(y: Any) -> npt.NDArray[Any] | None:
+def _as_labels(y: Any) -> Array | None:
     if y is None:
         return None
     labels = as_labels(y, ProbeError)

@@ -196,16 +196,8 @@ def directions_at_once(graph: Graph, n: int, dtype: torch.dtype, memory: int = M
 
     They also stay within `BYTES_OF_TANGENTS`, however much memory there is.
     """
-    sizes = [math.prod(shape) for shape in graph.shapes]
-    alive, largest = set(), 1
-    for i, node in enumerate(graph.nodes[: graph.output + 1]):
-        alive.add(i)
-        largest = max(largest, sum(sizes[j] for j in alive))
-        alive -= {j for j in node.inputs if graph.last_use[j] == i}
-    itemsize = torch.empty(0, dtype=dtype).element_size()
-    return max(
-        1, int(min(memory, BYTES_OF_TANGENTS) // (3 * n * largest * itemsize))
-    )  # operations have copies of their own
+    each = 3 * n * graph.most_alive * dtype.itemsize  # operations have copies of their own
+    return max(1, int(min(memory, BYTES_OF_TANGENTS) // each))
 
 
 def good_units(graph: Graph, layers: tuple[Layer, ...], state: Evaluation) -> list[Tensor]:

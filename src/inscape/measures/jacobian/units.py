@@ -50,16 +50,17 @@ def unit_layers(graph: Graph) -> tuple[Layer, ...]:
     convolutional layer has its own. The windows of max-pooling have no bias and are none.
     """
     layers: list[Layer] = []
-    for i, node in enumerate(graph.nodes):
-        if node.op.kinks:
-            path = node.path or f"{node.op.name} {len(layers) + 1}"
-            layers.append(Layer(i, node.inputs[0], graph.shapes[i], node.op.kinks, path))
+    for i, bend in graph.bends.items():
+        if bend.kinks:
+            node = graph.nodes[i]
+            path = node.path or f"{bend.name} {len(layers) + 1}"
+            layers.append(Layer(i, node.inputs[0], graph.shapes[i], bend.kinks, path))
     return tuple(layers)
 
 
 def window_nodes(graph: Graph) -> int:
     """How many max-pooling nodes the graph has: their kinks belong to no unit."""
-    return sum(not (n.is_affine or n.op.is_elementwise) for n in graph.nodes)
+    return sum(not bend.is_elementwise for bend in graph.bends.values())
 
 
 @dataclass(frozen=True)

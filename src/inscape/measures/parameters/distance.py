@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import MeasureError, NotApplicableError
 from inscape.measures.measurement import Measurement
 from inscape.models import wrap
@@ -32,7 +32,7 @@ class ParameterDistance(Measurement, Drawn):
 
     measure: ClassVar[str] = "parameter_distance"
 
-    per_layer: npt.NDArray[np.float64]
+    per_layer: Floats
     layers: tuple[str, ...]
     relative: float
 

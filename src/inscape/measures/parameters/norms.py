@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.errors import MeasureError
 from inscape.measures.measurement import Measurement, graph_at
 from inscape.models import wrap
@@ -30,7 +30,7 @@ class Norm(Measurement, Drawn):
 
     measure: ClassVar[str] = "norm"
 
-    per_layer: npt.NDArray[np.float64]
+    per_layer: Floats
     layers: tuple[str, ...]
 
     def _draw(self, ax: Any) -> Any:

@@ -3,10 +3,10 @@
 import math
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from inscape.arrays import Floats
 from inscape.errors import NotApplicableError
 from inscape.models.graph import Graph, Node
 from inscape.models.graph.affine import Affine
@@ -83,7 +83,7 @@ def _largest_singular_value(op: Affine, shape: tuple[int, ...]) -> float:
 
     size = math.prod(shape)
 
-    def normal(v: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def normal(v: Floats) -> Floats:
         x = torch.from_numpy(v.reshape(1, *shape).copy()).requires_grad_()
         with torch.enable_grad():
             y = op(x)

@@ -17,8 +17,7 @@ from inscape.models.from_torch.nonlinear import BENDS, ENDINGS
 from inscape.models.from_torch.recorder import WRITES, CallTranslation, Recorder, Value, called
 from inscape.models.from_torch.sums_and_products import MATRICES, SUMS
 from inscape.models.from_torch.writes import REPLACEMENTS
-from inscape.models.graph.affine import MOVES
-from inscape.models.graph.convolution import by_torch
+from inscape.models.graph.affine import MOVES, by_torch
 from inscape.models.graph.gates import Positive
 from inscape.models.graph.network import Foreign, Graph, NotSupportedYet, OnlyRounding, folded, needed
 from inscape.models.graph.trace import (

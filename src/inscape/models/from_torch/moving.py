@@ -276,7 +276,7 @@ def _join(call: Call) -> Value:
     values = [call.value(t) for t in tensors]
     first = next(v for v in values if v is not None)
     if any(v is not None and v.at(0) != first.at(0) for v in values):
-        raise NotSupportedYet(f"{called(call.name)} of tensors with the batch axis at different places")
+        raise NotSupportedYet(f"{called(call.name)} of tensors with different batch axes")
     if dim == first.axis and not is_stack:
         raise MixesPoints("cat along the batch axis")
     joined = replace(first, axis=first.axis + (is_stack and dim <= first.axis))

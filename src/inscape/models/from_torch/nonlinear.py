@@ -195,9 +195,9 @@ def _top(call: Call) -> list[Value | None]:
     if k == 1:
         node = _largest(call, value.node, axis, is_largest)
         return [value.at(node), position(call, value, dim, is_largest=is_largest)]
-    places = range(m - k, m) if is_largest else range(k)
-    node = sorting.sort(call.emit, value.node, axis, m, places)
-    node = call.emit(affine.take(axis, torch.tensor(places[::-1] if is_largest else places)), node)
+    ranks = range(m - k, m) if is_largest else range(k)
+    node = sorting.sort(call.emit, value.node, axis, m, ranks)
+    node = call.emit(affine.take(axis, torch.tensor(ranks[::-1] if is_largest else ranks)), node)
     return [value.at(node), value.at(call.emit_foreign(unknown("argsort"), value.node))]
 
 
@@ -212,9 +212,9 @@ def _kth(call: Call) -> list[Value | None]:
     given = call.args[1:]
     k, dim = (None, given[0]) if call.name == "median" else (int(given[0]), call.argument(2, "dim", -1))
     value, axis, m = _axis(call, dim)
-    place = (m - 1) // 2 if k is None else k - 1
-    node = sorting.sort(call.emit, value.node, axis, m, [place])
-    node = call.emit(affine.sliced(axis, place, place + 1), node)
+    rank = (m - 1) // 2 if k is None else k - 1
+    node = sorting.sort(call.emit, value.node, axis, m, [rank])
+    node = call.emit(affine.sliced(axis, rank, rank + 1), node)
     result = value.at(node)
     if not call.argument(2 if k is None else 3, "keepdim", False):
         dropped = value.axis - (dim % call.args[0].ndim < value.axis)

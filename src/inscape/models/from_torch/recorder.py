@@ -228,7 +228,7 @@ class Value:
         return tuple(n for n in (self.before, self.after) if n > 1)
 
     def at(self, node: int) -> "Value":
-        """Another node with its points at the same place."""
+        """Another node with its points along the same axis."""
         return Value(node, self.axis, self.before, self.after)
 
     def point_shape(self, shape: Sequence[int]) -> Shape:
@@ -324,10 +324,10 @@ class Call:
         return Value(node, value.axis + missing, value.before, value.after)
 
     def image(self, tensor: Any) -> Value:
-        """A value whose points, or parts of them, are along the first axis, as convolution needs it."""
+        """A value with points, or slices of them, along the first axis, as convolution needs it."""
         value = self.varying(tensor)
         if value.axis != 0 or value.before > 1:
-            raise NotSupportedYet(f"{called(self.name)} with the batch axis at another place than the first")
+            raise NotSupportedYet(f"{called(self.name)} with a batch axis that is not the first")
         return value
 
     def emit(self, op: Affine | Bend, *inputs: int) -> int:

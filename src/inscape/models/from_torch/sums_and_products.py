@@ -27,7 +27,7 @@ def together(call: Call, *tensors: Any) -> tuple[Value, list[Value | Tensor]]:
     }
     first = next(iter(values.values()))
     if any(v.at(0) != first.at(0) for v in values.values()):
-        raise NotSupportedYet(f"{called(call.name)} of tensors with the batch axis at different places")
+        raise NotSupportedYet(f"{called(call.name)} of tensors with different batch axes")
     return first, [
         values[i] if i in values else call.constant(t, first, n_axes) for i, t in enumerate(tensors)
     ]
@@ -154,7 +154,7 @@ def _index_fill(call: Call) -> Value:
 
 
 def _compare(call: Call) -> Value:
-    """A place holder for h > c, of which the sign of h - c is known to those who ask."""
+    """A stand-in for h > c, of which the sign of h - c is known to those who ask."""
     like, (a, b) = together(call, *call.args[:2])
     sign = COMPARISONS[call.name]
     node = _difference(call, *_before_function(call, a, b), sign)
@@ -292,7 +292,7 @@ def _shifted_product(call: Call) -> Value:
         return _biased(call, result, call.constant(shift, result, call.out.ndim) * beta)
     c = call.aligned(call.varying(shift), shift, call.out.ndim)
     if c.at(0) != result.at(0):
-        raise NotSupportedYet("a matrix product with the batch axis at different places")
+        raise NotSupportedYet("a matrix product with different batch axes")
     return result.at(call.emit(affine.add(beta), result.node, c.node))
 
 

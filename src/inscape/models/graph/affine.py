@@ -5,7 +5,9 @@ in the arguments below are those of *one point*: axis 0 is the first after the b
 tensors of any floating dtype; the graph casts them as needed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -311,7 +313,7 @@ def conv(
     stride, padding, dilation = (_spread(v, weight.ndim - 2) for v in (stride, padding, dilation))
 
     def apply(x: Tensor, w: Tensor, b: Tensor | None = None) -> Tensor:
-        if is_faster(x, w, stride, groups):
+        if not _BY_TORCH.get() and is_faster(x, w, stride, groups):
             return convolve(x, w, b, stride, padding, dilation, groups)
         return in_slices(lambda chunk: function(chunk, w, b, stride, padding, dilation, groups), x, w)
 
@@ -323,6 +325,20 @@ def conv(
     geometry = (stride, padding, dilation, groups) if weight.ndim == 4 else None
     constants = (weight,) if bias is None else (weight, bias)
     return Affine("conv", apply, constants, then=then, geometry=geometry, n_offsets=len(constants) - 1)
+
+
+_BY_TORCH: ContextVar[bool] = ContextVar("_BY_TORCH", default=False)
+"""Whether convolutions are left to torch here."""
+
+
+@contextmanager
+def by_torch() -> Iterator[None]:
+    """Leave convolutions to torch meanwhile: for a few points a loop is not worth compiling, or loading."""
+    token = _BY_TORCH.set(True)
+    try:
+        yield
+    finally:
+        _BY_TORCH.reset(token)
 
 
 def conv_transpose(

@@ -9,9 +9,7 @@ a flattened plane; four output planes and three taps are summed in one vector lo
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -25,23 +23,9 @@ NUMBERS_IN_SLICE = 2**20
 """Numbers that torch may spread out for one product; past some 32 MB each call fetches fresh pages."""
 
 
-_may_compile: ContextVar[bool] = ContextVar("_may_compile", default=True)
-"""Whether `convolve` may be used here."""
-
-
-@contextmanager
-def by_torch() -> Iterator[None]:
-    """Leave convolutions to torch meanwhile: for a few points a loop is not worth compiling, or loading."""
-    token = _may_compile.set(False)
-    try:
-        yield
-    finally:
-        _may_compile.reset(token)
-
-
 def is_faster(x: Tensor, weight: Tensor, stride: tuple[int, ...], groups: int) -> bool:
     """Whether `convolve` is expected to beat torch: float64 on large maps with few or separate channels."""
-    if x.requires_grad or not _may_compile.get():
+    if x.requires_grad:
         return False  # torch differentiates its own convolution only
     if x.dtype != torch.float64 or x.device.type != "cpu" or weight.ndim != 4 or stride != (1, 1):
         return False

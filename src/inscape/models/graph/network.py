@@ -1,7 +1,7 @@
 """The intermediate representation: nodes that are affine or piecewise linear, in order of evaluation."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
@@ -12,8 +12,7 @@ from torch import Tensor
 
 from inscape.arrays import Shape
 from inscape.errors import PartitionError
-from inscape.models.graph.affine import Affine, identity, reshape
-from inscape.models.graph.convolution import by_torch
+from inscape.models.graph.affine import Affine, by_torch, identity, reshape
 from inscape.models.graph.piecewise import Bend
 
 Value = TypeVar("Value")
@@ -140,6 +139,14 @@ class Fusion:
 INPUT = Node(identity())
 """Node 0 of every graph."""
 
+Visit = Callable[[int, Node, list[Value]], Value]
+"""What a walk does at a node: its value, from its number, itself, and the values of what it reads."""
+
+
+def evaluate_node(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
+    """The value of a node: what the simplest walk does."""
+    return node.op(*inputs)
+
 
 class Graph:
     """A network as a list of nodes; node 0 is the input, a batch (n, *input_shape).
@@ -181,8 +188,8 @@ class Graph:
         self._casts: dict[torch.dtype, Graph] = {}
 
     def __repr__(self) -> str:
-        bends = sum(not n.is_affine for n in self.nodes)
-        return f"Graph({len(self.nodes)} nodes, {bends} piecewise linear, input_shape={self.input_shape})"
+        nodes = f"{len(self.nodes)} nodes, {len(self.bends)} piecewise linear"
+        return f"Graph({nodes}, input_shape={self.input_shape})"
 
     def cast(self, dtype: torch.dtype) -> "Graph":
         """The graph with all constants in one precision, each rounded once from what was recorded."""
@@ -253,27 +260,53 @@ class Graph:
         last[self.output] = len(self.nodes)
         return tuple(last)
 
-    def walk(
-        self, start: Value, visit: Callable[[int, Node, list[Value]], Value], *, until: int | None = None
-    ) -> Value:
+    def walk(self, start: Value, visit: Visit[Value], *, first: int = 0, until: int | None = None) -> Value:
         """What `visit` makes of the output, or of node `until`: the one evaluation of the graph.
 
         Nodes are visited in order. What no later node reads is let go at once, so that memory holds the live
         values only. A value is whatever the visitor carries along: a tensor, a tensor and its derivative, ...
 
         Args:
-            start: the value of node 0.
+            start: the value of node `first`.
             visit: called with a node's number, the node, and the values of the nodes that it reads.
+            first: the node to start after: the input, or another one on which alone the rest depends.
             until: the node to stop at, by default the output.
         """
-        stop = self.output if until is None else until
-        live = {0: start}
-        for i, node in enumerate(self.nodes[1 : stop + 1], start=1):
-            live[i] = visit(i, node, [live[j] for j in node.inputs])
-            for j in node.inputs:
-                if self.last_use[j] == i and j != stop:
+        last = self.output if until is None else until
+        live = {first: start}
+        self.go_on(live, first + 1, visit, last=last)
+        return live[last]
+
+    def go_on(
+        self,
+        live: dict[int, Value],
+        node: int,
+        visit: Visit[Value],
+        *,
+        last: int,
+        before: Container[int] = (),
+    ) -> int:
+        """Take a walk on from the middle of the graph, up to a node of `before` or to the end.
+
+        Args:
+            live: the values that are read from here on, by the numbers of their nodes; changed into those
+                that are read from where the walk stops.
+            node: the next one to visit.
+            visit: as in `walk`.
+            last: the last node to visit.
+            before: nodes to stop at, which are not visited.
+
+        Returns:
+            the node to go on with.
+        """
+        while node <= last and node not in before:
+            inputs = self.nodes[node].inputs
+            live[node] = visit(node, self.nodes[node], [live[j] for j in inputs])
+            for j in inputs:
+                if self.last_use[j] <= node:
                     live.pop(j, None)
-        return live[stop]
+            node += 1
+        return node
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
@@ -291,9 +324,23 @@ class Graph:
         return tuple(shapes)
 
     @cached_property
+    def most_alive(self) -> int:
+        """The most numbers per point that a walk to the output holds at once."""
+        sizes, most = [max(1, math.prod(shape)) for shape in self.shapes], 0
+        live = {0: sizes[0]}
+
+        def visit(i: int, node: Node, inputs: list[int]) -> int:
+            nonlocal most
+            most = max(most, sum(live.values()) + sizes[i])
+            return sizes[i]
+
+        self.go_on(live, 1, visit, last=self.output)
+        return max(most, sizes[0])
+
+    @cached_property
     def n_units(self) -> int:
         """The entries of all piecewise-linear nodes."""
-        return sum(math.prod(self.shapes[i]) for i, node in enumerate(self.nodes) if not node.is_affine)
+        return sum(math.prod(self.shapes[i]) for i in self.bends)
 
     @cached_property
     def n_products(self) -> int:
@@ -310,8 +357,8 @@ class Graph:
     def fusions(self) -> dict[int, Fusion]:
         """For each elementwise node with one slope whose next reader is a linear map: that map."""
         known = {}
-        for i, node in enumerate(self.nodes):
-            if node.is_affine or node.op.slope_jumps is None:
+        for i, bend in self.bends.items():
+            if bend.slope_jumps is None:
                 continue
             k = i + 1
             while k <= self.output and self._is_reshaped(k) and self.last_use[k] == k + 1:
@@ -360,7 +407,7 @@ class Graph:
 
     def differentiable(self, x: Tensor, *, until: int | None = None) -> Tensor:
         """The same as torch differentiates it, where gradients are enabled."""
-        return self.cast(x.dtype).walk(x, lambda i, node, inputs: node.op(*inputs), until=until)
+        return self.cast(x.dtype).walk(x, evaluate_node, until=until)
 
     def derivative(self, x: Tensor, dx: Tensor) -> tuple[Tensor, Tensor]:
         """The output at `x` and its derivative in the direction `dx`, both (n, ...)."""

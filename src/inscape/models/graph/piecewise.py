@@ -16,12 +16,11 @@ from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from inscape.arrays import Floats, Ints, Shape
+from inscape.arrays import Floats, Int32s, Ints, Shape
 from inscape.models.graph.affine import Operation
 
 
@@ -34,7 +33,7 @@ class WindowTable(NamedTuple):
     """
 
     entries: Ints
-    gather: npt.NDArray[np.int32]
+    gather: Int32s
 
 
 class Bend(Operation, ABC):

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from inscape.arrays import Array, Floats
 from inscape.errors import ModelError, PartitionError
 from inscape.models.base import Model, check_size
 from inscape.models.graph.network import Foreign, Graph, Node, refuse
@@ -75,9 +75,7 @@ class Trace:
         return self.graph
 
 
-def same_outputs(
-    graph: Graph, x: npt.NDArray[np.float64], outputs: npt.NDArray[Any], dtype: npt.DTypeLike
-) -> bool:
+def same_outputs(graph: Graph, x: Floats, outputs: Array, dtype: npt.DTypeLike) -> bool:
     """Whether the graph gives a model's outputs (n, k) at points (n, ...), up to rounding on the way.
 
     `dtype` is the precision of the model, which may hand its outputs out in a finer one.
@@ -120,9 +118,7 @@ def _is_rounding(out: Tensor, expected: Tensor, largest: float) -> bool:
     return error <= 1024 * torch.finfo(expected.dtype).eps * largest
 
 
-def same_labels(
-    graph: Graph, x: npt.NDArray[np.float64], labels: npt.NDArray[Any], dtype: npt.DTypeLike
-) -> bool:
+def same_labels(graph: Graph, x: Floats, labels: Array, dtype: npt.DTypeLike) -> bool:
     """Whether the graph decides as a model's labels (n,) say at points (n, ...), up to ties.
 
     Ties are scores that rounding in `dtype`, the precision of the model, may put in another order.
@@ -163,9 +159,7 @@ def agree(scores: Tensor, out: Tensor) -> bool:
     return bool(error <= math.sqrt(torch.finfo(out.dtype).eps) * scale)
 
 
-def graph_of(
-    model: Model, input_shape: tuple[int, ...], points: Callable[[], npt.NDArray[np.float64]]
-) -> Graph:
+def graph_of(model: Model, input_shape: tuple[int, ...], points: Callable[[], Floats]) -> Graph:
     """The model's graph on points of a shape, compared with the model once, at a few `points` of a request.
 
     A model that branches on its input in a way that tracing does not see, or that is random, is caught here.
@@ -189,7 +183,7 @@ def check_precision(model: Model) -> None:
         )
 
 
-def _confirm(graph: Graph, model: Model, x: npt.NDArray[np.float64]) -> None:
+def _confirm(graph: Graph, model: Model, x: Floats) -> None:
     """Compare the graph with the model at points x, one by one."""
     if graph.head in ("order", "argmax", "positive"):
         agrees = same_labels(graph, x, np.concatenate([model.labels(p[None]) for p in x]), model.dtype)
@@ -208,7 +202,7 @@ def _confirm(graph: Graph, model: Model, x: npt.NDArray[np.float64]) -> None:
     graph.is_confirmed = True
 
 
-def check_head(model: Model, graph: Graph, points: Callable[[], npt.NDArray[np.float64]]) -> None:
+def check_head(model: Model, graph: Graph, points: Callable[[], Floats]) -> None:
     """Raise an error if the head rounds the two leading outputs to one number at a point where scores differ.
 
     As tanh does in float32 beyond 9: the first of such outputs wins, so that labels are not those of scores.
@@ -219,13 +213,13 @@ def check_head(model: Model, graph: Graph, points: Callable[[], npt.NDArray[np.f
     raw, scores = (graph.evaluate(x, until=i).flatten(1) for i in (graph.returned, graph.output))
     if scores.shape[1] < 2:
         return
-    top, places = scores.topk(2, dim=1)
+    top, columns = scores.topk(2, dim=1)
     precision = torch.float64 if model.dtype == np.float64 else torch.float32
-    out = HEADS[graph.head](raw.to(precision)).gather(1, places)
+    out = HEADS[graph.head](raw.to(precision)).gather(1, columns)
     apart = top[:, 0] - top[:, 1] > 1e-3 * top.abs().amax(dim=1)
     if bool(((out[:, 0] == out[:, 1]) & apart).any()):
         raise PartitionError(
-            f"{model.name} ends in {graph.head}, which rounds its two largest outputs to one number on part "
+            f"{model.name} ends in {graph.head}, which rounds its two largest outputs to one number on some "
             "of the probes, so that its labels are not those of the scores before it",
             remedy="choose these scores by output=... to count them, or use method='adaptive' or 'grid'",
         )

@@ -7,12 +7,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arrays import Bools, Floats, Int32s, Ints
 from inscape.models.trees.views import AffineMap, Scaling, View, blurs, last_on_left
-
-Nodes = npt.NDArray[np.int64]
 
 
 class Rule(IntEnum):
@@ -29,13 +26,13 @@ class Rule(IntEnum):
 class Tree(NamedTuple):
     """One tree of n nodes, the root first; `left` and `right` are -1 at a leaf."""
 
-    feature: npt.NDArray[np.int64]
+    feature: Ints
     """Which feature, as the trees see them, each node compares, (n,)."""
     threshold: Floats
     """What it is compared with, (n,)."""
-    left: Nodes
+    left: Ints
     """The node that a smaller or equal number goes to, (n,)."""
-    right: Nodes
+    right: Ints
     """The node that a larger one goes to, (n,)."""
     value: Floats
     """(n, w): what a leaf adds to the scores in columns `column` to `column + w - 1`."""
@@ -57,8 +54,8 @@ class Ballots(NamedTuple):
         close: sums that differ by no more than this may be equal up to rounding; negative if all are whole.
     """
 
-    first: npt.NDArray[np.int64]
-    rules: npt.NDArray[np.int64]
+    first: Ints
+    rules: Ints
     gives: Floats
     close: float
 
@@ -284,7 +281,7 @@ def assemble(trees: Sequence[Tree], vote: Vote, view: View, *, n_features: int) 
     )
 
 
-def _by_level(root: Nodes, left: Nodes, right: Nodes) -> Nodes:
+def _by_level(root: Ints, left: Ints, right: Ints) -> Ints:
     """All nodes in the order of their depth, siblings together, parents and pairs of children in one order.
 
     The nodes that most lines meet, near the roots, so become neighbours in memory.
@@ -296,7 +293,7 @@ def _by_level(root: Nodes, left: Nodes, right: Nodes) -> Nodes:
     return np.concatenate(levels)
 
 
-def _different_rows(value: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
+def _different_rows(value: Floats) -> tuple[Floats, Ints]:
     """The different rows of `value` (n, w), and for each of the n the number of its row.
 
     Rows are told apart by their bytes: leaves of full-grown trees have as many rows as there are classes.

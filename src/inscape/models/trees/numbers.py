@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from inscape.arrays import Floats, Int32s
+from inscape.arrays import Array, Floats, Int32s, Shape
+from inscape.models.base import Model
 from inscape.models.decision_rules import (
     AffineRule,
     Argmax,
@@ -25,7 +26,7 @@ from inscape.models.decision_rules import (
     Threshold,
 )
 from inscape.models.trees.ensemble import NO_BALLOTS, Ballots, Rule, TreeEnsemble, Vote
-from inscape.models.trees.readings import SAFETY
+from inscape.models.trees.readings import N_COMPARED, SAFETY, check_agreement, points_at_splits
 from inscape.models.trees.views import EPS
 
 SAME_NUMBER = 2.0**-20
@@ -38,6 +39,40 @@ HEADS: dict[str | None, Callable[[Floats], Floats]] = {
     "exp": np.exp,
 }
 """What libraries apply to each sum."""
+
+
+def trees_by_rule(
+    model: Model, summed: TreeEnsemble, rule_of: Callable[[Array, Shape], DecisionRule]
+) -> TreeEnsemble:
+    """The trees that decide as a model does which has a rule behind the numbers of its own.
+
+    Args:
+        model: what is compared with them at points next to their splits.
+        summed: the trees of whose sums its outputs are functions.
+        rule_of: from outputs (n, k) and the shape of a point to the rule.
+
+    Raises:
+        Unread: if they decide otherwise.
+    """
+    shape = model.known_shape() or (summed.n_features,)
+    x = points_at_splits(summed, N_COMPARED)
+    points = x.reshape(-1, *shape)
+    with model.session():
+        outputs = model.outputs(points)
+        trees = decided_trees(summed, rule_of(outputs, shape), x, outputs.astype("float64"))
+    check_agreement(trees, lambda points: model.labels(points.reshape(-1, *shape)))
+    return trees
+
+
+def own_rule(model: Model) -> Callable[[Array, Shape], DecisionRule]:
+    """The rule of a model to which none was given, for outputs: the largest, or one above its threshold."""
+
+    def rule(outputs: Array, input_shape: Shape) -> DecisionRule:
+        if outputs.shape[1] > 1:
+            return Argmax()
+        return Threshold(model.natural_threshold(input_shape, outputs))
+
+    return rule
 
 
 class Numbers(NamedTuple):

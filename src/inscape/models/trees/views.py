@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arrays import Bools, Floats, Int32s, Ints
 
@@ -195,7 +194,7 @@ def _last_before_scaling(last: Floats, feature: Int32s, scaling: Scaling) -> Flo
     finite = np.flatnonzero(np.isfinite(last))
     bound, f, guess = last[finite], feature[finite], result[finite]
 
-    def goes_left(x: Floats) -> npt.NDArray[np.bool_]:
+    def goes_left(x: Floats) -> Bools:
         return scaling.forward(x, f) <= bound
 
     low = _step_until(guess, -1.0, goes_left)
@@ -210,7 +209,7 @@ def _last_before_scaling(last: Floats, feature: Int32s, scaling: Scaling) -> Flo
     return result
 
 
-def _step_until(x: Floats, direction: float, done: Callable[[Floats], npt.NDArray[np.bool_]]) -> Floats:
+def _step_until(x: Floats, direction: float, done: Callable[[Floats], Bools]) -> Floats:
     """`x` moved by 0, 1, 2, 4, ... times its spacing in `direction` until `done`, each number for itself."""
     moved, step = x, np.spacing(np.abs(x))
     for _ in range(_MOST_DOUBLINGS):

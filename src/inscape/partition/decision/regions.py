@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Bools, Floats, Ints
+from inscape.arrays import Array, Bools, Floats, Int32s, Ints
 from inscape.errors import PartitionError
 from inscape.models import Model
 from inscape.partition.region_files import Exported, lines_feature, polygon_feature, well_known_text
@@ -164,7 +164,7 @@ class TopScores(NamedTuple):
 
     t: Floats
     """The parameters, ascending, (n,)."""
-    scores: npt.NDArray[Any]
+    scores: Array
     """The highest score there and the next, (n, 2)."""
     labels: Ints
     """Whose they are, (n, 2)."""
@@ -280,7 +280,7 @@ class DecisionGrid(DecisionRegions):
 
     coordinates: Ints = field()
     sample_labels: Ints
-    sample_regions: npt.NDArray[np.int32]
+    sample_regions: Int32s
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas table, one row per region: its label, class name, and its share of the samples."""
@@ -559,7 +559,7 @@ def check_plane(probe: Probe) -> None:
         raise PartitionError(f"a probe of dimension {probe.dim} has no picture: plot one of dimension 1 or 2")
 
 
-def top_two(scores: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:
+def top_two(scores: Array) -> tuple[Array, Ints]:
     """The two highest scores of each row and their columns; a one-column score s reads as (-s/2, s/2).
 
     >>> values, columns = top_two(np.array([[0.1, 0.7, 0.2]]))

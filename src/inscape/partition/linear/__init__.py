@@ -141,7 +141,7 @@ def linear_regions(
         precision: on segments, "float64", or "float32" for speed; see `LinearSegment.precision`.
         progress: None for a bar after two seconds, False for none; a function gets
             (thousandths of probes done, in all).
-        budget: seconds that it may take, as a few lines across a plane and a small part of it foresee, or on
+        budget: seconds that it may take, as a few lines across a plane and a small patch of it foresee, or on
             segments the first second of work; else a `BudgetError` says how long it would take. None for no
             limit; a plane for which `n_layers` or `max_regions` is given has none.
         n_jobs: threads, which change no number: 1 for one, -1 for every core, -2 for all but one. None is

@@ -39,7 +39,7 @@ SECONDS_PER_REUSED_PRODUCT = 1e-11
 """On planes, where a linear map of a new vertex follows from those around it."""
 SECONDS_PER_UNIT = 3e-9
 SECONDS_PER_DISTANT_UNIT = 15e-9
-"""On planes of a network with more units than `UNITS_IN_CACHE`, whose rows do not fit there."""
+"""On planes of a network with more units than `UNITS_IN_CACHE`, whose vectors do not fit there."""
 UNITS_IN_CACHE = 4096
 
 QUICK_SECONDS = 1.0
@@ -133,7 +133,7 @@ def check_planes(model: Model, probes: Sequence[Probe], budget: float) -> None:
 
     What is not obviously quick is reckoned by `plane_cost`, at a glance and then by a closer look. What is
     then neither far within the budget nor far over it is measured: the seconds of a region on a small patch
-    of the first plane, times the regions. All this takes a small part of the time that the planes do.
+    of the first plane, times the regions. All this takes a small fraction of the time that the planes do.
     """
     if math.isinf(budget) or not probes:
         return

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Bools, Floats, Ints
+from inscape.arrays import Bools, Floats, Int32s, Ints, SignVectors
 from inscape.errors import PartitionError
 from inscape.partition.region_files import Exported, polygon_feature, well_known_text
 from inscape.pictures import Colours, DrawnByClass, Look, Names, finished
@@ -240,7 +240,7 @@ class LinearPlane(DrawnByClass, Exported):
         return self.subdivision.planar.xy
 
     @property
-    def edges(self) -> npt.NDArray[np.int32]:
+    def edges(self) -> Int32s:
         """The two vertices of each edge, (E, 2)."""
         return self.subdivision.planar.ends
 
@@ -403,7 +403,7 @@ class LinearPlane(DrawnByClass, Exported):
         return values, "value"
 
     @cached_property
-    def pattern_hashes(self) -> npt.NDArray[np.uint64]:
+    def pattern_hashes(self) -> SignVectors:
         """A number for each face that depends on its activation pattern only, (F,)."""
         return np.asarray(self.subdivision.face_hashes(), np.uint64)
 

@@ -109,8 +109,8 @@ def try_apart(library: str, path: Path) -> None:
         return
     # what is freed or not yet written is filled with a pattern, so that reading it does not go well by chance
     environment = os.environ | {"MALLOC_PERTURB_": "165", "OMP_NUM_THREADS": "1"}
-    places = os.pathsep.join(sys.path)
-    program = [sys.executable, "-I", "-c", PROGRAM, places, __file__, library, str(path.resolve())]
+    folders = os.pathsep.join(sys.path)
+    program = [sys.executable, "-I", "-c", PROGRAM, folders, __file__, library, str(path.resolve())]
     try:
         ended = subprocess.run(
             program, env=environment, capture_output=True, timeout=MOST_SECONDS, check=False

@@ -81,7 +81,7 @@ def adaptive_regions(
 
 
 def _of_probes(meter: Meter, n: int) -> Callable[[float], None]:
-    """A meter of n probes that takes parts of them, too; a single one is shown in thousandths."""
+    """A meter of n probes that takes fractions of them, too; a single one is shown in thousandths."""
     each = 1000 if n == 1 else 1
     return lambda done: meter(int(each * done), each * n)
 

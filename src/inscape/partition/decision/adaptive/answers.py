@@ -9,10 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
 from threading import Barrier
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arrays import Array, Floats, Ints, Shape
 from inscape.errors import NonFiniteScoresError, warn
@@ -63,7 +61,7 @@ class Trial:
         """How many evaluations the trial took on probe i."""
         return 3 * _points_each(self.n_probes) if i < self.n_probes else 0
 
-    def margins(self, scores: Array) -> npt.NDArray[np.float64]:
+    def margins(self, scores: Array) -> Floats:
         """Scores (n, c) whose differences can be compared along a line: logarithms of probabilities.
 
         One column s reads as (-s / 2, s / 2). The order of the columns is that of the scores.
@@ -156,9 +154,7 @@ class Answers:
         self.margins: Floats = np.empty((0, trial.n_classes if self.has_scores else 0))
         self._model, self._trial, self._shape = model, trial, shape
 
-    def ask(
-        self, n_points: int, write: Callable[[slice, npt.NDArray[Any]], None], name: Callable[[int], str]
-    ) -> None:
+    def ask(self, n_points: int, write: Callable[[slice, Array], None], name: Callable[[int], str]) -> None:
         """Evaluate `n_points` more samples, in one stream of batches.
 
         Args:
@@ -171,7 +167,7 @@ class Answers:
         length = self._length(n_points, size)
         batches = [slice(i, min(i + length, n_points)) for i in range(0, n_points, length)]
 
-        def points_of(batch: slice) -> npt.NDArray[Any]:
+        def points_of(batch: slice) -> Array:
             points = np.empty((batch.stop - batch.start, size), np.result_type(self._model.dtype, np.float32))
             write(batch, points)
             return points.reshape(-1, *self._shape)
@@ -209,7 +205,7 @@ class Answers:
         with single_products():
             yield from in_order(partial(_job, partial(told_of, batch)) for batch in batches)
 
-    def _try_two_threads(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> None:
+    def _try_two_threads(self, one: Array, other: Array) -> None:
         """Find out, once, whether a model can be asked by two threads at a time.
 
         It is asked about the first points of two batches so, and again about one after the other: a function
@@ -221,7 +217,7 @@ class Answers:
         model.concurrency_seen = True
         together = Barrier(2)
 
-        def tell_of(points: npt.NDArray[Any], wait: Callable[[float], object]) -> Prediction:
+        def tell_of(points: Array, wait: Callable[[float], object]) -> Prediction:
             wait(LONGEST_WAIT)
             return model.predict_batch(points.copy(), self.has_scores)
 
@@ -258,7 +254,7 @@ def _are_equal(a: Prediction, b: Prediction) -> bool:
     return np.array_equal(a.labels, b.labels) and np.array_equal(a.scores, b.scores)
 
 
-def grown(array: npt.NDArray[Any], capacity: int) -> npt.NDArray[Any]:
+def grown(array: Array, capacity: int) -> Array:
     """A copy with `capacity` entries, of which the new ones are not set."""
     larger = np.empty((capacity, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array

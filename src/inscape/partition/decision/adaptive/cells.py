@@ -6,9 +6,8 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Floats, Ints
+from inscape.arrays import Bools, Floats, Ints
 from inscape.models import Model
 from inscape.partition.decision.adaptive.answers import N_POINTS, Answers, Trial, grown
 from inscape.partition.decision.adaptive.mesh import (
@@ -130,7 +129,7 @@ class SampledMeshes:
             self.mesh.cut(np.arange(self.mesh.n_cells))
         self.n_start = self.mesh.n_vertices
         self.urgency: Floats = np.zeros(len(self.mesh.cells))
-        self.wanted: npt.NDArray[np.bool_] = np.zeros(len(self.mesh.cells), np.bool_)
+        self.wanted: Bools = np.zeros(len(self.mesh.cells), np.bool_)
         self._crossed_to = self.mesh.depth * probe.dim
         self._ask()
         self.jumps = self._jumps()
@@ -164,7 +163,7 @@ class SampledMeshes:
             looks = urgency[kept] > 1
             self.doubt.note(urgency[kept][looks], is_new[looks])
 
-    def _cut(self, marked: Ints, urgency: Floats) -> npt.NDArray[np.bool_]:
+    def _cut(self, marked: Ints, urgency: Floats) -> Bools:
         """Cut the marked cells, where the budget ends only the most urgent ones; which ones."""
         mesh = self.mesh
         owner = mesh.probe[mesh.cells[marked, 0]]
@@ -195,7 +194,7 @@ class SampledMeshes:
         """Split each edge on which a third label leads, by interpolation, where those of its ends cross.
 
         That is what is left of a band thinner than the finest cells: the model is asked on every edge that
-        crosses it, so that its pieces are joined if, and only if, the label is met between them.
+        crosses it, so that its components are joined if, and only if, the label is met between them.
         """
         mesh = self.mesh
         edges, where, lead = self._crossings(np.ones(len(self.spent), np.bool_))
@@ -208,7 +207,7 @@ class SampledMeshes:
         self.urgency = np.concatenate([self.urgency[: mesh.n_cells - len(parents)], self.urgency[parents]])
         self._ask()
 
-    def _crossings(self, which: npt.NDArray[np.bool_]) -> tuple[Ints, Floats, Floats]:
+    def _crossings(self, which: Bools) -> tuple[Ints, Floats, Floats]:
         """The edges, on some probes, on which a third label leads; see `third_leads`."""
         from inscape.partition.decision.adaptive.mesh_kernels import third_leads
 
@@ -376,7 +375,7 @@ def _grouped(owner: Ints, n: int) -> tuple[Ints, Ints]:
     return order, np.searchsorted(owner[order], np.arange(n + 1))
 
 
-def _open(cells: SampledMeshes) -> npt.NDArray[np.bool_]:
+def _open(cells: SampledMeshes) -> Bools:
     """Which cells still ask for a cut, away from all boundaries; next to one, it would only bend that."""
     from inscape.partition.decision.adaptive.mesh_kernels import crossed
 

@@ -1,19 +1,19 @@
 """A mesh of simplices on each of a block of probes, cut finer and finer without hanging vertices.
 
-And bridges between parts of one label that a band thinner than the finest simplices has fallen into. Where
-scores are steps or there are only labels, nothing can be interpolated: a thin band shows up in as many parts
-as samples happen to lie in it. Regions of trees, forests and nearest neighbours are unions of convex sets, so
-that two samples of one band often see each other along a straight line. The model is evaluated on that line,
-as densely as the finest simplices: it is a bridge if every answer is the label of its ends.
+And bridges between components of one label that a band thinner than the finest simplices has fallen into.
+Where scores are steps or there are only labels, nothing can be interpolated: a thin band falls into as many
+components as samples happen to lie in it. Regions of trees, forests and nearest neighbours are unions of
+convex sets, so that two samples of one band often see each other along a straight line. The model is
+evaluated on that line, as densely as the finest simplices: it is a bridge if every answer is the label of its
+ends.
 """
 
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Floats, Ints
+from inscape.arrays import Array, Bools, Floats, Ints
 from inscape.partition.decision.adaptive.answers import grown
 from inscape.probes import Patch, Probe
 
@@ -40,14 +40,14 @@ class Mesh:
         self.depth, self.side = depth, 2**depth + 1
         corners, shape = _first_cells(d, is_patch)
         b, p = n_probes, len(corners)
-        self.vertices: npt.NDArray[Any] = np.tile(corners * (self.side - 1), (b, 1))
+        self.vertices: Array = np.tile(corners * (self.side - 1), (b, 1))
         self.probe: Ints = np.repeat(np.arange(b), p)
         self.cells: Ints = np.concatenate([shape + p * i for i in range(b)])
         self.n_vertices, self.n_cells = len(self.vertices), len(self.cells)
         self.level: Ints = np.zeros(self.n_cells, np.int64)
         self.tag: Ints = np.full(self.n_cells, d)
         self.last: Ints = np.full((self.n_cells, 2, 3), -1)
-        self.fresh: npt.NDArray[np.bool_] = np.ones(self.n_cells, np.bool_)
+        self.fresh: Bools = np.ones(self.n_cells, np.bool_)
         self._table()
 
     def cut(self, marked: Ints) -> None:
@@ -178,7 +178,7 @@ BRIDGES_EACH = 3
 
 
 class Bridges(NamedTuple):
-    """Pairs of samples of one label and of different pieces, (m, 2), and the points between, (m,)."""
+    """Pairs of samples of one label and of different components, (m, 2), and the points between, (m,)."""
 
     ends: Ints
     """The two samples of each, (m, 2)."""
@@ -192,7 +192,7 @@ def possible_bridges(x: Floats, labels: Ints, roots: Ints, finest: float) -> Bri
     Args:
         x: the samples, (n, d).
         labels: their labels, (n,).
-        roots: the piece of each, named by one of its samples, (n,).
+        roots: the component of each, named by one of its samples, (n,).
         finest: the size of the finest cells.
 
     >>> possible_bridges(np.array([[0.0], [0.1], [0.2]]), np.array([0, 1, 0]), np.arange(3), 0.05)
@@ -209,7 +209,7 @@ def possible_bridges(x: Floats, labels: Ints, roots: Ints, finest: float) -> Bri
         nearest = distance.argmin(axis=0)
         length = distance[nearest, np.arange(len(others))]
         order = np.argsort(length, kind="stable")
-        _, first = np.unique(roots[others[order]], return_index=True)  # one bridge to each other piece
+        _, first = np.unique(roots[others[order]], return_index=True)  # one bridge to each other component
         for k in order[np.sort(first)[:BRIDGES_EACH]]:
             if length[k] <= MOST_STEPS * finest:
                 pair = tuple(sorted((int(root), int(roots[others[k]]))))
@@ -224,16 +224,14 @@ def possible_bridges(x: Floats, labels: Ints, roots: Ints, finest: float) -> Bri
 def points_on(x: Floats, bridges: Bridges) -> tuple[Floats, Ints]:
     """The points strictly between the ends of all bridges, evenly spaced, (m, d), and the bridge of each."""
     owner = np.repeat(np.arange(len(bridges.ends)), bridges.n_points)
-    place = np.arange(len(owner)) - np.repeat(
-        np.cumsum(bridges.n_points) - bridges.n_points, bridges.n_points
-    )
-    fraction = ((place + 1) / (bridges.n_points[owner] + 1))[:, None]
+    step = np.arange(len(owner)) - np.repeat(np.cumsum(bridges.n_points) - bridges.n_points, bridges.n_points)
+    fraction = ((step + 1) / (bridges.n_points[owner] + 1))[:, None]
     start, end = x[bridges.ends[owner, 0]], x[bridges.ends[owner, 1]]
     return start + fraction * (end - start), owner
 
 
 def joined_by(roots: Ints, ends: Ints) -> Ints:
-    """The pieces after those at both ends of each bridge are made one, each named by its first sample."""
+    """The components after those at both ends of each bridge are made one, each named by its first sample."""
     roots = roots.copy()
     for i, j in ends:
         low, high = sorted((roots[i], roots[j]))

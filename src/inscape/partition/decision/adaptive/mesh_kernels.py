@@ -17,7 +17,7 @@ from inscape.partition.decision.adaptive.segment_kernels import is_step, overtak
 
 @compiled
 def _slot(key, keys):
-    """Where `key` is in the table, or the empty place where it belongs."""
+    """Where `key` is in the table, or the empty slot where it belongs."""
     mask = len(keys) - 1
     x = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     at = np.int64((x ^ (x >> np.uint64(29))) & np.uint64(mask))
@@ -154,7 +154,7 @@ def scan_cells(chosen, cells, last, vertices, labels, margins, rounding, side, u
                 if a == b:
                     urgency[m] = max(urgency[m], same_label(i, j, a, margins, curvature, bound)[0])
                     continue
-                # (2) between two labels a third one may, and the boundary is a part of the edge off its chord
+                # (2) between two labels a third one may; how far off its chord the boundary may lie
                 urgency[m] = max(urgency[m], third_label(i, j, a, b, margins, curvature, bound)[0])
                 total = (margins[i, a] - margins[i, b]) + (margins[j, b] - margins[j, a])
                 sag = max(abs(curvature[0, a] - curvature[0, b]), abs(curvature[1, a] - curvature[1, b]))

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Bools, Floats
 from inscape.partition.decision.adaptive.answers import Trial
 from inscape.status import CONVERGED, NOT_CONVERGED, NOT_DETERMINISTIC, Status, not_shown
 
@@ -28,11 +28,11 @@ class Doubt:
     n_looks: int = 0
     n_found: int = 0
 
-    def note(self, excess: npt.NDArray[np.float64], found: npt.NDArray[np.bool_]) -> None:
+    def note(self, excess: Floats, is_hit: Bools) -> None:
         """Add looks: the urgency of each over that which asks for a look, and whether it found a region."""
         only_just = excess <= 2
         self.n_looks += int(only_just.sum())
-        self.n_found += int((only_just & found).sum())
+        self.n_found += int((only_just & is_hit).sum())
 
     @property
     def chance(self) -> float:
@@ -66,11 +66,11 @@ class StepDoubt:
     n_looks: int = 0
     n_found: int = 0
 
-    def note(self, chance: npt.NDArray[np.float64], found: npt.NDArray[np.bool_]) -> None:
+    def note(self, chance: Floats, is_hit: Bools) -> None:
         """Add looks: the chance stated of each, and whether it found a region."""
         self.chance += float(chance.sum())
         self.n_looks += len(chance)
-        self.n_found += int(found.sum())
+        self.n_found += int(is_hit.sum())
 
     @property
     def worth(self) -> float:
@@ -92,7 +92,7 @@ MOST_STOOD_FOR = 5.0
 """On planes, a region of a smaller area than one of the first samples stands for at most this many."""
 
 
-def unmet_regions(area: npt.NDArray[np.float64], share: float) -> npt.NDArray[np.float64]:
+def unmet_regions(area: Floats, share: float) -> Floats:
     """How many regions were not met for each one that was, on planes.
 
     Samples each of which stands for a `share` of the plane meet a smaller region of area A with the chance
@@ -109,7 +109,7 @@ JUMPS_OF_LABELS = 2.4
 """Taken for the jumps per edge where there are no scores to show them: as many as in 100 trees."""
 
 
-def calibrated(unmet: npt.NDArray[np.float64], jumps: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def calibrated(unmet: Floats, jumps: Floats) -> Floats:
     """How many regions of a plane were missed.
 
     Where few small regions are met most have been; where many are, most have not, since smaller ones still

@@ -1,6 +1,6 @@
 """Compiled loops of adaptive counting on segments: which intervals to look into, and where.
 
-Samples are rows of flat arrays that only grow. `before` and `after` link the samples of one probe in the
+Samples are numbered, in arrays that only grow. `before` and `after` link the samples of one probe in the
 order of u, -1 at its ends, so that a new sample is put between two others without moving anything. An
 interval is named by its left sample.
 """

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arrays import Bools, Floats, Ints, Shape
 from inscape.models import Model
@@ -330,9 +329,7 @@ def _results(
         }
 
 
-def _boundaries(
-    t: Floats, change: Ints, crossings: Floats, tolerance: float | None
-) -> npt.NDArray[np.float64]:
+def _boundaries(t: Floats, change: Ints, crossings: Floats, tolerance: float | None) -> Floats:
     """Where the chords cross; if a tolerance was asked for, never farther than it from either sample."""
     left, right = t[change], t[change + 1]
     at = left + crossings * (right - left)

@@ -13,11 +13,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from inscape.arrays import Floats, Ints
+from inscape.arrays import Bools, Floats, Ints
 from inscape.budget import MEMORY
 from inscape.compiled import inlined, kernel
 from inscape.errors import PartitionError
@@ -167,7 +166,7 @@ class Labels:
         self._lengths = np.array([s.span[1] - s.span[0] for s in segments])
         self._tied = np.zeros(len(segments))
         self._n_pieces = np.zeros(len(segments), np.int64)
-        self._changes: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]] = []
+        self._changes: list[tuple[Ints, Floats, Ints]] = []
         self._unsure = np.zeros(len(segments), bool)
         self._label, self._owner = -1, -1
 
@@ -206,7 +205,7 @@ class Labels:
             self._doubt(positions, doubt, leads(values) <= errors)
         return errors
 
-    def _doubt(self, positions: Positions, doubt: Ints, is_tied: npt.NDArray[np.bool_]) -> None:
+    def _doubt(self, positions: Positions, doubt: Ints, is_tied: Bools) -> None:
         """Take note of segments with positions that tie up to rounding, or a long interval in doubt.
 
         In float32 the ends of such an interval are not known well enough for the bounds of float64.
@@ -374,7 +373,7 @@ def _find(t, segment, scores, errors, floor, lengths, cursor, at, owners, tied, 
 
 
 def plane_jobs(model: Model, probes: Iterable[Probe], max_faces: float) -> Iterator[Job[DecisionRegions]]:
-    """A job for each patch or triangle, which tells which part of it is done."""
+    """A job for each patch or triangle, which tells which fraction of it is done."""
 
     def job(probe: Probe, tell: Tell) -> DecisionPlane:
         return exact_plane(model, probe, max_faces=max_faces, meter=lambda done, of: tell(done / of))

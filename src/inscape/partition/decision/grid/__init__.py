@@ -9,9 +9,8 @@ from itertools import groupby, islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Array, Ints
+from inscape.arrays import Array, Floats, Int32s, Ints
 from inscape.budget import check_evaluations
 from inscape.compiled import compiled
 from inscape.errors import NonFiniteScoresError
@@ -51,9 +50,9 @@ class LabelledBlock:
 
     probes: Sequence[Probe]
     lattice: Lattice
-    labels: npt.NDArray[np.int64]
+    labels: Ints
     top_scores: Array | None
-    top_labels: npt.NDArray[np.int64] | None
+    top_labels: Ints | None
 
     @property
     def not_shown(self) -> Status | None:
@@ -64,12 +63,12 @@ class LabelledBlock:
         is_constant = equal.mean() > EQUAL_NEIGHBOURS
         return not_shown("the scores are piecewise constant") if is_constant else None
 
-    def components(self, connectivity: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    def components(self, connectivity: str) -> tuple[Int32s, Ints]:
         """The region of each grid point (b, p), and the number of regions of each probe (b,)."""
         grid = self.lattice
         return components(self.labels, grid.sites, grid.neighbours(connectivity), grid.bordered_size)
 
-    def coarse_counts(self, connectivity: str) -> npt.NDArray[np.int64] | None:
+    def coarse_counts(self, connectivity: str) -> Ints | None:
         """The number of regions of each probe on every second grid point, from the same evaluations."""
         grid = half(self.lattice)
         if grid is None:
@@ -130,7 +129,7 @@ def _evaluate(
     p, n = len(lattice), len(probes) * len(lattice)
     labels = np.empty(n, dtype=np.int64)
     top_scores: Array | None = None
-    top_labels: npt.NDArray[np.int64] | None = None
+    top_labels: Ints | None = None
     size = model.batch_length(probes[0].generators[0].size)
     start = 0
     for points in _batches(probes, lattice, size):
@@ -156,7 +155,7 @@ def _evaluate(
     )
 
 
-def _batches(probes: Sequence[Probe], lattice: Lattice, size: int) -> Iterator[npt.NDArray[np.float64]]:
+def _batches(probes: Sequence[Probe], lattice: Lattice, size: int) -> Iterator[Floats]:
     """The grid points of all probes in order, `size` at a time: one small product per probe and batch."""
     p = len(lattice)
     shape = probes[0].input_shape
@@ -220,9 +219,7 @@ def _status(model: Model, is_stable: bool, not_shown: Status | None) -> Status:
     return (not_shown or CONVERGED) if is_stable else NOT_CONVERGED
 
 
-def _segment_result(
-    block: LabelledBlock, i: int, ids: npt.NDArray[np.int32], common: dict[str, object]
-) -> DecisionSegment:
+def _segment_result(block: LabelledBlock, i: int, ids: Int32s, common: dict[str, object]) -> DecisionSegment:
     probe = block.probes[i]
     low, high = as_segment(probe).span
     t = low + block.lattice.weights[:, 1] * (high - low)
@@ -239,9 +236,7 @@ def _segment_result(
     )
 
 
-def _grid_result(
-    block: LabelledBlock, i: int, ids: npt.NDArray[np.int32], common: dict[str, object]
-) -> DecisionGrid:
+def _grid_result(block: LabelledBlock, i: int, ids: Int32s, common: dict[str, object]) -> DecisionGrid:
     first = np.unique(ids, return_index=True)[1]
     return DecisionGrid(
         labels=block.labels[i, first],
@@ -252,9 +247,7 @@ def _grid_result(
     )
 
 
-def components(
-    labels: Ints, sites: Ints, neighbours: Ints, bordered_size: int
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+def components(labels: Ints, sites: Ints, neighbours: Ints, bordered_size: int) -> tuple[Int32s, Ints]:
     """The component of each point (n, p), numbered from 0 by first appearance, and the counts (n,).
 
     Union-find over each of n grids: a point is joined with the neighbours before it that share its label.
@@ -317,7 +310,7 @@ def _components(labels: Any, sites: Any, neighbours: Any, bordered_size: int) ->
 
 @compiled
 def _is_saddle(labels: Any, j: Any, k: Any, sites: Any, neighbours: Any, m: Any, point_at: Any) -> Any:
-    """Whether the step between j and k, which share a label, runs between two parts of another region."""
+    """Whether the step between j and k, which share a label, runs between two stretches of another region."""
     inner = point_at[sites[j] + neighbours[m, 1]]
     outer = point_at[sites[j] + neighbours[m, 2]]
     if outer < 0:

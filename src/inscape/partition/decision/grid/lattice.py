@@ -6,10 +6,9 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.arrays import Ints
+from inscape.arrays import Floats, Ints
 from inscape.errors import PartitionError
 from inscape.probes import Patch, Probe
 
@@ -38,7 +37,7 @@ class Lattice:
         sites: the position of each point there, (p,).
     """
 
-    weights: npt.NDArray[np.float64]
+    weights: Floats
     coordinates: Ints
     resolution: int
     is_patch: bool
@@ -129,7 +128,7 @@ def resolution_for(probe: Probe, resolution: int | None) -> int:
     if d * math.log(r + 2) > math.log(MOST_CELLS):
         less = "dimension" if resolution is None else "resolution"
         raise PartitionError(
-            f"resolution={r} in {d} dimensions is a grid of 10^{d * math.log10(r + 2):.0f} cells per probe, "
+            f"resolution={r} in {d} dimensions is a grid of 10^{d * math.log10(r + 2):.0f} points per probe, "
             f"over the limit of 10^{math.log10(MOST_CELLS):.0f}: lower the {less}"
         )
     return r

@@ -464,7 +464,7 @@ def _at_zero(graph: Graph) -> tuple[int, float]:
     Each entry is divided by a bound for its size at points with coordinates up to 1.
     """
     if graph not in _KNOWN:
-        layer = next((i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine), None)
+        layer = next((i for i in graph.bends if i <= graph.output), None)
         first = 0 if layer is None else graph.nodes[layer].inputs[0]
         x = torch.zeros((1, *graph.input_shape), dtype=torch.float64)
         with torch.no_grad():

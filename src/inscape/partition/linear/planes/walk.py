@@ -21,7 +21,7 @@ from torch import Tensor
 
 from inscape.arrays import Floats, Ints
 from inscape.models.graph import Graph, flat
-from inscape.models.graph.network import Fusion
+from inscape.models.graph.network import Fusion, evaluate_node
 from inscape.models.graph.piecewise import Bend
 from inscape.parallel import single_products
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex, chunk, chunk_ranges, outward
@@ -183,7 +183,7 @@ class _PlaneWalker:
         done: Callable[[float], None],
     ) -> None:
         self.graph, self.plane, self.sink, self.done = graph, plane, sink, done
-        layers = tuple(i for i in range(1, graph.output + 1) if not graph.nodes[i].is_affine)
+        layers = tuple(i for i in graph.bends if i <= graph.output)
         self.layers = layers if n_layers is None else layers[:n_layers]
         has_output = with_labels or sink is not None
         last = graph.output if has_output else max(self.layers, default=0)
@@ -214,28 +214,23 @@ class _PlaneWalker:
         graph, (low, high) = self.graph, share
         before = max((self.done_at[i] for i in self.layers if i < state.node), default=0.0)
         while state.node <= self.plan.last:
-            node, live = state.node, state.live
-            op, inputs, bend = graph.nodes[node].op, graph.nodes[node].inputs, graph.nodes[node].bend
-            if bend is not None and node in self.layers:
-                stage = self._cut(bend, state)
-                if stage is None:
-                    self.result.is_complete = False
-                    if self.depth:
-                        raise _BudgetReachedError
-                    break
-                live.clear()
-                low = share[0] + (high - share[0]) * (self.done_at[node] - before) / max(1 - before, 1e-9)
-                if len(stage) > 1:
-                    self._take_chunks(stage, (low, high))
-                    return
-                self.done(low)
-                state = next(iter(stage))
-                continue
-            live[node] = op(*(live[j] for j in inputs))
-            for j in inputs:
-                if graph.last_use[j] <= node:
-                    live.pop(j, None)
-            state = state._replace(node=node + 1)
+            node = graph.go_on(state.live, state.node, evaluate_node, last=self.plan.last, before=self.layers)
+            state = state._replace(node=node)
+            if node > self.plan.last:
+                break
+            stage = self._cut(graph.bends[node], state)
+            if stage is None:
+                self.result.is_complete = False
+                if self.depth:
+                    raise _BudgetReachedError
+                break
+            state.live.clear()
+            low = share[0] + (high - share[0]) * (self.done_at[node] - before) / max(1 - before, 1e-9)
+            if len(stage) > 1:
+                self._take_chunks(stage, (low, high))
+                return
+            self.done(low)
+            state = next(iter(stage))
         self._finish(state, share)
 
     def _finish(self, state: PlaneChunk, share: tuple[float, float]) -> None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from inscape.arrays import Floats, Ints
+from inscape.arrays import Bools, Floats, Ints
 from inscape.compiled import compiled, kernel, summing
 from inscape.models.graph import flat
 from inscape.models.graph.piecewise import Bend, WindowTable
@@ -211,7 +211,7 @@ def _threshold(values: Any, segment: Ints, kink: int, theta: float, rounding: Se
 
 def _more_than_rounding(
     interval: Ints, before: Ints, after: Ints, gap: Floats, rounding: SegmentRounding
-) -> npt.NDArray[np.bool_]:
+) -> Bools:
     """Which changes of winners are not between entries that are equal up to rounding at both ends, (m,)."""
     kept = np.ones(len(interval), bool)
     doubt = np.flatnonzero(gap <= SUSPICIOUS * rounding.scale)

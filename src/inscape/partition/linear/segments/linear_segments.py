@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -33,7 +32,7 @@ from inscape.progress import Meter
 from inscape.provenance import Provenance
 from inscape.status import COMPLETE, Status
 
-KnotsOfOne = tuple[Floats, npt.NDArray[np.bool_]]
+KnotsOfOne = tuple[Floats, Bools]
 """The knots (k,) of one segment, and at which of them the output surely bends (k,)."""
 
 ON_KINK = Status(
@@ -96,8 +95,8 @@ class Knots:
 
     def __init__(self) -> None:
         self._t: list[Floats] = []
-        self._segment: list[npt.NDArray[np.int64]] = []
-        self._certain: list[npt.NDArray[np.bool_]] = []
+        self._segment: list[Ints] = []
+        self._certain: list[Bools] = []
         self._before: tuple[Positions, Any] | None = None
 
     def take(self, positions: Positions, scores: Tensor, scale: float) -> None:
@@ -121,7 +120,7 @@ class Knots:
         return [(t[a:b], certain[a:b]) for a, b in pairwise(bounds)]
 
 
-def surely_bends(t: Floats, f: Any, scale: float) -> npt.NDArray[np.bool_]:
+def surely_bends(t: Floats, f: Any, scale: float) -> Bools:
     """Whether the slope of f (n, c), of at most `scale`, surely changes at the inner positions, (n - 2,).
 
     With slopes l and r before and after a position and lengths a and b of the intervals, f lies
@@ -135,7 +134,7 @@ def surely_bends(t: Floats, f: Any, scale: float) -> npt.NDArray[np.bool_]:
         jump = np.abs(np.diff(slope, axis=0)).max(axis=1)
         bend = jump * (steps[:-1] * steps[1:] / (steps[:-1] + steps[1:]))
     rounding = float(np.finfo(f.dtype).eps) * max(float(np.abs(f).max(initial=0.0)), scale / SLACK)
-    certain: npt.NDArray[np.bool_] = jump > _DOUBTFUL_JUMP * np.maximum(size[:-1], size[1:])
+    certain: Bools = jump > _DOUBTFUL_JUMP * np.maximum(size[:-1], size[1:])
     certain &= bend > _DOUBTFUL_BEND * rounding
     return certain
 
@@ -144,7 +143,7 @@ def decided(
     graph: Graph,
     segments: Sequence[Segment],
     by_segment: list[KnotsOfOne],
-    doubts: tuple[npt.NDArray[np.int64], Floats],
+    doubts: tuple[Ints, Floats],
     *,
     memory: int,
     tolerance: float,

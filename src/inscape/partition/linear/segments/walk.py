@@ -28,8 +28,8 @@ from torch import Tensor
 from inscape.arrays import Floats, Ints
 from inscape.compiled import inlined, kernel
 from inscape.errors import OutOfRangeError
-from inscape.models.graph import Graph, flat
-from inscape.models.graph.network import Fusion
+from inscape.models.graph import Graph, Node, flat
+from inscape.models.graph.network import Fusion, evaluate_node
 from inscape.models.graph.piecewise import Bend
 from inscape.parallel import Job, Tell, in_order, is_parallel, single_products
 from inscape.partition.linear.bent_line import pass_breakpoint, start_line
@@ -155,8 +155,9 @@ class _SegmentWalker:
         self.sizes = _stage_sizes(graph)
         self.fusions = graph.fusions
         self.scales = scales_of(graph)
-        n_bends = sum(not n.is_affine for n in graph.nodes)
-        held = 4 * (n_bends + 1) * dtype.itemsize  # at each level: input, output, a skip and a temporary
+        held = (
+            4 * (len(graph.bends) + 1) * dtype.itemsize
+        )  # at each level: input, output, a skip and a temporary
         self.chunk = max(1, min(BYTES_IN_CHUNK // dtype.itemsize, memory // held))
         self.limit = float(torch.finfo(graph.own_dtype).max) / HEADROOM
 
@@ -274,16 +275,13 @@ class _SegmentWalker:
 
     def _evaluate(self, chunk: _SegmentChunk) -> None:
         """Evaluate the nodes up to the next piecewise-linear one, or to the end."""
-        graph, live, scales = self.graph, chunk.tensors, chunk.scales
-        while chunk.node <= graph.output and graph.nodes[chunk.node].bend is None:
-            i = chunk.node
-            op, inputs = graph.nodes[i].op, graph.nodes[i].inputs
-            live[i] = op(*(live[j] for j in inputs))
-            scales[i] = self.scales.affine(i, *(scales[j] for j in inputs))
-            for j in inputs:
-                if graph.last_use[j] <= i:
-                    live.pop(j, None)
-            chunk.node = i + 1
+        graph, scales = self.graph, chunk.scales
+
+        def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
+            scales[i] = self.scales.affine(i, *(scales[j] for j in node.inputs))
+            return node.op(*inputs)
+
+        chunk.node = graph.go_on(chunk.tensors, chunk.node, visit, last=graph.output, before=graph.bends)
 
     def _bend(self, chunk: _SegmentChunk, log: _Log) -> Iterator[_SegmentChunk]:
         """The chunks after a piecewise-linear node, which adds the positions where it bends."""
@@ -303,7 +301,8 @@ class _SegmentWalker:
         if fusion is not None:
             change = slope_changes(op, flat(z), refinement.bends)
             h = op(z) if keep or not self._may_overwrite(j, i) else op.overwrite(z)
-            expansion = Expansion(fusion, self._through(i, last, h), refinement.bends, change)
+            y = self.graph.walk(h, evaluate_node, first=i, until=last)
+            expansion = Expansion(fusion, y, refinement.bends, change)
             for k in range(i + 1, last + 1):
                 scales[k] = self.scales.affine(k, *(scales[n] for n in self.graph.nodes[k].inputs))
         for own in _chunks(refinement, self.most_positions(last)):
@@ -321,13 +320,6 @@ class _SegmentWalker:
     def _may_overwrite(self, node: int, reader: int) -> bool:
         """Whether a node's tensor is its own, and nobody but `reader` needs it."""
         return self.graph.nodes[node].op.owns_result and self.graph.last_use[node] == reader
-
-    def _through(self, node: int, last: int, value: Tensor) -> Tensor:
-        """The value of node `last` in a chain of affine nodes that starts after `node`."""
-        for k in range(node + 1, last + 1):
-            op = self.graph.nodes[k].op
-            value = op(value)
-        return value
 
 
 def _same(chunk: _SegmentChunk) -> _SegmentChunk:

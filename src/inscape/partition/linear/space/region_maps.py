@@ -9,14 +9,13 @@ its state; so the region is a polytope A u <= b, whose constraints are scaled to
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from inscape.arrays import Bools, Floats, Ints
+from inscape.arrays import Array, Bools, Floats, Ints
 from inscape.budget import MEMORY, in_bytes
 from inscape.errors import PartitionError
 from inscape.models.graph import Graph, Node
@@ -255,7 +254,7 @@ def _region(
     states: Pattern, constraints: Mapping[int, Halfspaces], scores: Floats, jacobian: Floats
 ) -> RegionMaps:
     """All constraints in one polytope, those of constant units left out."""
-    kept: list[tuple[npt.NDArray[Any], ...]] = []
+    kept: list[tuple[Array, ...]] = []
     is_empty, is_on_kink = False, False
     largest = max(
         (float(np.abs(half.offsets).max(initial=0.0)) for half in constraints.values()), default=0.0

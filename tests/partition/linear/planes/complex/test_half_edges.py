@@ -10,7 +10,7 @@ from inscape.partition.linear.planes.complex.half_edges import (
     direction_of,
     edge_of,
     half_edge,
-    next_place,
+    next_around,
     origin,
     outward,
     polygon_complex,
@@ -29,14 +29,14 @@ def test_numbers_of_half_edges():
     edge, direction = edge_of(h), direction_of(h)
     assert np.array_equal(half_edge(edge, direction), h)
     assert np.array_equal(twin(h), half_edge(edge, 1 - direction))
-    assert [next_place(i, 3, 6) for i in (3, 4, 5)] == [4, 5, 3]
+    assert [next_around(i, 3, 6) for i in (3, 4, 5)] == [4, 5, 3]
 
 
 @pytest.mark.slow
 def test_every_half_edge_ends_where_the_next_begins(planar):
     for first, last in zip(planar.start[:-1], planar.start[1:], strict=True):
         for i in range(first, last):
-            h, after = planar.loop[i], planar.loop[next_place(i, first, last)]
+            h, after = planar.loop[i], planar.loop[next_around(i, first, last)]
             assert target(planar.ends, h) == origin(planar.ends, after)
 
 

@@ -55,7 +55,7 @@ def walk(line: Any, span: Any, trees: Any, front: Any, leaves: Any) -> Any:
     feature, child, last_left, n_trees = trees
     node, t0, t1 = front[0]
     next_node, next_t0, next_t1 = front[1]
-    found_t, found_tree, found_row = leaves
+    leaf_t, leaf_tree, leaf_row = leaves
     begin, end = span
     for k in range(n_trees):
         node[k], t0[k], t1[k] = k, begin, end
@@ -68,7 +68,7 @@ def walk(line: Any, span: Any, trees: Any, front: Any, leaves: Any) -> Any:
             at, low, high = node[i], t0[i], t1[i]
             f, c = feature[at], child[at]
             leaf = f < 0
-            found_t[n], found_tree[n], found_row[n] = low, -1 - f, c
+            leaf_t[n], leaf_tree[n], leaf_row[n] = low, -1 - f, c
             n += leaf
             f = 0 if leaf else f
             # (3) where the line crosses the split, and on which side it comes from

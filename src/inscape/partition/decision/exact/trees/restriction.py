@@ -88,9 +88,9 @@ def line_of(f: int, last_left: float, blur: float, plane: Any, size: Any, line: 
 
 @inlined
 def clip(x: Any, y: Any, n: int, line: Any, side: float, new_x: Any, new_y: Any) -> int:
-    """Write the part of a convex polygon where side * (a x + b y - c) >= 0; the number of its corners.
+    """Write what is left of a convex polygon where side * (a x + b y - c) >= 0; the number of its corners.
 
-    A corner on the line, up to rounding, belongs to both parts.
+    A corner on the line, up to rounding, belongs to both sides.
     """
     m, near = 0, line[4]
     for i in range(n):
@@ -168,7 +168,7 @@ def restrict(n_trees: int, depth: int, trees: Any, plane: Any, corners: Any) -> 
             if feature[at] < 0:
                 row[me] = child[at]
                 continue
-            # (4) the next one cuts it: both parts wait
+            # (4) the next one cuts it: both sides wait
             children[me] = n
             for side in range(2):
                 node[top], slot[top] = child[at] + side, n + side

@@ -17,7 +17,7 @@ from inscape.partition.linear.planes.complex.half_edges import (
     direction_of,
     edge_of,
     half_edge,
-    next_place,
+    next_around,
     origin,
     target,
     twin,
@@ -37,7 +37,7 @@ def successors(start, loop, n_half_edges, gone):
     # (1) as the loops are
     for f in range(len(start) - 1):
         for i in range(start[f], start[f + 1]):
-            after[loop[i]] = loop[next_place(i, start[f], start[f + 1])]
+            after[loop[i]] = loop[next_around(i, start[f], start[f + 1])]
     # (2) past gone edges: around their origin, from twin to twin, to the first edge that stays
     for f in range(len(start) - 1):
         for i in range(start[f], start[f + 1]):

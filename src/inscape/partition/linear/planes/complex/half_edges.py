@@ -23,9 +23,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Bools, Floats, Ints
+from inscape.arrays import Bools, Floats, Int32s, Ints
 from inscape.compiled import compiled, inlined, kernel
 from inscape.errors import PartitionError
 
@@ -70,7 +69,7 @@ def target(ends, h):
 
 
 @inlined
-def next_place(i, first, last):
+def next_around(i, first, last):
     """The index after i in a loop at the indices first, ..., last - 1."""
     return i + 1 if i + 1 < last else first
 
@@ -90,10 +89,10 @@ class PlanarComplex:
     """
 
     xy: Floats
-    ends: npt.NDArray[np.int32]
-    born: npt.NDArray[np.int32]
+    ends: Int32s
+    born: Int32s
     start: Ints
-    loop: npt.NDArray[np.int32]
+    loop: Int32s
     shared: Bools
     fixed: Bools
 

@@ -16,15 +16,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Floats, Int32s, Ints
+from inscape.arrays import Floats, Indices, Int32s, Ints, SignVectors
 from inscape.compiled import kernel
 from inscape.parallel import spread
 from inscape.partition.linear.planes.complex.half_edges import edge_of
-from inscape.partition.linear.planes.layer.sign_vectors import SignVectors
-
-Indices = npt.NDArray[np.uint32]
 
 HUGE_PAGES_FROM_BYTES = 2**22
 """From this size on numpy asks the system for huge pages, which are quicker to get."""
@@ -219,7 +215,7 @@ class Sizes(NamedTuple):
     edges: int
     vertices: int
     lines: int
-    places: int
+    breakpoints: int
     words: int
 
 
@@ -238,7 +234,7 @@ def sizes_of(inputs: CutInput, n_intersections: int) -> Sizes:
         edges=n_edges,
         vertices=n_intersections,
         lines=n_points,
-        places=2 * n_intersections,
+        breakpoints=2 * n_intersections,
         words=inputs.above.shape[1],
     )
 
@@ -265,10 +261,10 @@ def cut_output(sizes: Sizes) -> CutOutput:
             np.empty((sizes.vertices, 2)),
             np.empty((sizes.lines, 2), np.int32),
             np.empty(sizes.lines + 1, np.int64),
-            np.empty(sizes.places),
-            np.empty(sizes.places, np.int32),
-            np.empty(sizes.places),
-            np.empty(sizes.places, np.int64),
+            np.empty(sizes.breakpoints),
+            np.empty(sizes.breakpoints, np.int32),
+            np.empty(sizes.breakpoints),
+            np.empty(sizes.breakpoints, np.int64),
         ]
     )
     start[0], line_start[0] = 0, 0
@@ -313,9 +309,9 @@ def joined(stretches: list[CutOutput], first_faces: list[int], inputs: CutInput)
         inputs: of all faces.
     """
     counts = np.array([[*p.counts[: LINES + 1], len(p.lines.s)] for p in stretches])
-    n_faces, n_half_edges, n_edges, n_vertices, n_lines, n_places = counts.sum(axis=0).tolist()
+    n_faces, n_half_edges, n_edges, n_vertices, n_lines, n_breakpoints = counts.sum(axis=0).tolist()
     words = inputs.above.shape[1]
-    out = cut_output(Sizes(n_faces, n_half_edges, n_edges, n_vertices, n_lines, n_places, words))
+    out = cut_output(Sizes(n_faces, n_half_edges, n_edges, n_vertices, n_lines, n_breakpoints, words))
     before = np.cumsum(counts, axis=0) - counts
     numbers = np.column_stack([before, first_faces])
     base = np.array(
@@ -333,9 +329,10 @@ def joined(stretches: list[CutOutput], first_faces: list[int], inputs: CutInput)
 def append(faces, inside, lines, base, before, all_faces, all_inside, all_lines):
     """Write the results of a stretch behind those of others.
 
-    `before` is how many these have: faces, half-edges, edges, vertices, lines, places of those, old faces.
+    `before` is how many these have: faces, half-edges, edges, vertices, lines, breakpoints on those, faces
+    before the cut.
     """
-    first, half, edge, vertex, line, place, parent = before
+    first, half, edge, vertex, line, on_line, parent = before
     # (1) faces; edges inside them are numbered from base[0] on
     for i in range(len(faces.parent)):
         all_faces.parent[first + i] = faces.parent[i] + parent
@@ -355,10 +352,13 @@ def append(faces, inside, lines, base, before, all_faces, all_inside, all_lines)
     # (3) lines, which end on the boundary
     for i in range(len(lines.ends)):
         all_lines.ends[line + i, 0], all_lines.ends[line + i, 1] = lines.ends[i, 0], lines.ends[i, 1]
-        all_lines.start[line + i + 1] = lines.start[i + 1] + place
+        all_lines.start[line + i + 1] = lines.start[i + 1] + on_line
     for i in range(len(lines.s)):
-        all_lines.s[place + i], all_lines.unit[place + i] = lines.s[i], lines.unit[i]
-        all_lines.change[place + i], all_lines.vertex[place + i] = lines.change[i], lines.vertex[i] + vertex
+        all_lines.s[on_line + i], all_lines.unit[on_line + i] = lines.s[i], lines.unit[i]
+        all_lines.change[on_line + i], all_lines.vertex[on_line + i] = (
+            lines.change[i],
+            lines.vertex[i] + vertex,
+        )
 
 
 def in_one_block(arrays: list[Any]) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from inscape.arrays import Bools, Floats, Ints
+from inscape.arrays import Bools, Floats, Ints, SignVectors
 from inscape.compiled import kernel
 from inscape.parallel import is_parallel, spread
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
@@ -38,7 +38,6 @@ from inscape.partition.linear.planes.layer.edge_crossings import Crossings, cros
 from inscape.partition.linear.planes.layer.faces import cut_each
 from inscape.partition.linear.planes.layer.sign_vectors import (
     Packed,
-    SignVectors,
     signs_at_vertices,
     signs_of_faces,
 )
@@ -296,11 +295,14 @@ def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutFace
             inputs._replace(start=inputs.start[a : b + 1], face_signs=inputs.face_signs[a:b])
             for a, b in pairwise(bounds)
         ]
-        found = spread(
+        cut_stretches = spread(
             partial(_cut_stretch, own, float(most), tied[a:b])
             for own, (a, b) in zip(stretches, pairwise(bounds), strict=True)
         )
-        is_complete, out = all(done for done, _ in found), joined([p for _, p in found], bounds[:-1], inputs)
+        is_complete, out = (
+            all(done for done, _ in cut_stretches),
+            joined([p for _, p in cut_stretches], bounds[:-1], inputs),
+        )
     return is_complete and len(out.faces.parent) <= most, out.faces, out.inside, out.lines
 
 

@@ -8,14 +8,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Floats, Ints
+from inscape.arrays import Floats, Int32s, Ints, SignVectors
 from inscape.compiled import choosing, compiled, inlined, kernel
 from inscape.errors import NonGenericError
 from inscape.parallel import spread
 from inscape.partition.linear.planes.complex.half_edges import PlanarComplex
-from inscape.partition.linear.planes.layer.sign_vectors import SignVectors, count_bits, lowest_bit
+from inscape.partition.linear.planes.layer.sign_vectors import count_bits, lowest_bit
 from inscape.partition.linear.planes.values.values import Values, value
 from inscape.partition.linear.rounding import RoundingBounds
 
@@ -45,8 +44,8 @@ class Crossings:
     """
 
     start: Ints
-    edge: npt.NDArray[np.int32]
-    unit: npt.NDArray[np.int32]
+    edge: Int32s
+    unit: Int32s
     s: Floats
     change: Floats
     point: Ints

@@ -14,7 +14,7 @@ from inscape.partition.linear.planes.complex.half_edges import (
     direction_of,
     edge_of,
     half_edge,
-    next_place,
+    next_around,
     origin,
     twin,
 )
@@ -152,12 +152,12 @@ def _bisect_face(inputs, f, one, two, base_edge, out):
         h = inputs.loop[start]
         out.faces.loop[i_loop] = _onward(h, inputs.point_start[edge_of(h)])
         i_loop += 1
-        i = next_place(start, first, last)
+        i = next_around(start, first, last)
         while i != stop:
             h = inputs.loop[i]
             out.faces.loop[i_loop] = _uncut(h, inputs.point_start[edge_of(h)])
             i_loop += 1
-            i = next_place(i, first, last)
+            i = next_around(i, first, last)
         h = inputs.loop[stop]
         out.faces.loop[i_loop] = _up_to(h, inputs.point_start[edge_of(h)])
         out.faces.loop[i_loop + 1] = half_edge(base_edge + i_edge, side)
@@ -277,7 +277,7 @@ def _trace_disjoint_chords(inputs, f, n, m, base_edge, scratch, out):
         while True:
             loop[i_loop] = scratch.number[g]
             i_loop += 1
-            g = next_place(g, 0, n)
+            g = next_around(g, 0, n)
             if scratch.point[g] >= 0:
                 c = scratch.chord[g]
                 end = HI if g == scratch.chords[c, LO] else LO  # where the chord leads

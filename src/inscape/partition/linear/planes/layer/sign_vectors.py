@@ -11,17 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Bools, Floats, Ints
+from inscape.arrays import Bools, Floats, Ints, SignVectors
 from inscape.compiled import compiled, inlined, kernel, summing
 from inscape.partition.linear.rounding import RoundingBounds
 
 if TYPE_CHECKING:
     from inscape.partition.linear.planes.values.values import Values
-
-SignVectors = npt.NDArray[np.uint64]
-"""A sign vector for each vertex or face, (n, words)."""
 
 _RECHECKED_AT_ONCE = 4096
 """How many vertices with an entry near a kink are evaluated again at once."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from inscape.arrays import Floats, Ints
+from inscape.arrays import Floats, Ints, SignVectors
 from inscape.compiled import compiled
 from inscape.errors import NonGenericError
 from inscape.partition.linear.planes.complex.half_edges import (
@@ -28,7 +28,6 @@ from inscape.partition.linear.planes.complex.half_edges import (
 from inscape.partition.linear.planes.layer.buffers import CutFaces, Inside, Lines
 from inscape.partition.linear.planes.layer.edge_crossings import Crossings
 from inscape.partition.linear.planes.layer.faces import walk_boundary
-from inscape.partition.linear.planes.layer.sign_vectors import SignVectors
 from inscape.partition.linear.planes.values.values import Values
 from inscape.partition.linear.rounding import RoundingBounds
 

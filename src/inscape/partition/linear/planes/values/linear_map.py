@@ -19,14 +19,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inscape.arrays import Bools, Floats, Ints
+from inscape.arrays import Bools, Floats, Ints, SignVectors
 from inscape.compiled import compiled, copy, inlined, kernel
 from inscape.models.graph import flat
 from inscape.models.graph.network import Fusion
 from inscape.models.graph.piecewise import Bend
 from inscape.parallel import spread
 from inscape.partition.linear.planes.layer.buffers import Lines
-from inscape.partition.linear.planes.layer.sign_vectors import Packed, SignVectors, cutoff_of, lowest_bit
+from inscape.partition.linear.planes.layer.sign_vectors import Packed, cutoff_of, lowest_bit
 from inscape.partition.linear.planes.plan import Plan, empty
 from inscape.partition.linear.planes.values.values import Values, expand, sign_lines
 from inscape.partition.linear.rounding import PlaneRounding

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
-from inscape.arrays import Bools, Floats, Int32s, Ints
+from inscape.arrays import Bools, Floats, Int32s, Ints, SignVectors
 from inscape.compiled import inlined, kernel
 from inscape.models.graph import flat
 from inscape.parallel import is_parallel, spread
 from inscape.partition.linear.bent_line import pass_breakpoint, sag, start_line
 from inscape.partition.linear.planes.layer.buffers import Lines
-from inscape.partition.linear.planes.layer.sign_vectors import SignVectors, pack_vector
+from inscape.partition.linear.planes.layer.sign_vectors import pack_vector
 from inscape.partition.linear.planes.plan import empty
 
 _NO_INT32S, _NO_INTS = np.zeros(0, np.int32), np.zeros(0, np.int64)
