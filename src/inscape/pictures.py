@@ -15,6 +15,7 @@ from inscape.errors import InscapeError, PictureError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 _DPI = 144
 Names = Sequence[str] | Mapping[Any, str]
@@ -46,7 +47,7 @@ class Shown:
 class _Pictured(Shown):
     """A result whose picture a notebook shows."""
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the result and return the matplotlib Axes."""
         raise NotImplementedError
 
@@ -57,7 +58,7 @@ class _Pictured(Shown):
 
         try:
             with apart_from_pyplot():  # else the figure is shown a second time
-                figure = self.plot().figure
+                figure: Any = self.plot().figure
                 FigureCanvasAgg(figure)
                 figure.savefig(png := BytesIO(), format="png", dpi=_DPI)
         except InscapeError as error:  # a probe of higher dimension, or a result read from a file
@@ -70,7 +71,7 @@ class _Pictured(Shown):
 class Drawn(_Pictured):
     """A result with a picture."""
 
-    def plot(self, ax: Any = None, *, title: str | None = None, legend: bool = True) -> Any:
+    def plot(self, ax: "Axes | None" = None, *, title: str | None = None, legend: bool = True) -> "Axes":
         """Draw the result and return the matplotlib Axes.
 
         It shows numbers, and neither classes nor data points: `class_names`, `colours` and `points` are for
@@ -92,14 +93,14 @@ class DrawnByClass(_Pictured):
 
     def plot(
         self,
-        ax: Any = None,
+        ax: "Axes | None" = None,
         *,
         title: str | None = None,
         class_names: Names | None = None,
         colours: Colours | None = None,
         legend: bool = True,
         points: Any = None,
-    ) -> Any:
+    ) -> "Axes":
         """Draw the result and return the matplotlib Axes.
 
         A class has the same colour in all pictures with the same set of class names.
@@ -121,13 +122,13 @@ class DrawnByClass(_Pictured):
         raise NotImplementedError
 
 
-def finished(ax: Any, title: str | None, legend: bool = True) -> Any:
+def finished(ax: "Axes", title: str | None, legend: bool = True) -> "Axes":
     """The Axes with another title, in lines that fit the figure, and perhaps without their legend."""
     if title is not None:
         ax.title.set_text(title)
     ax.title.set_wrap(True)
-    if not legend and ax.get_legend() is not None:
-        ax.get_legend().remove()
+    if not legend and (shown := ax.get_legend()) is not None:
+        shown.remove()
     return ax
 
 

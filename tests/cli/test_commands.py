@@ -325,7 +325,7 @@ def test_npz_data_and_scaling(run, models, tmp_path, digits):
                 (("--input-shape", "0,8"), "input_shape=(0, 8) is not a shape"),
                 (("--input-shape", ""), "is not a shape"),
                 (("--probes", "1000000000"), "1,000,000,000 random probes are over the limit"),
-                (("--resolution", "100000000"), "a grid of 10^8 cells per probe, over the limit"),
+                (("--resolution", "100000000"), "a grid of 10^8 points per probe, over the limit"),
                 (("--dim", "8", "--probes", "100000"), "adaptive cells in 8 dimensions take about 12 s"),
             )
         ),

@@ -38,7 +38,7 @@ FORMS = ("theorem", "density", "norms", "authors")
 PRECISIONS = ("float64", "float32")
 REMEDY = "give fewer points, a smaller n_noise, or a number of random n_directions"
 MAP_REMEDY = "lower the resolution or n_noise"
-MAP_NOISE = 8
+N_NETWORKS_OF_MAP = 8
 """Perturbed networks of a map, where neighbouring points are looked at together anyway."""
 
 
@@ -200,7 +200,7 @@ def density_map(
     resolution: int = 200,
     *,
     sigma: float,
-    n_noise: int = MAP_NOISE,
+    n_noise: int = N_NETWORKS_OF_MAP,
     within: str = "space",
     noise: str = "bias",
     form: str = "theorem",

@@ -186,9 +186,9 @@ def measure(
     >>> table = measure(sign, x, sign(x), measures={"region_count": {"n_probes": 20}, "accuracy": {}})
     >>> [(row["measure"], row["n"]) for row in table.rows]
     [('region_count', 20), ('accuracy', 50)]
-    >>> def positive_part(model, x):
+    >>> def positive_share(model, x):
     ...     return model.labels(x)  # one number per point
-    >>> round(measure(sign, x, measures=[positive_part])["positive_part"]["value"], 2)
+    >>> round(measure(sign, x, measures=[positive_share])["positive_share"]["value"], 2)
     0.5
     """
     with working(n_jobs):

@@ -645,10 +645,10 @@ def squeezed(outputs: Array) -> Array:
     >>> [squeezed(np.zeros(shape)).shape for shape in [(4, 7, 1, 1), (4,), (4, 2, 3)]]
     [(4, 7), (4, 1), (4, 2, 3)]
     """
-    one_row = outputs.shape[1:]
-    if outputs.ndim == 0 or sum(n > 1 for n in one_row) > 1:
+    point_shape = outputs.shape[1:]
+    if outputs.ndim == 0 or sum(n > 1 for n in point_shape) > 1:
         return outputs
-    return outputs.reshape(len(outputs), math.prod(one_row))
+    return outputs.reshape(len(outputs), math.prod(point_shape))
 
 
 def labels_of(scores: Array, name: str) -> Ints:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from inscape.models.graph import Graph
     from inscape.models.graph.trace import Trace
 
-N_ROWS = 3  # points on which a graph is compared with its file
+N_POINTS_COMPARED = 3  # points on which a graph is compared with its file
 N_COMPARED = 64
 AGREEMENT = 0.9
 """Where an output holds labels, they are those of the largest score at this fraction of random points."""
@@ -305,7 +305,7 @@ class OnnxModel(Model):
         output = self._score_output or self._label_output
         assert output is not None
         trace = read_onnx(self._content, self._folder, input_shape, output=output)
-        n = self.fixed_batch or N_ROWS
+        n = self.fixed_batch or N_POINTS_COMPARED
         x = np.random.default_rng(0).standard_normal((n, *input_shape)).astype(self.dtype)
         with self._explained(x):
             out = self._run(x)

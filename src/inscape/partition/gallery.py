@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from inscape.pictures import Colours, DrawnByClass, Look, Names
 from inscape.probes import Probe
 from inscape.probes.source import PointSource
 from inscape.progress import Meter, meter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ENDINGS = (".gif", ".mp4")
 
@@ -30,7 +33,7 @@ def side_by_side(
     legend: bool = True,
     points: Any = None,
     progress: bool | Meter | None = None,
-) -> Any:
+) -> "Figure":
     """Draw several results, or the decision regions of several models on one probe; the matplotlib Figure.
 
     A class has one colour in all panels, and there is one legend. With `columns=len(of)` it is a strip, such
@@ -188,7 +191,7 @@ class _Shared:
             figure.legend(handles=handles, title="class", loc="outside right upper", frameon=False)
 
 
-def _figure(size: tuple[float, float]) -> Any:
+def _figure(size: tuple[float, float]) -> "Figure":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -26,7 +26,7 @@ def must_not_be_asked(x):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"resolution": 10**8}, PartitionError, r"grid of 10\^8 cells per probe.*lower the resolution"),
+        ({"resolution": 10**8}, PartitionError, r"grid of 10\^8 points per probe.*lower the resolution"),
         ({"n_probes": 10**9}, ProbeError, r"1,000,000,000 random probes are over the limit of 10,000,000"),
         (
             {"n_probes": 10**6, "resolution": 10**6},

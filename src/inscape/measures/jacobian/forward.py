@@ -206,21 +206,16 @@ def good_units(graph: Graph, layers: tuple[Layer, ...], state: Evaluation) -> li
     A weight of zero is no edge. One sweep from the output back, through absolute values of the weights.
     """
     graph = graph.cast(torch.float32)
-    n = len(state.output)
-    reached: dict[int, Tensor] = {graph.output: torch.ones_like(state.output, dtype=torch.bool)}
-    good: dict[int, Tensor] = {}
-    of_layer = {layer.node for layer in layers}
-    for i in range(graph.output, 0, -1):
-        node = graph.nodes[i]
-        here = reached.pop(i, None)
-        if here is None:
-            here = torch.zeros(n, *graph.shapes[i], dtype=torch.bool)
+    of_layer, good = {layer.node for layer in layers}, {}
+
+    def visit(i: int, node: Node, reaches: Tensor | None) -> list[Tensor]:
+        if reaches is None:
+            reaches = torch.zeros(len(state.output), *graph.shapes[i], dtype=torch.bool)
         if i in of_layer:
-            good[i] = here
-        shapes = [graph.shapes[j] for j in node.inputs]
-        back = node.op.back(state.slopes[i], here, shapes)
-        for j, b in zip(node.inputs, back, strict=True):
-            reached[j] = reached[j] | b if j in reached else b
+            good[i] = reaches
+        return node.op.back(state.slopes[i], reaches, [graph.shapes[j] for j in node.inputs])
+
+    graph.walk_back(torch.ones_like(state.output, dtype=torch.bool), visit, torch.logical_or)
     return [good[layer.node] for layer in layers]
 
 

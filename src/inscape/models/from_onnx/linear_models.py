@@ -119,7 +119,7 @@ def _concat(step: Step) -> FileValue | list[FileValue]:
 def _moved(step: Step) -> FileValue | list[FileValue]:
     """Entries that are moved behind a function of each entry, as if before it.
 
-    A part of a softmax of two scores is the sigmoid of their difference.
+    One entry of a softmax of two scores is the sigmoid of their difference.
     """
     move, live = shapes.TRANSLATIONS[step.kind], step.inputs[0]
     if not isinstance(live, Varying) or live.head is None:

@@ -42,7 +42,7 @@ def again(call: Call) -> Callable[[Tensor], Any]:
     return lambda x: function(x, *rest, **kwargs)
 
 
-def on_parts(op: Affine, value: Value) -> Affine:
+def on_slices(op: Affine, value: Value) -> Affine:
     """An operation on images (n, c, ...), for a batch (k, c, ...) if the value is so merged."""
     if not value.is_merged:
         return op
@@ -89,7 +89,8 @@ def _batch_axis(run: Callable[[Tensor], Tensor], value: Value, x: Tensor, out: T
 
 def _spatial(call: Call) -> Value:
     value = call.image(call.args[0])
-    return value.at(call.emit(on_parts(affine.structural(called(call.name), again(call)), value), value.node))
+    op = affine.structural(called(call.name), again(call))
+    return value.at(call.emit(on_slices(op, value), value.node))
 
 
 def _pad(call: Call) -> Value:

@@ -198,7 +198,7 @@ _MOVES = (
 """What moves entries, so that a function of each entry may as well come afterwards."""
 _BEHIND_HEADS = frozenset(f"{_MOVES} argmax argmin max min topk log sub rsub gt ge lt le".split())
 """What may follow a softmax, a tanh and the like without a change of labels."""
-_PARTS = "select slice index index_select narrow unbind split chunk"
+_SLICES = "select slice index index_select narrow unbind split chunk"
 _FETCHES = frozenset(["_local_scalar_dense", "is_nonzero", "nonzero", "equal"])
 """What makes numbers or sizes of a tensor's entries, on which Python can branch."""
 
@@ -512,7 +512,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _moved_before_head(self, call: Call, translation: CallTranslation) -> "list[Value | None] | None":
         """A call that moves entries behind a function of each entry, as if it came before; None if it is not.
 
-        A part of a softmax of two scores is the sigmoid of their difference.
+        One entry of a softmax of two scores is the sigmoid of their difference.
         """
         tensors = [t for t in _tensors(call.args[0]) if call.name in _MOVES.split()]
         values = [v for t in tensors if (v := self.value(t)) is not None]
@@ -521,7 +521,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return None
         [head], origin = heads, self.opaque.get(values[0].node)
         inner = [v.at(self.before_head(v.node)) for v in values]
-        if head == "softmax" and call.name in _PARTS.split() and tensors[0].shape[-1] == 2:
+        if head == "softmax" and call.name in _SLICES.split() and tensors[0].shape[-1] == 2:
             flipped = self.emit(affine.structural("flip", lambda z: z.flip(-1)), (inner[0].node,))
             difference = self.emit(affine.subtract(), (inner[0].node, flipped))
             inner, head = [inner[0].at(difference)], "sigmoid"

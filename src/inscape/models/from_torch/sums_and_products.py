@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from inscape.models.decision_rules import NeverTaken, inverse_of
-from inscape.models.from_torch.moving import COMPARISONS, compared, on_parts
+from inscape.models.from_torch.moving import COMPARISONS, compared, on_slices
 from inscape.models.from_torch.recorder import Call, CallTranslation, Value, called, snapshot, unknown
 from inscape.models.graph import affine
 from inscape.models.graph.affine import Affine
@@ -338,7 +338,7 @@ def _convolution(call: Call) -> Value:
     else:
         op = affine.conv(w, b, **shape, groups=groups)
     value = call.image(x)
-    return value.at(call.emit(on_parts(op, value), value.node))
+    return value.at(call.emit(on_slices(op, value), value.node))
 
 
 def _batch_norm(call: Call) -> Value:
@@ -355,7 +355,7 @@ def _batch_norm(call: Call) -> Value:
     offset = -snapshot(mean).double() * factor
     if bias is not None:
         offset = offset + snapshot(bias).double()
-    return value.at(call.emit(on_parts(affine.channel_affine(factor, offset), value), value.node))
+    return value.at(call.emit(on_slices(affine.channel_affine(factor, offset), value), value.node))
 
 
 MATRICES: dict[str, CallTranslation] = {

@@ -308,6 +308,26 @@ class Graph:
             node += 1
         return node
 
+    def walk_back(
+        self,
+        end: Value,
+        visit: Callable[[int, Node, Value | None], Sequence[Value]],
+        join: Callable[[Value, Value], Value],
+    ) -> None:
+        """Visit the nodes from the output back to the first behind the input.
+
+        Args:
+            end: the value of the output.
+            visit: called with a node's number, the node and its value, None if no node visited so far reads
+                it; returns a value for each node that it reads.
+            join: makes one value of those that two readers give a node.
+        """
+        values = {self.output: end}
+        for i in range(self.output, 0, -1):
+            given = visit(i, self.nodes[i], values.pop(i, None))
+            for j, value in zip(self.nodes[i].inputs, given, strict=True):
+                values[j] = join(values[j], value) if j in values else value
+
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
         """The shape of a point of every node, found by evaluating one point of zeros."""

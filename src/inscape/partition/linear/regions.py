@@ -25,6 +25,7 @@ from inscape.status import Status
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from inscape.partition.linear.planes.subdivision import Subdivision
     from inscape.partition.linear.segments.linear_segments import SegmentScores
@@ -331,7 +332,7 @@ class LinearPlane(DrawnByClass, Exported):
 
     def plot(
         self,
-        ax: Any = None,
+        ax: "Axes | None" = None,
         *,
         colour: Any = "pattern",
         edges: bool = True,
@@ -340,7 +341,7 @@ class LinearPlane(DrawnByClass, Exported):
         colours: Colours | None = None,
         legend: bool = True,
         points: Any = None,
-    ) -> Any:
+    ) -> "Axes":
         """Draw the faces and return the matplotlib Axes.
 
         Args:

@@ -191,7 +191,7 @@ class SampledMeshes:
         return kept
 
     def _cut_edges(self) -> None:
-        """Split each edge on which a third label leads, by interpolation, where those of its ends cross.
+        """Cut each edge on which a third label leads, by interpolation, where those of its ends cross.
 
         That is what is left of a band thinner than the finest cells: the model is asked on every edge that
         crosses it, so that its components are joined if, and only if, the label is met between them.

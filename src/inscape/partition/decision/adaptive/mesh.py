@@ -79,7 +79,7 @@ class Mesh:
             )
 
     def cut_edges(self, edges: Ints, where: Floats) -> Ints:
-        """Split edges, each at some fraction of it, and the cells at them; `cut` is not possible afterwards.
+        """Cut edges, each at some fraction of it, and the cells at them; `cut` is not possible afterwards.
 
         Args:
             edges: pairs of vertices, each pair once and its smaller vertex first, (e, 2).

@@ -23,8 +23,8 @@ N_STEPS = 200
 """Even samples to begin with where the model has steps only: those of the default grid."""
 N_UNEVEN = 16
 """Then this many more at uneven places, since even ones are blind to what repeats with them."""
-LEAST_PART = 0.46
-"""Each leaves at least so much of the interval that it divides, so that it asks for no look by itself."""
+LEAST_FRACTION = 0.46
+"""Each leaves at least this fraction of the interval that it cuts, so that it asks for no look by itself."""
 STEP_CHANCE = 0.015
 """Between steps, the least chance of a hidden region that asks for a look; see `scan_steps`."""
 SLIVER = 2.0**-20
@@ -40,11 +40,11 @@ def start_positions(rule: str, finest: float) -> Floats:
     if rule == "scores":
         return np.union1d(np.linspace(0, 1, N_START), [NEAR_ENDS, 1 - NEAR_ENDS])
     even = np.linspace(0, 1, N_STEPS)
-    if finest > LEAST_PART / (N_STEPS - 1):  # no sample may be nearer to another
+    if finest > LEAST_FRACTION / (N_STEPS - 1):  # no sample may be nearer to another
         return even
     rng = np.random.default_rng(0)
     intervals = rng.choice(N_STEPS - 1, N_UNEVEN, replace=False)
-    uneven = intervals + rng.uniform(LEAST_PART, 1 - LEAST_PART, N_UNEVEN)
+    uneven = intervals + rng.uniform(LEAST_FRACTION, 1 - LEAST_FRACTION, N_UNEVEN)
     return np.union1d(even, uneven / (N_STEPS - 1))
 
 

@@ -15,7 +15,7 @@ from inscape.probes import Patch, Probe
 DEFAULT_RESOLUTION = {1: 200, 2: 30}
 DEFAULT_BUDGET = 4096
 """Most grid points per probe, by default, in three dimensions and more."""
-MOST_CELLS = 2**24
+MOST_GRID_POINTS = 2**24
 """Of the grid on one probe: about a gigabyte of memory."""
 CONNECTIVITIES = ("face", "full", "axes")
 
@@ -125,11 +125,11 @@ def resolution_for(probe: Probe, resolution: int | None) -> int:
         if resolution is None
         else whole_number(resolution, "resolution", 2, PartitionError, f" per axis; try resolution={usual}")
     )
-    if d * math.log(r + 2) > math.log(MOST_CELLS):
+    if d * math.log(r + 2) > math.log(MOST_GRID_POINTS):
         less = "dimension" if resolution is None else "resolution"
         raise PartitionError(
             f"resolution={r} in {d} dimensions is a grid of 10^{d * math.log10(r + 2):.0f} points per probe, "
-            f"over the limit of 10^{math.log10(MOST_CELLS):.0f}: lower the {less}"
+            f"over the limit of 10^{math.log10(MOST_GRID_POINTS):.0f}: lower the {less}"
         )
     return r
 

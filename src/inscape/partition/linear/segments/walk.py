@@ -255,7 +255,7 @@ class _SegmentWalker:
         return max(2, self.chunk // self.sizes[node])
 
     def _advance(self, chunk: _SegmentChunk, log: _Log) -> None:
-        """Take a chunk to the end; it is split into chunks at each piecewise-linear node."""
+        """Take a chunk to the end; it becomes several at a piecewise-linear node that adds many positions."""
         self._evaluate(chunk)
         if chunk.node <= self.graph.output:
             for after in self._bend(chunk, log):

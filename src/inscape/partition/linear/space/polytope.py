@@ -98,7 +98,7 @@ class LinearRegion(Drawn):
         a, b = self.normals, self.distances / scale
         first = _first_of_equal(np.column_stack([a, b]))
         facets = np.zeros(len(b), dtype=bool)
-        facets[first] = rays_to_rows(a[first], b[first])[1]
+        facets[first] = rays_to_constraints(a[first], b[first])[1]
         candidates = np.flatnonzero(first)
         for i in candidates[~facets[candidates]]:
             others = candidates[candidates != i]
@@ -264,7 +264,7 @@ def _first_of_equal(normals: Floats) -> Bools:
     return is_first
 
 
-def rays_to_rows(normals: Floats, offsets: Floats) -> tuple[Floats, Bools]:
+def rays_to_constraints(normals: Floats, offsets: Floats) -> tuple[Floats, Bools]:
     """For each constraint a point at which a ray from the origin meets it clearly before any other.
 
     Returns:
@@ -402,7 +402,7 @@ def _by_programs(a: Floats, b: Floats) -> tuple[Floats, Bools]:
     """For each constraint the point on it with the largest least slack of the others, and if there is one."""
     from scipy.optimize import linprog
 
-    points, known = rays_to_rows(a, b)
+    points, known = rays_to_constraints(a, b)
     for i in np.flatnonzero(~known):
         others = np.arange(len(b)) != i
         table = np.column_stack([a[others], np.ones(int(others.sum()))])

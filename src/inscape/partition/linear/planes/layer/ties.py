@@ -434,7 +434,7 @@ def _cut_along_units(n, values, errors, signs, xy, most):
                     gates[g] = n_nodes
                     n_fresh += 1
                     n_nodes += 1
-            # (4) the two halves
+            # (4) the two subfaces
             ahead, behind = (out + 1) % len(nodes), (back + 1) % len(nodes)
             subfaces[c] = _half(nodes, ahead, back, gates[0], gates[1], is_new[1])
             subfaces.append(_half(nodes, behind, out, gates[1], gates[0], is_new[0]))
