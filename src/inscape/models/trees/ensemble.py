@@ -74,7 +74,7 @@ class Vote(NamedTuple):
     """How the scores become a label."""
     doubt: float = -1.0
     """A lead of no more than this, after the division, may be a matter of the order or precision of the
-    model's own sums: then the model is asked. Negative where we add as it does."""
+    model's own sums: then the model is evaluated. Negative where we add as it does."""
     are_fractions: bool = False
     """Whether the scores are the model's probabilities, as in forests."""
     classes: Ints | None = None

@@ -2,8 +2,8 @@
 
 The numbers of regression trees, forests and boosters, or the probabilities of a classifier, are functions of
 what the leaves add up to, constant wherever no tree changes its leaf. If it is known which function, a rule
-becomes a vote on these sums. If it is not, the model is asked on every piece, and its answer holds for all of
-it.
+becomes a vote on these sums. If it is not, the model is evaluated on every piece, and its answer holds for
+all of it.
 """
 
 import math
@@ -127,7 +127,7 @@ def decided_trees(ensemble: TreeEnsemble, rule: DecisionRule, x: Floats, outputs
 
 
 def always_asked(ensemble: TreeEnsemble) -> TreeEnsemble:
-    """The ensemble on whose every piece the model is asked."""
+    """The ensemble on whose every piece the model is evaluated."""
     rule = Rule.POSITIVE if len(ensemble.vote.start) == 1 else Rule.ARGMAX
     return replace(
         ensemble, vote=ensemble.vote._replace(rule=rule, doubt=math.inf, classes=None, ballots=NO_BALLOTS)

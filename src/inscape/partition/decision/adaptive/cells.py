@@ -193,8 +193,8 @@ class SampledMeshes:
     def _cut_edges(self) -> None:
         """Cut each edge on which a third label leads, by interpolation, where those of its ends cross.
 
-        That is what is left of a band thinner than the finest cells: the model is asked on every edge that
-        crosses it, so that its components are joined if, and only if, the label is met between them.
+        That is what is left of a band thinner than the finest cells: the model is evaluated on every edge
+        that crosses it, so that its components are joined if, and only if, the label is met between them.
         """
         mesh = self.mesh
         edges, where, lead = self._crossings(np.ones(len(self.spent), np.bool_))

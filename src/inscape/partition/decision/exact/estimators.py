@@ -41,7 +41,7 @@ EPS = float(np.finfo(np.float64).eps)
 CLEAR_FROM_LENGTH = 1e-6
 """A region shorter than this fraction of the span is not checked: there rounding may decide."""
 INSIDE = 0.382
-"""Where the model is asked inside a piece, as a fraction of it."""
+"""Where the model is evaluated inside a piece, as a fraction of it."""
 MOST_DISTANCES = 2**22
 """Numbers in one table of lines and training points."""
 
@@ -71,7 +71,7 @@ def estimator_segments(
 
     Places are found in float64, so that they carry its rounding; pieces shorter than 1e-12 of the span are
     left out. On a piece along which two scores or two distances are equal, as those of a training point that
-    was given twice, the model itself is asked inside it, and the status says so.
+    was given twice, the model itself is evaluated inside it, and the status says so.
 
     Args:
         model: a wrapped scikit-learn estimator.

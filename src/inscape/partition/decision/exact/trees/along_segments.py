@@ -234,7 +234,7 @@ class _Deciding:
         counts, starts, n_lone, n_asked = self._label(chosen, first, walking, line, result)
         kept = np.empty((len(chosen), 2), np.int64)
         sift_each(starts, np.array([s.span for s in chosen]), not self.narrow, result, kept)
-        if self.ensemble.vote.doubt == np.inf:  # the model is asked everywhere
+        if self.ensemble.vote.doubt == np.inf:  # the model is evaluated everywhere
             counts[:, 3] = 0
         decided = [
             (

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MOST_FACES = 2_000_000
 """A plane that is cut into more is refused: some ten seconds, and half a gigabyte."""
 MOST_ASKED = 200_000
-"""The same where the model is asked on every face."""
+"""The same where the model is evaluated on every face."""
 
 
 @dataclass(frozen=True, eq=False)
