@@ -246,6 +246,31 @@ def test_operations_answer_for_themselves():
     }
 
 
+def evaluating_loops(path):
+    """The lines of loops in which operations of nodes are applied."""
+    for loop in ast.walk(ast.parse(path.read_text())):
+        if isinstance(loop, ast.For | ast.While):
+            calls = [node.func for node in ast.walk(loop) if isinstance(node, ast.Call)]
+            if any(isinstance(called, ast.Attribute) and called.attr == "op" for called in calls):
+                yield loop.lineno
+
+
+def test_a_graph_evaluates_itself():
+    """By `Graph.walk` and `Graph.go_on`; others say what is done at a node."""
+    loops = [f"{room(path)}:{line}" for path in FILES for line in evaluating_loops(path)]
+    assert not loops, f"give a visitor to Graph.walk instead:{listed(loops)}"
+
+
+def test_evaluating_loops_are_noticed(tmp_path):
+    path = tmp_path / "loops.py"
+    path.write_text(
+        "while i < n:\n    live[i] = nodes[i].op(*inputs)\n"
+        "for op in chain:\n    x = op(x)\n"
+        "def visit(i, node, inputs):\n    return node.op(*inputs)\n"
+    )
+    assert list(evaluating_loops(path)) == [1]
+
+
 def kinds(path):
     """Names of the classes and of the types that a file defines, without a leading underscore."""
     tree = ast.parse(path.read_text())
