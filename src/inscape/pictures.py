@@ -1,4 +1,7 @@
-"""What every result that can be drawn shares: one signature of `plot`, class names and their colours."""
+"""What every result that can be drawn shares: one signature of `plot`, class names and their colours.
+
+`plot` returns Axes, declared as anything: to matplotlib's types `ax.figure.savefig` is an error.
+"""
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +50,7 @@ class Shown:
 class _Pictured(Shown):
     """A result whose picture a notebook shows."""
 
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
+    def plot(self, ax: "Axes | None" = None) -> Any:
         """Draw the result and return the matplotlib Axes."""
         raise NotImplementedError
 
@@ -58,7 +61,7 @@ class _Pictured(Shown):
 
         try:
             with apart_from_pyplot():  # else the figure is shown a second time
-                figure: Any = self.plot().figure
+                figure = self.plot().figure
                 FigureCanvasAgg(figure)
                 figure.savefig(png := BytesIO(), format="png", dpi=_DPI)
         except InscapeError as error:  # a probe of higher dimension, or a result read from a file
@@ -71,7 +74,7 @@ class _Pictured(Shown):
 class Drawn(_Pictured):
     """A result with a picture."""
 
-    def plot(self, ax: "Axes | None" = None, *, title: str | None = None, legend: bool = True) -> "Axes":
+    def plot(self, ax: "Axes | None" = None, *, title: str | None = None, legend: bool = True) -> Any:
         """Draw the result and return the matplotlib Axes.
 
         It shows numbers, and neither classes nor data points: `class_names`, `colours` and `points` are for
@@ -100,7 +103,7 @@ class DrawnByClass(_Pictured):
         colours: Colours | None = None,
         legend: bool = True,
         points: Any = None,
-    ) -> "Axes":
+    ) -> Any:
         """Draw the result and return the matplotlib Axes.
 
         A class has the same colour in all pictures with the same set of class names.

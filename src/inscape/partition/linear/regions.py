@@ -341,7 +341,7 @@ class LinearPlane(DrawnByClass, Exported):
         colours: Colours | None = None,
         legend: bool = True,
         points: Any = None,
-    ) -> "Axes":
+    ) -> Any:
         """Draw the faces and return the matplotlib Axes.
 
         Args:
