@@ -353,28 +353,39 @@ def test_pictures_name_their_settings_whatever_kind_of_number_they_are():
 
 
 def test_measures_choose_among_the_models_of_the_study():
-    frame = two_networks().assign(confidence=lambda f: f["test_accuracy"], local_complexity=1.0)
-    table = model_choice.choice_table(frame).set_index(["family", "measure"])
-    families = list(dict.fromkeys(table.index.get_level_values(0)))
-    assert families == [
-        "mlp on mnist",
-        "cnn on mnist",
-        "cnn on mnist, fitted (99%)",
-        "networks together on mnist",
-        "networks together on mnist, fitted (99%)",
-    ]
+    frame = two_networks().assign(local_complexity=1.0)
+    frame["test_accuracy"] += np.random.default_rng(0).normal(0, 0.01, len(frame))
+    frame["confidence"] = frame["test_accuracy"]
+    families = model_choice.families(frame)
+    choices = model_choice.choice_table(families)
+    table = choices.set_index(["family", "measure"])
+    assert (
+        list(families)
+        == list(dict.fromkeys(choices["family"]))
+        == [
+            "mlp on mnist",
+            "cnn on mnist",
+            "cnn on mnist, fitted (99%)",
+            "networks together on mnist",
+            "networks together on mnist, fitted (99%)",
+        ]
+    )
     rows = frame[(frame["model"] == "cnn") & (frame["train_accuracy"] > 0.99)]
     count, truth = rows["region_count"].to_numpy(), rows["test_accuracy"].to_numpy()
     pairs = [(i, j) for i in range(len(rows)) for j in range(i) if truth[i] != truth[j]]
     right = np.mean([(count[i] < count[j]) == (truth[i] > truth[j]) for i, j in pairs])
     line = table.loc[("cnn on mnist, fitted (99%)", "fewer regions")]
+    assert 0.5 < right < 1
     assert line["models"] == len(rows) == 30
     assert line["pairs"] == pytest.approx(right)
     assert line["regret"] == pytest.approx(truth.max() - truth[count.argmin()])
     assert table.loc[("mlp on mnist", "average confidence"), "pairs"] == 1
     assert table.loc[("mlp on mnist", "low local complexity"), "pairs"] == 0.5
-    glance = model_choice.glance_table(table.reset_index()).set_index("measure")
+    glance = model_choice.glance_table(families, choices).set_index("measure")
     assert glance.loc["average confidence", "mlp on mnist"] == "100 % [100, 100], regret 0.0"
+    behind = round(100 * (right - 1))  # confidence is accuracy itself here
+    last = glance.loc["fewer regions ahead of confidence by", "cnn on mnist, fitted (99%)"]
+    assert last.startswith(f"{behind:+d} points [")
 
 
 def test_seeds_agree_as_often_as_their_predictions_do():

@@ -66,10 +66,11 @@ LIMITS = (
 def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
     """Ask the rows all that the paper asks."""
     by_subject = paper_tables.correlations(frame)
-    choices = model_choice.choice_table(frame)
+    families = model_choice.families(frame)
+    choices = model_choice.choice_table(families)
     made = {
         "glance": paper_tables.glance_table(frame),
-        "choice_glance": model_choice.glance_table(choices),
+        "choice_glance": model_choice.glance_table(families, choices),
         "correlation": paper_tables.correlation_table(frame, by_subject),
         "strata": paper_tables.strata_table(by_subject),
         "hyper-parameters": paper_tables.hyper_parameter_table(frame),
