@@ -94,6 +94,11 @@ class Drawn(_Pictured):
 class DrawnByClass(_Pictured):
     """A result with a picture of classes, or of points that have classes."""
 
+    @property
+    def _drawn_labels(self) -> Ints:
+        """The labels of what is drawn, data points left out."""
+        return np.asarray(getattr(self, "labels", ()), np.int64).reshape(-1)
+
     def plot(
         self,
         ax: "Axes | None" = None,

@@ -152,3 +152,8 @@ def test_churn_of_a_model_that_stays_is_zero_and_settings_are_checked():
     assert "total_variation" in monitor.rows[1]
     with pytest.raises(MeasureError, match=r"unknown setting of churn 'probes'.*did you mean 'n_probes'"):
         inscape.Monitor(X, measures={"churn": {"probes": 3}})
+
+
+def test_the_picture_counts_probes():
+    ax = inscape.agreement(step_at(0.4), step_at(0.6), [[0.0], [1.0]], n_probes=5, random_state=0).plot()
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("share of agreement", "probes")

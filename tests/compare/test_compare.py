@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from matplotlib.collections import PathCollection
 from networks import mlp
 from rational import decision_on, exact_pieces, layers_of
 from sklearn.ensemble import RandomForestClassifier
@@ -345,3 +346,14 @@ def test_the_legend_says_who_says_what():
     assert all(t.get_text().startswith("both say") for t in same.get_legend().get_texts())
     for d in (compare(net(0), net(1), PATCH, method="adaptive"), compare(net(0), net(1), SEGMENT)):
         assert d.plot(title="").get_legend() is not None
+
+
+@pytest.mark.parametrize("probe", [SEGMENT, PATCH])
+def test_data_points_are_drawn_and_named(probe):
+    """Also those of a class that both models nowhere predict."""
+    d, labels = compare(net(0), net(1), probe), np.full(len(X), 7)
+    ax = d.plot(points=(X, labels))
+    assert ax.get_legend().get_texts()[-1].get_text() == "7"
+    shown = [c for c in ax.collections if isinstance(c, PathCollection) and len(c.get_offsets()) > 1]
+    assert sum(len(c.get_offsets()) for c in shown) > 0
+    assert not [t for t in d.plot(points=X).get_legend().get_texts() if t.get_text() == "7"]

@@ -5,7 +5,9 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from networks import mlp
 from sklearn.datasets import make_moons
+from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC
 
 import inscape
@@ -158,3 +160,32 @@ def test_points_have_the_colour_of_their_class():
         assert [t.get_text() for t in ax.get_legend().get_texts()] == ["cat", "dog", "fox"]
     with pytest.raises(inscape.InscapeError, match=r"points have shape \(2,\)"):
         p.plot(points=x[:, :2])
+
+
+def test_linear_regions_have_the_class_names_of_the_model():
+    """In every picture a class has the name and the colour that it has in that of decision regions."""
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.array(["ant", "bee", "cat"])[(x[:, 0] > -0.5).astype(int) + (x[:, 0] > 0.5)]
+    net = MLPClassifier((4,), solver="lbfgs", max_iter=300, random_state=0).fit(x, y)
+    line = Segment([-2.0, 0.0], [2.0, 0.0])
+    seen = legend(inscape.decision_regions(net, line).plot())
+    assert set(seen) == {"ant", "bee", "cat"}
+    assert legend(inscape.linear_regions(net, line).plot(points=(x, y))) == seen
+    few = (x[y != "ant"], y[y != "ant"])  # of two, bee would be the first of the names
+    for result in (
+        inscape.linear_regions(net, SQUARE),
+        inscape.density_map(net, SQUARE, 4, sigma=0.1, random_state=0),
+        inscape.enumerate_regions(net, inscape.Box([-1, -1], 1)),
+    ):
+        handles = result.plot(points=few).get_legend().legend_handles
+        dots = {handle.get_label(): handle.get_markerfacecolor() for handle in handles}
+        assert list(dots) == ["bee", "cat"]
+        assert all(np.allclose(dots[name], 0.75 * np.array(seen[name])) for name in dots)
+        assert type(result).from_dict(result.to_dict()).class_names == ("ant", "bee", "cat")
+
+
+def test_a_single_score_has_no_class_and_its_points_have():
+    x, y = np.array([[-1.0, 0.0], [1.0, 0.0]]), np.array([0, 1])
+    ax = inscape.linear_regions(mlp(2, 4, 1), Segment(*x)).plot(points=(x, y))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1"]
+    assert len(ax.get_legend().get_patches()) == 0

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 import inscape
-from inscape.errors import DataError, MeasureError, NotApplicableError
+from inscape.errors import DataError, MeasureError, NotApplicableError, PictureError
 from inscape.measures import Margin, Norm, ParameterDistance
 
 
@@ -170,7 +170,12 @@ def test_results_and_bad_requests():
     assert r.plot().get_xlabel() == "margin"
     n = inscape.spectral_norm(net, x)
     assert Norm.from_dict(n.to_dict()).layers == n.layers
-    assert n.plot().get_ylabel() == "norm"
+    assert n.plot().get_ylabel() == "spectral norm"
+    path = inscape.path_norm(net, x)
+    assert (repr(n)[:16], repr(path)[:11]) == ("<spectral norm =", "<path norm ")
+    with pytest.raises(PictureError, match="one number for all layers"):
+        path.plot()
+    assert "one number for all layers" in path._repr_html_()
     with pytest.raises(MeasureError, match=r"unknown normalise 'grad'"):
         inscape.margin(net, x, [0, 1, 0, 1], normalise="grad")
     with pytest.raises(MeasureError, match="p=3 is not possible"):

@@ -116,3 +116,15 @@ def test_scores_are_probabilities_only_if_they_sum_to_one():
     assert not are_probabilities(np.array([[0.25, 0.75], [1.0, 0.1]]))
     assert not are_probabilities(np.array([[2.0, -1.0]]))
     assert as_probabilities(np.array([[1000.0, 0.0]]), "logits").tolist() == [[1.0, 0.0]]
+
+
+def test_each_has_a_picture():
+    def votes(x):
+        return np.column_stack([x[:, 0], 1 - x[:, 0]])
+
+    x = np.linspace(0, 1, 9)[:, None]
+    assert inscape.confidence(votes, x).plot().get_xlabel() == "largest probability"
+    assert inscape.prediction_entropy(votes, x).plot().get_xlabel() == "entropy"
+    assert len(inscape.nuclear_norm(votes, x).plot().patches) == 2
+    bars = agreement(votes, x, others=[votes, lambda x: 1 - votes(x)]).plot(title="mine").patches
+    assert [bar.get_height() for bar in bars] == pytest.approx([1.0, 1 / 9])  # a tie is class 0 for both

@@ -50,6 +50,16 @@ def test_results_of_any_kind_in_rows():
         inscape.side_by_side([])
 
 
+def test_pairs_and_linear_pieces_have_a_common_legend():
+    a, b = named("cat", "dog"), named("cat", "fox")
+    line = inscape.Segment([-1.0, 0.0], [1.0, 0.0])
+    figure = inscape.side_by_side([inscape.compare(a, b, probe) for probe in (line, SQUARE)])
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["cat", "dog", "fox"]
+    net = inscape.training.mlp(2, (4,), 3, random_state=0)
+    figure = inscape.side_by_side([inscape.linear_regions(net, line)])
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["0", "1", "2"]
+
+
 def test_an_animation_has_a_frame_for_each_result(tmp_path):
     results = [
         inscape.decision_regions(lambda x, a=a: (x[:, 0] > a).astype(int), SQUARE) for a in (-0.5, 0, 0.5)

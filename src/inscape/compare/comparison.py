@@ -27,6 +27,7 @@ from inscape.partition.region_files import Exported
 from inscape.pictures import Drawn, DrawnByClass, Look
 from inscape.probes import Probe
 from inscape.probes.plane import frame_of, scene_of
+from inscape.probes.segment import as_segment, dots_along
 from inscape.provenance import Provenance
 from inscape.serialising import SCHEMA, LeftOut, check_schema, plain, plain_fields, restored_fields
 from inscape.status import Status
@@ -274,9 +275,10 @@ def _drawn(comparison: Comparison, ax: Any, look: Look) -> Any:
     title, said = comparison._title(), np.unique(comparison.pairs).tolist()
     if isinstance(regions, DecisionSegment):
         edges = np.concatenate([[regions.span[0]], regions.boundaries, [regions.span[1]]])
-        pairs = Pairs(comparison.pairs, shares, look.classes(said, comparison.class_names)[0])
+        dots, classes = dots_along(as_segment(probe), look, said, comparison.class_names)
+        pairs = Pairs(comparison.pairs, shares, classes)
         return draw_pair_segment(
-            edges, regions.labels, pairs=pairs, names=comparison.names, title=title, ax=ax
+            edges, regions.labels, pairs=pairs, names=comparison.names, title=title, dots=dots, ax=ax
         )
     frame, domain = frame_of(probe)
     scene, classes = scene_of(probe, domain, look, said, comparison.class_names)

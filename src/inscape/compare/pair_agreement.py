@@ -97,7 +97,9 @@ class PairAgreement(Measurement, Drawn):
         from inscape.drawing.measures import draw_values
 
         title = f"{self.names[0]} and {self.names[1]}"
-        return draw_values(self.shares, self.value, xlabel="share of agreement", title=title, ax=ax)
+        return draw_values(
+            self.shares, self.value, xlabel="share of agreement", title=title, of="probes", ax=ax
+        )
 
     def __repr__(self) -> str:
         value = f"{self.value:.4g} +- {self.std_error:.2g} on {self.n} probes"

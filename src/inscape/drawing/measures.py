@@ -28,13 +28,15 @@ def draw_layers(values: Floats, names: Sequence[str], *, ylabel: str, title: str
     return ax
 
 
-def draw_values(values: Floats, mean: float, *, xlabel: str, title: str, ax: Any = None) -> Any:
-    """How a quantity is distributed over points, with its mean."""
+def draw_values(
+    values: Floats, mean: float, *, xlabel: str, title: str, of: str = "points", ax: Any = None
+) -> Any:
+    """How a quantity is distributed over points, or what else it is of, with its mean."""
     ax = axes_or_new(ax, (5.6, 3.4))
     ax.hist(values, bins=min(40, max(5, len(values) // 4)), color=TEN[0])
     ax.axvline(mean, color=ink(), lw=1.5, label=f"mean {mean:.4g}")
     ax.set_xlabel(xlabel)
-    ax.set_ylabel("points")
+    ax.set_ylabel(of)
     ax.set_title(title)
     ax.legend(frameon=False)
     return ax

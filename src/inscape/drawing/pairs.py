@@ -9,8 +9,9 @@ import numpy.typing as npt
 from inscape.drawing.axes import axes_or_new, ink, legend_beside
 from inscape.drawing.palette import Classes, Colour, in_order
 from inscape.drawing.planes.frame import Scene, frame_plane
-from inscape.drawing.planes.names import short
+from inscape.drawing.planes.names import dot_in_legend, short
 from inscape.drawing.planes.polygons import draw_edges, faces_by_group, fill_faces
+from inscape.drawing.segment_curves import Dots, draw_dots
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
@@ -99,7 +100,7 @@ def draw_pair_faces(
             ax.add_collection(hatched, autolim=False)
     is_boundary = (sides[:, 0] != sides[:, 1]) & (sides >= 0).all(axis=1)
     draw_edges(ax, xy, ends[is_boundary], edgecolors="black", lw=1.0, zorder=3)
-    draw_pair_legend(ax, pairs)
+    draw_pair_legend(ax, pairs, scene.point_labels)
     frame_plane(ax, scene, pairs.classes, title)
     return ax
 
@@ -122,13 +123,20 @@ def draw_pair_image(
             rgb[(image == k) & (second == bool(model)), :3] = pairs.colour(k, model)
     mesh = ax.pcolormesh(places[..., 0], places[..., 1], rgb, rasterized=True, zorder=1)
     mesh.set_clip_path(Polygon(scene.domain, transform=ax.transData))
-    draw_pair_legend(ax, pairs)
+    draw_pair_legend(ax, pairs, scene.point_labels)
     frame_plane(ax, scene, pairs.classes, title)
     return ax
 
 
 def draw_pair_segment(
-    edges: Floats, region_pairs: Ints, *, pairs: Pairs, names: Sequence[str], title: str, ax: Any = None
+    edges: Floats,
+    region_pairs: Ints,
+    *,
+    pairs: Pairs,
+    names: Sequence[str],
+    title: str,
+    dots: Dots | None = None,
+    ax: Any = None,
 ) -> Any:
     """Draw what both models say along a segment, one band each, and between them where they differ.
 
@@ -138,6 +146,7 @@ def draw_pair_segment(
         pairs: what the pairs are.
         names: of the two models.
         title: the title.
+        dots: data points along the segment.
         ax: where to draw; new Axes if None.
     """
     ax = axes_or_new(ax, (8.0, 2.6))
@@ -164,12 +173,18 @@ def draw_pair_segment(
     ax.tick_params(axis="y", length=0)
     ax.spines[:].set_visible(False)
     ax.set_title(title)
-    draw_pair_legend(ax, pairs, hatched=False)
+    draw_pair_legend(ax, pairs, None if dots is None else dots.labels, hatched=False)
+    draw_dots(ax, dots, pairs.classes, 0.5)
     return ax
 
 
-def draw_pair_legend(ax: Any, pairs: Pairs, *, hatched: bool = True) -> None:
-    """What the colours mean: the largest pairs that differ first, then the classes on which both agree."""
+def draw_pair_legend(
+    ax: Any, pairs: Pairs, point_labels: Ints | None = None, *, hatched: bool = True
+) -> None:
+    """What the colours mean: the largest pairs that differ first, then the classes on which both agree.
+
+    Classes of data points on which the models nowhere agree follow, as dots.
+    """
     from matplotlib.patches import Patch
 
     if not pairs.classes.legend:
@@ -198,6 +213,9 @@ def draw_pair_legend(ax: Any, pairs: Pairs, *, hatched: bool = True) -> None:
     ]
     if (more := len(agree) - MOST_PAIRS) > 0:
         handles.append(Patch(fc="none", ec="none", label=f"+ {more} more"))
+    said = {int(pairs.labels[k, 0]) for k in agree}
+    others = {} if point_labels is None else {names[i]: i for i in set(point_labels.tolist()) - said}
+    handles += [dot_in_legend(pairs.classes, others[name]) for name in sorted(others, key=in_order)]
     legend_beside(ax, handles, "")
 
 

@@ -60,7 +60,7 @@ def draw_segment(
     shown = np.concatenate([labels, [] if top_labels is None else top_labels.ravel()]).astype(np.int64)
     widths = np.concatenate([np.diff(edges), np.zeros(len(shown) - len(labels))])
     draw_legend(ax, shown, widths, classes, None if dots is None else dots.labels)
-    _draw_dots(ax, dots, classes, band + 0.03 if band < 1 else 0.06)
+    draw_dots(ax, dots, classes, band + 0.03 if band < 1 else 0.06)
     if images is not None:
         _draw_ends(ax, images)
     return ax
@@ -81,21 +81,22 @@ def draw_pieces(
     """
     ax = axes_or_new(ax, (8.0, 3.4))
     some = list(range(min(scores.shape[1], _MOST_CURVES)))
+    colours = [ink()] if len(some) == 1 else [classes.colours[k] for k in some]  # one is the score of two
     for k in some:
-        ax.plot(t, scores[:, k], color=classes.colours[k], lw=1.4)
+        ax.plot(t, scores[:, k], color=colours[k], lw=1.4)
     knots = t[1:-1]
     ax.vlines(knots, 0, 0.05, transform=ax.get_xaxis_transform(), color=ink(), lw=0.5)
     ax.set_xlim(t[0], t[-1])
     ax.set_xlabel("t (ticks: knots)")
     ax.set_ylabel("score")
     ax.set_title(title)
-    if scores.shape[1] > 1:
-        draw_legend(ax, np.array(some), np.ones(len(some)), classes, None if dots is None else dots.labels)
-    _draw_dots(ax, dots, classes, 0.08)
+    shown = np.array(some if len(some) > 1 else [], np.int64)
+    draw_legend(ax, shown, np.ones(len(shown)), classes, None if dots is None else dots.labels)
+    draw_dots(ax, dots, classes, 0.08)
     return ax
 
 
-def _draw_dots(ax: Any, dots: Dots | None, classes: Classes, height: float) -> None:
+def draw_dots(ax: Any, dots: Dots | None, classes: Classes, height: float) -> None:
     """Data points in the colour of their class, those beside the segment small and faint."""
     if dots is None:
         return

@@ -81,6 +81,7 @@ class DensityMap(DrawnByClass, Measurement):
         bounds: the intervals of s and t.
         marks: coordinates of data points on the patch, (m, 2).
         patch: the patch itself; None in results of older files.
+        class_names: the class name of each label, if the model has names: for data points in a picture.
     """
 
     measure: ClassVar[str] = "density_map"
@@ -89,6 +90,7 @@ class DensityMap(DrawnByClass, Measurement):
     bounds: Floats
     marks: Floats
     patch: Patch | None = None
+    class_names: tuple[str, ...] | None = None
 
     def _draw(self, ax: Any, look: Look) -> Any:
         """The map."""
@@ -96,7 +98,7 @@ class DensityMap(DrawnByClass, Measurement):
 
         (s0, s1), (t0, t1) = self.bounds.tolist()
         patch = self.patch or Patch([0.0, 0.0], np.eye(2), ((s0, s1), (t0, t1)), marks=self.marks)
-        scene, classes = scene_of(patch, domain_of(patch), look, ())
+        scene, classes = scene_of(patch, domain_of(patch), look, (), self.class_names)
         title = f"density of kinks, sigma = {self.settings['sigma']:g}"
         return draw_density(self.density, scene, classes=classes, title=title, ax=ax)
 
@@ -252,7 +254,7 @@ def density_map(
     limit = as_budget(budget)
     with meter(progress, "density map") as show, working(n_jobs):
         watch = within_budget(show, limit, f"a density map of {r} x {r} points", MAP_REMEDY)
-        (result,) = measured(wrap(model), _grid_of(patch, r), [request], watch)
+        (result,) = measured(wrapped := wrap(model), _grid_of(patch, r), [request], watch)
     assert isinstance(result, LocalComplexity)
     return DensityMap(
         value=result.value,
@@ -265,6 +267,7 @@ def density_map(
         bounds=np.array(patch.bounds),
         marks=np.asarray(patch.marks),
         patch=patch,
+        class_names=wrapped.classes,
     )
 
 

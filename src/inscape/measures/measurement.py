@@ -59,9 +59,13 @@ class Measurement(Written, Shown):
     settings: dict[str, Any]
     provenance: Provenance
 
+    def _noun(self) -> str:
+        """What is measured."""
+        return self.measure.replace("_", " ")
+
     def __repr__(self) -> str:
         error = "" if math.isnan(self.std_error) else f" +- {self.std_error:.2g}"
-        value = f"{self.measure.replace('_', ' ')} = {self.value:.4g}{error}"
+        value = f"{self._noun()} = {self.value:.4g}{error}"
         return f"<{value} of {self.provenance.model}, {self.method}, {self.status.heading}>"
 
 

@@ -21,6 +21,7 @@ from inscape.arrays import Array, Floats, Ints
 from inscape.errors import MeasureError, NotApplicableError, unknown_name
 from inscape.measures.measurement import Measurement, mean_with_error, measuring, points_of
 from inscape.models import Model, wrap
+from inscape.pictures import Drawn
 from inscape.provenance import Provenance
 
 SCORES = ("auto", "probabilities", "logits")
@@ -30,7 +31,7 @@ float32."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Confidence(Measurement):
+class Confidence(Measurement, Drawn):
     """The mean of the largest probability.
 
     Attributes:
@@ -41,9 +42,16 @@ class Confidence(Measurement):
 
     confidences: Floats
 
+    def _draw(self, ax: Any) -> Any:
+        """How confidence is distributed."""
+        from inscape.drawing.measures import draw_values
+
+        title = f"confidence of {self.provenance.model}"
+        return draw_values(self.confidences, self.value, xlabel="largest probability", title=title, ax=ax)
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class PredictionEntropy(Measurement):
+class PredictionEntropy(Measurement, Drawn):
     """The mean entropy of the predicted probabilities.
 
     Attributes:
@@ -54,9 +62,16 @@ class PredictionEntropy(Measurement):
 
     entropies: Floats
 
+    def _draw(self, ax: Any) -> Any:
+        """How the entropies are distributed."""
+        from inscape.drawing.measures import draw_values
+
+        title = f"prediction entropy of {self.provenance.model}"
+        return draw_values(self.entropies, self.value, xlabel="entropy", title=title, ax=ax)
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class NuclearNorm(Measurement):
+class NuclearNorm(Measurement, Drawn):
     """The nuclear norm of the matrix of predicted probabilities, over the largest that it can have.
 
     Attributes:
@@ -66,6 +81,16 @@ class NuclearNorm(Measurement):
     measure: ClassVar[str] = "nuclear_norm"
 
     singular_values: Floats
+
+    def _draw(self, ax: Any) -> Any:
+        """The singular values."""
+        from inscape.drawing.measures import draw_layers
+
+        names = [str(i + 1) for i in range(len(self.singular_values))]
+        title = f"singular values of the predictions of {self.provenance.model}"
+        ax = draw_layers(self.singular_values, names, ylabel="singular value", title=title, ax=ax)
+        ax.set_xlabel("rank")
+        return ax
 
 
 def confidence(model: Any, x: Any, *, scores: str = "auto") -> Confidence:
@@ -194,7 +219,7 @@ def as_probabilities(scores: Array, kind: str) -> Floats:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Agreement(Measurement):
+class Agreement(Measurement, Drawn):
     """The share of points on which a model predicts as others do.
 
     Attributes:
@@ -204,6 +229,16 @@ class Agreement(Measurement):
     measure: ClassVar[str] = "agreement"
 
     shares: Floats
+
+    def _draw(self, ax: Any) -> Any:
+        """The share with each of the others."""
+        from inscape.drawing.measures import draw_layers
+
+        names = [str(i + 1) for i in range(len(self.shares))]
+        title = f"agreement of {self.provenance.model} with others"
+        ax = draw_layers(self.shares, names, ylabel="share of agreement", title=title, ax=ax)
+        ax.set_xlabel("other model")
+        return ax
 
 
 def agreement(model: Any, x: Any, *, others: Sequence[Any]) -> Agreement:

@@ -161,7 +161,7 @@ class _Shared:
         y = None if points is None else PointSource(points).everything()[1]
         for result in results.values():
             if isinstance(result, DrawnByClass):
-                labels = [int(label) for label in getattr(result, "labels", ())]
+                labels = result._drawn_labels.tolist()
                 known = getattr(result, "class_names", None)
                 classes, own = Look(names, colours).classes(labels, known, y)
                 given = classes.colours if colours is not None else {}

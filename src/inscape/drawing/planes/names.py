@@ -95,7 +95,6 @@ def draw_legend(
         classes: names and colours.
         point_labels: the labels of data points, which are shown as dots where no area has them.
     """
-    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     if not classes.legend:
@@ -108,8 +107,7 @@ def draw_legend(
     for label in (largest + others)[:MOST_NAMES]:
         name, colour = classes.names[label], classes.colours[label]
         if label in others:
-            dot = Line2D([], [], marker="o", ls="", mfc=deeper(colour), mec="none", label=short(name))
-            handles[name] = dot
+            handles[name] = dot_in_legend(classes, label)
         else:
             handles[name] = Patch(fc=colour, ec="black", lw=0.5, label=short(name))
     shown = [handles[name] for name in sorted(handles, key=in_order)]
@@ -117,6 +115,14 @@ def draw_legend(
         shown.append(Patch(fc="none", ec="none", label=f"+ {more} more"))
     if shown:
         legend_beside(ax, shown, "class")
+
+
+def dot_in_legend(classes: Classes, label: int) -> Any:
+    """The line of a legend for a class that only data points have."""
+    from matplotlib.lines import Line2D
+
+    colour = deeper(classes.colours[label])
+    return Line2D([], [], marker="o", ls="", mfc=colour, mec="none", label=short(classes.names[label]))
 
 
 def short(name: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from inscape.arrays import Floats
-from inscape.errors import MeasureError
+from inscape.errors import MeasureError, PictureError
 from inscape.measures.measurement import Measurement, graph_at
 from inscape.models import wrap
 from inscape.pictures import Drawn
@@ -33,11 +33,18 @@ class Norm(Measurement, Drawn):
     per_layer: Floats
     layers: tuple[str, ...]
 
+    def _noun(self) -> str:
+        return f"{self.settings['norm']} norm"
+
     def _draw(self, ax: Any) -> Any:
         """The norm of each layer."""
         from inscape.drawing.measures import draw_layers
 
-        return draw_layers(self.per_layer, self.layers, ylabel="norm", title=self.provenance.model, ax=ax)
+        if not self.layers:
+            raise PictureError(f"the {self._noun()} is one number for all layers: there is nothing to draw")
+        return draw_layers(
+            self.per_layer, self.layers, ylabel=self._noun(), title=self.provenance.model, ax=ax
+        )
 
 
 def spectral_norm(model: Any, x: Any) -> Norm:

@@ -57,6 +57,7 @@ class LinearSegment(DrawnByClass, Exported):
         precision: "float64" or "float32", of the tensors; knots are float64.
         tolerance: knots nearer than this fraction of the span are one.
         provenance: model, precision, version.
+        class_names: the class name of each score, if the model has names.
     """
 
     _drawn: ClassVar[tuple[str, ...]] = ("slopes", "start_scores")
@@ -72,6 +73,11 @@ class LinearSegment(DrawnByClass, Exported):
     provenance: Provenance
     _certain: Bools = field(repr=False)
     _scores: "SegmentScores" = field(repr=False)
+    class_names: tuple[str, ...] | None = None
+
+    @property
+    def _drawn_labels(self) -> Ints:
+        return np.arange(self.start_scores.shape[1])
 
     @property
     def is_exact(self) -> bool:
@@ -127,7 +133,7 @@ class LinearSegment(DrawnByClass, Exported):
         edges = self._edges()
         rises = self.slopes * np.diff(edges)[:, None]
         scores = np.concatenate([self.start_scores, self.start_scores + np.cumsum(rises, axis=0)])
-        dots, classes = dots_along(self.probe, look, range(scores.shape[1]))
+        dots, classes = dots_along(self.probe, look, self._drawn_labels.tolist(), self.class_names)
         title = f"{self.n_regions:,} linear piece{'' if self.n_regions == 1 else 's'}"
         return draw_pieces(edges, scores, classes=classes, title=title, dots=dots, ax=ax)
 
@@ -191,6 +197,7 @@ class LinearPlane(DrawnByClass, Exported):
         provenance: model, precision, version.
         domain: the probe as a convex polygon: where coordinates lie in the input space, and its corners.
         subdivision: the planar complex of the faces, with what the network does on each.
+        class_names: the class name of each label, if the model has names: for data points in a picture.
 
     >>> import inscape, torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).double()
@@ -209,6 +216,7 @@ class LinearPlane(DrawnByClass, Exported):
     provenance: Provenance
     domain: Domain
     subdivision: "Subdivision"
+    class_names: tuple[str, ...] | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -361,7 +369,7 @@ class LinearPlane(DrawnByClass, Exported):
         values, kind = self._colours(colour)
         planar = self.subdivision.planar
         look = Look(class_names, colours, legend, points)
-        scene, classes = scene_of(self.probe, self.domain, look, ())
+        scene, classes = scene_of(self.probe, self.domain, look, (), self.class_names)
         ax = draw_faces(
             planar.xy,
             planar.corners,

@@ -158,6 +158,7 @@ def plane_regions(
         provenance=Provenance.of(model, dtype="float64"),
         domain=domain,
         subdivision=subdivision,
+        class_names=model.classes,
     )
 
 

@@ -79,6 +79,7 @@ def linear_segments(
             precision=precision,
             tolerance=tolerance,
             provenance=provenance,
+            class_names=model.classes,
             _certain=certain,
             _scores=scores,
         )

@@ -61,6 +61,7 @@ class LinearBody(DrawnByClass):
         status: "complete"; "ties: ..." if facets were too small to tell; "budget reached: ..." if there are
             more than `max_regions`.
         provenance: model, precision, version.
+        class_names: the class name of each label, if the model has names: for data points in a picture.
     """
 
     body: Body
@@ -69,6 +70,7 @@ class LinearBody(DrawnByClass):
     volumes: Floats | None
     status: Status
     provenance: Provenance
+    class_names: tuple[str, ...] | None = None
 
     @property
     def n_regions(self) -> int:
@@ -154,7 +156,7 @@ class LinearBody(DrawnByClass):
         outline = _outline(self.body)
         (s0, t0), (s1, t1) = outline.min(axis=0).tolist(), outline.max(axis=0).tolist()
         patch = Patch([0.0, 0.0], np.eye(2), ((s0, s1), (t0, t1)))
-        scene, classes = scene_of(patch, domain_of(patch), look, ())
+        scene, classes = scene_of(patch, domain_of(patch), look, (), self.class_names)
         names = [b"".join(p.astype(np.uint16).tobytes() for p in r.pattern) for r in self.regions]
         hashes = [int.from_bytes(hashlib.blake2b(n, digest_size=8).digest(), "little") for n in names]
         ax = draw_faces(
@@ -238,6 +240,7 @@ def enumerate_regions(
         volumes=walk.volumes_of_all,
         status=walk.status,
         provenance=provenance,
+        class_names=wrapped.classes,
     )
 
 
