@@ -208,6 +208,50 @@ def test_one_run_of_descent_and_a_step_of_a_monitor_are_seen_to_run(terminal, mo
     assert "decision regions" in terminal.getvalue()
 
 
+def slow_scores(points):
+    time.sleep(0.05)
+    return np.column_stack([points[:, 0], -points[:, 0]])
+
+
+NET = inscape.training.mlp(2, (8,), 2, random_state=0).double()
+POINTS, LABELS = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+LINE = np.linspace(-1.0, 1.0, 5)
+SHALLOW = inscape.univariate.ShallowNet.random(8, random_state=0)
+FORWARD = {
+    "margin": lambda **how: inscape.margin(slow_scores, POINTS, LABELS, **how),
+    "margin over gradients": lambda **how: inscape.margin(NET, POINTS, LABELS, normalise="gradient", **how),
+    "margin over norms": lambda **how: inscape.margin(NET, POINTS, LABELS, normalise="spectral", **how),
+    "confidence": lambda **how: inscape.confidence(slow_scores, POINTS, **how),
+    "entropy": lambda **how: inscape.prediction_entropy(slow_scores, POINTS, **how),
+    "nuclear norm": lambda **how: inscape.nuclear_norm(slow_scores, POINTS, **how),
+    "agreement": lambda **how: inscape.measures.agreement(slow_scores, POINTS, others=[slow_scores], **how),
+    "accuracy": lambda **how: inscape.measure(slow_scores, POINTS, LABELS, measures=["accuracy"], **how),
+    "spectral norm": lambda **how: inscape.spectral_norm(NET, POINTS, **how),
+    "linear region": lambda **how: inscape.linear_region(NET, POINTS[0], **how),
+    "stability": lambda **how: inscape.univariate.stability(SHALLOW, LINE, LINE**2, 0.1, **how),
+}
+
+
+@pytest.mark.parametrize("work", FORWARD.values(), ids=FORWARD)
+def test_everything_that_may_last_shows_how_far_it_is_and_is_silent_when_asked(terminal, monkeypatch, work):
+    """A forward pass over many images, too, takes minutes."""
+    seen = []
+    work(progress=lambda done, total: seen.append((done, total)))
+    assert seen
+    assert all(0 <= done <= total for done, total in seen)
+    monkeypatch.setattr(progress, "PATIENCE", 0.001)
+    work(progress=False)
+    assert terminal.getvalue() == ""
+    work(progress=True)
+    assert "left" in terminal.getvalue()
+
+
+def test_predictions_of_many_points_are_seen_to_run(terminal, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    inscape.wrap(slow_scores).labels(POINTS)
+    assert "points" in terminal.getvalue()
+
+
 def test_a_moment_of_compiling_is_not_worth_a_word(caplog):
     state = Compiling()
     with caplog.at_level(logging.WARNING, logger="inscape"):

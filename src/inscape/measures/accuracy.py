@@ -12,6 +12,7 @@ from inscape.measures.measurement import as_source
 from inscape.models import Model
 from inscape.models.class_names import as_labels, fractions, listed, names_of
 from inscape.probes.source import for_model
+from inscape.progress import Meter
 
 JUDGED_FROM_POINTS = 50
 """Labelled points from which on an accuracy near chance means something."""
@@ -20,7 +21,9 @@ _FAR_FROM_CHANCE = 0.1
 """The fraction of the way from chance to perfection beyond which a model is merely weak, whatever n is."""
 
 
-def correct(model: Model, x: Any, y: npt.ArrayLike) -> Bools:
+def correct(
+    model: Model, x: Any, y: npt.ArrayLike, *, progress: bool | Meter | None = None
+) -> Bools:
     """Whether the model labels each point right, (n,); an error if y holds what is no class of the model.
 
     A model that returns names without a list of them, or labels without scores, cannot be asked which classes
@@ -31,8 +34,9 @@ def correct(model: Model, x: Any, y: npt.ArrayLike) -> Bools:
         model: a wrapped model.
         x: the points (n, ...).
         y: their classes: names where the model has names, else labels.
+        progress: None for a bar after two seconds, False for none.
     """
-    truth, predicted = as_labels(y, DataError), model.labels(x)
+    truth, predicted = as_labels(y, DataError), model.labels(x, progress=progress)
     if truth.shape != predicted.shape:
         raise DataError(
             f"y has shape {truth.shape} for {len(predicted)} points: expected ({len(predicted)},)"
@@ -87,7 +91,7 @@ def chance_note(model: Model, right: Bools, x: Any, y: npt.ArrayLike) -> str:
 def _n_classes(model: Model, x: Any) -> int:
     if model.classes is not None:
         return len(model.classes)
-    return model.scores(x[:1]).shape[1] if model.has_scores else 2
+    return _n_columns(model, x) or 2
 
 
 def warn_at_chance(model: Model, x: Any, y: npt.ArrayLike | None) -> None:
@@ -144,7 +148,11 @@ def _n_scores(model: Model, x: Any) -> int | None:
     """How many scores bound the labels; None if there are none, or labels are numbered otherwise."""
     if not (model.has_scores and model.labels_are_columns):
         return None
-    scores = model.predict(x[:1], with_scores=True).scores
+    return _n_columns(model, x)
+
+
+def _n_columns(model: Model, x: Any) -> int | None:
+    scores = model.predict(x[:1], with_scores=True, progress=False).scores
     return None if scores is None else scores.shape[1]
 
 

@@ -19,6 +19,7 @@ from inscape.measures.accuracy import check_columns, class_columns
 from inscape.measures.measurement import Measurement, as_column, labelled_points, mean_with_error, measuring
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn
+from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 
 NORMALISE = ("none", "gradient", "spectral")
@@ -45,7 +46,14 @@ class Margin(Measurement, Drawn):
         return draw_values(self.margins, self.value, xlabel="margin", title=title, ax=ax)
 
 
-def margin(model: Any, x: Any, y: npt.ArrayLike | None = None, *, normalise: str = "none") -> Margin:
+def margin(
+    model: Any,
+    x: Any,
+    y: npt.ArrayLike | None = None,
+    *,
+    normalise: str = "none",
+    progress: bool | Meter | None = None,
+) -> Margin:
     """E [ f_y(x) - max_{j != y} f_j(x) ], the output margin (Li et al. 2025, arXiv 2505.11370, Example 1).
 
     A single score s is that of a binary model: its margin is s if y is 1, -s if y is 0.
@@ -58,6 +66,7 @@ def margin(model: Any, x: Any, y: npt.ArrayLike | None = None, *, normalise: str
             boundary of the linearised network, which a linear model has exactly (networks that torch can
             differentiate); "spectral" for the margin over the product of the operator norms of all layers, as
             in Bartlett et al. 2017 without its correction for 2,1-norms (piecewise-affine networks).
+        progress: None for a bar after two seconds, False for none; a function gets (points done, n).
 
     >>> import numpy as np
     >>> scores = lambda x: np.concatenate([x, -x], axis=1)
@@ -75,13 +84,14 @@ def margin(model: Any, x: Any, y: npt.ArrayLike | None = None, *, normalise: str
     columns = class_columns(wrapped, truth)
     with measuring(wrapped):
         if normalise == "gradient":
-            margins = _distances(wrapped, points, columns)
+            margins = _distances(wrapped, points, columns, progress)
         else:
-            margins = differences(_scores(wrapped, points), columns, wrapped.name).min(axis=1)
+            scores = _scores(wrapped, points, progress)
+            margins = differences(scores, columns, wrapped.name).min(axis=1)
         if normalise == "spectral":
             from inscape.measures.parameters.norms import spectral_norm
 
-            margins = margins / spectral_norm(wrapped, points).value
+            margins = margins / spectral_norm(wrapped, points, progress=progress).value
         value, error, interval = mean_with_error(margins)
         return Margin(
             value=value,
@@ -95,8 +105,8 @@ def margin(model: Any, x: Any, y: npt.ArrayLike | None = None, *, normalise: str
         )
 
 
-def _scores(model: Model, x: Any) -> Array:
-    scores = model.predict(x, with_scores=True).scores
+def _scores(model: Model, x: Any, progress: bool | Meter | None) -> Array:
+    scores = model.predict(x, with_scores=True, progress=progress).scores
     if scores is None:
         raise NotApplicableError(f"margin needs a score per class, and {model.name} has labels only")
     return scores
@@ -114,21 +124,25 @@ def differences(scores: Array, columns: Ints, name: str) -> Floats:
     return gaps
 
 
-def _distances(model: Model, x: Floats, columns: Ints) -> Floats:
+def _distances(
+    model: Model, x: Floats, columns: Ints, progress: bool | Meter | None
+) -> Floats:
     import torch
 
     from inscape.measures.jacobian.reverse import differentiable_scores, jacobian
 
     scores = differentiable_scores(model, x.shape[1:], "a margin over gradients")
     distances = []
-    for i in range(0, len(x), POINTS_AT_ONCE):
-        points = torch.from_numpy(x[i : i + POINTS_AT_ONCE]).requires_grad_()
-        values = scores(points)
-        j, c = jacobian(values, points).numpy(), columns[i : i + POINTS_AT_ONCE]
-        gaps = differences(values.detach().numpy(), c, model.name)
-        slopes = j if j.shape[1] == 1 else j[np.arange(len(c)), c][:, None] - j
-        norms = np.linalg.norm(slopes, axis=2)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = np.where(np.isinf(gaps), np.inf, gaps / norms)
-        distances.append(np.nanmin(np.where(np.isnan(ratios), 0.0, ratios), axis=1))
+    with meter(progress, "margins") as show:
+        for i in range(0, len(x), POINTS_AT_ONCE):
+            points = torch.from_numpy(x[i : i + POINTS_AT_ONCE]).requires_grad_()
+            values = scores(points)
+            j, c = jacobian(values, points).numpy(), columns[i : i + POINTS_AT_ONCE]
+            gaps = differences(values.detach().numpy(), c, model.name)
+            slopes = j if j.shape[1] == 1 else j[np.arange(len(c)), c][:, None] - j
+            norms = np.linalg.norm(slopes, axis=2)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratios = np.where(np.isinf(gaps), np.inf, gaps / norms)
+            distances.append(np.nanmin(np.where(np.isnan(ratios), 0.0, ratios), axis=1))
+            show(min(i + POINTS_AT_ONCE, len(x)), len(x))
     return np.concatenate(distances)

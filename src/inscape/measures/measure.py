@@ -400,7 +400,7 @@ def _accuracy(model: Model, source: PointSource, how: Doing) -> TableRow:
     x, y = source.everything()
     if y is None:
         return _row((None,) * 4, status=NOT_APPLICABLE, note="needs y, the true classes")
-    right = correct(model, x, y)
+    right = correct(model, x, y, progress=how.progress)
     mean, error, _ = mean_with_error(right.astype(np.float64))
     return _row(
         (mean, error, *wilson(int(right.sum()), len(right))),
@@ -428,10 +428,10 @@ def _distance(model: Model, initial_state: Any = None) -> Measurement:
     return parameter_distance(model, initial_state)
 
 
-def _agreement(model: Model, x: Any, others: Any = None) -> Measurement:
+def _agreement(model: Model, x: Any, others: Any = None, progress: bool | Meter | None = None) -> Measurement:
     if others is None:
         raise NotApplicableError("needs the setting others, models to agree with")
-    return agreement(model, x, others=others)
+    return agreement(model, x, others=others, progress=progress)
 
 
 def _row_of(result: Measurement | NotApplicableError) -> TableRow:

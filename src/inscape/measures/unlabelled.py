@@ -22,6 +22,7 @@ from inscape.errors import MeasureError, NotApplicableError, unknown_name
 from inscape.measures.measurement import Measurement, mean_with_error, measuring, points_of
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn
+from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 
 SCORES = ("auto", "probabilities", "logits")
@@ -93,7 +94,9 @@ class NuclearNorm(Measurement, Drawn):
         return ax
 
 
-def confidence(model: Any, x: Any, *, scores: str = "auto") -> Confidence:
+def confidence(
+    model: Any, x: Any, *, scores: str = "auto", progress: bool | Meter | None = None
+) -> Confidence:
     """The mean over points of the largest predicted probability.
 
     The baseline of Hendrycks and Gimpel 2017 (arXiv 1610.02136).
@@ -104,6 +107,7 @@ def confidence(model: Any, x: Any, *, scores: str = "auto") -> Confidence:
         scores: "probabilities", or "logits" of which softmax (of a single score, the logistic function) makes
             them; "auto" takes scores for probabilities where they are in 0..1 and sum to 1 at every point.
             The result says which it was.
+        progress: None for a bar after two seconds, False for none; a function gets (points done, n).
 
     >>> import numpy as np
     >>> votes = lambda x: np.column_stack([x[:, 0], 1 - x[:, 0]])
@@ -111,7 +115,7 @@ def confidence(model: Any, x: Any, *, scores: str = "auto") -> Confidence:
     0.8
     """
     wrapped = wrap(model)
-    p, settings = _predicted(wrapped, x, scores, "confidence")
+    p, settings = _predicted(wrapped, x, scores, "confidence", progress)
     highest = p.max(axis=1)
     value, error, interval = mean_with_error(highest)
     return Confidence(
@@ -126,20 +130,23 @@ def confidence(model: Any, x: Any, *, scores: str = "auto") -> Confidence:
     )
 
 
-def prediction_entropy(model: Any, x: Any, *, scores: str = "auto") -> PredictionEntropy:
+def prediction_entropy(
+    model: Any, x: Any, *, scores: str = "auto", progress: bool | Meter | None = None
+) -> PredictionEntropy:
     """The mean over points of -sum_j p_j log p_j / log c: 0 for a sure prediction, 1 for equal probabilities.
 
     Args:
         model: as for `confidence`.
         x: the points.
         scores: as for `confidence`.
+        progress: likewise.
 
     >>> import numpy as np
     >>> prediction_entropy(lambda x: np.full((len(x), 4), 0.25), [[0.0], [1.0]]).value
     1.0
     """
     wrapped = wrap(model)
-    p, settings = _predicted(wrapped, x, scores, "prediction_entropy")
+    p, settings = _predicted(wrapped, x, scores, "prediction_entropy", progress)
     logs = np.log(p, out=np.zeros_like(p), where=p > 0)
     entropies = -(p * logs).sum(axis=1) / np.log(p.shape[1])
     value, error, interval = mean_with_error(entropies)
@@ -155,7 +162,9 @@ def prediction_entropy(model: Any, x: Any, *, scores: str = "auto") -> Predictio
     )
 
 
-def nuclear_norm(model: Any, x: Any, *, scores: str = "auto") -> NuclearNorm:
+def nuclear_norm(
+    model: Any, x: Any, *, scores: str = "auto", progress: bool | Meter | None = None
+) -> NuclearNorm:
     """The sum of the singular values of the matrix P (n, c) of probabilities, over sqrt(n min(n, c)).
 
     That is at most 1, where every prediction is sure and all classes are predicted equally often (Deng et al.
@@ -165,13 +174,14 @@ def nuclear_norm(model: Any, x: Any, *, scores: str = "auto") -> NuclearNorm:
         model: as for `confidence`.
         x: the points.
         scores: as for `confidence`.
+        progress: likewise.
 
     >>> import numpy as np
     >>> round(nuclear_norm(lambda x: np.eye(3)[[0, 1, 2, 0, 1, 2]], np.zeros((6, 1))).value, 12)
     1.0
     """
     wrapped = wrap(model)
-    p, settings = _predicted(wrapped, x, scores, "nuclear_norm")
+    p, settings = _predicted(wrapped, x, scores, "nuclear_norm", progress)
     singular = np.sqrt(np.maximum(np.linalg.eigvalsh(p.T @ p), 0.0))[::-1]
     return NuclearNorm(
         value=float(singular.sum() / np.sqrt(len(p) * min(p.shape))),
@@ -183,11 +193,13 @@ def nuclear_norm(model: Any, x: Any, *, scores: str = "auto") -> NuclearNorm:
     )
 
 
-def _predicted(model: Model, x: Any, scores: str, measure: str) -> tuple[Floats, dict[str, Any]]:
+def _predicted(
+    model: Model, x: Any, scores: str, measure: str, progress: bool | Meter | None
+) -> tuple[Floats, dict[str, Any]]:
     if scores not in SCORES:
         raise MeasureError(unknown_name("scores", scores, SCORES))
     with measuring(model):
-        given = model.predict(points_of(model, x), with_scores=True).scores
+        given = model.predict(points_of(model, x), with_scores=True, progress=progress).scores
     if given is None:
         raise NotApplicableError(f"{measure} needs a score per class, and {model.name} has labels only")
     kind = ("probabilities" if are_probabilities(given) else "logits") if scores == "auto" else scores
@@ -241,7 +253,9 @@ class Agreement(Measurement, Drawn):
         return ax
 
 
-def agreement(model: Any, x: Any, *, others: Sequence[Any]) -> Agreement:
+def agreement(
+    model: Any, x: Any, *, others: Sequence[Any], progress: bool | Meter | None = None
+) -> Agreement:
     """The mean over other models of the share of points that they and this one label alike.
 
     With others that differ in the seed of training alone that share is, often, near their test accuracy
@@ -251,6 +265,7 @@ def agreement(model: Any, x: Any, *, others: Sequence[Any]) -> Agreement:
         model: anything that `inscape.wrap` takes.
         x: the points.
         others: such models, at least one.
+        progress: None for a bar after two seconds, False for none; a function gets (models done, in all).
 
     >>> halves = lambda x: (x[:, 0] > 0).astype(int)
     >>> agreement(halves, [[-1.0], [1.0], [2.0], [3.0]], others=[lambda x: (x[:, 0] > 1.5).astype(int)]).value
@@ -260,9 +275,12 @@ def agreement(model: Any, x: Any, *, others: Sequence[Any]) -> Agreement:
         raise MeasureError(f"others={others!r} names no models: give a list of at least one")
     wrapped = wrap(model)
     points = points_of(wrapped, x)
-    with measuring(wrapped):
+    with measuring(wrapped), meter(progress, "models") as show:
         mine = wrapped.labels(points)
-        shares = np.array([(_labels(other, points) == mine).mean() for other in others])
+        shares = np.empty(len(others))
+        for i, other in enumerate(others):
+            show(i + 1, len(others) + 1)
+            shares[i] = (_labels(other, points) == mine).mean()
         value, error, interval = mean_with_error(shares)
         return Agreement(
             value=value,

@@ -22,6 +22,7 @@ from inscape.errors import (
     PartitionError,
     warn,
 )
+from inscape.progress import Meter, meter
 
 if TYPE_CHECKING:
     from inscape.models.decision import Output
@@ -231,9 +232,9 @@ class Model(ABC):
 
     # what users call
 
-    def labels(self, x: npt.ArrayLike) -> Ints:
+    def labels(self, x: npt.ArrayLike, *, progress: bool | Meter | None = None) -> Ints:
         """The predicted label of each point, (n,)."""
-        return self.predict(x, with_scores=False).labels
+        return self.predict(x, with_scores=False, progress=progress).labels
 
     def scores(self, x: npt.ArrayLike) -> Array:
         """The score of each class at each point, (n, c)."""
@@ -248,19 +249,33 @@ class Model(ABC):
         """The numbers (n, k) that the model itself returns, before any decision rule."""
         return np.concatenate(self._in_batches(x, self.outputs_batch))
 
-    def predict(self, x: npt.ArrayLike, *, with_scores: bool) -> Prediction:
-        """Labels and scores of any number of points, batch by batch."""
-        batches = self._in_batches(x, lambda batch: self.predict_batch(batch, with_scores))
+    def predict(
+        self, x: npt.ArrayLike, *, with_scores: bool, progress: bool | Meter | None = None
+    ) -> Prediction:
+        """Labels and scores of any number of points, batch by batch.
+
+        Args:
+            x: the points (n, ...).
+            with_scores: whether scores are wanted.
+            progress: None for a bar after two seconds, False for none; a function gets (points done, n).
+        """
+        batches = self._in_batches(x, lambda batch: self.predict_batch(batch, with_scores), progress)
         labels = np.concatenate([p.labels for p in batches])
         scores = [p.scores for p in batches if p.scores is not None]
         return Prediction(labels, np.concatenate(scores) if scores else None)
 
-    def _in_batches(self, x: npt.ArrayLike, answer: Callable[[Array], Answer]) -> list[Answer]:
+    def _in_batches(
+        self, x: npt.ArrayLike, answer: Callable[[Array], Answer], progress: bool | Meter | None = None
+    ) -> list[Answer]:
         """What `answer` says of each batch of points, inside one session."""
         points = x if isinstance(x, Streamed) else as_points(x)
-        size = self.batch_length(math.prod(points.shape[1:]))
-        with self.session():  # a model may write into its input
-            return [answer(points[i : i + size].copy()) for i in range(0, len(points), size)]
+        n, size = len(points), self.batch_length(math.prod(points.shape[1:]))
+        answers: list[Answer] = []
+        with meter(progress, "points") as show, self.session():
+            for i in range(0, n, size):
+                answers.append(answer(points[i : i + size].copy()))  # a model may write into its input
+                show(min(i + size, n), n)
+        return answers
 
     def outputs_batch(self, x: Array) -> Array:
         """The numbers (n, k) that the model returns for one batch, checked; call it inside `session()`."""

@@ -134,11 +134,11 @@ def check_all(
             positive_number(value, name, TheoryError)
     points, values = _chosen(x, y, max_points, seed)
     wrapped = wrap(as_module(model))
-    wrapped.labels(points)  # what the model cannot take is an error, not a statement that does not apply
     shared = {"sigma": sigma, "eta": eta, "eps": eps, "n_noise": n_noise, "random_state": seed}
     case = _Case(wrapped, points, values, start, (x_test, y_test), step_size, shared, seed)
     checks: list[Check] = []
     with meter(progress, "statements") as show, measuring(wrapped):
+        wrapped.labels(points)  # what the model cannot take is an error, not a statement that does not apply
         for i, (name, (forms, function)) in enumerate(STATEMENTS.items()):
             show(i, len(STATEMENTS))
             checks += [_tried(name, form, function, case) for form in forms]

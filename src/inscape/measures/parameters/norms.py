@@ -16,6 +16,7 @@ from inscape.errors import MeasureError, PictureError
 from inscape.measures.measurement import Measurement, graph_at
 from inscape.models import wrap
 from inscape.pictures import Drawn
+from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 
 
@@ -47,7 +48,7 @@ class Norm(Measurement, Drawn):
         )
 
 
-def spectral_norm(model: Any, x: Any) -> Norm:
+def spectral_norm(model: Any, x: Any, *, progress: bool | Meter | None = None) -> Norm:
     """The product of the operator norms of all layers with weights, batch-norm merged in.
 
     For a chain of layers and activations of slope at most 1 it bounds the Lipschitz constant; a residual
@@ -57,6 +58,7 @@ def spectral_norm(model: Any, x: Any) -> Norm:
     Args:
         model: anything that `inscape.wrap` takes whose structure is piecewise affine.
         x: points, of which only the shape matters.
+        progress: None for a bar after two seconds, False for none; a function gets (layers done, in all).
 
     >>> import torch
     >>> net = torch.nn.Linear(2, 2)
@@ -68,8 +70,8 @@ def spectral_norm(model: Any, x: Any) -> Norm:
     from inscape.measures.parameters.operators import operator_norms
 
     wrapped = wrap(model)
-    with graph_at(wrapped, x, "the spectral norm") as (graph, _):
-        by_layer = operator_norms(graph)
+    with meter(progress, "layers") as show, graph_at(wrapped, x, "the spectral norm") as (graph, _):
+        by_layer = operator_norms(graph, show)
         norms = np.array([norm for _, norm in by_layer])
         return Norm(
             value=float(norms.prod()),

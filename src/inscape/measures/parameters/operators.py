@@ -10,16 +10,20 @@ from inscape.arrays import Floats
 from inscape.errors import NotApplicableError
 from inscape.models.graph import Graph, Node
 from inscape.models.graph.affine import Affine
+from inscape.progress import Meter
 
 
-def operator_norms(graph: Graph) -> list[tuple[str, float]]:
+def operator_norms(graph: Graph, show: Meter) -> list[tuple[str, float]]:
     """The name and the largest singular value of every operation with weights."""
     graph = graph.cast(torch.float64)
-    return [
-        (node.path or op.name, _operator_norm(op, graph.shapes[node.inputs[0]]))
-        for node in graph.nodes
-        if (op := node.affine) is not None and op.weights
+    weighted = [
+        (node, node.affine) for node in graph.nodes if node.affine is not None and node.affine.weights
     ]
+    norms = []
+    for node, op in weighted:
+        norms.append((node.path or op.name, _operator_norm(op, graph.shapes[node.inputs[0]])))
+        show(len(norms), len(weighted))
+    return norms
 
 
 def sum_over_paths(graph: Graph, p: int) -> float:

@@ -18,6 +18,7 @@ from inscape.arguments import positive_number
 from inscape.arrays import Floats
 from inscape.errors import UnivariateError
 from inscape.pictures import Drawn
+from inscape.progress import Meter
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.sample import checked_sample
@@ -162,6 +163,7 @@ def stability(
     gap: float = 1e-9,
     knot_tol: float = 1e-8,
     fit_tol: float = 1e-5,
+    progress: bool | Meter | None = None,
 ) -> Stability:
     """Whether `net` can be a stable minimum for that step size, and how smooth it must then be.
 
@@ -177,6 +179,7 @@ def stability(
         gap: to which relative gap the flattest implementation is solved.
         knot_tol: a knot is on a point where |w x + b| <= knot_tol (|w| max |x| + |b|).
         fit_tol: the net interpolates where |f - y| <= fit_tol (1 + max |y|).
+        progress: None for a bar after two seconds, False for none; a function gets what `flattest` tells.
 
     >>> net = ShallowNet([1.0, 1.0], [1.5, -0.5], [1.0, -2.0])
     >>> stability(net, [-1, 0, 1], net([-1, 0, 1]), 0.25)
@@ -189,7 +192,7 @@ def stability(
     interpolates = bool(np.abs(residual).max() <= fit_tol * (1 + np.abs(values).max()))
     matrix = gram(net, places) if interpolates else hessian(net, places, values)
     sharpness = top_eigenvalue(matrix)
-    least = flattest(net, places, gap)
+    least = flattest(net, places, gap, progress=progress)
     if interpolates and sharpness < least.value:  # a loose gap: the net itself is flatter
         least = Flattest(value=sharpness, certified=min(least.certified, sharpness), scale=np.ones(net.width))
     modes = sharpness_modes(net, places, knot_tol)

@@ -25,6 +25,7 @@ from inscape.errors import NonGenericError, PartitionError, ProbeError
 from inscape.models import Model, wrap
 from inscape.pictures import Drawn
 from inscape.probes.probe import as_point
+from inscape.progress import Meter, meter
 from inscape.provenance import Provenance
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
 from inscape.status import COMPLETE, Status
@@ -166,13 +167,16 @@ class LinearRegion(Drawn):
         return draw_distances(of_layers, self.layers, title=title, ax=ax)
 
 
-def linear_region(model: Any, x: npt.ArrayLike, *, memory: int = MEMORY) -> LinearRegion:
+def linear_region(
+    model: Any, x: npt.ArrayLike, *, memory: int = MEMORY, progress: bool | Meter | None = None
+) -> LinearRegion:
     """The linear region of a point: halfspaces, the affine map on them, facets, and how far its border is.
 
     Args:
         model: a piecewise-affine network, or what `inscape.wrap` made of one.
         x: one point, in the shape that the model takes.
         memory: bytes that the gradients of one layer's units may take.
+        progress: None for a bar after two seconds, False for none; a function gets (layers done, in all).
 
     Raises:
         NonGenericError: x is on the kink of a unit up to rounding, where several regions meet.
@@ -192,9 +196,9 @@ def linear_region(model: Any, x: npt.ArrayLike, *, memory: int = MEMORY) -> Line
     from inscape.partition.linear.space.region_maps import region_maps
 
     wrapped = wrap(model)
-    with wrapped.unchanged():
+    with wrapped.unchanged(), meter(progress, "layers") as show:
         graph, point = graph_and_point(wrapped, x)
-        maps = region_maps(graph, point, memory=memory)
+        maps = region_maps(graph, point, memory=memory, show=show)
         _check_generic(graph, point, maps)
         provenance = Provenance.of(wrapped, dtype="float64")
     return region_of(graph, maps, point, point, provenance)

@@ -20,6 +20,7 @@ from inscape.budget import MEMORY, in_bytes
 from inscape.errors import PartitionError
 from inscape.models.graph import Graph, Node
 from inscape.models.graph.piecewise import Bend
+from inscape.progress import Meter
 
 CONSTANT = 1e-13
 """A unit whose gradient is this small, relative to the largest of its layer, is constant on the region."""
@@ -84,7 +85,13 @@ class RegionMaps:
         return {**self.pattern, node: states}
 
 
-def region_maps(graph: Graph, x: Floats, pattern: Pattern | None = None, memory: int = MEMORY) -> RegionMaps:
+def region_maps(
+    graph: Graph,
+    x: Floats,
+    pattern: Pattern | None = None,
+    memory: int = MEMORY,
+    show: Meter = lambda done, total: None,
+) -> RegionMaps:
     """The region of a pattern; by default of that at x, where a unit on its kink counts as below it.
 
     Args:
@@ -92,6 +99,7 @@ def region_maps(graph: Graph, x: Floats, pattern: Pattern | None = None, memory:
         x: the anchor, (*input_shape).
         pattern: the state of every unit, or None.
         memory: bytes that the largest tensor may take.
+        show: is told how many operations are done.
     """
     d = math.prod(graph.input_shape)
     needed = 8 * (1 + d) * max(math.prod(shape) for shape in graph.shapes)
@@ -104,6 +112,7 @@ def region_maps(graph: Graph, x: Floats, pattern: Pattern | None = None, memory:
     constraints: dict[int, Halfspaces] = {}
 
     def visit(i: int, node: Node, inputs: list[Tensor]) -> Tensor:
+        show(i, len(graph.nodes))
         if node.bend is None:
             return _affinely(node, inputs)
         chosen, constraints[i], value = _in_state(
