@@ -2,14 +2,18 @@ import importlib
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import skops.io
 import torch
 import typer
+from matplotlib.collections import PathCollection
 from networks import mlp
 from onnx_files import export
 from PIL import Image
 from rich.text import Text
+from sklearn.datasets import load_wine, make_moons
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
 
@@ -54,6 +58,44 @@ def test_no_help_is_taken_for_markup(run):
     assert len(commands) > 10
     shown = " ".join(run("measure", "--help").stdout.replace("│", " ").split())
     assert "[default: (0.03 and 0.1)]" in shown
+
+
+def test_a_plane_of_a_table_is_measured_in_standard_deviations_and_its_rows_are_named(run, tmp_path):
+    """The deviation of proline is 300 times that of the others: in raw units it alone decides the picture."""
+    wine = load_wine(as_frame=True)
+    table = wine.data[wine.data.columns[::-1]]  # in another order: columns are found by name
+    files = [tmp_path / "a.skops", tmp_path / "b.skops"]
+    for seed, file in enumerate(files):
+        model = RandomForestClassifier(5, random_state=seed).fit(table, wine.target_names[wine.target])
+        skops.io.dump(model, file)
+    wine.data.assign(y=wine.target_names[wine.target]).to_csv(tmp_path / "wine.csv", index=False)
+    for data in ("wine", tmp_path / "wine.csv"):
+        how = ("--data", data, "--points", 0, 70, 150)
+        for command in (("plot", files[0]), ("compare", *files)):
+            written = json.loads(run(*command, *how, "--json").stdout)
+            plane = (written if command[0] == "plot" else written["regions"])["probe_data"]
+            assert plane["unit"] == pytest.approx(table.std(ddof=0).tolist())
+            assert plane["mark_names"] == ["row 0", "row 70", "row 150"]
+            assert plane["feature_names"] == list(table.columns)
+
+
+def test_two_features_are_drawn_whole_with_ticks_and_points(run, tmp_path, monkeypatch):
+    x, y = make_moons(60, noise=0.2, random_state=0)
+    skops.io.dump(DecisionTreeClassifier(random_state=0).fit(x, y), tmp_path / "tree.skops")
+    pd.DataFrame(x, columns=["width", "height"]).assign(y=y).to_csv(tmp_path / "moons.csv", index=False)
+    np.savez(tmp_path / "moons.npz", x=x, y=y)
+    drawn = []
+    module = importlib.import_module("inscape.cli.plot")
+    monkeypatch.setattr(module, "save_picture", lambda ax, path: drawn.append(ax))
+    for data, names in (("moons.csv", ("width", "height")), ("moons.npz", ("feature 0", "feature 1"))):
+        result = run("plot", tmp_path / "tree.skops", "--data", tmp_path / data, "-o", "p.png")
+        assert result.exit_code == 0, result.output
+        ax = drawn.pop()
+        assert (ax.get_xlabel(), ax.get_ylabel()) == names
+        low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
+        assert (low < x.min(axis=0)).all()
+        assert (high > x.max(axis=0)).all()
+        assert sum(len(c.get_offsets()) for c in ax.collections if isinstance(c, PathCollection)) >= 60
 
 
 def test_no_arguments_show_the_help(run):

@@ -97,7 +97,8 @@ def _two(
         lines.append(repr(comparison.max_difference).strip("<>"))
     except InscapeError as error:
         lines.append(str(error))
-    ax = None if out is None else comparison.plot(class_names=class_names_of(None, a, data))
+    class_names, points = class_names_of(None, a, data), options.points_on(probe, data)
+    ax = None if out is None else comparison.plot(class_names=class_names, points=points)
     _finish(comparison.to_dict(polygons=True), lines, ax, out, json)
 
 

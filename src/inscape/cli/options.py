@@ -261,14 +261,29 @@ class ChosenProbeOptions:
         return self.points is not None or self.segment is not None
 
     def probe(self, data: Any) -> Any:
-        """The segment between two data points, or the plane through three."""
+        """The segment between two data points, or the plane through three; that of two features, around all.
+
+        In a table, whose features have units of their own, the plane is measured in standard deviations.
+        """
         from inscape.probes import Patch, Segment
 
         if self.segment is not None:
             a, b = _at_rows(data.x, self.segment)
             return Segment(a, b, (-self.margin, 1 + self.margin))
-        corners = _at_rows(data.x, self.points or _of_three_classes(data.y))
-        return Patch.through(corners, margin=self.margin)
+        if self.points is None and data.x.shape[1:] == (2,):
+            return Patch.around(data.table(), margin=self.margin)
+        rows = self.points or _of_three_classes(data.y)
+        corners = _at_rows(data.x, rows)
+        if data.feature_names is None:
+            return Patch.through(corners, margin=self.margin)
+        return Patch.through(data.table(), rows=rows, scale="std", margin=self.margin)
+
+
+def points_on(probe: Any, data: Any) -> Any:
+    """The data that lie on a probe and are drawn there: all of two features on their plane, else None."""
+    if probe.dim != 2 or data.x.shape[1:] != (2,):
+        return None
+    return data.x if data.y is None else (data.x, data.y)
 
 
 def _at_rows(x: Any, rows: tuple[int, ...]) -> Any:

@@ -72,7 +72,8 @@ def plot(
         regions.save(out)
     elif out is not None:
         extra = {"colour": colour or "pattern"} if linear and probe.dim == 2 else {}
-        ax = regions.plot(title=title, class_names=class_names_of(names, wrapped, loaded), **extra)
+        class_names, points = class_names_of(names, wrapped, loaded), options.points_on(probe, loaded)
+        ax = regions.plot(title=title, class_names=class_names, points=points, **extra)
         if title is None:
             ax.title.set_text(f"{wrapped.name}: {ax.get_title()}")
         save_picture(ax, out)

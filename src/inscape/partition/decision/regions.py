@@ -121,7 +121,8 @@ class DecisionRegions(DrawnByClass, Exported):
 
     def __repr__(self) -> str:
         kind = "exactly" if self.is_exact else f"by {self.method}"
-        return f"<{self.n_regions} decision regions on {self.probe!r}, {kind}, {self.status}>"
+        regions = f"{self.n_regions} decision region{'' if self.n_regions == 1 else 's'}"
+        return f"<{regions} on {self.probe!r}, {kind}, {self.status}>"
 
     def _name(self, label: int) -> str:
         names = self.class_names

@@ -172,7 +172,8 @@ class LinearSegment(DrawnByClass, Exported):
         return pieces
 
     def __repr__(self) -> str:
-        return f"<{self.n_regions} linear pieces on {self.probe!r}, {self.precision}, {self.status}>"
+        pieces = f"{self.n_regions} linear piece{'' if self.n_regions == 1 else 's'}"
+        return f"<{pieces} on {self.probe!r}, {self.precision}, {self.status}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -475,4 +476,5 @@ class LinearPlane(DrawnByClass, Exported):
         return regions
 
     def __repr__(self) -> str:
-        return f"<{self.n_regions} linear regions on {self.probe!r}, {self.status}>"
+        regions = f"{self.n_regions} linear region{'' if self.n_regions == 1 else 's'}"
+        return f"<{regions} on {self.probe!r}, {self.status}>"

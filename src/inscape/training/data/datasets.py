@@ -48,14 +48,19 @@ class DataSet:
         rows = balanced_rows(self.y, len(self), n, random_state)
         return replace(self, x=self.x[rows], y=None if self.y is None else self.y[rows])
 
+    def table(self) -> Any:
+        """The points as a pandas table if their columns have names, else as they are."""
+        if self.feature_names is None:
+            return self.x
+        import pandas as pd
+
+        return pd.DataFrame(self.x, columns=pd.Index(self.feature_names))
+
     def fitting(self, *models: Model) -> "DataSet":
         """The data with the columns that models were fitted to, by name, where both have names."""
         if self.feature_names is None:
             return self
-        import pandas as pd
-
-        table = pd.DataFrame(self.x, columns=pd.Index(self.feature_names))
-        chosen = for_models(models, table)
+        chosen = for_models(models, self.table())
         return replace(self, x=chosen.to_numpy(), feature_names=tuple(chosen.columns))
 
 
@@ -133,7 +138,9 @@ def _embedded(name: str) -> DataSet:
 
     bunch = getattr(datasets, f"load_{name}")()
     x = bunch.images / 16 if name == "digits" else bunch.data
-    return DataSet(name, x, bunch.target, tuple(str(c).replace("_", " ") for c in bunch.target_names))
+    classes = tuple(str(c).replace("_", " ") for c in bunch.target_names)
+    columns = None if name == "digits" else tuple(str(c) for c in bunch.feature_names)
+    return DataSet(name, x, bunch.target, classes, columns)
 
 
 def _checked(name: str, x: npt.NDArray[Any], y: npt.NDArray[Any] | None) -> DataSet:
