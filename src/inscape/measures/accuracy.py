@@ -21,9 +21,7 @@ _FAR_FROM_CHANCE = 0.1
 """The fraction of the way from chance to perfection beyond which a model is merely weak, whatever n is."""
 
 
-def correct(
-    model: Model, x: Any, y: npt.ArrayLike, *, progress: bool | Meter | None = None
-) -> Bools:
+def correct(model: Model, x: Any, y: npt.ArrayLike, *, progress: bool | Meter | None = None) -> Bools:
     """Whether the model labels each point right, (n,); an error if y holds what is no class of the model.
 
     A model that returns names without a list of them, or labels without scores, cannot be asked which classes

@@ -124,9 +124,7 @@ def differences(scores: Array, columns: Ints, name: str) -> Floats:
     return gaps
 
 
-def _distances(
-    model: Model, x: Floats, columns: Ints, progress: bool | Meter | None
-) -> Floats:
+def _distances(model: Model, x: Floats, columns: Ints, progress: bool | Meter | None) -> Floats:
     import torch
 
     from inscape.measures.jacobian.reverse import differentiable_scores, jacobian
