@@ -3,7 +3,8 @@
 A network is cut after its first affine operations, since all perturbed copies share what comes before. The
 evaluation of the rest keeps what every unit reads and the slope that it has there; many directions at once
 then go through the network linearised at each point, in a multilayer perceptron as small matrix products.
-One sweep back tells which units are good: joined to the output by a path of active units.
+One sweep back tells which units are good: joined to the output by a path of active units. Without directions,
+what units read at the corners of a hull tells which of them change sign there.
 """
 
 import math
