@@ -78,7 +78,7 @@ class Consumer(ABC):
 
     @abstractmethod
     def begin(self, layers: tuple[Layer, ...], n_points: int) -> None:
-        """Make room, before the first block."""
+        """Allocate memory, before the first block."""
 
     @abstractmethod
     def see(self, block: Block) -> None:

@@ -34,7 +34,7 @@ class RankTally(Consumer):
         self.n_inputs = 0
 
     def begin(self, layers: tuple[Layer, ...], n_points: int) -> None:
-        """Make room, if the time allows it."""
+        """Allocate memory, if the time allows it."""
         if not math.isinf(self.limit):
             self._check_time([layer.size for layer in layers], n_points)
         self.layers = tuple(layer.name for layer in layers)
@@ -70,7 +70,7 @@ class VariationTally(Consumer):
         self.draws, self.of = draws, of
 
     def begin(self, layers: tuple[Layer, ...], n_points: int) -> None:
-        """Make room."""
+        """Allocate memory."""
         self.norms = np.zeros((n_points, self.draws.n))
 
     def see(self, block: Block) -> None:
@@ -124,7 +124,7 @@ class ComplexityTally(Consumer):
         self.draws, self.form = draws, form
 
     def begin(self, layers: tuple[Layer, ...], n_points: int) -> None:
-        """Make room."""
+        """Allocate memory."""
         self.layers = layers
         self.terms = np.zeros((n_points, self.draws.n, len(layers)))
         self.heights = np.random.default_rng([self.draws.seed, 2]).random((n_points, self.draws.n))

@@ -89,7 +89,7 @@ def walk_envelope(first, last, bound, changes, leads):
 
 @compiled
 def grown(array, n):
-    """A copy with room for n entries."""
+    """A copy in memory for n entries."""
     out = np.empty(n, dtype=array.dtype)
     for i in range(len(array)):
         out[i] = array[i]

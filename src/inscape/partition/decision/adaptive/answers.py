@@ -142,8 +142,8 @@ class Answers:
 
     Attributes:
         n: how many samples there are.
-        labels: (room,), of which the first n are known.
-        margins: comparable scores, see `Trial.margins`, (room, c); without columns if only labels count.
+        labels: (capacity,), of which the first n are known.
+        margins: comparable scores, see `Trial.margins`, (capacity, c); without columns if only labels count.
         has_scores: whether there are margins.
     """
 

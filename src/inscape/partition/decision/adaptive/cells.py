@@ -102,8 +102,8 @@ class SampledMeshes:
         mesh: the meshes.
         answers: what the model said at their vertices.
         is_patch: whether the probes are patches.
-        urgency: how urgent it is to cut each cell, (room,); 1 asks for a cut.
-        wanted: whether each cell is to be cut, be it only for a crisp boundary, (room,).
+        urgency: how urgent it is to cut each cell, (capacity,); 1 asks for a cut.
+        wanted: whether each cell is to be cut, be it only for a crisp boundary, (capacity,).
         spent: the probes whose budget was reached, (b,).
         n_start: how many of the samples are the first, even ones.
         n_on_bridges: how often the model was asked on bridges, (b,).

@@ -26,12 +26,12 @@ class Mesh:
 
     Attributes:
         depth: coordinates are multiples of 2^-depth.
-        vertices: coordinates in units of 2^-depth, whole numbers until edges are cut, (room, d).
-        probe: the probe of each vertex, (room,).
-        cells: the vertices of each cell, (room, d + 1).
-        level: how often each was cut, (room,).
-        last: ends and middle of the last two edges that were cut to make it, -1 for none, (room, 2, 3).
-        fresh: whether a cell has not been looked at, (room,).
+        vertices: coordinates in units of 2^-depth, whole numbers until edges are cut, (capacity, d).
+        probe: the probe of each vertex, (capacity,).
+        cells: the vertices of each cell, (capacity, d + 1).
+        level: how often each was cut, (capacity,).
+        last: ends and middle of the last two edges that were cut to make it, -1 for none, (capacity, 2, 3).
+        fresh: whether a cell has not been looked at, (capacity,).
         n_vertices: how many vertices there are.
         n_cells: how many cells there are.
     """

@@ -69,7 +69,7 @@ def has_hanging(cell, vertices, probe, side, keys):
 def cut(marked, cells, tag, level, last, fresh, n, vertices, probe, n_vertices, touched, keys, values, side):
     """Cut the marked cells in two, as Maubach (1995) does: at the middle of the edge from 0 to `tag`.
 
-    The first child takes the place of its parent, the second goes behind the n cells; all arrays have room
+    The first child takes the place of its parent, the second goes behind the n cells; arrays are long enough
     for them. `touched` marks the ends of the edges that are cut. Returns the numbers of cells and vertices;
     the new vertex of each marked cell is `last[cell, 0, 2]`.
     """

@@ -52,11 +52,11 @@ class Samples:
     """Samples on a block of segments, linked in the order of u; see `segment_kernels`.
 
     Attributes:
-        u: where each sample is, as a fraction of the span, (room,).
-        probe: on which segment of the block, (room,).
-        before: the sample to its left, -1 for none, (room,).
-        after: the sample to its right, -1 for none, (room,).
-        urgency: how urgent it is to look between a sample and the next one, (room,); 1 asks for a look.
+        u: where each sample is, as a fraction of the span, (capacity,).
+        probe: on which segment of the block, (capacity,).
+        before: the sample to its left, -1 for none, (capacity,).
+        after: the sample to its right, -1 for none, (capacity,).
+        urgency: how urgent it is to look between a sample and the next one, (capacity,); 1 asks for a look.
         answers: what the model said.
         doubt: what is known of the regions still missed.
         step_doubt: the same where the model has steps only.

@@ -332,7 +332,7 @@ def _find(t, segment, scores, errors, floor, lengths, cursor, at, owners, tied, 
     """Write the changes from a position on.
 
     `cursor` holds that position, how many changes there are so far, the label in force and its segment.
-    False if there may be no room for those of the next interval, and `cursor` says where to go on.
+    False if there may be no memory for those of the next interval, and `cursor` says where to go on.
     """
     m, label, owner = cursor[1], cursor[2], cursor[3]
     for i in range(cursor[0], len(scores) - 1):

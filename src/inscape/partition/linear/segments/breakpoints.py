@@ -291,7 +291,7 @@ def threshold_breakpoints(z: Any, segment: Ints, threshold: Any) -> tuple[Ints, 
 def _find_breakpoints(z, segment, threshold, cursor, interval, entry, s, size, n_flat):
     """Write the breakpoints from `cursor` on: an interval, an entry, and how many were written before.
 
-    False if there is no room for the next, and `cursor` says where to go on.
+    False if there is no memory for the next, and `cursor` says where to go on.
     """
     n, h = z.shape
     i, start, m = cursor[0], cursor[1], cursor[2]
@@ -300,7 +300,7 @@ def _find_breakpoints(z, segment, threshold, cursor, interval, entry, s, size, n
             # (1) count the changes of a block of entries, in vector registers
             stop = min(start + ENTRIES_COUNTED_AT_ONCE, h)
             changes, on = _counts(z[i, start:stop], z[i + 1, start:stop], threshold)
-            # (2) is there room for them?
+            # (2) is there memory for them?
             if m + changes > len(s):
                 cursor[0], cursor[1], cursor[2] = i, start, m
                 return False

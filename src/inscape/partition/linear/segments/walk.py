@@ -211,7 +211,7 @@ class _SegmentWalker:
         return log, finished
 
     def _batches(self) -> list[tuple[int, int]]:
-        """The segments that are walked together, from one to another: a chunk has room for their ends."""
+        """The segments that are walked together, from one to another: a chunk can hold their ends."""
         n, most, graph = len(self.segments), max(1, self.most_positions(0) // 2), self.graph
         products = max(1.0, graph.n_products * KNOTS_PER_UNIT * graph.n_units)
         least = max(1, math.ceil(PRODUCTS_IN_JOB / products))

@@ -200,7 +200,7 @@ def winner(scores: Any, rule: int) -> Any:
 def elected(scores: Any, rule: int, ballots: Any, totals: Any) -> Any:
     """The label of `scores`, and by how much it wins; where members vote, by how much the least sure of them.
 
-    A vote of members that rounding may decide has the lead 0. `totals` is room for what they give to classes.
+    A vote of members that rounding may decide has the lead 0. `totals` holds what they give to classes.
     """
     # (1) one ensemble decides for itself
     first, rules, gives, close = ballots
@@ -395,7 +395,7 @@ def decide_each(
         slack: see `decide`.
         scratch: for one line.
         line: for one line, (d, 2).
-        result: room for all pieces of each line.
+        result: memory for all pieces of each line.
         counts: what `decide` returns of each line, (n, 5); no pieces for one that leaves the limit.
     """
     begins, labels, blurs = result

@@ -141,7 +141,7 @@ def restrict(n_trees: int, depth: int, trees: Any, plane: Any, corners: Any) -> 
         plane: origin and both axes, (d,) each.
         corners: of the convex domain, anticlockwise.
     """
-    # (1) room for all nodes, and for the polygons that wait: one on each level, growing by a corner on each
+    # (1) memory for all nodes, and for the polygons that wait: one on each level, growing by a corner on each
     feature, child, _, _ = trees
     total, most = len(feature), len(corners) + depth + 1
     line, row = np.empty((total, 5)), np.full(total, -1, np.int32)
