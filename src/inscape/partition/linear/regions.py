@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Bools, Floats, Int32s, Ints, SignVectors
+from inscape.arrays import Bools, Floats, Int32s, Ints
 from inscape.errors import PartitionError
 from inscape.partition.region_files import Exported, polygon_feature, well_known_text
 from inscape.pictures import Colours, DrawnByClass, Look, Names, finished
@@ -413,7 +413,7 @@ class LinearPlane(DrawnByClass, Exported):
         return values, "value"
 
     @cached_property
-    def pattern_hashes(self) -> SignVectors:
+    def pattern_hashes(self) -> npt.NDArray[np.uint64]:
         """A number for each face that depends on its activation pattern only, (F,)."""
         return np.asarray(self.subdivision.face_hashes(), np.uint64)
 
