@@ -122,7 +122,7 @@ def test_a_place_has_the_scores_of_the_model_and_the_nearest_boundary(page, show
     regions = decision_regions(network(0), patch_of(shown, [3, 7, 9], window))
     assert regions.n_regions > 1
     at = [0.4, 0.3]
-    header, arrays = page.ask(ask="probe", plane=plane, at=at, gradient=True)
+    header, arrays = page.ask(ask="readout", plane=plane, at=at, gradient=True)
     point = patch_of(shown, [3, 7, 9], window).points([at])
     x = torch.from_numpy(point).requires_grad_()
     scores = network(0)(x)
@@ -147,7 +147,7 @@ def test_the_unit_across_the_nearest_edge_changes_its_sign_there(page, shown):
     patch, net = patch_of(shown, [3, 7, 9], window), network(0)
     n_units = 0
     for at in np.random.default_rng(0).uniform(-1.5, 2.5, (12, 2)).tolist():
-        edge = page.ask(ask="probe", plane=plane, at=at)[0]["edge"]
+        edge = page.ask(ask="readout", plane=plane, at=at)[0]["edge"]
         if edge["kind"] != "units":
             continue
         n_units += 1
@@ -205,7 +205,7 @@ def test_tables_are_measured_as_if_their_features_had_one_unit(rng):
         plane = spanned([0, 1, 2])
         window = [-3.0, 3.0, -3.0, 3.0]
         regions = page.ask(ask="plane", plane=plane, window=window, wanted=["slope"])[1]
-        place = page.ask(ask="probe", plane=plane, at=[0.2, 0.1])[0]
+        place = page.ask(ask="readout", plane=plane, at=[0.2, 0.1])[0]
         profile = page.ask(ask="profile", plane=plane, **{"from": [0.0, 0.0], "to": [1.0, 0.5]})[0]
         points = page.ask(ask="points", plane=plane)[1]
         page.worker.close()
@@ -269,7 +269,7 @@ def test_the_count_goes_on_where_it_was_and_ends_with_the_library_s(page, shown)
         {"ask": "plane", "plane": spanned([0, 1, 2]), "window": ["a", 0, 0, 1]},
         {"ask": "plane", "model": 7, "plane": spanned([0, 1, 2])},
         {"ask": "plane", "model": "0", "plane": spanned([0, 1, 2])},
-        {"ask": "probe", "plane": spanned([0, 1, 2]), "at": [1]},
+        {"ask": "readout", "plane": spanned([0, 1, 2]), "at": [1]},
         {"ask": "profile", "plane": spanned([0, 1, 2]), "from": [0, 0], "to": [0, 0]},
         {"ask": "__init__"},
         {"ask": None},
@@ -325,7 +325,7 @@ def test_trees_and_black_boxes_are_shown_by_what_decision_regions_gives():
     inside = s[None] ** 2 + t[:, None] ** 2 < 1
     assert (arrays["region_labels"][arrays["image"]] == inside).mean() > 0.995
     at = [0.2, 0.1]
-    header, _ = page.ask(ask="probe", model=1, at=at, gradient=True)
+    header, _ = page.ask(ask="readout", model=1, at=at, gradient=True)
     assert header["gradient_by"] == "differences"
     assert header["boundary"]["distance"] == pytest.approx(1 - np.hypot(*at), abs=0.02)
     page.worker.close()

@@ -53,11 +53,11 @@ class _CommandGroup(TyperGroup):
                 raise typer.Exit(EXIT_CODE) from error
 
 
-def _show_warning(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+def _show_warning(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
     if issubclass(category, InscapeWarning):
         typer.echo(f"inscape: warning: {message}", err=True)
     else:
-        sys.stderr.write(warnings.formatwarning(message, category, *place[:2]))
+        sys.stderr.write(warnings.formatwarning(message, category, *where[:2]))
 
 
 def _version(wanted: bool) -> None:

@@ -43,7 +43,9 @@ def cost(
     if json:
         print_json(table.to_dict())
     else:
-        title = f"what {table.model} would cost on {loaded.name} (seed {seed}), from a small part of the work"
+        title = (
+            f"what {table.model} would cost on {loaded.name} (seed {seed}), from a small share of the work"
+        )
         print_lines(title, table.to_text(width=line_width()))
         if gpus > 1 and table.device == "cpu":
             print_lines(

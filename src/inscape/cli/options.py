@@ -417,7 +417,7 @@ def imports_from(trusted: Sequence[Path] | None) -> Iterator[None]:
 
 def _without_working_folder(path: list[str]) -> list[str]:
     """The path without what Python puts first by itself: the working folder, for `-m` and `-c`."""
-    kept = [place for place in path if place]
+    kept = [entry for entry in path if entry]
     here = os.getcwd()
     if getattr(sys.modules["__main__"], "__spec__", None) is not None and here in kept:
         kept.remove(here)

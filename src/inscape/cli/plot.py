@@ -12,21 +12,27 @@ from inscape.errors import InscapeError, unknown_name, warn
 
 _COLOURS = ("pattern", "layer", "slope")
 
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Picture: .png, .pdf, .svg or .jpg; or the regions: .json, .csv or .geojson.",
+    ),
+]
+Names = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,...", help="Class names by label.", show_default="the model's or the data's"),
+]
+
 
 @options.command
 def plot(
     model: options.Model,
     *,
     source: options.DataOptions,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Picture: .png, .pdf, .svg or .jpg; or the regions: .json, .csv or .geojson.",
-        ),
-    ] = None,
+    out: Out = None,
     where: options.ChosenProbeOptions,
     method: options.Method = "auto",
     resolution: options.Finest = None,
@@ -38,12 +44,7 @@ def plot(
     title: Annotated[
         str | None, typer.Option(help="Title of the picture.", show_default="model and count")
     ] = None,
-    names: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,...", help="Class names by label.", show_default="the model's or the data's"
-        ),
-    ] = None,
+    names: Names = None,
     budget: options.Budget = BUDGET,
     weights: options.Weights = None,
     loading: options.ModelOptions,
@@ -71,12 +72,11 @@ def plot(
     if out is not None and is_table(out):
         regions.save(out)
     elif out is not None:
-        extra = {"colour": colour or "pattern"} if linear and probe.dim == 2 else {}
-        class_names, points = class_names_of(names, wrapped, loaded), options.points_on(probe, loaded)
-        ax = regions.plot(title=title, class_names=class_names, points=points, **extra)
-        if title is None:
-            ax.title.set_text(f"{wrapped.name}: {ax.get_title()}")
-        save_picture(ax, out)
+        style: dict[str, Any] = {"title": title, "class_names": class_names_of(names, wrapped, loaded)}
+        style["points"] = options.points_on(probe, loaded)
+        if linear and probe.dim == 2:
+            style["colour"] = colour or "pattern"
+        _draw(regions, wrapped.name, out, style)
     if json:
         print_json(regions.to_dict(polygons=True) | {"picture": None if out is None else str(out)})
     else:
@@ -92,6 +92,14 @@ def _decision_regions(model: Any, probe: Any, settings: dict[str, Any]) -> Any:
     if regions.status.kind in UNCERTAIN:
         warn(f"the picture may be wrong ({regions.method}): {regions.status}")
     return regions
+
+
+def _draw(regions: Any, model: str, out: Path, style: dict[str, Any]) -> None:
+    """The picture in its file; a title that is not given says which model it is of."""
+    ax = regions.plot(**style)
+    if style["title"] is None:
+        ax.title.set_text(f"{model}: {ax.get_title()}")
+    save_picture(ax, out)
 
 
 def class_names_of(given: str | None, model: Any, data: Any) -> Any:

@@ -15,8 +15,8 @@ Train = Annotated[
     str | None,
     typer.Option(
         metavar="DATA",
-        help="Training data, as for --data, for the gap between both accuracies; of data that have both "
-        "parts, the training part.",
+        help="Training data, as for --data, for the gap between both accuracies; of data that have two "
+        "splits, the training split.",
     ),
 ]
 
@@ -69,7 +69,7 @@ def _training_data(source: options.DataOptions, train: str, models: Iterable[Any
     """Points and classes to train on, divided as the data are."""
     try:
         loaded = replace(source, data=train, split="train").read()
-    except DataError:  # it has no parts
+    except DataError:  # it has no splits
         loaded = replace(source, data=train, split=None).read()
     if loaded.y is None:
         raise DataError(f"--train {train} holds no classes: the gap needs them")

@@ -205,8 +205,8 @@ def add_models(
     from inscape.sweeps.store import Store
 
     published = find("region-counts")
-    place = _folder(published, out)
-    path = place / f"{published.name}.sqlite"
+    home = _folder(published, out)
+    path = home / f"{published.name}.sqlite"
     last: dict[str, Any] | None = None
     if path.exists():
         with Store(path) as store:
@@ -215,7 +215,7 @@ def add_models(
     result = run_study(
         published.name,
         scale=last["scale"],
-        out=place,
+        out=home,
         options=last["options"] | {"own": str(folder)},
         settings=last["settings"],
         random_state=last["seed"],

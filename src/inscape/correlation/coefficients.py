@@ -152,8 +152,8 @@ def _ranks(weights: Floats, x: Floats) -> Floats:
     values, first = np.unique(x[order], return_index=True)
     shares = np.add.reduceat(weights[:, order], first, axis=1)  # the weight of each value
     below = np.cumsum(shares, axis=1) - shares
-    place: Floats = (below + shares / 2)[:, np.searchsorted(values, x)]
-    return place
+    ranks: Floats = (below + shares / 2)[:, np.searchsorted(values, x)]
+    return ranks
 
 
 def _kendall(weights: Floats, x: Floats, y: Floats) -> Floats:

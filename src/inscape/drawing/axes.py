@@ -78,7 +78,7 @@ def legend_beside(ax: Any, handles: Sequence[Any], title: str) -> None:
         borderaxespad=_LEGEND_GAP,
         **dense,
     )
-    figure = ax.figure.figure  # of a part of a figure, the whole
+    figure = ax.figure.figure  # of a subfigure, the whole
     if figure.get_layout_engine() is not None:
         return
     box = ax.get_position(original=True)

@@ -65,9 +65,9 @@ def name_colours(names: Iterable[str]) -> dict[str, Colour]:
     """
     known = sorted(set(names), key=in_order)
     numbers = [int(name) if _is_number(name) else None for name in known]
-    places = [n for n in numbers if n is not None] if None not in numbers else list(range(len(known)))
-    colours = class_colours(places)
-    return {name: colours[place] for name, place in zip(known, places, strict=True)}
+    labels = [n for n in numbers if n is not None] if None not in numbers else list(range(len(known)))
+    colours = class_colours(labels)
+    return {name: colours[label] for name, label in zip(known, labels, strict=True)}
 
 
 def in_order(name: str) -> list[tuple[bool, int, str]]:
@@ -97,7 +97,7 @@ def ink_on(colour: Colour) -> str:
 
 
 def pattern_colours(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """The place in `PATTERNS` for each hash: the lowest bit says light or dark, five more the colour.
+    """The index into `PATTERNS` for each hash: the lowest bit says light or dark, five more the colour.
 
     Hashes whose lowest bit differs between neighbours make every border visible, whatever the reader's eyes.
     """
@@ -105,7 +105,7 @@ def pattern_colours(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
 
 
 def _patterns() -> npt.NDArray[np.float64]:
-    """64 muted colours: even places light, odd ones darker, both from blue to sand."""
+    """64 muted colours: even ones light, odd ones darker, both from blue to sand."""
     ends = np.array([[[0.80, 0.87, 0.94], [0.97, 0.91, 0.78]], [[0.44, 0.57, 0.72], [0.76, 0.62, 0.40]]])
     t = np.linspace(0, 1, 32)[:, None, None]
     return np.asarray(((1 - t) * ends[:, 0] + t * ends[:, 1]).reshape(64, 3))

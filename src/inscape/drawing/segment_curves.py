@@ -143,12 +143,12 @@ def _draw_scores(
     ax: Any, t: Floats, scores: npt.NDArray[Any], labels: Ints, colours: dict[int, Any], band: float
 ) -> None:
     """The winner's score in its colour, the runner-up dotted; both lifted above the band."""
-    for place, style, width in ((1, ":", 1.8), (0, "-", 2.4)):
-        changes = np.flatnonzero(np.diff(labels[:, place])) + 1
+    for rank, style, width in ((1, ":", 1.8), (0, "-", 2.4)):
+        changes = np.flatnonzero(np.diff(labels[:, rank])) + 1
         starts, stops = np.r_[0, changes], np.r_[changes, len(t)]
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
             run = slice(start, min(stop + 1, len(t)))  # up to the next run's first sample: no gap between
-            ax.plot(t[run], scores[run, place], color=colours[int(labels[start, place])], ls=style, lw=width)
+            ax.plot(t[run], scores[run, rank], color=colours[int(labels[start, rank])], ls=style, lw=width)
     low, high = float(scores.min()), float(scores.max())
     room = (high - low) or 1.0
     low, high = low - 0.05 * room, high + 0.05 * room

@@ -107,7 +107,7 @@ class ChosenPlane:
         return places, np.linalg.norm((points - origin - places @ axes) / units, axis=1)
 
     def window(self, bounds: Any) -> Patch:
-        """The part of the plane between bounds [s0, s1, t0, t1]."""
+        """The window of the plane between bounds [s0, s1, t0, t1]."""
         if not isinstance(bounds, list) or len(bounds) != 4 or not all(_is_number(v) for v in bounds):
             raise ProbeError("the request names no window: expected four numbers s0, s1, t0, t1")
         s0, s1, t0, t1 = (float(v) for v in bounds)

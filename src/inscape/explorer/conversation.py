@@ -32,7 +32,7 @@ FIRST_PROGRESS = 0.4
 """Seconds after which work is seen to run."""
 BETWEEN_PROGRESS = 0.1
 URGENCY = {
-    "probe": 1,
+    "readout": 1,
     "points": 2,
     "rows": 2,
     "plane": 3,
@@ -137,7 +137,7 @@ class Conversation:
         return {"is_last": True, **known, **header}, arrays
 
     def _seen(self, plane: ChosenPlane, request: Request) -> tuple[Patch, dict[str, Any]]:
-        """The part of a plane that a page sees, and what it needs to know of the plane."""
+        """The window of a plane that a page sees, and what it needs to know of the plane."""
         window = request.get("window") or plane.whole(request.get("size"))
         return plane.window(window), plane.outline
 
@@ -198,7 +198,7 @@ class Conversation:
             arrays["values"] = data.x[shown].reshape(len(shown), -1)[:, :64].astype(np.float32)
         return {"first": first, "total": len(order), "by": by, "note": note}, arrays
 
-    def _probe(self, request: Request, job: PageJob) -> Reply:
+    def _readout(self, request: Request, job: PageJob) -> Reply:
         """All that is known of one place."""
         exhibit, model = self.exhibit, self._model(request)
         plane = ChosenPlane.read(request.get("plane"), exhibit.data)
@@ -271,11 +271,11 @@ class Conversation:
 def _slot(request: Request) -> str:
     """What a request is about: a later one of the same slot supersedes it.
 
-    >>> _slot({"ask": "plane", "model": 1}), _slot({"ask": "probe", "pin": 0}), _slot({"ask": "rows"})
-    ('plane 1', 'probe 0', 'rows')
+    >>> _slot({"ask": "plane", "model": 1}), _slot({"ask": "readout", "pin": 0}), _slot({"ask": "rows"})
+    ('plane 1', 'readout 0', 'rows')
     """
     ask = request["ask"]
-    about = {"plane": "model", "probe": "pin"}.get(ask)
+    about = {"plane": "model", "readout": "pin"}.get(ask)
     number = request.get(about) if about else None
     return f"{ask} {number}" if isinstance(number, int) and abs(number) < 1000 else str(ask)
 

@@ -224,7 +224,7 @@ class Exhibit:
         return message
 
     def warm(self) -> None:
-        """Look at a small part of the first plane, so that loops are compiled before a page asks for more."""
+        """Look at a small window of the first plane: loops are compiled before a page asks for more."""
         compile_at_once()
         home = self.start.home
         (s0, s1), (t0, t1) = home.bounds

@@ -178,8 +178,8 @@ def label_areas(regions: DecisionRegions) -> dict[str, float]:
     else:
         assert isinstance(regions, DecisionGrid)
         weights = np.bincount(regions.sample_regions, minlength=regions.n_regions).astype(np.float64)
-    labels, place = np.unique(regions.labels, return_inverse=True)
-    shares = np.bincount(place, weights=weights) / weights.sum()
+    labels, index = np.unique(regions.labels, return_inverse=True)
+    shares = np.bincount(index, weights=weights) / weights.sum()
     return {str(label): float(share) for label, share in zip(labels, shares, strict=True)}
 
 

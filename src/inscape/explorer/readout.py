@@ -96,7 +96,7 @@ def _sampled_region(sight: Sight, at: Floats) -> dict[str, Any]:
 
 
 def nearest_on(edges: Floats, at: Floats, metric: Floats) -> tuple[Floats, float]:
-    """The nearest place on straight pieces (n, 2, 2), and its distance, by a metric (2, 2).
+    """The nearest place on straight edges (n, 2, 2), and its distance, by a metric (2, 2).
 
     >>> nearest_on(np.array([[[1.0, -1.0], [1.0, 1.0]]]), np.array([0.0, 0.5]), np.eye(2))
     (array([1. , 0.5]), 1.0)

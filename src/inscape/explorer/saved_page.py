@@ -75,7 +75,7 @@ def _if_any(exhibit: Exhibit, request: dict[str, Any]) -> Iterator[bytes]:
 
 
 def _window(exhibit: Exhibit) -> list[float]:
-    """The part of the plane that a file has."""
+    """The window of the plane that a file has."""
     s0, s1, t0, t1 = exhibit.start.whole(None)
     s, t = (s0 + s1) / 2, (t0 + t1) / 2
     return [

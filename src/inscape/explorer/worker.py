@@ -18,7 +18,7 @@ class Superseded(BaseException):
 
 @dataclass(eq=False)
 class PageJob:
-    """A piece of work for a page.
+    """What a page waits for.
 
     Attributes:
         owner: the page that waits for it.

@@ -38,14 +38,14 @@ const drawChart = (() => {
     const values = spec.colour ? spec.columns[spec.colour] : null;
     const all = spec.columns[spec.x].map((_, i) => i);
     if (!values || isScale(values)) return [[null, all]];
-    const found = new Map();
+    const groups = new Map();
     for (const i of all) {
-      if (!found.has(values[i])) found.set(values[i], []);
-      found.get(values[i]).push(i);
+      if (!groups.has(values[i])) groups.set(values[i], []);
+      groups.get(values[i]).push(i);
     }
-    const names = [...found.keys()];
+    const names = [...groups.keys()];
     if (names.every((n) => n === null || typeof n === "number")) names.sort((a, b) => a - b);
-    return names.map((name) => [name, found.get(name)]);
+    return names.map((name) => [name, groups.get(name)]);
   };
 
   // ---- axes: from values to 0..1, with marks

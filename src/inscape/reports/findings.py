@@ -78,7 +78,7 @@ def judge(
         published: the effect that was reported, if it was.
         variation: the ratio of the variation between configurations to that between seeds, see
             `inscape.correlation.configurations.variation`; None where no configuration has two seeds, so
-            that a failure cannot be told from noise; infinite for a claim that compares no configurations.
+            that a failure cannot be told from chance; infinite for a claim that compares no configurations.
 
     >>> judge((0.7, 1.0), strong=0.5).holds, judge((0.1, 0.4), strong=0.5, published=0.9, variation=3.0).holds
     (True, False)
@@ -279,9 +279,9 @@ def _axes(frame: "pd.DataFrame", varied: list[str], numeric: list[str]) -> tuple
 def _settings_and_results(frame: "pd.DataFrame", names: list[str]) -> tuple[list[str], list[str]]:
     """The columns before and after the hash of the configuration: what was set, what came out."""
     columns = list(frame.columns)
-    place = columns.index("configuration") if "configuration" in columns else 1
-    results = [n for n in names if columns.index(n) > place and n not in ("seed", "seconds")]
-    return [n for n in names if columns.index(n) < place], results
+    hashed = columns.index("configuration") if "configuration" in columns else 1
+    results = [n for n in names if columns.index(n) > hashed and n not in ("seed", "seconds")]
+    return [n for n in names if columns.index(n) < hashed], results
 
 
 def _varied(frame: "pd.DataFrame") -> list[str]:

@@ -55,7 +55,7 @@ _GRID: dict[str, dict[str, Any]] = {
     "smoke": {
         "data": "digits",
         "n_train": (60, 300),
-        "noise": (0.0, 0.3),
+        "wrong": (0.0, 0.3),
         "hidden": ([16], [64]),
         "depths": (3, 8),
         "steps": 300,
@@ -65,7 +65,7 @@ _GRID: dict[str, dict[str, Any]] = {
     "small": {
         "data": "mnist",
         "n_train": (300, 1000, 3000),
-        "noise": (0.0, 0.1, 0.3),
+        "wrong": (0.0, 0.1, 0.3),
         "hidden": ([32, 32], [128, 128], [256, 256]),
         "depths": (4, 8, 16),
         "steps": 2000,
@@ -75,7 +75,7 @@ _GRID: dict[str, dict[str, Any]] = {
     "paper": {
         "data": "mnist",
         "n_train": (300, 1000, 3000, 10_000),
-        "noise": (0.0, 0.05, 0.1, 0.2, 0.3),
+        "wrong": (0.0, 0.05, 0.1, 0.2, 0.3),
         "hidden": ([32, 32], [128, 128], [256, 256], [256, 256, 256]),
         "depths": (4, 8, 12, 16),
         "steps": 10_000,
@@ -90,8 +90,8 @@ def configurations(scale: str, data: str | None = None) -> list[Configuration]:
     """Sizes by training points by shares of wrong labels, two seeds of each: MLPs, trees and forests."""
     g = _GRID[scale]
     every: list[Configuration] = []
-    for n, noise, i in product(g["n_train"], g["noise"], range(2)):
-        base = {"data": data or g["data"], "n_train": n, "n_test": g["n_test"], "label_noise": noise}
+    for n, wrong, i in product(g["n_train"], g["wrong"], range(2)):
+        base = {"data": data or g["data"], "n_train": n, "n_test": g["n_test"], "label_noise": wrong}
         base |= {"n_lines": g["lines"], "replicate": i}
         epochs = max(1, round(g["steps"] * BATCH / n))
         net = {"model": "mlp", "learning_rate": RATE, "batch_size": BATCH, "epochs": epochs, "init": "torch"}
@@ -118,12 +118,12 @@ def batch(configurations: list[Configuration]) -> list[Row]:
 
     first = configurations[0]
     split = split_of(first)
-    noisy = replace(split, y_train=wrong_labels(split.y_train, first["label_noise"], split.n_classes))
+    mislabelled = replace(split, y_train=wrong_labels(split.y_train, first["label_noise"], split.n_classes))
     own = ("label_noise", "n_lines")
     settings = [settings_of(c, without=own) for c in configurations]
-    fitted = fit_many(settings, noisy, seeds=[c["seed"] for c in configurations])
+    fitted = fit_many(settings, mislabelled, seeds=[c["seed"] for c in configurations])
     models = [f.model for f in fitted]
-    return [_row(f, split, noisy, models, c) for f, c in zip(fitted, configurations, strict=True)]
+    return [_row(f, split, mislabelled, models, c) for f, c in zip(fitted, configurations, strict=True)]
 
 
 def wrong_labels(y: Any, share: float, n_classes: int) -> Any:
@@ -140,10 +140,10 @@ def wrong_labels(y: Any, share: float, n_classes: int) -> Any:
     return changed
 
 
-def _row(fitted: Any, split: Any, noisy: Any, models: list[Any], c: Configuration) -> dict[str, Any]:
+def _row(fitted: Any, split: Any, mislabelled: Any, models: list[Any], c: Configuration) -> dict[str, Any]:
     from inscape.measures import agreement, measure, parameter_distance, region_count
 
-    row = outcome(fitted, noisy)
+    row = outcome(fitted, mislabelled)
     count = region_count(fitted.model, split.x_test, n_probes=c["n_lines"], random_state=PROBE_SEED)
     row |= {"region_count": count.mean, "region_count_error": count.std_error, "count_method": count.method}
     free = measure(fitted.model, split.x_test, measures=("confidence", "nuclear_norm", "prediction_entropy"))
@@ -154,7 +154,7 @@ def _row(fitted: Any, split: Any, noisy: Any, models: list[Any], c: Configuratio
     if fitted.initial is None:
         return row
     row["distance"] = parameter_distance(fitted.model, fitted.initial).value
-    some = (noisy.x_train[:SHARP_POINTS], noisy.y_train[:SHARP_POINTS])
+    some = (mislabelled.x_train[:SHARP_POINTS], mislabelled.y_train[:SHARP_POINTS])
     fit = measure(
         fitted.model, *some, measures=("margin", "sharpness", "spectral_norm", "path_norm"), random_state=0
     )
@@ -266,14 +266,14 @@ def _draw(table: "pd.DataFrame", out: Path) -> None:
     figure = new_figure((11, 4.2))
     for ax, family in zip(figure.subplots(1, 3, sharex=True), shown, strict=True):
         rows = table[table["family"] == family][::-1]
-        places = np.arange(len(rows))
+        heights = np.arange(len(rows))
         ax.errorbar(
             rows["pairs"],
-            places,
+            heights,
             xerr=[rows["pairs"] - rows["pairs low"], rows["pairs high"] - rows["pairs"]],
             fmt="o",
         )
-        ax.set_yticks(places, rows["measure"])
+        ax.set_yticks(heights, rows["measure"])
         ax.axvline(COIN, color="black", lw=0.8)
         ax.set(title=family, xlabel="pairs decided rightly")
     figure.savefig(out / "choosing.png", dpi=150, bbox_inches="tight")

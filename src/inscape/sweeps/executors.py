@@ -121,11 +121,11 @@ def process_pool(
         )
     processes: list[Any] = []
     try:
-        probe = pool.submit(int)
+        first = pool.submit(int)
         processes += (pool._processes or {}).values()
-        while not finished([probe]):
+        while not finished([first]):
             pass
-        probe.result()
+        first.result()
     except BrokenExecutor as error:
         terminate(pool)
         raise StudyError(_why_broken([p.exitcode for p in processes], needs_main)) from error

@@ -338,7 +338,7 @@ class Store:
                 yield
                 self._db.execute("COMMIT")
             finally:
-                if self._db.in_transaction:  # an error at any place above
+                if self._db.in_transaction:  # an error anywhere above
                     self._db.execute("ROLLBACK")
 
     @contextmanager

@@ -243,8 +243,8 @@ def _classifiers(
     for step, kept in snapshots.kept.items():
         about = {"family": "classifiers", "width": width, "depth": depth, "scale": scale, "step": step}
         for sigma in sigmas:
-            noise = settings | {"sigma": sigma, "random_state": seed}
-            for check in check_all(kept, x, y, start=start if step else None, **noise):
+            drawn = settings | {"sigma": sigma, "random_state": seed}
+            for check in check_all(kept, x, y, start=start if step else None, **drawn):
                 if check.name in local_complexity.__all__ or sigma == sigmas[0]:
                     yield about | {"sigma": sigma}, check
         for form in FORMS:

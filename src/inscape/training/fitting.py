@@ -246,7 +246,7 @@ def pruned_to_depth(fitted: Any, depth: int) -> Any:
 
 
 def _pruned_tree(tree: Any, depth: int) -> Any:
-    """The part of a tree down to `depth`. Every node of scikit-learn's holds the classes of its points."""
+    """The tree down to `depth`. Every node of scikit-learn's holds the classes of its points."""
     build, sizes, state = tree.__reduce__()
     level = _levels(tree.children_left, tree.children_right)
     kept = level <= depth

@@ -1,4 +1,4 @@
-"""Measuring while training: fixed probes, a schedule, a table that grows."""
+"""Measuring while training: fixed points, a schedule, a table that grows."""
 
 import copy
 import math
@@ -223,11 +223,11 @@ def _chosen(
     if n_points is not None:
         n = min(n, whole_number(n_points, "n_points", 1, MeasureError, ", or None for all"))
     rows = as_generator(seed).permutation(len(source))[:n]
-    points, places = source.take(rows)
+    points, order = source.take(rows)
     y = source.targets if isinstance(source, TargetSource) else None
     if y is None and source.has_labels:
         y = source.everything()[1]
-    return points[places].copy(), None if y is None else y[rows]
+    return points[order].copy(), None if y is None else y[rows]
 
 
 def _schedule(every: int | str | Callable[[int], bool]) -> Callable[[int], bool]:

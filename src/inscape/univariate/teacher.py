@@ -138,8 +138,8 @@ def least_error(n_changes: int, n_alive: int) -> float:
 
     f changes sign at most s = n_alive + 1 times. Suppose it is wrong on fewer than e = ceil((r - s) / 2)
     whole intervals of the teacher. Each other interval has a point where f has the teacher's sign; dropping e
-    - 1 intervals from an alternating row takes away at most 2 (e - 1) changes, so f changes sign at least r -
-    2 (e - 1) > s times: impossible. So e whole intervals are wrong, each of mass 1 / (r + 1).
+    - 1 intervals from an alternating sequence takes away at most 2 (e - 1) changes, so f changes sign at
+    least r - 2 (e - 1) > s times: impossible. So e whole intervals are wrong, each of mass 1 / (r + 1).
 
     >>> least_error(20, 10)
     0.23809523809523808

@@ -26,7 +26,7 @@ def _none() -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A convex piece of a plane, and the data points to be shown on it.
+    """A convex domain in a plane, and the data points to be shown on it.
 
     Attributes:
         domain: the corners of the domain, (k, 2).

@@ -158,7 +158,7 @@ class _Places:
         self._ax, self._raster, self._points = ax, raster, points
         self._names: dict[int, Any] = {}
         self._hidden: list[Any] = []
-        self._found_at: Any = None
+        self._fitted_at: Any = None
 
     def add(self, region: int, name: str, ink: str) -> None:
         """A name in the middle of a region, until it is drawn."""
@@ -175,9 +175,9 @@ class _Places:
         """Give each name a place for the present size of the Axes."""
         scale = self._ax.transData.transform([self._raster.low, self._raster.low + self._raster.step])
         at = (*scale.ravel().tolist(), renderer.points_to_pixels(1.0))
-        if at == self._found_at:
+        if at == self._fitted_at:
             return
-        self._found_at = at
+        self._fitted_at = at
         square = np.abs(scale[1] - scale[0])[::-1].clip(min=1e-9)  # height and width in pixels
         covered = self._covered(square, renderer)
         self._hidden = []

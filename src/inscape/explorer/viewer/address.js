@@ -36,7 +36,7 @@ export function writeAddress(state) {
 
 /** What the address says, as far as it makes sense: parts of a state. */
 export function readAddress(text, about) {
-  const found = {};
+  const state = {};
   const parts = new URLSearchParams(text.replaceAll("+", "%2B"));
   const attempt = (name, read) => {
     try {
@@ -50,8 +50,8 @@ export function readAddress(text, about) {
     if (points.length !== 3 || points.flat().some(([row]) => row >= about.data.n)) throw new Error("no plane");
     return points;
   };
-  attempt("plane", (v) => (found.plane = { frame: three(v), corners: three(v) }));
-  attempt("corners", (v) => found.plane && (found.plane.corners = three(v)));
+  attempt("plane", (v) => (state.plane = { frame: three(v), corners: three(v) }));
+  attempt("corners", (v) => state.plane && (state.plane.corners = three(v)));
   const numbers = (value) => {
     const list = value.split(",").map(Number);
     if (!list.every(Number.isFinite)) throw new Error("no numbers");
@@ -59,20 +59,20 @@ export function readAddress(text, about) {
   };
   attempt("view", (v) => {
     const list = numbers(v);
-    if (list.length === 4 && list[2] > 0 && list[3] > 0) found.camera = list;
+    if (list.length === 4 && list[2] > 0 && list[3] > 0) state.camera = list;
   });
-  attempt("fill", (v) => ["decision", "pattern", "layer", "slope", "density"].includes(v) && (found.fill = v));
-  attempt("show", (v) => (found.show = v.split(".").filter((name) => ["edges", "margin", "points", "names"].includes(name))));
+  attempt("fill", (v) => ["decision", "pattern", "layer", "slope", "density"].includes(v) && (state.fill = v));
+  attempt("show", (v) => (state.show = v.split(".").filter((name) => ["edges", "margin", "points", "names"].includes(name))));
   const model = (v) => {
     const k = Number(v);
     if (!Number.isInteger(k) || k < 0 || k >= about.models.length) throw new Error("no model");
     return k;
   };
-  attempt("model", (v) => (found.model = model(v)));
+  attempt("model", (v) => (state.model = model(v)));
   attempt("compare", (v) => {
     const [mode, other] = v.split(".");
-    if (["side", "difference"].includes(mode)) [found.other, found.mode] = [model(other), mode];
+    if (["side", "difference"].includes(mode)) [state.other, state.mode] = [model(other), mode];
   });
-  attempt("pins", (v) => (found.pins = v.split(";").map(numbers).filter((p) => p.length === 2).slice(0, 2)));
-  return found;
+  attempt("pins", (v) => (state.pins = v.split(";").map(numbers).filter((p) => p.length === 2).slice(0, 2)));
+  return state;
 }

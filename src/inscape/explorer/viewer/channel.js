@@ -76,18 +76,18 @@ export class StoredChannel {
     const ofModel = (header) => (header.model ?? 0) === (request.model ?? 0);
     if (request.ask === "plane") return this.find("plane", ofModel);
     if (request.ask === "difference") return this.find("difference", (header) => header.models.join() === request.models.join());
-    if (request.ask === "probe") return this.probe(request, this.find("plane", ofModel));
+    if (request.ask === "readout") return this.readout(request, this.find("plane", ofModel));
     return this.find(request.ask);
   }
 
   /** Input, scores and region at a place, from the affine map on its face. */
-  probe({ at }, plane) {
+  readout({ at }, plane) {
     const points = this.find("points").arrays;
     const size = points.origin.length;
     const input = Float32Array.from(points.origin, (v, k) => v + at[0] * points.axes[k] + at[1] * points.axes[size + k]);
     const known = plane.header.shape === "faces" ? onFace(plane, at) : inImage(plane, at);
-    if (!known) return { header: { reply: "error", to: "probe", message: "This place is outside of what the file holds." }, arrays: {} };
-    return { header: { reply: "probe", at, ...known }, arrays: { input } };
+    if (!known) return { header: { reply: "error", to: "readout", message: "This place is outside of what the file holds." }, arrays: {} };
+    return { header: { reply: "readout", at, ...known }, arrays: { input } };
   }
 }
 
@@ -106,11 +106,11 @@ function onFace({ header, arrays }, at) {
       inside = (v[b] - v[a]) * (y - v[a + 1]) - (v[b + 1] - v[a + 1]) * (x - v[a]) >= -1e-9;
     }
     if (!inside) continue;
-    const found = { label: labels[regions[f]], area: areas[regions[f]], is_exact: true };
-    if (!arrays.vertex_scores) return found;
+    const about = { label: labels[regions[f]], area: areas[regions[f]], is_exact: true };
+    if (!arrays.vertex_scores) return about;
     const scores = behindHead(scoresOn(arrays, f, x, y), header.head);
     const sorted = [...scores].sort((p, q) => q - p);
-    return { ...found, scores, margin: scores.length === 1 ? Math.abs(scores[0]) : sorted[0] - sorted[1] };
+    return { ...about, scores, margin: scores.length === 1 ? Math.abs(scores[0]) : sorted[0] - sorted[1] };
   }
   return null;
 }

@@ -53,9 +53,9 @@ export function svgOf(message, painter, camera, about, show) {
     const [s0, s1, t0, t1] = header.window;
     const place = (v) => pixels([(s0 + s1 + arrays.vertices[2 * v] * (s1 - s0)) / 2, (t0 + t1 + arrays.vertices[2 * v + 1] * (t1 - t0)) / 2]);
     const lines = (wanted) => {
-      const found = [];
-      arrays.edge_kinds.forEach((kind, e) => wanted(kind) && found.push(`M${place(arrays.edges[2 * e]).join(" ")}L${place(arrays.edges[2 * e + 1]).join(" ")}`));
-      return found.join("");
+      const strokes = [];
+      arrays.edge_kinds.forEach((kind, e) => wanted(kind) && strokes.push(`M${place(arrays.edges[2 * e]).join(" ")}L${place(arrays.edges[2 * e + 1]).join(" ")}`));
+      return strokes.join("");
     };
     if (show.includes("edges")) parts.push(`<path fill="none" stroke="black" stroke-opacity="0.4" stroke-width="0.6" d="${lines((kind) => kind < 128 && kind > 0)}"/>`);
     parts.push(`<path fill="none" stroke="black" stroke-width="1.6" d="${lines((kind) => kind >= 128)}"/>`);
@@ -79,7 +79,7 @@ export function svgOf(message, painter, camera, about, show) {
 export function jsonOf(message, points, state, about) {
   const { header, arrays } = message;
   const known = (label) => about.classes.find((c) => c.label === label)?.name ?? String(label);
-  const found = {
+  const record = {
     made_by: `inscape ${about.version}`,
     model: about.models[state.model].name,
     plane: state.plane,
@@ -91,19 +91,19 @@ export function jsonOf(message, points, state, about) {
     regions: [...arrays.region_labels].map((label, k) => ({ label, class_name: known(label), area: arrays.region_areas?.[k] })),
   };
   if (header.shape === "faces") {
-    found.faces = Array.from({ length: arrays.start.length - 1 }, (_, f) => ({ region: arrays.face_regions[f], polygon: polygonOf(message, f) }));
+    record.faces = Array.from({ length: arrays.start.length - 1 }, (_, f) => ({ region: arrays.face_regions[f], polygon: polygonOf(message, f) }));
   } else {
-    found.image = { shape: arrays.image.shape, regions: [...arrays.image] };
+    record.image = { shape: arrays.image.shape, regions: [...arrays.image] };
   }
   if (points) {
-    found.points = [...points.arrays.rows].map((row, k) => ({
+    record.points = [...points.arrays.rows].map((row, k) => ({
       row,
       at: [points.arrays.places[2 * k], points.arrays.places[2 * k + 1]],
       distance: points.arrays.distances[k],
       label: points.arrays.labels?.[k],
     }));
   }
-  return JSON.stringify(found);
+  return JSON.stringify(record);
 }
 
 /** Lines of Python that make the same picture. */

@@ -361,7 +361,7 @@ export class Painter {
   /** The region of each pixel of a small image by its middle, from low t to high; -1 for none. */
   rasterOf({ vertices, corners, start, face_regions: regions }) {
     const n = RASTER;
-    const found = new Int32Array(n * n).fill(-1);
+    const ofPixels = new Int32Array(n * n).fill(-1);
     const place = (v) => ((v + 1) / 2) * n - 0.5; // the middle of pixel k is k
     for (let f = 0; f + 1 < start.length; f++) {
       const [first, last] = [start[f], start[f + 1]];
@@ -381,10 +381,10 @@ export class Painter {
           left = Math.min(left, x);
           right = Math.max(right, x);
         }
-        for (let column = Math.max(0, Math.ceil(left)); column <= Math.min(n - 1, right); column++) found[row * n + column] = regions[f];
+        for (let column = Math.max(0, Math.ceil(left)); column <= Math.min(n - 1, right); column++) ofPixels[row * n + column] = regions[f];
       }
     }
-    return { regions: found, size: [n, n] };
+    return { regions: ofPixels, size: [n, n] };
   }
 }
 

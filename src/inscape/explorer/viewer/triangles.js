@@ -37,17 +37,17 @@ export class Triangles {
 
   buffers() {
     const { gl } = this;
-    const found = { array: gl.createVertexArray(), place: gl.createBuffer(), paint: gl.createBuffer(), index: gl.createBuffer(), count: 0 };
-    gl.bindVertexArray(found.array);
-    gl.bindBuffer(gl.ARRAY_BUFFER, found.place);
+    const mesh = { array: gl.createVertexArray(), place: gl.createBuffer(), paint: gl.createBuffer(), index: gl.createBuffer(), count: 0 };
+    gl.bindVertexArray(mesh.array);
+    gl.bindBuffer(gl.ARRAY_BUFFER, mesh.place);
     gl.enableVertexAttribArray(0);
     gl.vertexAttribPointer(0, 2, gl.FLOAT, false, 0, 0);
-    gl.bindBuffer(gl.ARRAY_BUFFER, found.paint);
+    gl.bindBuffer(gl.ARRAY_BUFFER, mesh.paint);
     gl.enableVertexAttribArray(1);
     gl.vertexAttribPointer(1, 4, gl.UNSIGNED_BYTE, true, 0, 0);
-    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, found.index);
+    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, mesh.index);
     gl.bindVertexArray(null);
-    return found;
+    return mesh;
   }
 
   fill(target, place, paint, index) {

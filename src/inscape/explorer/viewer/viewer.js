@@ -79,7 +79,7 @@ class Viewer {
     else if (header.reply === "plane" || header.reply === "difference") this.takePlane(message);
     else if (header.reply === "points") this.takePoints(message);
     else if (header.reply === "rows") this.strip.take(message);
-    else if (header.reply === "probe") this.takeProbe(message);
+    else if (header.reply === "readout") this.takeReadout(message);
     else if (header.reply === "largest") this.takeLargest(header);
     else if (header.reply === "profile") this.profile.take(message, this.isDark());
     else if (header.reply === "count") this.number.take(message);
@@ -94,7 +94,7 @@ class Viewer {
       const slot = header.to === "plane" ? header.model : "difference";
       if (!this.answered(slot, header)) return;
       this.stageOf(slot)?.fail(header.message, () => this.look());
-    } else if (header.to === "probe") {
+    } else if (header.to === "readout") {
       this.probing = null;
       this.readout.fail(header.message);
       this.pointAgain();
@@ -677,7 +677,7 @@ class Viewer {
       this.isResting = isResting;
       return;
     }
-    const id = this.ask({ ask: "probe", ...this.pointed, plane: this.state.plane, gradient: isResting });
+    const id = this.ask({ ask: "readout", ...this.pointed, plane: this.state.plane, gradient: isResting });
     this.probing = { id, ...this.pointed, isResting };
   }
 
@@ -688,7 +688,7 @@ class Viewer {
     this.redraw();
   }
 
-  takeProbe(message) {
+  takeReadout(message) {
     const { header } = message;
     const pin = (this.pinIds ?? []).indexOf(header.id);
     if (pin >= 0) {
@@ -729,7 +729,7 @@ class Viewer {
     this.hasAskedPins = this.waiting.size === 0;
     this.pinReadouts.forEach((readout, k) => (readout.element.hidden = k >= pins.length));
     if (!this.isFitted) return;
-    this.pinIds = pins.map((at, pin) => this.ask({ ask: "probe", pin, at, plane: this.state.plane, model: this.state.model, gradient: true }));
+    this.pinIds = pins.map((at, pin) => this.ask({ ask: "readout", pin, at, plane: this.state.plane, model: this.state.model, gradient: true }));
     if (pins.length === 2 && !this.isStored) this.ask({ ask: "profile", from: pins[0], to: pins[1], plane: this.state.plane, model: this.state.model });
     else this.profile.hide();
   }

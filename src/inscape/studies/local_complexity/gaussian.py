@@ -84,8 +84,8 @@ def gaussian_pair(
     """
     x = rng.standard_normal((n, cross.shape[1]), dtype=np.float32)
     rest = np.linalg.cholesky(np.eye(len(cross)) - cross @ cross.T).astype(np.float32)
-    noise = rng.standard_normal((n, len(cross)), dtype=np.float32)
-    return x, x @ cross.T.astype(np.float32) + noise @ rest.T
+    free = rng.standard_normal((n, len(cross)), dtype=np.float32)
+    return x, x @ cross.T.astype(np.float32) + free @ rest.T
 
 
 def random_cross(rng: np.random.Generator) -> Floats:

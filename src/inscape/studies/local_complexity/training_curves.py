@@ -101,9 +101,9 @@ class NetworkLook:
         from inscape.measures.local_rank import rank_request
         from inscape.measures.total_variation import variation_request
 
-        noise: dict[str, Any] = {"sigma": self.sigma, "n_noise": self.n_noise, "seed": 0}
-        requests = [complexity_request(noise="bias", form="theorem", precision="float32", **noise)]
-        requests += [variation_request(of=of, **noise) for of in ("scores", *self.variations)]
+        draws: dict[str, Any] = {"sigma": self.sigma, "n_noise": self.n_noise, "seed": 0}
+        requests = [complexity_request(noise="bias", form="theorem", precision="float32", **draws)]
+        requests += [variation_request(of=of, **draws) for of in ("scores", *self.variations)]
         lc, tv, *others = (cast("Any", r) for r in measured(model, self.x, requests, _silent))
         row = {"lc": lc.value, "tv": tv.value, "not_good": lc.n_not_good} | _layers("lc", lc.per_layer)
         row |= {f"tv_{of}": other.value for of, other in zip(self.variations, others, strict=True)}

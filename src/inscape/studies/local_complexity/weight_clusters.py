@@ -256,7 +256,7 @@ def clustering(vectors: npt.ArrayLike, *, n_nulls: int = 4, random_state: Random
 
     With S the mean over vectors of the cosine to the nearest other, and S_0 the same of as many Gaussian
     vectors with the mean and covariance of the vectors, it is (S - S_0) / (1 - S_0). The null shares what
-    makes neighbours near without clusters: few dimensions, unequal variances, a common part. Below 0,
+    makes neighbours near without clusters: few dimensions, unequal variances, a common mean. Below 0,
     directions keep apart. The covariance of fewer vectors than dimensions is far from that of their source:
     variances are those of one half of the vectors along the principal axes of the other. What that misses of
     very unequal variances leaves Gaussian vectors with up to 0.1 instead of 0.

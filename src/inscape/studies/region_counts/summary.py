@@ -266,7 +266,7 @@ def _baselines(frame: "pd.DataFrame") -> Any:
     if not groups:
         return None
     figure, axes = _panels(len(FIGURE_4) * len(groups), len(FIGURE_4), (4.2, 3.2))
-    places = iter(axes)
+    panels = iter(axes)
     for name, rows in groups.items():
         for column, shown in FIGURE_4.items():
             points = {k: seed_means(g, [column, "gap"]).to_numpy().T for k, g in _coloured(rows).items()}
@@ -275,7 +275,7 @@ def _baselines(frame: "pd.DataFrame") -> Any:
                 xlabel=shown,
                 ylabel="generalisation gap",
                 title=str(name),
-                ax=next(places),
+                ax=next(panels),
             )
     return figure
 

@@ -278,7 +278,7 @@ def lc_theorem18(
     >>> import torch
     >>> def relu_net(depth):
     ...     layers = [torch.nn.Linear(1, 1) for _ in range(depth)]
-    ...     return torch.nn.Sequential(*[part for layer in layers for part in (layer, torch.nn.ReLU())][:-1])
+    ...     return torch.nn.Sequential(*[m for layer in layers for m in (layer, torch.nn.ReLU())][:-1])
     >>> lc_theorem18(relu_net(3), [[1.0]], [1], relu_net(2)).unmet[0]
     'no biases'
     """

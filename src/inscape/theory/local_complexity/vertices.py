@@ -38,7 +38,7 @@ class VertexDensity(Written, Shown):
         value: its mean over the points.
         std_error: of that mean, over noisy networks.
         density: at each point, the mean over noisy networks, (n,).
-        same_layer: the part of the value that is of pairs of one layer, to which Lemma 12 is restricted.
+        same_layer: what pairs of one layer contribute to the value, to which Lemma 12 is restricted.
         settings: sigma, n_noise, seed.
     """
 

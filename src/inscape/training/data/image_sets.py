@@ -290,11 +290,11 @@ class _Refused(Exception):
 
 
 class _BrokenOff(Exception):
-    """The source gave a part of the file."""
+    """The source broke off within the file."""
 
 
 def _fetch_rest(url: str, partial: Path, show: Meter) -> None:
-    """Append to `part` what is missing."""
+    """Append to `partial` what is missing."""
     import urllib.error
     import urllib.request
     from http.client import HTTPException

@@ -71,7 +71,7 @@ def mlp(
 
 
 def cnn(channels: int, n_classes: int, width: float, large: bool = False) -> nn.Sequential:
-    """Three convolutions with batch-norm and ReLU, the second and third with stride 2, and a linear head."""
+    """Three convolutions with batch-norm and ReLU, the second and third with stride 2, and a linear layer."""
     sizes = [scaled(c, width) for c in (32, 64, 128)]
     return nn.Sequential(
         *stem(channels, sizes[0], large, activation=nn.ReLU()),

@@ -1,4 +1,4 @@
-"""Pieces that several networks share."""
+"""Layers that several networks share, and how weights start."""
 
 from collections.abc import Sequence
 from numbers import Integral

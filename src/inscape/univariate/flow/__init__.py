@@ -336,8 +336,8 @@ def implicit_weights(
 ) -> Floats | None:
     """Solve z = A(m + hK exp z) - mu, sum exp z = 1 for z, the logarithms of the weights.
 
-    Newton's method from `start`; where that is too far off, from equal weights through a row of problems with
-    both m and hK divided by less and less (an entropy that counts for less and less).
+    Newton's method from `start`; where that is too far off, from equal weights through a sequence of
+    problems with both m and hK divided by less and less (an entropy that counts for less and less).
 
     Args:
         stiff: h K, (n, n).
@@ -389,8 +389,8 @@ def _newton(stiff: Floats, margins: Floats, start: Floats, loss: str, tolerance:
         solved *= root[:, None]
         rate = (q.sum() - 1 - solved[:, 0].sum()) / solved[:, 1].sum()
         moved = -solved[:, 0] - rate * solved[:, 1]
-        row = -residual - rate - a * (stiff @ moved)  # loses digits to rounding where h K is huge
-        dz = np.where(q > 1e-8, moved / q, row)
+        direct = -residual - rate - a * (stiff @ moved)  # loses digits to rounding where h K is huge
+        dz = np.where(q > 1e-8, moved / q, direct)
         if not np.isfinite(dz).all():
             return None
         relevant = np.maximum(z, np.minimum(z + dz, 0.0)) > -14

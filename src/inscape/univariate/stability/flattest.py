@@ -24,7 +24,7 @@ from inscape.univariate.stability.gram import activity
 _MU_FIRST, _MU_FACTOR, _MOST_MUS = 1e-1, 0.2, 19  # down to 3e-14
 _NEWTON_STEPS = 30
 _NEGLECT_BELOW = (
-    1e-25  # a neuron with a smaller product of its two parts can be scaled to add no more than that
+    1e-25  # a neuron with a smaller product of its two terms can be scaled to add no more than that
 )
 
 
@@ -69,8 +69,8 @@ class _Pencil:
     def matrix(self, s: Floats) -> Floats:
         n = len(self.relu)
         k = np.full((n, n), 1.0 / n) + (self.relu * np.exp(-s)) @ self.relu.T
-        for part in self.slope:
-            k += (part * np.exp(s)) @ part.T
+        for slope in self.slope:
+            k += (slope * np.exp(s)) @ slope.T
         return np.asarray(k)
 
     def start(self) -> Floats:
@@ -81,7 +81,7 @@ class _Pencil:
         """The lower bound of the density matrix with these eigenvectors (columns) and eigenvalues."""
         root = vectors * np.sqrt(weights)
         a = ((root.T @ self.relu) ** 2).sum(axis=0)
-        b = sum(((root.T @ part) ** 2).sum(axis=0) for part in self.slope)
+        b = sum(((root.T @ slope) ** 2).sum(axis=0) for slope in self.slope)
         return float((root.sum(axis=0) ** 2).sum() / len(root) + 2 * np.sqrt(a * b).sum())
 
 
@@ -161,11 +161,11 @@ def _derivatives(
     pencil: _Pencil, s: Floats, values: Floats, vectors: Floats, weights: Floats, width: float
 ) -> tuple[Floats, Floats]:
     """Gradient and Hessian of width log tr exp(K(s) / width), in the basis of the eigenvectors of K(s)."""
-    v_part = (vectors.T @ pencil.relu) * np.exp(-s / 2)
-    w_parts = [(vectors.T @ part) * np.exp(s / 2) for part in pencil.slope]
-    n, k = v_part.shape
-    down = v_part[:, None, :] * v_part[None, :, :]
-    up = sum(part[:, None, :] * part[None, :, :] for part in w_parts)
+    by_v = (vectors.T @ pencil.relu) * np.exp(-s / 2)
+    by_w = [(vectors.T @ slope) * np.exp(s / 2) for slope in pencil.slope]
+    n, k = by_v.shape
+    down = by_v[:, None, :] * by_v[None, :, :]
+    up = sum(w[:, None, :] * w[None, :, :] for w in by_w)
     change = (up - down).reshape(n * n, k)
     p = np.arange(n) * (n + 1)
     gradient = weights @ change[p]

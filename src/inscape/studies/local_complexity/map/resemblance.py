@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 CLAIMS = {
-    "slope": "Cell by cell, the density f is the expected length of boundary per area: slope 1 (Thm. 2).",
+    "slope": "Square by square, the density f is the expected length of boundary per area: slope 1 (Thm. 2).",
     "scatter": "What is left between them is the chance of finitely many noisy networks, no more.",
     "total": "Over the whole square both add up to the same.",
     "resembles": "f is high where the regions of the network itself are dense (Fig. 1).",
@@ -57,7 +57,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         notes=_notes(frame),
         charts=[
             Chart(
-                title="Measured length of boundary against the density f, cell by cell, "
+                title="Measured length of boundary against the density f, square by square, "
                 f"sigma = {MAIN_SIGMA:g}",
                 data=points[points["sigma"].astype(float) == MAIN_SIGMA],
                 x="density",
@@ -65,7 +65,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
                 colour="replicate",
                 low="low",
                 high="high",
-                hover=("cell",),
+                hover=("square",),
                 xlabel="density f",
                 ylabel="length per area",
             )
@@ -73,7 +73,7 @@ def summarise(frame: "pd.DataFrame", out: Path) -> Summary:
         tables={
             "Slopes": _slopes(fits),
             "Resemblance of maps": alike.round(4),
-            "Cells": points.round(4),
+            "Squares": points.round(4),
         },
         limits=(
             "The exact partition has the edges of all units; those of units without a path to the output, "
@@ -134,7 +134,7 @@ def _slopes(fits: "dict[float, LengthFit]") -> "pd.DataFrame":
                 "total_low": f.total[1][0],
                 "total_high": f.total[1][1],
                 "scatter": f.scatter,
-                "cells": f.n,
+                "squares": f.n,
             }
             for s, f in fits.items()
         ]
@@ -222,8 +222,8 @@ def _resemblances(run: Any, sigmas: list[float]) -> list[dict[str, Any]]:
 
 def _coarse(values: Floats, n: int) -> Floats:
     """The mean of a map on a grid that includes its border, over n by n squares."""
-    place = np.minimum((np.linspace(0, 1, len(values)) * n).astype(int), n - 1)
-    flat = (place[:, None] * n + place).ravel()
+    square = np.minimum((np.linspace(0, 1, len(values)) * n).astype(int), n - 1)
+    flat = (square[:, None] * n + square).ravel()
     count = np.bincount(flat, minlength=n * n)
     return np.asarray(np.bincount(flat, weights=values.ravel(), minlength=n * n) / np.maximum(count, 1))
 
@@ -263,7 +263,7 @@ def _points(frame: "pd.DataFrame", sigmas: list[float]) -> "pd.DataFrame":
             columns: Mapping[str, Any] = {
                 "sigma": f"{sigma:g}",
                 "replicate": run["replicate"],
-                "cell": np.arange(len(mean)),
+                "square": np.arange(len(mean)),
                 "density": run[at_sigma("density", sigma)],
                 "length": mean,
                 "low": mean - 1.96 * error,
@@ -282,7 +282,7 @@ def _notes(frame: "pd.DataFrame") -> str:
         f"{c['size']}x{c['size']} pixels of the image ({Path(c['image']).name}) by Adam "
         f"{c['learning_rate']:g} over {c['epochs']} epochs (mean square error {losses}); {counts} linear "
         f"regions. Lengths are those of the exact partition of {c['n_networks']} networks with noise on "
-        f"biases, in {c['n_cells']}x{c['n_cells']} cells."
+        f"biases, in {c['n_cells']}x{c['n_cells']} squares."
     )
 
 
@@ -304,7 +304,7 @@ def draw_all(frame: "pd.DataFrame", out: Path, fits: Mapping[float, Any]) -> dic
         "variants.png": "sigma = 0.05: noise on biases (left) and on weights too (right, Fig. 5), with (top) "
         "and without (bottom, Fig. 6) the Gaussian factor, where colours begin at the least value.",
         "lengths.png": "Length of boundary per area of the exact partition, averaged over noisy networks, "
-        "against f, cell by cell; black: slope 1 (not in the paper).",
+        "against f, square by square; black: slope 1 (not in the paper).",
     }
 
 
