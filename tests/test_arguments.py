@@ -9,8 +9,16 @@ import torch
 import inscape
 from inscape.arguments import in_new_spelling, renamed
 from inscape.errors import InscapeError, InscapeWarning, MeasureError
+from inscape.theory import el_theorem42, margin_kkt
 from inscape.training import Recipe, build, mlp, train
-from inscape.univariate import ShallowNet, gradient_descent, gradient_flow
+from inscape.univariate import (
+    ShallowNet,
+    gradient_descent,
+    gradient_flow,
+    kkt_residual,
+    limit_regions,
+    stability,
+)
 
 NET = mlp(2, (4,), 2, random_state=0).double()
 X = np.random.default_rng(0).normal(size=(6, 2))
@@ -18,6 +26,7 @@ Y = np.arange(6) % 2
 ONCE = {"sigma": 0.3, "n_noise": 2, "random_state": 0}
 PATCH = inscape.Patch([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
 START = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])
+VALLEY = ShallowNet([1.0, -1.0], [1.0, 1.0], [1.0, 0.5])
 
 
 def complexity(**settings):
@@ -53,6 +62,13 @@ def flow(**settings):
     return gradient_flow(START, [-4, 4], [1, 1], max_steps=50, **settings).to_dict()
 
 
+def of_two_points(function, *more, on_rows=False):
+    x = np.array([-4.0, 4.0])
+    return lambda **settings: function(
+        VALLEY, x[:, None] if on_rows else x, [1, 1], *more, **settings
+    ).to_dict()
+
+
 SPELLINGS = {
     "n_probes": (complexity, {"n_probes": 5}, {"n_directions": 5}),
     "with_density": (complexity, {"with_density": False}, {"form": "norms"}),
@@ -64,6 +80,21 @@ SPELLINGS = {
     "sharpness": (curvature, {"tol": 1e-3}, {"tolerance": 1e-3}),
     "descent": (descent, {"tol": 0.5}, {"tolerance": 0.5}),
     "flow": (flow, {"tol": 0.5}, {"tolerance": 0.5}),
+    "step of a flow": (flow, {"step_tol": 1e-3}, {"step_tolerance": 1e-3}),
+    "points of a KKT point": (of_two_points(kkt_residual), {"active_tol": 0.5}, {"active_tolerance": 0.5}),
+    "kinks of a KKT point": (of_two_points(kkt_residual), {"kink_tol": 0.1}, {"kink_tolerance": 0.1}),
+    "limit": (of_two_points(limit_regions), {"kink_tol": 0.1}, {"kink_tolerance": 0.1}),
+    "stability": (of_two_points(stability, 0.1), {"knot_tol": 0.1}, {"knot_tolerance": 0.1}),
+    "fit": (of_two_points(stability, 0.1), {"fit_tol": 0.1}, {"fit_tolerance": 0.1}),
+    "knots": (VALLEY.n_linear_regions, {"merge_tol": 100.0}, {"merge_tolerance": 100.0}),
+    "jumps": (VALLEY.n_linear_regions, {"jump_tol": 2.0}, {"jump_tolerance": 2.0}),
+    "table of regions": (
+        lambda **tolerances: VALLEY.region_table(**tolerances).to_dict(),
+        {"merge_tols": [0.1, 100.0]},
+        {"merge_tolerances": [0.1, 100.0]},
+    ),
+    "theorem": (of_two_points(el_theorem42), {"kkt_tol": 10.0}, {"kkt_tolerance": 10.0}),
+    "margin": (of_two_points(margin_kkt, on_rows=True), {"active_tol": 0.5}, {"active_tolerance": 0.5}),
     "train": (trained, {"seed": 3}, {"random_state": 3}),
     "mlp": (weights(lambda **s: mlp(2, (3,), 2, **s)), {"seed": 3}, {"random_state": 3}),
     "build": (

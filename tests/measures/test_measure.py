@@ -128,7 +128,7 @@ def test_one_pass_over_jacobians_serves_three_measures(x, monkeypatch):
         inscape.total_variation(net, x, of="predicted").value, rel=1e-12
     )
     assert "by layer" in table["local_rank"]["note"]
-    assert all(row["seconds"] > 0 for row in table.rows)
+    assert len({row["seconds"] for row in table.rows}) == 1  # each has its share of the one pass
 
 
 def test_single_precision_does_not_spoil_the_rank(x, monkeypatch):

@@ -141,7 +141,7 @@ def test_pinned_memory_is_used_again(monkeypatch):
     rng = np.random.default_rng(0)
     for n in (8, 8, 3, 20, 7):
         x = rng.normal(size=(n, 2, 3)).astype(np.float32)
-        np.testing.assert_array_equal(device._staged(torch.from_numpy(x)).numpy(), x)
+        np.testing.assert_array_equal(device.staged(torch.from_numpy(x)).numpy(), x)
     assert made == [True, True]  # for 8, and for 20
 
 

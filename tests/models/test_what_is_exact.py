@@ -9,7 +9,6 @@ from pathlib import Path
 import boosted
 import estimators
 import modules
-import numpy as np
 import pytest
 import tree_ensembles
 from predictions import assert_along, assert_on_plane, assert_samples, own_labels
@@ -62,7 +61,7 @@ def test_labels_are_the_models_on_both_sides_of_every_boundary(kind, name):
         faces = inscape.decision_regions(model, plane, method="exact")
         assert faces.is_exact
         assert_on_plane(predict, faces, NEAR[kind])
-        assert faces.n_regions == len(np.unique(faces.labels)) or faces.n_regions > 1
+        assert faces.labels.shape == (faces.n_regions,)
 
 
 def test_the_zoo_has_boundaries_to_check():

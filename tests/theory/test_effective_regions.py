@@ -63,7 +63,7 @@ def test_corollary_51(flow):
     many = np.concatenate([[-0.5, 0.5], np.random.default_rng(0).uniform(-1, 1, 9_998)])
     with_margin = ShallowNet([1.0, -1.0], [0.0, 0.0], [1.0, -1.0])
     exact = theory.el_corollary51(
-        with_margin, many, labels_of(right, many), right, support=(-1, 1), kkt_tol=10
+        with_margin, many, labels_of(right, many), right, support=(-1, 1), kkt_tolerance=10
     )
     assert exact.lhs == 0.0
     assert exact.rhs < 1

@@ -57,7 +57,7 @@ def test_example_1_is_not_the_best():
 def test_the_flow_follows_gradient_descent_with_tiny_steps(loss):
     _, x, y = task(1, n=12)
     net = ShallowNet.random(15, init="gaussian", random_state=1)
-    flow = gradient_flow(net, x, y, loss, max_steps=1500, step_tol=1e-6)
+    flow = gradient_flow(net, x, y, loss, max_steps=1500, step_tolerance=1e-6)
     run = gradient_descent(net, x, y, 1e-3, 400_000, loss, record=4000)
     assert flow.log_loss < np.log(run.loss) < np.log(run.history.loss[0]) - 0.5
     norms = [run.history.net(i).norm for i in range(len(run.history))]
@@ -78,7 +78,7 @@ def test_the_flow_ends_where_a_general_solver_does():
         on = (z > 0) * q[:, None]
         return np.concatenate([v * (x @ on), v * on.sum(0), q @ np.maximum(z, 0)])
 
-    flow = gradient_flow(net, x, y, max_steps=150, step_tol=1e-7)
+    flow = gradient_flow(net, x, y, max_steps=150, step_tolerance=1e-7)
     theta = np.concatenate([net.w, net.b, net.v])
     solved = solve_ivp(velocity, (0, flow.history.time[-1]), theta, method="RK45", rtol=1e-9, atol=1e-11)
     assert solved.success
@@ -91,7 +91,7 @@ def test_the_balance_of_each_neuron_is_kept():
     """v^2 - w^2 - b^2 does not change along the flow, also while a neuron slides."""
     _, x, y = task(1, r=1)
     net = ShallowNet.random(40, init="gaussian", random_state=0)
-    run = gradient_flow(net, x, y, step_tol=1e-5, max_steps=600)
+    run = gradient_flow(net, x, y, step_tolerance=1e-5, max_steps=600)
     assert run.history.n_sliding.max() > 0
     before = net.v**2 - net.w**2 - net.b**2
     after = run.net.v**2 - run.net.w**2 - run.net.b**2
@@ -124,7 +124,8 @@ def test_neurons_held_on_a_data_point_need_subgradients():
     assert run.converged
     assert (run.on_kink >= 0).any()
     assert kkt_residual(run.net, x, y).residual < 1e-3
-    assert kkt_residual(run.net, x, y, kink_tol=0).stationarity > 0.1  # the same net, kinks taken as rounded
+    as_rounded = kkt_residual(run.net, x, y, kink_tolerance=0)
+    assert as_rounded.stationarity > 0.1  # the same net, no kink on a point
     for j in np.flatnonzero(run.on_kink >= 0):
         assert run.net.w[j] * x[run.on_kink[j]] + run.net.b[j] == pytest.approx(0, abs=1e-9 * run.norm)
         assert not run.active[run.on_kink[j], j]

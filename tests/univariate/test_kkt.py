@@ -60,7 +60,7 @@ def test_the_stationarity_is_the_least_over_multipliers_and_subgradients(seed):
         return
     scale = np.sqrt(np.abs(net(x)).min())
     net = ShallowNet(net.w / scale, net.b / scale, net.v / scale)
-    found = kkt_residual(net, x, y, active_tol=1e9)
+    found = kkt_residual(net, x, y, active_tolerance=1e9)
     assert found.stationarity == pytest.approx(best_by_a_general_solver(net, x, y), abs=2e-4)
 
 
@@ -90,7 +90,7 @@ def test_points_off_the_margin_have_no_multiplier():
     assert found.margins == pytest.approx([1, 2])
     assert found.multipliers[1] == 0
     assert found.complementarity == 0
-    loose = kkt_residual(net, [0.0, 3.0], [1, 1], active_tol=2)
+    loose = kkt_residual(net, [0.0, 3.0], [1, 1], active_tolerance=2)
     assert loose.stationarity <= found.stationarity
     assert loose.complementarity > 0
 
@@ -112,7 +112,7 @@ def test_bad_input_is_refused():
     with pytest.raises(UnivariateError, match="zero at every data point"):
         kkt_residual(net, [-1.0], [1])
     with pytest.raises(UnivariateError, match="must not be negative"):
-        kkt_residual(net, [1.0], [1], active_tol=-1)
+        kkt_residual(net, [1.0], [1], active_tolerance=-1)
 
 
 def test_a_knot_next_to_zero_is_on_the_point_zero():
@@ -145,7 +145,7 @@ def test_one_neuron_with_kinks_on_several_points(seed):
     b[0] += 1
     net = ShallowNet(w, b, np.round(rng.normal(size=4), 2))
     y = np.where(net(x) > 0, 1.0, -1.0)
-    found = kkt_residual(net, x, y, active_tol=1e9, kink_tol=0.3)
+    found = kkt_residual(net, x, y, active_tolerance=1e9, kink_tolerance=0.3)
     scaled = net.norm / found.norm
     net = ShallowNet(net.w / scaled, net.b / scaled, net.v / scaled)
     kinks = toggling(net, x, 0.3)
@@ -168,7 +168,7 @@ def test_several_kinks_per_neuron_and_per_point(seed):
         return
     scale = np.sqrt(np.abs(net(x)).min())
     net = ShallowNet(net.w / scale, net.b / scale, net.v / scale)
-    found = kkt_residual(net, x, y, active_tol=1e9)
+    found = kkt_residual(net, x, y, active_tolerance=1e9)
     expected = best_by_a_general_solver(net, x, y)
     assert found.stationarity == pytest.approx(expected, abs=2e-5)
     assert found.stationarity <= expected + 1e-7

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from inscape.errors import ModelError
-from inscape.univariate import ShallowNet, theorem_sizes
+from inscape.univariate import RegionTable, ShallowNet, theorem_sizes
 
 numbers = st.floats(-10, 10).map(lambda v: round(v, 3))
 
@@ -41,12 +41,24 @@ def test_coincident_knots_are_one_and_cancelling_jumps_vanish():
 def test_nearly_coincident_knots_and_nearly_cancelling_jumps_follow_the_tolerances():
     net = ShallowNet([1, 1, 1], [0, -1e-4, -1], [1, 1, 1e-4])
     assert net.n_linear_regions() == 4
-    assert net.n_linear_regions(merge_tol=1e-3) == 3
-    assert net.n_linear_regions(merge_tol=1e-3, jump_tol=1e-3) == 2
+    assert net.n_linear_regions(merge_tolerance=1e-3) == 3
+    assert net.n_linear_regions(merge_tolerance=1e-3, jump_tolerance=1e-3) == 2
     table = net.region_table([1e-6, 1e-3], [1e-6, 1e-3])
     assert table.counts.tolist() == [[4, 3], [3, 2]]
     assert (table.effective, table.plateau) == (3, 0.5)
     assert table.to_dict()["effective"] == 3
+
+
+def test_a_table_of_regions_has_its_old_names_and_reads_its_old_files():
+    table = ShallowNet([1.0], [0.0], [1.0]).region_table([1e-6], [1e-6, 1e-3])
+    with pytest.warns(DeprecationWarning, match="merge_tols is called merge_tolerances"):
+        assert table.merge_tols is table.merge_tolerances
+    with pytest.warns(DeprecationWarning, match="jump_tols is called jump_tolerances"):
+        assert table.jump_tols is table.jump_tolerances
+    written = table.to_dict()
+    old = {name.replace("_tolerances", "_tols"): value for name, value in written.items()}
+    assert old.keys() != written.keys()
+    assert RegionTable.from_dict(old).to_dict() == written
 
 
 def test_a_merged_knot_lies_at_the_weighted_mean():
@@ -198,7 +210,7 @@ def test_bad_arguments_are_refused():
     with pytest.raises(ModelError, match="must be positive"):
         net.rescaled(-1)
     with pytest.raises(ModelError, match="must not be negative"):
-        net.n_linear_regions(merge_tol=-1)
+        net.n_linear_regions(merge_tolerance=-1)
     with pytest.raises(ModelError, match="no interval"):
         net.sign_changes(1, 0)
     with pytest.raises(ModelError, match="width=0 is too small"):

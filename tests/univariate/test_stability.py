@@ -264,7 +264,7 @@ def test_bad_arguments_are_refused():
     with pytest.raises(UnivariateError, match="step_size=0 must be"):
         stability(net, [0, 1], [0, 1], 0)
     with pytest.raises(UnivariateError, match="must not be negative"):
-        stability(net, [0, 1], [0, 1], 0.1, knot_tol=-1)
+        stability(net, [0, 1], [0, 1], 0.1, knot_tolerance=-1)
 
 
 def test_a_knot_next_to_zero_is_on_the_point_zero():

@@ -67,9 +67,10 @@ class Device:
         points = torch.from_numpy(x)
         if self.torch_device.type != "cuda":
             return points.to(self.torch_device, dtype)
-        return self._staged(points).to(self.torch_device, non_blocking=True).to(dtype)
+        return self.staged(points).to(self.torch_device, non_blocking=True).to(dtype)
 
-    def _staged(self, points: torch.Tensor) -> torch.Tensor:
+    def staged(self, points: torch.Tensor) -> torch.Tensor:
+        """The points in pinned memory, which the next call uses again."""
         flat = points.reshape(-1)
         if (
             self._staging is None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import positive_number, whole_number
+from inscape.arguments import positive_number, renamed, whole_number
 from inscape.arrays import Floats
 from inscape.errors import TheoryError
 from inscape.theory.check import Check, compare, only_stated
@@ -28,6 +28,7 @@ from inscape.univariate import (
 from inscape.univariate.teacher import SUPPORT, alternating_teacher
 
 
+@renamed(kkt_tol="kkt_tolerance")
 def el_theorem42(
     net: Any,
     x: npt.ArrayLike,
@@ -35,7 +36,7 @@ def el_theorem42(
     n_changes: int | None = None,
     *,
     form: str = "stated",
-    kkt_tol: float = 1e-2,
+    kkt_tolerance: float = 1e-2,
 ) -> Check:
     """Theorem 4.2: the KKT point that the flow ends in has at most 32 r + 67 linear regions.
 
@@ -48,7 +49,7 @@ def el_theorem42(
         y: labels, -1 or +1.
         n_changes: r, the width of the teacher; how often the labels change, which is at most that, if None.
         form: "stated" is the only one: it holds so.
-        kkt_tol: up to which residual of the KKT conditions the net counts as a KKT point.
+        kkt_tolerance: up to which residual of the KKT conditions the net counts as a KKT point.
 
     >>> from inscape.univariate import ShallowNet
     >>> constant = ShallowNet([0.0], [1.0], [1.0])
@@ -58,13 +59,14 @@ def el_theorem42(
     only_stated("el_theorem42", form)
     shallow = _ended(net)
     r = label_changes(x, y) if n_changes is None else n_changes
-    met, note = _kkt_point(shallow, x, y, kkt_tol)
+    met, note = _kkt_point(shallow, x, y, kkt_tolerance)
     own = shallow.n_linear_regions()
     regions = effective_linear_regions(shallow, x, y) if _separates(shallow, x, y) else own
     note = f"r = {r}, {own} regions of the net itself; {note}"
     return compare("el_theorem42", float(regions), float(region_bound(r)), assumptions=met, note=note)
 
 
+@renamed(kkt_tol="kkt_tolerance")
 def el_corollary51(
     net: Any,
     x: npt.ArrayLike,
@@ -74,7 +76,7 @@ def el_corollary51(
     form: str = "stated",
     support: tuple[float, float] | None = None,
     delta: float = 0.1,
-    kkt_tol: float = 1e-2,
+    kkt_tolerance: float = 1e-2,
 ) -> Check:
     """Corollary 5.1: with probability 1 - delta the limit of the flow is wrong on at most eps of all x.
 
@@ -91,13 +93,13 @@ def el_corollary51(
         form: "stated" is the only one: it holds so.
         support: the interval of the distribution; the range of x if None.
         delta: the probability of failing.
-        kkt_tol: as for `el_theorem42`.
+        kkt_tolerance: as for `el_theorem42`.
 
     >>> import numpy as np
     >>> from inscape.univariate import labels_of, teacher_of
     >>> teacher, x = teacher_of([0.0]), np.linspace(-1, 1, 10_000)
     >>> net = ShallowNet([1.0, -1.0], [0.0, 0.0], [1.0, -1.0])  # right everywhere
-    >>> el_corollary51(net, x, labels_of(teacher, x), teacher, kkt_tol=10).lhs
+    >>> el_corollary51(net, x, labels_of(teacher, x), teacher, kkt_tolerance=10).lhs
     0.0
     """
     only_stated("el_corollary51", form)
@@ -105,7 +107,7 @@ def el_corollary51(
     delta = positive_number(delta, "delta", TheoryError)
     places = np.asarray(x, dtype=np.float64).reshape(-1)
     low, high = (float(places.min()), float(places.max())) if support is None else support
-    met, note = _kkt_point(shallow, x, y, kkt_tol)
+    met, note = _kkt_point(shallow, x, y, kkt_tolerance)
     error = population_error(shallow, teacher, low, high)
     n, s = len(places), region_bound(teacher.width)
     ways = math.log2(2 * sum(math.comb(2 * n - 1, i) for i in range(min(s, 2 * n - 1) + 1)))
@@ -145,7 +147,7 @@ def _ended(net: Any) -> ShallowNet:
 
 
 def _kkt_point(
-    net: ShallowNet, x: npt.ArrayLike, y: npt.ArrayLike, kkt_tol: float
+    net: ShallowNet, x: npt.ArrayLike, y: npt.ArrayLike, kkt_tolerance: float
 ) -> tuple[dict[str, bool | None], str]:
     """Whether a net is a KKT point that separates the labels, and its residual in words."""
     if net.c != 0:
@@ -153,7 +155,7 @@ def _kkt_point(
     if not _separates(net, x, y):
         return {"every margin is positive": False}, "a point is on the wrong side"
     residual = kkt_residual(net, x, y).residual
-    return {f"a KKT point, to {kkt_tol:g}": residual <= kkt_tol}, f"KKT residual {residual:.2g}"
+    return {f"a KKT point, to {kkt_tolerance:g}": residual <= kkt_tolerance}, f"KKT residual {residual:.2g}"
 
 
 def _separates(net: ShallowNet, x: npt.ArrayLike, y: npt.ArrayLike) -> bool:
@@ -166,6 +168,7 @@ BREAKPOINTS = 3
 ACTIVE = 4
 
 
+@renamed(kkt_tol="kkt_tolerance")
 def el_theorem23(
     starts: ShallowNet | Sequence[ShallowNet],
     x: npt.ArrayLike,
@@ -179,7 +182,7 @@ def el_theorem23(
     density: float | None = None,
     delta: float = 0.1,
     loss: str = "exponential",
-    kkt_tol: float = 1e-2,
+    kkt_tolerance: float = 1e-2,
     max_steps: int = 4000,
 ) -> Check:
     """Theorem 2.3, end to end: with probability at least 1 - delta the flow ends with O(r) linear regions.
@@ -202,7 +205,7 @@ def el_theorem23(
         density: C, the largest density of x; uniform on [-R, R] if None.
         delta: the probability of failing.
         loss: "exponential" or "logistic".
-        kkt_tol: up to which residual of the KKT conditions a limit counts as a KKT point.
+        kkt_tolerance: up to which residual of the KKT conditions a limit counts as a KKT point.
         max_steps: of the flow.
 
     >>> from inscape.univariate import teacher_of
@@ -227,7 +230,7 @@ def el_theorem23(
         "x in [-R, R]": bool(np.abs(places).max() <= radius),
         "the teacher has a positive margin": bool((labels * teacher(places)).min() > 0),
     }
-    failed = sum(not _succeeds(net, places, labels, r, loss, kkt_tol, max_steps) for net in nets)
+    failed = sum(not _succeeds(net, places, labels, r, loss, kkt_tolerance, max_steps) for net in nets)
     low, high = binomial_interval(failed, len(nets))
     note = f"{len(nets) - failed} of {len(nets)} flows end with at most {region_bound(r)} regions"
     return compare(
@@ -241,13 +244,13 @@ def el_theorem23(
 
 
 def _succeeds(
-    start: ShallowNet, x: Floats, y: Floats, r: int, loss: str, kkt_tol: float, max_steps: int
+    start: ShallowNet, x: Floats, y: Floats, r: int, loss: str, kkt_tolerance: float, max_steps: int
 ) -> bool:
     run = gradient_flow(start, x, y, loss, max_steps=max_steps)
     if not run.converged or float(run.history.log_loss.min()) > -math.log(len(x)):
         return False
     limit = limit_regions(run.net, x, y)
-    return kkt_residual(run.limit, x, y).residual <= kkt_tol and limit.n_regions <= region_bound(r)
+    return kkt_residual(run.limit, x, y).residual <= kkt_tolerance and limit.n_regions <= region_bound(r)
 
 
 def el_breakpoints(

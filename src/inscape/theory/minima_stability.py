@@ -18,7 +18,7 @@ from inscape.theory.check import Check, checked_form, compare, only_stated
 from inscape.theory.layers import as_shallow
 from inscape.univariate import ShallowNet, Stability, gradient_descent, stability, strong_stability
 from inscape.univariate.stability.gram import features, toggling
-from inscape.univariate.stability.linearised import KNOT_TOL, modes_of
+from inscape.univariate.stability.linearised import KNOT_TOLERANCE, modes_of
 
 _PUSH_FROM_MINIMUM = 1e-6
 """How far from the minimum the trial run starts, relative to the size of the parameters."""
@@ -157,7 +157,7 @@ def ms_lemma5(net: Any, x: npt.ArrayLike, y: npt.ArrayLike, *, form: str = "stat
     modes, every = modes_of(net, places, np.random.default_rng(0))
     phis = [features(net, places, mode) for mode in modes]
     n, c = len(places), max(float(np.abs(phi).max()) for phi in phis)
-    p_max = int(toggling(net, places, KNOT_TOL).sum(axis=1).max())
+    p_max = int(toggling(net, places, KNOT_TOLERANCE).sum(axis=1).max())
     tops = [np.linalg.svd(phi, full_matrices=False) for phi in phis]
     roots = np.array([s[0] / np.sqrt(n) for _, s, _ in tops])
     pairs = []

@@ -15,7 +15,7 @@ from inscape.arrays import Floats, Streamed
 from inscape.errors import InscapeError
 from inscape.models.base import gradients
 from inscape.progress import Meter, meter
-from inscape.seeding import as_seed
+from inscape.seeding import RandomState, as_seed
 from inscape.status import COMPLETE, DIVERGED
 from inscape.training.checkpoint import Checkpoint, State, restored
 from inscape.training.loop import StepMonitor, as_tensors, check_classes, train
@@ -31,11 +31,11 @@ STEPS_DRAWN_TOGETHER = 256
 @renamed(seeds="random_states")
 def train_many(
     modules: Sequence[nn.Module],
-    x: Any,
+    x: npt.NDArray[Any] | Streamed,
     y: npt.NDArray[Any],
     recipes: Sequence[Recipe],
     *,
-    random_states: Sequence[int],
+    random_states: Sequence[RandomState],
     monitors: Sequence[StepMonitor] | None = None,
     checkpoints: Sequence[Checkpoint | None] | None = None,
     progress: bool | Meter | None = None,

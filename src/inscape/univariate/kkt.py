@@ -2,7 +2,7 @@
 
 What high and low mean: residuals near 0: the direction of the net is nearly one in which gradient flow can
 end; large ones: it is not, or the flow has not got there. When it does not hold: a KKT point need not be the
-solution of the margin problem, and near 0 is relative to `active_tol`.
+solution of the margin problem, and near 0 is relative to `active_tolerance`.
 """
 
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arguments import renamed
 from inscape.arrays import Bools, Floats
 from inscape.errors import UnivariateError
 from inscape.pictures import Drawn
@@ -33,11 +34,11 @@ class KKTResidual(Written, Drawn):
         feasibility: max(0, 1 - least margin): 0 if every margin is positive; otherwise the net is scaled to
             largest |margin| 1 and cannot be made feasible.
         complementarity: sum_i lambda_i (margin_i - 1) / sum_i lambda_i.
-        multipliers: lambda, (n,); zero beyond `active_tol`.
+        multipliers: lambda, (n,); zero beyond `active_tolerance`.
         margins: y_i f(x_i) after scaling, (n,).
         n_kinks: how many pairs of a neuron and a point needed a subgradient.
         norm: |theta| after scaling: the smaller, the larger the margin.
-        settings: active_tol, kink_tol.
+        settings: active_tolerance, kink_tolerance.
     """
 
     measure: ClassVar[str] = "kkt_residual"
@@ -71,22 +72,29 @@ class KKTResidual(Written, Drawn):
         )
 
 
+@renamed(active_tol="active_tolerance", kink_tol="kink_tolerance")
 def kkt_residual(
-    net: ShallowNet, x: npt.ArrayLike, y: npt.ArrayLike, *, active_tol: float = 1e-2, kink_tol: float = 1e-8
+    net: ShallowNet,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    active_tolerance: float = 1e-2,
+    kink_tolerance: float = 1e-8,
 ) -> KKTResidual:
     """How far `net` is from a KKT point (Safran, Vardi, Lee 2022, eqs. (4) to (6)).
 
-    Multipliers are found by non-negative least squares over the points whose margin is within `active_tol` of
-    the least. Where a knot lies on such a point, the derivative of relu is any number in [0, 1] there, chosen
-    with the multipliers: a convex problem, solved exactly by generating columns. Without it a true limit of
-    the flow looks far from KKT.
+    Multipliers are found by non-negative least squares over the points whose margin is within
+    `active_tolerance` of the least. Where a knot lies on such a point, the derivative of relu is any number
+    in [0, 1] there, chosen with the multipliers: a convex problem, solved exactly by generating columns.
+    Without it a true limit of the flow looks far from KKT.
 
     Args:
         net: a net with c = 0.
         x: places, (n,).
         y: labels, -1 or +1, (n,).
-        active_tol: points with margin up to (1 + active_tol) times the least may have a multiplier.
-        kink_tol: a knot is on a point where |w x + b| <= kink_tol (|w| max |x| + |b|).
+        active_tolerance: points with margin up to (1 + active_tolerance) times the least may have a
+            multiplier.
+        kink_tolerance: a knot is on a point where |w x + b| <= kink_tolerance (|w| max |x| + |b|).
 
     >>> start = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])
     >>> kkt_residual(start, [-4, 4], [1, 1]).residual < 1e-12
@@ -97,8 +105,8 @@ def kkt_residual(
         raise UnivariateError(
             "the margin problem is of nets without output bias: give a ShallowNet with c = 0"
         )
-    if not min(active_tol, kink_tol) >= 0:
-        raise UnivariateError("active_tol and kink_tol must not be negative")
+    if not min(active_tolerance, kink_tolerance) >= 0:
+        raise UnivariateError("active_tolerance and kink_tolerance must not be negative")
     margins = labels * net(places)
     least = float(margins.min())
     unit = least if least > 0 else float(np.abs(margins).max())
@@ -107,9 +115,9 @@ def kkt_residual(
     r = np.sqrt(unit)
     w, b, v = net.w / r, net.b / r, net.v / r
     margins = margins / unit
-    near = margins <= min(1.0, float(margins.min())) + active_tol
+    near = margins <= min(1.0, float(margins.min())) + active_tolerance
     scaled = ShallowNet(w, b, v)
-    kinks = toggling(scaled, places[near], kink_tol, reach=float(np.abs(places).max()))
+    kinks = toggling(scaled, places[near], kink_tolerance, reach=float(np.abs(places).max()))
     problem = _Problem.of(scaled, places[near], labels[near], kinks)
     multipliers = np.zeros(len(places))
     multipliers[near], residual = problem.solve()
@@ -123,7 +131,7 @@ def kkt_residual(
         margins=margins,
         n_kinks=int(problem.kinks.sum()),
         norm=norm,
-        settings={"active_tol": active_tol, "kink_tol": kink_tol},
+        settings={"active_tolerance": active_tolerance, "kink_tolerance": kink_tolerance},
     )
 
 

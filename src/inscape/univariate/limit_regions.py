@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import whole_number
+from inscape.arguments import renamed, whole_number
 from inscape.arrays import Bools, Floats
 from inscape.errors import UnivariateError
 from inscape.pictures import Shown
@@ -99,8 +99,14 @@ class LimitRegions(Written, Shown):
         )
 
 
+@renamed(active_tol="active_tolerance", kink_tol="kink_tolerance")
 def limit_regions(
-    net: ShallowNet, x: npt.ArrayLike, y: npt.ArrayLike, *, active_tol: float = 1e-2, kink_tol: float = 1e-8
+    net: ShallowNet,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    active_tolerance: float = 1e-2,
+    kink_tolerance: float = 1e-8,
 ) -> LimitRegions:
     """The linear regions of the KKT point that `net` is near to, such as where a flow ended.
 
@@ -108,21 +114,21 @@ def limit_regions(
         net: a net with c = 0 and positive margins.
         x: places, (n,).
         y: labels, -1 or +1, (n,).
-        active_tol: as for `kkt_residual`, which finds the multipliers.
-        kink_tol: when a knot is on a data point, as there.
+        active_tolerance: as for `kkt_residual`, which finds the multipliers.
+        kink_tolerance: when a knot is on a data point, as there.
 
     >>> start = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])  # constant: Example 1 of the paper
     >>> limit_regions(start, [-4, 4], [1, 1])
     <1 linear regions in the limit, by 1 active sets (norms up to 0 vanish, from 1 stay)>
     """
     places, labels = checked_sample(x, y, classes=True)
-    kkt = kkt_residual(net, places, labels, active_tol=active_tol, kink_tol=kink_tol)
+    kkt = kkt_residual(net, places, labels, active_tolerance=active_tolerance, kink_tolerance=kink_tolerance)
     if kkt.feasibility > 0:
         raise UnivariateError("a data point is on the wrong side: such a net is near to no limit of the flow")
     order = np.argsort(places, kind="stable")
     order = order[kkt.multipliers[order] > 0]
     support, pull = places[order], kkt.multipliers[order] * labels[order]
-    kinks = toggling(net, support, kink_tol, reach=float(np.abs(places).max()))
+    kinks = toggling(net, support, kink_tolerance, reach=float(np.abs(places).max()))
     active = (support[:, None] * net.w + net.b > 0) & ~kinks
     kept = (active | kinks).any(axis=0) & (net.v != 0)
     states = np.concatenate([active, kinks, net.v[None] > 0])[:, kept].T
@@ -134,7 +140,7 @@ def limit_regions(
     slack = _ROUNDING * norms[:, None]
     is_consistent = is_fraction & (kinked | np.where(sets, reached > -slack, reached < slack)).all(axis=1)
     stays = (norms >= _KEPT_FROM) & is_consistent
-    bent = stays & (np.abs(p) > kink_tol * norms)
+    bent = stays & (np.abs(p) > kink_tolerance * norms)
     knot = np.divide(-q, p, out=np.full(len(p), np.nan), where=bent)
     knot = np.where(kinked.any(axis=1) & bent, support[kinked.argmax(axis=1)], knot)
     knots = np.unique(knot[bent])

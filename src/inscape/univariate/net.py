@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import whole_number
+from inscape.arguments import renamed, whole_number
 from inscape.arrays import Floats
-from inscape.errors import ModelError, UnivariateError
+from inscape.errors import ModelError, UnivariateError, warn
 from inscape.pictures import Drawn, finished
 from inscape.seeding import RandomState
 from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fields
@@ -16,8 +16,8 @@ from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fie
 if TYPE_CHECKING:
     import torch
 
-MERGE_TOL = 1e-9
-JUMP_TOL = 1e-9
+MERGE_TOLERANCE = 1e-9
+JUMP_TOLERANCE = 1e-9
 _RELUS_AT_ONCE = 2**22  # 32 MiB
 _EXPECTED = "expected Linear(1, k), ReLU, Linear(k, 1)"
 
@@ -27,19 +27,31 @@ class RegionTable(Drawn):
     """The number of linear regions under many tolerances; where it does not change it means something.
 
     Attributes:
-        merge_tols: tolerances of place, (a,).
-        jump_tols: tolerances of slope, (b,).
+        merge_tolerances: tolerances of place, (a,).
+        jump_tolerances: tolerances of slope, (b,).
         counts: the number of linear regions, (a, b).
 
     >>> from inscape.univariate import ShallowNet
     >>> net = ShallowNet([1.0, 1.0, 1.0], [0.0, -1e-6, -1.0], [1.0, 1.0, 1.0])  # two knots nearly meet
-    >>> net.region_table(merge_tols=[1e-9, 1e-3], jump_tols=[1e-9]).counts.tolist()
+    >>> net.region_table(merge_tolerances=[1e-9, 1e-3], jump_tolerances=[1e-9]).counts.tolist()
     [[4], [3]]
     """
 
-    merge_tols: Floats
-    jump_tols: Floats
+    merge_tolerances: Floats
+    jump_tolerances: Floats
     counts: npt.NDArray[np.int64]
+
+    @property
+    def merge_tols(self) -> Floats:
+        """The old name of `merge_tolerances`."""
+        warn("RegionTable.merge_tols is called merge_tolerances today", DeprecationWarning)
+        return self.merge_tolerances
+
+    @property
+    def jump_tols(self) -> Floats:
+        """The old name of `jump_tolerances`."""
+        warn("RegionTable.jump_tols is called jump_tolerances today", DeprecationWarning)
+        return self.jump_tolerances
 
     @property
     def effective(self) -> int:
@@ -63,6 +75,8 @@ class RegionTable(Drawn):
         check_schema(
             data, "measure", "linear_regions_by_tolerance", what="table of regions", error=UnivariateError
         )
+        old = {"merge_tols": "merge_tolerances", "jump_tols": "jump_tolerances"}
+        data = {old.get(name, name): value for name, value in data.items()}
         result: Self = restored_fields(cls, data, what="table of regions", error=UnivariateError)
         return result
 
@@ -70,7 +84,9 @@ class RegionTable(Drawn):
         """The table with its counts."""
         from inscape.drawing.univariate import draw_region_table
 
-        return draw_region_table(self.merge_tols, self.jump_tols, self.counts, self.effective, ax=ax)
+        return draw_region_table(
+            self.merge_tolerances, self.jump_tolerances, self.counts, self.effective, ax=ax
+        )
 
     def __repr__(self) -> str:
         return f"<{self.effective} effective linear regions, on {self.plateau:.0%} of the tolerances>"
@@ -161,40 +177,46 @@ class ShallowNet:
 
     # its shape ------------------------------------------------------------------------------------
 
-    def _merged(self, merge_tol: float, jump_tol: float) -> tuple[Floats, Floats]:
-        for name, tol in (("merge_tol", merge_tol), ("jump_tol", jump_tol)):
-            if not tol >= 0:
-                raise ModelError(f"{name}={tol!r} must not be negative")
-        return _merged_knots(*_neuron_knots(self.w, self.b, self.v), merge_tol, jump_tol)
+    def _merged(self, merge_tolerance: float, jump_tolerance: float) -> tuple[Floats, Floats]:
+        for name, value in (("merge_tolerance", merge_tolerance), ("jump_tolerance", jump_tolerance)):
+            if not value >= 0:
+                raise ModelError(f"{name}={value!r} must not be negative")
+        return _merged_knots(*_neuron_knots(self.w, self.b, self.v), merge_tolerance, jump_tolerance)
 
     @property
     def knots(self) -> Floats:
         """Where the slope changes, ascending; coincident knots are one, jumps that cancel are none."""
-        return self._merged(MERGE_TOL, JUMP_TOL)[0]
+        return self._merged(MERGE_TOLERANCE, JUMP_TOLERANCE)[0]
 
     @property
     def jumps(self) -> Floats:
         """By how much the slope changes at each of `knots`: the weights of the deltas in f''."""
-        return self._merged(MERGE_TOL, JUMP_TOL)[1]
+        return self._merged(MERGE_TOLERANCE, JUMP_TOLERANCE)[1]
 
-    def n_linear_regions(self, *, merge_tol: float = MERGE_TOL, jump_tol: float = JUMP_TOL) -> int:
+    @renamed(merge_tol="merge_tolerance", jump_tol="jump_tolerance")
+    def n_linear_regions(
+        self, *, merge_tolerance: float = MERGE_TOLERANCE, jump_tolerance: float = JUMP_TOLERANCE
+    ) -> int:
         """The number of linear pieces of f on the real line.
 
         Args:
-            merge_tol: knots nearer than this times max(1, |t|) are one.
-            jump_tol: a slope change below this share of the largest one of a single neuron is none.
+            merge_tolerance: knots nearer than this times max(1, |t|) are one.
+            jump_tolerance: a slope change below this share of the largest one of a single neuron is none.
         """
-        return len(self._merged(merge_tol, jump_tol)[0]) + 1
+        return len(self._merged(merge_tolerance, jump_tolerance)[0]) + 1
 
+    @renamed(merge_tols="merge_tolerances", jump_tols="jump_tolerances")
     def region_table(
-        self, merge_tols: npt.ArrayLike | None = None, jump_tols: npt.ArrayLike | None = None
+        self, merge_tolerances: npt.ArrayLike | None = None, jump_tolerances: npt.ArrayLike | None = None
     ) -> RegionTable:
         """The number of linear regions over both tolerances, by default 1e-8 to 1e-1 by half decades."""
         decades = 10.0 ** np.arange(-8, -0.75, 0.5)
-        place = decades if merge_tols is None else _vector("merge_tols", merge_tols)
-        slope = decades if jump_tols is None else _vector("jump_tols", jump_tols)
-        counts = [[self.n_linear_regions(merge_tol=p, jump_tol=s) for s in slope] for p in place]
-        return RegionTable(merge_tols=place, jump_tols=slope, counts=np.array(counts, dtype=np.int64))
+        place = decades if merge_tolerances is None else _vector("merge_tolerances", merge_tolerances)
+        slope = decades if jump_tolerances is None else _vector("jump_tolerances", jump_tolerances)
+        counts = [[self.n_linear_regions(merge_tolerance=p, jump_tolerance=s) for s in slope] for p in place]
+        return RegionTable(
+            merge_tolerances=place, jump_tolerances=slope, counts=np.array(counts, dtype=np.int64)
+        )
 
     def sign_changes(self, low: float = -np.inf, high: float = np.inf) -> Floats:
         """Where the sign of f changes on [low, high], ascending; as in the paper the sign of 0 is -1.
@@ -342,28 +364,31 @@ def _neuron_knots(w: Floats, b: Floats, v: Floats) -> tuple[Floats, Floats]:
     return t[order], jump[order]
 
 
-def _merged_knots(t: Floats, jump: Floats, merge_tol: float, jump_tol: float) -> tuple[Floats, Floats]:
+def _merged_knots(
+    t: Floats, jump: Floats, merge_tolerance: float, jump_tolerance: float
+) -> tuple[Floats, Floats]:
     """Join neighbouring knots, then drop the joints whose jumps cancel.
 
-    Neighbours nearer than merge_tol max(1, |t|) are one knot, at the mean of the two weighted by |jump|; its
-    jump is the sum. A knot stays if |jump| > jump_tol times the largest |jump| of a single neuron.
+    Neighbours nearer than merge_tolerance max(1, |t|) are one knot, at the mean of the two weighted by
+    |jump|; its jump is the sum. A knot stays if |jump| > jump_tolerance times the largest |jump| of a single
+    neuron.
 
     Args:
         t: knots of the neurons, ascending, (h,).
         jump: their slope jumps, (h,).
-        merge_tol: how near is the same place.
-        jump_tol: how small is no change of slope.
+        merge_tolerance: how near is the same place.
+        jump_tolerance: how small is no change of slope.
     """
     if len(t) == 0:
         return t, jump
-    apart = np.diff(t) > merge_tol * np.maximum(1.0, np.abs(t[1:]))
+    apart = np.diff(t) > merge_tolerance * np.maximum(1.0, np.abs(t[1:]))
     first = np.concatenate([[0], np.flatnonzero(apart) + 1])
     total = np.add.reduceat(jump, first)
     size = np.abs(jump)
     weight = np.add.reduceat(size, first)
     with np.errstate(invalid="ignore"):  # jumps that underflow to zero weigh nothing
         centre = np.add.reduceat((t - t[first].repeat(np.diff([*first, len(t)]))) * size, first) / weight
-    kept = np.abs(total) > jump_tol * size.max()
+    kept = np.abs(total) > jump_tolerance * size.max()
     return (t[first] + centre)[kept], total[kept]
 
 

@@ -185,8 +185,11 @@ def test_scores_of_segments_in_a_mixed_list():
     def scores(x):
         return x[:, :2]
 
-    segment, _ = decision_regions(scores, [Segment([0.0, 0.0], [1.0, 1.0]), SQUARE])
-    assert segment.top is not None
+    line = Segment([0.0, 0.0], [1.0, 0.5])
+    segment, _ = decision_regions(scores, [line, SQUARE])
+    t, top, labels = segment.top
+    np.testing.assert_allclose(top, np.stack([t, t / 2], axis=1))
+    assert np.unique(labels[t > 0], axis=0).tolist() == [[0, 1]]
 
 
 def test_plain_json():

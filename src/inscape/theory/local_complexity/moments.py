@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from inscape.measures.jacobian.passes import Consumer
 
 
-_RANK_TOL = 1e-10
+_RANK_TOLERANCE = 1e-10
 
 
 class MomentSettings(TypedDict):
@@ -115,7 +115,7 @@ def moments(
     model = wrap(as_module(model))
     layers = layers_of(model, x)
     draws = Draws(sigma, whole_number(n_noise, "n_noise", 1, TheoryError), "bias", as_seed(random_state))
-    tiny = max(_RANK_TOL * layers.gradient_bound(), 1e-300)
+    tiny = max(_RANK_TOLERANCE * layers.gradient_bound(), 1e-300)
     complexity, own = ComplexityTally(draws, "theorem"), MomentTally(draws, eta, layers.offsets)
     ranks, exact, variation = RankTally(draws, eps), RankTally(draws, tiny), VariationTally(draws, "scores")
     consumers: list[Consumer] = [complexity, own, ranks, exact, variation]

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from inscape.arguments import renamed
 from inscape.arrays import Floats
 from inscape.errors import NotApplicableError, TheoryError
 from inscape.pictures import Shown
@@ -140,18 +141,20 @@ KKT_TOLERANCE = 1e-6
 """Up to which residual a network counts as a KKT point."""
 
 
-def margin_kkt(model: Any, x: Any, y: Any, *, active_tol: float = 1e-2) -> KKTResidual:
+@renamed(active_tol="active_tolerance")
+def margin_kkt(model: Any, x: Any, y: Any, *, active_tolerance: float = 1e-2) -> KKTResidual:
     """How far a relu network of any depth is from a KKT point of problem (15).
 
     Without biases, which are then no parameters, the network is scaled to least margin 1 by one factor on all
     matrices; one with biases is taken as it is. Multipliers are found by non-negative least squares
-    over the points whose margin is within `active_tol` of the least; the derivative of relu at 0 is 0.
+    over the points whose margin is within `active_tolerance` of the least; the derivative of relu at 0 is 0.
 
     Args:
         model: a relu network of layers in a row with one output, or two.
         x: points, (n, d).
         y: labels, -1 or +1.
-        active_tol: points with margin up to (1 + active_tol) times the least may have a multiplier.
+        active_tolerance: points with margin up to (1 + active_tolerance) times the least may have a
+            multiplier.
 
     >>> import torch
     >>> first, last = torch.nn.Linear(1, 1, bias=False), torch.nn.Linear(1, 1, bias=False)
@@ -175,7 +178,7 @@ def margin_kkt(model: Any, x: Any, y: Any, *, active_tol: float = 1e-2) -> KKTRe
     gradients = labels[:, None] * _gradients(net, points, has_biases)
     pairs = zip(net.weights, net.offsets, strict=True)
     theta = np.concatenate([p.ravel() for w, c in pairs for p in ((w, c) if has_biases else (w,))])
-    active = margins <= max(float(margins.min()), 0.0) * (1 + active_tol) + 1e-12
+    active = margins <= max(float(margins.min()), 0.0) * (1 + active_tolerance) + 1e-12
     weights, _ = nnls(gradients[active].T, theta)
     multipliers = np.zeros(len(points))
     multipliers[active] = weights
@@ -188,7 +191,7 @@ def margin_kkt(model: Any, x: Any, y: Any, *, active_tol: float = 1e-2) -> KKTRe
         margins=margins,
         n_kinks=0,
         norm=norm,
-        settings={"active_tol": active_tol, "kink_tol": 0.0},
+        settings={"active_tolerance": active_tolerance, "kink_tolerance": 0.0},
     )
 
 

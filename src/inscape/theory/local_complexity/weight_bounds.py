@@ -16,6 +16,7 @@ import math
 from typing import Any, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 from inscape.arguments import positive_number
 from inscape.arrays import Floats
@@ -193,7 +194,12 @@ def _closed_form(net: Layers, x: Floats, sigma: float) -> float:
 
 
 def lc_corollary10(
-    weight_decays: Any, complexities: Any, *, form: str = "stated", norms: Any = None, depth: int = 2
+    weight_decays: npt.ArrayLike,
+    complexities: npt.ArrayLike,
+    *,
+    form: str = "stated",
+    norms: npt.ArrayLike | None = None,
+    depth: int = 2,
 ) -> Check:
     """Eq. 17, as a fitted slope: LC grows at most like log(1 / lambda) with the weight decay lambda.
 

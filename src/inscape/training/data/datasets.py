@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
+from inscape.arrays import Streamed
 from inscape.errors import DataError, unknown_name
 from inscape.models import Model
 from inscape.probes.source import for_models
@@ -20,6 +21,9 @@ from inscape.training.data.subset import balanced_rows
 
 EMBEDDED = ("digits", "iris", "wine", "breast_cancer")
 NAMES = (*EMBEDDED, *IMAGE_SETS)
+
+Points = npt.NDArray[Any] | Streamed
+"""Points (n, ...) in memory, or those of a folder of many images."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +39,7 @@ class DataSet:
     """
 
     name: str
-    x: Any
+    x: Points
     y: npt.NDArray[Any] | None
     classes: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
@@ -151,10 +155,6 @@ def _checked(name: str, x: npt.NDArray[Any], y: npt.NDArray[Any] | None) -> Data
     if y is not None and (y.ndim != 1 or len(y) != len(x)):
         raise DataError(f"{name}: y has shape {y.shape}, expected ({len(x)},)")
     return DataSet(name, x, y)
-
-
-Points = Any
-"""An array (n, ...), or `inscape.arrays.Streamed` for many images in a folder."""
 
 
 @dataclass(frozen=True, eq=False)

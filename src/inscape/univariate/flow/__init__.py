@@ -86,7 +86,7 @@ class Flow(Drawn):
         on_kink: the index of the data point on which each neuron's knot is held, or -1, (k,).
         n_steps: how many steps were accepted.
         history: all this on the way.
-        settings: loss, tolerance, step_tol, max_steps.
+        settings: loss, tolerance, step_tolerance, max_steps.
     """
 
     net: ShallowNet
@@ -157,7 +157,7 @@ def _with_change(data: dict[str, Any], old: float | None, new: float | None) -> 
     return data | {"direction_change": changes if several else changes[0]}
 
 
-@renamed(tol="tolerance")
+@renamed(tol="tolerance", step_tol="step_tolerance")
 def gradient_flow(
     net: ShallowNet,
     x: npt.ArrayLike,
@@ -165,7 +165,7 @@ def gradient_flow(
     loss: str = "exponential",
     *,
     tolerance: float = 1e-3,
-    step_tol: float = 1e-4,
+    step_tolerance: float = 1e-4,
     max_steps: int = 4000,
     progress: bool | Meter | None = None,
 ) -> Flow:
@@ -185,7 +185,7 @@ def gradient_flow(
         loss: "exponential" or "logistic".
         tolerance: the direction has converged when it changes by at most this per unit of log |theta|, for
             one unit.
-        step_tol: the error of a step relative to |theta|.
+        step_tolerance: the error of a step relative to |theta|.
         max_steps: how many steps at most.
         progress: None for a bar after two seconds, False for none, or a function of (done, total).
 
@@ -201,13 +201,15 @@ def gradient_flow(
         raise UnivariateError("the flow is of nets without output bias: give a ShallowNet with c = 0")
     if net.norm == 0:
         raise UnivariateError("the net is zero, where the flow stands still: start from another one")
-    if not (0 < tolerance < 1 and 0 < step_tol < 1):
-        raise UnivariateError(f"tolerance={tolerance} and step_tol={step_tol} must lie between 0 and 1")
+    if not (0 < tolerance < 1 and 0 < step_tolerance < 1):
+        raise UnivariateError(
+            f"tolerance={tolerance} and step_tolerance={step_tolerance} must lie between 0 and 1"
+        )
     limit = whole_number(max_steps, "max_steps", 1, UnivariateError)
-    settings = {"loss": loss, "tolerance": tolerance, "step_tol": step_tol, "max_steps": limit}
+    settings = {"loss": loss, "tolerance": tolerance, "step_tolerance": step_tolerance, "max_steps": limit}
     state = FlowState.start(net.w, net.b, net.v, places, labels)
     with meter(progress, "flow") as show:
-        state, rows, status = _follow(state, loss, tolerance, step_tol, limit, show)
+        state, rows, status = _follow(state, loss, tolerance, step_tolerance, limit, show)
     history = FlowHistory(**dict(zip(FlowHistory.__dataclass_fields__, np.array(rows).T, strict=True)))
     return Flow(
         net=ShallowNet(state.theta[0], state.theta[1], state.theta[2]),
@@ -225,7 +227,7 @@ def gradient_flow(
 
 
 def _follow(
-    state: FlowState, loss: str, tolerance: float, step_tol: float, limit: int, show: Meter
+    state: FlowState, loss: str, tolerance: float, step_tolerance: float, limit: int, show: Meter
 ) -> tuple[FlowState, list[list[float]], Status]:
     """Steps until the direction settles; the state, a row of history per step, and the status."""
     z = log_weights(state.margins, loss)
@@ -234,15 +236,15 @@ def _follow(
     for done in range(limit):
         show(done, limit)
         step = _step(state, z, h, loss)
-        if step is None or step[2] > step_tol:
-            h *= 0.25 if step is None else max(0.2, 0.9 * np.sqrt(step_tol / step[2]))
+        if step is None or step[2] > step_tolerance:
+            h *= 0.25 if step is None else max(0.2, 0.9 * np.sqrt(step_tolerance / step[2]))
             if h < _SHORTEST_STEP * min(1.0, 1 / state.norm**2):
                 return state, rows, OUT_OF_RANGE
             continue
         last, (state, z, error) = state, step
         time += h
         rows.append(_row(time, state, last, z, loss))
-        h *= min(4.0, 0.9 * np.sqrt(step_tol / max(error, 1e-300)))
+        h *= min(4.0, 0.9 * np.sqrt(step_tolerance / max(error, 1e-300)))
         change, least, log_norm = rows[-1][4], rows[-1][2], np.log(state.norm)
         settled_at = min(settled_at, log_norm) if change <= tolerance and least > 0 else np.inf
         if log_norm - settled_at >= 1:

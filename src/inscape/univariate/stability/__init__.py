@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arguments import positive_number
+from inscape.arguments import positive_number, renamed
 from inscape.arrays import Floats
 from inscape.errors import UnivariateError
 from inscape.pictures import Drawn
@@ -74,13 +74,13 @@ class Stability(Drawn):
         bracket_is_exact: whether both ends are attained; otherwise they enclose.
         sharpest_is_exact: whether the upper end is attained.
         n_knots_on_data: how many neurons have their knot on a data point.
-        interpolates: whether |f(x_j) - y_j| <= fit_tol (1 + max |y|) everywhere.
+        interpolates: whether |f(x_j) - y_j| <= fit_tolerance (1 + max |y|) everywhere.
         loss: 1/(2n) sum (f(x_j) - y_j)^2.
         knots: where f'' sits, (L,).
         jumps: the weights of its deltas, (L,).
         weights: g at the knots, (L,).
         x: the data places, ascending.
-        settings: step_size, knot_tol, fit_tol.
+        settings: step_size, knot_tolerance, fit_tolerance.
     """
 
     sharpness: float
@@ -154,6 +154,7 @@ class Stability(Drawn):
         return f"<stability: {chain}{words[self.holds]}; {self.status}{on_data}>"
 
 
+@renamed(knot_tol="knot_tolerance", fit_tol="fit_tolerance")
 def stability(
     net: ShallowNet,
     x: npt.ArrayLike,
@@ -161,8 +162,8 @@ def stability(
     step_size: float,
     *,
     gap: float = 1e-9,
-    knot_tol: float = 1e-8,
-    fit_tol: float = 1e-5,
+    knot_tolerance: float = 1e-8,
+    fit_tolerance: float = 1e-5,
     progress: bool | Meter | None = None,
 ) -> Stability:
     """Whether `net` can be a stable minimum for that step size, and how smooth it must then be.
@@ -177,8 +178,8 @@ def stability(
         y: values, (n,).
         step_size: eta.
         gap: to which relative gap the flattest implementation is solved.
-        knot_tol: a knot is on a point where |w x + b| <= knot_tol (|w| max |x| + |b|).
-        fit_tol: the net interpolates where |f - y| <= fit_tol (1 + max |y|).
+        knot_tolerance: a knot is on a point where |w x + b| <= knot_tolerance (|w| max |x| + |b|).
+        fit_tolerance: the net interpolates where |f - y| <= fit_tolerance (1 + max |y|).
         progress: None for a bar after two seconds, False for none; a function gets what `flattest` tells.
 
     >>> net = ShallowNet([1.0, 1.0], [1.5, -0.5], [1.0, -2.0])
@@ -186,16 +187,16 @@ def stability(
     <stability: 1.314 <= 4.797 <= 6.736 <= 8 holds; twice differentiable: Theorem 1 applies>
     """
     places, values = checked_sample(x, y)
-    _check(net, gap, knot_tol, fit_tol)
+    _check(net, gap, knot_tolerance, fit_tolerance)
     step_size = positive_number(step_size, "step_size", UnivariateError)
     residual = net(places) - values
-    interpolates = bool(np.abs(residual).max() <= fit_tol * (1 + np.abs(values).max()))
+    interpolates = bool(np.abs(residual).max() <= fit_tolerance * (1 + np.abs(values).max()))
     matrix = gram(net, places) if interpolates else hessian(net, places, values)
     sharpness = top_eigenvalue(matrix)
     least = flattest(net, places, gap, progress=progress)
     if interpolates and sharpness < least.value:  # a loose gap: the net itself is flatter
         least = Flattest(value=sharpness, certified=min(least.certified, sharpness), scale=np.ones(net.width))
-    modes = sharpness_modes(net, places, knot_tol)
+    modes = sharpness_modes(net, places, knot_tolerance)
     bracket = modes.low, modes.high
     if interpolates:
         bracket = min(modes.low, sharpness), max(modes.high, sharpness)
@@ -231,7 +232,7 @@ def stability(
         jumps=jumps,
         weights=g,
         x=np.sort(places),
-        settings={"step_size": step_size, "knot_tol": knot_tol, "fit_tol": fit_tol},
+        settings={"step_size": step_size, "knot_tolerance": knot_tolerance, "fit_tolerance": fit_tolerance},
     )
 
 
@@ -239,7 +240,7 @@ def _check(net: Any, *tolerances: float) -> None:
     if not isinstance(net, ShallowNet):
         raise UnivariateError(f"net is a {type(net).__name__}: give a ShallowNet")
     if not min(tolerances) >= 0:
-        raise UnivariateError("gap, knot_tol and fit_tol must not be negative")
+        raise UnivariateError("gap, knot_tolerance and fit_tolerance must not be negative")
 
 
 def _delta(net: ShallowNet, x: Floats, n_knots: int, step_size: float) -> float:

@@ -79,18 +79,18 @@ class Modes:
     high_is_exact: bool
 
 
-def toggling(net: ShallowNet, x: Floats, knot_tol: float, reach: float | None = None) -> Bools:
-    """Which neuron has its knot on which point, (n, k): |w x + b| <= knot_tol (|w| reach + |b|), v != 0.
+def toggling(net: ShallowNet, x: Floats, tolerance: float, reach: float | None = None) -> Bools:
+    """Which neuron has its knot on which point, (n, k): |w x + b| <= tolerance (|w| reach + |b|), v != 0.
 
     `reach` is the size of the data, by default the largest |x|: a knot at 1e-18 is on the point 0.
     """
     reach = float(np.abs(x).max()) if reach is None else reach
     scale = np.abs(net.w) * (reach or 1.0) + np.abs(net.b)
-    near = np.abs(x[:, None] * net.w + net.b) <= knot_tol * scale
+    near = np.abs(x[:, None] * net.w + net.b) <= tolerance * scale
     return np.asarray(near & (net.v != 0))
 
 
-def sharpness_modes(net: ShallowNet, x: Floats, knot_tol: float) -> Modes:
+def sharpness_modes(net: ShallowNet, x: Floats, knot_tolerance: float) -> Modes:
     """The bracket of the Gram form's top eigenvalue over the modes.
 
     Each toggling pair of a neuron and a point is active or not. At an entry (j, l) of the matrix all pairs
@@ -99,11 +99,11 @@ def sharpness_modes(net: ShallowNet, x: Floats, knot_tol: float) -> Modes:
     pairs are enumerated, and beyond that groups of them for the largest: whatever the unit vector u, u'Ku is
     a sum over neurons, and of those that are active at the same points and toggle on the same one all gain
     by being active there, or none does. So the sharpest mode has each such group on or off as a whole, up to
-    what `knot_tol` leaves of its neurons at the point. What cannot be enumerated is enclosed: above, by the
-    top eigenvalue of the entrywise largest absolute values; below, by u'Ku minimised over the modes neuron
-    by neuron, for the top u of "all off".
+    what `knot_tolerance` leaves of its neurons at the point. What cannot be enumerated is enclosed: above, by
+    the top eigenvalue of the entrywise largest absolute values; below, by u'Ku minimised over the modes
+    neuron by neuron, for the top u of "all off".
     """
-    pairs = toggling(net, x, knot_tol)
+    pairs = toggling(net, x, knot_tolerance)
     off = (x[:, None] * net.w + net.b > 0) & ~pairs
     p = int(pairs.sum())
     k_off, k_on = gram(net, x, off), gram(net, x, off | pairs)

@@ -31,7 +31,7 @@ _RANK = 1e-10
 """Directions whose singular value is below this fraction of the largest are none of the span."""
 MODES_UP_TO = 256
 """Modes beyond this many are a sample of that many, all off and all on among them."""
-KNOT_TOL, FIT_TOL = 1e-8, 1e-5
+KNOT_TOLERANCE, FIT_TOLERANCE = 1e-8, 1e-5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,7 +96,7 @@ def linear_stability(
     False
     """
     places, phi = _at_minimum(net, x, y)
-    if toggling(net, places, KNOT_TOL).any():
+    if toggling(net, places, KNOT_TOLERANCE).any():
         raise UnivariateError("a knot lies on a data point, where the dynamics switch: use strong_stability")
     eta = positive_number(step_size, "step_size", UnivariateError)
     n = len(places)
@@ -123,7 +123,7 @@ def _at_minimum(net: ShallowNet, x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Fl
     if not isinstance(net, ShallowNet):
         raise UnivariateError(f"net is a {type(net).__name__}: give a ShallowNet")
     places, values = checked_sample(x, y)
-    if np.abs(net(places) - values).max() > FIT_TOL * (1 + np.abs(values).max()):
+    if np.abs(net(places) - values).max() > FIT_TOLERANCE * (1 + np.abs(values).max()):
         raise UnivariateError(
             "the net does not interpolate, so it is no minimum with zero loss: train longer"
         )
@@ -268,14 +268,14 @@ def strong_stability(
         limit=2 / eta,
         n_modes=len(modes),
         every_mode=every,
-        n_toggling=int(toggling(net, places, KNOT_TOL).sum()),
+        n_toggling=int(toggling(net, places, KNOT_TOLERANCE).sum()),
         step_size=eta,
     )
 
 
 def modes_of(net: ShallowNet, x: Floats, rng: np.random.Generator) -> tuple[list[Bools], bool]:
     """Which neuron is active at which point, (n, k), in each mode; and whether these are all modes."""
-    pairs = toggling(net, x, KNOT_TOL)
+    pairs = toggling(net, x, KNOT_TOLERANCE)
     off = (x[:, None] * net.w + net.b > 0) & ~pairs
     where = np.argwhere(pairs)
     p = len(where)
@@ -298,7 +298,7 @@ class _Switching:
 
     def __init__(self, net: ShallowNet, x: Floats, eta: float) -> None:
         self._net, self._x, self._eta = net, x, eta
-        self._pairs = toggling(net, x, KNOT_TOL)
+        self._pairs = toggling(net, x, KNOT_TOLERANCE)
         self._off = (x[:, None] * net.w + net.b > 0) & ~self._pairs
         self._plain = features(net, x, self._off)
 
