@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from inscape.reports.findings import NO_VARIATION, Finding, Verdict, all_of, judge
+from inscape.errors import StudyError
+from inscape.reports.findings import NO_VARIATION, Finding, Summary, Verdict, all_of, judge
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,9 @@ def test_all_of_several():
     assert all_of([held, still]) == still
     assert all_of([still, unsaid]) == unsaid
     assert all_of([]) == unsaid
+
+
+@pytest.mark.parametrize("name", ["figures", "limits"])
+def test_one_text_in_place_of_a_list_is_refused(name):
+    with pytest.raises(StudyError, match=f"{name}='late.png' is one text: give a list"):
+        Summary(**{name: "late.png"})

@@ -179,6 +179,11 @@ class Summary:
     tables: Mapping[str, "pd.DataFrame"] = field(default_factory=dict)
     limits: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        for name in ("figures", "limits"):
+            if isinstance(getattr(self, name), str):
+                raise StudyError(f"{name}={getattr(self, name)!r} is one text: give a list of them")
+
 
 def varied(frame: "pd.DataFrame", key: str) -> str:
     """The values that a setting has in a frame, as words.

@@ -61,6 +61,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "replicates": 6,
     },
 }
+"""`n_cells` are squares per side: rows in stores are known by this name."""
 PER_SQUARE = 12
 """The density in a square is the mean over this many strips by as many, a random point in each."""
 
