@@ -101,3 +101,16 @@ def test_an_accuracy_at_chance_is_a_warning_on_stderr(run, files, tmp_path):
         assert result.exit_code == 0, result.output
         assert "inscape: warning:" in result.stderr
         assert "no better than chance among 4 classes" in result.stderr
+
+
+def test_images_that_are_not_held_are_divided_by_the_model(run, files, tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        for k in range(3):
+            Image.fromarray(np.full((8, 6, 3), 40 * k, np.uint8)).save(tmp_path / name / f"{k}.png")
+    monkeypatch.setattr("inscape.training.data.own_files.STREAMED_FROM", 0)
+    asked = ("measure", files[0], "--data", tmp_path, "--probes", 2, "--json")
+    refused = run(*asked, "--divide", 2)
+    assert refused.exit_code == 2
+    assert "has too many images" in refused.output
+    assert run(*asked, "--scale", refused.output.split("--scale ")[1].split()[0]).exit_code == 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from inscape.arrays import Streamed
 from inscape.errors import DataError, InscapeError, ModelError, StudyError
 
 if TYPE_CHECKING:
@@ -153,7 +154,14 @@ class DataOptions:
         if self.divide == 0 or not np.isfinite(self.divide):
             raise DataError(f"--divide {self.divide} is not possible: give a non-zero number")
         loaded = load_data(self.data, split=self.split, progress=True)
-        return loaded if self.divide == 1 else replace(loaded, x=loaded.x / self.divide)
+        if self.divide == 1:
+            return loaded
+        if isinstance(loaded.x, Streamed):
+            raise DataError(
+                f"--divide {self.divide:g} needs all points in memory, and {self.data} has too many images: "
+                f"have the model take them so, by --scale 1/{self.divide:g}"
+            )
+        return replace(loaded, x=loaded.x / self.divide)
 
 
 @dataclass(frozen=True, kw_only=True)

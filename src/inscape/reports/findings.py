@@ -26,6 +26,7 @@ class Finding:
         value: the one number that the claim is about.
         interval: its 95 % interval.
         published: what was reported of it.
+        published_value: the number that was reported, where it is one: a mark beside the interval.
         unsaid: why nothing can be said, in the place of "cannot be said".
 
     >>> f = Finding(holds=True, evidence="r = -0.93 over 9 runs", value=-0.93, interval=(-0.98, -0.75))
@@ -38,6 +39,7 @@ class Finding:
     value: float | None = None
     interval: tuple[float, float] | None = None
     published: str = ""
+    published_value: float | None = None
     unsaid: str = ""
 
     @property

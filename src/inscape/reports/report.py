@@ -7,7 +7,6 @@ are from; figures as pictures; claims with their verdicts. Charts and tables hav
 import base64
 import hashlib
 import json
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -330,15 +329,15 @@ def whisker(finding: Finding) -> dict[str, float]:
 
     Empty if there is no finite interval.
 
-    >>> whisker(Finding(holds=True, evidence="", value=0.5, interval=(0.25, 0.75), published="0.99"))
+    >>> whisker(Finding(holds=True, evidence="", value=0.5, interval=(0.25, 0.75), published_value=0.99))
     {'low': 28.0, 'high': 72.0, 'value': 50.0, 'zero': 6.0, 'published': 93.12}
     """
     if finding.interval is None or finding.value is None:
         return {}
     low, high = finding.interval
     marks = {"low": low, "high": high, "value": finding.value, "zero": 0.0}
-    if (published := _number(finding.published)) is not None:
-        marks["published"] = published
+    if finding.published_value is not None:
+        marks["published"] = finding.published_value
     if not all(abs(mark) < float("inf") for mark in marks.values()):
         return {}
     ends = [*marks.values(), *([1.0] if max(map(abs, marks.values())) <= 1 else [])]
@@ -346,16 +345,3 @@ def whisker(finding: Finding) -> dict[str, float]:
         ends.append(-1.0)
     least, extent = min(ends), (max(ends) - min(ends)) or 1.0
     return {name: round(6 + 88 * (mark - least) / extent, 2) for name, mark in marks.items()}
-
-
-def _number(text: str) -> float | None:
-    """The one number of a text, brackets and powers aside; None if there are several, a bound or percents.
-
-    >>> [_number(t) for t in ("r = 0.98 (six networks)", "-0.6", "0.91 to 0.98", "1/2", "98 %", "< 0.1", "")]
-    [0.98, -0.6, None, None, None, None, None]
-    >>> _number("R^2 = 0.7")
-    0.7
-    """
-    outside = re.sub(r"\(.*?\)|(?<=[A-Za-z])\^\d+", "", text)
-    numbers = re.findall(r"[-+]?\d*\.?\d+(?:e[-+]?\d+)?", outside)
-    return float(numbers[0]) if len(numbers) == 1 and not set("%<>≤≥") & set(outside) else None

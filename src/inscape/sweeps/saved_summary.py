@@ -141,7 +141,7 @@ def _summary(content: Mapping[str, Any]) -> Summary:
 
 
 def _finding(content: dict[str, Any]) -> Finding:
-    value, interval = content["value"], content["interval"]
+    value, interval, reported = content["value"], content["interval"], content.get("published_value")
     if content["holds"] not in (True, False, None):
         raise StudyError(f"{content['holds']!r} is no verdict")
     return Finding(
@@ -150,7 +150,8 @@ def _finding(content: dict[str, Any]) -> Finding:
         value=None if value is None else float(value),
         interval=None if interval is None else (float(interval[0]), float(interval[1])),
         published=_text(content["published"]),
-        unsaid=_text(content.get("unsaid", "")),  # stores of 0.1.0 have none
+        published_value=None if reported is None else float(reported),  # stores of 0.1.0 have none
+        unsaid=_text(content.get("unsaid", "")),  # nor this
     )
 
 

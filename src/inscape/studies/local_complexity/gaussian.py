@@ -273,6 +273,7 @@ def _agrees(frame: "pd.DataFrame", layer: int, of_means: Correlation, pooled: Co
         value=None if np.isnan(of_means.value) else of_means.value,
         interval=of_means.interval if known else None,
         published=f"r = {PUBLISHED_CORRELATIONS[layer]}",
+        published_value=PUBLISHED_CORRELATIONS[layer],
     )
 
 

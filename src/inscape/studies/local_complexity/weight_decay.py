@@ -166,6 +166,7 @@ def findings_of(runs: "pd.DataFrame") -> dict[str, Finding]:
             value=fit.value,
             interval=fit.known_interval,
             published=f"R^2 = {PUBLISHED_R2}",
+            published_value=PUBLISHED_R2,
         ),
         "grows": Finding(
             holds=judge(pearson.interval, published=PUBLISHED_R2**0.5).holds,
@@ -173,6 +174,7 @@ def findings_of(runs: "pd.DataFrame") -> dict[str, Finding]:
             value=pearson.value,
             interval=pearson.known_interval,
             published=f"r = {PUBLISHED_R2**0.5:.3f}",
+            published_value=PUBLISHED_R2**0.5,
         ),
         "sooner": Finding(
             holds=judge((-sooner.interval[1], -sooner.interval[0])).holds,

@@ -92,21 +92,24 @@ class ComparedCorrelation:
         return f"r = {self.r} over {self.r.n} configurations, {ratio}"
 
 
-def weakest(compared: Mapping[Any, ComparedCorrelation], reported: str = "") -> Finding:
+def weakest(
+    compared: Mapping[Any, ComparedCorrelation], reported: str = "", reported_value: float | None = None
+) -> Finding:
     """The claim that every one of some correlations is strong; its number is that of the weakest."""
+    theirs: dict[str, Any] = {"published": reported, "published_value": reported_value}
     if not compared:
-        return Finding(holds=None, evidence="nothing was measured of fitted models", published=reported)
+        return Finding(holds=None, evidence="nothing was measured of fitted models", **theirs)
     known = [c for c in compared.values() if not np.isnan(c.r.value)]
     evidence = "; ".join(f"{name}: {c}" for name, c in compared.items() if c.r.n > 1)
     if not known:
-        return Finding(holds=None, evidence=evidence or "too few fitted models", published=reported)
+        return Finding(holds=None, evidence=evidence or "too few fitted models", **theirs)
     least = min(known, key=lambda c: c.r.value).r
     verdict = all_of(c.judged() for c in compared.values())
-    return _finding(verdict, evidence, least.value, least.interval, reported)
+    return replace(_finding(verdict, evidence, least.value, least.interval), **theirs)
 
 
 def _finding(
-    verdict: Verdict, evidence: str, value: float, interval: tuple[float, float], reported: str
+    verdict: Verdict, evidence: str, value: float, interval: tuple[float, float], reported: str = ""
 ) -> Finding:
     known = not np.isnan(interval[0])
     return Finding(
@@ -129,15 +132,17 @@ def main_findings(by_subject: Mapping[Subject, Correlations]) -> dict[str, Findi
     }
     nets = {s: c for s, c in compared.items() if not s.is_pooled and s.model not in CLASSICAL}
 
-    def of(model: str) -> dict[Subject, ComparedCorrelation]:
-        return {s: c for s, c in compared.items() if s.model == model}
+    def of(model: str) -> Finding:
+        reported = published.CORRELATION[model]
+        mine = {s: c for s, c in compared.items() if s.model == model}
+        return weakest(mine, f"r = {reported:.2f}".replace("0.", "."), reported)
 
     return {
         "networks": weakest(nets, "r = .94 to .98 in nine networks"),
-        "pooled": weakest(of(NETWORKS_TOGETHER), "r = .93"),
-        "tree": weakest(of("tree"), "r = .96"),
-        "forest": weakest(of("forest"), "r = .98"),
-        "classical": weakest(of(TREES_TOGETHER), "r = .90"),
+        "pooled": of(NETWORKS_TOGETHER),
+        "tree": of("tree"),
+        "forest": of("forest"),
+        "classical": of(TREES_TOGETHER),
     }
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.arrays import Streamed
 from inscape.errors import DataError, unknown_name
 from inscape.models import Model
 from inscape.probes.source import for_models
@@ -22,8 +21,8 @@ from inscape.training.data.subset import balanced_rows
 EMBEDDED = ("digits", "iris", "wine", "breast_cancer")
 NAMES = (*EMBEDDED, *IMAGE_SETS)
 
-Points = npt.NDArray[Any] | Streamed
-"""Points (n, ...) in memory, or those of a folder of many images."""
+Points = Any
+"""An array (n, ...), or `inscape.arrays.Streamed` for many images in a folder."""
 
 
 @dataclass(frozen=True, eq=False)

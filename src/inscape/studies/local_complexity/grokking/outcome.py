@@ -294,6 +294,7 @@ def _not_good_units(runs: "pd.DataFrame") -> Finding:
         evidence=f"at most {every.max():.3g} in wide networks, {most:.3g} in the narrow one",
         value=float(every.max()),
         published="0",
+        published_value=0.0,
     )
 
 

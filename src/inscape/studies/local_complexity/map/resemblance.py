@@ -97,6 +97,7 @@ def _findings(fits: "dict[float, LengthFit]", alike: "pd.DataFrame", error: floa
             value=main.value,
             interval=main.slope,
             published="1 (Theorem 2)",
+            published_value=1.0,
         ),
         "scatter": Finding(
             holds=all(0.7 < f.scatter < 1.4 for f in fits.values()),
@@ -113,6 +114,7 @@ def _findings(fits: "dict[float, LengthFit]", alike: "pd.DataFrame", error: floa
             value=main.total[0],
             interval=main.total[1],
             published="1 (Theorem 2)",
+            published_value=1.0,
         ),
         "resembles": resemblance(alike, "f and lengths of the network itself", error),
         "weights": resemblance(alike, "f with noise on biases and on weights too", error),
