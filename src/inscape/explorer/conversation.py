@@ -25,7 +25,7 @@ SEED = 0
 PATIENCE = 0.08
 """Seconds of counting before other requests get their turn."""
 MOST_THUMBNAILS = 60
-MOST_NEAR = 1500
+MOST_POINTS_BESIDE = 1500
 """Data points that are drawn beside a plane: the nearest."""
 MARGIN_PIXELS = 64
 FIRST_PROGRESS = 0.4
@@ -146,7 +146,7 @@ class Conversation:
         exhibit = self.exhibit
         plane = ChosenPlane.read(request.get("plane"), exhibit.data)
         places, distances = plane.coordinates(exhibit.data.x.reshape(len(exhibit.data), -1))
-        rows = np.argsort(distances, kind="stable")[:MOST_NEAR]
+        rows = np.argsort(distances, kind="stable")[:MOST_POINTS_BESIDE]
         arrays: Arrays = {
             "places": places[rows].astype(np.float32),
             "distances": distances[rows].astype(np.float32),

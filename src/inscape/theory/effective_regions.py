@@ -165,7 +165,7 @@ def _separates(net: ShallowNet, x: npt.ArrayLike, y: npt.ArrayLike) -> bool:
 
 
 BREAKPOINTS = 3
-ACTIVE = 4
+ACTIVE_EVERYWHERE = 4
 
 
 @renamed(kkt_tol="kkt_tolerance")
@@ -286,7 +286,7 @@ def el_breakpoints(
     needed = theorem_sizes(teacher.width, rho, n=len(places), radius=radius).width
     met: dict[str, bool | None] = {
         f"width k >= {needed}": shallow.width >= needed,
-        f"{ACTIVE} neurons are active at every point": everywhere >= ACTIVE,
+        f"{ACTIVE_EVERYWHERE} neurons are active at every point": everywhere >= ACTIVE_EVERYWHERE,
     }
     note = f"{len(counts)} intervals, {len(inside)} breakpoints; {everywhere} neurons active at every point"
     return compare("el_breakpoints", float(BREAKPOINTS), float(counts.min()), assumptions=met, note=note)

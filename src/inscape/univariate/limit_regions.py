@@ -38,7 +38,7 @@ from inscape.univariate.stability.gram import toggling
 _KEPT_FROM = 0.5
 """Least |(P, Q)| of a set that stays: between 1, where such sets end, and 0; `gap` says how clear that is."""
 
-_NEAR_ONE = 0.9
+_CLEAR_FROM = 0.9
 _MOST_LEAVING = 0.1
 """Share of a net that may still be in sets that do not stay, for its regions to be clear."""
 _ROUNDING = 1e-6
@@ -89,7 +89,7 @@ class LimitRegions(Written, Shown):
     def is_clear(self) -> bool:
         """Whether every active set is well on its way: to norm 1, or to 0, and little is on another way."""
         low, high = self.gap
-        return low <= _KEPT_FROM and high >= _NEAR_ONE and self.leaving <= _MOST_LEAVING
+        return low <= _KEPT_FROM and high >= _CLEAR_FROM and self.leaving <= _MOST_LEAVING
 
     def __repr__(self) -> str:
         low, high = self.gap

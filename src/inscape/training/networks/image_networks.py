@@ -248,7 +248,7 @@ EFFICIENTNET_STAGES = (
     (6, 192, 4, 5, 2),
     (6, 320, 1, 3, 1),
 )
-DROP = 0.2
+DROP_RATE = 0.2
 
 
 class DropPath(nn.Module):
@@ -295,10 +295,10 @@ def efficientnet_b0(channels: int, n_classes: int, width: float, large: bool = F
     n_blocks = sum(stage[2] for stage in EFFICIENTNET_STAGES)
     for expansion, size, depth, kernel, stride in EFFICIENTNET_STAGES:
         for i in range(depth):
-            c_out, drop = scaled(size, width), DROP * (len(layers) - 1) / n_blocks
+            c_out, drop = scaled(size, width), DROP_RATE * (len(layers) - 1) / n_blocks
             layers.append(ExcitedResidual(c_in, c_out, expansion, kernel, stride if i == 0 else 1, drop))
             c_in = c_out
-    return nn.Sequential(*layers, nn.Dropout(DROP), PooledLinear(c_in, n_classes))
+    return nn.Sequential(*layers, nn.Dropout(DROP_RATE), PooledLinear(c_in, n_classes))
 
 
 def shuffle(x: Tensor) -> Tensor:
