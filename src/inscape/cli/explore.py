@@ -24,14 +24,7 @@ def explore(
     ],
     *,
     source: options.DataOptions,
-    points: Annotated[
-        tuple[int, int, int] | None,
-        typer.Option(
-            metavar="I J K",
-            help="Rows of three data points that span the first plane.",
-            show_default="3 classes",
-        ),
-    ] = None,
+    points: options.ThreeRows = None,
     weights: Annotated[
         list[Path] | None,
         typer.Option(

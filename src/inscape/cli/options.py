@@ -125,6 +125,12 @@ Classes = Annotated[str, typer.Option(help="Draw points of any, same or differen
 Finest = Annotated[
     int | None, typer.Option(help="Grid points per axis; with --method adaptive, its finest step.")
 ]
+ThreeRows = Annotated[
+    tuple[int, int, int] | None,
+    typer.Option(
+        metavar="I J K", help="Rows of three data points that span a plane.", show_default="3 classes"
+    ),
+]
 Connectivity = Annotated[str, typer.Option(help="face (4 neighbours in 2D) or full (8).")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 Budget = Annotated[
@@ -244,12 +250,7 @@ class ModelOptions:
 class ChosenProbeOptions:
     """The plane or the segment through data points on which a command looks."""
 
-    points: Annotated[
-        tuple[int, int, int] | None,
-        typer.Option(
-            metavar="I J K", help="Rows of three data points that span a plane.", show_default="3 classes"
-        ),
-    ] = None
+    points: ThreeRows = None
     segment: Annotated[
         tuple[int, int] | None,
         typer.Option(metavar="I J", help="Rows of two data points, for the segment between them instead."),
