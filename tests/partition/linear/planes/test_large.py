@@ -178,3 +178,28 @@ def test_near_order_is_an_order_with_small_steps(seed, n, n_first):
     if n >= 100 and n_first == 0:
         steps = np.linalg.norm(np.diff(points[order], axis=0), axis=1)
         assert steps.mean() < 0.6 * np.linalg.norm(np.diff(points, axis=0), axis=1).mean()
+
+
+@pytest.mark.parametrize("stretch", [(cut, "SHARED_FROM_FACES", 1), (cut, "SHARED_FROM_ITEMS", 1)])
+def test_stretches_that_threads_take_give_the_same_bits(stretch):
+    net = mlp(2, 20, 20, 20, 3)
+    plain = linear_regions(net, square(), n_jobs=1).subdivision.planar
+    shared = as_if_large([stretch], linear_regions, net, square(), n_jobs=2).subdivision.planar
+    for name in ("xy", "ends", "born", "start", "loop", "shared", "fixed"):
+        assert getattr(plain, name).tobytes() == getattr(shared, name).tobytes()
+
+
+def test_the_stretches_of_a_layer_take_together_the_memory_of_one(monkeypatch):
+    def rooms(n_jobs):
+        asked = []
+        monkeypatch.setattr(cut, "cut_output", lambda sizes: asked.append(sizes) or buffers.cut_output(sizes))
+        as_if_large(
+            [(cut, "SHARED_FROM_FACES", 64), (cut, "INTERSECTIONS_AT_FIRST", 8)],
+            linear_regions,
+            mlp(2, 40, 40, 40, 3),
+            square(),
+            n_jobs=n_jobs,
+        )
+        return sum(sizes.vertices for sizes in asked)
+
+    assert rooms(2) < 2 * rooms(1)

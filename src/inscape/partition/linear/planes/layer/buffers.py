@@ -219,21 +219,25 @@ class Sizes(NamedTuple):
     words: int
 
 
-def sizes_of(inputs: CutInput, n_intersections: int) -> Sizes:
-    """What the faces become at most, given the number of intersections.
+def most_chords(inputs: CutInput) -> int:
+    """How many chords the faces have at most.
 
     Every chord has two crossing points, and each of these is on the boundary of one or two faces.
     """
-    n_points, n_half_edges = len(inputs.unit), int(inputs.start[-1] - inputs.start[0])
-    if n_half_edges < len(inputs.loop):  # of a stretch
-        n_points = min(n_points, n_points_on(inputs.loop, inputs.start, inputs.point_start) // 2)
-    n_edges = n_points + 2 * n_intersections
+    if int(inputs.start[-1] - inputs.start[0]) == len(inputs.loop):
+        return len(inputs.unit)
+    return min(len(inputs.unit), int(n_points_on(inputs.loop, inputs.start, inputs.point_start)) // 2)
+
+
+def sizes_of(inputs: CutInput, n_chords: int, n_intersections: int) -> Sizes:
+    """What the faces become at most, given the numbers of chords and of their intersections."""
+    n_edges = n_chords + 2 * n_intersections
     return Sizes(
-        faces=len(inputs.start) - 1 + n_points + n_intersections,
-        half_edges=n_half_edges + 2 * n_points + 2 * n_edges,
+        faces=len(inputs.start) - 1 + n_chords + n_intersections,
+        half_edges=int(inputs.start[-1] - inputs.start[0]) + 2 * n_chords + 2 * n_edges,
         edges=n_edges,
         vertices=n_intersections,
-        lines=n_points,
+        lines=n_chords,
         breakpoints=2 * n_intersections,
         words=inputs.above.shape[1],
     )

@@ -6,6 +6,7 @@ crossings of one unit, and the faces between the chords; the edges and vertices 
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -31,6 +32,7 @@ from inscape.partition.linear.planes.layer.buffers import (
     face_scratch,
     in_one_block,
     joined,
+    most_chords,
     sizes_of,
     written,
 )
@@ -53,6 +55,9 @@ RENUMBER_FROM_GROWTH = 256
 
 SHARED_FROM_FACES = 2**12
 """From this many faces on, threads cut them at a time ..."""
+
+SHARED_FROM_ITEMS = 2**16
+"""... or from this many edges or points on cut and place them ..."""
 
 N_STRETCHES = 16
 """... in this many stretches; what comes out is the same as of one."""
@@ -187,11 +192,17 @@ def _grown(
     planar: PlanarComplex, crossed: Crossings, xy: Floats, faces: CutFaces, inside: Inside, layer: int
 ) -> PlanarComplex:
     """The complex after the cut; `xy` are its vertices without those inside old faces."""
-    n = len(planar.ends) + len(crossed.first) + len(inside.ends)
-    ends, born, shared = in_one_block([np.empty((n, 2), np.int32), np.empty(n, np.int32), np.empty(n, bool)])
-    old = planar.ends, planar.born, planar.shared
-    points = crossed.point_start, crossed.of_points(crossed.edge)
-    _cut_edges(*old, *points, len(planar.xy), inside.ends, layer, ends, born, shared)
+    n_edges, n = len(planar.ends), len(planar.ends) + len(crossed.first)
+    new = in_one_block(
+        [
+            np.empty((n + len(inside.ends), 2), np.int32),
+            *(np.empty(n + len(inside.ends), t) for t in (np.int32, bool)),
+        ]
+    )
+    old = planar.ends, planar.born, planar.shared, crossed.point_start, len(planar.xy)
+    _in_stretches(n_edges, lambda a, b: _cut_edges(*old, a, b, *new))
+    _in_stretches(len(inside.ends), lambda a, b: _add_edges(inside.ends[a:b], layer, n + a, *new))
+    ends, born, shared = new
     fixed = np.zeros(len(xy) + len(inside.xy), bool)
     fixed[: len(planar.xy)] = planar.fixed
     return PlanarComplex(
@@ -223,7 +234,8 @@ def _with_crossing_points(xy: Any, ends: Any, edge: Any, s: Any) -> Any:
     """
     n = len(xy) + len(s)
     out = np.empty((n + len(s) // 2, 2))
-    _place_crossing_points(xy, ends, edge, s, out)
+    out[: len(xy)] = xy
+    _in_stretches(len(s), lambda a, b: _place_crossing_points(xy, ends, edge, s, a, b, out))
     return out[:n]
 
 
@@ -236,12 +248,18 @@ def _extended(xy: Any, more: Any) -> Any:
     return xy.base[:n]
 
 
+def _in_stretches(n: int, work: Callable[[int, int], Any]) -> None:
+    """Have n items worked on, from one to another, in stretches that threads take at a time."""
+    if n < SHARED_FROM_ITEMS or not is_parallel():
+        work(0, n)
+        return
+    spread(partial(work, *own) for own in pairwise(np.linspace(0, n, N_STRETCHES + 1).astype(int).tolist()))
+
+
 @kernel
-def _place_crossing_points(xy, ends, edge, s, out):
-    """Write the vertices, then the points at s on edges."""
-    for v in range(len(xy)):
-        out[v, 0], out[v, 1] = xy[v, 0], xy[v, 1]
-    for k in range(len(s)):
+def _place_crossing_points(xy, ends, edge, s, begin, stop, out):
+    """Write the points at s on edges, from one to another, after the vertices."""
+    for k in range(begin, stop):
         a, b, t = ends[edge[k], 0], ends[edge[k], 1], s[k]
         if t > 0.5:
             a, b, t = b, a, 1.0 - t
@@ -250,28 +268,29 @@ def _place_crossing_points(xy, ends, edge, s, out):
 
 
 @kernel
-def _cut_edges(
-    ends, born, shared, point_start, edge, n_vertices, inside, layer, new_ends, new_born, new_shared
-):
-    """Write what edges that were crossed become, then the new edges `inside` (k, 2).
+def _cut_edges(ends, born, shared, point_start, n_vertices, begin, stop, new_ends, new_born, new_shared):
+    """Write what edges become, from one to another.
 
-    Crossing point k lies on edge[k]; those of an edge start at point_start.
+    Crossing points k, which are vertices n_vertices + k, start on each edge at point_start. The first part of
+    an edge begins where the edge does, the last ends where it does; at a point one ends and the next begins.
     """
-    # (1) the first of an edge begins where the edge does, the last ends where it does
-    for e in range(len(ends)):
-        first = e + point_start[e]
-        new_ends[first, 0], new_ends[e + point_start[e + 1], 1] = ends[e, 0], ends[e, 1]
-        new_born[first], new_shared[first] = born[e], shared[e]
-    # (2) at a crossing point one ends and the next begins
-    for k in range(len(edge)):
-        i = edge[k] + k
-        new_ends[i, 1], new_ends[i + 1, 0] = n_vertices + k, n_vertices + k
-        new_born[i + 1], new_shared[i + 1] = born[edge[k]], shared[edge[k]]
-    # (3) sections of chords
-    n = len(ends) + len(edge)
+    for e in range(begin, stop):
+        i = e + np.int64(point_start[e])
+        new_ends[i, 0] = ends[e, 0]
+        for k in range(point_start[e], point_start[e + 1]):
+            new_ends[i, 1], new_ends[i + 1, 0] = n_vertices + k, n_vertices + k
+            new_born[i], new_shared[i] = born[e], shared[e]
+            i += 1
+        new_ends[i, 1] = ends[e, 1]
+        new_born[i], new_shared[i] = born[e], shared[e]
+
+
+@kernel
+def _add_edges(inside, layer, first, new_ends, new_born, new_shared):
+    """Write sections of chords, edges (k, 2), from number `first` on."""
     for i in range(len(inside)):
-        new_ends[n + i, 0], new_ends[n + i, 1] = inside[i, 0], inside[i, 1]
-        new_born[n + i], new_shared[n + i] = layer, False
+        new_ends[first + i, 0], new_ends[first + i, 1] = inside[i, 0], inside[i, 1]
+        new_born[first + i], new_shared[first + i] = layer, False
 
 
 def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutFaces, Inside, Lines]:
@@ -309,13 +328,13 @@ def cut_faces(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutFace
 def _cut_stretch(inputs: CutInput, most: float, tied: Bools) -> tuple[bool, CutOutput]:
     """Cut the faces of a stretch; whether all were cut, and what is written."""
     n_words, n = inputs.above.shape[1], len(tied)
-    sizes = sizes_of(inputs, max(len(inputs.unit) // 2, INTERSECTIONS_AT_FIRST))
-    out = cut_output(sizes)
+    n_chords = most_chords(inputs)
+    out = cut_output(sizes_of(inputs, n_chords, max(n_chords // 2, INTERSECTIONS_AT_FIRST)))
     n_nodes, n_intersections, n_vertices = NODES_AT_FIRST, INTERSECTIONS_AT_FIRST, 0
     while True:
         # (1) more memory for the results if the next face needs it
         if n_vertices + n_intersections > len(out.inside.xy):
-            more = cut_output(sizes_of(inputs, 2 * n_vertices + n_intersections))
+            more = cut_output(sizes_of(inputs, n_chords, 2 * n_vertices + n_intersections))
             copy_output(out, more)
             out = more
         # (2) cut faces, until all are done, or too many, or one needs more memory
