@@ -19,8 +19,9 @@ from inscape.compiled import compiled
 
 SHIFTED_UP_TO_CHANNELS, SHIFTED_FROM_PIXELS = 64, 784
 """Output channels up to which, and pixels of a map from which on, sums of shifted planes beat a product."""
-NUMBERS_IN_SLICE = 2**20
-"""Numbers that torch may spread out for one product; past some 32 MB each call fetches fresh pages."""
+NUMBERS_IN_SLICE = 2**17
+"""Numbers that torch may spread out for one product: a megabyte, which stays in the cache of a core until the
+product reads it, whatever the other cores do."""
 
 
 def is_faster(x: Tensor, weight: Tensor, stride: tuple[int, ...], groups: int) -> bool:
