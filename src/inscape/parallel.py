@@ -215,6 +215,23 @@ def spread(jobs: Iterable[Callable[[], Result]]) -> list[Result]:
     return list(in_order(given, ahead=len(given)))
 
 
+def begun(job: Callable[[], Result]) -> Callable[[], Result]:
+    """Have a job run while the caller goes on, if there are threads, else at once; asks for its result.
+
+    >>> with working(2):
+    ...     ask = begun(lambda: 6 * 7)
+    ...     ask()
+    42
+    """
+    threads = _threads.get()
+    if threads is None:
+        result = job()
+        return lambda: result
+    queue = _Queue[Result](threads, lambda number, told: None, 1)
+    queue.give(partial(_untold, job))
+    return lambda: next(queue.results(iter([])))
+
+
 def _untold(job: Callable[[], Result], tell: Tell) -> Result:
     tell(None)
     return job()
@@ -321,7 +338,7 @@ class _Queue(Generic[Result]):
         try:
             while True:
                 while not is_all and self._n_given - n_taken < self._ahead:
-                    is_all = not self._give(jobs)
+                    is_all = not self._give_next(jobs)
                 if n_taken == self._n_given:
                     return
                 while n_taken not in self._finished:
@@ -338,7 +355,7 @@ class _Queue(Generic[Result]):
             while self._n_answered < self._n_given:
                 self._n_answered += self._answers.get()[1] != "told"
 
-    def _give(self, jobs: Iterator[Job[Result]]) -> bool:
+    def _give_next(self, jobs: Iterator[Job[Result]]) -> bool:
         """Have the next job run, if there is one; an error of their source comes in its turn."""
         try:
             job = next(jobs, None)
@@ -346,9 +363,13 @@ class _Queue(Generic[Result]):
             job = partial(_raise, error)
         if job is None:
             return False
+        self.give(job)
+        return True
+
+    def give(self, job: Job[Result]) -> None:
+        """Have a job run."""
         self._threads.run(partial(copy_context().run, self._run, self._n_given, job))
         self._n_given += 1
-        return True
 
     def _listen(self) -> None:
         number, kind, answer = self._answers.get()

@@ -39,7 +39,7 @@ class Segment(Probe):
         a, b = as_point(start, "start"), as_point(end, "end")
         if a.shape != b.shape:
             raise ProbeError(f"start has shape {a.shape} but end has shape {b.shape}: they must agree")
-        if np.array_equal(a, b):
+        if (a == b).all():
             raise ProbeError("start and end are the same point: a segment needs two different points")
         object.__setattr__(self, "start", a)
         object.__setattr__(self, "end", b)
@@ -63,7 +63,7 @@ class Segment(Probe):
     @property
     def anchors(self) -> Floats:
         """The points at t = 0 and t = 1."""
-        return np.stack([self.start, self.end])
+        return np.array([self.start, self.end])
 
     def points(self, parameters: npt.ArrayLike) -> Floats:
         """The points at parameters t, (n, *input_shape); x(0) and x(1) are exactly `start` and `end`."""

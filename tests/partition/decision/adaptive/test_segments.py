@@ -1,6 +1,7 @@
 """Adaptive counting on segments, against functions whose regions are known."""
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from torch import nn
 
 import inscape
 from inscape import Segment, decision_regions
+from inscape.compiled import loops_compiled
 from inscape.errors import ModelError, NonFiniteScoresError, PartitionError
 from inscape.partition.decision.adaptive.answers import N_POINTS
+from inscape.partition.decision.adaptive.segment_kernels import combine
 from inscape.partition.decision.adaptive.segments import FINEST, N_STEPS, start_positions
 
 LINE = Segment([0.0], [1.0])
@@ -320,3 +323,26 @@ def test_nan_scores_are_located():
 def test_bad_options(options, message):
     with pytest.raises(PartitionError, match=message):
         decision_regions(comb(3), LINE, **{"method": "adaptive"} | options)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_points_are_the_same_bits_by_python_and_compiled(k, dtype, rng):
+    weights, probe = rng.normal(size=(40, k)), rng.integers(3, size=40)
+    generators, out = rng.normal(size=(3, k, 70)), [np.empty((40, 70), dtype) for _ in range(2)]
+    for way, target in zip((False, True), out, strict=True):
+        with loops_compiled(way):
+            combine(weights, probe, generators, target)
+    assert out[0].tobytes() == out[1].tobytes()
+    assert np.allclose(out[0], np.einsum("mk,mkd->md", weights, generators[probe]), atol=1e-5)
+
+
+def test_points_of_large_images_take_python_no_longer_than_a_network():
+    """A loop over each number took a fifth of the time of a ResNet-18."""
+    weights, generators = np.tile([0.25, 0.75], (16, 1)), np.ones((1, 2, 3 * 224 * 224))
+    out = np.empty((16, 3 * 224 * 224), np.float32)
+    with loops_compiled(False):
+        start = time.process_time()
+        combine(weights, np.zeros(16, np.int64), generators, out)
+    assert (out == 1).all()
+    assert time.process_time() - start < 0.5

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import groupby, islice
 from typing import Any
 
@@ -12,7 +13,7 @@ from inscape.arguments import whole_number
 from inscape.budget import check_evaluations
 from inscape.errors import PartitionError, warn
 from inscape.models import Model
-from inscape.parallel import single_products
+from inscape.parallel import begun, single_products
 from inscape.partition.decision.adaptive.answers import Trial, try_out
 from inscape.partition.decision.adaptive.cells import cell_block, cell_block_length, limits_for
 from inscape.partition.decision.adaptive.segments import block_length, segment_block
@@ -55,9 +56,10 @@ def adaptive_regions(
     alone = single_products() if model.is_concurrent else nullcontext()  # the products of each thread
     with model.session(), alone:
         trial = try_out(model, probes)
-        provenance = Provenance.of(model)  # how it is evaluated is known now
+        about, provenance = begun(partial(Provenance.of, model)), None  # how it is evaluated is known now
         for (_, dim, _), group in groupby(probes, key=lambda p: (isinstance(p, Patch), p.dim, p.input_shape)):
             while block := _next_block(group, trial, resolution):
+                provenance = provenance or about()  # before it is evaluated again, which may change it
                 heard = replace(trial, asked=_of_samples(show, done, block))
                 for probe, own in zip(
                     block, _fields(model, heard, block, resolution, tolerance, done), strict=True

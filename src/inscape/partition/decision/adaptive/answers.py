@@ -179,7 +179,8 @@ class Answers:
                 where = f"{error} (there: {name(batch.start + error.rows[0])})"
                 raise NonFiniteScoresError(where, error.rows) from error
 
-        if len(batches) > 1 and is_parallel():
+        model = self._model
+        if len(batches) > 1 and is_parallel() and model.is_concurrent and not model.concurrency_seen:
             self._try_two_threads(*(points_of(slice(b.start, b.start + N_PER_THREAD)) for b in batches[:2]))
         for batch, told in zip(batches, self._in_order(told_of, batches), strict=True):
             self.labels[start + batch.start : start + batch.stop] = told.labels
@@ -212,8 +213,6 @@ class Answers:
         that keeps what it computes in memory of its own gives other answers then.
         """
         model = self._model
-        if not model.is_concurrent or model.concurrency_seen:
-            return
         model.concurrency_seen = True
         together = Barrier(2)
 

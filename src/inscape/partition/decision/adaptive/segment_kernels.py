@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from inscape.compiled import compiled
+from inscape.compiled import choosing, compiled
 
 ROUNDING = 32.0
 """Second differences below this many units of rounding of the scores are taken for rounding."""
@@ -25,22 +25,43 @@ SWAP_BACK = 0.1
 """Between steps, the chance that one more jump next to a boundary makes a region there."""
 INTERVALS_BESIDE = 8
 """Between steps, how many intervals on either side tell how dense and how large the jumps are."""
+ENTRIES_PER_ROW = 8
+"""Of arrays, for which Python takes as long as numpy does for a point."""
 
 
-@compiled
+def write_point(weights, generators, point, out):
+    """Write the point weights (k,) @ generators (k, size), which is summed up in `point`, into `out`."""
+    point[:] = weights[0] * generators[0] + weights[1] * generators[1]
+    for j in range(2, len(weights)):
+        point += weights[j] * generators[j]
+    out[:] = point
+
+
+@choosing(write_point)
+def _write_point(weights, generators, point, out):
+    def write(weights, generators, point, out):
+        for f in range(len(out)):
+            point[f] = weights[0] * generators[0, f] + weights[1] * generators[1, f]
+        for j in range(2, len(weights)):
+            for f in range(len(out)):
+                point[f] += weights[j] * generators[j, f]
+        for f in range(len(out)):
+            out[f] = point[f]
+
+    return write
+
+
+def _rows(weights, probe, generators, out):
+    """The work of `combine`: numpy takes a row of any length at once."""
+    return ENTRIES_PER_ROW * len(weights)
+
+
+@compiled(work=_rows)
 def combine(weights, probe, generators, out):
     """Write the points weights @ generators of the probes (m,), weights (m, k), into `out` (m, size)."""
-    size, k = out.shape[1], weights.shape[1]
-    point = np.empty(size)
+    point = np.empty(out.shape[1])
     for r in range(len(weights)):
-        own, w = generators[probe[r]], weights[r]
-        for f in range(size):
-            point[f] = w[0] * own[0, f] + w[1] * own[1, f]
-        for j in range(2, k):
-            for f in range(size):
-                point[f] += w[j] * own[j, f]
-        for f in range(size):
-            out[r, f] = point[f]
+        write_point(weights[r], generators[probe[r]], point, out[r])
 
 
 @compiled

@@ -1,6 +1,7 @@
 """Adaptive samples on a block of segments: looks at where the scores say that a region could hide."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -311,21 +312,29 @@ def _results(
     change = np.flatnonzero((labels[1:] != labels[:-1]) & (probe[1:] == probe[:-1]))
     at = _boundaries(t, change, samples.crossings(order[change]), tolerance)
     first_change = np.searchsorted(change, bounds)  # a change never crosses from one probe to the next
+    region_labels = labels[np.sort(np.concatenate([bounds[:-1], change + 1]))]
+    rows = zip(
+        *(pairwise(ends.tolist()) for ends in (bounds, first_change)),
+        *(a.tolist() for a in (spans, n_evaluations, n_open, missed, left, n_slivers)),
+        strict=True,
+    )
     top = None if has_steps else top_two(a.margins[order])
-    for i in range(b):
-        own, changes = slice(bounds[i], bounds[i + 1]), slice(first_change[i], first_change[i + 1])
+    for i, ((begin, end), (first, last), span, n, n_open_here, missed_here, left_here, n_slim) in enumerate(
+        rows
+    ):
+        own = slice(begin, end)
         yield {
-            "labels": labels[np.concatenate([bounds[i : i + 1], change[changes] + 1])],
-            "boundaries": at[changes],
-            "span": (float(spans[i, 0]), float(spans[i, 1])),
+            "labels": region_labels[first + i : last + i + 1],
+            "boundaries": at[first:last],
+            "span": tuple(span),
             "samples": t[own],
             "top": None if top is None else TopScores(t[own], top[0][own], top[1][own]),
-            "n_evaluations": int(n_evaluations[i]),
-            "status": status_of(trial, int(n_open[i]), float(missed[i])),
-            "missed": float(missed[i]),
-            "missed_basis": samples.step_doubt.basis(float(left[i]), int(n_slivers[i]))
+            "n_evaluations": n,
+            "status": status_of(trial, n_open_here, missed_here),
+            "missed": missed_here,
+            "missed_basis": samples.step_doubt.basis(left_here, n_slim)
             if has_steps
-            else samples.doubt.basis(int(near[i])),
+            else samples.doubt.basis(int(left_here)),
         }
 
 
