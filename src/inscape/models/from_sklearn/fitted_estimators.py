@@ -107,16 +107,19 @@ def _collect_of(estimator: Any, contents: list[Any]) -> None:
         contents.append(state_of(estimator))
 
 
-_PLAIN = frozenset({int, float, str, bool, type(None)})
+_PLAIN = frozenset({int, float, str, bool, type(None), np.int64, np.float64})
+"""Types of what holds nothing more: most of what the trees of a forest have."""
 
 
 def _collect(held: Any, contents: list[Any]) -> None:
     """Append what is held, one level after the other."""
     for member in held.values() if isinstance(held, dict) else held:
         contents.append(member)
+        if type(member) in _PLAIN:
+            continue
         if isinstance(member, np.ndarray) and member.dtype != object:
             contents.append(checksum(member))
-        elif isinstance(member, list | tuple) or (isinstance(member, np.ndarray) and member.dtype == object):
+        elif isinstance(member, (list, tuple, np.ndarray)):
             _collect(member, contents)
         elif hasattr(member, "get_params") and hasattr(member, "__dict__"):
             _collect_of(member, contents)

@@ -171,7 +171,7 @@ def regions_along(
         narrow: whether slivers between splits that only rounding tells apart count.
         ask: decides where a lead is too small for the trees' own sums; without it such a label is -1.
     """
-    deciding = _Deciding(ensemble, segments, last_left, narrow=narrow, ask=ask)
+    deciding, precision = _Deciding(ensemble, segments, last_left, narrow=narrow, ask=ask), ensemble.precision
     for decided in in_order(partial(deciding.some, *job) for job in _jobs(len(segments), ensemble.n_leaves)):
         for boundaries, labels, n_pieces, counts in decided:
             yield {
@@ -180,7 +180,7 @@ def regions_along(
                 "n_pieces": n_pieces,
                 "n_evaluations": n_pieces,
                 "trees": counts,
-                "status": status_on_segment(counts, n_pieces, ensemble.precision, narrow=narrow),
+                "status": status_on_segment(counts, n_pieces, precision, narrow=narrow),
             }
 
 
