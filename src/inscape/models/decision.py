@@ -268,6 +268,10 @@ class DecidedModel(Model):
         """How many points go into one batch, as for the model itself."""
         return self.inner.batch_length(point_size)
 
+    def batch_memory(self, point_size: int, n_points: int) -> int:
+        """That of the model."""
+        return self.inner.batch_memory(point_size, n_points)
+
     def network(self, input_shape: Shape) -> "Graph":
         """The graph of the model without the rule."""
         return self.inner.network(input_shape)

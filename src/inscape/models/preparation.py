@@ -343,6 +343,10 @@ class PreparedModel(Model):
         """How many points go into one batch, as for the model itself."""
         return self.inner.batch_length(point_size)
 
+    def batch_memory(self, point_size: int, n_points: int) -> int:
+        """That of the model."""
+        return self.inner.batch_memory(point_size, n_points)
+
     def graph(self, input_shape: Shape) -> "Graph":
         """The graph of the scores behind that of the preparation, on data points of one shape."""
         return self._behind(input_shape, self.inner.graph)

@@ -4,6 +4,7 @@ Of segments a few are walked, of a plane a small patch is subdivided, of the mod
 timed; what is counted there is carried over to all probes by their number, length or linear regions.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -16,6 +17,7 @@ from inscape.errors import PartitionError
 from inscape.models import Model, wrap
 from inscape.partition.decision import decision_regions
 from inscape.partition.decision.adaptive import typical_evaluations
+from inscape.partition.decision.adaptive.segments import MOST_NUMBERS_IN_BLOCK
 from inscape.partition.decision.exact import CHEAPLY, why_not_exact
 from inscape.partition.decision.grid.lattice import DEFAULT_RESOLUTION
 from inscape.partition.decision.method import check_method
@@ -263,7 +265,8 @@ def _adaptive_segments(model: Model, probes: Sequence[Probe]) -> TableRow:
         regions[:] = decision_regions(model, few, method="adaptive")
 
     seconds, share = timed(job), len(probes) / len(few)
-    return _row(share * sum(p.n_evaluations for p in regions), seconds=share * seconds)
+    n_evaluations = share * sum(p.n_evaluations for p in regions)
+    return _row(n_evaluations, memory=_of_batches(model, probes, n_evaluations), seconds=share * seconds)
 
 
 def _adaptive_plane(model: Model, probes: Sequence[Probe]) -> TableRow:
@@ -274,7 +277,11 @@ def _adaptive_plane(model: Model, probes: Sequence[Probe]) -> TableRow:
         regions[:] = [decision_regions(model, probe, method="adaptive", resolution=TIMED_RESOLUTION)]
 
     seconds, n_evaluations = timed(job), typical_evaluations(probe)
-    return _row(n_evaluations, seconds=seconds * n_evaluations / regions[0].n_evaluations)
+    return _row(
+        n_evaluations,
+        memory=_of_batches(model, probes, n_evaluations),
+        seconds=seconds * n_evaluations / regions[0].n_evaluations,
+    )
 
 
 def _grid(model: Model, probes: Sequence[Probe]) -> TableRow:
@@ -285,4 +292,12 @@ def _grid(model: Model, probes: Sequence[Probe]) -> TableRow:
     else:
         batch = probes[0].points(np.zeros((TIMED_POINTS, 2)))
     seconds = timed(lambda: model.labels(batch)) / len(batch)
-    return _row(n_evaluations, seconds=seconds * n_evaluations)
+    memory = _of_batches(model, probes, n_evaluations)
+    return _row(n_evaluations, memory=memory, seconds=seconds * n_evaluations)
+
+
+def _of_batches(model: Model, probes: Sequence[Probe], n_evaluations: float) -> int:
+    """Bytes of a batch, and of the generators of the probes that are sampled together."""
+    generators = probes[0].generators
+    together = min(len(probes) * generators.nbytes, max(generators.nbytes, 8 * MOST_NUMBERS_IN_BLOCK))
+    return together + model.batch_memory(generators[0].size, math.ceil(n_evaluations))
