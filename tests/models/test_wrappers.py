@@ -184,6 +184,17 @@ def test_the_structure_is_what_exact_does_before_and_after_a_call(name):
     assert_along(model, found, near=1e-4)
 
 
+def test_a_shape_of_which_there_is_a_graph_is_not_guessed():
+    module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    model = wrap(module)
+    assert model.known_shape() == (1, 32, 32)
+    model.graph((1, 9, 9))
+    assert model.known_shape() == (1, 9, 9)
+    with torch.no_grad():
+        module[0].weight.mul_(2)
+    assert model.known_shape() == (1, 32, 32)
+
+
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
 def test_the_structure_of_a_scripted_module_is_known_before_any_call():
     assert wrap(torch.jit.script(perceptron())).structure == "piecewise-affine"

@@ -79,16 +79,20 @@ class TorchModel(Model):
     def structure(self) -> str:  # type: ignore[override]
         """Piecewise-affine if the module's graph holds no foreign operation, else black-box.
 
-        Without `input_shape` the shape is that of the points seen last, or one that fits the first weights
-        (a square for images); a module that takes none of these is a black box until it has seen points.
+        Without `input_shape` the shape is that of the points seen last or of the graph recorded last, or one
+        that fits the first weights (a square for images); a module that takes none of these is a black box
+        until it has seen points.
         """
         return "piecewise-affine" if self._has_graph() else "black-box"
 
     def known_shape(self) -> Shape | None:
-        """The shape that was given or seen last, or the first guess that the module takes."""
+        """The shape that was given or seen last, else that of the graph, or the first guess that fits."""
         if self.input_shape is not None or self._seen is not None:
             return self.input_shape if self._seen is None else self._seen.shape[1:]
         state = self._state()
+        if self._traced is not None and self._traced[0][1:] == state:
+            recorded: Shape = self._traced[0][0]
+            return recorded
         if self._guessed is None or self._guessed[0] != state:
             self._guessed = state, self._first_fitting()
         return self._guessed[1]
