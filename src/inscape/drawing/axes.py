@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 _LEGEND_GAP = 0.9
@@ -59,6 +60,18 @@ def ink() -> Any:
     from matplotlib import rcParams
 
     return rcParams["axes.edgecolor"]
+
+
+def draw_spans(ax: Any, edges: Any, colours: Sequence[Any], low: float, high: float) -> None:
+    """Colour what lies between neighbouring edges on the x axis, from one height of the Axes to another.
+
+    All in one collection: thousands of spans, each an artist of its own, take matplotlib many seconds.
+    """
+    from matplotlib.collections import PolyCollection
+
+    corners = [[(a, low), (a, high), (b, high), (b, low)] for a, b in pairwise(edges)]
+    spans = PolyCollection(corners, facecolors=colours, linewidths=0, transform=ax.get_xaxis_transform())
+    ax.add_collection(spans, autolim=False)
 
 
 def legend_beside(ax: Any, handles: Sequence[Any], title: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from inscape.drawing.axes import axes_or_new, ink, legend_beside
+from inscape.drawing.axes import axes_or_new, draw_spans, ink, legend_beside
 from inscape.drawing.palette import Classes, Colour, in_order
 from inscape.drawing.planes.frame import Scene, frame_plane
 from inscape.drawing.planes.names import dot_in_legend, short
@@ -151,12 +151,10 @@ def draw_pair_segment(
     """
     ax = axes_or_new(ax, (8.0, 2.6))
     bands = ((0.56, 1.0), (0.0, 0.44))
-    for left, right, k in zip(edges[:-1], edges[1:], region_pairs.tolist(), strict=True):
-        for model, (low, high) in enumerate(bands):
-            ax.axvspan(left, right, low, high, color=pairs.colour(k, model), lw=0)
-        if pairs.differ(k):
-            ax.axvspan(left, right, 0.455, 0.545, color=ink(), lw=0)
+    found = region_pairs.tolist()
+    draw_spans(ax, edges, [ink() if pairs.differ(k) else "none" for k in found], 0.455, 0.545)
     for model, (low, high) in enumerate(bands):
+        draw_spans(ax, edges, [pairs.colour(k, model) for k in found], low, high)
         said = pairs.labels[region_pairs, model]
         ax.vlines(
             edges[1:-1][np.diff(said) != 0],

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from inscape.drawing.axes import axes_or_new, fitted_text, ink
+from inscape.drawing.axes import axes_or_new, draw_spans, fitted_text, ink
 from inscape.drawing.palette import Classes, deeper, ink_on
 from inscape.drawing.planes.frame import as_images
 from inscape.drawing.planes.names import FONT_SIZES, draw_legend, short
@@ -112,21 +112,20 @@ def draw_dots(ax: Any, dots: Dots | None, classes: Classes, height: float) -> No
 
 def _draw_band(ax: Any, edges: Floats, labels: Ints, classes: Classes, height: float) -> None:
     """The regions as a band, with class names where they fit."""
-    for left, right, label in zip(edges[:-1], edges[1:], labels.tolist(), strict=True):
-        colour = classes.colours[label]
-        ax.axvspan(left, right, 0, height, color=colour, lw=0)
-        if (right - left) > 0.01 * (edges[-1] - edges[0]):
-            fitted_text(
-                ax,
-                (left + right) / 2,
-                height / 2,
-                short(classes.names[label]),
-                partial(_fit_between, left, right),
-                transform=ax.get_xaxis_transform(),
-                color=ink_on(colour),
-            )
-    for t in edges[1:-1]:
-        ax.axvline(t, color=ink(), lw=0.7)
+    draw_spans(ax, edges, [classes.colours[label] for label in labels.tolist()], 0, height)
+    for i in np.flatnonzero(np.diff(edges) > 0.01 * (edges[-1] - edges[0])).tolist():
+        left, right, label = edges[i], edges[i + 1], int(labels[i])
+        fitted_text(
+            ax,
+            (left + right) / 2,
+            height / 2,
+            short(classes.names[label]),
+            partial(_fit_between, left, right),
+            transform=ax.get_xaxis_transform(),
+            color=ink_on(classes.colours[label]),
+        )
+    whole = {"transform": ax.get_xaxis_transform(), "zorder": 2}
+    ax.vlines(edges[1:-1], 0, 1, color=ink(), lw=0.7, **whole)
 
 
 def _fit_between(left: float, right: float, text: Any, renderer: Any) -> None:
@@ -142,13 +141,20 @@ def _fit_between(left: float, right: float, text: Any, renderer: Any) -> None:
 def _draw_scores(
     ax: Any, t: Floats, scores: npt.NDArray[Any], labels: Ints, colours: dict[int, Any], band: float
 ) -> None:
-    """The winner's score in its colour, the runner-up dotted; both lifted above the band."""
+    """The winner's score in its colour, the runner-up dotted; both lifted above the band.
+
+    One line per class, with gaps: the runs of a class can be thousands.
+    """
     for rank, style, width in ((1, ":", 1.8), (0, "-", 2.4)):
         changes = np.flatnonzero(np.diff(labels[:, rank])) + 1
         starts, stops = np.r_[0, changes], np.r_[changes, len(t)]
+        runs: dict[int, list[Floats]] = {}
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
             run = slice(start, min(stop + 1, len(t)))  # up to the next run's first sample: no gap between
-            ax.plot(t[run], scores[run, rank], color=colours[int(labels[start, rank])], ls=style, lw=width)
+            curve = np.column_stack([t[run], scores[run, rank]])
+            runs.setdefault(int(labels[start, rank]), []).extend([curve, np.full((1, 2), np.nan)])
+        for label, curves in runs.items():
+            ax.plot(*np.concatenate(curves[:-1]).T, color=colours[label], ls=style, lw=width)
     low, high = float(scores.min()), float(scores.max())
     room = (high - low) or 1.0
     low, high = low - 0.05 * room, high + 0.05 * room
