@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,13 +11,15 @@ from inscape.arrays import Array, Shape
 from inscape.errors import MissingExtraError, ModelError, PartitionError
 from inscape.models.base import Model, squeezed
 from inscape.models.decision import Output, follow
-from inscape.models.graph import Graph
 from inscape.models.onnx_file import read_model_file
 from inscape.models.sklearn_estimator import estimator_fingerprint
 from inscape.models.trees import TreeEnsemble, Unread, check_agreement, read_trees
 from inscape.models.trees.libraries import kind_in_library, n_features_of, state_of
 from inscape.models.trees.libraries.booster_files import LOADERS, try_apart
 from inscape.models.trees.numbers import own_rule, trees_by_rule
+
+if TYPE_CHECKING:
+    from inscape.models.graph import Graph
 
 
 class BoosterOutputs(NamedTuple):
@@ -93,7 +95,7 @@ class BoosterModel(Model):
             remedy='use method="adaptive", or method="grid" to compare with grids',
         )
 
-    def network(self, input_shape: Shape) -> Graph:
+    def network(self, input_shape: Shape) -> "Graph":
         """An error: trees have no linear pieces."""
         _ = self.trees
         raise PartitionError(

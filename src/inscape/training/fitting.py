@@ -39,11 +39,13 @@ class Fitted:
 
 def is_network(name: str) -> bool:
     """Whether a model is trained by our loop; any other name must be one of scikit-learn's."""
-    from inscape.training.networks import NETWORKS
+    if name in CLASSICAL_SETTINGS:
+        return False
+    from inscape.training.networks import NETWORKS  # not before: it brings torch along
 
-    if name not in NETWORKS and name not in CLASSICAL_SETTINGS:
+    if name not in NETWORKS:
         raise ModelError(unknown_name("model", name, (*NETWORKS, *CLASSICAL_SETTINGS)))
-    return name in NETWORKS
+    return True
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
