@@ -315,7 +315,8 @@ def _ends(segments: list[Segment], ensemble: TreeEnsemble) -> tuple[Floats, Floa
         ends = ensemble.coordinates(ends.reshape(-1, ends.shape[2])).reshape(len(segments), 2, -1)
     with np.errstate(over="ignore", invalid="ignore"):
         seen = ensemble.seen(np.concatenate([s.generators.reshape(2, -1) for s in segments]))
-    return ends, seen.reshape(len(segments), 2, -1)
+    # rows one after the other: for other layouts numba would compile the walk again
+    return np.ascontiguousarray(ends), np.ascontiguousarray(seen.reshape(len(segments), 2, -1))
 
 
 def _scratch(ensemble: TreeEnsemble) -> tuple[Any, ...]:

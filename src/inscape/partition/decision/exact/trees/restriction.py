@@ -57,8 +57,8 @@ def restricted(
         ensemble.n_trees,
         ensemble.depth,
         (ensemble.feature, ensemble.child, ensemble.last_left, blur),
-        (origin, axes[0].copy(), axes[1].copy()),
-        corners,
+        (origin.copy(), axes[0].copy(), axes[1].copy()),  # numba would compile again for what is read-only
+        np.array(corners, order="C"),
     )
     low, high = bounds(child, row, ensemble.value)
     trees = RestrictedTrees(line, child, row, tree, low, high, (high - low).sum(axis=1))
