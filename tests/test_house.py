@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
+from syntax import tree_of
 
 import inscape
 
@@ -26,6 +27,13 @@ MOST_USES_OF_A_NAME = 2
 MOST_HALVES = 0.095
 """The part of all modules that exactly one other imports, an __init__ not counted."""
 COMPILERS = {"compiled", "inlined", "kernel", "njit", "summing"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten():
+    """What was parsed is let go at the end: it takes a hundred megabytes."""
+    yield
+    tree_of.cache_clear()
 
 
 def room(path):
@@ -97,7 +105,7 @@ def importers():
     """Name of each module -> the modules that import it."""
     known, found = modules(), defaultdict(set)
     for name, path in known.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ImportFrom):
                 whole = {f"{node.module}.{alias.name}" for alias in node.names}
                 targets = {full if full in known else node.module for full in whole}
@@ -122,7 +130,7 @@ def test_few_modules_are_halves_of_another():
 
 def compiled_functions(path):
     """Functions of a file that numba compiles."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef):
             decorators = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
             if any(isinstance(d, ast.Name) and d.id in COMPILERS for d in decorators):
@@ -149,7 +157,7 @@ ARRAYS = re.compile(r"Floats|Ints|Bools|Indices|Int32s|SignVectors|NDArray|Nodes
 
 def undocumented_fields(path):
     """The fields of tuples of arrays of which no line says what they hold, below or in `Attributes`."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if not isinstance(node, ast.ClassDef) or "NamedTuple" not in map(ast.unparse, node.bases):
             continue
         fields = [field for field in node.body if isinstance(field, ast.AnnAssign)]
@@ -177,7 +185,7 @@ def test_fields_without_a_line_are_noticed(tmp_path):
 
 def private_names(path):
     """Names with an underscore that a test takes from modules and classes of the package."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
+    nodes = list(ast.walk(tree_of(path)))
     ours = set()
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "inscape":
@@ -261,7 +269,7 @@ OPERATIONS = {"Affine", "Bend", "Clip", "Leaky", "Windows"}
 
 def classes_asked_for(path):
     """The classes of operations that a file asks for by `isinstance`."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
             yield from OPERATIONS & {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
 
@@ -301,7 +309,7 @@ def test_evaluating_loops_are_noticed(tmp_path):
 
 def kinds(path):
     """Names of the classes and of the types that a file defines, without a leading underscore."""
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     yield from (node.name.lstrip("_") for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     for node in tree.body:
         match node:
@@ -344,7 +352,7 @@ QUANTITIES = (
 
 def bare_constants(path):
     """Constants of a module whose name is a bare word of quantity or place."""
-    for node in ast.parse(path.read_text()).body:
+    for node in tree_of(path).body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         for name in (n.id for t in targets if t is not None for n in ast.walk(t) if isinstance(n, ast.Name)):
             if name.isupper() and name.lower().strip("_") in QUANTITIES.split():

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from syntax import tree_of
 
 import inscape
 
@@ -42,8 +43,15 @@ ORDER = [
 RANK = {name: i for i, names in enumerate(ORDER) for name in names}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forgotten():
+    """What was parsed is let go at the end: it takes a hundred megabytes."""
+    yield
+    tree_of.cache_clear()
+
+
 def imports_of(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -80,11 +88,11 @@ def imports_by_name_of(tree):
                 yield ast.unparse(node.args[0])
 
 
-def hidden_imports(source, name="module.py"):
+def hidden_imports(tree, name="module.py"):
     """Imports of ours by name: a text that begins with inscape, or a variable outside `NAMED_BY_THE_USER`."""
     return [
         argument
-        for argument in imports_by_name_of(ast.parse(source))
+        for argument in imports_by_name_of(tree)
         if argument.lstrip("f").strip("\"'").startswith("inscape")
         or (argument.isidentifier() and name not in NAMED_BY_THE_USER)
     ]
@@ -101,7 +109,7 @@ def test_no_import_of_ours_hides_behind_its_name():
     found = {}
     for path in ROOT.rglob("*.py"):
         name = path.relative_to(ROOT).as_posix()
-        if hidden := hidden_imports(path.read_text(), name):
+        if hidden := hidden_imports(tree_of(path), name):
             found[name] = hidden
     assert set(found) == LAZY_ATTRIBUTES
 
@@ -116,8 +124,8 @@ def test_no_import_of_ours_hides_behind_its_name():
     ],
 )
 def test_imports_by_name_are_seen(line):
-    assert hidden_imports(line)
-    assert not hidden_imports("importlib.import_module('other.offline')")
+    assert hidden_imports(ast.parse(line))
+    assert not hidden_imports(ast.parse("importlib.import_module('other.offline')"))
 
 
 def test_drawing_imports_nothing_else_of_ours():
@@ -131,6 +139,18 @@ def test_importing_inscape_is_light():
     code = f"import inscape, sys; print([m for m in '{heavy}'.split() if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
+
+
+def test_trees_are_fitted_without_torch():
+    """Each process of a study of trees would wait for it."""
+    code = (
+        "import sys; from inscape.training.data.datasets import split_data; "
+        "from inscape.training.fitting import fit; "
+        "fit({'model': 'tree', 'max_depth': 2}, split_data('digits', n_train=20, n_test=20), seed=0); "
+        "print('torch' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "False"
 
 
 def test_dir_shows_the_public_names_and_no_others():
