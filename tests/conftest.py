@@ -1,6 +1,7 @@
 """One environment for all tests, whatever that of the person who runs them, here and in new processes.
 
-One thread per test process: two processes with two threads each fight for two cores.
+One thread per test process: two processes with two threads each fight for two cores. What they import stays
+compiled, for the hundred processes that tests start.
 """
 
 import os
@@ -10,6 +11,7 @@ import sys
 for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "VECLIB_MAXIMUM"):
     os.environ[f"{name}_NUM_THREADS"] = "1"
 os.environ |= {"INSCAPE_JOBS": "1", "MPLBACKEND": "Agg", "TERM": "dumb"}
+sys.dont_write_bytecode = False
 for name in (
     "PYTHONWARNINGS",
     "COLUMNS",
@@ -24,9 +26,7 @@ for name in (
 import hypothesis
 import numpy as np
 import pytest
-import torch
 
-torch.set_num_threads(1)
 hypothesis.settings.register_profile("suite", deadline=None, max_examples=50, derandomize=True)
 hypothesis.settings.load_profile("suite")
 
@@ -34,6 +34,8 @@ hypothesis.settings.load_profile("suite")
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup():
     """A network whose weights a test does not name is the same in every run, whatever ran before it."""
+    import torch  # not above: the process that hands out the tests needs none
+
     torch.manual_seed(0)
 
 

@@ -55,6 +55,8 @@ def talk(explorer, token=None, origin=None):
         origin=origin or f"http://{address}:{port}",
         max_size=None,
         proxy=None,
+        open_timeout=120,  # loops that are compiled in the same process can keep it busy for long
+        ping_interval=None,
     )
 
 
@@ -241,6 +243,7 @@ def test_a_port_that_is_taken_is_an_error(served):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 def test_the_command_prints_the_address_and_ends_with_ctrl_c(tmp_path):
     x, y = moons()
     np.savez(tmp_path / "data.npz", x=x, y=y)
