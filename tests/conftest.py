@@ -4,6 +4,7 @@ One thread per test process: two processes with two threads each fight for two c
 compiled, for the hundred processes that tests start.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -29,6 +30,12 @@ import pytest
 
 hypothesis.settings.register_profile("suite", deadline=None, max_examples=50, derandomize=True)
 hypothesis.settings.load_profile("suite")
+
+
+def pytest_collection_finish():
+    """Modules and tests stay until the end: garbage is looked for among what tests make."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
