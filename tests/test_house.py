@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-from syntax import tree_of
+from syntax import forget, nodes_of, tree_of
 
 import inscape
 
@@ -31,9 +31,8 @@ COMPILERS = {"compiled", "inlined", "kernel", "njit", "summing"}
 
 @pytest.fixture(scope="module", autouse=True)
 def forgotten():
-    """What was parsed is let go at the end: it takes a hundred megabytes."""
     yield
-    tree_of.cache_clear()
+    forget()
 
 
 def room(path):
@@ -105,7 +104,7 @@ def importers():
     """Name of each module -> the modules that import it."""
     known, found = modules(), defaultdict(set)
     for name, path in known.items():
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.ImportFrom):
                 whole = {f"{node.module}.{alias.name}" for alias in node.names}
                 targets = {full if full in known else node.module for full in whole}
@@ -130,7 +129,7 @@ def test_few_modules_are_halves_of_another():
 
 def compiled_functions(path):
     """Functions of a file that numba compiles."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef):
             decorators = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
             if any(isinstance(d, ast.Name) and d.id in COMPILERS for d in decorators):
@@ -157,7 +156,7 @@ ARRAYS = re.compile(r"Floats|Ints|Bools|Indices|Int32s|SignVectors|NDArray|Nodes
 
 def undocumented_fields(path):
     """The fields of tuples of arrays of which no line says what they hold, below or in `Attributes`."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if not isinstance(node, ast.ClassDef) or "NamedTuple" not in map(ast.unparse, node.bases):
             continue
         fields = [field for field in node.body if isinstance(field, ast.AnnAssign)]
@@ -185,7 +184,7 @@ def test_fields_without_a_line_are_noticed(tmp_path):
 
 def private_names(path):
     """Names with an underscore that a test takes from modules and classes of the package."""
-    nodes = list(ast.walk(tree_of(path)))
+    nodes = nodes_of(path)
     ours = set()
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "inscape":
@@ -210,7 +209,7 @@ def private_names(path):
 def private_members():
     """Methods and attributes with an underscore of classes of ours."""
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             match node:
                 case ast.ClassDef(body=body):
                     yield from (n.name for n in body if isinstance(n, ast.FunctionDef) and is_private(n.name))
@@ -220,7 +219,7 @@ def private_members():
 
 def members_read(path):
     """Attributes with an underscore that a test takes from others; notebooks read `_repr_..._`."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         match node:
             case ast.Attribute(value=ast.Name(id="self" | "cls")):
                 continue
@@ -269,7 +268,7 @@ OPERATIONS = {"Affine", "Bend", "Clip", "Leaky", "Windows"}
 
 def classes_asked_for(path):
     """The classes of operations that a file asks for by `isinstance`."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
             yield from OPERATIONS & {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
 
@@ -284,7 +283,7 @@ def test_operations_answer_for_themselves():
 
 def evaluating_loops(path):
     """The lines of loops in which operations of nodes are applied."""
-    for loop in ast.walk(ast.parse(path.read_text())):
+    for loop in nodes_of(path):
         if isinstance(loop, ast.For | ast.While):
             calls = [node.func for node in ast.walk(loop) if isinstance(node, ast.Call)]
             if any(isinstance(called, ast.Attribute) and called.attr == "op" for called in calls):

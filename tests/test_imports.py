@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from syntax import tree_of
+from syntax import forget, nodes_of, tree_of
 
 import inscape
 
@@ -45,13 +45,12 @@ RANK = {name: i for i, names in enumerate(ORDER) for name in names}
 
 @pytest.fixture(scope="module", autouse=True)
 def forgotten():
-    """What was parsed is let go at the end: it takes a hundred megabytes."""
     yield
-    tree_of.cache_clear()
+    forget()
 
 
 def imports_of(path):
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
