@@ -299,8 +299,7 @@ class OnnxModel(Model):
 
     def _checked(self, input_shape: Shape) -> "Trace":
         """The trace, refused if the graph disagrees with the file at a few random points."""
-        from inscape.models.from_onnx import read_onnx
-        from inscape.models.from_onnx.reading import check
+        from inscape.models.from_onnx import check, read_onnx
 
         output = self._score_output or self._label_output
         assert output is not None

@@ -11,7 +11,7 @@ operation that depends on the shape asks for it, and only then a reshape is reco
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -308,6 +308,26 @@ def stored(graph: Any) -> dict[str, Array]:
     from onnx import numpy_helper
 
     return {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+
+
+def needed_nodes(graph: Any, output: str) -> list[Any]:
+    """The nodes that an output depends on, in order."""
+    wanted, kept = {output}, []
+    for node in reversed(graph.node):
+        if wanted.intersection(node.output):
+            wanted.update(_reads(node))
+            kept.append(node)
+    return kept[::-1]
+
+
+def _reads(node: Any) -> Iterator[str]:
+    """The names that a node reads, those in its branches included."""
+    yield from node.input
+    for attribute in node.attribute:
+        for branch in [attribute.g, *attribute.graphs]:
+            yield from (o.name for o in branch.output)
+            for inner in branch.node:
+                yield from _reads(inner)
 
 
 def attributes(node: Any) -> dict[str, Any]:

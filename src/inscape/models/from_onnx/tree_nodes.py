@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from inscape.arrays import Bools, Floats, Ints
-from inscape.models.from_onnx.steps import attributes, stored
+from inscape.models.from_onnx.steps import attributes, needed_nodes, stored
 from inscape.models.trees import Rule, Scaling, TreeEnsemble, Unread, View, assemble
 from inscape.models.trees.ensemble import Tree
 from inscape.models.trees.readings import vote_in
@@ -38,9 +38,7 @@ class OnnxTrees(NamedTuple):
 
 def tree_node(model: Any, output: str) -> Any:
     """The only node of trees that an output of a file depends on; None if there is none."""
-    from inscape.models.from_onnx.reading import needed
-
-    nodes = [n for n in needed(model.graph, output) if n.op_type in KINDS and n.domain == "ai.onnx.ml"]
+    nodes = [n for n in needed_nodes(model.graph, output) if n.op_type in KINDS and n.domain == "ai.onnx.ml"]
     if len(nodes) > 1:
         raise Unread("its output comes from several ensembles of trees")
     return nodes[0] if nodes else None
@@ -235,12 +233,10 @@ def _scaling(model: Any, name: str, n_features: int, kind: Any) -> Scaling:
 
 def _check_behind(model: Any, node: Any, output: str) -> None:
     """Raise unless the nodes between trees and an output leave labels as they are."""
-    from inscape.models.from_onnx.reading import needed
-
     constants = set(stored(model.graph))
     labels = {node.output[0]} if node.op_type == "TreeEnsembleClassifier" else set()
     scores = set(node.output) - labels
-    for n in needed(model.graph, output):
+    for n in needed_nodes(model.graph, output):
         behind = [name for name in n.input if name in labels | scores]
         if not behind:
             continue
