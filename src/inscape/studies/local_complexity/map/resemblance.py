@@ -242,7 +242,7 @@ def resemblance(alike: "pd.DataFrame", what: str, error: float) -> Finding:
     words = ", ".join(f"{r:+.2f} at sigma {s:g}" for s, r in others.items())
     holds = None if interval is None else judge(interval, strong=_RESEMBLES_ABOVE).holds
     other = holds is False and error > EXACT_BELOW_ERROR
-    words += f", over {len(here)} networks"
+    words += f", over {len(here)} network{'s' * (len(here) > 1)}"
     words += f", whose mean square error, up to {error:.2g}, is no exact fit as in the paper" * other
     return Finding(
         holds=None if other else holds,
@@ -280,11 +280,11 @@ def _notes(frame: "pd.DataFrame") -> str:
     counts = ", ".join(f"{n:,}" for n in frame["n_regions"])
     losses = ", ".join(f"{v:.2g}" for v in frame["loss"])
     return (
-        f"{len(frame)} networks {c['depth']}x{c['width']} of two coordinates, fitted to "
-        f"{c['size']}x{c['size']} pixels of the image ({Path(c['image']).name}) by Adam "
-        f"{c['learning_rate']:g} over {c['epochs']} epochs (mean square error {losses}); {counts} linear "
-        f"regions. Lengths are those of the exact partition of {c['n_networks']} networks with noise on "
-        f"biases, in {c['n_cells']}x{c['n_cells']} squares."
+        f"{len(frame)} network{'s' * (len(frame) > 1)} {c['depth']}x{c['width']} of two coordinates, "
+        f"fitted to {c['size']}x{c['size']} pixels of the image ({Path(c['image']).name}) by "
+        f"Adam {c['learning_rate']:g} over {c['epochs']} epochs (mean square error {losses}); {counts} "
+        f"linear regions. Lengths are those of the exact partition of {c['n_networks']} networks with noise "
+        f"on biases, in {c['n_cells']}x{c['n_cells']} squares."
     )
 
 
