@@ -130,6 +130,13 @@ def test_one_run_cannot_deny_a_change_and_runs_that_disagree_show_none():
     assert findings(both)["drop"].holds
 
 
+def test_a_narrow_network_is_spoken_of_where_there_is_one():
+    frame = frame_of(True)
+    assert "in the narrow one" in findings(prepared(frame))["not_good"].evidence
+    wide = frame[frame["width"] == 200]
+    assert findings(prepared(wide))["not_good"].evidence == "at most 0 in wide networks"
+
+
 def test_masking_is_denied_by_two_long_runs_or_more():
     lc, up, down = [9.0, 5.0, 4.0, 3.0, 2.0], [0.0, 0.1, 0.2, 0.3, 0.4], [5.0, 4.0, 3.0, 2.0, 1.0]
     frame = pd.DataFrame([run(2, i, lc, up, down, down) for i in range(2)])

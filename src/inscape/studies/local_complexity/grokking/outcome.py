@@ -288,10 +288,11 @@ def _loss(runs: "pd.DataFrame") -> Finding:
 def _not_good_units(runs: "pd.DataFrame") -> Finding:
     is_wide = runs["width"] == runs["width"].max()
     every = np.concatenate([np.array(b) for b in runs.loc[is_wide, "not_good"]])
-    most = max((max(b) for b in runs.loc[~is_wide, "not_good"]), default=0.0)
+    narrow = [max(b) for b in runs.loc[~is_wide, "not_good"]]
     return Finding(
         holds=bool((every == 0).all()),
-        evidence=f"at most {every.max():.3g} in wide networks, {most:.3g} in the narrow one",
+        evidence=f"at most {every.max():.3g} in wide networks"
+        + (f", {max(narrow):.3g} in the narrow one" if narrow else ""),
         value=float(every.max()),
         published="0",
         published_value=0.0,
