@@ -45,6 +45,15 @@ def test_the_version_stands_in_one_place_and_is_cited():
     assert written == []
 
 
+def test_the_package_index_links_to_what_is_public():
+    """The paper of the citation; an address of the repository comes with the steps of a release."""
+    addresses = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    cited = re.search(r"arXiv:(\S+?)\"", (ROOT / "CITATION.cff").read_text())[1]
+    assert addresses["Paper"] == f"https://arxiv.org/abs/{cited}"
+    steps = (ROOT / "CONTRIBUTING.md").read_text().split("\n## Release\n")[1].split("\n## ")[0]
+    assert all(f"`{name}`" in steps for name in ("[project.urls]", "Repository", "docs/package-index.md"))
+
+
 def test_the_workflow_runs_what_ci_runs():
     text = (ROOT / ".github" / "workflows" / "checks.yml").read_text()
     assert "run: .ci/run\n" in text
