@@ -10,6 +10,10 @@ from typing import Any
 
 _LEGEND_GAP = 0.9
 """Between the Axes and their legend, of the font size: a share of their width would confuse the layout."""
+COLOUR_BAR = "<colorbar>"
+"""The label of its Axes, as matplotlib has it."""
+_BAR_GAP, _BAR_WIDTH = 0.03, 0.05
+"""Between the Axes and their colour bar, and its width, of the width of the Axes."""
 _LEAST_LEFT = 0.45
 """Of the width that Axes had, what a legend leaves them at least."""
 
@@ -74,24 +78,57 @@ def draw_spans(ax: Any, edges: Any, colours: Sequence[Any], low: float, high: fl
     ax.add_collection(spans, autolim=False)
 
 
+def colour_bar(ax: Any, drawn: Any, label: str, **settings: Any) -> Any:
+    """A colour bar to the right of the Axes, as high as they are.
+
+    Figures that lay themselves out make room for it; in others the Axes give up as much of their own width.
+    """
+    inset = ax.inset_axes((1 + _BAR_GAP, 0.0, _BAR_WIDTH, 1.0), label=COLOUR_BAR)
+    bar = ax.figure.colorbar(drawn, cax=inset, label=label, **settings)
+    bar.outline.set_linewidth(0.5)
+    figure = ax.figure.figure  # of a subfigure, the whole
+    if figure.get_layout_engine() is None:
+        box = ax.get_position(original=True)
+        ticks = _beyond_bar(inset) / figure.bbox.width
+        ax.set_position((box.x0, box.y0, (box.width - ticks) / (1 + _BAR_GAP + _BAR_WIDTH), box.height))
+    return bar
+
+
+def colour_bar_of(ax: Any) -> Any:
+    """The Axes of the colour bar beside others; None if there is none."""
+    return next((inset for inset in ax.child_axes if inset.get_label() == COLOUR_BAR), None)
+
+
+def _beyond_bar(inset: Any) -> float:
+    """The width of the ticks and the label of a colour bar, in pixels."""
+    return float(inset.get_tightbbox().x1 - inset.get_window_extent().x1)
+
+
 def legend_beside(ax: Any, handles: Sequence[Any], title: str) -> None:
-    """A legend to the right of the Axes.
+    """A legend to the right of the Axes, and of their colour bar if there is one.
 
     Figures that lay themselves out make room for it. In others the Axes give up as much of their own width,
     so that the legend neither leaves the figure nor lies on a neighbour; names that are too long for that
     are broken into lines, and made smaller if they must.
     """
+    from matplotlib.transforms import ScaledTranslation
+
     dense = {"fontsize": "small", "labelspacing": 0.3} if len(handles) > _DENSE_LEGEND_ABOVE_CLASSES else {}
+    figure = ax.figure.figure  # of a subfigure, the whole
+    bar, beside = colour_bar_of(ax), ax.transAxes
+    if bar is not None:
+        inches = _beyond_bar(bar) / figure.dpi
+        beside = bar.transAxes + ScaledTranslation(inches, 0.0, figure.dpi_scale_trans)
     legend = ax.legend(
         handles=handles,
         title=title,
         loc="upper left",
         bbox_to_anchor=(1.0, 1.0),
+        bbox_transform=beside,
         frameon=False,
         borderaxespad=_LEGEND_GAP,
         **dense,
     )
-    figure = ax.figure.figure  # of a subfigure, the whole
     if figure.get_layout_engine() is not None:
         return
     box = ax.get_position(original=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.drawing.axes import axes_or_new, ink
+from inscape.drawing.axes import axes_or_new, colour_bar, ink
 from inscape.drawing.palette import TEN, Classes
 from inscape.drawing.planes.frame import Scene, frame_plane
 from inscape.drawing.planes.names import draw_legend
@@ -65,7 +65,7 @@ def draw_density(
     low = 0.0 if from_zero else float(density.min())
     (s0, t0), (s1, t1) = scene.domain.min(axis=0), scene.domain.max(axis=0)
     image = ax.imshow(density.T, origin="lower", extent=(s0, s1, t0, t1), cmap="magma_r", vmin=low)
-    ax.figure.colorbar(image, ax=ax, label="density", shrink=0.85)
+    colour_bar(ax, image, "density")
     if classes is not None and scene.point_labels is not None:
         draw_legend(ax, np.empty(0, int), np.empty(0), classes, scene.point_labels)
     frame_plane(ax, scene, classes, title)

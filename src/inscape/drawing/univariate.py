@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.drawing.axes import axes_or_new, ink
+from inscape.drawing.axes import axes_or_new, colour_bar, ink
 from inscape.drawing.palette import TEN
 
 Floats = npt.NDArray[np.float64]
@@ -62,7 +62,7 @@ def draw_region_table(
     ax.set_ylabel("distance below which knots are one")
     ax.set_title(f"linear regions: {effective} on the framed plateau")
     ticks = np.unique(np.round(np.quantile(np.unique(counts), [0, 0.33, 0.67, 1.0])).astype(int))
-    bar = ax.figure.colorbar(image, ax=ax, ticks=np.log10(ticks))
+    bar = colour_bar(ax, image, "linear regions", ticks=np.log10(ticks))
     bar.ax.set_yticklabels([str(tick) for tick in ticks])
     return ax
 

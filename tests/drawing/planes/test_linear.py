@@ -11,6 +11,7 @@ from torch import nn
 
 import inscape
 from inscape import Patch, Simplex
+from inscape.drawing.axes import colour_bar_of
 from inscape.drawing.palette import PATTERNS, TEN, pattern_colours
 from inscape.drawing.planes import polygons
 from inscape.errors import PartitionError
@@ -67,7 +68,7 @@ def test_every_face_and_edge_is_drawn_once(q, colour):
     assert n_polygons(edges) == q.n_edges
     assert ax.get_title() == f"{q.n_regions} linear regions"
     assert ax.get_aspect() == 1.0
-    assert len(ax.figure.axes) == (1 if colour == "pattern" else 2)  # a colour bar where numbers are shown
+    assert (colour_bar_of(ax) is None) == (colour == "pattern")  # a colour bar where numbers are shown
     pixels(ax)
 
 
@@ -122,8 +123,8 @@ def test_the_colour_bar_of_numbers(q):
     assert 2.0 <= low < high <= 5.0
     shown = layers(ax)[0].get_array()
     assert shown.mask.sum() == 1
-    assert ax.figure.axes[1].get_ylabel() == "value"
-    assert q.plot(colour="slope").figure.axes[1].get_ylabel() == "slope norm"
+    assert colour_bar_of(ax).get_ylabel() == "value"
+    assert colour_bar_of(q.plot(colour="slope")).get_ylabel() == "slope norm"
     for constant in (np.ones(q.n_regions), np.full(q.n_regions, np.nan), np.zeros(q.n_regions, bool)):
         pixels(q.plot(colour=constant))
 
@@ -231,3 +232,23 @@ def test_a_grid_on_a_polygon_ends_at_its_border():
     assert np.allclose(colour_at(ax, image, (-0.05, 0.03)), to_rgb(TEN[0]), atol=0.02)
     assert np.allclose(colour_at(ax, image, (0.5, -0.55)), to_rgb(TEN[1]), atol=0.02)
     assert np.allclose(colour_at(ax, image, (0.5, 0.5)), 1.0)
+
+
+@pytest.mark.parametrize("layout", [None, "constrained"])
+def test_a_colour_bar_is_as_high_as_its_picture_and_off_the_legend_and_the_neighbour(layout):
+    x, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
+    net, flat = relu_net(2, 8, 2), Patch([0.0, 0.0], np.eye(2), ((-2.0, 2.0), (-0.7, 0.7)))
+    figure = Figure(figsize=(9, 3.5), layout=layout)
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    inscape.density_map(net, flat, 8, sigma=0.1, random_state=0).plot(left, points=(x, y))
+    inscape.linear_regions(net, flat).plot(right, colour="slope", points=(x, y))
+    figure.canvas.draw()
+    for ax in (left, right):
+        bar, picture = colour_bar_of(ax), ax.get_window_extent()
+        high = bar.get_window_extent().height / picture.height
+        assert 0.89 < high < 1.01  # without its arrows, each a twentieth, for values beyond its ends
+        assert bar.get_window_extent().x0 > picture.x1
+        assert ax.get_legend().get_window_extent().x0 > bar.get_tightbbox().x1
+    assert left.get_legend().get_window_extent().x1 <= right.get_window_extent().x0
+    assert right.get_legend().get_window_extent().x1 <= figure.bbox.x1

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.drawing.axes import axes_or_new
+from inscape.drawing.axes import axes_or_new, colour_bar
 from inscape.drawing.palette import PATTERNS, Classes, pattern_colours
 from inscape.drawing.planes.frame import Scene, frame_plane
 from inscape.drawing.planes.names import draw_legend, raster_of_edges, write_names
@@ -67,9 +67,8 @@ def draw_faces(
         _fill_patterns(ax, values, faces)
     else:
         filled = (_fill_layers if kind == "layer" else _fill_values)(ax, values, faces)
-        bar = ax.figure.colorbar(filled, ax=ax, shrink=0.8, pad=0.03, extend=_beyond(filled, values))
-        bar.set_label("last layer that cuts the region out" if kind == "layer" else kind)
-        bar.outline.set_linewidth(0.5)
+        label = "last layer that cuts the region out" if kind == "layer" else kind
+        bar = colour_bar(ax, filled, label, extend=_beyond(filled, values))
         if kind == "layer":
             bar.minorticks_off()
             bar.ax.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
