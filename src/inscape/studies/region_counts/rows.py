@@ -123,7 +123,8 @@ class Watch:
         n = len(split.x_train)
         per_epoch = len(batch_sizes(n, min(configuration["batch_size"], n)))
         self._epochs = {epoch * per_epoch: epoch for epoch in configuration["epochs_seen"]}
-        self._split, self._plan = split, {"lines": min(WATCHED_LINES, configuration["counts"]["lines"] // 2)}
+        n_lines = max(1, min(WATCHED_LINES, configuration["counts"]["lines"] // 2))
+        self._split, self._plan = split, {"lines": n_lines}
         self._seen: list[tuple[int, float, float]] = []
 
     def due(self, step: int) -> bool:
