@@ -10,6 +10,7 @@ they die out. When it does not hold: the dynamics are linearised at an interpola
 where the net does not interpolate, they say nothing.
 """
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,6 +32,8 @@ _RANK = 1e-10
 """Directions whose singular value is below this fraction of the largest are none of the span."""
 MODES_UP_TO = 256
 """Modes beyond this many are a sample of that many, all off and all on among them."""
+NUMBERS_KEPT = 2**22
+"""Entries of the features of modes that are kept while the system is followed."""
 KNOT_TOLERANCE, FIT_TOLERANCE = 1e-8, 1e-5
 
 
@@ -298,9 +301,10 @@ class _Switching:
 
     def __init__(self, net: ShallowNet, x: Floats, eta: float) -> None:
         self._net, self._x, self._eta = net, x, eta
-        self._pairs = toggling(net, x, KNOT_TOLERANCE)
-        self._off = (x[:, None] * net.w + net.b > 0) & ~self._pairs
-        self._plain = features(net, x, self._off)
+        pairs = toggling(net, x, KNOT_TOLERANCE)
+        self._off = (x[:, None] * net.w + net.b > 0) & ~pairs
+        self._point, self._neuron = np.nonzero(pairs)
+        self._known: dict[bytes, Floats] = {}
 
     def growth(self, start: Floats, n_steps: int) -> float:
         """The largest distance on the way, over that of the start."""
@@ -309,15 +313,20 @@ class _Switching:
         for _ in range(n_steps):
             phi = self._features(d)
             d = d - self._eta * (phi.T @ (phi @ d)) / len(self._x)
-            distance = float(np.linalg.norm(d))
+            distance = math.sqrt(d @ d)
             largest = max(largest, distance)
             if distance > 1e6 or distance < 1e-12:
                 break
         return largest
 
     def _features(self, d: Floats) -> Floats:
-        k = self._net.width
-        if not self._pairs.any():
-            return self._plain
-        on = self._pairs & (self._x[:, None] * d[:k] + d[k : 2 * k] > 0)
-        return features(self._net, self._x, self._off | on)
+        """Those of the mode. They are kept, as far as memory allows: few modes occur, again and again."""
+        on = self._x[self._point] * d[self._neuron] + d[self._net.width + self._neuron] > 0
+        phi = self._known.get(key := on.tobytes())
+        if phi is None:
+            active = self._off.copy()
+            active[self._point, self._neuron] = on
+            phi = features(self._net, self._x, active)
+            if len(self._known) * phi.size < NUMBERS_KEPT:
+                self._known[key] = phi
+        return phi
