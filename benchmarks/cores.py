@@ -8,6 +8,7 @@ of the rows, such as `mlp,forest`.
 """
 
 import os
+import threading
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
@@ -145,11 +146,15 @@ def _follow(x: Any, n: int) -> None:
 
 
 def products() -> None:
-    """Products of 2,600 x 200 and 200 x 200 numbers."""
-    a, b = torch.ones(2600, 200, dtype=torch.float64), torch.ones(200, 200, dtype=torch.float64)
-    out = torch.empty(2600, 200, dtype=torch.float64)
+    """Products of 2,600 x 200 and 200 x 200 numbers, in memory that a thread keeps."""
+    if not hasattr(_OWN, "matrices"):
+        _OWN.matrices = [torch.ones(n, 200, dtype=torch.float64) for n in (2600, 200, 2600)]
+    a, b, out = _OWN.matrices
     for _ in range(3):
         torch.mm(a, b, out=out)
+
+
+_OWN = threading.local()
 
 
 def on_segments(work: str, model: Any, x: Any, repeats: int) -> None:

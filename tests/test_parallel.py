@@ -147,6 +147,16 @@ def test_every_bit_is_the_same_however_many_threads(results):
         assert results(n_jobs) == one
 
 
+@pytest.mark.parametrize("kind", ["function", "module"])
+def test_the_record_of_a_model_is_the_same_however_many_threads(kind):
+    weights = np.random.default_rng(0).normal(size=(6, 3))
+    model = (lambda x: np.tanh(x @ weights)) if kind == "function" else relu_net(6, 8, 3)
+    x = np.random.default_rng(1).normal(size=(20, 6))
+    options = {"n_probes": 6, "method": "adaptive", "random_state": 0}
+    one, two = (inscape.region_count(model, x, n_jobs=n, **options).provenance for n in (1, 2))
+    assert one == two
+
+
 def squares(n, hear=lambda number, told: None):
     def job(k, tell):
         time.sleep(0.002 * (k % 3))
@@ -154,6 +164,17 @@ def squares(n, hear=lambda number, told: None):
         return k * k, threading.get_ident()
 
     return list(parallel.in_order([lambda tell, k=k: job(k, tell) for k in range(n)], hear))
+
+
+@pytest.mark.parametrize("n_jobs", JOBS)
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_job_that_is_begun_returns_or_raises_when_it_is_asked_for(n_jobs, at_once):
+    with parallel.working(n_jobs):
+        ask = parallel.begun(lambda: 6 * 7, at_once=at_once)
+        assert parallel.spread([lambda k=k: k for k in range(4)]) == [0, 1, 2, 3]
+        assert ask() == 42
+    with pytest.raises(ZeroDivisionError), parallel.working(n_jobs):
+        parallel.begun(lambda: 1 // 0, at_once=at_once)()
 
 
 @pytest.mark.parametrize("n_jobs", JOBS)

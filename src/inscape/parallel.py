@@ -215,8 +215,10 @@ def spread(jobs: Iterable[Callable[[], Result]]) -> list[Result]:
     return list(in_order(given, ahead=len(given)))
 
 
-def begun(job: Callable[[], Result]) -> Callable[[], Result]:
-    """Have a job run while the caller goes on, if there are threads, else at once; asks for its result.
+def begun(job: Callable[[], Result], *, at_once: bool = False) -> Callable[[], Result]:
+    """Have a job run while the caller goes on, else at once; what is returned asks for its result.
+
+    It runs at once if it must, or where there are no threads.
 
     >>> with working(2):
     ...     ask = begun(lambda: 6 * 7)
@@ -224,7 +226,7 @@ def begun(job: Callable[[], Result]) -> Callable[[], Result]:
     42
     """
     threads = _threads.get()
-    if threads is None:
+    if threads is None or at_once:
         result = job()
         return lambda: result
     queue = _Queue[Result](threads, lambda number, told: None, 1)

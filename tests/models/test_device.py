@@ -182,6 +182,15 @@ def test_labels_are_those_of_full_precision(size):
         assert mixed.n_full < 0.12 * mixed.n_points + 2000
 
 
+def test_a_larger_difference_than_was_known_is_looked_for_in_the_whole_batch():
+    full = lambda x: np.tile([0.1, 0.0], (len(x), 1))  # noqa: E731
+    half = lambda x: np.tile([0.0, 0.05], (len(x), 1))  # noqa: E731
+    mixed = MixedPrecision()
+    mixed.difference = 1e-6  # of earlier batches, by which every margin of this one is wide enough
+    assert (mixed.scores(np.zeros((160, 1)), half, full).argmax(axis=1) == 0).all()
+    assert mixed.difference == pytest.approx(0.1)
+
+
 def test_the_margin_of_one_score_is_its_distance_to_zero():
     np.testing.assert_array_equal(margins_of(np.array([[-2.0], [0.5]])), [2.0, 0.5])
     np.testing.assert_array_equal(margins_of(np.array([[1.0, 5.0, 2.0], [3.0, 3.0, 1.0]])), [3.0, 0.0])

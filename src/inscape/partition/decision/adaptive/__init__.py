@@ -56,7 +56,9 @@ def adaptive_regions(
     alone = single_products() if model.is_concurrent else nullcontext()  # the products of each thread
     with model.session(), alone:
         trial = try_out(model, probes)
-        about, provenance = begun(partial(Provenance.of, model)), None  # how it is evaluated is known now
+        # how it is evaluated is known now
+        about = begun(partial(Provenance.of, model), at_once=not model.is_concurrent)
+        provenance = None
         for (_, dim, _), group in groupby(probes, key=lambda p: (isinstance(p, Patch), p.dim, p.input_shape)):
             while block := _next_block(group, trial, resolution):
                 provenance = provenance or about()  # before it is evaluated again, which may change it
