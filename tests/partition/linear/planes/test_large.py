@@ -103,14 +103,29 @@ def test_memory_is_kept_for_the_next_walk_of_a_network(monkeypatch):
     model = inscape.wrap(mlp(2, 20, 20, 20, 3))
     q = linear_regions(model, square())
     arrays = [a.copy() for a in (q.vertices, q.edges, q.patterns, q.areas)]
-    (memory,) = plan.KEPT.values()
+    ((memory,),) = plan.KEPT.values()
     assert linear_regions(model, square(0.3)).n_regions > 1
     decision_regions(model, square(0.5), method="exact")
-    (same,) = plan.KEPT.values()
+    ((same,),) = plan.KEPT.values()
     assert same.data_ptr() == memory.data_ptr()
     for a, b in zip((q.vertices, q.edges, q.patterns, q.areas), arrays, strict=True):
         assert np.array_equal(a, b)
     assert_same(linear_regions(model, square()), q)
+
+
+def test_each_of_two_threads_finds_memory_of_the_last_walks(monkeypatch):
+    monkeypatch.setattr(linear_map, "SCRATCH_FROM_NUMBERS", 0)
+    model = inscape.wrap(mlp(2, 20, 20, 20, 3))
+    linear_regions(model, square())
+    ((graph, _),) = plan.KEPT.items()
+    walks = [plan.Scratch(graph, 2**20) for _ in range(2)]
+    for walk in walks:
+        walk.vectors(50, 20)
+        walk.keep()
+    kept = {tensor.data_ptr() for tensor in plan.KEPT[graph]}
+    assert len(kept) == 2
+    again = {plan.Scratch(graph, 2**20).vectors(5, 20).data_ptr() for _ in range(2)}
+    assert again == kept
 
 
 def test_memory_is_not_kept_for_ever(monkeypatch):

@@ -2,11 +2,12 @@
 
 New memory costs time when it is first written, since the system clears it: for a quarter of a gigabyte about
 a tenth of what a walk takes that needs so much. So the chunks of a plane take turns with it, and a network
-whose planes are walked one after the other keeps the memory of the last walk, if that is not too much, as
-long as it lives and no other network is walked.
+whose planes are walked one after the other, by each of some threads, keeps the memory of the last walks, if
+that is not too much, as long as it lives and no other network is walked.
 """
 
 import math
+import threading
 from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -24,10 +25,15 @@ _MEMORY_AHEAD = 4
 """How many times the memory that a tensor needs is asked for: what is not written costs nothing."""
 
 KEPT_BYTES = 2**28
-"""How many bytes are kept at most."""
+"""How many bytes of a walk are kept at most ..."""
 
-KEPT: WeakKeyDictionary[Graph, Tensor] = WeakKeyDictionary()
-"""Network -> the memory of its last walk; of one network at most."""
+N_KEPT = 4
+"""... and of how many walks, which threads took at a time."""
+
+KEPT: WeakKeyDictionary[Graph, list[Tensor]] = WeakKeyDictionary()
+"""Network -> the memory of its last walks; of one network at most."""
+
+_KEEPING = threading.Lock()
 
 
 def empty(shape: tuple[int, ...]) -> Tensor:
@@ -41,10 +47,13 @@ class Scratch:
     def __init__(self, graph: Graph, memory: int) -> None:
         """`memory` is how many bytes they may take."""
         self._graph, self._memory = graph, memory
-        kept = KEPT.pop(graph, None)
-        self._free: list[Tensor] = [] if kept is None else [kept]
         self._taken: list[Tensor] = []
-        KEPT.clear()
+        with _KEEPING:
+            kept = KEPT.pop(graph, [])
+            KEPT.clear()
+            self._free = kept[:1]
+            if kept[1:]:
+                KEPT[graph] = kept[1:]
 
     def vectors(self, n: int, h: int) -> Tensor:
         """Memory for n vectors of h numbers, at the start of what may be larger."""
@@ -70,7 +79,8 @@ class Scratch:
         self.release()
         tensor = max(self._free, key=Tensor.numel, default=None)
         if tensor is not None and 8 * tensor.numel() <= KEPT_BYTES:
-            KEPT[self._graph] = tensor
+            with _KEEPING:
+                KEPT[self._graph] = [*KEPT.get(self._graph, []), tensor][-N_KEPT:]
 
 
 @dataclass(frozen=True, eq=False)
