@@ -61,7 +61,7 @@ def draw_density(
         title: the title.
         ax: where to draw; new Axes if None.
     """
-    ax = axes_or_new(ax, (5.6, 4.6))
+    ax = axes_or_new(ax, (5.6 if scene.point_labels is None else 6.8, 4.6))  # a legend beside the bar
     low = 0.0 if from_zero else float(density.min())
     (s0, t0), (s1, t1) = scene.domain.min(axis=0), scene.domain.max(axis=0)
     image = ax.imshow(density.T, origin="lower", extent=(s0, s1, t0, t1), cmap="magma_r", vmin=low)
