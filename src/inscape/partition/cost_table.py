@@ -22,7 +22,7 @@ from inscape.partition.decision.exact import CHEAPLY, why_not_exact
 from inscape.partition.decision.grid.lattice import DEFAULT_RESOLUTION
 from inscape.partition.decision.method import check_method
 from inscape.pictures import Shown
-from inscape.probes import Patch, Probe, Segment, sample_probes
+from inscape.probes import Patch, Probe, sample_probes
 from inscape.probes.segment import as_segments
 from inscape.probes.source import PointSource, for_model
 from inscape.progress import Meter, duration_text, meter
@@ -214,11 +214,11 @@ def exact_segments_cost(model: Model, probes: Sequence[Probe]) -> TableRow:
     if model.structure in CHEAPLY:
         few = probes[:TIMED_SEGMENTS]
         return _row(seconds=timed(lambda: decision_regions(model, few, method="exact")) * n / len(few))
-    from inscape.partition.linear.exact_cost import segment_cost
+    from inscape.partition.linear.exact_cost import segment_cost, stretch
 
     cost = segment_cost(model, probes)
     fraction = min(1.0, TIMED_KNOTS / cost.n_regions)
-    few = [_stretch(segment, fraction) for segment in as_segments(probes[:TIMED_SEGMENTS])]
+    few = [stretch(segment, 0.5, fraction) for segment in as_segments(probes[:TIMED_SEGMENTS])]
     regions: list[Any] = []
 
     def job() -> None:
@@ -230,13 +230,6 @@ def exact_segments_cost(model: Model, probes: Sequence[Probe]) -> TableRow:
     widest = max(int(np.prod(shape)) for shape in shapes)
     memory = min(MEMORY, 2 * 8 * n_evaluations * widest)
     return _row(n_evaluations, n * cost.n_regions, memory, seconds * n_evaluations)
-
-
-def _stretch(segment: Segment, fraction: float) -> Segment:
-    """A stretch around the middle."""
-    low, high = segment.span
-    middle, half = (low + high) / 2, fraction * (high - low) / 2
-    return Segment(segment.start, segment.end, span=(middle - half, middle + half))
 
 
 def _exact_plane(model: Model, probes: Sequence[Probe]) -> TableRow:

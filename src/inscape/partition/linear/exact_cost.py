@@ -242,7 +242,7 @@ def _densities(graph: Graph, lines: Sequence[Segment], centres: Floats, n_knots:
     counts, fractions = np.zeros(len(lines)), np.full(len(lines), FIRST_STRETCH)
     open_lines = np.arange(len(lines))
     while len(open_lines):
-        stretches = [_stretch(lines[i], centres[i], fractions[i]) for i in open_lines.tolist()]
+        stretches = [stretch(lines[i], centres[i], fractions[i]) for i in open_lines.tolist()]
         knots = Knots()
         walk(graph, stretches, knots.take, memory=MEMORY, tolerance=KNOT_TOLERANCE)
         counts[open_lines] = [len(t) for t, _ in knots.by_segment(len(stretches))]
@@ -252,7 +252,7 @@ def _densities(graph: Graph, lines: Sequence[Segment], centres: Floats, n_knots:
     return np.asarray(counts / fractions)
 
 
-def _stretch(line: Segment, centre: float, fraction: float) -> Segment:
+def stretch(line: Segment, centre: float, fraction: float) -> Segment:
     """The stretch of a line around a point on it, moved inside where it would stick out."""
     low, high = line.span
     first = min(max(centre - fraction / 2, 0.0), 1.0 - fraction)

@@ -186,14 +186,14 @@ def joined_faces(planar: PlanarComplex, labels: Ints, through: Bools | None = No
     With `through`, (e,), only across those edges.
     """
     across = np.ones(len(planar.ends), bool) if through is None else through
-    region, count = joined(planar.sides(), across, labels)
+    region, count = _joined_across(planar.sides(), across, labels)
     labels_of = np.empty(count, np.int64)
     labels_of[region] = labels
     return region, labels_of
 
 
 @compiled
-def joined(sides, across, labels):
+def _joined_across(sides, across, labels):
     """The region of each face, (f,), and how many there are; regions are numbered by their first faces."""
     # (1) every face points to one of its region that comes before it; the first of a region to itself
     before = np.arange(len(labels))
