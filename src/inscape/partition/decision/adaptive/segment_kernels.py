@@ -5,7 +5,7 @@ order of u, -1 at its ends, so that a new sample is put between two others witho
 interval is named by its left sample.
 """
 
-# mypy: allow-untyped-defs, allow-incomplete-defs
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
 import math
 
