@@ -398,6 +398,11 @@ def test_npz_data_and_scaling(run, models, tmp_path, digits):
         (("rank", "{m}/depth3.skops", "{m}/depth3.skops", "--data", "digits"), "named twice"),
         (("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.bmp2"), "must end in"),
         (("plot", "{m}/depth3.skops", "--data", "digits", "-o", "no/such/folder/x.png"), "cannot write"),
+        (("plot", "{m}/nothing.skops", "--data", "digits", "-o", "no/where/x.csv"), "no folder no/where"),
+        (
+            ("compare", "{m}/nothing.skops", "{m}/none.skops", "--data", "digits", "-o", "no/x.png"),
+            "folder no",
+        ),
         (
             ("plot", "{m}/depth3.skops", "--data", "digits", "-o", "x.png", "--points", "0", "1", "9999"),
             "rows 0 to 1796",

@@ -77,6 +77,13 @@ def check_picture(path: Path) -> None:
 
     if path.suffix.lower() not in PICTURES:
         raise InscapeError(f"cannot draw into {path}: the file must end in {', '.join(PICTURES)}")
+    check_folder(path)
+
+
+def check_folder(path: Path) -> None:
+    """Raise an error for a file in a folder that does not exist, before anything is worked out for it."""
+    if not path.parent.is_dir():
+        raise InscapeError(f"cannot write {path}: there is no folder {path.parent}")
 
 
 def save_picture(ax: Any, path: Path) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from inscape.budget import BUDGET
 from inscape.cli import options
-from inscape.cli.output import check_picture, print_json, save_picture
+from inscape.cli.output import check_folder, check_picture, print_json, save_picture
 from inscape.errors import InscapeError, unknown_name, warn
 
 _COLOURS = ("pattern", "layer", "slope")
@@ -127,8 +127,8 @@ def _check_file(out: Path | None, json: bool) -> None:
         raise InscapeError(
             "where to? -o plane.png draws, -o plane.geojson writes polygons, --json prints them"
         )
-    if out is not None and not is_table(out):
-        check_picture(out)
+    if out is not None:
+        (check_folder if is_table(out) else check_picture)(out)
 
 
 def _check(
