@@ -8,6 +8,7 @@ interval is named by its left sample.
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ ENTRIES_PER_ROW = 8
 """Of arrays, for which Python takes as long as numpy does for a point."""
 
 
-def write_point(weights, generators, point, out):
+def write_point(weights: Any, generators: Any, point: Any, out: Any) -> None:
     """Write the point weights (k,) @ generators (k, size), which is summed up in `point`, into `out`."""
     point[:] = weights[0] * generators[0] + weights[1] * generators[1]
     for j in range(2, len(weights)):
