@@ -10,7 +10,8 @@ from torch import nn
 from zoo import MAKERS, make, shape_of
 
 import inscape
-from inscape.measures.jacobian.passes import Consumer, PassSettings, jacobian_pass
+from inscape.measures.jacobian.forward import PrefixedNetwork
+from inscape.measures.jacobian.passes import POINTS_AT_ONCE, Consumer, PassSettings, jacobian_pass
 from inscape.measures.jacobian.reverse import jacobian
 from inscape.measures.jacobian.units import Draws, unit_layers
 
@@ -181,3 +182,15 @@ def test_one_reads_the_seeds_of_equal_draws_from_one_pass():
     assert [id(v) for v in a.blocks] == [id(v) for v in b.blocks]
     assert len(a.blocks) == 2
     assert len(c.blocks) == 1
+
+
+def test_the_first_layer_is_evaluated_a_block_of_points_at_a_time(monkeypatch):
+    """On a map of 40,000 photographs the first convolution would have filled 20 GB."""
+    sizes = []
+    start = PrefixedNetwork.start
+    monkeypatch.setattr(PrefixedNetwork, "start", lambda self, x: sizes.append(len(x)) or start(self, x))
+    net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 16, 2)).double()
+    patch = inscape.Patch(np.zeros((1, 6, 6)), np.eye(2, 36).reshape(2, 1, 6, 6))
+    inscape.density_map(net, patch, 20, sigma=0.1, n_noise=2, random_state=0)
+    assert max(sizes) <= POINTS_AT_ONCE
+    assert sum(sizes) == 2 * 400

@@ -251,11 +251,11 @@ def test_a_network_on_streamed_images_of_128_pixels_becomes_a_row(tmp_path, monk
             for i in range(n // 2):
                 pixels = rng.integers(0, 128, (140, 150, 3), dtype=np.uint8) + 127 * (name == "dog")
                 Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / split / name / f"{i}.png")
-    options = {"image_size": "128", "n_train": "all", "n_test": "all", "n_lines": "1", "width": "0.0625"}
+    options = {"image_size": "128", "n_train": "all", "n_test": "all", "n_lines": "2", "width": "0.0625"}
     cells = STUDY.configurations(
         "smoke", data=str(tmp_path), nets="resnet18", batches="4", epochs="2", **options
     )
-    row = rows.cell(cells[0] | {"seed": 0, "replicate_seed": 0, "counts": {"lines": 1}})
+    row = rows.cell(cells[0] | {"seed": 0, "replicate_seed": 0, "counts": {"lines": 2}})
     assert 0 <= row["test_accuracy"] <= 1
     assert row["region_count"] >= 1
     assert row["seen_epochs"][-1] == 2

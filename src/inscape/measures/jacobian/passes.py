@@ -220,8 +220,7 @@ class Engine:
     """
 
     def __init__(self, network: PrefixedNetwork, x: Tensor, settings: PassSettings, draw: int = 0) -> None:
-        self.network, self.settings, self.draw = network, settings, draw
-        self.start = network.start(x)
+        self.network, self.points, self.settings, self.draw = network, x, settings, draw
         self.given = self._given()
         few = network.is_matrix or self.given is not None
         self.directions = (
@@ -252,7 +251,7 @@ class Engine:
 
     def blocks(self) -> list[slice]:
         """The points in portions that fit into cache or memory."""
-        n = len(self.start)
+        n = len(self.points)
         if self.chain is not None:
             size = max(POINTS_AT_ONCE, self.chain.block_length())
         else:
@@ -288,8 +287,8 @@ class Engine:
             chunk = drawn[first : first + DRAWS_AT_ONCE]
             m, size = len(chunk), max(1, POINTS_AT_ONCE // len(chunk))
             stacked = [torch.cat(layer) for layer in zip(*chunk, strict=True)]
-            for i in range(0, len(self.start), size):
-                points = np.arange(i, min(i + size, len(self.start)))
+            for i in range(0, len(self.points), size):
+                points = np.arange(i, min(i + size, len(self.points)))
                 block = partial(self._block_of_group, points, first, m, stacked, group)
                 yield partial(_job, block, torch.is_grad_enabled())
 
@@ -299,14 +298,20 @@ class Engine:
         assert self.chain is not None
         perturbation = [b.repeat(len(points), 1) for b in stacked]
         numbers = np.tile(np.arange(first, first + m), len(points))
-        block = self._evaluated(np.repeat(points, m), numbers, perturbation, group)
+        block = self._evaluated(points, numbers, perturbation, group)
         self._differentiate_groups(self.chain, block, m)
         return block
 
     def _evaluated(
         self, points: Ints, draws: Ints, perturbation: list[Tensor] | None, group: Sequence[Consumer]
     ) -> Block:
-        start = self.start[torch.from_numpy(points)]
+        """Each of some points in as many of the draws, which are given point by point.
+
+        The prefix is evaluated here and not at all points at once: on images that would fill the memory.
+        """
+        start, m = self.network.start(self.points[torch.from_numpy(points)]), len(draws) // len(points)
+        if m > 1:
+            start, points = start.repeat_interleave(m, dim=0), np.repeat(points, m)
         state = evaluate(self.network.tail, self.network.layers, start, perturbation)
         block = Block(points, draws, start, self.network, perturbation, state)
         if any(c.wants_good for c in group):
