@@ -95,7 +95,7 @@ class BoundaryDistance(Drawn):
     provenance: Provenance
 
     def __repr__(self) -> str:
-        known = f"{self.upper:.4g}" if self.is_exact else f"between {self.lower:.4g} and {self.upper:.4g}"
+        known = f"{self.upper:.6g}" if self.is_exact else f"between {self.lower:.4g} and {self.upper:.4g}"
         return f"<boundary distance of {self.provenance.model}: {known}, norm {self.norm:g}, {self.status}>"
 
     def to_dict(self) -> dict[str, Any]:
