@@ -43,7 +43,8 @@ SECONDS_PER_DISTANT_UNIT = 15e-9
 UNITS_IN_CACHE = 4096
 
 QUICK_SECONDS = 1.0
-"""Work that is not worth foreseeing: lines of all units of a network would make no more regions than that."""
+"""Work that is not worth foreseeing, whatever the budget: the lines of all units, were they straight, would
+make no more regions than that. So is what would be far within the budget then: a look takes milliseconds."""
 NOT_MEASURED_ABOVE_BUDGETS = 100.0
 """Work that is reckoned to take this many times longer than it may is not measured."""
 TIMED_WORK = 0.05
@@ -140,7 +141,7 @@ def check_planes(model: Model, probes: Sequence[Probe], budget: float) -> None:
     from inscape.partition.linear.planes.subdivision import confirmed_on
 
     graph, n = confirmed_on(model, probes[0]), len(probes)
-    if n * graph.n_units**2 * _seconds_per_face(graph) <= QUICK_SECONDS:
+    if n * graph.n_units**2 * _seconds_per_face(graph) <= max(QUICK_SECONDS, budget / GLANCE.doubt):
         return
     for look in (GLANCE, SECOND_LOOK):
         cost = plane_cost(model, probes, look)
