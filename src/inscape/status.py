@@ -52,7 +52,7 @@ class Status(str):
 
     Attributes:
         kind: one of "complete", "converged", "not_converged", "not_shown" (counts agree, or no place asks for
-            a look, but steps may hide regions all the same), "non_generic", "ties", "budget",
+            a refinement, but steps may hide regions all the same), "non_generic", "ties", "budget",
             "not_deterministic", "other"; of training, descent and flow also "loss_reached", "stationary",
             "diverged", "step_limit", "out_of_range".
         detail: what else there is to know, and what can be done about it, in plain words; "" for nothing.

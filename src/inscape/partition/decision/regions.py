@@ -46,7 +46,7 @@ class DecisionRegions(DrawnByClass, Exported):
         labels: the predicted label of each region, (n_regions,).
         method: how the regions were found: "exact", "adaptive" or "grid".
         is_exact: whether the count is the true one; a grid can miss regions narrower than its spacing
-            and split ones that are thinner than it in between.
+            and count one that is thinner than it somewhere as several.
         status: on a grid "converged" if half the resolution gives the same count, adaptively if no place is
             left that could hide a region, else "not converged in resolution", and why; "convergence not
             shown" instead of "converged" where there are no scores or they are piecewise constant, so that

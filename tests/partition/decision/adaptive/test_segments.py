@@ -266,7 +266,7 @@ def test_ties_on_an_interval_do_not_cost_anything():
 def test_missed_regions_are_estimated_with_a_basis(rng):
     probes = inscape.sample_probes(rng.normal(size=(40, 3)) * 3, n=50, random_state=0)
     found = adaptive(random_net(3, width=40), probes)
-    assert all(p.missed >= 0 and "fall short of a look" in p.missed_basis for p in found)
+    assert all(p.missed >= 0 and "fall short of a refinement" in p.missed_basis for p in found)
     assert sum(p.missed for p in found) > 0
     assert found[0].to_dict()["missed"] == found[0].missed
     quiet = adaptive(lambda x: np.column_stack([1 + 0 * x, 0 * x]))

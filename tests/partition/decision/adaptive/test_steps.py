@@ -92,7 +92,7 @@ def test_nearest_neighbours_are_covered(data):
 
 
 def test_small_leads_are_looked_at_more_closely_than_large_ones():
-    """Jumps of 0.1 can turn a lead of 0.05, and not one of 3: looks go where the lead is small."""
+    """Jumps of 0.1 can turn a lead of 0.05, and not one of 3: samples go where the lead is small."""
     rng = np.random.default_rng(0)
     edges = np.sort(rng.uniform(size=60))
     lead = np.where(np.arange(61) < 30, 3.0, 0.05) + 0.1 * rng.choice([-1, 1], 61)
@@ -142,12 +142,12 @@ def test_whole_numbered_data_have_no_more_regions_than_exact_counts(i):
 
 
 def test_what_a_stated_chance_is_worth():
-    """Where looks find a region in every second place of chance 1/2, what is left is worth its chance."""
+    """If refinements meet a region in every second place of chance 1/2, what is left is worth its chance."""
     doubt = StepDoubt()
     assert doubt.worth == pytest.approx(2 / 30)  # before any look
     doubt.note(np.full(4000, 0.5), np.arange(4000) % 4 == 0)  # each look meets half of what is there
     assert doubt.worth == pytest.approx(1.0, rel=0.02)
-    assert "4000 looks found 1000 regions where their chances add up to 2e+03" in doubt.basis(0.5, 0)
+    assert "4000 refinements met 1000 regions where their chances add up to 2e+03" in doubt.basis(0.5, 0)
 
 
 def test_small_regions_of_a_plane_are_estimated_without_bias(rng):

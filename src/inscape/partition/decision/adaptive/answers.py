@@ -1,4 +1,4 @@
-"""What a model says: a first look at it, then its answers at all samples, in the order in which it was asked.
+"""What a model says: a first look at it, then its answers at all samples, in the order of evaluation.
 
 The first look tells whether its scores say how near a boundary is, and whether it repeats itself: by that its
 answers are read.

@@ -37,9 +37,9 @@ PLANE_RESOLUTION = 200
 """By default, boundaries in a plane are crisper than on a grid with this many points per axis."""
 BLUR = 0.5
 """How far a boundary may be from where it is drawn, in steps of that grid."""
-EXTRA_HALVINGS = 2
-"""Where the scores ask for it, cells are cut this many halvings finer than that grid."""
-FIRST_HALVINGS = 10
+EXTRA_BISECTIONS = 2
+"""Where the scores ask for it, cells are cut this many times more often than that grid needs."""
+FIRST_BISECTIONS = 10
 """The first cells are cut this often at most: in planes down to 1/16 of the side, between steps to 1/32."""
 BUDGET = 4096
 """By default, most samples per probe in three dimensions and more, as on a grid."""
@@ -76,8 +76,8 @@ def limits_for(probe: Probe, rule: str, resolution: int | None) -> Limits:
     """
     d = probe.dim
     most = BITS_OF_A_KEY // d
-    r = resolution or (PLANE_RESOLUTION if d == 2 else 2 ** max(1, most - EXTRA_HALVINGS))
-    depth = math.ceil(math.log2(r)) + (EXTRA_HALVINGS if rule == "scores" else 0)
+    r = resolution or (PLANE_RESOLUTION if d == 2 else 2 ** max(1, most - EXTRA_BISECTIONS))
+    depth = math.ceil(math.log2(r)) + (EXTRA_BISECTIONS if rule == "scores" else 0)
     depth = max(1, min(depth, most))
     grid = r**2 if isinstance(probe, Patch) else math.comb(r + d - 1, d)
     budget = (
@@ -86,12 +86,12 @@ def limits_for(probe: Probe, rule: str, resolution: int | None) -> Limits:
         else max(int(SHARE_OF_GRID * grid), min(grid // 4, QUARTER_UP_TO_SAMPLES))
     )
     budget = max(1, budget - 3 * N_POINTS)
-    start = min(FIRST_HALVINGS, 4 * d, d * depth)
-    fine = (2 ** (FIRST_HALVINGS // 2) + 1) ** 2 // (
+    start = min(FIRST_BISECTIONS, 4 * d, d * depth)
+    fine = (2 ** (FIRST_BISECTIONS // 2) + 1) ** 2 // (
         1 if isinstance(probe, Patch) else 2
     )  # first samples, if 1/32 apart
     if rule != "scores" and d == 2 and 2 * fine <= budget:  # between steps nothing but samples tells
-        start = min(FIRST_HALVINGS, d * depth)
+        start = min(FIRST_BISECTIONS, d * depth)
     return Limits(depth, start, BLUR / r, budget)
 
 
@@ -106,7 +106,7 @@ class SampledMeshes:
         wanted: whether each cell is to be cut, be it only for a crisp boundary, (capacity,).
         spent: the probes whose budget was reached, (b,).
         n_start: how many of the samples are the first, even ones.
-        n_on_bridges: how often the model was asked on bridges, (b,).
+        n_on_bridges: how often the model was evaluated on bridges, (b,).
         doubt: what is known of the regions still missed.
         jumps: of the scores per edge between two first samples, on each probe, (b,).
     """
@@ -146,7 +146,7 @@ class SampledMeshes:
             self._cut_edges()
 
     def _cut_all(self) -> None:
-        """Cut, round by round, every cell that asks for it; a cell is looked at once."""
+        """Cut, round by round, every cell that asks for it; a cell is scanned once."""
         mesh = self.mesh
         while True:
             self._scan()
@@ -160,8 +160,8 @@ class SampledMeshes:
             labels = self.answers.labels
             new = labels[mesh.last[marked[kept], 0, 2]]
             is_new = (new[:, None] != labels[corners[kept]]).all(axis=1)
-            looks = urgency[kept] > 1
-            self.doubt.note(urgency[kept][looks], is_new[looks])
+            asked = urgency[kept] > 1
+            self.doubt.note(urgency[kept][asked], is_new[asked])
 
     def _cut(self, marked: Ints, urgency: Floats) -> Bools:
         """Cut the marked cells, where the budget ends only the most urgent ones; which ones."""

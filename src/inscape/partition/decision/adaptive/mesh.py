@@ -31,7 +31,7 @@ class Mesh:
         cells: the vertices of each cell, (capacity, d + 1).
         level: how often each was cut, (capacity,).
         last: ends and middle of the last two edges that were cut to make it, -1 for none, (capacity, 2, 3).
-        fresh: whether a cell has not been looked at, (capacity,).
+        fresh: whether a cell has not been scanned, (capacity,).
         n_vertices: how many vertices there are.
         n_cells: how many cells there are.
     """

@@ -230,20 +230,24 @@ def joined(n, cells, labels, n_vertices):
     for m in range(n):
         for p in range(cells.shape[1]):
             for q in range(p):
+                # (1) an edge between two vertices of one label
                 v, w = cells[m, q], cells[m, p]
                 if labels[v] != labels[w]:
                     continue
+                # (2) the roots of both; paths are halved on the way
                 while parent[v] != v:
                     parent[v] = parent[parent[v]]
                     v = parent[v]
                 while parent[w] != w:
                     parent[w] = parent[parent[w]]
                     w = parent[w]
+                # (3) the later root becomes a child of the earlier one
                 if v < w:
                     parent[w] = v
                 else:
                     parent[v] = w
-    for v in range(n_vertices):  # parents come before their children
+    # (4) the root of each vertex: parents come before their children
+    for v in range(n_vertices):
         parent[v] = parent[parent[v]]
     return parent
 

@@ -1,4 +1,4 @@
-"""How many regions are still missed: an estimate from the looks that were only just taken."""
+"""How many regions are still missed: an estimate from the refinements that were only just made."""
 
 from dataclasses import dataclass
 
@@ -8,42 +8,42 @@ from inscape.arrays import Bools, Floats
 from inscape.partition.decision.adaptive.answers import Trial
 from inscape.status import CONVERGED, NOT_CONVERGED, NOT_DETERMINISTIC, Status, not_shown
 
-PRIOR_HITS, PRIOR_LOOKS = 0.2, 20.0
-"""Before any look, one in a hundred is taken to find a region, with the weight of twenty looks."""
+PRIOR_HITS, PRIOR_REFINEMENTS = 0.2, 20.0
+"""Before any refinement, one in a hundred is taken to meet a region, with the weight of twenty."""
 
 
 @dataclass
 class Doubt:
-    """Looks at places whose urgency was at most twice that which asks for a look, and what they found.
+    """Refinements of intervals and cells of at most twice the urgency at which these are refined: their hits.
 
-    A place whose urgency falls short of a look by less than a factor of two is like one whose urgency
-    exceeds it by less than that, only less likely to hide a region. So the share of such looks that found
-    one, times the number of places that were left so, estimates, from above, the regions still missed.
+    One whose urgency falls short of that by less than a factor of two is like one whose urgency exceeds it by
+    less than that, only less likely to hide a region. So the share of such refinements that met a region,
+    times the number of those that were left so, estimates, from above, the regions still missed.
 
     Attributes:
-        n_looks: the looks.
-        n_found: those that met a label which neither end of the place has.
+        n_refined: the refinements: another evaluation inside an interval or a cell.
+        n_hits: those that met a label which none of its ends has.
     """
 
-    n_looks: int = 0
-    n_found: int = 0
+    n_refined: int = 0
+    n_hits: int = 0
 
     def note(self, excess: Floats, is_hit: Bools) -> None:
-        """Add looks: the urgency of each over that which asks for a look, and whether it found a region."""
+        """Add refinements: the urgency of each, of which 1 asks for it, and whether it met a region."""
         only_just = excess <= 2
-        self.n_looks += int(only_just.sum())
-        self.n_found += int((only_just & is_hit).sum())
+        self.n_refined += int(only_just.sum())
+        self.n_hits += int((only_just & is_hit).sum())
 
     @property
     def chance(self) -> float:
-        """The share of these looks that found a region, with a little prior knowledge."""
-        return (self.n_found + PRIOR_HITS) / (self.n_looks + PRIOR_LOOKS)
+        """The share of these refinements that met a region, with a little prior knowledge."""
+        return (self.n_hits + PRIOR_HITS) / (self.n_refined + PRIOR_REFINEMENTS)
 
     def basis(self, n_left: int) -> str:
         """What the estimate rests on, in words."""
         return (
-            f"{n_left} places fall short of a look by less than a factor of 2; of {self.n_looks} looks "
-            f"that exceeded it by less, {self.n_found} found a region"
+            f"{n_left} places fall short of a refinement by less than a factor of 2; of {self.n_refined} "
+            f"refinements that exceeded it by less, {self.n_hits} met a region"
         )
 
 
@@ -51,43 +51,44 @@ class Doubt:
 class StepDoubt:
     """What is known of the regions still missed on a block of segments where the model has steps only.
 
-    Every interval has a chance to hide a region, which `scan_steps` states much too high. Looks tell by how
-    much: they found n_found regions where chances added up to `chance`. A look meets about every second one
-    that is there, so that 2 n_found / chance is what a stated chance is worth. The chances of the intervals
-    that are left, at that worth, estimate the regions still missed: two each between equal labels, else one.
+    Every interval has a chance to hide a region, which `scan_steps` states much too high. Refinements tell by
+    how much: they met n_hits regions where chances added up to `chance`. A refinement meets about every
+    second one that is there, so that 2 n_hits / chance is what a stated chance is worth. The chances of the
+    intervals that are left, at that worth, estimate the regions still missed: two each between equal labels,
+    else one.
 
     Attributes:
-        chance: the sum of the chances stated for the intervals that were looked into.
-        n_looks: how many looks these were.
-        n_found: how many met a label that neither end has.
+        chance: the sum of the chances stated for the intervals that were refined.
+        n_refined: how many these were.
+        n_hits: how many met a label that neither end has.
     """
 
     chance: float = 0.0
-    n_looks: int = 0
-    n_found: int = 0
+    n_refined: int = 0
+    n_hits: int = 0
 
     def note(self, chance: Floats, is_hit: Bools) -> None:
-        """Add looks: the chance stated of each, and whether it found a region."""
+        """Add refinements: the chance stated of each, and whether it met a region."""
         self.chance += float(chance.sum())
-        self.n_looks += len(chance)
-        self.n_found += int(is_hit.sum())
+        self.n_refined += len(chance)
+        self.n_hits += int(is_hit.sum())
 
     @property
     def worth(self) -> float:
         """The fraction of a stated chance that is true, with a little prior knowledge."""
-        return 2 * (self.n_found + PRIOR_FOUND) / (self.chance + PRIOR_CHANCE)
+        return 2 * (self.n_hits + PRIOR_STEP_HITS) / (self.chance + PRIOR_CHANCE)
 
     def basis(self, left: float, n_slivers: int) -> str:
         """What the estimate rests on, in words; `left` is the sum of the chances on one segment."""
         slivers = f"; {n_slivers} narrower than 2^-20 of their segment were left out" if n_slivers else ""
         return (
-            f"{self.n_looks} looks found {self.n_found} regions where their chances add up to "
+            f"{self.n_refined} refinements met {self.n_hits} regions where their chances add up to "
             f"{self.chance:.3g}; those of the places that are left add up to {left:.2g}{slivers}"
         )
 
 
-PRIOR_FOUND, PRIOR_CHANCE = 1.0, 30.0
-"""Before any look between steps: one region is found where the stated chances add up to thirty."""
+PRIOR_STEP_HITS, PRIOR_CHANCE = 1.0, 30.0
+"""Before any refinement between steps: one region is met where the stated chances add up to thirty."""
 MOST_STOOD_FOR = 5.0
 """On planes, a region of a smaller area than one of the first samples stands for at most this many."""
 
@@ -137,7 +138,7 @@ def status_of(trial: Trial, n_open: int, missed: float, *, is_spent: bool = Fals
 
     Args:
         trial: what is known of the model.
-        n_open: places that ask for a look but are as fine as allowed.
+        n_open: places that ask for refinement but are as fine as allowed.
         missed: the estimate of the regions still missed.
         is_spent: whether the budget of evaluations was reached.
     """

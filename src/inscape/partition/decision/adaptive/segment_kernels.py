@@ -1,4 +1,4 @@
-"""Compiled loops of adaptive counting on segments: which intervals to look into, and where.
+"""Compiled loops of adaptive counting on segments: which intervals to refine, and where.
 
 Samples are numbered, in arrays that only grow. `before` and `after` link the samples of one probe in the
 order of u, -1 at its ends, so that a new sample is put between two others without moving anything. An
@@ -151,7 +151,7 @@ def _least_need(p, q, low, high):
 
 @compiled
 def same_label(i, j, a, scores, curvature, bound):
-    """The urgency of an interval between two samples of label a, and where to look: see `scan`."""
+    """The urgency of an interval between two samples of label a, and where to put a sample: see `scan`."""
     urgency, where = 0.0, 0.5
     for k in range(scores.shape[1]):
         if k == a:
@@ -201,7 +201,7 @@ def _swap(i, j, a, b, scores, curvature, bound):
 
 @compiled
 def scan(intervals, u, scores, labels, before, after, rounding, finest, urgency, where):
-    """How urgent it is to look into each interval, and the fraction of it where to look.
+    """How urgent it is to refine each interval, and the fraction of it where a sample goes.
 
     Between two samples a score difference is at least its chord minus c v (1 - v), if the sag c is the one
     seen next to the interval. The urgency is the sag over the least one that would let another class lead
@@ -241,7 +241,7 @@ def _run(i, labels, before, after):
 
 @compiled
 def scan_labels(intervals, u, labels, before, after, finest, urgency, where):
-    """Infinite urgency, and a place near the middle, where labels alone ask for a look.
+    """Infinite urgency, and a place near the middle, where labels alone ask for refinement.
 
     That is where a region at either end of the interval is not resolved, and where the interval is more than
     GRADE times as wide as one next to it: what is fine here may be fine there. The place is not the middle

@@ -1,4 +1,4 @@
-"""Adaptive samples on a block of segments: looks at where the scores say that a region could hide."""
+"""Adaptive samples on a block of segments: more of them where the scores say that a region could hide."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -25,9 +25,9 @@ N_STEPS = 200
 N_UNEVEN = 16
 """Then this many more at uneven places, since even ones are blind to what repeats with them."""
 LEAST_FRACTION = 0.46
-"""Each leaves at least this fraction of the interval that it cuts, so that it asks for no look by itself."""
+"""Each leaves at least this fraction of the interval that it cuts, so that it is no cause for another."""
 STEP_CHANCE = 0.015
-"""Between steps, the least chance of a hidden region that asks for a look; see `scan_steps`."""
+"""Between steps, the least chance of a hidden region that asks for refinement; see `scan_steps`."""
 SLIVER = 2.0**-20
 """Between steps, what is narrower than this fraction of the span is no region: see `Samples.slivers`."""
 FINEST = 2**14
@@ -57,7 +57,7 @@ class Samples:
         probe: on which segment of the block, (capacity,).
         before: the sample to its left, -1 for none, (capacity,).
         after: the sample to its right, -1 for none, (capacity,).
-        urgency: how urgent it is to look between a sample and the next one, (capacity,); 1 asks for a look.
+        urgency: how urgent a sample between one and the next is, (capacity,); more than 1 asks for it.
         answers: what the model said.
         doubt: what is known of the regions still missed.
         step_doubt: the same where the model has steps only.
@@ -87,7 +87,7 @@ class Samples:
         self.after[: b * p] = np.concatenate([index[:, 1:], none], axis=1).ravel()
 
     def refine(self) -> None:
-        """Look, round by round, into every interval that asks for it; only what changed is scanned again."""
+        """Put samples, round by round, into intervals that ask for it; only what changed is scanned again."""
         from inscape.partition.decision.adaptive.segment_kernels import SAMPLES_THAT_RESOLVE, changed
 
         intervals = self.lefts()
@@ -99,7 +99,7 @@ class Samples:
             chosen = (urgency > 1) & (width >= 2 * self._finest)
             left, start = intervals[chosen], self.answers.n
             right = self.after[left]
-            self._look(left, self.u[left] + where[chosen] * width[chosen])
+            self._insert(left, self.u[left] + where[chosen] * width[chosen])
             new = self.answers.labels[start : self.answers.n]
             is_new = (new != self.answers.labels[left]) & (new != self.answers.labels[right])
             if self._rule == "scores":
@@ -120,7 +120,7 @@ class Samples:
         done after two cuts, and every second time in the middle, so that no one takes more than
         2 log2(width / (2 tolerance)) + 2.
         """
-        halve = False
+        bisect = False
         while True:
             left = self.lefts()
             right = self.after[left]
@@ -134,19 +134,19 @@ class Samples:
             shift = np.where(x < 0.5, 0.9, -0.9) * wanted / width
             v = (
                 np.full(len(x), 0.5)
-                if halve
+                if bisect
                 else np.clip(x + shift, 0.25 * wanted / width, 1 - 0.25 * wanted / width)
             )
-            self._look(left, self.u[left] + v * width)
-            halve = not halve
+            self._insert(left, self.u[left] + v * width)
+            bisect = not bisect
 
     def slivers(self) -> Bools:
         """Which samples, (n,), are alone in an interval of `SLIVER`, which is no region.
 
         Many splits of a tree may lie at one place up to rounding, and data on a split: there a label holds
         between rounded numbers, or at a single point, and exact counts leave it out, too. Where a sample is
-        alone with its label, the places beside it are halved until another one joins it, or they are that
-        narrow.
+        alone with its label, the intervals beside it are bisected until another one joins it, or they are
+        that narrow.
         """
         is_sliver = np.zeros(self.answers.n, np.bool_)
         alone = self._alone()
@@ -158,13 +158,13 @@ class Samples:
             is_narrow = width.max(axis=0) <= SLIVER / 2
             is_sliver[alone[is_narrow]] = True
             alone, side = alone[~is_narrow], width.argmax(axis=0)[~is_narrow]
-            # (2) a look into its middle
+            # (2) a sample in its middle
             left = np.where(side == 0, self.before[alone], alone)
             start = self.answers.n
-            self._look(left, (self.u[left] + self.u[self.after[left]]) / 2)
+            self._insert(left, (self.u[left] + self.u[self.after[left]]) / 2)
             new = np.arange(start, self.answers.n)
             is_sliver = np.concatenate([is_sliver, np.zeros(len(new), np.bool_)])
-            # (3) who is still alone; a look that met a third label is alone, too
+            # (3) who is still alone; a sample that met a third label is alone, too
             labels = self.answers.labels
             beside = np.where(side == 0, self.before[new], self.after[new])
             is_third = (labels[new] != labels[alone]) & (labels[new] != labels[beside])
@@ -198,7 +198,7 @@ class Samples:
         return np.where(safe, lead / np.where(safe, total, 1.0), 0.5)
 
     def is_open(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Which samples begin an interval that still asks for a look but is as fine as allowed, (n,)."""
+        """Which samples begin an interval that still asks for refinement but is as fine as allowed, (n,)."""
         return np.asarray(self.urgency[: self.answers.n] > 1)
 
     def chance_left(self) -> Floats:
@@ -230,7 +230,7 @@ class Samples:
         scan_labels(intervals, self.u, *links, self._finest, urgency, where)
         return np.maximum(urgency, self._chances(intervals) / STEP_CHANCE), where
 
-    def _look(self, left: Ints, u: Floats) -> None:
+    def _insert(self, left: Ints, u: Floats) -> None:
         """Put a sample at u into the interval that begins at each of the samples `left`."""
         from inscape.partition.decision.adaptive.segment_kernels import insert
 

@@ -1,6 +1,6 @@
 """Exact decision regions of tree ensembles on planes.
 
-`space_partition` cuts faces out of the polygon without a look across; here they become a planar complex.
+`space_partition` cuts faces out of the polygon, each for itself; here they become a planar complex.
 Along each chord the vertices that were made on it, from either side, are put in order; those at one point are
 one. Between neighbours lies an edge, with one face on either side of the chord.
 """
@@ -62,7 +62,7 @@ def tree_plane(
 
     On a plane each split x_f <= c is a half-plane. The probe is cut along the splits, cell by cell, until
     the vote on each cell is certain whatever leaves its points reach; faces of one label that share an edge
-    are one region. Only nodes that the plane reaches are looked at, and all of them only along boundaries.
+    are one region. Only nodes that the plane reaches are visited, and all of them only along boundaries.
 
     Args:
         model: a wrapped model of structure "trees", or an estimator to wrap.

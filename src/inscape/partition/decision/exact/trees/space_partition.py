@@ -9,7 +9,7 @@ to the scores and leaves the wider of the narrower sides.
 
 A *chord* is where a line cut a cell. A vertex lies on the chord that it was made on, at s from
 0 at the chord's start to 1 at its end; a chord ends at two vertices. The cells on either side of a chord
-are cut without a look across, and `on_planes` brings their vertices together.
+are cut without regard to their neighbours, and `on_planes` brings their vertices together.
 
 Where lines meet: a vertex is on a line if it could be, for all that is known of the line and of the two lines
 that made the vertex (`displacement`). A line that has corners of a cell clearly on one side only does not cut
