@@ -348,6 +348,18 @@ def test_kinds_are_noticed(tmp_path):
     assert sorted(kinds(path)) == ["Form", "Inner", "Pair"]
 
 
+def test_arrays_have_one_name_each():
+    """By what they hold, in `arrays.py`; `drawing`, which imports nothing of ours, has aliases of its own."""
+    spelt_out = [
+        f"{room(path)}:{node.lineno}"
+        for path in FILES
+        if not room(path).startswith("drawing/") and path.name != "arrays.py"
+        for node in nodes_of(path)
+        if isinstance(node, ast.Attribute | ast.Name) and ast.unparse(node).endswith("NDArray")
+    ]
+    assert not spelt_out, f"take a name from arrays.py:{listed(spelt_out)}"
+
+
 QUANTITIES = (
     "all alike at_once block early edge enough every far few fine finer first large last late least long "
     "main many more most near nothing once places rest rows same share short small soft together"

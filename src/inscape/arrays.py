@@ -9,12 +9,20 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Float32s = npt.NDArray[np.float32]
+Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.uint8]
+"""Pixels, 0 to 255."""
 Bools = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.uint32]
 """Unsigned: compiled loops need not look for negative ones, which count from the end."""
 SignVectors = npt.NDArray[np.uint64]
 """A sign vector for each vertex or face, (n, words)."""
+ActivationPatterns = npt.NDArray[np.unsignedinteger[Any]]
+"""The states of units on each face, a number for each, (f, units); or packed."""
+Hashes = npt.NDArray[np.uint64]
+Texts = npt.NDArray[np.str_]
 Array = npt.NDArray[Any]
 """Of numbers of any kind."""
 Shape = tuple[int, ...]
@@ -47,15 +55,15 @@ class Streamed(ABC):
         """What all points would take in memory."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-    def __getitem__(self, rows: Any) -> npt.NDArray[Any]:
+    def __getitem__(self, rows: Any) -> Array:
         """The point of a number, or the points of a slice, a mask or numbers."""
         chosen = np.arange(len(self))[rows]
         return self.read(chosen[None])[0] if np.ndim(chosen) == 0 else self.read(chosen)
 
-    def some(self, n: int = 1000) -> npt.NDArray[Any]:
+    def some(self, n: int = 1000) -> Array:
         """About n points, evenly spread: enough for a mean and a deviation of pixels."""
         return self[:: 1 + len(self) // n]
 
     @abstractmethod
-    def read(self, rows: Ints) -> npt.NDArray[Any]:
+    def read(self, rows: Ints) -> Array:
         """The points of these numbers, (len(rows), ...)."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats
+from inscape.arrays import Array, Floats
 from inscape.errors import StudyError, unknown_name
 from inscape.pictures import Shown
 from inscape.seeding import RandomState, as_generator
@@ -230,7 +230,7 @@ def granulated_kendall(
     return means
 
 
-def tau_a(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float:
+def tau_a(x: Array, y: Array) -> float:
     """Kendall's tau over all pairs, a tied pair counting zero.
 
     >>> tau_a(np.array([1, 2, 3]), np.array([1, 3, 2]))

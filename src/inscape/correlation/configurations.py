@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Floats, Ints
 from inscape.errors import StudyError, unknown_name, warn
 from inscape.training.recipe import Recipe
 
@@ -75,7 +76,7 @@ def _checked_names(table: Any, measure: str, target: str, by: str | Sequence[str
     return names
 
 
-def _numbers(table: Any, name: str) -> npt.NDArray[np.float64]:
+def _numbers(table: Any, name: str) -> Floats:
     """A column as floats, NaN for what is missing."""
     column = table[name]
     if column.dtype.kind not in "iuf":
@@ -95,7 +96,7 @@ def separators(runs: Any, by: Sequence[str]) -> tuple[str, ...]:
     return tuple(n for n in names if n in runs and runs[n].nunique(dropna=False) > 1)
 
 
-def owners(runs: Any, names: Sequence[str]) -> npt.NDArray[np.int64]:
+def owners(runs: Any, names: Sequence[str]) -> Ints:
     """The number of the configuration of each run, (n,)."""
     families = [n for n in names if n in FAMILIES]
     hyper = ["configuration"] if "configuration" in runs else [n for n in names if n not in FAMILIES]
@@ -106,7 +107,7 @@ def owners(runs: Any, names: Sequence[str]) -> npt.NDArray[np.int64]:
     return np.asarray(np.where(alone, owner.max() + 1 + np.arange(len(runs)), owner))
 
 
-def warn_of_mixtures(runs: Any, owner: npt.NDArray[np.int64], compared: Sequence[str]) -> None:
+def warn_of_mixtures(runs: Any, owner: Ints, compared: Sequence[str]) -> None:
     """Warn if runs that are averaged as seeds differ in what looks like a setting: words, or a known name."""
     names = [
         n

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from inscape.arrays import Ints
 from inscape.correlation.coefficients import (
     FEWEST_CLUSTERS,
     N_RESAMPLES,
@@ -444,9 +445,7 @@ def _correlations(runs: Any, columns: _ComparedColumns) -> Correlations:
     )
 
 
-def _seed_means(
-    runs: Any, owner: npt.NDArray[np.int64], columns: _ComparedColumns, held: tuple[str, ...]
-) -> Any:
+def _seed_means(runs: Any, owner: Ints, columns: _ComparedColumns, held: tuple[str, ...]) -> Any:
     """One line per configuration: its hyper-parameters, and the means of measure and target over its runs.
 
     Means are rounded to 12 digits: the same three numbers in another order are a tie. Those of the accuracies
@@ -464,7 +463,7 @@ def _seed_means(
 
 
 def _strata(
-    runs: Any, means: Any, owner: npt.NDArray[np.int64], columns: _ComparedColumns, name: str
+    runs: Any, means: Any, owner: Ints, columns: _ComparedColumns, name: str
 ) -> dict[Hashable, Stratum]:
     """The correlations with one hyper-parameter held at each of its values."""
     strata: dict[Hashable, Stratum] = {}

@@ -6,9 +6,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Array, Floats, Ints, Shape
+from inscape.arrays import Array, Bytes, Float32s, Floats, Ints, Shape
 from inscape.drawing.planes.frame import as_images
 from inscape.errors import DataError, unknown_name
 from inscape.probes.source import PointSource
@@ -106,7 +105,7 @@ class DataPoints:
         """The values that black and white stand for."""
         return float(self.x.min()), float(self.x.max())
 
-    def pictures(self, points: Floats, longest: int | None = None) -> npt.NDArray[np.float32]:
+    def pictures(self, points: Floats, longest: int | None = None) -> Float32s:
         """Points as pictures (n, height, width[, 3]) in their own values, thinned to a longest side."""
         x = self._drawable(points)
         if x.ndim == 4 and x.shape[1] in (1, 3) and min(x.shape[2:]) >= 4:
@@ -116,7 +115,7 @@ class DataPoints:
         step = 1 if longest is None else max(1, -(-max(x.shape[1:3]) // longest))
         return np.ascontiguousarray(x[:, ::step, ::step], np.float32)
 
-    def thumbnails(self, rows: Ints) -> npt.NDArray[np.uint8]:
+    def thumbnails(self, rows: Ints) -> Bytes:
         """Rows as small pictures of bytes."""
         low, high = self.limits
         grey = (self.pictures(self.x[rows], THUMBNAIL) - low) / ((high - low) or 1.0)

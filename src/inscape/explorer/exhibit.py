@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape import __version__
-from inscape.arrays import Floats, Ints
+from inscape.arrays import Array, Floats, Ints
 from inscape.compare import Comparison, compare
 from inscape.compiled import compile_at_once
 from inscape.drawing.palette import PATTERNS, ink_on
@@ -209,7 +208,7 @@ class Exhibit:
         """Whether the last plane of a model took too long to wait for without a coarse picture."""
         return self._seconds.get(model, math.inf) > SECONDS_WHILE_DRAGGING
 
-    def coarse(self, model: int, patch: Patch) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def coarse(self, model: int, patch: Patch) -> tuple[dict[str, Any], dict[str, Array]]:
         """The coarse picture of a patch, with as many pixels as there is time for."""
         per_call = self._per_call.get(model)
         if per_call is None:

@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Floats, Ints
+from inscape.arrays import Array, Floats, Ints
 from inscape.drawing.palette import pattern_colours
 from inscape.models import Model
 from inscape.partition.decision.regions import DecisionGrid, DecisionMesh, DecisionPlane, DecisionRegions
@@ -29,7 +28,7 @@ from inscape.probes.plane import Domain, Plane, domain_of
 MAGIC = b"INSC"
 TYPES = ("float32", "int32", "uint8")
 _ALIGNMENT = 8
-Arrays = dict[str, npt.NDArray[Any]]
+Arrays = dict[str, Array]
 MOST_FACES = 500_000
 """More are sent as an image of their regions: no screen shows them apart."""
 IMAGE = 512
@@ -40,7 +39,7 @@ NO_LAYER = 127
 """The layer of an edge that no unit makes: two scores are equal there."""
 
 
-def packed(header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]] | None = None) -> bytes:
+def packed(header: Mapping[str, Any], arrays: Mapping[str, Array] | None = None) -> bytes:
     """A header and arrays as one message.
 
     >>> header, arrays = unpacked(packed({"n": 2}, {"a": np.array([1, 2], np.int32)}))
@@ -61,7 +60,7 @@ def packed(header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]] | N
     return b"".join([MAGIC, len(text).to_bytes(4, "little"), text, *blocks])
 
 
-def unpacked(message: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def unpacked(message: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
     """The header and the arrays of a message."""
     if message[:4] != MAGIC:
         raise ValueError("this is not a message of the explorer: it does not begin with INSC")
@@ -152,7 +151,7 @@ def margin_message(model: Model, patch: Patch, resolution: int) -> Arrays:
     return {"margins": margins(model.scores(points)).reshape(resolution, resolution).astype(np.float32)}
 
 
-def margins(scores: npt.NDArray[Any]) -> Floats:
+def margins(scores: Array) -> Floats:
     """The highest score less the second, (n,); the absolute value of a single one."""
     if scores.shape[1] == 1:
         return np.asarray(np.abs(scores[:, 0]))

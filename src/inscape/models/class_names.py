@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arguments import as_array
-from inscape.arrays import Array, Ints
+from inscape.arrays import Array, Ints, Texts
 from inscape.errors import InscapeError
 
 _MOST_LISTED = 3
@@ -78,7 +77,7 @@ def fractions(labels: Array) -> Array:
     return labels[labels != np.rint(labels)] if labels.dtype.kind == "f" else labels[:0]
 
 
-def names_of(labels: Array) -> npt.NDArray[np.str_]:
+def names_of(labels: Array) -> Texts:
     """Classes as text that compares: 1, 1.0 and True are one class, "1"."""
     if labels.dtype.kind == "f":
         is_whole = labels == np.rint(labels)

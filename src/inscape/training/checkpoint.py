@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Array
 from inscape.errors import InscapeError, warn
 from inscape.files import replacing
 
@@ -67,7 +67,7 @@ class Checkpoint:
             return None
         try:
             with np.load(io.BytesIO(self.path.read_bytes()), allow_pickle=False) as content:
-                arrays: dict[str, npt.NDArray[Any]] = {k: content[k] for k in content.files}
+                arrays: dict[str, Array] = {k: content[k] for k in content.files}
             plain = json.loads(arrays.pop(_PLAIN).tobytes())
             about = plain.pop("about")
         except Exception as error:  # whatever a damaged archive raises
@@ -81,7 +81,7 @@ def _as_plain(value: Any) -> Any:
     return value.item()
 
 
-def restored(arrays: Mapping[str, npt.NDArray[Any]], state: State) -> None:
+def restored(arrays: Mapping[str, Array], state: State) -> None:
     """Put the arrays of a state into those of the run, which must be of the same kind."""
     for name, array in arrays.items():
         saved = state[name]

@@ -6,12 +6,11 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from inscape.arguments import renamed
-from inscape.arrays import Floats, Streamed
+from inscape.arrays import Array, Floats, Streamed
 from inscape.errors import InscapeError
 from inscape.models.base import gradients
 from inscape.progress import Meter, meter
@@ -31,8 +30,8 @@ STEPS_DRAWN_TOGETHER = 256
 @renamed(seeds="random_states")
 def train_many(
     modules: Sequence[nn.Module],
-    x: npt.NDArray[Any] | Streamed,
-    y: npt.NDArray[Any],
+    x: Array | Streamed,
+    y: Array,
     recipes: Sequence[Recipe],
     *,
     random_states: Sequence[RandomState],
@@ -92,7 +91,7 @@ def train_many(
     return histories
 
 
-Draw = Callable[[int], tuple[npt.NDArray[Any], npt.NDArray[Any]]]
+Draw = Callable[[int], tuple[Array, Array]]
 """Draws points; with a checkpoint it also has `state()`, plain JSON, and `restore(state)`."""
 
 
@@ -145,7 +144,7 @@ def train_on_fresh(
 def _train_compiled(
     module: nn.Module,
     x: Any,
-    y: npt.NDArray[Any],
+    y: Array,
     recipe: Recipe,
     seed: int,
     monitor: StepMonitor | None,
@@ -305,7 +304,7 @@ class _Program:
             self._monitor.rows[:] = state["rows"]  # type: ignore[union-attr]
         return state
 
-    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def _arrays(self) -> dict[str, Array]:
         memory = {"velocity": self._optimiser.velocity, "squares": self._optimiser.squares}
         return {"parameters": self._parameters} | memory
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
+from inscape.arrays import Array
 from inscape.compare.pair_agreement import NAME, churn_of
 from inscape.errors import MeasureError
 from inscape.measures.measure import NOT_APPLICABLE, Measures, Settings, checked_settings, table_of
@@ -215,9 +216,7 @@ def _checked(measures: Measures) -> tuple[dict[str, Settings], dict[str, int]]:
     return checked_settings(rest), n_points
 
 
-def _chosen(
-    source: PointSource, n_points: int | None, seed: int
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+def _chosen(source: PointSource, n_points: int | None, seed: int) -> tuple[Array, Array | None]:
     """The points that are drawn, in random order, and their classes if known."""
     n = len(source)
     if n_points is not None:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import renamed, whole_number
-from inscape.arrays import Floats
+from inscape.arrays import Floats, Ints
 from inscape.errors import ModelError, UnivariateError, warn
 from inscape.pictures import Drawn, finished
 from inscape.seeding import RandomState
@@ -39,7 +39,7 @@ class RegionTable(Drawn):
 
     merge_tolerances: Floats
     jump_tolerances: Floats
-    counts: npt.NDArray[np.int64]
+    counts: Ints
 
     @property
     def merge_tols(self) -> Floats:

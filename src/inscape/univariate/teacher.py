@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import whole_number
-from inscape.arrays import Floats
+from inscape.arrays import Bools, Floats
 from inscape.errors import UnivariateError, unknown_name
 from inscape.seeding import RandomState, as_generator
 from inscape.univariate.net import ShallowNet
@@ -128,7 +128,7 @@ def alternating_teacher(n_changes: int) -> ShallowNet:
     return teacher_of(np.linspace(*SUPPORT, r + 2)[1:-1])
 
 
-def alive(net: ShallowNet) -> npt.NDArray[np.bool_]:
+def alive(net: ShallowNet) -> Bools:
     """Which neurons can ever move on data in [0, 2]: those that are positive somewhere on x > 0, (k,)."""
     return np.asarray((net.w > 0) | (net.b > 0))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Bools, Floats, Int32s, Ints
+from inscape.arrays import ActivationPatterns, Bools, Floats, Hashes, Int32s, Ints
 from inscape.errors import PartitionError
 from inscape.partition.region_files import Exported, polygon_feature, well_known_text
 from inscape.pictures import Colours, DrawnByClass, Look, Names, finished
@@ -292,7 +292,7 @@ class LinearPlane(DrawnByClass, Exported):
         """The last layer (1, 2, ...) that cut each face out, 0 if none did, (F,)."""
         return self.subdivision.birth
 
-    def layer_patterns(self, layer: int) -> npt.NDArray[np.unsignedinteger[Any]]:
+    def layer_patterns(self, layer: int) -> ActivationPatterns:
         """The state of every unit of a layer (1, 2, ...) on each face, (F, units).
 
         0 is below the kink and 1 above; of a unit with two kinks 0, 1, 2; of a max-pool window
@@ -304,7 +304,7 @@ class LinearPlane(DrawnByClass, Exported):
         return self.subdivision.states(layer - 1)
 
     @property
-    def patterns(self) -> npt.NDArray[np.unsignedinteger[Any]]:
+    def patterns(self) -> ActivationPatterns:
         """The state of every unit on each face, all layers side by side, (F, units); see `layer_patterns`."""
         states = [self.subdivision.states(k) for k in range(self.n_layers)]
         return np.concatenate(states, axis=1) if states else np.zeros((self.n_regions, 0), np.uint8)
@@ -413,7 +413,7 @@ class LinearPlane(DrawnByClass, Exported):
         return values, "value"
 
     @cached_property
-    def pattern_hashes(self) -> npt.NDArray[np.uint64]:
+    def pattern_hashes(self) -> Hashes:
         """A number for each face that depends on its activation pattern only, (F,)."""
         return np.asarray(self.subdivision.face_hashes(), np.uint64)
 

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Floats
+from inscape.arrays import Array, Float32s, Floats
 from inscape.correlation.coefficients import N_RESAMPLES, Correlation, bootstrapped, correlation
 from inscape.drawing.axes import new_figure
 from inscape.reports.findings import NO_VARIATION, Chart, Finding, Summary, Verdict, all_of, judge
@@ -72,9 +71,7 @@ def configurations(scale: str) -> list[Configuration]:
     return [{**SETTINGS[scale], **_COMMON, "replicate": i} for i in range(N_RUNS)]
 
 
-def gaussian_pair(
-    n: int, cross: Floats, rng: np.random.Generator
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+def gaussian_pair(n: int, cross: Floats, rng: np.random.Generator) -> tuple[Float32s, Float32s]:
     """X ~ N(0, I) and Y ~ N(0, I) with cross-covariance E[Y X'] = cross, whose norm is below one.
 
     >>> cross = np.array([[0.6, 0.0], [0.0, 0.0]])
@@ -121,7 +118,7 @@ class _Fresh:
         self._cross, self._rng, self._size = cross, rng, at_once
         self._draw(0)
 
-    def __call__(self, n: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    def __call__(self, n: int) -> tuple[Float32s, Float32s]:
         if len(self._x) - self._used < n:
             self._draw(max(n, self._size))
         taken = slice(self._used, self._used + n)
@@ -147,7 +144,7 @@ class _Fresh:
 class _Error:
     """The mean square of the error on test points."""
 
-    def __init__(self, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> None:
+    def __init__(self, x: Array, y: Array) -> None:
         self._x, self._y = x, y
 
     def __call__(self, model: Any) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats
+from inscape.arrays import Array, Floats
 from inscape.errors import InscapeWarning
 from inscape.measures.measurement import mean_with_error
 from inscape.reports.findings import Chart, judge
@@ -86,7 +86,7 @@ class NetworkLook:
         also: what else is looked at.
     """
 
-    x: npt.NDArray[Any]
+    x: Array
     sigma: float
     n_noise: int
     variations: Sequence[str] = ()
@@ -128,8 +128,8 @@ def _layers(name: str, values: Iterable[float]) -> dict[str, float]:
 
 def watch(
     module: "nn.Module",
-    train: "tuple[npt.NDArray[Any], npt.NDArray[Any]] | Draw",
-    test: tuple[npt.NDArray[Any], npt.NDArray[Any]],
+    train: "tuple[Array, Array] | Draw",
+    test: tuple[Array, Array],
     c: Configuration,
     look: NetworkLook,
     measures: Mapping[str, Mapping[str, Any]],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats
+from inscape.arrays import Array, Floats
 from inscape.drawing.axes import new_figure
 from inscape.errors import MissingExtraError, StudyError, unknown_name
 from inscape.reports.findings import Finding, Summary, judge
@@ -105,9 +105,9 @@ def cell(c: Configuration) -> Mapping[str, Any]:
 class _Weights:
     """Keeps the weights of both layers at every look, and says how the first cluster."""
 
-    def __init__(self, train: tuple[npt.NDArray[Any], npt.NDArray[Any]]) -> None:
+    def __init__(self, train: tuple[Array, Array]) -> None:
         self._train = train
-        self.seen: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = []
+        self.seen: list[tuple[Array, Array]] = []
 
     def __call__(self, model: Any) -> dict[str, float]:
         from inscape.measures.accuracy import correct

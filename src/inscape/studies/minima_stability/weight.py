@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Floats
 from inscape.drawing.axes import new_figure
 from inscape.reports.findings import Finding, Summary, in_all
 from inscape.sweeps.study import Configuration, Study
@@ -49,7 +49,7 @@ def cell(configuration: Configuration) -> dict[str, Any]:
     }
 
 
-def _draws(distribution: str, n: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+def _draws(distribution: str, n: int, rng: np.random.Generator) -> Floats:
     if distribution == "uniform":
         return rng.uniform(-1, 1, n)
     return rng.standard_normal(n) if distribution == "gaussian" else rng.laplace(size=n)

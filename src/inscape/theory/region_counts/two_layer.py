@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arguments import positive_number, whole_number
-from inscape.arrays import Floats, Ints
+from inscape.arrays import Bools, Floats, Ints
 from inscape.errors import NotApplicableError, TheoryError
 from inscape.measures.measurement import mean_with_error
 from inscape.partition import decision_regions
@@ -58,7 +57,7 @@ class TwoLayer:
         """The value f at points (n, d)."""
         return np.asarray(np.maximum(x @ self.w.T + self.b, 0.0) @ self.a + self.c)
 
-    def active(self, x: Floats) -> npt.NDArray[np.bool_]:
+    def active(self, x: Floats) -> Bools:
         """Which unit is active at which point, (n, p)."""
         return np.asarray(x @ self.w.T + self.b > 0)
 
@@ -151,7 +150,7 @@ class TwoLayerDescent:
         status: "converged" (loss below 1e-10), "diverged", or "step limit".
     """
 
-    steps: npt.NDArray[np.int64]
+    steps: Ints
     losses: Floats
     nets: tuple[TwoLayer, ...]
     status: str

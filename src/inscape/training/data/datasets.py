@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arguments import whole_number
+from inscape.arrays import Array, Bytes, Float32s, Ints
 from inscape.errors import DataError, unknown_name
 from inscape.models import Model
 from inscape.probes.source import for_models
@@ -39,7 +39,7 @@ class DataSet:
 
     name: str
     x: Points
-    y: npt.NDArray[Any] | None
+    y: Array | None
     classes: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
 
@@ -128,7 +128,7 @@ def _image_set(
     return DataSet(name, _unit(x[rows]), y[rows], images.classes)
 
 
-def _unit(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+def _unit(pixels: Bytes) -> Float32s:
     return np.divide(pixels, 255, dtype=np.float32, order="C")
 
 
@@ -146,7 +146,7 @@ def _embedded(name: str) -> DataSet:
     return DataSet(name, x, bunch.target, classes, columns)
 
 
-def _checked(name: str, x: npt.NDArray[Any], y: npt.NDArray[Any] | None) -> DataSet:
+def _checked(name: str, x: Array, y: Array | None) -> DataSet:
     if x.ndim < 2 or len(x) == 0:
         raise DataError(f"{name}: x has shape {x.shape}, expected (n, ...) with n >= 1")
     if x.dtype.kind not in "fiub":
@@ -161,17 +161,17 @@ class Split:
     """Training and test points with their classes."""
 
     x_train: Points
-    y_train: npt.NDArray[np.int64]
+    y_train: Ints
     x_test: Points
-    y_test: npt.NDArray[np.int64]
+    y_test: Ints
 
     @property
-    def train(self) -> tuple[Points, npt.NDArray[np.int64]]:
+    def train(self) -> tuple[Points, Ints]:
         """The training points and classes."""
         return self.x_train, self.y_train
 
     @property
-    def test(self) -> tuple[Points, npt.NDArray[np.int64]]:
+    def test(self) -> tuple[Points, Ints]:
         """The test points and classes."""
         return self.x_test, self.y_test
 
@@ -221,7 +221,7 @@ def split_data(
     return Split(x[train], y[train], x[test], y[test])
 
 
-def _labelled(data: DataSet) -> tuple[Points, npt.NDArray[np.int64]]:
+def _labelled(data: DataSet) -> tuple[Points, Ints]:
     if data.y is None or data.y.dtype.kind not in "iub":
         raise DataError(f"{data.name} needs classes 0, 1, 2, ... to train on")
     return data.x, data.y.astype(np.int64)

@@ -14,17 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from inscape.arrays import Array, Bytes
 from inscape.errors import DataError
 from inscape.files import replacing
 from inscape.progress import Meter, meter
 from inscape.training.data.own_files import read_npz
 
-ImageArrays = dict[str, npt.NDArray[np.uint8]]
+ImageArrays = dict[str, Bytes]
 ATTEMPTS = 3
 TIMEOUT = 30.0
 _CHUNK = 1 << 16
@@ -42,7 +41,7 @@ class ImageSet:
     classes: tuple[str, ...] | None = None
 
 
-def _read_idx(content: bytes) -> npt.NDArray[np.uint8]:
+def _read_idx(content: bytes) -> Bytes:
     """The array in an IDX file: magic number with the number of axes, big-endian lengths, bytes."""
     content = gzip.decompress(content)
     n_axes = content[3]
@@ -187,7 +186,7 @@ def _cache_base() -> Path:
 
 def find_or_fetch(
     images: ImageSet, split: str | None, progress: bool | Meter | None = None
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+) -> tuple[Array, Array]:
     """The images of a split as bytes, (n, h, w) or channels first, and their classes."""
     folders = [Path(f) for f in (os.environ.get("INSCAPE_DATA"), cache_folder()) if f]
     paths = [folder / f"{images.name}.npz" for folder in folders]
@@ -199,7 +198,7 @@ def find_or_fetch(
 
 
 @lru_cache(maxsize=4)
-def _read(path: Path, split: str | None, changed: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def _read(path: Path, split: str | None, changed: int) -> tuple[Array, Array]:
     x, y = read_npz(path, split)
     if y is None or x.dtype != np.uint8 or x.ndim not in (3, 4) or y.shape != (len(x),):
         raise DataError(f"{path} does not hold images as bytes 0..255 with classes: move it away")

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Ints, Streamed
+from inscape.arrays import Array, Bytes, Float32s, Ints, Streamed
 from inscape.budget import in_bytes, machine_memory
 from inscape.errors import DataError, unknown_name
 from inscape.files import check_sizes
@@ -22,9 +21,7 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 _LABEL_COLUMNS = ("y", "label", "labels", "target", "class")
 
 
-def read_file(
-    path: Path, split: str | None
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None, tuple[str, ...] | None]:
+def read_file(path: Path, split: str | None) -> tuple[Array, Array | None, tuple[str, ...] | None]:
     """Points, classes and the names of columns in a file, as they are; None for what it does not hold."""
     readers: dict[str, Callable[..., tuple[Any, ...]]]
     readers = {".npz": read_npz, ".npy": _read_npy, ".csv": _read_csv}
@@ -39,7 +36,7 @@ def read_file(
     return x, y, columns[0] if columns else None
 
 
-def read_npz(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+def read_npz(path: Path, split: str | None) -> tuple[Array, Array | None]:
     """The arrays x and y, or x_train, y_train, x_test, y_test, of a split; "test" is the default."""
     if split not in (None, "train", "test"):
         raise DataError(unknown_name("split", split, ("train", "test")))
@@ -56,13 +53,13 @@ def read_npz(path: Path, split: str | None) -> tuple[npt.NDArray[Any], npt.NDArr
     return x, y
 
 
-def _member(archive: zipfile.ZipFile, key: str, path: Path) -> npt.NDArray[Any]:
+def _member(archive: zipfile.ZipFile, key: str, path: Path) -> Array:
     member = archive.getinfo(f"{key}.npy")
     with archive.open(member) as file:
         return _read_array(file, member.file_size, f"{key} in {path}")
 
 
-def _read_npy(path: Path, split: str | None) -> tuple[npt.NDArray[Any], None]:
+def _read_npy(path: Path, split: str | None) -> tuple[Array, None]:
     with _readable(path), path.open("rb") as file:
         if file.read(2) == b"PK":
             raise DataError(f"{path} is an .npz archive with the ending .npy: rename it")
@@ -70,7 +67,7 @@ def _read_npy(path: Path, split: str | None) -> tuple[npt.NDArray[Any], None]:
         return _read_array(file, path.stat().st_size, str(path)), None
 
 
-def _read_array(file: IO[bytes], n_bytes: int, what: str) -> npt.NDArray[Any]:
+def _read_array(file: IO[bytes], n_bytes: int, what: str) -> Array:
     """The array in a .npy file, once its header is known to ask for no more than the file holds."""
     version = np.lib.format.read_magic(file)
     read_header = _HEADERS.get(version)
@@ -104,9 +101,7 @@ def _readable(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_csv(
-    path: Path, split: str | None
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None, tuple[str, ...]]:
+def _read_csv(path: Path, split: str | None) -> tuple[Array, Array | None, tuple[str, ...]]:
     import pandas as pd
 
     try:
@@ -148,7 +143,7 @@ _SPLITS = {"train": ("train",), "test": ("test", "val", "validation")}
 
 def read_folder(
     root: Path, split: str | None, n: int | None, image_size: int | None, random_state: RandomState
-) -> tuple[npt.NDArray[np.float32] | Streamed, npt.NDArray[np.int64], tuple[str, ...]]:
+) -> tuple[Float32s | Streamed, Ints, tuple[str, ...]]:
     """The images (n, 3, h, w), in 0..1, their classes, and the names of these.
 
     Images that would take more than `STREAMED_FROM` bytes are read when they are asked for.
@@ -188,7 +183,7 @@ class ImageFiles(Streamed):
         super().__init__((len(files), 3, *first.shape[:2]))
         self._files, self._image_size = files, image_size
 
-    def read(self, rows: Ints) -> npt.NDArray[np.float32]:
+    def read(self, rows: Ints) -> Float32s:
         """Decode the images of these numbers, (len(rows), 3, h, w)."""
         images = np.empty((len(rows), *self.shape[1:]), dtype=np.float32)
         with ThreadPoolExecutor(min(DECODERS, max(1, len(rows)))) as decoders:  # decoding holds no lock
@@ -196,7 +191,7 @@ class ImageFiles(Streamed):
                 np.divide(image.transpose(2, 0, 1), 255, out=images[k], dtype=np.float32)
         return images
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """All points; an error if they are more than half of what the machine has."""
         memory = machine_memory()
         if memory is not None and self.nbytes > memory / 2:
@@ -206,7 +201,7 @@ class ImageFiles(Streamed):
             )
         return np.asarray(self[:], dtype)
 
-    def _image(self, row: int) -> npt.NDArray[np.uint8]:
+    def _image(self, row: int) -> Bytes:
         path = self._files[row]
         image = read_image(path, self._image_size)
         height, width = self.shape[-2:]
@@ -234,7 +229,7 @@ def _of_split(root: Path, split: str | None) -> Path:
     return files[split or "test"]
 
 
-def read_image(path: Path, image_size: int | None) -> npt.NDArray[Any]:
+def read_image(path: Path, image_size: int | None) -> Array:
     """The pixels (h, w, 3) of a file, scaled and cut to a square of `image_size` if that is given."""
     from PIL import Image, ImageOps
 

@@ -1,18 +1,14 @@
 """Subsets by seed, with as many points of each class."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from inscape.arguments import whole_number
+from inscape.arrays import Array, Ints
 from inscape.errors import DataError
 from inscape.seeding import RandomState, as_generator
 
 
-def balanced_rows(
-    y: npt.NDArray[Any] | None, n_points: int, n: int, random_state: RandomState
-) -> npt.NDArray[np.int64]:
+def balanced_rows(y: Array | None, n_points: int, n: int, random_state: RandomState) -> Ints:
     """The rows of n random points, in random order; of each class as many, up to one.
 
     Without classes every subset is as likely. With the same seed, a smaller subset is part of a larger one

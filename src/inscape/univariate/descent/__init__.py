@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import renamed, whole_number
-from inscape.arrays import Floats
+from inscape.arrays import Floats, Ints
 from inscape.errors import UnivariateError, unknown_name
 from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
@@ -47,7 +47,7 @@ class DescentHistory:
     ([0, 50], 2, 2)
     """
 
-    steps: npt.NDArray[np.int64]
+    steps: Ints
     loss: Floats
     step_size: Floats
     parameters: Floats

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.arguments import renamed, whole_number
-from inscape.arrays import Floats
+from inscape.arrays import Bools, Floats, Ints
 from inscape.errors import UnivariateError, unknown_name
 from inscape.pictures import Drawn
 from inscape.progress import Meter, meter
@@ -95,8 +95,8 @@ class Flow(Drawn):
     log_loss: float
     margin: float
     norm: float
-    active: npt.NDArray[np.bool_]
-    on_kink: npt.NDArray[np.int64]
+    active: Bools
+    on_kink: Ints
     n_steps: int
     history: FlowHistory
     settings: dict[str, Any]

@@ -14,9 +14,8 @@ on these points; the net at hand can be far sharper.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Floats
+from inscape.arrays import Bools, Floats
 from inscape.progress import Meter, meter
 from inscape.univariate.net import ShallowNet
 from inscape.univariate.stability.gram import activity
@@ -57,7 +56,7 @@ class _Pencil:
     slope: Floats
 
     @classmethod
-    def of(cls, net: ShallowNet, x: Floats) -> tuple["_Pencil", npt.NDArray[np.bool_]]:
+    def of(cls, net: ShallowNet, x: Floats) -> tuple["_Pencil", Bools]:
         on = activity(net, x)
         root = np.sqrt(len(x))
         relu = on * (x[:, None] * net.w + net.b) / root

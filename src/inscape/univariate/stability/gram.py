@@ -3,18 +3,17 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.arrays import Bools, Floats
+from inscape.arrays import Bools, Floats, Ints
 from inscape.univariate.net import ShallowNet
 
 
-def activity(net: ShallowNet, x: Floats) -> npt.NDArray[np.bool_]:
+def activity(net: ShallowNet, x: Floats) -> Bools:
     """Which neuron is active at which point, (n, k): w x + b > 0."""
     return np.asarray(x[:, None] * net.w + net.b > 0)
 
 
-def features(net: ShallowNet, x: Floats, active: npt.NDArray[np.bool_] | None = None) -> Floats:
+def features(net: ShallowNet, x: Floats, active: Bools | None = None) -> Floats:
     """The gradient of f at each point by (w, b, v, c), (n, 3 k + 1), in the mode `active` (n, k)."""
     on = activity(net, x) if active is None else active
     by_b = on * net.v
@@ -22,7 +21,7 @@ def features(net: ShallowNet, x: Floats, active: npt.NDArray[np.bool_] | None = 
     return np.concatenate([by_b * x[:, None], by_b, by_v, np.ones((len(x), 1))], axis=1)
 
 
-def gram(net: ShallowNet, x: Floats, active: npt.NDArray[np.bool_] | None = None) -> Floats:
+def gram(net: ShallowNet, x: Floats, active: Bools | None = None) -> Floats:
     """K / n with K_jl = 1 + sum_i [relu_ij relu_il + v_i^2 (1 + x_j x_l) 1_ij 1_il], (n, n).
 
     At an interpolating minimum of L = 1/(2n) sum (f - y)^2 the Hessian is Phi Phi' / n, whose non-zero
@@ -124,7 +123,7 @@ def sharpness_modes(net: ShallowNet, x: Floats, knot_tolerance: float) -> Modes:
     return Modes(n_toggling=p, low=low, high=high, is_exact=False, high_is_exact=is_known)
 
 
-def _alike(off: Bools, pairs: Bools) -> list[npt.NDArray[np.int64]]:
+def _alike(off: Bools, pairs: Bools) -> list[Ints]:
     """The toggling pairs (point, neuron), (m, 2) each, of neurons that are active and toggle alike.
 
     A neuron that toggles on several points has each of its pairs to itself.
@@ -137,7 +136,7 @@ def _alike(off: Bools, pairs: Bools) -> list[npt.NDArray[np.int64]]:
     return [np.array(group) for group in groups.values()]
 
 
-def _tops(net: ShallowNet, x: Floats, off: Bools, groups: list[npt.NDArray[np.int64]]) -> list[float]:
+def _tops(net: ShallowNet, x: Floats, off: Bools, groups: list[Ints]) -> list[float]:
     """The top eigenvalue of every mode in which each group of pairs is on or off."""
     tops = []
     for code in range(2 ** len(groups)):

@@ -15,12 +15,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from inscape.arguments import whole_number
-from inscape.arrays import Bools, Floats, Ints
+from inscape.arrays import ActivationPatterns, Bools, Floats, Ints
 from inscape.errors import NonGenericError, PartitionError
 from inscape.models import Model
 from inscape.models.graph import Graph
@@ -119,7 +118,7 @@ class Subdivision:
         odd = np.bitwise_xor.reduce(every, axis=1) & np.uint64(1)
         return (hash_vectors(every) & ~np.uint64(1)) | odd
 
-    def states(self, layer: int) -> npt.NDArray[np.unsignedinteger[Any]]:
+    def states(self, layer: int) -> ActivationPatterns:
         """The state of each unit of a layer on each face, (f, units), uint8 or uint16.
 
         0 and 1 for below and above the kink; 0, 1, 2 for a unit with two; the winner's number in a window.
@@ -129,7 +128,7 @@ class Subdivision:
         if patterns is None:
             points = torch.from_numpy(self.plane.points(self.planar.centroids()))
             return states_at(self.graph, self.layers[layer], points)
-        own: npt.NDArray[np.unsignedinteger[Any]] = patterns[self.pattern_numbers[layer]]
+        own: ActivationPatterns = patterns[self.pattern_numbers[layer]]
         if not op.is_elementwise:
             return own
         h = int(np.prod(self.graph.shapes[self.layers[layer]]))
@@ -388,7 +387,7 @@ SLOPE_TOLERANCE = 1e-9
 """Slopes that differ by less, relative to the larger, are equal."""
 
 
-def states_at(graph: Graph, node: int, x: Tensor) -> npt.NDArray[np.unsignedinteger[Any]]:
+def states_at(graph: Graph, node: int, x: Tensor) -> ActivationPatterns:
     """The state of every unit of a node at points x (n, d), as in `Subdivision.states`, (n, units)."""
     (j,) = graph.nodes[node].inputs
     op = graph.bends[node]

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from inscape.arrays import Bools, Floats, Ints
+from inscape.arrays import Bools, Floats, Int8s, Ints
 from inscape.compiled import compiled, kernel, summing
 from inscape.models.graph import flat
 from inscape.models.graph.piecewise import Bend, WindowTable
@@ -58,7 +57,7 @@ class Breakpoints:
     interval: Ints
     s: Floats
     entry: Ints
-    kink: npt.NDArray[np.int8]
+    kink: Int8s
     n_flat: Ints
     start: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy.typing as npt
-
+from inscape.arrays import Array
 from inscape.errors import StudyError
 from inscape.studies.local_complexity.grokking.outcome import (
     CLAIMS,
@@ -187,8 +186,8 @@ class _Accuracies:
     latter within others. Radii are in pixels of 0..1, of which one is 1 / `unit` of the inputs.
     """
 
-    train: tuple[npt.NDArray[Any], npt.NDArray[Any]]
-    test: tuple[npt.NDArray[Any], npt.NDArray[Any]]
+    train: tuple[Array, Array]
+    test: tuple[Array, Array]
     radius: float
     unit: float
     box: tuple[float, float]
@@ -214,7 +213,7 @@ class _Accuracies:
 class Lipschitz:
     """max_l C_l of Theorem 7, as the paper estimates it (eq. 42), and a true upper bound of it."""
 
-    x: npt.NDArray[Any]
+    x: Array
 
     def __call__(self, model: Any) -> dict[str, float]:
         """Both constants of a network."""
@@ -227,7 +226,7 @@ class Lipschitz:
         }
 
 
-def _whole_theorem(net: Any, x: npt.NDArray[Any], n_noise: int) -> dict[str, float]:
+def _whole_theorem(net: Any, x: Array, n_noise: int) -> dict[str, float]:
     """Theorem 7 at the end with all its terms, in both forms: the left side, which is to be at most LC."""
     from inscape.theory import lc_theorem7, moments
 

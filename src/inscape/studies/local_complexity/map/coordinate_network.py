@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Floats
+from inscape.arrays import Bytes, Floats
 from inscape.errors import DataError
 from inscape.sweeps.study import Configuration
 
@@ -159,7 +159,7 @@ def _file_and_name(path: str) -> tuple[str, str]:
     return (f"{file}.npz", name) if colon else (path, "")
 
 
-def _grey_array(path: str, name: str) -> npt.NDArray[np.uint8]:
+def _grey_array(path: str, name: str) -> Bytes:
     """An image of an array file: whole numbers of 0..255 or real ones of 0..1, grey or with colours last."""
     known: list[str] = []
     try:
