@@ -9,8 +9,10 @@ import torch
 import inscape
 from inscape.arguments import in_new_spelling, renamed
 from inscape.errors import InscapeError, InscapeWarning, MeasureError
-from inscape.theory import el_theorem42, margin_kkt
+from inscape.theory import el_corollary51, el_theorem23, el_theorem42, margin_kkt
 from inscape.training import Recipe, build, mlp, train
+from inscape.training.data import split_data
+from inscape.training.fitting import classical, fit, fit_many
 from inscape.univariate import (
     ShallowNet,
     gradient_descent,
@@ -27,6 +29,8 @@ ONCE = {"sigma": 0.3, "n_noise": 2, "random_state": 0}
 PATCH = inscape.Patch([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
 START = ShallowNet([0.0, 0.0], [1.0, 0.0], [1.0, 0.0])
 VALLEY = ShallowNet([1.0, -1.0], [1.0, 1.0], [1.0, 0.5])
+TREE = {"model": "tree", "max_depth": 2}
+DIGITS = split_data("digits", n_train=20, n_test=20)
 
 
 def complexity(**settings):
@@ -62,6 +66,11 @@ def flow(**settings):
     return gradient_flow(START, [-4, 4], [1, 1], max_steps=50, **settings).to_dict()
 
 
+def flows(**settings):
+    how = {"sigma_hidden": 1.0, "sigma_output": 0.1, "max_steps": 20}
+    return el_theorem23(VALLEY, [-4.0, 4.0], [1, 1], VALLEY, **how, **settings).to_dict()
+
+
 def of_two_points(function, *more, on_rows=False):
     x = np.array([-4.0, 4.0])
     return lambda **settings: function(
@@ -76,6 +85,7 @@ SPELLINGS = {
     "estimator": (complexity, {"estimator": "authors"}, {"form": "authors"}),
     "both": (complexity, {"with_density": False, "estimator": "theorem"}, {"form": "norms"}),
     "map": (one_map, {"with_density": False}, {"form": "norms"}),
+    "map by the published estimator": (one_map, {"estimator": "authors"}, {"form": "authors"}),
     "settings of measure": (table, {"n_probes": 5}, {"n_directions": 5}),
     "sharpness": (curvature, {"tol": 1e-3}, {"tolerance": 1e-3}),
     "descent": (descent, {"tol": 0.5}, {"tolerance": 0.5}),
@@ -83,9 +93,10 @@ SPELLINGS = {
     "step of a flow": (flow, {"step_tol": 1e-3}, {"step_tolerance": 1e-3}),
     "points of a KKT point": (of_two_points(kkt_residual), {"active_tol": 0.5}, {"active_tolerance": 0.5}),
     "kinks of a KKT point": (of_two_points(kkt_residual), {"kink_tol": 0.1}, {"kink_tolerance": 0.1}),
+    "points of a limit": (of_two_points(limit_regions), {"active_tol": 0.5}, {"active_tolerance": 0.5}),
     "limit": (of_two_points(limit_regions), {"kink_tol": 0.1}, {"kink_tolerance": 0.1}),
     "stability": (of_two_points(stability, 0.1), {"knot_tol": 0.1}, {"knot_tolerance": 0.1}),
-    "fit": (of_two_points(stability, 0.1), {"fit_tol": 0.1}, {"fit_tolerance": 0.1}),
+    "fit of a minimum": (of_two_points(stability, 0.1), {"fit_tol": 0.1}, {"fit_tolerance": 0.1}),
     "knots": (VALLEY.n_linear_regions, {"merge_tol": 100.0}, {"merge_tolerance": 100.0}),
     "jumps": (VALLEY.n_linear_regions, {"jump_tol": 2.0}, {"jump_tolerance": 2.0}),
     "table of regions": (
@@ -93,9 +104,27 @@ SPELLINGS = {
         {"merge_tols": [0.1, 100.0]},
         {"merge_tolerances": [0.1, 100.0]},
     ),
+    "table of jumps": (
+        lambda **tolerances: VALLEY.region_table(**tolerances).to_dict(),
+        {"jump_tols": [0.1, 2.0]},
+        {"jump_tolerances": [0.1, 2.0]},
+    ),
     "theorem": (of_two_points(el_theorem42), {"kkt_tol": 10.0}, {"kkt_tolerance": 10.0}),
+    "corollary": (
+        of_two_points(el_corollary51, VALLEY),
+        {"kkt_tol": 10.0},
+        {"kkt_tolerance": 10.0},
+    ),
+    "theorem of flows": (flows, {"kkt_tol": 10.0}, {"kkt_tolerance": 10.0}),
     "margin": (of_two_points(margin_kkt, on_rows=True), {"active_tol": 0.5}, {"active_tolerance": 0.5}),
     "train": (trained, {"seed": 3}, {"random_state": 3}),
+    "fit": (lambda **s: fit(TREE, DIGITS, **s).model.fingerprint(), {"seed": 3}, {"random_state": 3}),
+    "fit many": (
+        lambda **s: [f.model.fingerprint() for f in fit_many([TREE], DIGITS, **s)],
+        {"seeds": [3]},
+        {"random_states": [3]},
+    ),
+    "classical": (lambda **s: repr(classical("tree", {}, **s)), {"seed": 3}, {"random_state": 3}),
     "mlp": (weights(lambda **s: mlp(2, (3,), 2, **s)), {"seed": 3}, {"random_state": 3}),
     "build": (
         weights(lambda **s: build("cnn", (1, 8, 8), 2, width=0.1, **s)),

@@ -145,7 +145,8 @@ def test_trees_are_fitted_without_torch():
     code = (
         "import sys; from inscape.training.data.datasets import split_data; "
         "from inscape.training.fitting import fit; "
-        "fit({'model': 'tree', 'max_depth': 2}, split_data('digits', n_train=20, n_test=20), seed=0); "
+        "split = split_data('digits', n_train=20, n_test=20); "
+        "fit({'model': 'tree', 'max_depth': 2}, split, random_state=0); "
         "print('torch' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

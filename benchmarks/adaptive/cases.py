@@ -55,7 +55,7 @@ def trained_cases() -> Iterator[Case]:
     """Every network, trained from seed 0."""
     rng = np.random.default_rng(0)
     data = load_data("digits")
-    x, y = data.x.reshape(len(data), -1), np.asarray(data.y)
+    x, y = np.asarray(data.x).reshape(len(data), -1), np.asarray(data.y)
     random = rng.integers(10, size=len(y))
     yield Case("MLP 64-100x3, digits", trained(mlp(64, 100, 100, 100, 10), x, y, 800), x, speed=3.0, fine=801)
     yield Case(

@@ -67,3 +67,7 @@ class Streamed(ABC):
     @abstractmethod
     def read(self, rows: Ints) -> Array:
         """The points of these numbers, (len(rows), ...)."""
+
+
+Points = Array | Streamed
+"""Of shape (n, ...): an array, or one that is read from a folder when it is needed."""

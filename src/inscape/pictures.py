@@ -1,14 +1,11 @@
-"""What every result that can be drawn shares: one signature of `plot`, class names and their colours.
-
-`plot` returns Axes, declared as anything: to matplotlib's types `ax.figure.savefig` is an error.
-"""
+"""What every result that can be drawn shares: one signature of `plot`, class names and their colours."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,6 +16,15 @@ from inscape.errors import InscapeError, PictureError
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    class DrawnAxes(Axes):
+        """What `plot` returns, for type checkers: matplotlib's own types refuse `ax.figure.savefig`."""
+
+        @property
+        def figure(self) -> Figure:
+            """The figure, or the part of one, that holds the Axes."""
+
 
 _DPI = 144
 Names = Sequence[str] | Mapping[Any, str]
@@ -50,7 +56,7 @@ class Shown:
 class _Pictured(Shown):
     """A result whose picture a notebook shows."""
 
-    def plot(self, ax: "Axes | None" = None) -> Any:
+    def plot(self, ax: "Axes | None" = None) -> "DrawnAxes":
         """Draw the result and return the matplotlib Axes."""
         raise NotImplementedError
 
@@ -74,7 +80,7 @@ class _Pictured(Shown):
 class Drawn(_Pictured):
     """A result with a picture."""
 
-    def plot(self, ax: "Axes | None" = None, *, title: str | None = None, legend: bool = True) -> Any:
+    def plot(self, ax: "Axes | None" = None, *, title: str | None = None, legend: bool = True) -> "DrawnAxes":
         """Draw the result and return the matplotlib Axes.
 
         It shows numbers, and neither classes nor data points: `class_names`, `colours` and `points` are for
@@ -108,7 +114,7 @@ class DrawnByClass(_Pictured):
         colours: Colours | None = None,
         legend: bool = True,
         points: Any = None,
-    ) -> Any:
+    ) -> "DrawnAxes":
         """Draw the result and return the matplotlib Axes.
 
         A class has the same colour in all pictures with the same set of class names.
@@ -130,14 +136,14 @@ class DrawnByClass(_Pictured):
         raise NotImplementedError
 
 
-def finished(ax: "Axes", title: str | None, legend: bool = True) -> "Axes":
+def finished(ax: Any, title: str | None, legend: bool = True) -> "DrawnAxes":
     """The Axes with another title, in lines that fit the figure, and perhaps without their legend."""
     if title is not None:
         ax.title.set_text(title)
     ax.title.set_wrap(True)
     if not legend and (shown := ax.get_legend()) is not None:
         shown.remove()
-    return ax
+    return cast("DrawnAxes", ax)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 import numpy as np
 import torch
 
-from inscape.models.base import Model, labels_of
+from inscape.models.base import Model
 from inscape.models.graph import INPUT, Graph, Node
 from inscape.models.graph.affine import shift
+from inscape.models.points_and_outputs import labels_of
 
 
 class GraphModel(Model):

@@ -43,7 +43,7 @@ def test_every_kind_of_model_learns(name, split):
     settings = {"model": name} if name in CLASSICAL_SETTINGS else {**NET, "model": name, "epochs": 10}
     if name == "cnn":
         settings = {**settings, "width": 0.25, "hidden": []}
-    fitted = fit(settings, split, seed=2**40)  # a seed that is too large for scikit-learn as it is
+    fitted = fit(settings, split, random_state=2**40)  # a seed that is too large for scikit-learn as it is
     assert correct(fitted.model, *split.test).mean() > 0.6
     assert (fitted.history is None) == (name in CLASSICAL_SETTINGS)
     assert fitted.model.scores(split.x_test[:3]).shape[0] == 3
@@ -51,14 +51,14 @@ def test_every_kind_of_model_learns(name, split):
 
 def test_many_models_are_as_each_alone(split):
     settings = [NET, {"model": "tree", "max_depth": 3}, {**NET, "learning_rate": 0.02}, {"model": "knn"}]
-    together = fit_many(settings, split, seeds=[0, 1, 2, 3])
-    alone = [fit(s, split, seed=i) for i, s in enumerate(settings)]
+    together = fit_many(settings, split, random_states=[0, 1, 2, 3])
+    alone = [fit(s, split, random_state=i) for i, s in enumerate(settings)]
     for a, b in zip(together, alone, strict=True):
         assert np.allclose(a.model.scores(split.x_test), b.model.scores(split.x_test), atol=1e-3)
 
 
 def test_normalisation_comes_from_the_training_points(split):
-    first = fit(NET, split, seed=0).model.module[0]
+    first = fit(NET, split, random_state=0).model.module[0]
     assert first.mean.item() == pytest.approx(split.x_train.mean())
     assert first.std.item() == pytest.approx(split.x_train.std())
 
@@ -74,16 +74,16 @@ def test_normalisation_comes_from_the_training_points(split):
 )
 def test_settings_that_are_not_known(settings, message, split):
     with pytest.raises(ModelError, match=message):
-        fit(settings, split, seed=0)
+        fit(settings, split, random_state=0)
 
 
 def test_an_unknown_classical_model():
     with pytest.raises(ModelError, match="unknown model 'trees'"):
-        classical("trees", {}, seed=0)
+        classical("trees", {}, random_state=0)
 
 
 def test_pixels_can_be_normalised_by_given_numbers():
     split = split_data("digits", n_train=60)
     settings = {"model": "mlp", "hidden": [4], "learning_rate": 0.1, "batch_size": 20, "epochs": 1}
-    module = fit(settings | {"normalise": [0.25, 0.5]}, split, seed=0).model.module
+    module = fit(settings | {"normalise": [0.25, 0.5]}, split, random_state=0).model.module
     assert (float(module[0].mean), float(module[0].std)) == (0.25, 0.5)

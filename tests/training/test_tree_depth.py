@@ -67,10 +67,10 @@ def test_a_model_does_not_depend_on_those_that_are_fitted_with_it(monkeypatch):
     monkeypatch.setattr(DecisionTreeClassifier, "fit", lambda s, *a, **k: fits.append(s) or fit(s, *a, **k))
     base = {"model": "tree", "splitter": "random", "grown_depth": 8}
     settings = [base | {"max_depth": d} for d in (2, 5, 8)]
-    together = fit_many(settings, split, seeds=[7, 7, 7])
+    together = fit_many(settings, split, random_states=[7, 7, 7])
     assert len(fits) == 1
     for one, given in zip(together, settings, strict=True):
-        alone = fit_many([given], split, seeds=[7])[0]
+        alone = fit_many([given], split, random_states=[7])[0]
         np.testing.assert_array_equal(one.model.scores(x), alone.model.scores(x))
-    fit_many(settings, split, seeds=[1, 2, 3])
+    fit_many(settings, split, random_states=[1, 2, 3])
     assert len(fits) == 1 + 3 + 3

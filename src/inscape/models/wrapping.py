@@ -9,10 +9,11 @@ import numpy as np
 from inscape.arguments import whole_number
 from inscape.arrays import Shape
 from inscape.errors import ModelError
-from inscape.models.base import Model, as_points
+from inscape.models.base import Model
 from inscape.models.decision import Output, decided
 from inscape.models.decision_rules import rule_of
 from inscape.models.function import FunctionModel
+from inscape.models.points_and_outputs import as_points
 from inscape.models.preparation import Preparation, prepared
 from inscape.models.trees.libraries import kind_in_library
 
@@ -133,7 +134,7 @@ def read(
         return TorchModel(model, device=device, **options)
     skorch = sys.modules.get("skorch")
     if skorch is not None and isinstance(model, skorch.NeuralNet):
-        from inscape.models.skorch_net import read_skorch
+        from inscape.models.from_sklearn.skorch_net import read_skorch
 
         return read_skorch(model, device=device, **options)
     if device is not None:

@@ -121,7 +121,7 @@ def batch(configurations: list[Configuration]) -> list[Row]:
     mislabelled = replace(split, y_train=wrong_labels(split.y_train, first["label_noise"], split.n_classes))
     own = ("label_noise", "n_lines")
     settings = [settings_of(c, without=own) for c in configurations]
-    fitted = fit_many(settings, mislabelled, seeds=[c["seed"] for c in configurations])
+    fitted = fit_many(settings, mislabelled, random_states=[c["seed"] for c in configurations])
     models = [f.model for f in fitted]
     return [_row(f, split, mislabelled, models, c) for f, c in zip(fitted, configurations, strict=True)]
 

@@ -293,13 +293,13 @@ def _fitted(split: Split, seed: int, size: Size) -> Iterator[tuple[str, str, Mod
     """Name, family, fitted model and its training data, one after the other; the networks train together."""
     for family, kind in (("trees", "tree"), ("forests", "forest")):
         for depth in size.depths:
-            fitted = fit({"model": kind, "max_depth": depth}, split, seed=seed)
+            fitted = fit({"model": kind, "max_depth": depth}, split, random_state=seed)
             yield f"{kind} depth={depth}", family, fitted.model, split.train
     for n in size.images:
         fewer = replace(split, x_train=split.x_train[:n], y_train=split.y_train[:n])
         epochs = max(1, size.epochs * 100 // n)  # about as many steps for all
         settings = {"model": "mlp", "learning_rate": 0.03, "batch_size": 16, "epochs": epochs}
-        fitted = fit(settings | {"normalise": False}, fewer, seed=seed)
+        fitted = fit(settings | {"normalise": False}, fewer, random_state=seed)
         yield f"net images={n}", "networks by images", fitted.model, fewer.train
     nets = [
         {
@@ -312,7 +312,7 @@ def _fitted(split: Split, seed: int, size: Size) -> Iterator[tuple[str, str, Mod
         for rate in LEARNING_RATES
         for batch in BATCH_SIZES
     ]
-    for settings, net in zip(nets, fit_many(nets, split, seeds=[seed] * len(nets)), strict=True):
+    for settings, net in zip(nets, fit_many(nets, split, random_states=[seed] * len(nets)), strict=True):
         name = f"net lr={settings['learning_rate']} batch={settings['batch_size']}"
         yield name, "networks by step", net.model, split.train
 
@@ -359,7 +359,8 @@ def _write_files(out: Path, models: list[DemoModel], split: Split) -> tuple[Path
 
     data = out / "digits.npz"
     with replacing(data) as draft, draft.open("wb") as file:
-        np.savez(file, x_train=split.x_train, y_train=split.y_train, x_test=split.x_test, y_test=split.y_test)
+        x_train, x_test = np.asarray(split.x_train), np.asarray(split.x_test)
+        np.savez(file, x_train=x_train, y_train=split.y_train, x_test=x_test, y_test=split.y_test)
     nets = [m.model for m in models if m.family == "networks by step"]
     paths = [data]
     for name, model in (("net-a.pt2", nets[0]), ("net-b.pt2", nets[-1])):

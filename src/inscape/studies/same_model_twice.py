@@ -104,7 +104,7 @@ def cell(c: Configuration) -> dict[str, Any]:
     for name, seed in zip((c["first"], c["second"]), seeds, strict=True):
         training = {"epochs": c["epochs"], "learning_rate": c.get("learning_rate", LEARNING_RATE)}
         settings = MODELS[name] | (training if name in NETWORKS else {})
-        pair.append(wrap(fit(settings, split, seed=seed).model))
+        pair.append(wrap(fit(settings, split, random_state=seed).model))
     rng = np.random.default_rng(c["replicate_seed"])
     planes = [
         Patch.through(split.x_train[rng.choice(len(split.x_train), 3, replace=False)], margin=MARGIN)

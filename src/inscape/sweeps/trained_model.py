@@ -79,7 +79,7 @@ def batch(configurations: list[Configuration]) -> list[Row]:
 
     split = split_of(configurations[0])
     settings = [settings_of(c) for c in configurations]
-    fitted = fit_many(settings, split, seeds=[seed_of(c) for c in configurations])
+    fitted = fit_many(settings, split, random_states=[seed_of(c) for c in configurations])
     return [_row(f, split, c) for f, c in zip(fitted, configurations, strict=True)]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from inscape.arguments import renamed
 from inscape.arrays import Ints, Streamed
 from inscape.errors import ModelError, unknown_name
 from inscape.models import Model, wrap
@@ -62,23 +63,25 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         _check_classical(name, settings)
 
 
-def fit(settings: Mapping[str, Any], split: Split, *, seed: int, monitor: Any = None) -> Fitted:
+@renamed(seed="random_state")
+def fit(settings: Mapping[str, Any], split: Split, *, random_state: int, monitor: Any = None) -> Fitted:
     """The model that the settings describe, fitted to the training points.
 
-    A `monitor` is what `inscape.training.train` takes: it looks at a network while it is trained.
+    A `monitor` is what `inscape.training.train` takes: it measures a network while it is trained.
     """
     if monitor is None:
-        return fit_many([settings], split, seeds=[seed])[0]
+        return fit_many([settings], split, random_states=[random_state])[0]
     if not is_network(settings["model"]):
         raise ModelError(f"{settings['model']} is fitted at once: a monitor needs a network")
-    return fit_many([settings], split, seeds=[seed], monitors=[monitor])[0]
+    return fit_many([settings], split, random_states=[random_state], monitors=[monitor])[0]
 
 
+@renamed(seeds="random_states")
 def fit_many(
     settings: Sequence[Mapping[str, Any]],
     split: Split,
     *,
-    seeds: Sequence[int],
+    random_states: Sequence[int],
     monitors: Sequence[Any] | None = None,
 ) -> list[Fitted]:
     """Fit several models to the same points; small networks of one shape train as one program.
@@ -89,23 +92,23 @@ def fit_many(
             normalise (as the network's first layer: True for mean and deviation of the training points, False
             for nothing, or mean and deviation themselves, per channel); for the others those of scikit-learn.
         split: the data.
-        seeds: of each model.
+        random_states: the seed of each model.
         monitors: of each model, if given, which must all be networks.
     """
     fitted: dict[int, Fitted] = {}
     networks = [i for i, s in enumerate(settings) if is_network(s["model"])]
     others = sorted(set(range(len(settings))) - set(networks))
     if others:
-        grown = [settings[i] for i in others], [seeds[i] for i in others]
+        grown = [settings[i] for i in others], [random_states[i] for i in others]
         fitted |= dict(zip(others, _fit_classical(*grown, split), strict=True))
     if networks:
         from inscape.training.many import train_many
 
         with gradients():
-            built = [_network(settings[i], split, seeds[i]) for i in networks]
+            built = [_network(settings[i], split, random_states[i]) for i in networks]
         recipes = [_recipe(settings[i]) for i in networks]
         modules = [module for module, _ in built]
-        chosen = [seeds[i] for i in networks]
+        chosen = [random_states[i] for i in networks]
         histories = train_many(modules, *split.train, recipes, random_states=chosen, monitors=monitors)
         for i, (module, initial), history in zip(networks, built, histories, strict=True):
             fitted[i] = _trained(module, history, initial, split)
@@ -122,13 +125,13 @@ def _fit_classical(
     for given, seed in zip(settings, seeds, strict=True):
         rest = {k: v for k, v in given.items() if k not in ("model", "grown_depth")}
         if "grown_depth" not in given:
-            yield Fitted(wrap(classical(given["model"], rest, seed=seed).fit(flat, split.y_train)))
+            yield Fitted(wrap(classical(given["model"], rest, random_state=seed).fit(flat, split.y_train)))
             continue
         whole = rest | {"max_depth": given["grown_depth"]}
         key = repr((given["model"], sorted(whole.items()))), seed
         if key not in grown:
             by_column = np.asfortranarray(flat) if by_column is None else by_column  # trees read columns
-            grown[key] = classical(given["model"], whole, seed=seed).fit(by_column, split.y_train)
+            grown[key] = classical(given["model"], whole, random_state=seed).fit(by_column, split.y_train)
         yield Fitted(wrap(pruned_to_depth(grown[key], given["max_depth"])))
 
 
@@ -182,10 +185,11 @@ def _network(settings: Mapping[str, Any], split: Split, seed: int) -> tuple[Any,
     return module.to("cuda") if on_gpu else module, initial
 
 
-def classical(name: str, settings: Mapping[str, Any], *, seed: int) -> Any:
+@renamed(seed="random_state")
+def classical(name: str, settings: Mapping[str, Any], *, random_state: int) -> Any:
     """A scikit-learn classifier that is not fitted yet.
 
-    >>> classical("tree", {"max_depth": 3}, seed=0).max_depth
+    >>> classical("tree", {"max_depth": 3}, random_state=0).max_depth
     3
     """
     if name not in CLASSICAL_SETTINGS:
@@ -197,7 +201,7 @@ def classical(name: str, settings: Mapping[str, Any], *, seed: int) -> Any:
     from sklearn.svm import SVC
     from sklearn.tree import DecisionTreeClassifier
 
-    random_state = seed % 2**32  # scikit-learn takes 32 bits
+    random_state %= 2**32  # scikit-learn takes 32 bits
     if name == "tree":
         return DecisionTreeClassifier(**settings, random_state=random_state)
     if name == "forest":

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from inscape.arguments import as_array, renamed
-from inscape.arrays import Array, Streamed
+from inscape.arrays import Array, Points, Streamed
 from inscape.errors import DataError, InscapeError, MissingExtraError
 from inscape.files import replacing
 from inscape.models.base import gradients
@@ -33,7 +33,7 @@ class StepMonitor(Protocol):
 @renamed(seed="random_state")
 def train(
     module: nn.Module,
-    x: Array | Streamed,
+    x: Points,
     y: Array,
     recipe: Recipe,
     *,
@@ -171,7 +171,7 @@ class _Run:
             self._monitor.step(self._module, self.step)
 
 
-def as_tensors(x: Array | Streamed, y: Array, dtype: torch.dtype) -> tuple[Any, torch.Tensor]:
+def as_tensors(x: Points, y: Array, dtype: torch.dtype) -> tuple[Any, torch.Tensor]:
     """Points and classes or targets as tensors, checked against each other; streamed points as they are."""
     points, labels = x if isinstance(x, Streamed) else _as_tensor(x).to(dtype), _as_tensor(y)
     if labels.ndim == 2 and labels.is_floating_point() and len(points) == len(labels) > 0:

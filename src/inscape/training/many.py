@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from inscape.arguments import renamed
-from inscape.arrays import Array, Floats, Streamed
+from inscape.arrays import Array, Floats, Points, Streamed
 from inscape.errors import InscapeError
 from inscape.models.base import gradients
 from inscape.progress import Meter, meter
@@ -30,7 +30,7 @@ STEPS_DRAWN_TOGETHER = 256
 @renamed(seeds="random_states")
 def train_many(
     modules: Sequence[nn.Module],
-    x: Array | Streamed,
+    x: Points,
     y: Array,
     recipes: Sequence[Recipe],
     *,

@@ -22,6 +22,9 @@ from inscape.seeding import RandomState, as_generator, as_seed, random_state_kep
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+
+    from inscape.pictures import DrawnAxes
 
 CHEAP: dict[str, dict[str, Any]] = {
     "local_complexity": {"sigma": 0.1, "n_noise": 2, "precision": "float32", "n_points": 10},
@@ -152,7 +155,7 @@ class Monitor(Drawn):
         frame.attrs["settings"] = copy.deepcopy(self.settings)
         return frame
 
-    def plot(self, ax: Any = None, *, title: str | None = None, legend: bool = True) -> Any:
+    def plot(self, ax: "Axes | None" = None, *, title: str | None = None, legend: bool = True) -> "DrawnAxes":
         """Draw all curves over log-steps: one panel each or, given Axes, all in them; returns the Axes.
 
         Curves have no classes: `class_names`, `colours` and `points` are for pictures of regions.
@@ -173,7 +176,7 @@ class Monitor(Drawn):
         drawn = draw_curves(curves, xlabel="step", ax=ax)
         if ax is None:
             drawn.figure.suptitle(title or "")
-            return drawn
+            return finished(drawn, None)
         return finished(drawn, title, legend)
 
     def names(self) -> list[str]:

@@ -15,6 +15,9 @@ from inscape.serialising import SCHEMA, check_schema, plain_fields, restored_fie
 
 if TYPE_CHECKING:
     import torch
+    from matplotlib.axes import Axes
+
+    from inscape.pictures import DrawnAxes
 
 MERGE_TOLERANCE = 1e-9
 JUMP_TOLERANCE = 1e-9
@@ -289,13 +292,13 @@ class ShallowNet:
 
     def plot(
         self,
-        ax: Any = None,
+        ax: "Axes | None" = None,
         *,
         title: str | None = None,
         x: npt.ArrayLike | None = None,
         y: npt.ArrayLike | None = None,
         legend: bool = True,
-    ) -> Any:
+    ) -> "DrawnAxes":
         """Draw f with its knots, and data points if given; returns the matplotlib Axes.
 
         A function has no classes: `class_names` and `colours` are for pictures of regions.

@@ -109,4 +109,4 @@ def test_umap_gets_the_vectors_and_a_seed(monkeypatch):
             return vectors[:, :2]
 
     monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=Fake))
-    assert project(np.eye(3), "umap", seed=3).tolist() == np.eye(3)[:, :2].tolist()
+    assert project(np.eye(3), "umap", random_state=3).tolist() == np.eye(3)[:, :2].tolist()

@@ -723,7 +723,7 @@ def test_other_measures_stand_beside_the_counts_each_on_its_points():
     wanted = {"confidence": {}, "sharpness": {"points": 30}, "local_complexity": {"points": 10, "sigma": 0.2}}
     plan = {"lines": 5, "measures": wanted}
     row, split = rows.cell(configuration | {"counts": plan}), split_of(configuration)
-    model = fit(settings_of(configuration, without=rows.OWN_KEYS), split, seed=0).model
+    model = fit(settings_of(configuration, without=rows.OWN_KEYS), split, random_state=0).model
     some = split.x_train[:30], split.y_train[:30]
     assert row["sharpness"] == pytest.approx(inscape.sharpness(model, *some, random_state=0).value)
     density = inscape.local_complexity(model, split.x_train[:10], sigma=0.2, random_state=0)
@@ -737,7 +737,7 @@ def test_watching_changes_nothing():
     split = split_of(configuration)
     watch = rows.Watch(configuration, split)
     plain = settings_of(configuration, without=rows.OWN_KEYS)
-    watched, alone = fit(plain, split, seed=3, monitor=watch), fit(plain, split, seed=3)
+    watched, alone = fit(plain, split, random_state=3, monitor=watch), fit(plain, split, random_state=3)
     assert watch.columns()["seen_epochs"] == [0, 2, 4]
     pairs = zip(watched.model.module.parameters(), alone.model.module.parameters(), strict=True)
     assert all(bool((a == b).all()) for a, b in pairs)

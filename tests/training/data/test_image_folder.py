@@ -135,7 +135,7 @@ def test_training_on_streamed_images_is_that_on_held_ones(tmp_path, monkeypatch)
         "epochs": 2,
         "crop": 2,
     }
-    one = fit(settings, split_data(str(tmp_path)), seed=3)
+    one = fit(settings, split_data(str(tmp_path)), random_state=3)
     monkeypatch.setattr(own_files, "STREAMED_FROM", 0)
     split = split_data(str(tmp_path))
     asked = []
@@ -143,8 +143,8 @@ def test_training_on_streamed_images_is_that_on_held_ones(tmp_path, monkeypatch)
     monkeypatch.setattr(
         own_files.ImageFiles, "read", lambda s, rows: asked.append(len(rows)) or whole(s, rows)
     )
-    two = fit(settings, split, seed=3)
+    two = fit(settings, split, random_state=3)
     assert one.history.losses == pytest.approx(two.history.losses, rel=1e-5)
     assert asked[1:] == [5, 5, 2] * 2  # after the mean and the deviation of pixels
     tree = {"model": "tree", "max_depth": 2}
-    assert fit(tree, split, seed=0).model.labels(split.x_test).tolist()
+    assert fit(tree, split, random_state=0).model.labels(split.x_test).tolist()

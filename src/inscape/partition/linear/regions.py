@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from inscape.partition.linear.planes.subdivision import Subdivision
     from inscape.partition.linear.segments.linear_segments import SegmentScores
+    from inscape.pictures import DrawnAxes
 
 
 KNOT_TOLERANCE = 1e-12
@@ -350,7 +351,7 @@ class LinearPlane(DrawnByClass, Exported):
         colours: Colours | None = None,
         legend: bool = True,
         points: Any = None,
-    ) -> Any:
+    ) -> "DrawnAxes":
         """Draw the faces and return the matplotlib Axes.
 
         Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Array, Floats
+from inscape.arrays import Array, Floats, Points
 from inscape.errors import InscapeWarning
 from inscape.measures.measurement import mean_with_error
 from inscape.reports.findings import Chart, judge
@@ -50,7 +50,8 @@ def image_split(c: Configuration, scale: tuple[float, float] = (0.0, 1.0)) -> "S
 
     split = split_data(c["data"], n_train=c["n_train"], n_test=c["n_test"], random_state=c["replicate_seed"])
     mean, deviation = scale
-    x_train, x_test = ((x.reshape(len(x), -1) - mean) / deviation for x in (split.x_train, split.x_test))
+    images = map(np.asarray, (split.x_train, split.x_test))
+    x_train, x_test = ((x.reshape(len(x), -1) - mean) / deviation for x in images)
     return Split(x_train, split.y_train, x_test, split.y_test)
 
 
@@ -128,8 +129,8 @@ def _layers(name: str, values: Iterable[float]) -> dict[str, float]:
 
 def watch(
     module: "nn.Module",
-    train: "tuple[Array, Array] | Draw",
-    test: tuple[Array, Array],
+    train: "tuple[Points, Array] | Draw",
+    test: tuple[Points, Array],
     c: Configuration,
     look: NetworkLook,
     measures: Mapping[str, Mapping[str, Any]],

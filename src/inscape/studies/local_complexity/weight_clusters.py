@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.arrays import Array, Floats
+from inscape.arrays import Array, Floats, Points
 from inscape.drawing.axes import new_figure
 from inscape.errors import MissingExtraError, StudyError, unknown_name
 from inscape.reports.findings import Finding, Summary, judge
@@ -95,7 +95,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
     columns["fit"] = fit
     for when, i in (("before", fit), ("after", -1)):
         vectors, output = keep.seen[i]
-        columns[f"xy_{when}"] = np.round(project(vectors, c["projection"], seed=0), 3)
+        columns[f"xy_{when}"] = np.round(project(vectors, c["projection"], random_state=0), 3)
         columns[f"class_{when}"] = output.argmax(axis=0)
         lengths = np.linalg.norm(vectors, axis=1)
         columns[f"length_{when}"] = np.round(lengths / lengths.max(), 3)
@@ -105,7 +105,7 @@ def cell(c: Configuration) -> Mapping[str, Any]:
 class _Weights:
     """Keeps the weights of both layers at every look, and says how the first cluster."""
 
-    def __init__(self, train: tuple[Array, Array]) -> None:
+    def __init__(self, train: tuple[Points, Array]) -> None:
         self._train = train
         self.seen: list[tuple[Array, Array]] = []
 
@@ -315,7 +315,7 @@ def chosen_projection(name: str | None) -> str:
     return name
 
 
-def project(vectors: Floats, name: str, *, seed: int = 0) -> Floats:
+def project(vectors: Floats, name: str, *, random_state: int = 0) -> Floats:
     """The vectors (n, d) as points (n, 2).
 
     >>> line = np.outer(np.arange(4.0), [3.0, 4.0])
@@ -332,9 +332,9 @@ def project(vectors: Floats, name: str, *, seed: int = 0) -> Floats:
         raise MissingExtraError("umap-learn", "umap", "projecting by UMAP") from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of threads that a seed forbids, and of its own dependencies
-        fitted = umap.UMAP(n_components=2, metric="cosine", random_state=seed, n_jobs=1).fit_transform(
-            vectors
-        )
+        fitted = umap.UMAP(
+            n_components=2, metric="cosine", random_state=random_state, n_jobs=1
+        ).fit_transform(vectors)
     return np.asarray(fitted, dtype=np.float64)
 
 

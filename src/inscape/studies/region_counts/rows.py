@@ -45,7 +45,7 @@ def batch(configurations: list[Configuration]) -> list[Row]:
     if "epochs_seen" in configurations[0]:
         return [_watched(c, split) for c in configurations]
     settings = [settings_of(c, without=OWN_KEYS) for c in configurations]
-    fitted = fit_many(settings, split, seeds=[seed_of(c) for c in configurations])
+    fitted = fit_many(settings, split, random_states=[seed_of(c) for c in configurations])
     return [_row(f, split, c) for f, c in zip(fitted, configurations, strict=True)]
 
 
@@ -110,7 +110,7 @@ def _watched(configuration: Configuration, split: Any) -> dict[str, Any]:
 
     watch = Watch(configuration, split)
     settings = settings_of(configuration, without=OWN_KEYS)
-    fitted = fit(settings, split, seed=configuration["seed"], monitor=watch)
+    fitted = fit(settings, split, random_state=configuration["seed"], monitor=watch)
     return _row(fitted, split, configuration) | watch.columns()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inscape.arguments import whole_number
-from inscape.arrays import Array, Bytes, Float32s, Ints
+from inscape.arrays import Array, Bytes, Float32s, Ints, Points
 from inscape.errors import DataError, unknown_name
 from inscape.models import Model
 from inscape.probes.source import for_models
@@ -20,9 +20,6 @@ from inscape.training.data.subset import balanced_rows
 
 EMBEDDED = ("digits", "iris", "wine", "breast_cancer")
 NAMES = (*EMBEDDED, *IMAGE_SETS)
-
-Points = Any
-"""An array (n, ...), or `inscape.arrays.Streamed` for many images in a folder."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +54,7 @@ class DataSet:
             return self.x
         import pandas as pd
 
-        return pd.DataFrame(self.x, columns=pd.Index(self.feature_names))
+        return pd.DataFrame(np.asarray(self.x), columns=pd.Index(self.feature_names))
 
     def fitting(self, *models: Model) -> "DataSet":
         """The data with the columns that models were fitted to, by name, where both have names."""

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from inscape.arrays import Array
+import numpy as np
+
+from inscape.arrays import Array, Points
 from inscape.errors import StudyError
 from inscape.studies.local_complexity.grokking.outcome import (
     CLAIMS,
@@ -158,8 +160,8 @@ def cell(c: Configuration) -> Mapping[str, Any]:
     net = mlp(split.x_train.shape[1], hidden, split.n_classes, random_state=c["seed"], scale=c["he_scale"])
     chosen = RankThreshold(c["tolerance"])
     box = (
-        min(-centre / unit, float(split.x_test.min())),
-        max((1 - centre) / unit, float(split.x_test.max())),
+        min(-centre / unit, float(np.asarray(split.x_test).min())),
+        max((1 - centre) / unit, float(np.asarray(split.x_test).max())),
     )
     look = NetworkLook(
         x=split.x_test[: c["n_points"]],
@@ -186,8 +188,8 @@ class _Accuracies:
     latter within others. Radii are in pixels of 0..1, of which one is 1 / `unit` of the inputs.
     """
 
-    train: tuple[Array, Array]
-    test: tuple[Array, Array]
+    train: tuple[Points, Array]
+    test: tuple[Points, Array]
     radius: float
     unit: float
     box: tuple[float, float]
