@@ -160,7 +160,7 @@ def test_units_not_good_at_their_kink_are_estimated_where_there_are_many(rng, mo
     )
     x = rng.normal(size=(20, 2))
     some = moments(net, x, sigma=0.3, n_noise=40, random_state=0).draws["not_good_at_kink"]
-    monkeypatch.setattr("inscape.theory.local_complexity.tally.EVERY_UNIT_UP_TO", 1000)
+    monkeypatch.setattr("inscape.measures.jacobian.tallies.EVERY_UNIT_UP_TO", 1000)
     every = moments(net, x, sigma=0.3, n_noise=40, random_state=0).draws["not_good_at_kink"]
     assert 1 < every.mean() < 30
     error = (some - every).std() / math.sqrt(40)

@@ -25,8 +25,8 @@ from inscape.models.decision_rules import (
     Signs,
     Threshold,
 )
-from inscape.models.trees.ensemble import NO_BALLOTS, Ballots, Rule, TreeEnsemble, Vote
-from inscape.models.trees.readings import N_COMPARED, SAFETY, check_agreement, points_at_splits
+from inscape.models.trees.ensemble import NO_BALLOTS, SAFETY, Ballots, Rule, TreeEnsemble, Vote
+from inscape.models.trees.readings import N_COMPARED, check_agreement, points_at_splits
 from inscape.models.trees.views import EPS
 
 SAME_NUMBER = 2.0**-20

@@ -6,14 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from inscape.arrays import Floats, Ints
-from inscape.models.trees.ensemble import Rule, Tree, TreeEnsemble, Vote
+from inscape.models.trees.ensemble import SAFETY, Rule, Tree, TreeEnsemble, Vote
 
 N_COMPARED = 256
 """Points at which trees that were read are compared with the model that they were read from."""
 BESIDE_SPLIT = 1e-9
 """How far from the splits of oblique trees they are compared, relative to the size of the numbers."""
-SAFETY = 4.0
-"""How many times the bound of rounding a lead must be, for the order and precision of sums not to matter."""
 
 
 class Unread(Exception):

@@ -104,9 +104,8 @@ def moments(
     if isinstance(model, Moments):
         return model
     from inscape.measures.jacobian.passes import PassSettings, jacobian_pass
-    from inscape.measures.jacobian.tallies import ComplexityTally, RankTally, VariationTally
+    from inscape.measures.jacobian.tallies import ComplexityTally, MomentTally, RankTally, VariationTally
     from inscape.measures.jacobian.units import Draws
-    from inscape.theory.local_complexity.tally import MomentTally
 
     sigma = positive_number(sigma, "sigma", TheoryError)
     eta = sigma if eta is None else positive_number(eta, "eta", TheoryError)
